@@ -1,0 +1,1 @@
+//! pure functions from a recording to findings: hot paths, waits, convoys, limits.

@@ -1,0 +1,1 @@
+//! cursor over untrusted bytes: bounds, limits, errors with offsets.

@@ -1,0 +1,1 @@
+//! other tools' recordings (perf.data) into our model.

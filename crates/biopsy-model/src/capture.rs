@@ -1,0 +1,80 @@
+//! Everything one recording holds, as the read half sees it.
+
+use crate::log::LogFile;
+use crate::loss::Warning;
+use crate::metric::MetricTable;
+use crate::process::ProcessInfo;
+use crate::timeline::Timeline;
+use crate::{ClockPair, ProcessKey};
+
+/// One recording, read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Capture {
+    /// What and when.
+    pub header: CaptureHeader,
+    /// The processes of the tree, the target first.
+    pub processes: Vec<ProcessInfo>,
+    /// The trace, where one was taken.
+    pub timeline: Option<Timeline>,
+    /// Metrics; missing tables are absent.
+    pub metrics: Vec<MetricTable>,
+    /// Logs.
+    pub logs: Vec<LogFile>,
+    /// Context: small texts about the target (limits, maps, sockets ...), by member name, redacted.
+    pub context: Vec<(String, String)>,
+    /// What the recorders and the reader want said.
+    pub warnings: Vec<Warning>,
+    /// What was redacted: rule, and how often. Values never.
+    pub redactions: Vec<RedactionCount>,
+}
+
+/// What was recorded, when, how, and whether it is whole.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CaptureHeader {
+    /// Version of biopsy that wrote it, or the name of the tool that wrote an imported file.
+    pub tool: String,
+    /// The exact command, redacted.
+    pub command: Vec<String>,
+    /// Start.
+    pub start: ClockPair,
+    /// End; `None`: the recording was cut short (kill -9, power loss) and is partial.
+    pub end: Option<ClockPair>,
+    /// The process that was named.
+    pub target: Option<ProcessKey>,
+    /// Name of the target for headings.
+    pub target_name: String,
+    /// The machine.
+    pub host: HostInfo,
+    /// Why the recording ended: `time`, `stopped`, `target-exited`, `disk-full`, `error`; empty: not known.
+    pub ended_by: String,
+}
+
+/// The machine a recording was taken on.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct HostInfo {
+    /// Host name (a pseudonym when redacted).
+    pub hostname: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `PRETTY_NAME` of os-release.
+    pub os: String,
+    /// `x86_64`, `aarch64`.
+    pub architecture: String,
+    /// Online CPUs.
+    pub cpus: u32,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// CPU model name.
+    pub cpu_model: String,
+}
+
+/// How often a rule fired.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RedactionCount {
+    /// Member of the recording.
+    pub member: String,
+    /// Rule id.
+    pub rule: String,
+    /// Values masked.
+    pub count: u64,
+}

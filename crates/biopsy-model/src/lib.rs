@@ -1,0 +1,31 @@
+//! Plain data of the field: what the capture half writes down and the read half reasons about.
+//!
+//! This crate holds no behaviour beyond small conversions, depends on nothing, does no I/O and does not
+//! serialise: the recording crate owns the bytes on disk, the report crate owns the output schema.
+//!
+//! The map, in the order of the flow:
+//! - [`ids`]: who (pid, tid, process key), [`address`]: where, [`time`]: when
+//! - [`process`]: what a process is, [`module`]: what is mapped into it, [`stack`]: frames and interned stacks,
+//!   [`symbol`]: names of frames
+//! - [`timeline`]: the events of a trace, [`metric`]: series, [`log`]: log lines
+//! - [`capture`]: everything that one recording holds, as the read half sees it
+//! - [`loss`]: what was lost, and warnings: loss is data
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod capture;
+pub mod ids;
+pub mod log;
+pub mod loss;
+pub mod metric;
+pub mod module;
+pub mod process;
+pub mod stack;
+pub mod symbol;
+pub mod time;
+pub mod timeline;
+
+pub use address::{Avma, FileOffset, Svma};
+pub use ids::{BootId, Pid, ProcessKey, Tid};
+pub use time::{ClockPair, MonoNanos, Nanos};

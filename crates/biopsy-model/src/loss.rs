@@ -1,0 +1,52 @@
+//! What was lost, and what a reader of the recording should know. Loss is data.
+
+use crate::{MonoNanos, Pid, Tid};
+
+/// What was lost.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LossKind {
+    /// CPU samples that did not fit the kernel's buffer.
+    Samples,
+    /// Records of waits and wake-ups.
+    Waits,
+    /// Records of process, thread and mapping changes.
+    SideBand,
+    /// The kernel throttled the sampling interrupt.
+    Throttled,
+    /// Samples whose stack the recorder skipped because it was behind.
+    StacksSkipped,
+    /// Metric readings that came late or not at all.
+    Metrics,
+    /// Events that were not written because the disk was full or the size limit was reached.
+    Disk,
+}
+
+/// An interval in which `count` things of a kind were lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// What.
+    pub kind: LossKind,
+    /// From when (the last moment known to be whole).
+    pub from: MonoNanos,
+    /// Until when.
+    pub to: MonoNanos,
+    /// How many; 0 where the number is not known.
+    pub count: u64,
+    /// The thread or process, where the loss belongs to one.
+    pub pid: Option<Pid>,
+    /// The thread, where the loss belongs to one.
+    pub tid: Option<Tid>,
+}
+
+/// Something a reader should know: a soft error of a recorder, kept in the recording and shown in the report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Warning {
+    /// Stable machine-readable code, `part.what`, for example `trace.no-bpf`.
+    pub code: String,
+    /// One sentence for people: what was being done, to which object, what went wrong.
+    pub message: String,
+    /// What the reader can do, where that was checked.
+    pub hint: Option<String>,
+    /// When, if it belongs to a moment.
+    pub time: Option<MonoNanos>,
+}

@@ -1,0 +1,43 @@
+//! Names of frames.
+
+use crate::stack::FrameHandle;
+
+/// Where a frame's names came from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SymbolSource {
+    /// ELF symbol table (`.symtab` or `.dynsym`).
+    ElfSymbols,
+    /// DWARF, of the file itself or of its separate debug file.
+    Dwarf,
+    /// `/proc/kallsyms`.
+    Kallsyms,
+    /// `/tmp/perf-PID.map`.
+    PerfMap,
+    /// A jitdump file.
+    JitDump,
+    /// Came with an imported recording.
+    Imported,
+}
+
+/// One function of a frame; a frame with inlined calls has several.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Function {
+    /// Demangled name.
+    pub name: String,
+    /// Source file, where debug information has it.
+    pub file: Option<String>,
+    /// Line in `file`, from 1.
+    pub line: Option<u32>,
+}
+
+/// The names found for one frame, innermost inlined function first; the last one is the real function.
+/// A frame without names has no `FrameSymbols` and is shown as module + offset.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FrameSymbols {
+    /// The frame.
+    pub frame: FrameHandle,
+    /// Never empty.
+    pub functions: Vec<Function>,
+    /// Where the names came from.
+    pub source: SymbolSource,
+}

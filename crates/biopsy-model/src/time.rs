@@ -1,0 +1,63 @@
+//! One clock: CLOCK_MONOTONIC nanoseconds, and pairs that tie it to the wall clock.
+
+use std::ops::{Add, Sub};
+
+/// A moment on CLOCK_MONOTONIC, in nanoseconds. All events of a recording are on this clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct MonoNanos(pub u64);
+
+/// A length of time in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Nanos(pub u64);
+
+impl MonoNanos {
+    /// Time since `earlier`, or zero where the order is the other way round.
+    #[must_use]
+    pub fn since(self, earlier: MonoNanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Nanos> for MonoNanos {
+    type Output = MonoNanos;
+    fn add(self, rhs: Nanos) -> MonoNanos {
+        MonoNanos(self.0.saturating_add(rhs.0))
+    }
+}
+
+impl Sub<Nanos> for MonoNanos {
+    type Output = MonoNanos;
+    fn sub(self, rhs: Nanos) -> MonoNanos {
+        MonoNanos(self.0.saturating_sub(rhs.0))
+    }
+}
+
+impl Add for Nanos {
+    type Output = Nanos;
+    fn add(self, rhs: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(rhs.0))
+    }
+}
+
+impl Nanos {
+    /// As seconds.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "for display: 2^53 ns are 104 days")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+/// The same moment on the monotonic and on the wall clock: two of them (start, end) show whether the wall
+/// clock stepped during the recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ClockPair {
+    /// CLOCK_MONOTONIC.
+    pub mono: MonoNanos,
+    /// CLOCK_REALTIME, nanoseconds since 1970-01-01 UTC.
+    pub wall_unix_nanos: i128,
+    /// Offset of the local time zone from UTC at that moment, seconds east.
+    pub utc_offset_seconds: i32,
+    /// Name of the local zone (IANA where known, else abbreviation).
+    pub zone: String,
+}

@@ -1,0 +1,290 @@
+//! The events of a trace, in the order they were written.
+//!
+//! Definitions come before their first use, so that a recording cut short at any moment is readable up to there.
+//! Handles count up from 0 without holes.
+
+use crate::loss::{Loss, Warning};
+use crate::module::{Module, ModuleHandle};
+use crate::process::ThreadInfo;
+use crate::stack::{Frame, FrameHandle, StackEnd, StackHandle, StackNode};
+use crate::symbol::FrameSymbols;
+use crate::{MonoNanos, Nanos, Pid, Tid};
+
+/// One event of a trace.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TimelineEvent {
+    /// Defines the next module; its handle is the number of modules before it.
+    Module(Module),
+    /// Defines the next frame.
+    Frame(Frame),
+    /// Defines the next stack.
+    Stack(StackNode),
+    /// Names a frame; may come at any time after it, and again (the last one counts).
+    Symbols(FrameSymbols),
+    /// How the trace was taken.
+    Settings(TraceSettings),
+    /// A thread is there: at the start of the recording (`born` false) or new.
+    ThreadStart {
+        /// When.
+        time: MonoNanos,
+        /// Who.
+        thread: ThreadInfo,
+        /// It was created at `time`; otherwise it was there before.
+        born: bool,
+        /// The thread that created it, where known.
+        by: Option<Tid>,
+    },
+    /// A thread has a new name.
+    ThreadName {
+        /// When.
+        time: MonoNanos,
+        /// Who.
+        tid: Tid,
+        /// New `comm`.
+        name: String,
+    },
+    /// A thread ended.
+    ThreadExit {
+        /// When.
+        time: MonoNanos,
+        /// Who.
+        tid: Tid,
+        /// Of which process.
+        pid: Pid,
+    },
+    /// A process was forked by a recorded one and is recorded too.
+    ProcessStart {
+        /// When.
+        time: MonoNanos,
+        /// The new process.
+        pid: Pid,
+        /// Its parent.
+        parent: Pid,
+    },
+    /// A process executed another program.
+    Exec {
+        /// When.
+        time: MonoNanos,
+        /// Who.
+        pid: Pid,
+        /// New `comm`.
+        name: String,
+    },
+    /// A process ended.
+    ProcessExit {
+        /// When.
+        time: MonoNanos,
+        /// Who.
+        pid: Pid,
+    },
+    /// A CPU sample.
+    Sample(Sample),
+    /// A wait that was long enough to be written down by itself.
+    Wait(Wait),
+    /// A look at a waiting thread's stack.
+    WaitSample(WaitSample),
+    /// Times and counts of one thread over an interval.
+    States(StateSlice),
+    /// Something was lost.
+    Loss(Loss),
+    /// The user marked this moment.
+    Mark {
+        /// When.
+        time: MonoNanos,
+        /// What the user called it.
+        label: String,
+    },
+    /// Something the reader should know.
+    Warning(Warning),
+}
+
+/// How a trace was taken.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TraceSettings {
+    /// Samples per second and CPU.
+    pub frequency_hz: u32,
+    /// `cycles` or `cpu-clock`.
+    pub sampling_event: String,
+    /// The method used, best first: `bpf`, `perf-per-cpu`, `perf-per-task`, `perf-user-only`, `imported`.
+    pub method: String,
+    /// Waits at least this long are written down by themselves; shorter ones are in `StateSlice` only.
+    pub wait_threshold: Nanos,
+    /// Time between two looks at waiting threads; zero: wait stacks were not taken.
+    pub wait_sample_period: Nanos,
+    /// Thread states (running, ready, waiting) were recorded.
+    pub has_states: bool,
+    /// Wake-ups (ready time and the waking thread) were recorded.
+    pub has_wakeups: bool,
+    /// Kernel frames were recorded.
+    pub has_kernel_stacks: bool,
+    /// Child processes were followed.
+    pub follows_children: bool,
+}
+
+/// A CPU sample: the thread was on a CPU at this moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// When.
+    pub time: MonoNanos,
+    /// Who.
+    pub tid: Tid,
+    /// On which CPU.
+    pub cpu: u32,
+    /// Where; kernel frames are innermost. `None`: no frame at all was found.
+    pub stack: Option<StackHandle>,
+    /// How far the user part of the stack got.
+    pub end: StackEnd,
+    /// CPU time this sample stands for: the sampling period.
+    pub weight: Nanos,
+}
+
+/// Why a thread left the CPU, as the scheduler saw it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WaitState {
+    /// Interruptible sleep (`S`).
+    Sleep,
+    /// Uninterruptible sleep (`D`): usually disk.
+    Disk,
+    /// Stopped or traced (`T`, `t`).
+    Stopped,
+    /// Preempted: it was not waiting but ready, and found no CPU (`R`).
+    Preempted,
+    /// Not known.
+    Other,
+}
+
+/// One interval in which a thread was not on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// Who.
+    pub tid: Tid,
+    /// Switched out.
+    pub start: MonoNanos,
+    /// Switched in again.
+    pub end: MonoNanos,
+    /// Became ready (was woken); `None`: not recorded. From here to `end` it was ready and had no CPU.
+    pub ready: Option<MonoNanos>,
+    /// The thread whose action woke it ("activated by"). `Tid(0)`: an interrupt on an idle CPU (timer, disk,
+    /// network). `None`: not recorded. It may be a thread of another process.
+    pub waker: Option<Tid>,
+    /// State it was in.
+    pub state: WaitState,
+    /// System call it waited in (number of the recorded architecture); `None`: not in one (page fault,
+    /// preemption), or not recorded.
+    pub syscall: Option<u32>,
+    /// Its stack while it waited, when one was taken.
+    pub stack: Option<StackHandle>,
+}
+
+/// Looks at waiting threads are taken at regular times, so that each stands for a share of waiting time,
+/// like a CPU sample stands for a share of CPU time. Several looks at one wait are one event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitSample {
+    /// The last look.
+    pub time: MonoNanos,
+    /// Who.
+    pub tid: Tid,
+    /// Where; kernel frames are innermost.
+    pub stack: Option<StackHandle>,
+    /// How far the user part of the stack got.
+    pub end: StackEnd,
+    /// Waiting time this stands for: looks x period.
+    pub weight: Nanos,
+    /// System call it waited in, as in [`Wait::syscall`].
+    pub syscall: Option<u32>,
+    /// State it was in.
+    pub state: WaitState,
+}
+
+/// What one thread did in an interval, counted by the kernel: exact, unlike samples.
+/// `running + ready + waiting` is the length of the interval, up to the length of one open stretch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StateSlice {
+    /// Who.
+    pub tid: Tid,
+    /// Start of the interval.
+    pub from: MonoNanos,
+    /// End of the interval.
+    pub to: MonoNanos,
+    /// Time on a CPU.
+    pub running: Nanos,
+    /// Time ready without a CPU.
+    pub ready: Nanos,
+    /// Time waiting.
+    pub waiting: Nanos,
+    /// Times it was switched out because it waited.
+    pub voluntary: u32,
+    /// Times it was switched out while it could have gone on.
+    pub involuntary: u32,
+    /// Times it was woken.
+    pub wakeups: u32,
+}
+
+/// A whole trace in memory, as the read half sees it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Timeline {
+    /// How it was taken.
+    pub settings: TraceSettings,
+    /// Modules by handle.
+    pub modules: Vec<Module>,
+    /// Frames by handle.
+    pub frames: Vec<Frame>,
+    /// Stacks by handle; a caller's handle is always smaller than its callee's.
+    pub stacks: Vec<StackNode>,
+    /// Names by frame handle; same length as `frames`.
+    pub symbols: Vec<Option<FrameSymbols>>,
+    /// Threads in order of their start. Tids may repeat when reused.
+    pub threads: Vec<ThreadLife>,
+    /// Process starts, execs and exits, in order.
+    pub process_events: Vec<TimelineEvent>,
+    /// CPU samples in order of time.
+    pub samples: Vec<Sample>,
+    /// Long waits in order of their end.
+    pub waits: Vec<Wait>,
+    /// Looks at waiting threads.
+    pub wait_samples: Vec<WaitSample>,
+    /// State slices.
+    pub states: Vec<StateSlice>,
+    /// What was lost.
+    pub losses: Vec<Loss>,
+    /// The user's marks.
+    pub marks: Vec<(MonoNanos, String)>,
+    /// First and last time of any event.
+    pub span: Option<(MonoNanos, MonoNanos)>,
+}
+
+/// A thread and when it lived.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadLife {
+    /// Who, with its last name.
+    pub info: ThreadInfo,
+    /// Start: of the thread if `born`, else of its recording.
+    pub start: MonoNanos,
+    /// It began during the recording.
+    pub born: bool,
+    /// The thread that created it.
+    pub by: Option<Tid>,
+    /// Its end, if it ended during the recording.
+    pub exit: Option<MonoNanos>,
+}
+
+impl Timeline {
+    /// The frames of a stack, innermost first. Stops at a handle that is not there (hostile input).
+    pub fn frames_of(&self, stack: Option<StackHandle>) -> impl Iterator<Item = FrameHandle> + '_ {
+        let mut next = stack;
+        std::iter::from_fn(move || {
+            let handle = next?;
+            let node = self.stacks.get(handle.0 as usize)?;
+            // A caller is defined before its callee; anything else would be a cycle.
+            next = node.caller.filter(|caller| caller.0 < handle.0);
+            Some(node.frame)
+        })
+    }
+
+    /// The module of a frame.
+    #[must_use]
+    pub fn module_of(&self, frame: FrameHandle) -> Option<(ModuleHandle, &Module)> {
+        let handle = self.frames.get(frame.0 as usize)?.module?;
+        self.modules.get(handle.0 as usize).map(|module| (handle, module))
+    }
+}

@@ -1,0 +1,1 @@
+//! the recorders, one folder each: trace, metrics, logs, context.

@@ -1,0 +1,1 @@
+//! the waist: layout, timeline chunks, manifest, bundle; writer and reader.

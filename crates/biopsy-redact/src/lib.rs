@@ -1,0 +1,1 @@
+//! finds and masks secrets in text; rule packs are data; a separate pass verifies.

@@ -1,0 +1,1 @@
+//! text, JSON, Markdown, HTML, and exports to other tools' formats; owns the output schema.

@@ -1,0 +1,1 @@
+//! unwinding and symbols.

@@ -1,0 +1,1 @@
+//! safe wrappers over the system calls biopsy uses; all unsafe code is here.

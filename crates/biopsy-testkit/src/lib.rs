@@ -1,0 +1,1 @@
+//! sick programs with a known cause, process guards, builders; development only.

@@ -1,0 +1,3 @@
+//! The program: parse, plan, run, render.
+
+fn main() {}
