@@ -1,0 +1,164 @@
+//! What threads wait for, in which function, and who wakes them.
+
+use crate::function::FunctionHandle;
+use biopsy_model::{MonoNanos, Nanos, Tid};
+
+/// What waits for what.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Waits {
+    /// Waiting time of all threads, exact where the scheduler told it.
+    pub total: Nanos,
+    /// Of that, time explained by recorded waits (those above the threshold).
+    pub recorded: Nanos,
+    /// Number of recorded waits.
+    pub count: u64,
+    /// Time that the looks at waiting threads stand for.
+    pub sampled: Nanos,
+    /// By reason, most time first. Times come from recorded waits, or from looks where no waits were recorded.
+    pub reasons: Vec<WaitReasonRow>,
+    /// By function and reason, most time first. Times come from looks at waiting threads, or else from recorded
+    /// waits with stacks.
+    pub functions: Vec<WaitFunctionRow>,
+    /// Who woke whom, by groups of threads, most waiting time ended first.
+    pub activations: Vec<Activation>,
+    /// Locks that many threads queue for, worst first.
+    pub convoys: Vec<Convoy>,
+    /// The longest single waits, longest first (at most 20).
+    pub longest: Vec<LongWait>,
+}
+
+/// What a thread waits for, as far as kernel frames, system call and scheduler state tell.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum WaitReason {
+    /// A mutex, read-write lock or semaphore.
+    Lock,
+    /// A condition variable: usually a worker with nothing to do, or waiting for another thread's result.
+    Condition,
+    /// A futex, without a stack that tells lock from condition.
+    LockOrCondition,
+    /// Several descriptors at once (epoll, poll, select): idle, or waiting for the network.
+    Events,
+    /// Bytes from a socket, or a connection: another program has to act.
+    Peer,
+    /// A pipe, terminal or similar.
+    Pipe,
+    /// A file system or block device.
+    Disk,
+    /// Memory: page faults, swap, reclaim.
+    Memory,
+    /// A sleep the program asked for.
+    Sleep,
+    /// The end of a child process.
+    Child,
+    /// A signal.
+    Signal,
+    /// Ready but without a CPU.
+    Preempted,
+    /// Stopped or traced.
+    Stopped,
+    /// Quota of the cgroup used up (throttled).
+    Throttled,
+    /// In another system call.
+    Other,
+    /// Nothing tells.
+    Unknown,
+}
+
+/// Waiting time by reason.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WaitReasonRow {
+    /// Reason.
+    pub reason: WaitReason,
+    /// Time waited.
+    pub time: Nanos,
+    /// Number of waits (or looks).
+    pub count: u64,
+    /// The longest.
+    pub longest: Nanos,
+    /// Threads that waited for it.
+    pub threads: usize,
+    /// System calls it happened in, most time first.
+    pub syscalls: Vec<(String, Nanos)>,
+}
+
+/// Waiting time by the innermost meaningful function (plumbing of the C library and the kernel skipped).
+#[derive(Clone, PartialEq, Debug)]
+pub struct WaitFunctionRow {
+    /// The function; `None`: no stack.
+    pub function: Option<FunctionHandle>,
+    /// Reason.
+    pub reason: WaitReason,
+    /// Time waited.
+    pub time: Nanos,
+    /// Number of waits or looks.
+    pub count: u64,
+    /// The longest.
+    pub longest: Nanos,
+    /// Threads that waited there.
+    pub threads: usize,
+    /// The groups these threads belong to, most time first (at most 5).
+    pub groups: Vec<String>,
+}
+
+/// One side of an activation.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Party {
+    /// A group of threads of the recorded processes: index into [`ThreadTable::groups`](crate::ThreadTable::groups).
+    Group(usize),
+    /// An interrupt: timer, disk or network.
+    Interrupt,
+    /// A thread of another process.
+    Elsewhere,
+}
+
+/// `woken` went on because of `waker`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Activation {
+    /// Who acted.
+    pub waker: Party,
+    /// Index of the woken group.
+    pub woken: usize,
+    /// How often.
+    pub count: u64,
+    /// Waiting time that ended so.
+    pub time: Nanos,
+    /// Time the woken then still spent ready without a CPU.
+    pub ready: Nanos,
+    /// What the woken waited for most.
+    pub reason: WaitReason,
+}
+
+/// A lock that many threads queue for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Convoy {
+    /// Where they wait: the innermost function outside the lock's own plumbing.
+    pub function: Option<FunctionHandle>,
+    /// Threads that waited there.
+    pub threads: usize,
+    /// Their waiting time there.
+    pub time: Nanos,
+    /// `time` as share of these threads' time in the window, 0 to 1.
+    pub share: f64,
+    /// Mean number of threads waiting there at one time.
+    pub mean_queue: f64,
+    /// Share of wake-ups from there that came from a thread which waits there too (the lock is handed on), 0 to 1;
+    /// `None`: wakers were not recorded.
+    pub handed_on: Option<f64>,
+}
+
+/// One long wait.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LongWait {
+    /// Who.
+    pub tid: Tid,
+    /// From.
+    pub start: MonoNanos,
+    /// How long.
+    pub time: Nanos,
+    /// For what.
+    pub reason: WaitReason,
+    /// Where.
+    pub function: Option<FunctionHandle>,
+    /// Woken by.
+    pub waker: Option<Tid>,
+}
