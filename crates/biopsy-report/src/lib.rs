@@ -1,1 +1,67 @@
-//! text, JSON, Markdown, HTML, and exports to other tools' formats; owns the output schema.
+//! Text, JSON, Markdown, HTML, and exports to other tools' formats; owns the output schema.
+//!
+//! Everything here is a pure function from a [`Capture`] and its [`Analysis`] to bytes: no I/O beyond the writer that
+//! is handed in, no clock, no look at this machine. A recording may be hostile; whatever it holds is treated as
+//! text, bounded, and escaped for the format it goes into.
+//!
+//! - [`render_html`]: one self-contained page for people
+//! - [`render_json`]: the stable schema of [`schema`], for programs (`docs/formats/report-schema.md`)
+//! - [`render_markdown`]: short, for tickets; [`render_text`]: shorter, for the terminal after a capture
+//! - [`export`]: the recording in the formats of other tools
+//!
+//! What it does not: it states nothing that is not in the analysis. Findings are made there.
+//!
+//! ```
+//! use biopsy_model::capture::{Capture, CaptureHeader};
+//! let capture = Capture {
+//!     header: CaptureHeader::default(), processes: vec![], timeline: None, metrics: vec![], logs: vec![],
+//!     context: vec![], warnings: vec![], redactions: vec![],
+//! };
+//! let analysis = biopsy_analyze::analyze(&capture);
+//! assert!(biopsy_report::render_html(&capture, &analysis).starts_with("<!doctype html>"));
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod export;
+mod html;
+mod json;
+mod markdown;
+pub mod schema;
+mod text;
+pub mod units;
+
+use biopsy_analyze::Analysis;
+use biopsy_model::capture::Capture;
+
+pub use text::TextOptions;
+
+/// The report as one self-contained HTML page: no network, opens from disk.
+#[must_use]
+pub fn render_html(capture: &Capture, analysis: &Analysis) -> String {
+    html::render(capture, analysis)
+}
+
+/// The report as JSON, pretty-printed, in the schema of [`schema::Report`].
+#[must_use]
+pub fn render_json(capture: &Capture, analysis: &Analysis) -> String {
+    json::render(capture, analysis)
+}
+
+/// The report as Markdown: short enough for a ticket, readable in a terminal.
+#[must_use]
+pub fn render_markdown(capture: &Capture, analysis: &Analysis) -> String {
+    markdown::render(capture, analysis)
+}
+
+/// The summary for the terminal, plain: findings first, then a few lines.
+#[must_use]
+pub fn render_text(capture: &Capture, analysis: &Analysis) -> String {
+    text::render(capture, analysis, TextOptions::default())
+}
+
+/// The summary for the terminal, with colour and width as the terminal has them.
+#[must_use]
+pub fn render_text_with(capture: &Capture, analysis: &Analysis, options: TextOptions) -> String {
+    text::render(capture, analysis, options)
+}
