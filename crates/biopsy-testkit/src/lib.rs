@@ -1,1 +1,53 @@
-//! sick programs with a known cause, process guards, builders; development only.
+//! Sick programs with a known cause, guards that never leave a process behind, and the check that the target survived.
+//!
+//! Development only: nothing in the product depends on this crate.
+//!
+//! ```no_run
+//! use biopsy_testkit::{Privilege, Program, Survival, TargetProcess, require};
+//!
+//! if !require(Privilege::Perf) {
+//!     return; // said why on stderr; with BIOPSY_REQUIRE_LIVE=1 it would have panicked instead
+//! }
+//! let mut target = TargetProcess::start(Program::HotFunction, &[]);
+//! let survival = Survival::before(target.pid());
+//! // ... record target.pid() ...
+//! survival.assert_unharmed();
+//! target.stop();
+//! ```
+#![forbid(unsafe_code)]
+
+mod cgroup;
+mod compile;
+mod kill;
+mod names;
+mod privilege;
+mod proc_status;
+mod program;
+mod survival;
+mod target_process;
+mod wrap;
+
+pub use cgroup::CpuLimit;
+pub use compile::{compile_c, compile_rust};
+pub use kill::{is_running, send_signal};
+pub use names::{ODD_NAMES, copy_under_odd_name};
+pub use privilege::{Privilege, require, require_all};
+pub use program::Program;
+pub use rustix::process::Signal;
+pub use survival::Survival;
+pub use target_process::TargetProcess;
+pub use tempfile::TempDir;
+pub use wrap::{Namespaces, as_user, in_namespaces};
+
+/// A fresh folder (0700) that is removed when the value is dropped.
+///
+/// # Panics
+///
+/// Where the temporary folder of the system cannot be written.
+#[must_use]
+pub fn temp_dir(label: &str) -> TempDir {
+    tempfile::Builder::new()
+        .prefix(&format!("biopsy-test-{label}-"))
+        .tempdir()
+        .expect("a temporary folder can be made")
+}

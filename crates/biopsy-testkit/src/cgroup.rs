@@ -1,0 +1,104 @@
+//! A cgroup with little CPU, on either version of cgroups.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Puts processes under a CPU limit until dropped.
+#[derive(Debug)]
+pub struct CpuLimit {
+    group: PathBuf,
+    home: PathBuf,
+}
+
+/// Period of the quota in microseconds, the kernel's default.
+const PERIOD_US: u64 = 100_000;
+
+impl CpuLimit {
+    /// A new group that may use `percent` of one CPU.
+    ///
+    /// # Errors
+    ///
+    /// Where no cpu controller can be written to.
+    pub fn new(percent: u64) -> io::Result<Self> {
+        let version = Version::find().ok_or_else(|| io::Error::other("no cpu controller is mounted"))?;
+        let group = version.root().join(format!("biopsy-test-{}-{}", std::process::id(), unique()));
+        if let Version::Two(root) = &version {
+            // Refused where it is already so and processes are in the root's children: the write below decides.
+            let _ = fs::write(root.join("cgroup.subtree_control"), "+cpu");
+        }
+        fs::create_dir(&group)?;
+        let limit = Self { home: version.root().to_path_buf(), group };
+        let quota = PERIOD_US * percent / 100;
+        match version {
+            Version::One(_) => {
+                fs::write(limit.group.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+                fs::write(limit.group.join("cpu.cfs_quota_us"), quota.to_string())?;
+            }
+            Version::Two(_) => fs::write(limit.group.join("cpu.max"), format!("{quota} {PERIOD_US}"))?,
+        }
+        Ok(limit)
+    }
+
+    /// Moves `pid` with all its threads into the group.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn add(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.group.join("cgroup.procs"), pid.to_string())
+    }
+
+    /// The folder of the group.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.group
+    }
+}
+
+impl Drop for CpuLimit {
+    fn drop(&mut self) {
+        // A group with processes cannot be removed: give them back first. Nothing more can be done about an error here.
+        for pid in fs::read_to_string(self.group.join("cgroup.procs")).unwrap_or_default().lines() {
+            let _ = fs::write(self.home.join("cgroup.procs"), pid);
+        }
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+enum Version {
+    One(PathBuf),
+    Two(PathBuf),
+}
+
+impl Version {
+    fn find() -> Option<Self> {
+        let two = Path::new("/sys/fs/cgroup");
+        let controllers = fs::read_to_string(two.join("cgroup.controllers")).unwrap_or_default();
+        if controllers.split_ascii_whitespace().any(|name| name == "cpu") {
+            return Some(Self::Two(two.to_path_buf()));
+        }
+        ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
+            .iter()
+            .map(Path::new)
+            .find(|folder| folder.join("cpu.cfs_quota_us").exists() || folder.join("cgroup.procs").exists())
+            .map(|folder| Self::One(folder.to_path_buf()))
+    }
+
+    fn root(&self) -> &Path {
+        match self {
+            Self::One(root) | Self::Two(root) => root,
+        }
+    }
+}
+
+/// Why no group can be made; `None`: one can.
+pub(crate) fn missing() -> Option<String> {
+    CpuLimit::new(50).err().map(|error| error.to_string())
+}
+
+fn unique() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

@@ -1,0 +1,176 @@
+//! The test users would ask for: after it was recorded, the target is as it was.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::proc_status;
+
+/// Settings of a process that a recorder could change and must not: `/proc/PID/` files that are compared as text.
+const SETTINGS: &[&str] =
+    &["cgroup", "oom_score_adj", "limits", "coredump_filter", "environ", "cmdline", "timerslack_ns"];
+/// Fields of `/proc/PID/status` that must stay as they were.
+const STATUS_FIELDS: &[&str] =
+    &["Uid", "Gid", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Seccomp", "Cpus_allowed_list"];
+
+/// What a process was like before something was done to it.
+#[derive(Debug)]
+pub struct Survival {
+    pid: u32,
+    before: State,
+    folders: Vec<(PathBuf, BTreeSet<PathBuf>)>,
+    stable_threads: bool,
+    stable_files: bool,
+}
+
+#[derive(Debug, PartialEq)]
+struct State {
+    start_ticks: u64,
+    threads: usize,
+    open_files: Vec<PathBuf>,
+    mapped_files: Vec<String>,
+    settings: Vec<(&'static str, Vec<u8>)>,
+    status: Vec<(&'static str, Option<String>)>,
+}
+
+impl Survival {
+    /// Looks at the process now.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such process.
+    #[must_use]
+    pub fn before(pid: u32) -> Self {
+        let before = State::of(pid).unwrap_or_else(|| panic!("process {pid} is gone before the test began"));
+        Self { pid, before, folders: Vec::new(), stable_threads: true, stable_files: true }
+    }
+
+    /// Also demands that no file appears in `folder` (not below it).
+    #[must_use]
+    pub fn watching(mut self, folder: &Path) -> Self {
+        self.folders.push((folder.to_path_buf(), files_in(folder)));
+        self
+    }
+
+    /// For programs that start and end threads by themselves.
+    #[must_use]
+    pub fn threads_may_change(mut self) -> Self {
+        self.stable_threads = false;
+        self
+    }
+
+    /// For programs that open, close and map files by themselves.
+    #[must_use]
+    pub fn files_may_change(mut self) -> Self {
+        self.stable_files = false;
+        self
+    }
+
+    /// What is different now, in words; empty: unharmed.
+    #[must_use]
+    pub fn differences(&self) -> Vec<String> {
+        let pid = self.pid;
+        let Some(now) = State::of(pid) else { return vec![format!("process {pid} is gone")] };
+        let mut found = Vec::new();
+        if now.start_ticks != self.before.start_ticks {
+            return vec![format!("pid {pid} is another process now")];
+        }
+        match proc_status::field(pid, "TracerPid").as_deref() {
+            Some("0") => {}
+            tracer => found.push(format!("it is traced: TracerPid {tracer:?}")),
+        }
+        found.extend(stopped_threads(pid));
+        if self.stable_threads && now.threads != self.before.threads {
+            found.push(format!("it had {} threads, now {}", self.before.threads, now.threads));
+        }
+        if self.stable_files && now.open_files != self.before.open_files {
+            found.push(format!("its open files were {:?}, now {:?}", self.before.open_files, now.open_files));
+        }
+        if self.stable_files && now.mapped_files != self.before.mapped_files {
+            found.push(format!(
+                "its mapped files were {:?}, now {:?}",
+                self.before.mapped_files, now.mapped_files
+            ));
+        }
+        for ((name, was), (_, is)) in self.before.settings.iter().zip(&now.settings) {
+            if was != is {
+                let (was, is) = (String::from_utf8_lossy(was), String::from_utf8_lossy(is));
+                found.push(format!("`/proc/{pid}/{name}` was {was:?}, now {is:?}"));
+            }
+        }
+        for ((name, was), (_, is)) in self.before.status.iter().zip(&now.status) {
+            if was != is {
+                found.push(format!("its {name} was {was:?}, now {is:?}"));
+            }
+        }
+        for (folder, before) in &self.folders {
+            let new: Vec<PathBuf> = files_in(folder).difference(before).cloned().collect();
+            if !new.is_empty() {
+                found.push(format!("`{}` has new files {new:?}", folder.display()));
+            }
+        }
+        found
+    }
+
+    /// Fails the test if the target was harmed.
+    ///
+    /// # Panics
+    ///
+    /// With every difference.
+    #[track_caller]
+    pub fn assert_unharmed(&self) {
+        let found = self.differences();
+        assert!(
+            found.is_empty(),
+            "the target {} did not survive unharmed:\n  {}",
+            self.pid,
+            found.join("\n  ")
+        );
+    }
+}
+
+impl State {
+    fn of(pid: u32) -> Option<Self> {
+        let (state, start_ticks) = proc_status::state_and_start(pid)?;
+        if matches!(state, 'Z' | 'X') {
+            return None;
+        }
+        let settings = SETTINGS
+            .iter()
+            .map(|name| (*name, std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default()))
+            .collect();
+        let status = STATUS_FIELDS.iter().map(|name| (*name, proc_status::field(pid, name))).collect();
+        Some(Self {
+            start_ticks,
+            threads: threads(pid).len(),
+            open_files: proc_status::open_files(pid),
+            mapped_files: proc_status::mapped_files(pid),
+            settings,
+            status,
+        })
+    }
+}
+
+fn threads(pid: u32) -> Vec<String> {
+    std::fs::read_dir(format!("/proc/{pid}/task"))
+        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+        .unwrap_or_default()
+}
+
+/// Threads that are stopped (T) or stopped by a tracer (t).
+fn stopped_threads(pid: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    for tid in threads(pid) {
+        let Ok(bytes) = std::fs::read(format!("/proc/{pid}/task/{tid}/stat")) else { continue };
+        let state = bytes.iter().rposition(|byte| *byte == b')').and_then(|at| bytes.get(at + 2));
+        if let Some(state @ (b'T' | b't')) = state {
+            found.push(format!("thread {tid} is stopped ({})", char::from(*state)));
+        }
+    }
+    found
+}
+
+fn files_in(folder: &Path) -> BTreeSet<PathBuf> {
+    std::fs::read_dir(folder)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default()
+}
