@@ -1,1 +1,29 @@
-//! safe wrappers over the system calls biopsy uses; all unsafe code is here.
+//! Safe wrappers over the system calls biopsy uses. All unsafe code of the workspace is here.
+//!
+//! One system call is one small function that returns `io::Result` and owns what it opened. There is no policy
+//! here: what to try, in which order, and what to tell the user is decided by the callers.
+//!
+//! - [`perf`]: perf_event_open(2) and its ring buffer
+//! - [`bpf`]: bpf(2): a small assembler, maps, programs, the ring buffer, and the kernel's type information
+//! - [`memory`]: process_vm_readv(2)
+//! - [`pidfd`], [`launch`], [`clock`], [`limits`]: the rest
+//! - [`fault`]: makes a chosen call fail, for tests
+
+#![expect(unsafe_code, reason = "the one crate for it; each block says what the callee needs and why it holds")]
+
+pub mod bpf;
+pub mod clock;
+pub mod fault;
+pub mod launch;
+pub mod limits;
+mod mapping;
+pub mod memory;
+pub mod perf;
+pub mod pidfd;
+
+use std::io;
+
+/// Turns the `-1` of a system call into the error that errno names.
+fn check(ret: libc::c_long) -> io::Result<libc::c_long> {
+    if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
+}

@@ -1,0 +1,143 @@
+//! BPF programs and where they are attached.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::{bpf, command};
+
+/// Kinds of `enum bpf_prog_type` that are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProgramKind {
+    /// Runs at each sample of a perf event.
+    PerfEvent,
+    /// Runs at a tracepoint, with its raw arguments. Needs no tracefs, and does not disturb other users of it.
+    RawTracepoint,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct LoadAttr {
+    prog_type: u32,
+    insn_cnt: u32,
+    insns: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log_buf: u64,
+    kern_version: u32,
+    prog_flags: u32,
+    prog_name: [u8; 16],
+}
+
+#[repr(C)]
+struct RawTracepointAttr {
+    name: u64,
+    prog_fd: u32,
+    padding: u32,
+}
+
+/// A program that the kernel refused.
+#[derive(Debug, thiserror::Error)]
+#[error("the kernel refused the BPF program `{name}`{}", log_tail(.log))]
+pub struct LoadError {
+    /// Name of the program.
+    pub name: String,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+    /// What the verifier said.
+    pub log: String,
+}
+
+/// The last line of the verifier's log says what was wrong.
+fn log_tail(log: &str) -> String {
+    let mut lines = log.lines().rev().filter(|line| !line.starts_with("processed "));
+    lines.next().map(|line| format!(": {line}")).unwrap_or_default()
+}
+
+/// A verified program. It ends with its last descriptor or attachment.
+#[derive(Debug)]
+pub struct Program(OwnedFd);
+
+impl Program {
+    /// Loads a program. Its licence is given to the kernel as `Dual MIT/GPL`: the helpers that read stacks and
+    /// memory are for GPL-compatible programs.
+    ///
+    /// # Errors
+    /// EPERM without CAP_BPF and CAP_PERFMON; EINVAL or EACCES when the verifier rejects it, with its log.
+    pub fn load(kind: ProgramKind, name: &str, instructions: &[u64]) -> Result<Self, LoadError> {
+        const LOG_BYTES: usize = 1 << 20;
+        // First without a log, which is faster and needs no buffer; again with one to say why it failed.
+        match Self::try_load(kind, name, instructions, &mut []) {
+            Ok(program) => Ok(program),
+            Err(source) if source.raw_os_error() == Some(libc::EPERM) => {
+                Err(LoadError { name: name.to_owned(), source, log: String::new() })
+            }
+            Err(_) => {
+                let mut log = vec![0; LOG_BYTES];
+                Self::try_load(kind, name, instructions, &mut log).map_err(|source| {
+                    let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+                    let log = String::from_utf8_lossy(&log[..end]).into_owned();
+                    LoadError { name: name.to_owned(), source, log }
+                })
+            }
+        }
+    }
+
+    fn try_load(
+        kind: ProgramKind,
+        name: &str,
+        instructions: &[u64],
+        log: &mut [u8],
+    ) -> io::Result<Self> {
+        const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
+        let mut attr = LoadAttr {
+            prog_type: match kind {
+                ProgramKind::PerfEvent => 7,
+                ProgramKind::RawTracepoint => 17,
+            },
+            insn_cnt: u32::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+            insns: instructions.as_ptr().expose_provenance() as u64,
+            license: LICENCE.as_ptr().expose_provenance() as u64,
+            ..LoadAttr::default()
+        };
+        if !log.is_empty() {
+            attr.log_level = 1;
+            attr.log_size = u32::try_from(log.len()).unwrap_or(u32::MAX);
+            attr.log_buf = log.as_mut_ptr().expose_provenance() as u64;
+        }
+        for (to, from) in attr.prog_name.iter_mut().take(15).zip(name.bytes()) {
+            *to = from;
+        }
+        let fd = i32::try_from(bpf(command::PROG_LOAD, &mut attr)?).expect("file descriptors are ints");
+        // SAFETY: the call above returned this descriptor, and nobody else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Runs the program at a raw tracepoint such as `sched_switch`, until the link is dropped.
+    ///
+    /// # Errors
+    /// ENOENT when the kernel has no such tracepoint.
+    pub fn attach_raw_tracepoint(&self, tracepoint: &str) -> io::Result<Link> {
+        let name = CString::new(tracepoint)?;
+        let mut attr = RawTracepointAttr {
+            name: name.as_ptr().expose_provenance() as u64,
+            prog_fd: self.0.as_raw_fd().unsigned_abs(),
+            padding: 0,
+        };
+        let fd = i32::try_from(bpf(command::RAW_TRACEPOINT_OPEN, &mut attr)?).expect("file descriptors are ints");
+        // SAFETY: the call above returned this descriptor, and nobody else owns it.
+        Ok(Link(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+}
+
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// An attachment: the program runs while this lives.
+#[derive(Debug)]
+pub struct Link(#[expect(dead_code, reason = "held for its Drop")] OwnedFd);

@@ -1,0 +1,79 @@
+//! Limits and scheduling of this process.
+
+use std::io;
+
+use crate::check;
+
+/// Raises the soft limit of open files to the hard limit and returns it.
+///
+/// # Errors
+/// When the kernel refuses; the old limit stays.
+pub fn raise_open_files() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: getrlimit writes one rlimit to the pointer; `limit` outlives the call.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }.into())?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: setrlimit reads one rlimit from the pointer; `limit` outlives the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into())?;
+    Ok(limit.rlim_cur)
+}
+
+/// Raises RLIMIT_MEMLOCK to unlimited: kernels before 5.11 charge BPF maps to it. Later ones do not care.
+///
+/// # Errors
+/// EPERM without CAP_SYS_RESOURCE: to be tolerated.
+pub fn raise_locked_memory() -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: setrlimit reads one rlimit from the pointer; `limit` outlives the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) }.into()).map(drop)
+}
+
+/// CPUs that are online, from `/sys/devices/system/cpu/online` (`0-3,8`).
+///
+/// # Errors
+/// When the file cannot be read or is not a list of ranges.
+pub fn online_cpus() -> io::Result<Vec<u32>> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+    parse_cpu_list(text.trim())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("list of CPUs `{}`", text.trim())))
+}
+
+fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for range in text.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last > 65_535 {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+/// Peak resident memory of this process in bytes (getrusage(2)).
+#[must_use]
+pub fn peak_resident_bytes() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: getrusage writes one rusage to the pointer, which is valid for that.
+    let ret = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    if ret != 0 {
+        return 0;
+    }
+    // SAFETY: zeroed at creation, and all-zero is a valid rusage; filled by the call above.
+    let usage = unsafe { usage.assume_init() };
+    usage.ru_maxrss.unsigned_abs() * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_cpu_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(parse_cpu_list("0"), Some(vec![0]));
+        assert_eq!(parse_cpu_list(""), None);
+        assert_eq!(parse_cpu_list("3-1"), None);
+    }
+}
