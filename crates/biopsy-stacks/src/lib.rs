@@ -1,1 +1,17 @@
-//! unwinding and symbols.
+//! From registers and stack bytes to code addresses (unwinding), and from code addresses to names (symbols).
+//!
+//! ```text
+//!  mappings ─┐
+//!  ELF files ┼─► elf::ElfCache ─► unwind::ProcessUnwinder ─► addresses ─► symbols::Symbolizer ─► functions
+//!  registers + stack bytes ──────────────┘                                   ▲
+//!                                     debug files, kallsyms, perf maps, jitdumps
+//! ```
+//!
+//! The crate makes no system calls beyond opening and reading the files it is told about, has no unsafe code, and
+//! treats each of those files as hostile: sizes are checked before memory is taken, nothing recurses on input,
+//! and damage is an error or a missing name, never a panic.
+
+#![forbid(unsafe_code)]
+
+pub mod elf;
+pub mod unwind;

@@ -1,0 +1,125 @@
+//! Positioned, bounded reads of a file or of memory: a file that shrinks while it is read gives an error, where a
+//! mapping of it would give SIGBUS.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::ElfError;
+
+/// `O_NONBLOCK` of Linux on x86-64 and aarch64 (asm-generic/fcntl.h): a FIFO put where a library should be must
+/// not block the recorder.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// Identity of a file's contents, as far as the file system tells.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FileIdentity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified_ns: i128,
+}
+
+/// Bytes that can be read at any offset.
+#[derive(Debug)]
+pub(crate) struct Bytes {
+    label: PathBuf,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    File { file: File, identity: FileIdentity },
+    Memory(Arc<[u8]>),
+}
+
+impl Bytes {
+    /// Opens a regular file; anything else is refused without blocking on it.
+    pub(crate) fn open(path: &Path) -> Result<Self, ElfError> {
+        let io_error = |source: io::Error| ElfError::Io { path: path.to_owned(), source };
+        // Opening can already have an effect on a device; a look first keeps us away from most of them.
+        if !std::fs::metadata(path).map_err(io_error)?.is_file() {
+            return Err(ElfError::NotRegular { path: path.to_owned() });
+        }
+        let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path).map_err(io_error)?;
+        let metadata = file.metadata().map_err(io_error)?;
+        if !metadata.is_file() {
+            return Err(ElfError::NotRegular { path: path.to_owned() });
+        }
+        let identity = FileIdentity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+        };
+        Ok(Self { label: path.to_owned(), source: Source::File { file, identity } })
+    }
+
+    pub(crate) fn from_memory(label: &str, bytes: Arc<[u8]>) -> Self {
+        Self { label: PathBuf::from(label), source: Source::Memory(bytes) }
+    }
+
+    /// `None` for memory.
+    pub(crate) fn identity(&self) -> Option<FileIdentity> {
+        match &self.source {
+            Source::File { identity, .. } => Some(*identity),
+            Source::Memory(_) => None,
+        }
+    }
+
+    pub(crate) fn label(&self) -> &Path {
+        &self.label
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match &self.source {
+            Source::File { identity, .. } => identity.size,
+            Source::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Reads exactly `size` bytes at `offset`. Memory is taken only after the size was compared with `limit` and
+    /// with what the file holds.
+    pub(crate) fn read(
+        &self,
+        what: &'static str,
+        offset: u64,
+        size: u64,
+        limit: u64,
+    ) -> Result<Vec<u8>, ElfError> {
+        if size > limit {
+            return Err(ElfError::TooLarge { path: self.label.clone(), what, size, limit });
+        }
+        let end = offset.checked_add(size).filter(|end| *end <= self.len());
+        let (Some(end), Ok(length)) = (end, usize::try_from(size)) else {
+            return Err(ElfError::CutShort {
+                path: self.label.clone(),
+                what,
+                offset,
+                size,
+                available: self.len(),
+            });
+        };
+        match &self.source {
+            Source::File { file, .. } => {
+                let mut buffer = vec![0; length];
+                file.read_exact_at(&mut buffer, offset)
+                    .map_err(|source| ElfError::Io { path: self.label.clone(), source })?;
+                Ok(buffer)
+            }
+            Source::Memory(bytes) => {
+                let range = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
+                let slice = range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or(&[]);
+                Ok(slice.to_vec())
+            }
+        }
+    }
+
+    /// Reads up to `size` bytes at `offset`: fewer at the end of the file.
+    pub(crate) fn read_up_to(&self, what: &'static str, offset: u64, size: u64) -> Result<Vec<u8>, ElfError> {
+        let size = size.min(self.len().saturating_sub(offset));
+        self.read(what, offset, size, size)
+    }
+}

@@ -1,0 +1,88 @@
+//! What can be wrong with an ELF file.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a file gave no unwind information or names. Never fatal for a recording: the frames of that file are then
+/// shown as module + offset.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// The file system said no.
+    #[error("cannot read `{}`", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// A folder, FIFO, socket or device.
+    #[error("`{}` is not a regular file", path.display())]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No ELF magic.
+    #[error("`{}` is not an ELF file", path.display())]
+    NotElf {
+        /// The file.
+        path: PathBuf,
+    },
+    /// ELF, but not of a kind that is read here.
+    #[error("`{}` is ELF of class {class}, data encoding {encoding}, machine {machine}; 64-bit little-endian is read", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// `EI_CLASS`.
+        class: u8,
+        /// `EI_DATA`.
+        encoding: u8,
+        /// `e_machine`.
+        machine: u16,
+    },
+    /// A table or section reaches past the end of the file.
+    #[error("`{}`: {what} at offset {offset:#x} needs {size} bytes, the file has {available}", path.display())]
+    CutShort {
+        /// The file.
+        path: PathBuf,
+        /// Which part.
+        what: &'static str,
+        /// Where it should be.
+        offset: u64,
+        /// How long it claims to be, in bytes.
+        size: u64,
+        /// Length of the file, in bytes.
+        available: u64,
+    },
+    /// A size above the limit.
+    #[error("`{}`: {what} claims {size} bytes, the limit is {limit}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Which part.
+        what: &'static str,
+        /// What it claims, in bytes.
+        size: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// A compressed section that does not decompress to what it claims.
+    #[error("`{}`: compressed section `{section}` is damaged or of an unknown kind", path.display())]
+    Compression {
+        /// The file.
+        path: PathBuf,
+        /// Section name.
+        section: String,
+    },
+    /// None of the candidate paths could be opened; the last error.
+    #[error("none of {count} candidate paths for `{label}` could be read")]
+    NoCandidate {
+        /// What was looked for.
+        label: String,
+        /// How many paths were tried.
+        count: usize,
+        /// What the last one said.
+        #[source]
+        last: Option<Box<ElfError>>,
+    },
+}

@@ -1,0 +1,150 @@
+//! ELF files as far as unwinding and symbols need them, read by position and within limits.
+
+pub(crate) mod bytes;
+mod cache;
+mod error;
+pub(crate) mod header;
+mod limits;
+mod notes;
+mod section;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use biopsy_model::{FileOffset, Svma};
+
+pub use bytes::FileIdentity;
+pub use cache::ElfCache;
+pub use error::ElfError;
+pub use header::{EM_AARCH64, EM_X86_64};
+pub use limits::Limits;
+
+use crate::unwind::UnwindTable;
+use bytes::Bytes;
+use header::{Headers, Section, Segment, SegmentKind};
+
+/// One ELF file: its headers in memory, the rest read when asked for. Shared by all processes that map it.
+#[derive(Debug)]
+pub struct ElfFile {
+    bytes: Bytes,
+    headers: Headers,
+    limits: Limits,
+    unwind: OnceLock<UnwindTable>,
+    build_id: OnceLock<Option<Vec<u8>>>,
+}
+
+impl ElfFile {
+    /// Opens a regular file and reads its headers.
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self, ElfError> {
+        Self::new(Bytes::open(path)?, limits)
+    }
+
+    /// An image that is in memory, as the vdso is. `label` appears in errors only.
+    pub fn from_bytes(label: &str, bytes: impl Into<Arc<[u8]>>, limits: &Limits) -> Result<Self, ElfError> {
+        Self::new(Bytes::from_memory(label, bytes.into()), limits)
+    }
+
+    fn new(bytes: Bytes, limits: &Limits) -> Result<Self, ElfError> {
+        let headers = header::parse(&bytes, limits)?;
+        Ok(Self { bytes, headers, limits: *limits, unwind: OnceLock::new(), build_id: OnceLock::new() })
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        self.bytes.label()
+    }
+
+    /// `e_machine`.
+    pub fn machine(&self) -> u16 {
+        self.headers.machine
+    }
+
+    /// Which contents these are; `None` for an image in memory.
+    pub fn identity(&self) -> Option<FileIdentity> {
+        self.bytes.identity()
+    }
+
+    /// GNU build id, 1 to 64 bytes.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.build_id.get_or_init(|| notes::find_build_id(self)).as_deref()
+    }
+
+    /// The stated address of the byte at `offset` of the file: through the executable segment that holds it, or
+    /// else any loaded segment. This is where files whose `p_vaddr` differs from `p_offset` (lld, mold, Go,
+    /// prelink) go wrong when the difference is taken to be zero.
+    pub fn svma_of_offset(&self, offset: FileOffset) -> Option<Svma> {
+        let holds = |segment: &&Segment| {
+            // The kernel maps whole pages: a mapping may begin up to a page before the segment does.
+            let page_start = segment.offset & !0xfff;
+            page_start <= offset.0 && offset.0 < segment.offset.saturating_add(segment.file_size.max(1))
+        };
+        let mut loads = self.loads().filter(holds);
+        let segment = loads.clone().find(|segment| segment.executable).or_else(|| loads.next())?;
+        Some(Svma(segment.svma.wrapping_add(offset.0.wrapping_sub(segment.offset))))
+    }
+
+    /// Up to `size` bytes of code at a stated address.
+    pub(crate) fn code_at(&self, svma: u64, size: u64) -> Option<Vec<u8>> {
+        let load =
+            self.loads().find(|load| load.executable && svma.wrapping_sub(load.svma) < load.file_size)?;
+        let skip = svma.wrapping_sub(load.svma);
+        self.read_up_to("code", load.offset.checked_add(skip)?, size.min(load.file_size - skip)).ok()
+    }
+
+    /// The file's DWARF unwind information, read on first use.
+    pub(crate) fn unwind_table(&self) -> &UnwindTable {
+        self.unwind.get_or_init(|| UnwindTable::read(self))
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &Segment> + Clone {
+        self.headers.segments.iter().filter(|segment| segment.kind == SegmentKind::Load)
+    }
+
+    pub(crate) fn segment(&self, kind: SegmentKind) -> impl Iterator<Item = &Segment> {
+        self.headers.segments.iter().filter(move |segment| segment.kind == kind)
+    }
+
+    pub(crate) fn sections(&self) -> &[Section] {
+        &self.headers.sections
+    }
+
+    /// The first section of this name that has bytes here.
+    pub(crate) fn section(&self, name: &str) -> Option<&Section> {
+        self.headers.sections.iter().find(|section| section.name == name && section.has_bytes())
+    }
+
+    pub(crate) fn read(
+        &self,
+        what: &'static str,
+        offset: u64,
+        size: u64,
+        limit: u64,
+    ) -> Result<Vec<u8>, ElfError> {
+        self.bytes.read(what, offset, size, limit)
+    }
+
+    pub(crate) fn read_up_to(&self, what: &'static str, offset: u64, size: u64) -> Result<Vec<u8>, ElfError> {
+        self.bytes.read_up_to(what, offset, size)
+    }
+}
+
+/// GNU build id of the file at `path`; `Ok(None)` when it has none.
+pub fn build_id(path: &Path) -> Result<Option<Vec<u8>>, ElfError> {
+    Ok(ElfFile::open(path, &Limits::default())?.build_id().map(<[u8]>::to_vec))
+}
+
+/// The first of `candidates` that opens as ELF.
+pub(crate) fn open_first(label: &str, candidates: &[PathBuf], limits: &Limits) -> Result<ElfFile, ElfError> {
+    let mut last = None;
+    for path in candidates {
+        match ElfFile::open(path, limits) {
+            Ok(file) => return Ok(file),
+            Err(error) => last = Some(Box::new(error)),
+        }
+    }
+    Err(ElfError::NoCandidate { label: label.to_owned(), count: candidates.len(), last })
+}

@@ -1,0 +1,85 @@
+//! Contents of sections, decompressed within limits.
+//!
+//! ```text
+//! Elf64_Chdr (SHF_COMPRESSED):  0 type  4 reserved  8 size  16 alignment  24 data
+//! .zdebug_* (older GNU tools):  0 "ZLIB"  4 size, big-endian  12 data
+//! ```
+
+use std::io::Read;
+
+use super::header::{Section, u32_at, u64_at};
+use super::{ElfError, ElfFile};
+
+const ELFCOMPRESS_ZLIB: u32 = 1;
+const ELFCOMPRESS_ZSTD: u32 = 2;
+
+enum Packing {
+    Zlib,
+    Zstd,
+}
+
+impl ElfFile {
+    /// Bytes of the named section, decompressed; `Ok(None)` when the file has no such section. For `.debug_*` the
+    /// older `.zdebug_*` is taken too. `limit`, in bytes, holds for both the packed and the unpacked size.
+    pub(crate) fn section_bytes(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, ElfError> {
+        let old_name = name.strip_prefix(".debug_").map(|rest| format!(".zdebug_{rest}"));
+        let old = || old_name.as_deref().and_then(|name| self.section(name));
+        let Some(section) = self.section(name).or_else(old) else { return Ok(None) };
+        let raw = self.read("section", section.offset, section.size, limit)?;
+        let old_packing = section.name.starts_with(".zdebug_") && raw.starts_with(b"ZLIB");
+        if !section.compressed && !old_packing {
+            return Ok(Some(raw));
+        }
+        let damaged =
+            || ElfError::Compression { path: self.path().to_owned(), section: section.name.clone() };
+        let (packing, size, data) = packed(&raw, old_packing).ok_or_else(damaged)?;
+        if size > limit {
+            return Err(ElfError::TooLarge {
+                path: self.path().to_owned(),
+                what: "unpacked section",
+                size,
+                limit,
+            });
+        }
+        unpack(&packing, size, data).ok_or_else(damaged).map(Some)
+    }
+
+    /// Unpacked size of the named section in bytes, as it claims; zero when there is none.
+    pub(crate) fn unpacked_size(&self, name: &str) -> u64 {
+        let Some(section) = self.section(name) else { return 0 };
+        if !section.compressed {
+            return section.size;
+        }
+        let header = self.read_up_to("compression header", section.offset, 24).unwrap_or_default();
+        u64_at(&header, 8).unwrap_or(section.size)
+    }
+
+    pub(crate) fn section_at(&self, index: u32) -> Option<&Section> {
+        self.sections().get(index as usize)
+    }
+}
+
+fn packed(raw: &[u8], old: bool) -> Option<(Packing, u64, &[u8])> {
+    if old {
+        let size = raw.get(4..12)?.first_chunk().map(|size| u64::from_be_bytes(*size))?;
+        return Some((Packing::Zlib, size, raw.get(12..)?));
+    }
+    let packing = match u32_at(raw, 0)? {
+        ELFCOMPRESS_ZLIB => Packing::Zlib,
+        ELFCOMPRESS_ZSTD => Packing::Zstd,
+        _ => return None,
+    };
+    Some((packing, u64_at(raw, 8)?, raw.get(24..)?))
+}
+
+/// Unpacks to exactly `size` bytes, which was checked against the limit; memory grows with what really comes out.
+fn unpack(packing: &Packing, size: u64, data: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    // One byte more than claimed shows a lie without following it.
+    let bound = size.checked_add(1)?;
+    match packing {
+        Packing::Zlib => flate2::read::ZlibDecoder::new(data).take(bound).read_to_end(&mut out).ok()?,
+        Packing::Zstd => zstd::Decoder::new(data).ok()?.take(bound).read_to_end(&mut out).ok()?,
+    };
+    (out.len() as u64 == size).then_some(out)
+}

@@ -1,0 +1,171 @@
+//! Unwinding of user stacks from registers and a copy of stack memory.
+//!
+//! Each frame's caller is found by the DWARF unwind information of the file the frame lies in; code without any (JIT
+//! compilers, hand-written assembly) by its frame pointer. Every return address must lie in executable memory.
+//! Rules are cached by address, so that a frame that was met before costs a lookup.
+
+mod evaluate;
+mod modules;
+mod registers;
+mod rule;
+mod stack;
+mod table;
+mod walk;
+
+use std::sync::Arc;
+
+use biopsy_model::Avma;
+use biopsy_model::stack::StackEnd;
+
+pub use modules::{ExecutableMapping, Module};
+pub use registers::UserRegisters;
+pub use stack::StackMemory;
+pub(crate) use table::UnwindTable;
+
+use crate::elf::ElfFile;
+use modules::Modules;
+use rule::Rule;
+use table::Context;
+
+/// How one unwinding ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unwound {
+    /// How far it got.
+    pub end: StackEnd,
+    /// End of the highest stack word that was needed: a copy from `sp` up to here unwinds the same stack again. With
+    /// `StackEnd::Root` this is the thread's root, which is the same for all stacks of the thread.
+    pub top: Avma,
+    /// The copy was too short: with more bytes it would have gone on.
+    pub needed_beyond: bool,
+    /// Frames whose caller was found by frame pointer, for want of unwind information.
+    pub by_frame_pointer: u32,
+}
+
+/// Unwinds the stacks of one process. Add its executable mappings, keep them up to date, then unwind.
+#[derive(Debug)]
+pub struct ProcessUnwinder {
+    modules: Modules,
+    cache: RuleCache,
+    context: Box<Context>,
+}
+
+impl Default for ProcessUnwinder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ProcessUnwinder {
+    /// Knows no mappings.
+    pub fn new() -> Self {
+        Self { modules: Modules::default(), cache: RuleCache::default(), context: Box::new(Context::new()) }
+    }
+
+    /// Adds an executable mapping in place of whatever was at its addresses (mmap, mprotect). `file`: the ELF file it
+    /// maps; `None` for anonymous memory and for files that are not ELF or cannot be read.
+    pub fn add_module(&mut self, mapping: &ExecutableMapping, file: Option<Arc<ElfFile>>) {
+        if self.modules.add(mapping, file) {
+            self.cache.clear();
+        }
+    }
+
+    /// Removes whatever is mapped from `start` up to `end` (munmap, mprotect without execute).
+    pub fn remove(&mut self, start: Avma, end: Avma) {
+        if self.modules.remove(start.0..end.0) {
+            self.cache.clear();
+        }
+    }
+
+    /// Forgets everything (exec).
+    pub fn clear(&mut self) {
+        self.modules = Modules::default();
+        self.cache.clear();
+    }
+
+    /// The mapping that holds `address`.
+    pub fn find(&self, address: Avma) -> Option<&Module> {
+        self.modules.find(address.0)
+    }
+
+    /// How many mappings are known.
+    pub fn module_count(&self) -> usize {
+        self.modules.len()
+    }
+
+    /// Appends the frames to `out`, innermost first, as *lookup* addresses: the instruction pointer, then return
+    /// addresses minus one (so that they lie inside the call, in the right function and line). The instruction
+    /// pointer is always appended.
+    pub fn unwind(
+        &mut self,
+        registers: &UserRegisters,
+        stack: StackMemory<'_>,
+        out: &mut Vec<Avma>,
+    ) -> Unwound {
+        walk::walk(self, registers, stack, out)
+    }
+
+    /// Judges a chain that the kernel walked by frame pointers (`ip`, then return addresses): appends lookup
+    /// addresses up to the first that does not lie in executable memory. `Root` when the last one is a function that
+    /// unwind information calls the thread's first, which tells a thread whose stacks need no copy.
+    pub fn check_chain(&mut self, chain: &[Avma], out: &mut Vec<Avma>) -> StackEnd {
+        for (position, address) in chain.iter().enumerate() {
+            let lookup = Avma(address.0.saturating_sub(u64::from(position > 0)));
+            if position > 0 && self.modules.find(lookup.0).is_none() {
+                return StackEnd::FramePointers;
+            }
+            out.push(lookup);
+        }
+        match out.last().map(|last| self.rule(last.0)) {
+            Some(Rule::Root) => StackEnd::Root,
+            _ => StackEnd::FramePointers,
+        }
+    }
+
+    /// The rule for code at `address`, which need not be mapped.
+    fn rule(&mut self, address: u64) -> Rule {
+        if let Some(rule) = self.cache.get(address) {
+            return rule;
+        }
+        let Some(module) = self.modules.find(address) else { return Rule::Nothing };
+        let rule = match &module.file {
+            Some(file) => file.unwind_table().rule(&mut self.context, address.wrapping_sub(module.bias)),
+            None => Rule::Nothing,
+        };
+        self.cache.put(address, rule);
+        rule
+    }
+}
+
+/// Direct-mapped: 4,096 entries of 32 bytes. A server's stacks hold a few thousand distinct addresses.
+#[derive(Debug, Default)]
+struct RuleCache {
+    /// Empty until the first use: a process that is never sampled costs nothing.
+    entries: Vec<Option<(u64, Rule)>>,
+}
+
+impl RuleCache {
+    const ENTRIES_LOG2: u32 = 12;
+
+    fn slot(address: u64) -> usize {
+        // Fibonacci hashing: addresses differ in their low bits, whose spread the product moves to the top.
+        (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::ENTRIES_LOG2)) as usize
+    }
+
+    fn get(&self, address: u64) -> Option<Rule> {
+        let (key, rule) = (*self.entries.get(Self::slot(address))?)?;
+        (key == address).then_some(rule)
+    }
+
+    fn put(&mut self, address: u64, rule: Rule) {
+        if self.entries.is_empty() {
+            self.entries = vec![None; 1 << Self::ENTRIES_LOG2];
+        }
+        if let Some(entry) = self.entries.get_mut(Self::slot(address)) {
+            *entry = Some((address, rule));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+    }
+}

@@ -1,0 +1,70 @@
+//! Unwind rules small enough to be kept for every address that was met.
+
+use gimli::{CfaRule, FrameDescriptionEntry, Register, RegisterRule, UnwindTableRow};
+
+use super::registers::{CALLEE_SAVED, RIP};
+use super::table::Slice;
+
+/// How to get from a frame to its caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rule {
+    /// The file says nothing about this address.
+    Nothing,
+    /// The return address is undefined: this function was called by nobody (`_start`, `clone3`).
+    Root,
+    /// The usual case.
+    Offsets(Offsets),
+    /// Expressions, or numbers too large for `Offsets`: evaluated from the table each time.
+    Evaluate,
+}
+
+/// The frame is at a register plus an offset; the return address is just below it (CFA - 8), and so are the
+/// saved registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Offsets {
+    pub(crate) cfa_register: u8,
+    pub(crate) cfa_offset: i32,
+    /// For each of `CALLEE_SAVED`: where it is saved, in words from the CFA, or one of the two values below.
+    pub(crate) saved: [i16; CALLEE_SAVED.len()],
+}
+
+/// Not saved: the caller's value is still in the register.
+pub(crate) const UNCHANGED: i16 = i16::MAX;
+/// Not recoverable.
+pub(crate) const LOST: i16 = i16::MIN;
+
+impl Rule {
+    pub(crate) fn from_row(row: &UnwindTableRow<usize>, entry: &FrameDescriptionEntry<Slice<'_>>) -> Self {
+        let return_address = entry.cie().return_address_register();
+        match row.register(return_address) {
+            Some(RegisterRule::Undefined) => return Self::Root,
+            Some(RegisterRule::Offset(-8)) if return_address.0 == RIP && !entry.is_signal_trampoline() => {}
+            _ => return Self::Evaluate,
+        }
+        Self::offsets(row).map_or(Self::Evaluate, Self::Offsets)
+    }
+
+    fn offsets(row: &UnwindTableRow<usize>) -> Option<Offsets> {
+        let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
+        let mut saved = [UNCHANGED; CALLEE_SAVED.len()];
+        for (slot, register) in saved.iter_mut().zip(CALLEE_SAVED) {
+            *slot = match row.register(Register(register)) {
+                None | Some(RegisterRule::SameValue) => UNCHANGED,
+                Some(RegisterRule::Undefined) => LOST,
+                Some(RegisterRule::Offset(offset)) if offset % 8 == 0 => {
+                    i16::try_from(offset / 8).ok().filter(|words| *words != UNCHANGED && *words != LOST)?
+                }
+                Some(_) => return None,
+            };
+        }
+        // A rule for the stack pointer other than "the CFA" is for the evaluator.
+        if row.register(Register(super::registers::RSP)).is_some() {
+            return None;
+        }
+        Some(Offsets {
+            cfa_register: u8::try_from(register.0).ok()?,
+            cfa_offset: i32::try_from(*offset).ok()?,
+            saved,
+        })
+    }
+}

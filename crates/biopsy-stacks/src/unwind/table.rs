@@ -1,0 +1,221 @@
+//! The DWARF call frame information of one file, and how to find the row for an address in it.
+//!
+//! The bytes come from `.eh_frame` with its sorted index `.eh_frame_hdr`; without section headers (vdso of old
+//! kernels, `sstrip`) from the program header `PT_GNU_EH_FRAME`; without an index one is built; and where a
+//! file has no `.eh_frame` at all (Go, code built with `-fno-asynchronous-unwind-tables`), from `.debug_frame`.
+
+use gimli::{
+    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice,
+    FrameDescriptionEntry, LittleEndian, UnwindContext, UnwindSection,
+};
+
+use super::rule::Rule;
+use crate::elf::ElfFile;
+use crate::elf::header::{Section, SegmentKind};
+
+pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
+pub(crate) type Context = UnwindContext<usize>;
+
+/// No function needs a megabyte of unwind instructions; executing one would take a noticeable time.
+const ENTRY_BYTES: usize = 1 << 20;
+
+/// Unwind information of one file.
+#[derive(Debug, Default)]
+pub(crate) struct UnwindTable {
+    kind: Kind,
+    section: Vec<u8>,
+    index: Index,
+    bases: BaseAddresses,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Kind {
+    #[default]
+    None,
+    EhFrame,
+    DebugFrame,
+}
+
+/// Sorted by address: which entry covers it.
+#[derive(Debug, Default)]
+enum Index {
+    #[default]
+    None,
+    /// `.eh_frame_hdr`, as it stands in the file.
+    File(Vec<u8>),
+    /// (first address, offset of the entry), made by reading every entry once.
+    Built(Vec<(u64, u32)>),
+}
+
+impl UnwindTable {
+    /// Reads the sections; damage or absence gives an empty table, and the file's frames are then walked by frame
+    /// pointers.
+    pub(crate) fn read(file: &ElfFile) -> Self {
+        let table = Self::read_eh_frame(file).or_else(|| Self::read_debug_frame(file)).unwrap_or_default();
+        tracing::debug!(path = %file.path().display(), kind = ?table.kind, bytes = table.section.len(), "unwind table");
+        table
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kind == Kind::None
+    }
+
+    fn read_eh_frame(file: &ElfFile) -> Option<Self> {
+        let address =
+            |name: &str| file.sections().iter().find(|section| section.name == name).map(|found| found.svma);
+        let bases = BaseAddresses::default()
+            .set_text(address(".text").unwrap_or(0))
+            .set_got(address(".got").unwrap_or(0));
+        let plain = |section: &&Section| !section.compressed;
+        if let Some(section) = file.section(".eh_frame").filter(plain) {
+            let bytes = file.read(".eh_frame", section.offset, section.size, file.limits().unwind).ok()?;
+            let header = file.section(".eh_frame_hdr").filter(plain);
+            let index = header.and_then(|header| {
+                file.read(".eh_frame_hdr", header.offset, header.size, file.limits().unwind).ok()
+            });
+            let bases =
+                bases.set_eh_frame(section.svma).set_eh_frame_hdr(header.map_or(0, |header| header.svma));
+            return Some(Self::with_index(Kind::EhFrame, bytes, index, bases));
+        }
+        let segment = file.segment(SegmentKind::EhFrameHeader).next()?;
+        let header =
+            file.read("PT_GNU_EH_FRAME", segment.offset, segment.file_size, file.limits().unwind).ok()?;
+        let bases = bases.set_eh_frame_hdr(segment.svma);
+        let parsed = EhFrameHdr::new(&header, LittleEndian).parse(&bases, 8).ok()?;
+        let svma = parsed.eh_frame_ptr().direct().ok()?;
+        // Its length is not stated: up to the end of the loaded bytes; a zero entry ends it before.
+        let load = file
+            .loads()
+            .find(|load| (load.svma..load.svma.saturating_add(load.file_size)).contains(&svma))?;
+        let skip = svma - load.svma;
+        let offset = load.offset.checked_add(skip)?;
+        let bytes =
+            file.read_up_to(".eh_frame", offset, (load.file_size - skip).min(file.limits().unwind)).ok()?;
+        Some(Self::with_index(Kind::EhFrame, bytes, Some(header), bases.set_eh_frame(svma)))
+    }
+
+    fn read_debug_frame(file: &ElfFile) -> Option<Self> {
+        let bytes = file.section_bytes(".debug_frame", file.limits().unwind).ok().flatten()?;
+        Some(Self::with_index(Kind::DebugFrame, bytes, None, BaseAddresses::default()))
+    }
+
+    fn with_index(kind: Kind, section: Vec<u8>, header: Option<Vec<u8>>, bases: BaseAddresses) -> Self {
+        let mut table = Self { kind, section, index: Index::None, bases };
+        let usable = header.filter(|header| {
+            let parsed = EhFrameHdr::new(header, LittleEndian).parse(&table.bases, 8);
+            parsed.is_ok_and(|parsed| parsed.table().is_some())
+        });
+        table.index = match usable {
+            Some(header) => Index::File(header),
+            None if kind == Kind::EhFrame => Index::Built(entries(&table.eh_frame(), &table.bases)),
+            None => Index::Built(entries(&table.debug_frame(), &table.bases)),
+        };
+        table
+    }
+
+    fn eh_frame(&self) -> EhFrame<Slice<'_>> {
+        let mut section = EhFrame::new(&self.section, LittleEndian);
+        section.set_address_size(8);
+        section
+    }
+
+    fn debug_frame(&self) -> DebugFrame<Slice<'_>> {
+        let mut section = DebugFrame::new(&self.section, LittleEndian);
+        section.set_address_size(8);
+        section
+    }
+
+    /// The rule for code at `svma`; `Rule::Nothing` when no entry covers it.
+    pub(crate) fn rule(&self, context: &mut Context, svma: u64) -> Rule {
+        match self.kind {
+            Kind::None => Rule::Nothing,
+            Kind::EhFrame => self.rule_in(&self.eh_frame(), context, svma),
+            Kind::DebugFrame => self.rule_in(&self.debug_frame(), context, svma),
+        }
+    }
+
+    fn rule_in<'a, S: UnwindSection<Slice<'a>>>(&self, section: &S, context: &mut Context, svma: u64) -> Rule
+    where
+        S::Offset: gimli::UnwindOffset<usize>,
+    {
+        let Some(entry) = self.entry(section, svma) else { return Rule::Nothing };
+        match entry.unwind_info_for_address(section, &self.bases, context, svma) {
+            Ok(row) => Rule::from_row(row, &entry),
+            Err(_) => Rule::Nothing,
+        }
+    }
+
+    /// Calls `evaluate` with the row for `svma`, for what does not fit a `Rule`.
+    pub(crate) fn with_row<T>(
+        &self,
+        context: &mut Context,
+        svma: u64,
+        evaluate: impl RowEvaluator<T>,
+    ) -> Option<T> {
+        match self.kind {
+            Kind::None => None,
+            Kind::EhFrame => self.with_row_in(&self.eh_frame(), context, svma, evaluate),
+            Kind::DebugFrame => self.with_row_in(&self.debug_frame(), context, svma, evaluate),
+        }
+    }
+
+    fn with_row_in<'a, S: UnwindSection<Slice<'a>>, T>(
+        &self,
+        section: &S,
+        context: &mut Context,
+        svma: u64,
+        evaluate: impl RowEvaluator<T>,
+    ) -> Option<T> {
+        let entry = self.entry(section, svma)?;
+        let row = entry.unwind_info_for_address(section, &self.bases, context, svma).ok()?;
+        evaluate.evaluate(section, row, &entry)
+    }
+
+    fn entry<'a, S: UnwindSection<Slice<'a>>>(
+        &self,
+        section: &S,
+        svma: u64,
+    ) -> Option<FrameDescriptionEntry<Slice<'a>>> {
+        let offset = match &self.index {
+            Index::None => return None,
+            Index::File(header) => {
+                let header = EhFrameHdr::new(header, LittleEndian).parse(&self.bases, 8).ok()?;
+                let table = header.table()?;
+                let EhFrameOffset(offset) =
+                    table.pointer_to_offset(table.lookup(svma, &self.bases).ok()?).ok()?;
+                offset
+            }
+            Index::Built(entries) => {
+                let after = entries.partition_point(|(start, _)| *start <= svma);
+                entries.get(after.checked_sub(1)?)?.1 as usize
+            }
+        };
+        let entry = section.fde_from_offset(&self.bases, S::Offset::from(offset), S::cie_from_offset).ok()?;
+        (entry.contains(svma) && entry.entry_len() <= ENTRY_BYTES && entry.cie().entry_len() <= ENTRY_BYTES)
+            .then_some(entry)
+    }
+}
+
+/// A closure over all section types: rows carry expressions that lie in their section.
+pub(crate) trait RowEvaluator<T> {
+    fn evaluate<'a, S: UnwindSection<Slice<'a>>>(
+        self,
+        section: &S,
+        row: &gimli::UnwindTableRow<usize>,
+        entry: &FrameDescriptionEntry<Slice<'a>>,
+    ) -> Option<T>;
+}
+
+/// Reads all entries in order. Stops at the first damaged one and keeps those before it.
+fn entries<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) -> Vec<(u64, u32)> {
+    let mut found = Vec::new();
+    let mut entries = section.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
+        let Ok(offset) = u32::try_from(entry.offset()) else { break };
+        found.push((entry.initial_address(), offset));
+    }
+    found.sort_unstable();
+    found
+}

@@ -1,0 +1,290 @@
+//! From frame to frame up to the thread's root.
+
+use biopsy_model::Avma;
+use biopsy_model::stack::StackEnd;
+
+use super::evaluate::{Evaluated, Evaluator};
+use super::registers::{CALLEE_SAVED, RBP, RIP, RSP, Registers};
+use super::rule::{LOST, Offsets, Rule, UNCHANGED};
+use super::stack::{Reader, Unreadable};
+use super::{ProcessUnwinder, StackMemory, Unwound, UserRegisters};
+
+/// A copied stack of 64 KiB holds 4,096 of the smallest frames (16 bytes).
+const MAX_FRAMES: usize = 4096;
+
+/// The longest call instruction looked for before a return address, in bytes: `call *disp32(base,index,scale)`.
+const CALL_BYTES: u64 = 7;
+
+enum Step {
+    Caller {
+        registers: Registers,
+        interrupted: bool,
+        by_frame_pointer: bool,
+    },
+    End(StackEnd),
+    /// A word is needed that the copy does not have.
+    Unreadable(Unreadable),
+}
+
+pub(super) fn walk(
+    unwinder: &mut ProcessUnwinder,
+    user: &UserRegisters,
+    memory: StackMemory<'_>,
+    out: &mut Vec<Avma>,
+) -> Unwound {
+    let mut stack = Reader::new(memory);
+    let mut registers = Registers::new(user);
+    let mut by_frame_pointer = 0;
+    // The ip of a sample, and of code that a signal interrupted, is exact; a return address lies after its call.
+    let mut exact = true;
+    let first = out.len();
+    let mut needed_beyond = false;
+    let end = loop {
+        let lookup = if exact { registers.ip() } else { registers.ip().wrapping_sub(1) };
+        out.push(Avma(lookup));
+        if out.len() - first >= MAX_FRAMES {
+            break StackEnd::Truncated;
+        }
+        let frame = Frame { lookup, exact, chained: by_frame_pointer > 0 };
+        match frame.step(unwinder, &registers, &mut stack) {
+            Step::End(end) => break end,
+            Step::Unreadable(unreadable) => {
+                needed_beyond = unreadable == Unreadable::Beyond;
+                break StackEnd::Truncated;
+            }
+            Step::Caller { registers: caller, interrupted, by_frame_pointer: by_pointer } => {
+                if caller.ip() == 0 {
+                    break StackEnd::Root;
+                }
+                let lookup = if interrupted { caller.ip() } else { caller.ip().wrapping_sub(1) };
+                if unwinder.modules.find(lookup).is_none() {
+                    break if by_pointer || by_frame_pointer > 0 {
+                        StackEnd::FramePointers
+                    } else {
+                        StackEnd::NoUnwindInfo
+                    };
+                }
+                if caller.ip() == registers.ip() && caller.sp() == registers.sp() {
+                    break StackEnd::NoUnwindInfo;
+                }
+                by_frame_pointer += u32::from(by_pointer);
+                registers = caller;
+                exact = interrupted;
+            }
+        }
+    };
+    Unwound { end, top: Avma(stack.highest), needed_beyond, by_frame_pointer }
+}
+
+struct Frame {
+    lookup: u64,
+    exact: bool,
+    /// A caller further in was found by frame pointer.
+    chained: bool,
+}
+
+impl Frame {
+    fn step(&self, unwinder: &mut ProcessUnwinder, registers: &Registers, stack: &mut Reader<'_>) -> Step {
+        match unwinder.rule(self.lookup) {
+            Rule::Root => Step::End(StackEnd::Root),
+            Rule::Offsets(offsets) => match by_offsets(&offsets, registers, stack) {
+                Some(Ok(caller)) => self.checked(registers, caller, false),
+                Some(Err(unreadable)) => Step::Unreadable(unreadable),
+                None => self.without_rule(unwinder, registers, stack),
+            },
+            Rule::Evaluate => match self.evaluate(unwinder, registers, stack) {
+                Some(Evaluated::Root) => Step::End(StackEnd::Root),
+                Some(Evaluated::Unreadable(unreadable)) => Step::Unreadable(unreadable),
+                Some(Evaluated::Caller { registers: caller, interrupted }) => {
+                    self.checked(registers, caller, interrupted)
+                }
+                None => self.without_rule(unwinder, registers, stack),
+            },
+            Rule::Nothing => self.without_rule(unwinder, registers, stack),
+        }
+    }
+
+    /// A stack grows downwards: only a signal handler on a stack of its own has a caller further down.
+    fn checked(&self, registers: &Registers, caller: Registers, interrupted: bool) -> Step {
+        let backwards = if self.exact { caller.sp() < registers.sp() } else { caller.sp() <= registers.sp() };
+        if backwards && !interrupted {
+            return Step::End(StackEnd::NoUnwindInfo);
+        }
+        Step::Caller { registers: caller, interrupted, by_frame_pointer: false }
+    }
+
+    fn evaluate(
+        &self,
+        unwinder: &mut ProcessUnwinder,
+        registers: &Registers,
+        stack: &mut Reader<'_>,
+    ) -> Option<Evaluated> {
+        let module = unwinder.modules.find(self.lookup)?;
+        let file = module.file.as_ref()?;
+        let evaluator = Evaluator { registers, stack, bias: module.bias };
+        file.unwind_table().with_row(&mut unwinder.context, self.lookup.wrapping_sub(module.bias), evaluator)
+    }
+
+    /// No usable unwind information: a leaf that was just called, or code that keeps a frame pointer.
+    fn without_rule(
+        &self,
+        unwinder: &ProcessUnwinder,
+        registers: &Registers,
+        stack: &mut Reader<'_>,
+    ) -> Step {
+        if self.exact
+            && let Some(caller) = just_called(unwinder, self.lookup, registers, stack)
+        {
+            return Step::Caller { registers: caller, interrupted: false, by_frame_pointer: false };
+        }
+        let broken = Step::End(if self.chained { StackEnd::FramePointers } else { StackEnd::NoUnwindInfo });
+        let Some(fp) = registers.get(RBP) else { return broken };
+        if fp == 0 && !self.exact {
+            // By the ABI's advice the outermost frame has a frame pointer of zero. In the innermost frame it may be
+            // any value; here it was saved by a callee.
+            return Step::End(if self.chained { StackEnd::Root } else { StackEnd::FramePointers });
+        }
+        if fp < registers.sp() || fp % 8 != 0 {
+            return broken;
+        }
+        let (saved, return_address) = match (stack.word(fp), stack.word(fp.wrapping_add(8))) {
+            (Ok(saved), Ok(return_address)) => (saved, return_address),
+            (Err(Unreadable::Beyond), _) | (_, Err(Unreadable::Beyond)) => {
+                return Step::Unreadable(Unreadable::Beyond);
+            }
+            _ => return broken,
+        };
+        let plausible =
+            return_address == 0 || unwinder.modules.find(return_address.wrapping_sub(1)).is_some();
+        if !plausible {
+            return broken;
+        }
+        let mut caller = *registers;
+        // Which of the others the function saved, and where, is not known.
+        for register in CALLEE_SAVED {
+            caller.forget(register);
+        }
+        caller.set(RBP, saved);
+        caller.set(RSP, fp.wrapping_add(16));
+        caller.set(RIP, return_address);
+        Step::Caller { registers: caller, interrupted: false, by_frame_pointer: true }
+    }
+}
+
+/// `None`: the rule needs a register whose value is not known.
+fn by_offsets(
+    offsets: &Offsets,
+    registers: &Registers,
+    stack: &mut Reader<'_>,
+) -> Option<Result<Registers, Unreadable>> {
+    let base = registers.get(u16::from(offsets.cfa_register))?;
+    let cfa = base.wrapping_add_signed(i64::from(offsets.cfa_offset));
+    let mut caller = *registers;
+    caller.keep_callee_saved();
+    for (register, words) in CALLEE_SAVED.into_iter().zip(offsets.saved) {
+        match words {
+            UNCHANGED => {}
+            LOST => caller.forget(register),
+            // Epilogues leave rules for registers that were popped already; their slots lie below the stack
+            // pointer, outside the copy, and the register holds the value.
+            words => {
+                let address = cfa.wrapping_add_signed(i64::from(words) * 8);
+                if address >= registers.sp() {
+                    match stack.word(address) {
+                        Ok(value) => caller.set(register, value),
+                        Err(unreadable) => return Some(Err(unreadable)),
+                    }
+                }
+            }
+        }
+    }
+    match stack.word(cfa.wrapping_sub(8)) {
+        Ok(ip) => caller.set(RIP, ip),
+        Err(unreadable) => return Some(Err(unreadable)),
+    }
+    caller.set(RSP, cfa);
+    Some(Ok(caller))
+}
+
+/// The innermost frame has not moved the stack pointer yet: assembly leaf functions, PLT stubs without unwind
+/// information, and calls to where there is no code. Believed only when the word at the stack pointer follows a call
+/// instruction of a file.
+fn just_called(
+    unwinder: &ProcessUnwinder,
+    lookup: u64,
+    registers: &Registers,
+    stack: &mut Reader<'_>,
+) -> Option<Registers> {
+    // In JIT code a frame pointer is the better guess, and its code cannot be read from a file.
+    if unwinder.modules.find(lookup).is_some_and(|module| module.file.is_none()) {
+        return None;
+    }
+    let return_address = stack.word(registers.sp()).ok()?;
+    let before = return_address.checked_sub(CALL_BYTES)?;
+    let module = unwinder.modules.find(before)?;
+    let file = module.file.as_ref()?;
+    let code = file.code_at(before.wrapping_sub(module.bias), CALL_BYTES)?;
+    if !ends_in_call(&code) {
+        return None;
+    }
+    let mut caller = *registers;
+    caller.keep_callee_saved();
+    caller.set(RIP, return_address);
+    caller.set(RSP, registers.sp().wrapping_add(8));
+    Some(caller)
+}
+
+/// x86-64: `E8 rel32`, or `FF /2` with any addressing mode, of 2 to 7 bytes.
+fn ends_in_call(code: &[u8]) -> bool {
+    let back =
+        |distance: usize| code.len().checked_sub(distance).and_then(|at| code.get(at..)).unwrap_or(&[]);
+    if back(5).first() == Some(&0xe8) {
+        return true;
+    }
+    (2..=7).any(|length| {
+        let &[0xff, mod_rm, ..] = back(length) else { return false };
+        if mod_rm >> 3 & 7 != 2 {
+            return false;
+        }
+        let with_sib = mod_rm & 7 == 4;
+        let expected = match mod_rm >> 6 {
+            3 => 2,
+            0 if mod_rm & 7 == 5 => 6,
+            // Without a base register (SIB base 5) there is a displacement of four bytes.
+            0 if with_sib => {
+                return length == if back(length).get(2).is_some_and(|sib| sib & 7 == 5) { 7 } else { 3 };
+            }
+            0 => 2,
+            1 => 3 + usize::from(with_sib),
+            _ => 6 + usize::from(with_sib),
+        };
+        length == expected
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_in_call;
+
+    #[test]
+    fn calls_are_told_from_other_code() {
+        for call in [
+            &[0xe8, 1, 2, 3, 4][..],         // call rel32
+            &[0xff, 0xd0],                   // call *%rax
+            &[0x41, 0xff, 0xd4],             // call *%r12
+            &[0xff, 0x15, 1, 2, 3, 4],       // call *disp32(%rip)
+            &[0xff, 0x50, 0x18],             // call *0x18(%rax)
+            &[0xff, 0x54, 0x24, 0x08],       // call *8(%rsp)
+            &[0xff, 0x14, 0xc3],             // call *(%rbx,%rax,8)
+            &[0xff, 0x14, 0xc5, 0, 0, 0, 1], // call *0x1000000(,%rax,8)
+            &[0xff, 0x90, 0, 1, 0, 0],       // call *0x100(%rax)
+        ] {
+            let mut code = vec![0x90; 7];
+            code.extend(call);
+            assert!(ends_in_call(&code[code.len() - 7..]), "{call:02x?}");
+        }
+        assert!(!ends_in_call(&[0x90; 7]));
+        assert!(!ends_in_call(&[0, 0, 0, 0, 0, 0xff, 0xe0]), "jmp *%rax");
+        assert!(!ends_in_call(&[]));
+    }
+}
