@@ -1,0 +1,277 @@
+//! Layouts shared by the programs and their reader.
+
+use biopsy_model::timeline::WaitState;
+
+/// Offsets in the value of the `threads` map. All fields are u64.
+pub(super) mod thread {
+    pub(crate) const SINCE: i16 = 0;
+    pub(crate) const STATE: i16 = 8;
+    pub(crate) const RUNNING: i16 = 16;
+    pub(crate) const READY: i16 = 24;
+    pub(crate) const WAITING: i16 = 32;
+    /// Counts each switch out and in: two equal readings say that the thread did not run between them.
+    pub(crate) const SEQUENCE: i16 = 40;
+    pub(crate) const VOLUNTARY: i16 = 48;
+    pub(crate) const INVOLUNTARY: i16 = 56;
+    pub(crate) const WAKEUPS: i16 = 64;
+    pub(crate) const OUT_TIME: i16 = 72;
+    pub(crate) const READY_TIME: i16 = 80;
+    pub(crate) const WAKER: i16 = 88;
+    pub(crate) const OUT_STATE: i16 = 96;
+    pub(crate) const SYSCALL: i16 = 104;
+    pub(crate) const IP: i16 = 112;
+    pub(crate) const SP: i16 = 120;
+    pub(crate) const BP: i16 = 128;
+    pub(crate) const TGID: i16 = 136;
+    pub(crate) const SIZE: i16 = 144;
+}
+
+/// Values of [`thread::STATE`].
+pub(crate) mod thread_state {
+    pub(crate) const UNKNOWN: u64 = 0;
+    pub(crate) const RUNNING: u64 = 1;
+    pub(crate) const READY: u64 = 2;
+    pub(crate) const WAITING: u64 = 3;
+}
+
+/// `struct pt_regs` of x86-64 (arch/x86/include/uapi/asm/ptrace.h).
+pub(super) mod pt_regs {
+    pub(crate) const BP: i16 = 32;
+    pub(crate) const ORIG_AX: i16 = 120;
+    pub(crate) const IP: i16 = 128;
+    pub(crate) const CS: i16 = 136;
+    pub(crate) const SP: i16 = 152;
+}
+
+/// Indices into the `config` map of u64.
+pub(super) mod config {
+    pub(crate) const WAIT_THRESHOLD: i32 = 0;
+    pub(crate) const LOST_WAITS: i32 = 1;
+    pub(crate) const LOST_SAMPLES: i32 = 2;
+    pub(crate) const THREADS_FULL: i32 = 3;
+    pub(crate) const ENTRIES: u32 = 4;
+}
+
+/// Value of the `hints` map: what user space has learned of a thread.
+pub(super) mod hint {
+    /// u64: address just above the thread's outermost frame.
+    pub(crate) const STACK_BASE: i16 = 0;
+    /// u64: 1: frame pointers suffice, do not copy.
+    pub(crate) const FRAME_POINTERS: i16 = 8;
+    pub(crate) const SIZE: u32 = 16;
+}
+
+/// A sample in the ring buffer: header, kernel addresses, then bytes of the user stack from SP on (or, with
+/// [`sample::FLAG_FRAME_POINTERS`], the user's return addresses).
+pub(super) mod sample {
+    pub(crate) const KIND: u32 = 1;
+    pub(crate) const CPU: i16 = 4;
+    pub(crate) const TID: i16 = 8;
+    pub(crate) const TGID: i16 = 12;
+    pub(crate) const TIME: i16 = 16;
+    pub(crate) const IP: i16 = 24;
+    pub(crate) const SP: i16 = 32;
+    pub(crate) const BP: i16 = 40;
+    pub(crate) const KERNEL_BYTES: i16 = 48;
+    pub(crate) const STACK_BYTES: i16 = 52;
+    pub(crate) const FLAGS: i16 = 56;
+    pub(crate) const KERNEL: i16 = 64;
+    /// 48 kernel frames.
+    pub(crate) const KERNEL_MAX: i32 = 48 * 8;
+    pub(crate) const STACK: i32 = KERNEL as i32 + KERNEL_MAX;
+    /// Deepest part of a stack that is copied. One record must stay far below the ring's size.
+    pub(crate) const STACK_MAX: i32 = 60 * 1024;
+    pub(crate) const FLAG_FRAME_POINTERS: i32 = 1;
+    pub(crate) const SIZE: u32 = (STACK + STACK_MAX) as u32;
+}
+
+/// A wait in the ring buffer.
+pub(super) mod wait {
+    pub(crate) const KIND: u32 = 2;
+    pub(crate) const TID: i16 = 4;
+    pub(crate) const START: i16 = 8;
+    pub(crate) const END: i16 = 16;
+    pub(crate) const READY: i16 = 24;
+    pub(crate) const WAKER: i16 = 32;
+    pub(crate) const STATE: i16 = 40;
+    pub(crate) const SYSCALL: i16 = 48;
+    pub(crate) const SEQUENCE: i16 = 56;
+    pub(crate) const SIZE: i32 = 64;
+}
+
+/// One thread's entry of the `threads` map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ThreadTimes {
+    pub(crate) since: u64,
+    pub(crate) state: u64,
+    pub(crate) running: u64,
+    pub(crate) ready: u64,
+    pub(crate) waiting: u64,
+    pub(crate) sequence: u64,
+    pub(crate) voluntary: u64,
+    pub(crate) involuntary: u64,
+    pub(crate) wakeups: u64,
+    pub(crate) out_time: u64,
+    pub(crate) out_state: u64,
+    pub(crate) syscall: u64,
+    pub(crate) ip: u64,
+    pub(crate) sp: u64,
+    pub(crate) bp: u64,
+    pub(crate) tgid: u32,
+}
+
+impl ThreadTimes {
+    pub(crate) const BYTES: usize = thread::SIZE as usize;
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let field = |offset: i16| word(bytes, usize::try_from(offset).ok()?);
+        Some(Self {
+            since: field(thread::SINCE)?,
+            state: field(thread::STATE)?,
+            running: field(thread::RUNNING)?,
+            ready: field(thread::READY)?,
+            waiting: field(thread::WAITING)?,
+            sequence: field(thread::SEQUENCE)?,
+            voluntary: field(thread::VOLUNTARY)?,
+            involuntary: field(thread::INVOLUNTARY)?,
+            wakeups: field(thread::WAKEUPS)?,
+            out_time: field(thread::OUT_TIME)?,
+            out_state: field(thread::OUT_STATE)?,
+            syscall: field(thread::SYSCALL)?,
+            ip: field(thread::IP)?,
+            sp: field(thread::SP)?,
+            bp: field(thread::BP)?,
+            tgid: u32::try_from(field(thread::TGID)? & 0xffff_ffff).ok()?,
+        })
+    }
+
+    /// The thread has ended: the scheduler saw `TASK_DEAD` when it left the CPU for the last time.
+    pub(crate) fn is_dead(&self) -> bool {
+        const TASK_DEAD: u64 = 0x80;
+        self.state == thread_state::WAITING && self.out_state & TASK_DEAD != 0
+    }
+
+    pub(crate) fn wait_state(&self) -> WaitState {
+        wait_state(self.out_state)
+    }
+
+    pub(crate) fn syscall_number(&self) -> Option<u32> {
+        syscall_number(self.syscall)
+    }
+}
+
+/// State bits of include/linux/sched.h.
+pub(super) fn wait_state(bits: u64) -> WaitState {
+    const INTERRUPTIBLE: u64 = 1;
+    const UNINTERRUPTIBLE: u64 = 2;
+    const STOPPED_OR_TRACED: u64 = 4 | 8;
+    const NOLOAD: u64 = 0x400;
+    if bits == 0 {
+        WaitState::Preempted
+    } else if bits & STOPPED_OR_TRACED != 0 {
+        WaitState::Stopped
+    } else if bits & UNINTERRUPTIBLE != 0 && bits & NOLOAD == 0 {
+        WaitState::Disk
+    } else if bits & (INTERRUPTIBLE | NOLOAD) != 0 {
+        WaitState::Sleep
+    } else {
+        WaitState::Other
+    }
+}
+
+/// `orig_ax` is the system call's number, or -1 outside of one (faults, preemption in user code).
+pub(super) fn syscall_number(orig_ax: u64) -> Option<u32> {
+    u32::try_from(orig_ax).ok().filter(|&number| number < 1024)
+}
+
+/// What woke a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Wakened {
+    /// When it became ready.
+    pub(crate) at: u64,
+    /// The waking thread; 0: an interrupt.
+    pub(crate) by: u32,
+}
+
+/// A record from the kernel.
+#[derive(Debug)]
+pub(crate) enum KernelRecord<'a> {
+    /// A CPU sample.
+    Sample {
+        cpu: u32,
+        tid: u32,
+        tgid: u32,
+        time: u64,
+        ip: u64,
+        sp: u64,
+        bp: u64,
+        /// Kernel addresses, innermost first.
+        kernel: &'a [u8],
+        /// Bytes of the user stack from `sp` on, or return addresses.
+        stack: &'a [u8],
+        /// `stack` is a list of user addresses found by frame pointers.
+        frame_pointers: bool,
+    },
+    /// A long wait that has ended.
+    Wait {
+        tid: u32,
+        start: u64,
+        end: u64,
+        wakened: Option<Wakened>,
+        state: WaitState,
+        syscall: Option<u32>,
+        /// The thread's sequence number while it waited.
+        sequence: u64,
+    },
+}
+
+impl<'a> KernelRecord<'a> {
+    /// Parses one record of the ring buffer. `None`: not one of ours, which cannot happen.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let half = |offset: i16| {
+            let at = usize::try_from(offset).ok()?;
+            Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+        };
+        let field = |offset: i16| word(bytes, usize::try_from(offset).ok()?);
+        match half(0)? {
+            sample::KIND => {
+                let kernel_start = usize::try_from(sample::KERNEL).ok()?;
+                let kernel_len = half(sample::KERNEL_BYTES)? as usize;
+                let stack_start = usize::try_from(sample::STACK).ok()?;
+                let stack_len = half(sample::STACK_BYTES)? as usize;
+                Some(Self::Sample {
+                    cpu: half(sample::CPU)?,
+                    tid: half(sample::TID)?,
+                    tgid: half(sample::TGID)?,
+                    time: field(sample::TIME)?,
+                    ip: field(sample::IP)?,
+                    sp: field(sample::SP)?,
+                    bp: field(sample::BP)?,
+                    kernel: bytes.get(kernel_start..kernel_start + kernel_len)?,
+                    stack: bytes.get(stack_start..stack_start + stack_len)?,
+                    frame_pointers: half(sample::FLAGS)? != 0,
+                })
+            }
+            wait::KIND => {
+                let at = field(wait::READY)?;
+                let by = u32::try_from(field(wait::WAKER)? & 0xffff_ffff).ok()?;
+                let state = wait_state(field(wait::STATE)?);
+                Some(Self::Wait {
+                    tid: half(wait::TID)?,
+                    start: field(wait::START)?,
+                    end: field(wait::END)?,
+                    // A preempted thread was ready all the time; nobody woke it.
+                    wakened: (at != 0 && state != WaitState::Preempted).then_some(Wakened { at, by }),
+                    state,
+                    syscall: syscall_number(field(wait::SYSCALL)?),
+                    sequence: field(wait::SEQUENCE)?,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}

@@ -1,0 +1,21 @@
+//! The part of the recorder that runs in the kernel: four small BPF programs, assembled here.
+//!
+//! - `samples`: at each tick of the sampling timer on each CPU: is the running thread one of ours? Then its registers,
+//!   kernel stack, and the used part of its user stack go to the ring buffer.
+//! - `switches`: at each context switch: adds up the thread's time running, ready and waiting *in the kernel*, so that
+//!   a server that switches 100,000 times a second does not cost 100,000 records. Only long waits become records.
+//! - `wakings`: who woke whom, and when.
+//! - `forks`: new threads and, when following children, new processes join by themselves.
+//!
+//! All of it ends with its file descriptors: nothing stays behind when biopsy is killed.
+//! Why it is built this way, with numbers: `docs/design/06-recorder.md`.
+
+mod forks;
+mod layout;
+mod samples;
+mod session;
+mod switches;
+mod wakings;
+
+pub(crate) use layout::{KernelRecord, ThreadTimes, Wakened, thread_state};
+pub(crate) use session::{KernelError, KernelSession, KernelStats};

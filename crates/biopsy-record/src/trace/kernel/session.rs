@@ -1,0 +1,341 @@
+//! Loading the programs, and talking to them while they run.
+
+use std::io;
+
+use biopsy_sys::bpf::btf::Btf;
+use biopsy_sys::bpf::{Link, LoadError, Map, MapKind, Program, ProgramKind, RingBuf};
+
+use super::layout::{KernelRecord, ThreadTimes, config, hint, sample, thread, thread_state};
+use super::switches::TaskLayout;
+use super::{forks, samples, switches, wakings};
+
+/// `BPF_RB_NO_WAKEUP`: the reader polls, the target pays for no wake-up.
+pub(super) const NO_WAKEUP: i32 = 1;
+
+/// Flag of a target: its children become targets.
+pub(super) const FOLLOW_CHILDREN: u32 = 1;
+
+/// The maps that the programs share.
+#[derive(Debug)]
+pub(super) struct Maps {
+    /// tgid → flags.
+    pub(super) targets: Map,
+    /// tid → [`ThreadTimes`].
+    pub(super) threads: Map,
+    /// tid → hint.
+    pub(super) hints: Map,
+    /// cpu → one sample under construction.
+    pub(super) scratch: Map,
+    /// index → u64.
+    pub(super) config: Map,
+    /// Records to user space.
+    pub(super) events: Map,
+}
+
+/// Why the kernel part could not be used. The caller falls back, and says why.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KernelError {
+    /// The kernel lacks type information.
+    #[error("the kernel's type information cannot be read from /sys/kernel/btf/vmlinux")]
+    NoTypes(#[source] io::Error),
+    /// The kernel's types lack something.
+    #[error("the kernel's type information does not name `{0}`")]
+    MissingType(&'static str),
+    /// biopsy runs in a pid namespace of its own, where the kernel's thread ids mean nothing.
+    #[error("biopsy runs in a pid namespace of its own")]
+    PidNamespace,
+    /// This architecture has no register layout yet.
+    #[error("no register layout for this architecture")]
+    #[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "built on other architectures"))]
+    Architecture,
+    /// A map was refused.
+    #[error("the kernel refused a BPF map")]
+    Map(#[source] io::Error),
+    /// A program was refused.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A program could not be attached.
+    #[error("the BPF program cannot be attached to `{tracepoint}`")]
+    Attach {
+        /// Name of the tracepoint.
+        tracepoint: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Counters of the kernel part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct KernelStats {
+    /// Samples that did not fit the ring buffer.
+    pub(crate) lost_samples: u64,
+    /// Waits that did not fit the ring buffer.
+    pub(crate) lost_waits: u64,
+    /// Threads that did not fit the table.
+    pub(crate) threads_not_counted: u64,
+}
+
+/// The running programs. Everything ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct KernelSession {
+    maps: Maps,
+    ring: RingBuf,
+    samples: Program,
+    _links: Vec<Link>,
+    /// Wake-ups from interrupts can be told from those by threads.
+    pub(crate) tells_interrupts: bool,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+}
+
+impl KernelSession {
+    /// Loads and attaches everything but the sampling program, which belongs to the caller's perf events.
+    ///
+    /// `threads`: how many threads there are now; the table has room for several times as many.
+    pub(crate) fn start(cpus: u32, threads: u32) -> Result<Self, KernelError> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(KernelError::Architecture);
+        }
+        if !in_initial_pid_namespace() {
+            return Err(KernelError::PidNamespace);
+        }
+        let btf = Btf::of_kernel().map_err(KernelError::NoTypes)?;
+        let task = task_layout(&btf)?;
+        let preempt_count = btf.variable("__preempt_count");
+        // Kernels before 5.11 charge maps to RLIMIT_MEMLOCK. EPERM without CAP_SYS_RESOURCE does not matter later on.
+        let _ = biopsy_sys::limits::raise_locked_memory();
+
+        let maps = create_maps(cpus, threads).map_err(KernelError::Map)?;
+        let ring = RingBuf::map(&maps.events).map_err(KernelError::Map)?;
+        let samples = Program::load(ProgramKind::PerfEvent, "biopsy_sample", &samples::program(&maps))?;
+        let tracing = ProgramKind::RawTracepoint;
+        let switches = Program::load(tracing, "biopsy_switch", &switches::program(&maps, task))?;
+        let forks = Program::load(tracing, "biopsy_fork", &forks::program(&maps, task))?;
+        // The counter's place differs between kernels: without it, interrupts cannot be told from threads.
+        let (wakings, tells_interrupts) =
+            match Program::load(tracing, "biopsy_waking", &wakings::program(&maps, task, preempt_count)) {
+                Ok(program) => (program, preempt_count.is_some()),
+                Err(error) if preempt_count.is_some() => {
+                    tracing::debug!(%error, log = error.log, "wake-ups from interrupts cannot be told");
+                    (Program::load(tracing, "biopsy_waking", &wakings::program(&maps, task, None))?, false)
+                }
+                Err(error) => return Err(error.into()),
+            };
+        let mut links = Vec::new();
+        for (program, tracepoint) in
+            [(&forks, "sched_process_fork"), (&switches, "sched_switch"), (&wakings, "sched_waking")]
+        {
+            let link = program
+                .attach_raw_tracepoint(tracepoint)
+                .map_err(|source| KernelError::Attach { tracepoint, source })?;
+            links.push(link);
+        }
+        let (keys, values) = (Vec::new(), Vec::new());
+        Ok(Self { maps, ring, samples, _links: links, tells_interrupts, keys, values })
+    }
+
+    /// The program for the sampling events.
+    pub(crate) fn sampling_program(&self) -> &Program {
+        &self.samples
+    }
+
+    /// Records this process (and, if asked, its children from now on).
+    pub(crate) fn add_target(&self, pid: u32, follow_children: bool) -> io::Result<()> {
+        let flags = if follow_children { FOLLOW_CHILDREN } else { 0 };
+        self.maps.targets.update(&pid.to_ne_bytes(), &flags.to_ne_bytes(), false)
+    }
+
+    /// Says that a thread is known to be asleep since before the recording: unless it has run already, it counts as
+    /// waiting from `now` on, with the registers that `/proc` shows.
+    pub(crate) fn add_sleeping_thread(&self, tid: u32, times: &ThreadTimes) -> io::Result<()> {
+        let mut value = vec![0_u8; ThreadTimes::BYTES];
+        let mut put = |field: i16, word: u64| {
+            let at = usize::try_from(field).expect("offsets are positive");
+            value[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+        };
+        put(thread::SINCE, times.since);
+        put(thread::STATE, thread_state::WAITING);
+        put(thread::OUT_TIME, times.since);
+        put(thread::OUT_STATE, times.out_state);
+        put(thread::SYSCALL, times.syscall);
+        put(thread::IP, times.ip);
+        put(thread::SP, times.sp);
+        put(thread::TGID, times.tgid.into());
+        match self.maps.threads.update(&tid.to_ne_bytes(), &value, true) {
+            // EEXIST: it has run since, and the kernel part knows better.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits at least this long become records.
+    pub(crate) fn set_wait_threshold(&self, nanos: u64) -> io::Result<()> {
+        self.maps.config.update(&config::WAIT_THRESHOLD.to_ne_bytes(), &nanos.to_ne_bytes(), false)
+    }
+
+    /// Tells the sampling program where a thread's stack ends, or that frame pointers suffice for it.
+    pub(crate) fn set_hint(&self, tid: u32, stack_base: u64, frame_pointers: bool) -> io::Result<()> {
+        let mut value = [0; hint::SIZE as usize];
+        value[..8].copy_from_slice(&stack_base.to_ne_bytes());
+        value[8..].copy_from_slice(&u64::from(frame_pointers).to_ne_bytes());
+        self.maps.hints.update(&tid.to_ne_bytes(), &value, false)
+    }
+
+    /// Forgets a thread that has ended.
+    pub(crate) fn forget(&self, tid: u32) -> io::Result<()> {
+        self.maps.hints.delete(&tid.to_ne_bytes())?;
+        self.maps.threads.delete(&tid.to_ne_bytes())
+    }
+
+    /// Hands the records that are there to `sink`, at most `most`.
+    pub(crate) fn read(&mut self, most: usize, mut sink: impl FnMut(KernelRecord<'_>)) -> usize {
+        self.ring.read(most, |bytes| {
+            if let Some(record) = KernelRecord::parse(bytes) {
+                sink(record);
+            }
+        })
+    }
+
+    /// How full the ring buffer is, 0 to 1.
+    pub(crate) fn fill(&self) -> f64 {
+        let (used, size) = self.ring.fill();
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let share = used as f64 / size as f64;
+        share
+    }
+
+    /// One thread's times now.
+    pub(crate) fn thread(&self, tid: u32) -> Option<ThreadTimes> {
+        let mut value = [0; ThreadTimes::BYTES];
+        let found = self.maps.threads.lookup(&tid.to_ne_bytes(), &mut value).ok()?;
+        found.then(|| ThreadTimes::parse(&value)).flatten()
+    }
+
+    /// All threads' times.
+    pub(crate) fn threads(&mut self, mut sink: impl FnMut(u32, ThreadTimes)) -> io::Result<()> {
+        let count = self.maps.threads.read_all(&mut self.keys, &mut self.values)?;
+        let keys = self.keys.chunks_exact(4);
+        let values = self.values.chunks_exact(ThreadTimes::BYTES);
+        for (key, value) in keys.zip(values).take(count) {
+            let tid = u32::from_ne_bytes(key.try_into().expect("chunks of 4"));
+            if let Some(times) = ThreadTimes::parse(value) {
+                sink(tid, times);
+            }
+        }
+        Ok(())
+    }
+
+    /// Counters since the start.
+    pub(crate) fn stats(&self) -> KernelStats {
+        let counter = |index: i32| {
+            let mut value = [0; 8];
+            let _ = self.maps.config.lookup(&index.to_ne_bytes(), &mut value);
+            u64::from_ne_bytes(value)
+        };
+        KernelStats {
+            lost_samples: counter(config::LOST_SAMPLES),
+            lost_waits: counter(config::LOST_WAITS),
+            threads_not_counted: counter(config::THREADS_FULL),
+        }
+    }
+}
+
+fn create_maps(cpus: u32, threads: u32) -> io::Result<Maps> {
+    let table = threads.saturating_mul(4).next_power_of_two().clamp(4096, 131_072);
+    let ring_bytes = (cpus.next_power_of_two() * (2 << 20)).clamp(8 << 20, 64 << 20);
+    let word = 4;
+    Ok(Maps {
+        targets: Map::create(MapKind::Hash, "biopsy_targets", word, 4, 16_384)?,
+        threads: Map::create(
+            MapKind::Hash,
+            "biopsy_threads",
+            word,
+            u32::try_from(ThreadTimes::BYTES).expect("a small struct"),
+            table,
+        )?,
+        hints: Map::create(MapKind::Hash, "biopsy_hints", word, hint::SIZE, table)?,
+        scratch: Map::create(MapKind::Array, "biopsy_scratch", word, sample::SIZE, cpus)?,
+        config: Map::create(MapKind::Array, "biopsy_config", word, 8, config::ENTRIES)?,
+        events: Map::create(MapKind::RingBuf, "biopsy_events", 0, 0, ring_bytes)?,
+    })
+}
+
+fn task_layout(btf: &Btf) -> Result<TaskLayout, KernelError> {
+    let member = |name| {
+        let offset = btf.member_offset("task_struct", name).ok_or(KernelError::MissingType(name))?;
+        i32::try_from(offset).map_err(|_| KernelError::MissingType(name))
+    };
+    Ok(TaskLayout {
+        pid: member("pid")?,
+        tgid: member("tgid")?,
+        state: member("__state").or_else(|_| member("state"))?,
+        state_argument: btf.raw_tracepoint_arguments("sched_switch").is_some_and(|count| count >= 4),
+    })
+}
+
+/// The kernel part sees the ids of the initial pid namespace (`PROC_PID_INIT_INO` in include/linux/proc_ns.h).
+fn in_initial_pid_namespace() -> bool {
+    const INITIAL: &str = "pid:[4026531836]";
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == INITIAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_states_and_records_waits_and_samples() {
+        if !biopsy_testkit::require(biopsy_testkit::Privilege::Bpf) {
+            return;
+        }
+        let cpus = biopsy_sys::limits::online_cpus().unwrap();
+        let mut session = KernelSession::start(u32::try_from(cpus.len()).unwrap(), 10).unwrap();
+        session.set_wait_threshold(1_000_000).unwrap();
+        session.add_target(std::process::id(), true).unwrap();
+        let events: Vec<_> = cpus
+            .iter()
+            .map(|&cpu| {
+                let config = crate::trace::events::sampling(999);
+                let event = biopsy_sys::perf::Event::open(&config, biopsy_sys::perf::Scope::Cpu(cpu)).unwrap();
+                event.set_bpf(session.sampling_program()).unwrap();
+                event.enable().unwrap();
+                event
+            })
+            .collect();
+        // 20 waits of 5 ms, and some work.
+        let worker = std::thread::spawn(|| {
+            let mut sum = 0_u64;
+            for round in 0..20_u64 {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                for i in 0..2_000_000_u64 {
+                    sum = sum.wrapping_mul(31).wrapping_add(i ^ round);
+                }
+            }
+            sum
+        });
+        worker.join().unwrap();
+        let (mut samples, mut waits, mut with_stack) = (0, 0, 0);
+        session.read(usize::MAX, |record| match record {
+            KernelRecord::Sample { tgid, stack, .. } => {
+                assert_eq!(tgid, std::process::id());
+                samples += 1;
+                with_stack += usize::from(!stack.is_empty());
+            }
+            KernelRecord::Wait { start, end, syscall, wakened, .. } => {
+                assert!(end - start >= 1_000_000);
+                if syscall == Some(230) {
+                    waits += 1;
+                    assert!(wakened.is_some());
+                }
+            }
+        });
+        assert!(waits >= 20, "{waits} waits in clock_nanosleep");
+        assert!(samples > 5 && with_stack == samples, "{with_stack} of {samples} samples have a stack");
+        let mut slept = 0;
+        session.threads(|_, times| slept += times.waiting).unwrap();
+        assert!(slept >= 100_000_000, "{slept} ns of waiting");
+        assert_eq!(session.stats(), KernelStats::default());
+        drop(events);
+    }
+}

@@ -1,0 +1,291 @@
+//! At each context switch: times of the thread that leaves and of the one that comes.
+
+use biopsy_sys::bpf::asm::{
+    Assembler, Cond,
+    Helper::{
+        GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, MapLookupElem, MapUpdateElem, ProbeReadKernel,
+        RingbufOutput, TaskPtRegs,
+    },
+    Op,
+    Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10},
+    Width::{W32, W64},
+};
+
+use super::layout::{config, pt_regs, thread, thread_state, wait};
+use super::session::Maps;
+
+/// Stack slots.
+const KEY: i16 = -4;
+const TGID_KEY: i16 = -8;
+const CONFIG_KEY: i16 = -12;
+const NEW_VALUE: i16 = -16 - thread::SIZE;
+const RECORD: i16 = NEW_VALUE - wait::SIZE as i16;
+
+/// Where the kernel keeps what the program reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TaskLayout {
+    /// Offset of `task_struct.pid`.
+    pub(super) pid: i32,
+    /// Offset of `task_struct.tgid`.
+    pub(super) tgid: i32,
+    /// Offset of `task_struct.__state`; only read where the tracepoint does not give the state (before Linux 5.18).
+    pub(super) state: i32,
+    /// The tracepoint's fourth argument is the state.
+    pub(super) state_argument: bool,
+}
+
+/// Arguments of `sched_switch`: preempted, previous task, next task, state of the previous one.
+const ARG_PREEMPT: i16 = 0;
+const ARG_PREV: i16 = 8;
+const ARG_NEXT: i16 = 16;
+const ARG_STATE: i16 = 24;
+
+/// Assembles the program. Registers: R6 context, R7 time, R9 the thread's entry.
+pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
+    let mut asm = Assembler::new();
+    let (no_prev, next, done) = (asm.label(), asm.label(), asm.label());
+
+    asm.mov(R6, R1);
+    asm.call(GetCurrentPidTgid);
+    asm.mov(R7, R0);
+    asm.mov(R8, R0);
+    asm.op_imm(Op::ShiftLeft, R8, 32);
+    asm.op_imm(Op::ShiftRight, R8, 32);
+    asm.jump_if_imm(R8, Cond::Equal, 0, no_prev);
+    asm.store(W32, R10, KEY, R8);
+    find_or_add_previous(&mut asm, maps, no_prev);
+    leave(&mut asm, task);
+    asm.jump(next);
+
+    asm.place(no_prev);
+    asm.mov_imm(R7, 0);
+    asm.place(next);
+    find_next(&mut asm, maps, task, done);
+    enter(&mut asm);
+    write_long_wait(&mut asm, maps, done);
+
+    asm.place(done);
+    asm.mov_imm(R0, 0);
+    asm.exit();
+    asm.finish()
+}
+
+/// R9 = the leaving thread's entry, made if its process is a target; otherwise goes to `not_ours`. R7 = now.
+fn find_or_add_previous(asm: &mut Assembler, maps: &Maps, not_ours: biopsy_sys::bpf::asm::Label) {
+    let found = asm.label();
+    asm.map(R1, &maps.threads);
+    asm.address(R2, R10, KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::NotEqual, 0, found);
+
+    asm.mov(R1, R7);
+    asm.op_imm(Op::ShiftRight, R1, 32);
+    asm.store(W32, R10, TGID_KEY, R1);
+    asm.store_imm(W64, R10, NEW_VALUE, 0);
+    zero_new_value(asm, NEW_VALUE);
+    asm.store(W64, R10, NEW_VALUE + thread::TGID, R1);
+    asm.map(R1, &maps.targets);
+    asm.address(R2, R10, TGID_KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::Equal, 0, not_ours);
+    asm.map(R1, &maps.threads);
+    asm.address(R2, R10, KEY);
+    asm.address(R3, R10, NEW_VALUE);
+    asm.mov_imm(R4, 0);
+    asm.call(MapUpdateElem);
+    asm.map(R1, &maps.threads);
+    asm.address(R2, R10, KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::NotEqual, 0, found);
+    count(asm, maps, config::THREADS_FULL, CONFIG_KEY);
+    asm.jump(not_ours);
+
+    asm.place(found);
+    asm.mov(R9, R0);
+    asm.call(KtimeGetNs);
+    asm.mov(R7, R0);
+}
+
+/// The thread of R9 leaves the CPU at R7.
+fn leave(asm: &mut Assembler, task: TaskLayout) {
+    let (not_running, ready, registers) = (asm.label(), asm.label(), asm.label());
+    asm.load(W64, R1, R9, thread::STATE);
+    asm.jump_if_imm(R1, Cond::NotEqual, imm(thread_state::RUNNING), not_running);
+    add_elapsed(asm, thread::RUNNING);
+    asm.place(not_running);
+    asm.store(W64, R9, thread::SINCE, R7);
+    asm.store(W64, R9, thread::OUT_TIME, R7);
+    asm.store_imm(W64, R9, thread::WAKER, 0);
+    add_one(asm, thread::SEQUENCE);
+
+    asm.load(W64, R2, R6, ARG_PREEMPT);
+    asm.op_imm(Op::And, R2, 0xff);
+    asm.jump_if_imm(R2, Cond::NotEqual, 0, ready);
+    if task.state_argument {
+        asm.load(W64, R8, R6, ARG_STATE);
+        asm.op_imm(Op::ShiftLeft, R8, 32);
+        asm.op_imm(Op::ShiftRight, R8, 32);
+    } else {
+        asm.load(W64, R3, R6, ARG_PREV);
+        asm.op_imm(Op::Add, R3, task.state);
+        asm.address(R1, R10, TGID_KEY);
+        asm.store_imm(W32, R10, TGID_KEY, 0);
+        asm.mov_imm(R2, 4);
+        asm.call(ProbeReadKernel);
+        asm.load(W32, R8, R10, TGID_KEY);
+    }
+    asm.jump_if_imm(R8, Cond::Equal, 0, ready);
+    asm.store_imm(W64, R9, thread::STATE, imm(thread_state::WAITING));
+    asm.store_imm(W64, R9, thread::READY_TIME, 0);
+    asm.store(W64, R9, thread::OUT_STATE, R8);
+    add_one(asm, thread::VOLUNTARY);
+    asm.jump(registers);
+
+    asm.place(ready);
+    asm.store_imm(W64, R9, thread::STATE, imm(thread_state::READY));
+    asm.store(W64, R9, thread::READY_TIME, R7);
+    asm.store_imm(W64, R9, thread::OUT_STATE, 0);
+    add_one(asm, thread::INVOLUNTARY);
+
+    // The user's registers lie at the top of the kernel stack: with them a waiting thread's stack can be unwound
+    // from outside, and the system call it waits in is known.
+    asm.place(registers);
+    asm.call(GetCurrentTaskBtf);
+    asm.mov(R1, R0);
+    asm.call(TaskPtRegs);
+    for (from, to) in [
+        (pt_regs::ORIG_AX, thread::SYSCALL),
+        (pt_regs::IP, thread::IP),
+        (pt_regs::SP, thread::SP),
+        (pt_regs::BP, thread::BP),
+    ] {
+        asm.load(W64, R1, R0, from);
+        asm.store(W64, R9, to, R1);
+    }
+}
+
+/// R9 = the entry of the thread that comes, or `done` if it is none of ours; R7 = now.
+fn find_next(asm: &mut Assembler, maps: &Maps, task: TaskLayout, done: biopsy_sys::bpf::asm::Label) {
+    let have_time = asm.label();
+    asm.store_imm(W32, R10, KEY, 0);
+    asm.load(W64, R3, R6, ARG_NEXT);
+    asm.op_imm(Op::Add, R3, task.pid);
+    asm.address(R1, R10, KEY);
+    asm.mov_imm(R2, 4);
+    asm.call(ProbeReadKernel);
+    asm.load(W32, R8, R10, KEY);
+    asm.jump_if_imm(R8, Cond::Equal, 0, done);
+    asm.map(R1, &maps.threads);
+    asm.address(R2, R10, KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::Equal, 0, done);
+    asm.mov(R9, R0);
+    asm.jump_if_imm(R7, Cond::NotEqual, 0, have_time);
+    asm.call(KtimeGetNs);
+    asm.mov(R7, R0);
+    asm.place(have_time);
+}
+
+/// The thread of R9 gets the CPU at R7.
+fn enter(asm: &mut Assembler) {
+    let (not_waiting, account_done) = (asm.label(), asm.label());
+    asm.load(W64, R1, R9, thread::STATE);
+    asm.jump_if_imm(R1, Cond::NotEqual, imm(thread_state::WAITING), not_waiting);
+    // Nobody was seen waking it: the whole time counts as waiting.
+    add_elapsed(asm, thread::WAITING);
+    asm.jump(account_done);
+    asm.place(not_waiting);
+    asm.jump_if_imm(R1, Cond::NotEqual, imm(thread_state::READY), account_done);
+    add_elapsed(asm, thread::READY);
+    asm.place(account_done);
+    asm.store_imm(W64, R9, thread::STATE, imm(thread_state::RUNNING));
+    asm.store(W64, R9, thread::SINCE, R7);
+}
+
+/// If the thread of R9 was away for longer than the threshold, a record says so.
+fn write_long_wait(asm: &mut Assembler, maps: &Maps, done: biopsy_sys::bpf::asm::Label) {
+    let short = asm.label();
+    asm.load(W64, R8, R9, thread::OUT_TIME);
+    asm.jump_if_imm(R8, Cond::Equal, 0, short);
+    asm.store_imm(W32, R10, CONFIG_KEY, config::WAIT_THRESHOLD);
+    asm.map(R1, &maps.config);
+    asm.address(R2, R10, CONFIG_KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::Equal, 0, short);
+    asm.load(W64, R2, R0, 0);
+    asm.mov(R1, R7);
+    asm.op(Op::Sub, R1, R8);
+    asm.jump_if(R1, Cond::Less, R2, short);
+
+    asm.store_imm(W32, R10, RECORD, imm(wait::KIND.into()));
+    asm.load(W32, R1, R10, KEY);
+    asm.store(W32, R10, RECORD + wait::TID, R1);
+    asm.store(W64, R10, RECORD + wait::START, R8);
+    asm.store(W64, R10, RECORD + wait::END, R7);
+    for (from, to) in [
+        (thread::READY_TIME, wait::READY),
+        (thread::WAKER, wait::WAKER),
+        (thread::OUT_STATE, wait::STATE),
+        (thread::SYSCALL, wait::SYSCALL),
+        (thread::SEQUENCE, wait::SEQUENCE),
+    ] {
+        asm.load(W64, R1, R9, from);
+        asm.store(W64, R10, RECORD + to, R1);
+    }
+    add_one(asm, thread::SEQUENCE);
+    asm.map(R1, &maps.events);
+    asm.address(R2, R10, RECORD);
+    asm.mov_imm(R3, wait::SIZE);
+    asm.mov_imm(R4, super::session::NO_WAKEUP);
+    asm.call(RingbufOutput);
+    asm.jump_if_imm(R0, Cond::Equal, 0, done);
+    count(asm, maps, config::LOST_WAITS, CONFIG_KEY);
+    asm.jump(done);
+
+    asm.place(short);
+    add_one(asm, thread::SEQUENCE);
+}
+
+/// `[R9 + field] += R7 - [R9 + SINCE]`, using R1 and R2. A clock that is behind adds nothing.
+pub(super) fn add_elapsed(asm: &mut Assembler, field: i16) {
+    let behind = asm.label();
+    asm.load(W64, R2, R9, thread::SINCE);
+    asm.jump_if(R2, Cond::Greater, R7, behind);
+    asm.mov(R1, R7);
+    asm.op(Op::Sub, R1, R2);
+    asm.load(W64, R2, R9, field);
+    asm.op(Op::Add, R2, R1);
+    asm.store(W64, R9, field, R2);
+    asm.place(behind);
+}
+
+/// `[R9 + field] += 1`, using R1.
+pub(super) fn add_one(asm: &mut Assembler, field: i16) {
+    asm.load(W64, R1, R9, field);
+    asm.op_imm(Op::Add, R1, 1);
+    asm.store(W64, R9, field, R1);
+}
+
+/// Adds one to a counter of the `config` map.
+pub(super) fn count(asm: &mut Assembler, maps: &Maps, counter: i32, key_slot: i16) {
+    let absent = asm.label();
+    asm.store_imm(W32, R10, key_slot, counter);
+    asm.map(R1, &maps.config);
+    asm.address(R2, R10, key_slot);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::Equal, 0, absent);
+    asm.mov_imm(R1, 1);
+    asm.atomic_add(R0, 0, R1);
+    asm.place(absent);
+}
+
+/// Zeroes a thread entry on the stack at `at`.
+pub(super) fn zero_new_value(asm: &mut Assembler, at: i16) {
+    for field in (0..thread::SIZE).step_by(8) {
+        asm.store_imm(W64, R10, at + field, 0);
+    }
+}
+
+fn imm(value: u64) -> i32 {
+    i32::try_from(value).expect("small constants")
+}

@@ -1,0 +1,104 @@
+//! When a thread is woken: from now on it is ready, and this is who did it.
+
+use biopsy_sys::bpf::asm::{
+    Assembler, Cond,
+    Helper::{
+        GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, MapLookupElem, ProbeReadKernel, TaskPtRegs, ThisCpuPtr,
+    },
+    Label, Op,
+    Reg::{R0, R1, R2, R3, R6, R7, R8, R9, R10},
+    Width::{W32, W64},
+};
+
+use super::layout::{pt_regs, thread, thread_state};
+use super::session::Maps;
+use super::switches::{TaskLayout, add_elapsed, add_one};
+
+const KEY: i16 = -4;
+
+/// Bits of the preemption counter (include/linux/preempt.h): NMI and hard interrupt; and serving a soft interrupt.
+const IN_INTERRUPT: i32 = 0x00ff_0000;
+const IN_SOFT_INTERRUPT: i32 = 0x100;
+
+/// System calls in whose context a loopback packet is delivered: write, sendto, sendmsg, writev, sendmmsg, close,
+/// connect, shutdown, sendfile.
+const SENDING: [i32; 9] = [1, 44, 46, 20, 307, 3, 42, 48, 40];
+
+/// Assembles the program. `preempt_count`: BTF id of the per-CPU counter, where the kernel names it.
+///
+/// A wake-up from an interrupt is no deed of the thread that happened to run: such a waker is written as 0. A soft
+/// interrupt is ambiguous: delivering to a local socket runs inside the sender's system call, and then the sender
+/// *is* the waker. Where the counter is not named (kernels without data symbols in kallsyms), one case is still
+/// certain: a thread that is in no system call wakes nobody, so it was interrupted.
+pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>) -> Vec<u64> {
+    let mut asm = Assembler::new();
+    let (done, interrupt, by_current, store) = (asm.label(), asm.label(), asm.label(), asm.label());
+
+    asm.mov(R6, R1);
+    asm.store_imm(W32, R10, KEY, 0);
+    asm.load(W64, R3, R6, 0);
+    asm.op_imm(Op::Add, R3, task.pid);
+    asm.address(R1, R10, KEY);
+    asm.mov_imm(R2, 4);
+    asm.call(ProbeReadKernel);
+    asm.map(R1, &maps.threads);
+    asm.address(R2, R10, KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::Equal, 0, done);
+    asm.mov(R9, R0);
+    add_one(&mut asm, thread::WAKEUPS);
+    asm.load(W64, R1, R9, thread::STATE);
+    // Still running: it had only announced that it would sleep.
+    asm.jump_if_imm(R1, Cond::NotEqual, i32::try_from(thread_state::WAITING).expect("small"), done);
+    asm.call(KtimeGetNs);
+    asm.mov(R7, R0);
+    add_elapsed(&mut asm, thread::WAITING);
+    asm.store(W64, R9, thread::SINCE, R7);
+    asm.store(W64, R9, thread::READY_TIME, R7);
+    asm.store_imm(W64, R9, thread::STATE, i32::try_from(thread_state::READY).expect("small"));
+
+    current_syscall(&mut asm);
+    asm.jump_if_imm(R8, Cond::SignedLess, 0, interrupt);
+    if let Some(id) = preempt_count {
+        asm.mov(R6, R8);
+        asm.kernel_variable(R1, id);
+        asm.call(ThisCpuPtr);
+        asm.load(W32, R8, R0, 0);
+        asm.jump_if_imm(R8, Cond::AnyBits, IN_INTERRUPT, interrupt);
+        soft_interrupt_is_current_if_sending(&mut asm, by_current, interrupt);
+    }
+    asm.place(by_current);
+    asm.call(GetCurrentPidTgid);
+    asm.op_imm(Op::ShiftLeft, R0, 32);
+    asm.op_imm(Op::ShiftRight, R0, 32);
+    asm.jump(store);
+    asm.place(interrupt);
+    asm.mov_imm(R0, 0);
+    asm.place(store);
+    asm.store(W64, R9, thread::WAKER, R0);
+
+    asm.place(done);
+    asm.mov_imm(R0, 0);
+    asm.exit();
+    asm.finish()
+}
+
+/// R8 = the system call that the current thread is in; negative: none.
+fn current_syscall(asm: &mut Assembler) {
+    asm.call(GetCurrentTaskBtf);
+    asm.mov(R1, R0);
+    asm.call(TaskPtRegs);
+    asm.load(W64, R8, R0, pt_regs::ORIG_AX);
+}
+
+/// R6 is the system call, R8 the preemption counter.
+fn soft_interrupt_is_current_if_sending(asm: &mut Assembler, by_current: Label, interrupt: Label) {
+    let soft = asm.label();
+    asm.jump_if_imm(R8, Cond::AnyBits, IN_SOFT_INTERRUPT, soft);
+    asm.jump(by_current);
+    asm.place(soft);
+    for syscall in SENDING {
+        asm.jump_if_imm(R6, Cond::Equal, syscall, by_current);
+    }
+    asm.jump(interrupt);
+}

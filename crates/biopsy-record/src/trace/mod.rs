@@ -1,0 +1,4 @@
+//! The timeline trace.
+
+pub(crate) mod events;
+pub(crate) mod kernel;
