@@ -1,3 +1,60 @@
-//! Automation of this repository.
+//! Automation of this repository: `cargo xtask COMMAND`.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for the terminal of developers and CI"
+)]
 
-fn main() {}
+mod bench;
+mod ci;
+mod demo;
+mod dist;
+mod fixtures;
+mod run;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Automation of this repository")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything CI checks: formatting, lints, rules of the repository, documents, fuzz targets, tests
+    Ci,
+    /// The repository's own rules: module lines, crate edges, lists, machine paths, licences
+    Tidy,
+    /// The promised numbers, side by side with perf and samply
+    Bench(bench::Options),
+    /// A private MariaDB under load, captured
+    Demo(demo::Options),
+    /// Rebuilds what is in fixtures/
+    Fixtures,
+    /// The program as it is given away: one file, its digest, completions and manual pages
+    Dist,
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Ci => ci::run(),
+        Command::Tidy => tidy::run(),
+        Command::Bench(options) => bench::run(&options),
+        Command::Demo(options) => demo::run(&options),
+        Command::Fixtures => fixtures::run(),
+        Command::Dist => dist::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -19,6 +19,7 @@
 mod cgroup;
 mod compile;
 mod kill;
+mod mariadb;
 mod names;
 mod privilege;
 mod proc_status;
@@ -30,6 +31,7 @@ mod wrap;
 pub use cgroup::CpuLimit;
 pub use compile::{compile_c, compile_rust};
 pub use kill::{is_running, send_signal};
+pub use mariadb::{MariaDb, Sysbench};
 pub use names::{ODD_NAMES, copy_under_odd_name};
 pub use privilege::{Privilege, require, require_all};
 pub use program::Program;

@@ -1,0 +1,23 @@
+//! The program as it is given away.
+
+use std::process::Command;
+
+use crate::run::{Outcome, cargo, output_of, succeed, target_folder};
+
+/// Builds with link-time optimisation and puts the program and its digest into `target/dist-files`.
+pub(crate) fn run() -> Outcome {
+    succeed(&mut cargo(&["build", "--profile", "dist", "--package", "biopsy"]))?;
+    let target = target_folder()?;
+    let folder = target.join("dist-files");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
+    let name = format!("biopsy-{}-linux-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    let program = folder.join(&name);
+    std::fs::copy(target.join("dist/biopsy"), &program)
+        .map_err(|error| format!("cannot copy to `{}`: {error}", program.display()))?;
+    let digest = output_of(Command::new("sha256sum").arg(&name).current_dir(&folder))?;
+    std::fs::write(folder.join(format!("{name}.sha256")), &digest)
+        .map_err(|error| format!("cannot write the digest: {error}"))?;
+    print!("{}: {digest}", folder.display());
+    Ok(())
+}

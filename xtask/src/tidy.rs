@@ -1,0 +1,31 @@
+//! The rules of the repository that no compiler checks.
+
+mod edges;
+mod licences;
+mod sources;
+
+use crate::run::Outcome;
+
+/// Checks everything and lists every violation, not only the first.
+pub(crate) fn run() -> Outcome {
+    let metadata = crate::run::metadata()?;
+    let files = sources::tracked_files()?;
+    let mut found = edges::violations(&edges::Graph::of(&metadata));
+    found.extend(licences::violations(&metadata));
+    found.extend(sources::violations(&files)?);
+    for note in sources::long_files(&files)? {
+        println!("note: {note}");
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{} violations:\n  {}", found.len(), found.join("\n  "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_repository_keeps_its_rules() {
+        super::run().unwrap();
+    }
+}
