@@ -1,1 +1,52 @@
-//! find a process, identify it safely, its tree and runtime, and what may be recorded of it.
+//! Find a process, identify it safely, tell its tree and runtime, and say what may be recorded of it.
+//!
+//! Everything here reads `/proc` and `/sys` and nothing else: no process is stopped, traced or signalled. Processes
+//! vanish while they are read; that is normal and never an error of a list. Text from `/proc` is hostile input:
+//! names hold spaces, parentheses, newlines, escape sequences and bytes that are not UTF-8.
+//!
+//! - [`selector`] and [`find`]: from what the user typed to one process, or a clear refusal
+//! - [`identity`]: a process is boot + pid + start, checked again after every attach
+//! - [`list`](mod@list): all processes, trees, threads; [`usage`]: what they use
+//! - [`runtime`]: .NET, JVM, Node, Python, Go ... and their versions
+//! - [`cgroup`]: container id, systemd unit, limits
+//! - [`access`]: what may be captured of one process, tried rather than guessed
+//! - [`preflight`](mod@preflight): checks of the machine and the account, each with a hint that holds here
+//! - [`proc_root`]: where `/proc` and `/sys` are, so that tests build their own
+//!
+//! ```no_run
+//! use biopsy_target::{Selector, find, is_same};
+//!
+//! let target = find(&Selector::parse("Octopus.Server")?)?;
+//! assert!(is_same(&target.info.key));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod cgroup;
+mod command;
+mod elf;
+pub mod find;
+pub mod identity;
+pub mod list;
+mod maps;
+pub mod preflight;
+mod printable;
+pub mod proc_root;
+pub mod runtime;
+pub mod selector;
+mod stat;
+mod status;
+pub mod usage;
+mod users;
+
+pub use find::{Candidate, FindError, Target, find, find_in};
+pub use identity::{IdentityError, check_same, is_same};
+pub use list::{list, threads, tree};
+pub use users::user_name;
+
+pub use printable::printable;
+pub use proc_root::ProcRoot;
+pub use selector::{ParseSelectorError, Selector};
+pub use usage::{CpuReading, Usage};

@@ -1,0 +1,230 @@
+//! All processes, trees and threads. What vanishes while it is read is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use biopsy_model::process::{ProcessInfo, ThreadInfo};
+use biopsy_model::{BootId, Pid, Tid};
+
+use crate::cgroup::Cgroup;
+use crate::command;
+use crate::identity;
+use crate::proc_root::{ProcRoot, ProcessDir, SMALL};
+use crate::runtime;
+use crate::stat::Stat;
+use crate::status::Status;
+
+/// Most threads listed of one process; the kernel's own limit (`threads-max`) is below it on usual machines.
+pub const MAX_THREADS: usize = 1 << 18;
+
+/// Most processes of one tree.
+pub const MAX_TREE: usize = 1 << 16;
+
+const DELETED: &str = " (deleted)";
+
+/// What is read of every process when looking for one: cheap, without its mappings.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) pid: Pid,
+    pub(crate) dir: ProcessDir,
+    pub(crate) stat: Stat,
+    pub(crate) status: Status,
+    pub(crate) arguments: Vec<String>,
+    /// Path of the executable, without the kernel's ` (deleted)`.
+    pub(crate) exe: Option<String>,
+    pub(crate) exe_deleted: bool,
+    pub(crate) cgroup: Cgroup,
+}
+
+impl Seen {
+    pub(crate) fn read(root: &ProcRoot, pid: Pid) -> Option<Self> {
+        let dir = root.process(pid).ok()?;
+        let stat = Stat::parse(&dir.read("stat", SMALL).ok()?)?;
+        let status = dir.read("status", SMALL).map(|text| Status::parse(&text)).unwrap_or_default();
+        let arguments = command::arguments(&dir.read("cmdline", command::LIMIT).unwrap_or_default());
+        let link = dir.link("exe").ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        // A file may really be called `x (deleted)`: it has links, a deleted one has none.
+        let exe_deleted =
+            link.as_deref().is_some_and(|path| path.ends_with(DELETED)) && dir.link_count("exe") == Some(0);
+        let exe = link.map(|path| match path.strip_suffix(DELETED) {
+            Some(path) if exe_deleted => path.to_owned(),
+            _ => path,
+        });
+        let cgroup = Cgroup::read(&dir);
+        Some(Self { pid, dir, stat, status, arguments, exe, exe_deleted, cgroup })
+    }
+
+    pub(crate) fn name(&self) -> String {
+        String::from_utf8_lossy(&self.stat.comm).into_owned()
+    }
+
+    pub(crate) fn exe_name(&self) -> Option<&str> {
+        self.exe.as_deref().map(command::base_name)
+    }
+
+    pub(crate) fn uid(&self) -> u32 {
+        self.status.uids.map_or(u32::MAX, |(real, _)| real)
+    }
+
+    /// The command line as one line, or the name in brackets as `ps` does where there is none.
+    pub(crate) fn command_line(&self) -> String {
+        if self.arguments.is_empty() { format!("[{}]", self.name()) } else { self.arguments.join(" ") }
+    }
+
+    pub(crate) fn info(&self, boot_id: &BootId) -> ProcessInfo {
+        ProcessInfo {
+            key: identity::key(boot_id.clone(), self.pid, &self.stat),
+            parent: Pid(self.stat.parent),
+            name: self.name(),
+            exe: self.exe.clone().unwrap_or_default(),
+            exe_deleted: self.exe_deleted,
+            command_line: self.arguments.clone(),
+            uid: self.uid(),
+            runtime: runtime::detect_seen(self),
+            ns_pid: self.status.inner_pid(),
+            cgroup: self.cgroup.path.clone(),
+            container_id: self.cgroup.container_id.clone(),
+            unit: self.cgroup.unit.clone(),
+        }
+    }
+}
+
+/// All processes but kernel threads and zombies, ascending by pid.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn list() -> io::Result<Vec<ProcessInfo>> {
+    let root = ProcRoot::live();
+    let boot_id = root.boot_id();
+    let seen = root.pids()?.into_iter().filter_map(|pid| Seen::read(&root, pid));
+    Ok(seen
+        .filter(|process| !process.stat.is_kernel_thread && !process.stat.is_zombie())
+        .map(|process| process.info(&boot_id))
+        .collect())
+}
+
+/// One process.
+///
+/// # Errors
+/// `NotFound` when there is no such process.
+pub fn process(pid: Pid) -> io::Result<ProcessInfo> {
+    let root = ProcRoot::live();
+    Seen::read(&root, pid)
+        .map(|seen| seen.info(&root.boot_id()))
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// A process and everything that descends from it, parents before their children; empty when it has ended.
+#[must_use]
+pub fn tree(pid: Pid) -> Vec<ProcessInfo> {
+    tree_in(&ProcRoot::live(), pid)
+}
+
+/// As [`tree`], below any root.
+#[must_use]
+pub fn tree_in(root: &ProcRoot, pid: Pid) -> Vec<ProcessInfo> {
+    let boot_id = root.boot_id();
+    tree_pids(root, pid)
+        .into_iter()
+        .filter_map(|pid| Seen::read(root, pid))
+        .filter(|process| !process.stat.is_zombie() || process.pid == pid)
+        .map(|process| process.info(&boot_id))
+        .collect()
+}
+
+/// Pids of a process and everything that descends from it, parents before children. Reads `stat` alone: cheap
+/// enough to be asked every second.
+#[must_use]
+pub fn tree_pids(root: &ProcRoot, pid: Pid) -> Vec<Pid> {
+    let parents: BTreeMap<Pid, Pid> = root
+        .pids()
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|pid| {
+            let line = root.process(pid).ok()?.read("stat", SMALL).ok()?;
+            Some((pid, Pid(Stat::parse(&line)?.parent)))
+        })
+        .collect();
+    if !parents.contains_key(&pid) {
+        return Vec::new();
+    }
+    descendants(&parents, pid)
+}
+
+/// `pid` and its descendants, depth first. Parents read at different moments may contradict each other: every
+/// process is taken once.
+pub(crate) fn descendants(parents: &BTreeMap<Pid, Pid>, pid: Pid) -> Vec<Pid> {
+    let mut children: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
+    for (&child, &parent) in parents {
+        children.entry(parent).or_default().push(child);
+    }
+    let mut seen = BTreeSet::new();
+    let mut tree = Vec::new();
+    let mut open = vec![pid];
+    while let Some(next) = open.pop() {
+        if tree.len() >= MAX_TREE || !seen.insert(next) {
+            continue;
+        }
+        tree.push(next);
+        open.extend(children.get(&next).into_iter().flatten().rev());
+    }
+    tree
+}
+
+/// The threads of a process that are there now, ascending by tid; empty when it has ended.
+#[must_use]
+pub fn threads(pid: Pid) -> Vec<ThreadInfo> {
+    threads_in(&ProcRoot::live(), pid)
+}
+
+/// As [`threads`], below any root.
+#[must_use]
+pub fn threads_in(root: &ProcRoot, pid: Pid) -> Vec<ThreadInfo> {
+    let Ok(process) = root.process(pid) else { return Vec::new() };
+    let tids = process.tids(MAX_THREADS).unwrap_or_default();
+    tids.into_iter()
+        .filter_map(|tid| {
+            let name = process.read(&format!("task/{tid}/comm"), SMALL).ok()?;
+            // The kernel adds a line end; the name itself may hold others.
+            let name = name.strip_suffix(b"\n").unwrap_or(&name);
+            Some(ThreadInfo { tid: Tid(tid), pid, name: String::from_utf8_lossy(name).into_owned() })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pids(numbers: &[u32]) -> Vec<Pid> {
+        numbers.iter().copied().map(Pid).collect()
+    }
+
+    #[test]
+    fn descendants_come_after_their_parents() {
+        let parents =
+            [(1, 0), (2, 1), (3, 1), (4, 2), (9, 0)].map(|(pid, parent)| (Pid(pid), Pid(parent))).into();
+        assert_eq!(descendants(&parents, Pid(1)), pids(&[1, 2, 4, 3]));
+        assert_eq!(descendants(&parents, Pid(9)), pids(&[9]));
+    }
+
+    #[test]
+    fn contradicting_parents_do_not_loop() {
+        let parents = [(2, 3), (3, 2), (4, 4)].map(|(pid, parent)| (Pid(pid), Pid(parent))).into();
+        assert_eq!(descendants(&parents, Pid(2)), pids(&[2, 3]));
+        assert_eq!(descendants(&parents, Pid(4)), pids(&[4]));
+    }
+
+    #[test]
+    fn our_own_tree_and_threads() {
+        let myself = Pid(std::process::id());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let tree = tree(myself);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(tree[0].key.pid, myself);
+        assert!(tree.iter().any(|process| process.key.pid == Pid(child.id()) && process.parent == myself));
+        assert!(!threads(myself).is_empty());
+        assert!(list().unwrap().iter().any(|process| process.key == tree[0].key));
+    }
+}

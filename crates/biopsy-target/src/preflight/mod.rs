@@ -1,0 +1,3 @@
+//! Checks of the machine, the account and the target, each with a hint that holds here.
+
+pub mod namespace;

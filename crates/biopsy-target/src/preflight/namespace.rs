@@ -1,0 +1,38 @@
+//! Which namespaces we run in.
+
+use biopsy_model::Pid;
+
+use crate::find::FindError;
+use crate::proc_root::ProcRoot;
+
+/// Inode of the initial pid namespace (`PROC_PID_INIT_INO` in the kernel's `include/linux/proc_ns.h`).
+const INITIAL_PID: u64 = 0xEFFF_FFFC;
+/// Inode of the initial user namespace (`PROC_USER_INIT_INO`).
+const INITIAL_USER: u64 = 0xEFFF_FFFD;
+
+/// Whether we run in a pid namespace of our own, and so do not see the processes outside; `None`: cannot be told.
+#[must_use]
+pub fn is_own_pid_namespace(root: &ProcRoot) -> Option<bool> {
+    Some(root.myself().ok()?.inode("ns/pid")? != INITIAL_PID)
+}
+
+/// Whether we run in a user namespace of our own: then our capabilities count for what is in it only.
+#[must_use]
+pub fn is_own_user_namespace(root: &ProcRoot) -> Option<bool> {
+    Some(root.myself().ok()?.inode("ns/user")? != INITIAL_USER)
+}
+
+/// `/proc` may have been mounted in another pid namespace (`unshare --pid` without `--mount-proc`): every pid in it
+/// would mean another process for the system calls than for us.
+pub(crate) fn check_proc_is_ours() -> Result<(), FindError> {
+    let own = std::fs::read_link("/proc/self").ok();
+    let is_ours =
+        own.as_deref().and_then(|link| link.to_str()) == Some(std::process::id().to_string().as_str());
+    if is_ours { Ok(()) } else { Err(FindError::ForeignProc) }
+}
+
+/// Whether a process that `/proc` does not show is there all the same (`hidepid`). Signal 0 tests without sending.
+pub(crate) fn exists_but_is_hidden(pid: Pid) -> bool {
+    let Some(pid) = i32::try_from(pid.0).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::PERM)
+}
