@@ -1,1 +1,3 @@
 //! the recorders, one folder each: trace, metrics, logs, context.
+pub mod trace;
+pub mod metrics;

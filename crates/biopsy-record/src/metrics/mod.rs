@@ -1,0 +1,38 @@
+//! Metrics: readings of the machine, of the processes of the tree, of their threads and control groups.
+//!
+//! One thread reads `/proc` and the control groups once an interval, on a schedule that does not drift: a
+//! reading that comes late does not move the next one, and readings that were missed are a recorded loss.
+//! What cannot be read is an empty field, never a zero. Readings keep below one per cent of a core: what a
+//! thread did is only read where it ran, files stay open, costly values are read rarely, and when a
+//! reading still costs too much, details become rarer and that is said.
+//!
+//! [`Recorder::start`] begins, [`Handle::stop`] ends it; [`tables`] lists what is recorded.
+
+mod cgroup_paths;
+mod cgroups;
+mod disks;
+mod network;
+mod parse;
+mod processes;
+mod procfile;
+mod rate;
+mod reading;
+mod recorder;
+mod sampler;
+mod sink;
+mod system;
+pub mod tables;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use biopsy_model::loss::Warning;
+
+pub use recorder::{Handle, Recorder, Summary};
+pub use sampler::{Config, Latest};
+pub use sink::{MemorySink, TableSchema, TableSink};
+
+/// A warning without a moment and a hint.
+pub(crate) fn warning(code: &str, message: String) -> Warning {
+    Warning { code: code.to_owned(), message, hint: None, time: None }
+}
