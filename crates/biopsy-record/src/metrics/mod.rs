@@ -11,6 +11,7 @@
 mod cgroup_paths;
 mod cgroups;
 mod disks;
+mod folder_sink;
 mod network;
 mod parse;
 mod processes;
@@ -28,6 +29,7 @@ mod threads;
 
 use biopsy_model::loss::Warning;
 
+pub use folder_sink::FolderSink;
 pub use recorder::{Handle, Recorder, Summary};
 pub use sampler::{Config, Latest};
 pub use sink::{MemorySink, TableSchema, TableSink};

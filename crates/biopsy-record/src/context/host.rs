@@ -1,0 +1,82 @@
+//! The machine.
+
+use std::path::Path;
+
+use biopsy_model::capture::HostInfo;
+
+use crate::masking::Masking;
+
+/// Facts about the machine, from `/proc` and `/etc/os-release`. The host name is masked as a pseudonym: it
+/// says where a customer's server stands, and nothing about what is wrong with it.
+#[must_use]
+pub fn host_info(proc_root: &Path, masking: &Masking) -> HostInfo {
+    let read = |name: &str| std::fs::read_to_string(proc_root.join(name)).unwrap_or_default();
+    let cpu_info = read("cpuinfo");
+    let memory = read("meminfo");
+    let hostname = read("sys/kernel/hostname");
+    HostInfo {
+        hostname: masking.redactor().pseudonym("host", hostname.trim()),
+        kernel: read("sys/kernel/osrelease").trim().to_owned(),
+        os: os_name(&os_release()).unwrap_or_default(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        cpus: biopsy_sys::limits::online_cpus().map_or(0, |cpus| u32::try_from(cpus.len()).unwrap_or(0)),
+        memory: memory_total(&memory).unwrap_or(0),
+        cpu_model: cpu_model(&cpu_info).unwrap_or_default(),
+    }
+}
+
+fn os_release() -> String {
+    ["/etc/os-release", "/usr/lib/os-release"]
+        .into_iter()
+        .find_map(|path| std::fs::read_to_string(path).ok())
+        .unwrap_or_default()
+}
+
+fn os_name(text: &str) -> Option<String> {
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+        Some(line.trim().trim_matches(['"', '\'']).to_owned()).filter(|value| !value.is_empty())
+    };
+    value("PRETTY_NAME").or_else(|| value("NAME"))
+}
+
+fn memory_total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// `model name` of x86; ARM has only numbers: implementer and part.
+fn cpu_model(text: &str) -> Option<String> {
+    let value = |key: &str| {
+        let line = text.lines().find(|line| line.split(':').next().is_some_and(|own| own.trim() == key))?;
+        line.split_once(':').map(|(_, value)| value.trim().to_owned()).filter(|value| !value.is_empty())
+    };
+    value("model name").or_else(|| {
+        let (implementer, part) = (value("CPU implementer")?, value("CPU part")?);
+        Some(format!("implementer {implementer} part {part}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_where_they_are() {
+        assert_eq!(
+            os_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 13\"\n").as_deref(),
+            Some("Debian GNU/Linux 13")
+        );
+        assert_eq!(os_name(""), None);
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 2\n").as_deref(),
+            Some("Some CPU @ 2")
+        );
+        assert_eq!(
+            cpu_model("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n").as_deref(),
+            Some("implementer 0x41 part 0xd0c")
+        );
+        assert_eq!(memory_total("MemTotal:  16 kB\n"), Some(16384));
+        assert_eq!(memory_total("MemTotal: 99999999999999999999 kB\n"), None);
+    }
+}
