@@ -14,4 +14,6 @@
 #![forbid(unsafe_code)]
 
 pub mod elf;
+pub mod fuzz;
+pub mod symbols;
 pub mod unwind;

@@ -74,6 +74,12 @@ pub enum ElfError {
         /// Section name.
         section: String,
     },
+    /// Debug information that cannot be parsed.
+    #[error("`{}`: debug information is damaged", path.display())]
+    DebugInfo {
+        /// The file.
+        path: PathBuf,
+    },
     /// None of the candidate paths could be opened; the last error.
     #[error("none of {count} candidate paths for `{label}` could be read")]
     NoCandidate {

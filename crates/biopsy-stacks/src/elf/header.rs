@@ -18,6 +18,7 @@ const PT_NOTE: u32 = 4;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
 const SHT_NOBITS: u32 = 8;
+const SHF_EXECINSTR: u64 = 4;
 const SHF_COMPRESSED: u64 = 0x800;
 
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
@@ -40,7 +41,6 @@ pub(crate) struct Segment {
     pub(crate) offset: u64,
     pub(crate) svma: u64,
     pub(crate) file_size: u64,
-    pub(crate) memory_size: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,11 +56,11 @@ pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) kind: u32,
     pub(crate) compressed: bool,
+    pub(crate) executable: bool,
     pub(crate) svma: u64,
     pub(crate) offset: u64,
     pub(crate) size: u64,
     pub(crate) link: u32,
-    pub(crate) info: u32,
 }
 
 impl Section {
@@ -122,7 +122,6 @@ fn parse_segments(
             offset: u64_at(raw, 8)?,
             svma: u64_at(raw, 16)?,
             file_size: u64_at(raw, 32)?,
-            memory_size: u64_at(raw, 40)?,
         })
     });
     Ok(parsed.collect())
@@ -158,11 +157,11 @@ fn parse_sections(
             name: name_at(&name_bytes, u32_at(row, 0)? as usize),
             kind: u32_at(row, 4)?,
             compressed: u64_at(row, 8)? & SHF_COMPRESSED != 0,
+            executable: u64_at(row, 8)? & SHF_EXECINSTR != 0,
             svma: u64_at(row, 16)?,
             offset: u64_at(row, 24)?,
             size: u64_at(row, 32)?,
             link: u32_at(row, 40)?,
-            info: u32_at(row, 44)?,
         })
     });
     Ok(parsed.collect())

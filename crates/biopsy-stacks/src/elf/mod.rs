@@ -117,6 +117,22 @@ impl ElfFile {
         self.headers.sections.iter().find(|section| section.name == name && section.has_bytes())
     }
 
+    /// CRC-32 of the whole file, as `.gnu_debuglink` has it; `None` above `limit` bytes.
+    pub(crate) fn checksum(&self, limit: u64) -> Option<u32> {
+        const CHUNK: u64 = 1 << 20;
+        if self.bytes.len() > limit {
+            return None;
+        }
+        let mut hasher = crc32fast::Hasher::new();
+        let mut offset = 0;
+        while offset < self.bytes.len() {
+            let chunk = self.bytes.read_up_to("file", offset, CHUNK).ok()?;
+            hasher.update(&chunk);
+            offset += chunk.len() as u64;
+        }
+        Some(hasher.finalize())
+    }
+
     pub(crate) fn read(
         &self,
         what: &'static str,

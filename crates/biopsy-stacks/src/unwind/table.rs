@@ -56,10 +56,6 @@ impl UnwindTable {
         table
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.kind == Kind::None
-    }
-
     fn read_eh_frame(file: &ElfFile) -> Option<Self> {
         let address =
             |name: &str| file.sections().iter().find(|section| section.name == name).map(|found| found.svma);

@@ -1,0 +1,78 @@
+//! Entry points for fuzzing: arbitrary bytes through every reader of this crate. Any panic or unbounded memory is a
+//! bug.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use biopsy_model::{Avma, FileOffset, Svma};
+
+use crate::elf::{ElfCache, ElfFile, Limits};
+use crate::symbols::{self, ModuleSource, Options, Symbolizer};
+use crate::unwind::{ExecutableMapping, ProcessUnwinder, StackMemory, UserRegisters};
+
+/// Reads the bytes as an ELF file: unwinds through it and asks for names in it.
+pub fn fuzz_elf(bytes: &[u8]) {
+    let limits = Limits { unwind: 4 << 20, symbols: 1 << 16, dwarf: 16 << 20, ..Limits::default() };
+    let image: Arc<[u8]> = Arc::from(bytes);
+    let Ok(file) = ElfFile::from_bytes("[fuzz]", Arc::clone(&image), &limits) else { return };
+    let _ = file.build_id();
+    let file = Arc::new(file);
+    let addresses = interesting(&file);
+    let mut unwinder = ProcessUnwinder::new();
+    let start = Avma(0x1_0000_0000);
+    for load in file.loads().take(4) {
+        let mapping = ExecutableMapping {
+            start: Avma(start.0.wrapping_add(load.svma)),
+            end: Avma(start.0.wrapping_add(load.svma).saturating_add(load.file_size)),
+            file_offset: FileOffset(load.offset),
+            tag: 0,
+        };
+        unwinder.add_module(&mapping, Some(Arc::clone(&file)));
+    }
+    let stack: Vec<u8> = addresses
+        .iter()
+        .cycle()
+        .take(512)
+        .flat_map(|svma| (start.0.wrapping_add(svma.0)).to_le_bytes())
+        .collect();
+    let base = 0x7000_0000;
+    let mut frames = Vec::new();
+    for svma in &addresses {
+        let mut registers = UserRegisters::new(start.0.wrapping_add(svma.0), base, base + 64);
+        registers.saved = Some([base + 8, base + 16, base + 24, base + 32, base + 40]);
+        frames.clear();
+        unwinder.unwind(&registers, StackMemory { base, bytes: &stack }, &mut frames);
+    }
+    let options = Options { debug_folders: Vec::new(), kallsyms: PathBuf::new(), ..Options::default() };
+    let mut symbolizer = Symbolizer::new(options, Arc::new(ElfCache::new(limits)));
+    symbolizer.elf(&ModuleSource::vdso(image), &addresses);
+}
+
+/// Reads the bytes as a perf map.
+pub fn fuzz_perf_map(bytes: &[u8]) {
+    symbols::fuzz_perf_map(bytes);
+}
+
+/// Reads the bytes as `/proc/kallsyms`.
+pub fn fuzz_kallsyms(bytes: &[u8]) {
+    symbols::fuzz_kallsyms(bytes);
+}
+
+/// Demangles the bytes as a name.
+pub fn fuzz_demangle(bytes: &[u8]) {
+    symbols::demangle(&String::from_utf8_lossy(bytes));
+}
+
+/// Addresses all over the executable parts.
+fn interesting(file: &ElfFile) -> Vec<Svma> {
+    let mut addresses = vec![Svma(0), Svma(u64::MAX)];
+    for load in file.loads().take(8) {
+        let step = (load.file_size / 32).max(1);
+        addresses.extend((0..32).map(|count| Svma(load.svma.wrapping_add(count * step))));
+    }
+    for section in file.sections().iter().filter(|section| section.executable).take(16) {
+        let step = (section.size / 16).max(1);
+        addresses.extend((0..16).map(|count| Svma(section.svma.wrapping_add(count * step))));
+    }
+    addresses
+}

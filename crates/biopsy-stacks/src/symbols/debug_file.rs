@@ -1,0 +1,107 @@
+//! Where the debug information of a stripped file may lie (gdb manual, "Debugging Information in Separate Files").
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use crate::elf::header::u32_at;
+use crate::elf::{ElfCache, ElfFile};
+
+/// Checking a `.gnu_debuglink` by its checksum reads the whole file; above this size, in bytes, it is not tried.
+const CHECKSUM_BYTES: u64 = 512 << 20;
+
+/// Folders to look in, and the target's root.
+#[derive(Clone, Debug)]
+pub(crate) struct DebugPlaces<'a> {
+    /// `/usr/lib/debug` and others.
+    pub(crate) folders: &'a [PathBuf],
+    /// `/proc/PID/root` of a target with a file system of its own; each folder is looked for there first.
+    pub(crate) root: Option<&'a Path>,
+}
+
+impl DebugPlaces<'_> {
+    fn roots(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let below =
+            self.root.into_iter().flat_map(|root| self.folders.iter().map(|folder| below(root, folder)));
+        below.chain(self.folders.iter().cloned())
+    }
+
+    /// The debug file of `file`, which the target knows as `label`: by build id, else by `.gnu_debuglink`.
+    pub(crate) fn find(&self, cache: &ElfCache, file: &ElfFile, label: &str) -> Option<Arc<ElfFile>> {
+        self.by_build_id(cache, file.build_id()).or_else(|| self.by_link(cache, file, label))
+    }
+
+    fn by_build_id(&self, cache: &ElfCache, id: Option<&[u8]>) -> Option<Arc<ElfFile>> {
+        let id = id.filter(|id| id.len() >= 2)?;
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!(".build-id/{}/{}.debug", &hex[..2], &hex[2..]);
+        let candidates: Vec<PathBuf> = self.roots().map(|root| root.join(&name)).collect();
+        candidates.iter().find_map(|path| {
+            let found = cache.open(&name, std::slice::from_ref(path)).ok()?;
+            (found.build_id() == Some(id)).then_some(found)
+        })
+    }
+
+    fn by_link(&self, cache: &ElfCache, file: &ElfFile, label: &str) -> Option<Arc<ElfFile>> {
+        let section = file.section_bytes(".gnu_debuglink", 8 << 10).ok().flatten()?;
+        let end = section.iter().position(|byte| *byte == 0)?;
+        let name = std::str::from_utf8(&section[..end]).ok()?;
+        let checksum = u32_at(&section, (end + 1).checked_next_multiple_of(4)?)?;
+        // A bare file name: with folders in it it could point anywhere.
+        if name.is_empty() || Path::new(name).file_name()? != name {
+            return None;
+        }
+        let folder = Path::new(label).parent()?;
+        let beside = self.root.map_or_else(|| folder.to_owned(), |root| below(root, folder));
+        let mut candidates = vec![beside.join(name), beside.join(".debug").join(name)];
+        candidates.extend(self.roots().map(|root| below(&root, folder).join(name)));
+        candidates.iter().find_map(|path| {
+            let found = cache.open(name, std::slice::from_ref(path)).ok()?;
+            let same = match (file.build_id(), found.build_id()) {
+                (Some(left), Some(right)) => left == right,
+                _ => found.checksum(CHECKSUM_BYTES) == Some(checksum),
+            };
+            same.then_some(found)
+        })
+    }
+
+    /// The supplementary file that `dwz` moved shared debug information to.
+    pub(crate) fn supplement(&self, cache: &ElfCache, debug: &ElfFile) -> Option<Arc<ElfFile>> {
+        let section = debug.section_bytes(".gnu_debugaltlink", 8 << 10).ok().flatten()?;
+        let end = section.iter().position(|byte| *byte == 0)?;
+        let path = Path::new(std::str::from_utf8(&section[..end]).ok()?);
+        let id = section.get(end + 1..).filter(|id| !id.is_empty())?;
+        let mut candidates = Vec::new();
+        if path.is_absolute() {
+            candidates.extend(self.root.map(|root| below(root, path)));
+            candidates.push(path.to_owned());
+        } else if let Some(folder) = debug.path().parent() {
+            candidates.push(folder.join(path));
+            // Relative to where the link of the build-id folder leads.
+            let real = std::fs::canonicalize(debug.path()).ok();
+            candidates.extend(real.and_then(|real| Some(real.parent()?.join(path))));
+        }
+        let direct = candidates.iter().find_map(|path| {
+            let found = cache.open("dwz supplement", std::slice::from_ref(path)).ok()?;
+            (found.build_id() == Some(id)).then_some(found)
+        });
+        direct.or_else(|| self.by_build_id(cache, Some(id)))
+    }
+}
+
+/// `path` as seen below `root`; `..` does not lead out.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    let mut joined = root.to_owned();
+    joined.extend(path.components().filter(|part| matches!(part, Component::Normal(_))));
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_below_its_root() {
+        let joined = below(Path::new("/proc/7/root"), Path::new("/usr/../../etc/./x"));
+        assert_eq!(joined, Path::new("/proc/7/root/usr/etc/x"));
+    }
+}

@@ -1,0 +1,151 @@
+//! `/proc/kallsyms`: names of kernel functions.
+//!
+//! ```text
+//! ffffffff81000000 T startup_64
+//! ffffffffc0a01000 t ext4_foo\t[ext4]
+//! ```
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// The file of a kernel with all its modules has 10 to 20 MB.
+const FILE_BYTES: u64 = 256 << 20;
+const SYMBOLS: usize = 2 << 20;
+const NAME_BYTES: usize = 512;
+/// Addresses further than this from the last symbol before them, in bytes, are in no function: code of modules and
+/// BPF programs ends without saying so.
+const REACH: u64 = 1 << 20;
+
+/// Why kernel names are missing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KallsymsError {
+    /// The file could not be read.
+    #[error("cannot read kernel symbols")]
+    Io(#[from] io::Error),
+    /// All addresses read as zero.
+    #[error("kernel symbols are hidden: every address in `/proc/kallsyms` is zero")]
+    Hidden,
+}
+
+impl KallsymsError {
+    /// What the reader can do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Io(_) => None,
+            Self::Hidden => Some("set `kernel.kptr_restrict` to 0 or 1 and give CAP_SYSLOG, or run as root"),
+        }
+    }
+}
+
+/// Kernel functions sorted by address; the names in one piece of memory.
+#[derive(Debug, Default)]
+pub(crate) struct Kallsyms {
+    symbols: Vec<(u64, u32)>,
+    /// Each name is a length byte pair and its bytes.
+    names: Vec<u8>,
+}
+
+impl Kallsyms {
+    pub(crate) fn open(path: &Path) -> Result<Self, KallsymsError> {
+        Self::read(File::open(path)?)
+    }
+
+    pub(crate) fn read(source: impl Read) -> Result<Self, KallsymsError> {
+        let mut found = Self::default();
+        let mut lines = BufReader::with_capacity(64 << 10, source.take(FILE_BYTES));
+        let mut line = Vec::new();
+        let mut hidden = 0_u32;
+        while found.symbols.len() < SYMBOLS {
+            line.clear();
+            if (&mut lines).take(4 * NAME_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            if let Some((address, name)) = parse(&line) {
+                if address == 0 {
+                    hidden += 1;
+                } else {
+                    found.push(address, &name);
+                }
+            }
+        }
+        if found.symbols.is_empty() && hidden > 0 {
+            return Err(KallsymsError::Hidden);
+        }
+        // Stable: of several names for an address the first stands, as in the kernel's own lookup.
+        found.symbols.sort_by_key(|(address, _)| *address);
+        found.symbols.dedup_by_key(|(address, _)| *address);
+        found.symbols.shrink_to_fit();
+        found.names.shrink_to_fit();
+        Ok(found)
+    }
+
+    fn push(&mut self, address: u64, name: &str) {
+        let bytes = &name.as_bytes()[..name.floor_char_boundary(NAME_BYTES)];
+        let (Ok(at), Ok(length)) = (u32::try_from(self.names.len()), u16::try_from(bytes.len())) else {
+            return;
+        };
+        self.names.extend(length.to_le_bytes());
+        self.names.extend(bytes);
+        self.symbols.push((address, at));
+    }
+
+    pub(crate) fn find(&self, address: u64) -> Option<&str> {
+        let after = self.symbols.partition_point(|(start, _)| *start <= address);
+        let (start, at) = *self.symbols.get(after.checked_sub(1)?)?;
+        if address - start >= REACH {
+            return None;
+        }
+        let tail = self.names.get(at as usize..)?;
+        let length = usize::from(u16::from_le_bytes(*tail.first_chunk()?));
+        std::str::from_utf8(tail.get(2..2 + length)?).ok()
+    }
+}
+
+/// Address and name (with its module) of a line about code.
+fn parse(line: &[u8]) -> Option<(u64, String)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let mut fields = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+    if !matches!(fields.next()?, "t" | "T" | "w" | "W") {
+        return None;
+    }
+    let name = fields.next()?;
+    Some(match fields.next() {
+        Some(module) => (address, format!("{name} {module}")),
+        None => (address, name.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"0000000000000000 A fixed_percpu_data\n\
+        ffffffff81000000 T startup_64\n\
+        ffffffff81000000 T _stext\n\
+        junk\n\
+        ffffffff81000400 t do_something\n\
+        ffffffff81000400 D data\n\
+        ffffffffc0a01000 t ext4_foo\t[ext4]\n\
+        \xff\xfe t bad\n\
+        ffffffff81000500 T";
+
+    #[test]
+    fn names_by_address() {
+        let kallsyms = Kallsyms::read(TEXT).unwrap();
+        assert_eq!(kallsyms.find(0xffff_ffff_8100_0000), Some("startup_64"));
+        assert_eq!(kallsyms.find(0xffff_ffff_8100_03ff), Some("startup_64"));
+        assert_eq!(kallsyms.find(0xffff_ffff_8100_0400), Some("do_something"));
+        assert_eq!(kallsyms.find(0xffff_ffff_c0a0_1010), Some("ext4_foo [ext4]"));
+        assert_eq!(kallsyms.find(0xffff_ffff_80ff_ffff), None);
+        assert_eq!(kallsyms.find(u64::MAX), None);
+    }
+
+    #[test]
+    fn hidden_addresses_are_told() {
+        let hidden = Kallsyms::read(&b"0000000000000000 T startup_64\n"[..]);
+        assert!(matches!(hidden, Err(KallsymsError::Hidden)));
+    }
+}

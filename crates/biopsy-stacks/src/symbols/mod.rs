@@ -1,0 +1,260 @@
+//! Names of code addresses.
+//!
+//! Made to be asked again and again while a recording runs, each time with the addresses that are new: files are read
+//! once, perf maps and jitdumps from where they were read last. Then little is left to do when the recording stops.
+
+mod debug_file;
+mod demangle;
+mod dwarf;
+mod file;
+mod file_source;
+mod jit_dump;
+mod kallsyms;
+mod mini_debug;
+mod perf_map;
+mod plt;
+mod source;
+mod table;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use biopsy_model::module::ModuleKind;
+use biopsy_model::symbol::SymbolSource;
+use biopsy_model::{Avma, Svma};
+use rustc_hash::FxHashMap;
+
+pub use demangle::demangle;
+pub use kallsyms::KallsymsError;
+pub use source::{ModuleSource, Options, Resolved};
+
+use crate::elf::{ElfCache, ElfError, ElfFile, FileIdentity};
+use debug_file::DebugPlaces;
+use file::{FileSymbols, Loader};
+use jit_dump::JitDump;
+use kallsyms::Kallsyms;
+use perf_map::PerfMap;
+
+pub(crate) use perf_map::fuzz as fuzz_perf_map;
+
+/// Parses arbitrary bytes as `/proc/kallsyms` and looks addresses up in it.
+pub(crate) fn fuzz_kallsyms(bytes: &[u8]) {
+    if let Ok(kallsyms) = Kallsyms::read(bytes) {
+        for address in [0, 1 << 40, 0xffff_ffff_8100_0000, u64::MAX] {
+            kallsyms.find(address);
+        }
+    }
+}
+
+/// Why some names are missing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SymbolProblem {
+    /// An ELF file or a part of one.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// The file at the path is not the one that is mapped.
+    #[error("`{path}` has another build id than what is mapped: it was replaced")]
+    Replaced {
+        /// Path as the target sees it.
+        path: String,
+    },
+    /// The kernel.
+    #[error(transparent)]
+    Kernel(#[from] KallsymsError),
+    /// A perf map or jitdump that exists but cannot be used.
+    #[error("cannot use `{}` for the names of compiled code", path.display())]
+    Jit {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl SymbolProblem {
+    /// What the reader can do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Kernel(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum FileKey {
+    File(FileIdentity),
+    Image(Arc<[u8]>),
+}
+
+/// Finds names, and keeps what it read for the next question.
+#[derive(Debug)]
+pub struct Symbolizer {
+    options: Options,
+    cache: Arc<ElfCache>,
+    files: FxHashMap<FileKey, FileSymbols>,
+    /// Which file a source led to; `None`: to nothing that can be read.
+    known: FxHashMap<(String, Vec<PathBuf>), Option<FileKey>>,
+    kallsyms: Option<Option<Kallsyms>>,
+    perf_maps: FxHashMap<PathBuf, Option<PerfMap>>,
+    jit_dumps: FxHashMap<PathBuf, Option<JitDump>>,
+    problems: Vec<SymbolProblem>,
+}
+
+impl Symbolizer {
+    /// `cache`: the one the unwinders use, so that files are opened once.
+    pub fn new(options: Options, cache: Arc<ElfCache>) -> Self {
+        Self {
+            options,
+            cache,
+            files: FxHashMap::default(),
+            known: FxHashMap::default(),
+            kallsyms: None,
+            perf_maps: FxHashMap::default(),
+            jit_dumps: FxHashMap::default(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Names for stated addresses in one file, in the order of the addresses. `None`: no name is known, and the frame
+    /// is shown as module + offset.
+    pub fn elf(&mut self, source: &ModuleSource, addresses: &[Svma]) -> Vec<Option<Resolved>> {
+        let Some(key) = self.file_key(source) else { return vec![None; addresses.len()] };
+        let Some(file) = self.files.get(&key) else { return vec![None; addresses.len()] };
+        addresses.iter().map(|svma| file.resolve(*svma, &self.options)).collect()
+    }
+
+    /// Build id of the file of a module that `elf` was asked about, or opens it.
+    pub fn build_id(&mut self, source: &ModuleSource) -> Option<Vec<u8>> {
+        let key = self.file_key(source)?;
+        self.files.get(&key)?.build_id().map(<[u8]>::to_vec)
+    }
+
+    /// Names for kernel addresses.
+    pub fn kernel(&mut self, addresses: &[Avma]) -> Vec<Option<Resolved>> {
+        if self.kallsyms.is_none() {
+            let opened = Kallsyms::open(&self.options.kallsyms);
+            self.kallsyms = Some(opened.map_err(|error| self.problems.push(error.into())).ok());
+        }
+        let Some(Some(kallsyms)) = &self.kallsyms else { return vec![None; addresses.len()] };
+        let name = |address: &Avma| kallsyms.find(address.0).map(str::to_owned);
+        let resolved = |name| Resolved::name(name, SymbolSource::Kallsyms);
+        addresses.iter().map(|address| name(address).map(resolved)).collect()
+    }
+
+    /// Names for addresses in code of a JIT compiler, from the perf map at `path`: `/proc/PID/root/tmp/perf-NSPID.map`,
+    /// with the pid as the target's own namespace has it. `owner`: the target's uid; a map that belongs neither to it
+    /// nor to root is not believed. What the runtime appended since the last call is read first.
+    pub fn perf_map(&mut self, path: &Path, owner: Option<u32>, addresses: &[Avma]) -> Vec<Option<Resolved>> {
+        let map = match self.perf_maps.get_mut(path) {
+            Some(Some(map)) if !map.is_stale(path) => {
+                if let Err(source) = map.refresh() {
+                    self.problems.push(SymbolProblem::Jit { path: path.to_owned(), source });
+                }
+                Some(&*map)
+            }
+            Some(None) => None,
+            _ => {
+                let opened = self.jit_file(path, PerfMap::open(path, owner));
+                self.perf_maps.entry(path.to_owned()).insert_entry(opened).into_mut().as_ref()
+            }
+        };
+        let found = |address: &Avma| map?.find(address.0);
+        let resolved = |name: String| Resolved::name(demangle(&name), SymbolSource::PerfMap);
+        addresses.iter().map(|address| found(address).map(resolved)).collect()
+    }
+
+    /// Names and lines for addresses in code of a JIT compiler, from a jitdump file. The compiler maps a page of the
+    /// file executable, which is how a recorder learns its path (`jit-PID.dump`).
+    pub fn jit_dump(&mut self, path: &Path, owner: Option<u32>, addresses: &[Avma]) -> Vec<Option<Resolved>> {
+        let dump = match self.jit_dumps.get_mut(path) {
+            Some(Some(dump)) if !dump.is_stale(path) => {
+                if let Err(source) = dump.refresh() {
+                    self.problems.push(SymbolProblem::Jit { path: path.to_owned(), source });
+                }
+                Some(&*dump)
+            }
+            Some(None) => None,
+            _ => {
+                let opened = self.jit_file(path, JitDump::open(path, owner));
+                self.jit_dumps.entry(path.to_owned()).insert_entry(opened).into_mut().as_ref()
+            }
+        };
+        let found = |address: &Avma| dump?.find(address.0);
+        let resolved = |function| Resolved { functions: vec![function], source: SymbolSource::JitDump };
+        addresses.iter().map(|address| found(address).map(resolved)).collect()
+    }
+
+    /// What went wrong since the last call. The same thing is told once.
+    pub fn take_problems(&mut self) -> Vec<SymbolProblem> {
+        std::mem::take(&mut self.problems)
+    }
+
+    /// A missing file is no problem: most processes have no JIT compiler. It is looked for again at the next call.
+    fn jit_file<T>(&mut self, path: &Path, opened: io::Result<T>) -> Option<T> {
+        match opened {
+            Ok(file) => Some(file),
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    self.problems.push(SymbolProblem::Jit { path: path.to_owned(), source: error });
+                }
+                None
+            }
+        }
+    }
+
+    fn file_key(&mut self, source: &ModuleSource) -> Option<FileKey> {
+        if !matches!(source.kind, ModuleKind::Elf | ModuleKind::Vdso) {
+            return None;
+        }
+        if let Some(image) = &source.image {
+            let key = FileKey::Image(Arc::clone(image));
+            if !self.files.contains_key(&key) {
+                let opened = ElfFile::from_bytes(&source.path, Arc::clone(image), self.cache.limits());
+                let file = opened.map_err(|error| self.problems.push(error.into())).ok()?;
+                self.load(key.clone(), Arc::new(file), source);
+            }
+            return Some(key);
+        }
+        let question = (source.path.clone(), source.candidates.clone());
+        if let Some(known) = self.known.get(&question) {
+            return known.clone();
+        }
+        let key = self.open(source);
+        self.known.insert(question, key.clone());
+        key
+    }
+
+    fn open(&mut self, source: &ModuleSource) -> Option<FileKey> {
+        let opened = self.cache.open(&source.path, &source.candidates);
+        let file = opened.map_err(|error| self.problems.push(error.into())).ok()?;
+        let replaced =
+            source.build_id.as_deref().is_some_and(|mapped| file.build_id().is_some_and(|id| id != mapped));
+        if replaced {
+            self.problems.push(SymbolProblem::Replaced { path: source.path.clone() });
+            return None;
+        }
+        let key = FileKey::File(file.identity()?);
+        if !self.files.contains_key(&key) {
+            self.load(key.clone(), file, source);
+        }
+        Some(key)
+    }
+
+    fn load(&mut self, key: FileKey, file: Arc<ElfFile>, source: &ModuleSource) {
+        let used: u64 = self.files.values().map(FileSymbols::debug_size).sum();
+        let mut errors = Vec::new();
+        let mut loader = Loader {
+            cache: &self.cache,
+            options: &self.options,
+            places: DebugPlaces { folders: &self.options.debug_folders, root: source.root.as_deref() },
+            debug_budget: self.options.debug_bytes.saturating_sub(used),
+            errors: &mut errors,
+        };
+        let symbols = FileSymbols::load(file, &source.path, &mut loader);
+        self.problems.extend(errors.into_iter().map(SymbolProblem::from));
+        self.files.insert(key, symbols);
+    }
+}

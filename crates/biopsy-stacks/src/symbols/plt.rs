@@ -1,0 +1,89 @@
+//! Names of PLT stubs: `name@plt`, found by the GOT slot that the stub jumps through.
+//!
+//! ```text
+//! f3 0f 1e fa        endbr64        (only with IBT)
+//! [f2] ff 25 disp32  jmp *disp(%rip) ──► GOT slot ◄── Elf64_Rela { 0 offset  8 info (symbol << 32 | type)  16 addend }
+//! ```
+
+use crate::elf::ElfFile;
+use crate::elf::header::{u32_at, u64_at};
+
+const SHT_RELA: u32 = 4;
+const RELA_BYTES: usize = 24;
+const R_X86_64_GLOB_DAT: u64 = 6;
+const R_X86_64_JUMP_SLOT: u64 = 7;
+/// Relocations of one file that are looked through, in bytes; Chrome has 20 MB.
+const RELOCATION_BYTES: u64 = 64 << 20;
+const CHUNK: u64 = 24 << 15;
+
+/// GOT slots that dynamic linking fills, by address.
+#[derive(Debug, Default)]
+pub(crate) struct PltNames {
+    /// (GOT slot, symbol number in the dynamic table), sorted.
+    slots: Vec<(u64, u32)>,
+    /// PLT sections: address, end.
+    stubs: Vec<(u64, u64)>,
+}
+
+impl PltNames {
+    pub(crate) fn read(file: &ElfFile) -> Self {
+        let stubs: Vec<(u64, u64)> = file
+            .sections()
+            .iter()
+            .filter(|section| section.name == ".plt" || section.name.starts_with(".plt."))
+            .map(|section| (section.svma, section.svma.saturating_add(section.size)))
+            .collect();
+        if stubs.is_empty() || file.machine() != crate::elf::EM_X86_64 {
+            return Self::default();
+        }
+        let mut slots = Vec::new();
+        let mut budget = RELOCATION_BYTES;
+        for section in
+            file.sections().iter().filter(|section| section.kind == SHT_RELA && section.has_bytes())
+        {
+            let mut done = 0;
+            while done < section.size.min(budget) {
+                let size = CHUNK.min(section.size - done);
+                let Ok(raw) = file.read_up_to("relocations", section.offset.saturating_add(done), size)
+                else {
+                    break;
+                };
+                slots.extend(raw.chunks_exact(RELA_BYTES).filter_map(|raw| {
+                    let info = u64_at(raw, 8)?;
+                    let named = matches!(info & 0xffff_ffff, R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT);
+                    named.then_some((u64_at(raw, 0)?, (info >> 32) as u32))
+                }));
+                if raw.len() as u64 != size {
+                    break;
+                }
+                done += size;
+            }
+            budget = budget.saturating_sub(section.size);
+        }
+        slots.sort_unstable();
+        slots.shrink_to_fit();
+        Self { slots, stubs }
+    }
+
+    pub(crate) fn holds(&self, svma: u64) -> bool {
+        self.stubs.iter().any(|(start, end)| (*start..*end).contains(&svma))
+    }
+
+    /// The number of the symbol that the stub around `svma` jumps to.
+    pub(crate) fn symbol(&self, file: &ElfFile, svma: u64) -> Option<u32> {
+        let (start, end) = *self.stubs.iter().find(|(start, end)| (*start..*end).contains(&svma))?;
+        // Stubs are 16 bytes, or 8 in `.plt.got` without IBT. The jump lies before or at the address, or after it
+        // within the stub: the first one found from the stub's start is the stub's own.
+        let stub = start + ((svma - start) & !7);
+        [start + ((svma - start) & !15), stub].into_iter().find_map(|from| {
+            let code = file.code_at(from, 16.min(end - from))?;
+            let at = code.windows(2).position(|pair| pair == [0xff, 0x25])?;
+            let displacement = u32_at(&code, at + 2)? as i32;
+            let slot = from.wrapping_add(at as u64 + 6).wrapping_add_signed(i64::from(displacement));
+            // With 8-byte stubs the 16 bytes from an odd one's neighbour hold that neighbour's jump.
+            let own = from + at as u64 + 6 > svma || from == stub;
+            let found = self.slots.partition_point(|(address, _)| *address < slot);
+            self.slots.get(found).filter(|(address, _)| *address == slot && own).map(|(_, symbol)| *symbol)
+        })
+    }
+}
