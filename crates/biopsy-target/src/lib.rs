@@ -41,12 +41,13 @@ mod status;
 pub mod usage;
 mod users;
 
+pub use access::{Access, Allowed, access};
 pub use find::{Candidate, FindError, Target, find, find_in};
 pub use identity::{IdentityError, check_same, is_same};
-pub use list::{list, threads, tree};
-pub use users::user_name;
-
+pub use list::{Surveyed, list, survey, threads, tree};
+pub use preflight::{Check, Container, Facts, Status, Trial, Wanted, doctor, preflight};
 pub use printable::printable;
 pub use proc_root::ProcRoot;
 pub use selector::{ParseSelectorError, Selector};
-pub use usage::{CpuReading, Usage};
+pub use usage::{CpuReading, Usage, up_time_text};
+pub use users::user_name;

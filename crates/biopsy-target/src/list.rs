@@ -6,13 +6,17 @@ use std::io;
 use biopsy_model::process::{ProcessInfo, ThreadInfo};
 use biopsy_model::{BootId, Pid, Tid};
 
+use crate::access::Access;
 use crate::cgroup::Cgroup;
 use crate::command;
 use crate::identity;
+use crate::preflight::Facts;
 use crate::proc_root::{ProcRoot, ProcessDir, SMALL};
 use crate::runtime;
 use crate::stat::Stat;
 use crate::status::Status;
+use crate::usage::Usage;
+use crate::users::Users;
 
 /// Most threads listed of one process; the kernel's own limit (`threads-max`) is below it on usual machines.
 pub const MAX_THREADS: usize = 1 << 18;
@@ -100,6 +104,43 @@ pub fn list() -> io::Result<Vec<ProcessInfo>> {
     Ok(seen
         .filter(|process| !process.stat.is_kernel_thread && !process.stat.is_zombie())
         .map(|process| process.info(&boot_id))
+        .collect())
+}
+
+/// A process as `biopsy ps` shows it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Surveyed {
+    /// What it is.
+    pub info: ProcessInfo,
+    /// It is a part of the kernel.
+    pub is_kernel_thread: bool,
+    /// It has ended, and its parent has not taken notice.
+    pub is_zombie: bool,
+    /// Whose it is.
+    pub user: String,
+    /// What it uses.
+    pub usage: Usage,
+    /// What may be captured of it.
+    pub access: Access,
+}
+
+/// All processes with what they use and what may be captured of them, ascending by pid.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn survey(root: &ProcRoot, facts: &Facts) -> io::Result<Vec<Surveyed>> {
+    let boot_id = root.boot_id();
+    let users = Users::read(root);
+    let seen = root.pids()?.into_iter().filter_map(|pid| Seen::read(root, pid));
+    Ok(seen
+        .map(|seen| Surveyed {
+            info: seen.info(&boot_id),
+            is_kernel_thread: seen.stat.is_kernel_thread,
+            is_zombie: seen.stat.is_zombie(),
+            user: users.name(seen.uid()),
+            usage: Usage::of(&seen),
+            access: Access::of(facts, &seen),
+        })
         .collect())
 }
 

@@ -1,0 +1,82 @@
+//! Whether we run in a container, and of which kind: hints differ.
+
+use biopsy_model::Pid;
+
+use super::namespace;
+use crate::cgroup::Cgroup;
+use crate::proc_root::{ProcRoot, ProcessDir};
+
+/// What kind of container we run in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Container {
+    /// A pod of Kubernetes, whatever runs it.
+    Kubernetes,
+    /// docker.
+    Docker,
+    /// podman.
+    Podman,
+    /// Another kind (LXC, systemd-nspawn ...), or one that cannot be told.
+    Other,
+}
+
+impl Container {
+    /// Looks for the marks that containers carry.
+    ///
+    /// A mark alone proves nothing: machines are made from container images, `/.dockerenv` included. When process 1
+    /// is the machine's own and shares its mounts with us, we are not in a container.
+    #[must_use]
+    pub fn detect(root: &ProcRoot, in_kubernetes: bool) -> Option<Self> {
+        if shares_mounts_with_init(root) {
+            return None;
+        }
+        let exists = |below: &str| root.path(below).exists();
+        if in_kubernetes || exists("var/run/secrets/kubernetes.io/serviceaccount") {
+            Some(Self::Kubernetes)
+        } else if exists(".dockerenv") {
+            Some(Self::Docker)
+        } else if exists("run/.containerenv") {
+            Some(Self::Podman)
+        } else {
+            let named = exists("run/systemd/container");
+            let by_cgroup = root.myself().is_ok_and(|process| Cgroup::read(&process).container_id.is_some());
+            (named || by_cgroup).then_some(Self::Other)
+        }
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kubernetes => "a Kubernetes pod",
+            Self::Docker => "a docker container",
+            Self::Podman => "a podman container",
+            Self::Other => "a container",
+        }
+    }
+}
+
+fn shares_mounts_with_init(root: &ProcRoot) -> bool {
+    let mounts = |process: std::io::Result<ProcessDir>| process.ok()?.inode("ns/mnt");
+    let ours = mounts(root.myself());
+    namespace::is_own_pid_namespace(root) == Some(false)
+        && ours.is_some()
+        && ours == mounts(root.process(Pid(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = ProcRoot::at(folder.path());
+        assert_eq!(Container::detect(&root, false), None);
+        assert_eq!(Container::detect(&root, true), Some(Container::Kubernetes));
+        std::fs::create_dir(folder.path().join("run")).unwrap();
+        std::fs::write(folder.path().join("run/.containerenv"), "").unwrap();
+        assert_eq!(Container::detect(&root, false), Some(Container::Podman));
+        std::fs::write(folder.path().join(".dockerenv"), "").unwrap();
+        assert_eq!(Container::detect(&root, false), Some(Container::Docker));
+    }
+}
