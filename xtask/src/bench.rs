@@ -1,6 +1,18 @@
 //! The promised numbers of SPECIFICATION.md, measured side by side with perf and samply in one run.
 
-use crate::run::Outcome;
+mod compressing;
+mod facts;
+mod proc_usage;
+mod recorder;
+mod serving;
+mod statistics;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use crate::run::{Outcome, release_program, target_folder};
+use recorder::{Kind, Tools};
+use table::{Bar, Table};
 
 /// How to measure.
 #[derive(clap::Args)]
@@ -8,10 +20,131 @@ pub(crate) struct Options {
     /// Few and short rounds: shows that everything runs, not what it costs
     #[arg(long)]
     quick: bool,
+    /// Rounds of each workload
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Seconds of each run on the server
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Leave out the recording of five minutes
+    #[arg(long)]
+    no_long: bool,
+    /// Only these workloads: `serving` (M), `compressing` (Z), `long`
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`
+    #[arg(long, value_delimiter = ',')]
+    recorders: Vec<String>,
+    /// A samply 0.13.1; without it, one is built once with `cargo install`
+    #[arg(long)]
+    samply: Option<PathBuf>,
+    /// A biopsy; without it, the release program of this repository
+    #[arg(long)]
+    biopsy: Option<PathBuf>,
 }
 
-/// Measures and prints.
-pub(crate) fn run(options: &Options) -> Outcome {
-    let _ = options.quick;
-    Err("not written yet".to_owned())
+impl Options {
+    fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.quick { 2 } else { 8 })
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds.unwrap_or(if self.quick { 2.0 } else { 5.0 })
+    }
+
+    fn wants_recorder(&self, kind: Kind) -> bool {
+        self.recorders.is_empty() || self.recorders.iter().any(|one| one == kind.key())
+    }
+
+    fn wants(&self, workload: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|one| one == workload)
+    }
 }
+
+/// Measures, prints the tables, writes `target/bench/bench-N.json`.
+pub(crate) fn run(options: &Options) -> Outcome {
+    let folder = target_folder()?.join("bench");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
+    let tools = find_tools(options, &folder)?;
+    let mut table = Table::new(facts::of_this_machine());
+    println!("{}", table.facts());
+    if options.wants("serving") {
+        serving::measure(&tools, options, &mut table)?;
+    }
+    if options.wants("compressing") {
+        compressing::measure(&tools, options, &mut table)?;
+    }
+    if options.wants("long") && !options.quick && !options.no_long {
+        serving::measure_long(&tools, &mut table)?;
+    }
+    println!("{}", table.summary());
+    let file = fresh_file(&folder)?;
+    std::fs::write(&file, table.json())
+        .map_err(|error| format!("cannot write `{}`: {error}", file.display()))?;
+    println!("written to {}", file.display());
+    Ok(())
+}
+
+fn find_tools(options: &Options, folder: &Path) -> Outcome<Tools> {
+    let biopsy = match &options.biopsy {
+        Some(path) => path.clone(),
+        None => release_program()?,
+    };
+    let mut tools = Tools { biopsy, perf: None, samply: None };
+    if options.wants_recorder(Kind::Perf) {
+        tools.perf = recorder::find_perf();
+    }
+    if options.wants_recorder(Kind::Samply) {
+        tools.samply = recorder::find_samply(options.samply.as_deref(), folder);
+    }
+    for (peer, found) in [("perf", &tools.perf), ("samply", &tools.samply)] {
+        if found.is_none() {
+            println!("note: without {peer}");
+        }
+    }
+    Ok(tools)
+}
+
+/// The recorders that take part, in the order of a round.
+fn kinds(tools: &Tools, options: &Options) -> Vec<Kind> {
+    let mut kinds = vec![Kind::None, Kind::States, Kind::WaitStacks];
+    kinds.extend(tools.perf.is_some().then_some(Kind::Perf));
+    kinds.extend(tools.samply.is_some().then_some(Kind::Samply));
+    kinds.retain(|kind| options.wants_recorder(*kind));
+    kinds
+}
+
+fn fresh_file(folder: &Path) -> Outcome<PathBuf> {
+    (1..)
+        .map(|number: u32| folder.join(format!("bench-{number}.json")))
+        .find(|path| !path.exists())
+        .ok_or_else(|| "no free name".to_owned())
+}
+
+/// Bars of SPECIFICATION.md, by row number.
+const BARS: &[Bar] = &[
+    Bar {
+        row: "1",
+        what: "M throughput with states and wake-ups, share of unrecorded",
+        least: true,
+        value: 0.90,
+    },
+    Bar { row: "2a", what: "the same, times that under perf -p", least: true, value: 1.4 },
+    Bar { row: "2b", what: "the same, times that under samply", least: true, value: 1.4 },
+    Bar {
+        row: "3",
+        what: "M throughput with wait stacks too, share of unrecorded",
+        least: true,
+        value: 0.85,
+    },
+    Bar { row: "4", what: "Z work per CPU second, share of unrecorded", least: true, value: 0.97 },
+    Bar { row: "5", what: "recorder CPU on M, cores", least: false, value: 0.10 },
+    Bar { row: "6", what: "output on M, MB/s", least: false, value: 0.5 },
+    Bar { row: "7", what: "output on Z, KB/s", least: false, value: 30.0 },
+    Bar { row: "8", what: "stop to result, short run of M, s", least: false, value: 1.0 },
+    Bar { row: "9", what: "stop to result, 5 min of M, s", least: false, value: 2.0 },
+    Bar { row: "10", what: "stacks to the thread's root on M, %", least: true, value: 99.0 },
+    Bar { row: "11", what: "recorder memory, 5 min of M, MB", least: false, value: 100.0 },
+    Bar { row: "12", what: "change of M's 99th percentile at attach, ms", least: false, value: 5.0 },
+];
