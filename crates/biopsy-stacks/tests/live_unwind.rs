@@ -1,38 +1,77 @@
-//! Unwinds the blocked threads of a real process to their roots.
+//! Unwinds the blocked threads of a real process to their roots and names their functions.
 
 #![cfg(target_arch = "x86_64")]
 
 mod live;
 
+use std::sync::Arc;
+
 use biopsy_model::stack::StackEnd;
 use biopsy_stacks::elf::ElfCache;
+use biopsy_stacks::symbols::{Options, Symbolizer};
 use biopsy_stacks::unwind::StackMemory;
 
-#[test]
-fn every_thread_is_unwound_to_its_root() {
+/// Outer functions that each thread must show, inner first, between the C library's ends.
+const EXPECTED: [(&str, &[&str]); 7] = [
+    ("deep", &["rest", "descend", "descend"]),
+    ("signal", &["rest", "handler", "<signal handler called>", "interrupted", "in_signal"]),
+    ("altstack", &["rest", "handler", "<signal handler called>"]),
+    ("callback", &["rest", "compare", "in_callback"]),
+    ("realigned", &["rest", "realigned_inner", "realigned_outer", "realigned"]),
+    ("bare", &["rest", "bare", "without_unwind_info"]),
+    ("main", &["rest", "main", "_start"]),
+];
+
+fn check(flags: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let program = live::compile(
-        folder.path(),
-        "stacks.c",
-        "stacks",
-        &["-O2", "-g", "-fomit-frame-pointer", "-pthread"],
-    );
-    let target = live::Target::start(&program, 7);
-    let cache = ElfCache::default();
-    let mut unwinder = target.unwinder(&cache);
-    for (name, tid) in &target.threads {
-        let (registers, stack) = target.state(*tid);
+    let program = live::compile(folder.path(), "stacks.c", "stacks", flags);
+    let target = live::Target::start(&program, EXPECTED.len());
+    let cache = Arc::new(ElfCache::default());
+    let (mut unwinder, sources) = target.unwinder(&cache);
+    let mut symbolizer = Symbolizer::new(Options::default(), cache);
+    for (name, expected) in EXPECTED {
+        let tid =
+            target.threads.iter().find(|(thread, _)| thread == name).expect("thread has written its name").1;
+        let (registers, stack) = target.state(tid);
         let mut frames = Vec::new();
         let unwound =
             unwinder.unwind(&registers, StackMemory { base: registers.sp, bytes: &stack }, &mut frames);
-        match name.as_str() {
+        let names = live::names(&frames, &unwinder, &sources, &mut symbolizer);
+        if name == "altstack" {
             // The handler's stack was copied; the interrupted one is another, which no copy from `sp` upwards has.
-            "altstack" => {
-                assert_eq!((unwound.end, unwound.needed_beyond), (StackEnd::Truncated, false));
-                assert_eq!(frames.len(), 5, "as far as the interrupted function");
-            }
-            _ => assert_eq!(unwound.end, StackEnd::Root, "{name}: {unwound:?} {frames:x?}"),
+            assert_eq!((unwound.end, unwound.needed_beyond), (StackEnd::Truncated, false), "{names:?}");
+        } else {
+            assert_eq!(unwound.end, StackEnd::Root, "{name}: {unwound:?} {names:?}");
+            let root = if name == "main" { "_start" } else { "clone3" };
+            // Static and dynamic C libraries differ in underscores.
+            assert!(names.last().is_some_and(|last| last.ends_with(root)), "{name}: {names:?}");
         }
-        assert_eq!(unwound.by_frame_pointer, u32::from(name == "bare"), "{name}");
+        let mut rest = names.iter();
+        for function in expected {
+            assert!(
+                rest.any(|name| name == function),
+                "{name}: {function} is missing or out of order in {names:?}"
+            );
+        }
+        if name == "deep" {
+            assert_eq!(names.iter().filter(|name| *name == "descend").count(), 201);
+        }
+        assert_eq!(unwound.by_frame_pointer, u32::from(name == "bare"), "{name}: {names:?}");
     }
+    assert!(symbolizer.take_problems().is_empty());
+}
+
+#[test]
+fn threads_without_frame_pointers() {
+    check(&["-O2", "-g", "-fomit-frame-pointer", "-pthread"]);
+}
+
+#[test]
+fn a_program_at_a_fixed_address() {
+    check(&["-O2", "-fomit-frame-pointer", "-pthread", "-no-pie", "-Wl,-z,noseparate-code"]);
+}
+
+#[test]
+fn a_statically_linked_program() {
+    check(&["-O2", "-fomit-frame-pointer", "-pthread", "-static"]);
 }

@@ -83,6 +83,10 @@ impl FileSymbols {
                 return Some(Resolved { functions, source: SymbolSource::Dwarf });
             }
         }
+        if name.is_none() && self.file.unwind_table().is_signal_trampoline(svma.0) {
+            // `__restore_rt` of a stripped C library, in the words of gdb.
+            return Some(Resolved::name(String::from("<signal handler called>"), SymbolSource::Dwarf));
+        }
         name.map(|name| Resolved::name(name, SymbolSource::ElfSymbols))
     }
 }

@@ -141,6 +141,12 @@ impl UnwindTable {
         }
     }
 
+    /// The code at `svma` is what a signal handler returns to.
+    pub(crate) fn is_signal_trampoline(&self, svma: u64) -> bool {
+        self.kind == Kind::EhFrame
+            && self.entry(&self.eh_frame(), svma).is_some_and(|entry| entry.is_signal_trampoline())
+    }
+
     /// Calls `evaluate` with the row for `svma`, for what does not fit a `Rule`.
     pub(crate) fn with_row<T>(
         &self,

@@ -1,6 +1,7 @@
 //! A blocked process looked at from outside, without stopping it: `/proc/PID/task/TID/syscall` gives a blocked
 //! thread's stack pointer and instruction pointer, `/proc/PID/mem` its stack.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_model::{Avma, FileOffset};
 use biopsy_stacks::elf::{ElfCache, ElfFile, Limits};
+use biopsy_stacks::symbols::{ModuleSource, Symbolizer};
 use biopsy_stacks::unwind::{ExecutableMapping, ProcessUnwinder, UserRegisters};
 
 /// `pause(2)` on x86-64.
@@ -82,9 +84,10 @@ impl Target {
         (UserRegisters::new(ip, sp, 0), stack)
     }
 
-    /// An unwinder that knows all executable mappings.
-    pub(crate) fn unwinder(&self, cache: &ElfCache) -> ProcessUnwinder {
+    /// An unwinder that knows all executable mappings, and the sources of their symbols by tag.
+    pub(crate) fn unwinder(&self, cache: &ElfCache) -> (ProcessUnwinder, HashMap<u32, ModuleSource>) {
         let mut unwinder = ProcessUnwinder::new();
+        let mut sources = HashMap::new();
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
         for (tag, line) in maps.lines().enumerate() {
             let fields: Vec<&str> = line.split_whitespace().collect();
@@ -103,15 +106,34 @@ impl Target {
                     let mut image = vec![0; usize::try_from(end - start).unwrap()];
                     let memory = File::open(format!("/proc/{}/mem", self.pid())).unwrap();
                     memory.read_exact_at(&mut image, start).unwrap();
+                    sources.insert(mapping.tag, ModuleSource::vdso(image.clone()));
                     ElfFile::from_bytes("[vdso]", image, &Limits::default()).ok().map(Into::into)
                 }
-                Some(path) if path.starts_with('/') => cache.open(path, &[PathBuf::from(path)]).ok(),
+                Some(path) if path.starts_with('/') => {
+                    sources.insert(mapping.tag, ModuleSource::elf(path));
+                    cache.open(path, &[PathBuf::from(path)]).ok()
+                }
                 _ => None,
             };
             unwinder.add_module(&mapping, file);
         }
-        unwinder
+        (unwinder, sources)
     }
+}
+
+/// Names of the real functions of frames.
+pub(crate) fn names(
+    frames: &[Avma],
+    unwinder: &ProcessUnwinder,
+    sources: &HashMap<u32, ModuleSource>,
+    symbolizer: &mut Symbolizer,
+) -> Vec<String> {
+    let name = |frame: &Avma| {
+        let module = unwinder.find(*frame)?;
+        let resolved = symbolizer.elf(sources.get(&module.tag())?, &[module.svma(*frame)?]).pop()??;
+        Some(resolved.functions.last()?.name.clone())
+    };
+    frames.iter().map(name).map(|name| name.unwrap_or_else(|| String::from("?"))).collect()
 }
 
 impl Drop for Target {

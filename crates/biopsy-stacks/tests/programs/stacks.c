@@ -11,7 +11,7 @@
 
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 
-__attribute__((noinline)) static void rest(const char *name) {
+__attribute__((noipa)) static void rest(const char *name) {
     pthread_mutex_lock(&output);
     printf("%s %ld\n", name, syscall(SYS_gettid));
     fflush(stdout);
@@ -20,7 +20,7 @@ __attribute__((noinline)) static void rest(const char *name) {
 }
 
 // Recursion with a frame that differs in size from call to call cannot be turned into a loop.
-__attribute__((noinline)) static long descend(int depth, long *above) {
+__attribute__((noipa)) static long descend(int depth, long *above) {
     long here[8];
     memset(here, depth, sizeof here);
     here[0] = above ? above[0] + depth : depth;
@@ -35,12 +35,12 @@ static void *deep(void *unused) {
 }
 
 static void handler(int number) {
-    if (number == SIGUSR1) rest("signal");
-    rest("altstack");
+    rest(number == SIGUSR1 ? "signal" : "altstack");
+    asm volatile(""); // not the last thing done, so that the call is no jump
 }
 
 // Uses rbp and rbx as plain registers, so that only the saved context of the signal can tell the caller.
-__attribute__((noinline)) static void interrupted(int number) {
+__attribute__((noipa)) static void interrupted(int number) {
     register unsigned long junk asm("rbp") = 0x1234567;
     asm volatile("" : "+r"(junk));
     raise(number);
@@ -75,12 +75,13 @@ static void *in_callback(void *unused) {
 }
 
 // A 64-byte alignment above the ABI's 16 makes the compiler realign the stack and find its frame by expression.
-__attribute__((noinline)) static void realigned_inner(volatile char *bytes) {
+__attribute__((noipa)) static void realigned_inner(volatile char *bytes) {
     bytes[0] = 1;
     rest("realigned");
+    bytes[0] = 2;
 }
 
-__attribute__((noinline)) static void realigned_outer(int size) {
+__attribute__((noipa)) static void realigned_outer(int size) {
     alignas(64) volatile char bytes[256];
     volatile char *more = __builtin_alloca((size_t)size);
     more[0] = 0;
