@@ -1,9 +1,11 @@
 //! The report as JSON.
 
-use crate::schema::Report;
 use biopsy_analyze::Analysis;
 use biopsy_model::capture::Capture;
 
-pub(crate) fn render(_capture: &Capture, _analysis: &Analysis) -> String {
-    serde_json::to_string_pretty(&Report::default()).unwrap_or_default()
+pub(crate) fn render(capture: &Capture, analysis: &Analysis) -> String {
+    let report = crate::assemble::report(capture, analysis);
+    let mut text = serde_json::to_string_pretty(&report).expect("the schema's types serialise to a string");
+    text.push('\n');
+    text
 }

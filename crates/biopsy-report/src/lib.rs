@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assemble;
 pub mod export;
 mod html;
 mod json;
@@ -30,6 +31,8 @@ mod markdown;
 pub mod schema;
 mod text;
 pub mod units;
+mod when;
+mod words;
 
 use biopsy_analyze::Analysis;
 use biopsy_model::capture::Capture;

@@ -1,11 +1,66 @@
-//! The stable output schema of `report.json`.
+//! The stable output schema of `report.json`, described field by field in `docs/formats/report-schema.md`.
+//!
+//! Rules: a field that is not known is absent, never a made-up zero; readers accept every field as absent and
+//! ignore fields they do not know; `version` goes up when the meaning of a field changes or one goes away, not
+//! when one is added. Moments are seconds since the start of the window (`at`, `from`, `to`), lengths of time end
+//! in `_ns` or `_seconds`, shares are 0 to 1.
+
+mod findings;
+mod recording;
+mod tables;
+
+pub use findings::{Evidence, Finding, Number, Reference};
+pub use recording::{Completeness, Context, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning};
+pub use tables::{
+    Activation, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, Thread, ThreadGroup, Threads,
+    Trend, WaitFunction, WaitReason, Waits,
+};
 
 use serde::{Deserialize, Serialize};
+
+/// Version of the schema that this crate writes.
+pub const VERSION: u32 = 1;
 
 /// A report.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Report {
-    /// Version of the schema.
+    /// Always `biopsy-report`.
+    pub schema: String,
+    /// Version of the schema: [`VERSION`].
     pub version: u32,
+    /// What was recorded, when, and where.
+    pub recording: Recording,
+    /// How whole it is, and what could not be determined.
+    pub completeness: Completeness,
+    /// Findings, the most important first.
+    pub findings: Vec<Finding>,
+    /// Functions by CPU time, then by waiting time; cut to the first [`FUNCTIONS`](crate::schema::FUNCTIONS).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<Function>,
+    /// How many functions there were before the cut.
+    pub functions_seen: usize,
+    /// Threads.
+    pub threads: Threads,
+    /// What waits for what.
+    pub waits: Waits,
+    /// Metrics in brief.
+    pub metrics: Metrics,
+    /// Logs in brief.
+    pub logs: Logs,
+    /// The processes of the tree, the target first.
+    pub processes: Vec<Process>,
+    /// The user's marks.
+    pub marks: Vec<Mark>,
+    /// What was lost, interval by interval; cut to the first 1,000.
+    pub losses: Vec<Loss>,
+    /// What the recorders and the reader want said.
+    pub warnings: Vec<Warning>,
+    /// What was redacted. Values never.
+    pub redactions: Vec<Redaction>,
 }
+
+/// Functions in a report at most. A recording of a large program has tens of thousands, most with one sample.
+pub const FUNCTIONS: usize = 2_000;
+/// Threads in a report at most, the busiest first.
+pub const THREADS: usize = 5_000;

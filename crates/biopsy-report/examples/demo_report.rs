@@ -1,0 +1,28 @@
+//! Writes the page, the other reports and all exports of the made-up recording into a folder, to look at them:
+//! `cargo run -p biopsy-report --example demo_report -- FOLDER`.
+
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+fn main() -> io::Result<()> {
+    let folder = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    fs::create_dir_all(&folder)?;
+    let capture = synthetic::capture();
+    let analysis = synthetic::analysis(&capture);
+    fs::write(folder.join("report.html"), biopsy_report::render_html(&capture, &analysis))?;
+    fs::write(folder.join("report.json"), biopsy_report::render_json(&capture, &analysis))?;
+    fs::write(folder.join("report.md"), biopsy_report::render_markdown(&capture, &analysis))?;
+    fs::write(folder.join("report.txt"), biopsy_report::render_text(&capture, &analysis))?;
+    let empty = synthetic::empty();
+    let nothing = biopsy_analyze::analyze(&empty);
+    fs::write(folder.join("empty.html"), biopsy_report::render_html(&empty, &nothing))?;
+    for format in biopsy_report::export::Format::ALL {
+        let file = fs::File::create(folder.join(format!("demo{}", format.extension())))?;
+        biopsy_report::export::write(format, &capture, file).map_err(io::Error::other)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! From a capture and its analysis to the types of the output schema. All renderers start here.
+
+mod findings;
+mod recording;
+mod tables;
+
+use crate::schema::{self, Report};
+use biopsy_analyze::{Analysis, FunctionHandle};
+use biopsy_model::MonoNanos;
+use biopsy_model::capture::Capture;
+use rustc_hash::FxHashMap;
+
+pub(crate) use recording::losses;
+pub(crate) use tables::choose_functions;
+
+/// What the assembling functions share.
+pub(crate) struct Assembly<'a> {
+    pub(crate) capture: &'a Capture,
+    pub(crate) analysis: &'a Analysis,
+    /// Where moments count from.
+    pub(crate) window: (MonoNanos, MonoNanos),
+    /// Position in the output of the functions that are in it.
+    pub(crate) positions: FxHashMap<FunctionHandle, usize>,
+}
+
+impl<'a> Assembly<'a> {
+    /// Starts with an empty table of functions.
+    pub(crate) fn new(capture: &'a Capture, analysis: &'a Analysis) -> Self {
+        Assembly { capture, analysis, window: window(capture, analysis), positions: FxHashMap::default() }
+    }
+
+    /// Seconds since the start of the window; negative before it. Microseconds are kept.
+    pub(crate) fn at(&self, time: MonoNanos) -> f64 {
+        let start = self.window.0;
+        let micros = |nanos: u64| crate::units::to_f64(nanos / 1_000) / 1e6;
+        if time >= start { micros(time.since(start).0) } else { -micros(start.since(time).0) }
+    }
+
+    /// Name of a function.
+    pub(crate) fn function_name(&self, handle: Option<FunctionHandle>) -> Option<String> {
+        self.analysis.function(handle?).map(|row| row.name.clone())
+    }
+
+    /// Everything but the long tables of functions and threads.
+    pub(crate) fn brief(&self) -> Report {
+        let recording = self.recording();
+        Report {
+            schema: "biopsy-report".to_owned(),
+            version: schema::VERSION,
+            completeness: self.completeness(),
+            findings: self.findings(),
+            functions: Vec::new(),
+            functions_seen: self.analysis.functions.len(),
+            threads: self.threads(),
+            waits: self.waits(),
+            metrics: self.metrics(),
+            logs: self.logs(),
+            processes: self.processes(),
+            marks: self.marks(),
+            losses: losses(self),
+            warnings: self.warnings(),
+            redactions: self.redactions(),
+            recording,
+        }
+    }
+}
+
+/// The whole report.
+pub(crate) fn report(capture: &Capture, analysis: &Analysis) -> Report {
+    let mut assembly = Assembly::new(capture, analysis);
+    let chosen = choose_functions(analysis, schema::FUNCTIONS);
+    assembly.positions = chosen.iter().enumerate().map(|(position, handle)| (*handle, position)).collect();
+    let mut report = assembly.brief();
+    report.functions =
+        chosen.iter().filter_map(|handle| analysis.function(*handle)).map(tables::function).collect();
+    report.threads.rows = assembly.thread_rows();
+    report.metrics.summary = assembly.metric_summary();
+    report
+}
+
+/// The window of the analysis, or what the header and the trace say, or nothing.
+fn window(capture: &Capture, analysis: &Analysis) -> (MonoNanos, MonoNanos) {
+    if let Some(window) = analysis.window {
+        return window;
+    }
+    let start = capture.header.start.mono;
+    match (&capture.header.end, capture.timeline.as_ref().and_then(|timeline| timeline.span)) {
+        (Some(end), _) if end.mono > start => (start, end.mono),
+        (_, Some(span)) => span,
+        _ => (start, start),
+    }
+}

@@ -1,0 +1,73 @@
+//! Findings, with their evidence pointing into the output.
+
+use super::Assembly;
+use crate::schema::{Evidence, Finding, Number, Reference};
+use biopsy_analyze::{self as analyze, FunctionHandle, Value};
+
+impl Assembly<'_> {
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        self.analysis
+            .findings
+            .iter()
+            .map(|finding| Finding {
+                id: finding.id.to_owned(),
+                severity: finding.severity.word().to_owned(),
+                impact: finding.impact,
+                title: finding.title.clone(),
+                explanation: finding.explanation.clone(),
+                evidence: finding.evidence.iter().map(|evidence| self.evidence(evidence)).collect(),
+                next_steps: finding.next_steps.clone(),
+            })
+            .collect()
+    }
+
+    fn evidence(&self, evidence: &analyze::Evidence) -> Evidence {
+        Evidence {
+            text: evidence.text.clone(),
+            reference: self.reference(&evidence.reference),
+            value: evidence.value.map(number),
+        }
+    }
+
+    fn reference(&self, reference: &analyze::Reference) -> Option<Reference> {
+        Some(match reference {
+            analyze::Reference::Recording => return None,
+            analyze::Reference::Function(handle) => self.function_reference(*handle, false)?,
+            analyze::Reference::WaitFunction(handle) => self.function_reference(*handle, true)?,
+            analyze::Reference::Thread(tid) => Reference::Thread { tid: tid.0 },
+            analyze::Reference::Group(index) => Reference::Group { index: *index },
+            analyze::Reference::Metric { table, column, key } => {
+                Reference::Metric { table: table.clone(), column: column.clone(), key: key.clone() }
+            }
+            analyze::Reference::Time { from, to } => {
+                Reference::Time { from: self.at(*from), to: self.at(*to) }
+            }
+            analyze::Reference::Log { log, line } => Reference::Log {
+                source: self.capture.logs.get(*log).map(|log| log.source.clone()).unwrap_or_default(),
+                log: *log,
+                line: *line,
+            },
+        })
+    }
+
+    fn function_reference(&self, handle: FunctionHandle, waiting: bool) -> Option<Reference> {
+        let row = self.analysis.function(handle)?;
+        Some(Reference::Function {
+            name: row.name.clone(),
+            module: row.module.clone(),
+            waiting,
+            index: self.positions.get(&handle).copied(),
+        })
+    }
+}
+
+fn number(value: Value) -> Number {
+    match value {
+        Value::Share(share) => Number::Share(share),
+        Value::Time(time) => Number::Ns(time.0),
+        Value::Count(count) => Number::Count(count),
+        Value::Bytes(bytes) => Number::Bytes(bytes),
+        Value::PerSecond(rate) => Number::PerSecond(rate),
+        Value::Cores(cores) => Number::Cores(cores),
+    }
+}

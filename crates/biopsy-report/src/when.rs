@@ -1,0 +1,60 @@
+//! Wall-clock times of a recording, in the zone of the machine it was taken on.
+
+use biopsy_model::capture::CaptureHeader;
+use biopsy_model::{ClockPair, MonoNanos};
+use jiff::Timestamp;
+use jiff::tz::{Offset, TimeZone};
+
+/// `2025-11-21T10:27:03.123456789+01:00`; `None` where the pair holds no wall clock or one out of range.
+pub(crate) fn rfc3339(clock: &ClockPair) -> Option<String> {
+    zoned(clock).map(|zoned| zoned.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string())
+}
+
+/// `2025-11-21 10:27:03 +01:00 (Europe/Berlin)`.
+pub(crate) fn for_people(clock: &ClockPair) -> Option<String> {
+    let time = zoned(clock)?.strftime("%Y-%m-%d %H:%M:%S %:z").to_string();
+    Some(if clock.zone.is_empty() { time } else { format!("{time} ({})", clock.zone) })
+}
+
+/// Nanoseconds on the wall clock of a moment of the recording, by its start; `None` where the start has none.
+pub(crate) fn wall_nanos(header: &CaptureHeader, time: MonoNanos) -> Option<i128> {
+    (header.start.wall_unix_nanos != 0)
+        .then(|| header.start.wall_unix_nanos.saturating_add(i128::from(time.0) - i128::from(header.start.mono.0)))
+}
+
+fn zoned(clock: &ClockPair) -> Option<jiff::Zoned> {
+    if clock.wall_unix_nanos == 0 {
+        return None;
+    }
+    let timestamp = Timestamp::from_nanosecond(clock.wall_unix_nanos).ok()?;
+    let offset = Offset::from_seconds(clock.utc_offset_seconds).ok()?;
+    Some(timestamp.to_zoned(TimeZone::fixed(offset)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(wall: i128, offset: i32) -> ClockPair {
+        ClockPair {
+            mono: MonoNanos(5),
+            wall_unix_nanos: wall,
+            utc_offset_seconds: offset,
+            zone: "Europe/Berlin".into(),
+        }
+    }
+
+    #[test]
+    fn in_the_zone_of_the_recording() {
+        let clock = clock(1_763_720_823_500_000_000, 3600);
+        assert_eq!(rfc3339(&clock).as_deref(), Some("2025-11-21T11:27:03.5+01:00"));
+        assert_eq!(for_people(&clock).as_deref(), Some("2025-11-21 11:27:03 +01:00 (Europe/Berlin)"));
+    }
+
+    #[test]
+    fn absurd_clocks_are_absent() {
+        assert_eq!(rfc3339(&clock(i128::MAX, 0)), None);
+        assert_eq!(rfc3339(&clock(1_763_720_823_500_000_000, i32::MAX)), None);
+        assert_eq!(for_people(&ClockPair::default()), None);
+    }
+}

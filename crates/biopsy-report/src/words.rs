@@ -1,0 +1,146 @@
+//! The words of the output for the field's enumerations: stable in JSON, readable for people.
+
+use biopsy_analyze::{FunctionKind, NotableKind, WaitReason};
+use biopsy_model::log::LogLevel;
+use biopsy_model::loss::LossKind;
+use biopsy_model::metric::Unit;
+use biopsy_model::process::RuntimeKind;
+
+pub(crate) fn function_kind(kind: FunctionKind) -> &'static str {
+    match kind {
+        FunctionKind::Kernel => "kernel",
+        FunctionKind::Native => "native",
+        FunctionKind::Jit => "jit",
+        FunctionKind::Unknown => "unknown",
+        FunctionKind::Heading => "heading",
+    }
+}
+
+pub(crate) fn reason(reason: WaitReason) -> &'static str {
+    match reason {
+        WaitReason::Lock => "lock",
+        WaitReason::Condition => "condition",
+        WaitReason::LockOrCondition => "lock-or-condition",
+        WaitReason::Events => "events",
+        WaitReason::Peer => "peer",
+        WaitReason::Pipe => "pipe",
+        WaitReason::Disk => "disk",
+        WaitReason::Memory => "memory",
+        WaitReason::Sleep => "sleep",
+        WaitReason::Child => "child",
+        WaitReason::Signal => "signal",
+        WaitReason::Preempted => "preempted",
+        WaitReason::Stopped => "stopped",
+        WaitReason::Throttled => "throttled",
+        WaitReason::Other => "other",
+        WaitReason::Unknown => "unknown",
+    }
+}
+
+/// What a reason means, for people.
+pub(crate) fn reason_for_people(reason: WaitReason) -> &'static str {
+    match reason {
+        WaitReason::Lock => "a lock",
+        WaitReason::Condition => "a condition variable (often: nothing to do)",
+        WaitReason::LockOrCondition => "a lock or condition variable",
+        WaitReason::Events => "events (epoll, poll, select)",
+        WaitReason::Peer => "another program (socket)",
+        WaitReason::Pipe => "a pipe or terminal",
+        WaitReason::Disk => "a disk or file system",
+        WaitReason::Memory => "memory (page faults, swap)",
+        WaitReason::Sleep => "a sleep it asked for",
+        WaitReason::Child => "a child process",
+        WaitReason::Signal => "a signal",
+        WaitReason::Preempted => "a free CPU",
+        WaitReason::Stopped => "being continued (stopped or traced)",
+        WaitReason::Throttled => "cgroup CPU quota",
+        WaitReason::Other => "another system call",
+        WaitReason::Unknown => "something not recorded",
+    }
+}
+
+pub(crate) fn loss(kind: LossKind) -> &'static str {
+    match kind {
+        LossKind::Samples => "samples",
+        LossKind::Waits => "waits",
+        LossKind::SideBand => "side-band",
+        LossKind::Throttled => "throttled",
+        LossKind::StacksSkipped => "stacks-skipped",
+        LossKind::Metrics => "metrics",
+        LossKind::Disk => "disk",
+    }
+}
+
+/// What was lost, for people, as it follows a number.
+pub(crate) fn loss_for_people(kind: LossKind) -> &'static str {
+    match kind {
+        LossKind::Samples => "CPU samples",
+        LossKind::Waits => "records of waits and wake-ups",
+        LossKind::SideBand => "records of process, thread and mapping changes",
+        LossKind::Throttled => "sampling interrupts (throttled by the kernel)",
+        LossKind::StacksSkipped => "stacks (the recorder was behind)",
+        LossKind::Metrics => "metric readings",
+        LossKind::Disk => "events (disk full or size limit)",
+    }
+}
+
+pub(crate) fn notable(kind: NotableKind) -> &'static str {
+    match kind {
+        NotableKind::CpuSaturated => "cpu-saturated",
+        NotableKind::Steal => "steal",
+        NotableKind::CpuPressure => "cpu-pressure",
+        NotableKind::MemoryPressure => "memory-pressure",
+        NotableKind::IoPressure => "io-pressure",
+        NotableKind::Swapping => "swapping",
+        NotableKind::MemoryShort => "memory-short",
+        NotableKind::Throttled => "throttled",
+        NotableKind::DiskBusy => "disk-busy",
+    }
+}
+
+pub(crate) fn level(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Unknown => "unknown",
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warning => "warning",
+        LogLevel::Error => "error",
+    }
+}
+
+pub(crate) fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "count",
+        Unit::PerSecond => "per-second",
+        Unit::Cores => "cores",
+        Unit::Ratio => "ratio",
+        Unit::Bytes => "bytes",
+        Unit::BytesPerSecond => "bytes-per-second",
+        Unit::Milliseconds => "milliseconds",
+    }
+}
+
+pub(crate) fn runtime(kind: RuntimeKind) -> &'static str {
+    match kind {
+        RuntimeKind::DotNet => "dotnet",
+        RuntimeKind::Jvm => "jvm",
+        RuntimeKind::Node => "node",
+        RuntimeKind::Python => "python",
+        RuntimeKind::Go => "go",
+        RuntimeKind::OtherInterpreter => "interpreter",
+        RuntimeKind::Native => "native",
+        RuntimeKind::Unknown => "unknown",
+    }
+}
+
+/// Why the recording ended, for people.
+pub(crate) fn ended_by(word: &str) -> &str {
+    match word {
+        "time" => "the time asked for was over",
+        "stopped" => "stopped by the user",
+        "target-exited" => "the target exited",
+        "disk-full" => "the disk was full",
+        "error" => "an error",
+        other => other,
+    }
+}

@@ -1,0 +1,286 @@
+// The data inside the page: mirrors crates/biopsy-report/src/html/page.rs and the types of its schema.rs.
+// Fields that are not known are absent.
+
+export interface Tree {
+  functions: number[];
+  depths: number[];
+  totals: number[];
+  pruned: number;
+}
+
+export interface Flame {
+  tid: number | null;
+  label: string;
+  cpu: Tree;
+  waiting: Tree;
+}
+
+export interface Line {
+  label: string;
+  grid: number;
+  values: (number | null)[];
+  role: string;
+  source: [string, string[], string];
+}
+
+export interface Chart {
+  id: string;
+  title: string;
+  unit: string;
+  about: string;
+  stacked: boolean;
+  ceiling: number | null;
+  lines: Line[];
+  merged: number;
+}
+
+export interface Row {
+  tid: number;
+  pid: number;
+  name: string;
+  group: number;
+  times: [number, number, number, number];
+  switches: [number, number, number];
+  top: number | null;
+  top_share: number;
+  born: number | null;
+  exit: number | null;
+  strip: string;
+}
+
+export type Reference =
+  | { kind: 'function'; name: string; module: string; waiting: boolean; index?: number }
+  | { kind: 'thread'; tid: number }
+  | { kind: 'group'; index: number }
+  | { kind: 'metric'; table: string; column: string; key: string }
+  | { kind: 'time'; from: number; to: number }
+  | { kind: 'log'; source: string; log: number; line: number };
+
+export interface Finding {
+  id: string;
+  severity: 'info' | 'notice' | 'warning' | 'critical';
+  impact: number;
+  title: string;
+  explanation: string;
+  evidence: { text: string; reference?: Reference; value?: Record<string, number> }[];
+  next_steps: string[];
+}
+
+export interface Group {
+  name: string;
+  pid: number;
+  threads: number;
+  running_ns: number;
+  ready_ns?: number;
+  waiting_ns?: number;
+  sampled_ns: number;
+  voluntary: number;
+  involuntary: number;
+  wakeups: number;
+  top_function?: string;
+}
+
+export interface Loss {
+  kind: string;
+  count?: number;
+  from?: number;
+  to?: number;
+  tid?: number;
+  covered_ns?: number;
+  share?: number;
+}
+
+export interface Report {
+  recording: {
+    tool: string;
+    command: string[];
+    target_name: string;
+    target_pid?: number;
+    seconds: number;
+    ended_by?: string;
+    start?: { wall?: string; zone?: string };
+    host: {
+      hostname: string;
+      kernel: string;
+      os: string;
+      architecture: string;
+      cpus: number;
+      memory_bytes: number;
+      cpu_model: string;
+    };
+  };
+  completeness: {
+    partial: boolean;
+    has_trace: boolean;
+    has_metrics: boolean;
+    has_logs: boolean;
+    method?: string;
+    frequency_hz?: number;
+    samples: number;
+    sampled_ns: number;
+    waits: number;
+    wait_looks: number;
+    threads: number;
+    reaching_root?: number;
+    unnamed_frames?: number;
+    unnamed_modules?: [string, number][];
+    clock_step_ms?: number;
+    losses: Loss[];
+    undetermined: string[];
+  };
+  findings: Finding[];
+  functions_seen: number;
+  threads: {
+    exact: boolean;
+    at_start: number;
+    at_end: number;
+    peak: number;
+    born: number;
+    exited: number;
+    groups: Group[];
+    seen: number;
+  };
+  waits: {
+    total_ns: number;
+    recorded_ns: number;
+    count: number;
+    sampled_ns: number;
+    reasons: {
+      reason: string;
+      time_ns: number;
+      count: number;
+      longest_ns: number;
+      threads: number;
+      syscalls?: [string, number][];
+    }[];
+    functions: {
+      function?: string;
+      module?: string;
+      reason: string;
+      time_ns: number;
+      count: number;
+      longest_ns: number;
+      threads: number;
+      groups: string[];
+    }[];
+    activations: {
+      waker: string;
+      waker_group?: number;
+      woken: string;
+      woken_group: number;
+      count: number;
+      time_ns: number;
+      ready_ns: number;
+      reason: string;
+    }[];
+    convoys: {
+      function?: string;
+      threads: number;
+      time_ns: number;
+      share: number;
+      mean_queue: number;
+      handed_on?: number;
+    }[];
+    longest: { tid: number; from: number; time_ns: number; reason: string; function?: string; waker?: number }[];
+  };
+  metrics: {
+    notables: {
+      kind: string;
+      from: number;
+      to: number;
+      table: string;
+      column: string;
+      key?: string;
+      worst: number;
+      text: string;
+    }[];
+    trends: {
+      table: string;
+      column: string;
+      key: string;
+      first: number;
+      last: number;
+      per_minute: number;
+      fit: number;
+      growing: boolean;
+    }[];
+    summary?: {
+      table: string;
+      column: string;
+      key?: string;
+      unit: string;
+      readings: number;
+      missing: number;
+      mean: number;
+      min: number;
+      max: number;
+      last: number;
+    }[];
+  };
+  logs: {
+    sources: string[];
+    lines: number;
+    errors: number;
+    warnings: number;
+    without_time: number;
+    topics: {
+      level: string;
+      example: string;
+      source: string;
+      log: number;
+      line: number;
+      count: number;
+      first?: number;
+      last?: number;
+    }[];
+    bursts?: [number, number, number][];
+  };
+  processes: {
+    pid: number;
+    parent: number;
+    name: string;
+    exe?: string;
+    exe_deleted?: boolean;
+    command_line: string[];
+    uid: number;
+    runtime: string;
+    runtime_version?: string;
+    entry?: string;
+    ns_pid?: number;
+    cgroup?: string;
+    container_id?: string;
+    unit?: string;
+  }[];
+  marks: { at: number; label: string }[];
+  losses: Loss[];
+  warnings: { code: string; message: string; hint?: string; at?: number }[];
+  redactions: { member: string; rule: string; count: number }[];
+}
+
+export interface Page {
+  report: Report;
+  started: string | null;
+  ended_by: string | null;
+  wall_ms: number | null;
+  utc_offset: number;
+  window_ms: number;
+  functions: {
+    modules: string[];
+    rows: [string, number, number][];
+    times: [number, number, number, number][];
+    places: [number, string][];
+  };
+  flames: Flame[];
+  threads: Row[];
+  bucket_ms: number;
+  charts: { grids: number[][]; charts: Chart[]; quiet: string[] };
+  lines: { at: number; level: string; log: number; line: number; text: string }[];
+  context: { member: string; text: string; cut?: number }[];
+  reasons: [string, string][];
+  lost: [string, string][];
+  notes: string[];
+}
+
+export function read(): Page {
+  return JSON.parse(document.getElementById('data')?.textContent ?? '{}') as Page;
+}

@@ -1,0 +1,155 @@
+// What was recorded, how whole it is, and the findings.
+
+import type { Page } from './data';
+import { h, section, type Child } from './dom';
+import { bytes, count, counted, ns, number, reading, seconds, share } from './format';
+import { link, type Places } from './links';
+import type { Axis } from './time';
+
+export function header(page: Page): HTMLElement {
+  const { recording, processes } = page.report;
+  const { host } = recording;
+  const target = processes.find((process) => process.pid === recording.target_pid) ?? processes[0];
+  const facts: [string, Child][] = [];
+  const fact = (name: string, value: Child) => {
+    if (value) facts.push([name, value]);
+  };
+  fact('Recorded', [page.started ?? 'at a time that is not known', recording.seconds > 0 ? ` · ${seconds(recording.seconds)}` : null]);
+  if (target) {
+    const runtime = [target.runtime, target.runtime_version].filter(Boolean).join(' ');
+    const others = processes.length - 1;
+    fact('Target', [
+      `${target.name} (pid ${target.pid})`,
+      ` · ${runtime}`,
+      target.unit ? ` · ${target.unit}` : null,
+      target.container_id ? ` · container ${target.container_id.slice(0, 12)}` : null,
+      others > 0 ? ` · and ${counted(others, 'other process', 'other processes')}` : null,
+    ]);
+  }
+  fact(
+    'Machine',
+    [
+      host.hostname,
+      host.cpus > 0 ? `${host.cpus} × ${host.cpu_model || 'CPU'}` : null,
+      host.memory_bytes > 0 ? bytes(host.memory_bytes) : null,
+      host.os,
+      host.kernel ? `Linux ${host.kernel} ${host.architecture}` : null,
+    ]
+      .filter(Boolean)
+      .join(' · '),
+  );
+  fact('Ended', page.ended_by);
+  fact('Command', recording.command.length > 0 ? h('code', null, recording.command.join(' ')) : null);
+  return h(
+    'header',
+    { class: 'top' },
+    h('div', { class: 'brand' }, recording.tool || 'biopsy'),
+    h('h1', null, recording.target_name || 'Recording'),
+    h('dl', { class: 'facts' }, facts.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value)))),
+  );
+}
+
+export function completeness(page: Page): HTMLElement {
+  const { report } = page;
+  const whole = report.completeness;
+  const lost = new Map(page.lost);
+  const tiles: { value: string; label: string; state: '' | 'good' | 'bad' }[] = [];
+  const tile = (value: string, label: string, state: '' | 'good' | 'bad' = '') => tiles.push({ value, label, state });
+  if (whole.partial) tile('partial', 'the recording was cut short', 'bad');
+  if (whole.has_trace) {
+    tile(count(whole.samples), `CPU samples${whole.frequency_hz ? `, ${whole.frequency_hz} a second` : ''}`);
+    if (whole.waits > 0) tile(count(whole.waits), 'waits recorded one by one');
+    if (whole.wait_looks > 0) tile(count(whole.wait_looks), 'looks at waiting threads');
+    if (whole.reaching_root !== undefined)
+      tile(share(whole.reaching_root), 'of the stacks are whole', whole.reaching_root >= 0.95 ? 'good' : 'bad');
+    if (whole.unnamed_frames !== undefined)
+      tile(share(1 - whole.unnamed_frames), 'of the frames have names', whole.unnamed_frames <= 0.1 ? 'good' : 'bad');
+  } else tile('no trace', 'neither stacks nor waits', 'bad');
+  if (!whole.has_metrics) tile('no metrics', 'no CPU, memory and disk charts', 'bad');
+  if (!whole.has_logs) tile('no logs', 'none were asked for or found');
+  for (const loss of whole.losses) {
+    const amount = loss.share !== undefined ? share(loss.share) : loss.count ? count(loss.count) : 'some';
+    tile(amount, `${lost.get(loss.kind) ?? loss.kind} lost${loss.covered_ns ? `, over ${ns(loss.covered_ns)}` : ''}`, 'bad');
+  }
+  if (whole.losses.length === 0 && (whole.has_trace || whole.has_metrics)) tile('none', 'lost', 'good');
+  return h(
+    'div',
+    { class: 'completeness' },
+    h('ul', { class: 'tiles' }, tiles.map((item) => h('li', { class: item.state || null }, h('b', null, item.value), h('span', null, item.label)))),
+    h(
+      'details',
+      { open: whole.partial || !whole.has_trace },
+      h('summary', null, 'What could not be determined', h('span', { class: 'badge' }, whole.undetermined.length + report.warnings.length + page.notes.length)),
+      whole.undetermined.length + report.warnings.length + page.notes.length === 0
+        ? h('p', { class: 'note' }, 'Nothing is known to be missing.')
+        : null,
+      h(
+        'ul',
+        { class: 'undetermined' },
+        whole.undetermined.map((text) => h('li', null, text)),
+        report.warnings.map((warning) =>
+          h('li', null, warning.message, warning.hint ? h('span', { class: 'hint' }, ` ${warning.hint}`) : null, ' ', h('code', { class: 'code' }, warning.code)),
+        ),
+        page.notes.map((text) => h('li', null, text)),
+      ),
+    ),
+  );
+}
+
+export function findings(page: Page, axis: Axis, places: Places): HTMLElement {
+  const list = page.report.findings;
+  return section(
+    'findings',
+    'Findings',
+    null,
+    list.length === 0 ? h('p', { class: 'note' }, 'Nothing stands out.') : null,
+    list.map((finding, index) => {
+      const open = index < 4 || finding.severity === 'critical' || finding.severity === 'warning';
+      return h(
+        'details',
+        { class: `finding ${finding.severity}`, open },
+        h(
+          'summary',
+          null,
+          h('span', { class: 'severity' }, finding.severity),
+          h('span', { class: 'title' }, marked(finding.title)),
+        ),
+        h('p', null, marked(finding.explanation)),
+        finding.evidence.length > 0
+          ? h(
+              'ul',
+              { class: 'evidence' },
+              finding.evidence.map((evidence) => {
+                const target = evidence.reference ? link(page, axis, places, evidence.reference) : null;
+                return h(
+                  'li',
+                  null,
+                  h('span', null, marked(evidence.text), value(evidence.text, evidence.value)),
+                  target ? h('button', { type: 'button', class: 'go', click: target.go }, target.text) : null,
+                );
+              }),
+            )
+          : null,
+        finding.next_steps.length > 0
+          ? h('div', { class: 'next' }, h('b', null, 'Next'), h('ul', null, finding.next_steps.map((step) => h('li', null, marked(step)))))
+          : null,
+      );
+    }),
+  );
+}
+
+/** The number of a piece of evidence, where its text does not say it already. */
+function value(text: string, evidence: Record<string, number> | undefined): string | null {
+  const [kind, amount] = Object.entries(evidence ?? {})[0] ?? [];
+  if (kind === undefined || amount === undefined) return null;
+  const units: Record<string, string> = { share: 'ratio', bytes: 'bytes', per_second: 'per-second', cores: 'cores' };
+  const shown = kind === 'ns' ? ns(amount) : kind === 'count' ? number(amount) : reading(units[kind] ?? 'count', amount);
+  // "97% of" and "97.0%" are the same number to a reader.
+  const digits = shown.match(/[\d.,]+/)?.[0] ?? '';
+  return text.includes(shown) || (digits !== '' && text.includes(digits.replace(/\.0$/, ''))) ? null : `: ${shown}`;
+}
+
+/** Text with `code` in it. */
+export function marked(text: string): Child[] {
+  return text.split(/(`[^`]+`)/).map((part) => (part.length > 2 && part.startsWith('`') && part.endsWith('`') ? h('code', null, part.slice(1, -1)) : part));
+}

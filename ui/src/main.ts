@@ -1,0 +1,69 @@
+// Draws the page from the data inside it.
+
+import { read } from './data';
+import { h } from './dom';
+import { context, logs } from './details';
+import { flame } from './flame';
+import { functions } from './functions';
+import { completeness, findings, header } from './head';
+import type { Places } from './links';
+import { threads } from './threads';
+import { Axis } from './time';
+import { timeline } from './timeline';
+import { waits } from './waits';
+
+const SECTIONS: [string, string][] = [
+  ['findings', 'Findings'],
+  ['timeline', 'Timeline'],
+  ['functions', 'Functions'],
+  ['flame', 'Flame graph'],
+  ['threads', 'Threads'],
+  ['waits', 'Waiting'],
+  ['logs', 'Logs'],
+  ['context', 'Context'],
+];
+
+function start(): void {
+  const page = read();
+  const axis = new Axis(page);
+  const places: Places = {};
+  const root = document.getElementById('page');
+  if (!root) return;
+  const nav = h('nav', { 'aria-label': 'Sections' }, SECTIONS.map(([id, title]) => h('a', { href: `#${id}` }, title)));
+  // The flame graph first: the table of functions links into it.
+  const graph = flame(page, places);
+  const main = h(
+    'main',
+    null,
+    findings(page, axis, places),
+    timeline(page, axis),
+    functions(page, places),
+    graph,
+    threads(page, axis, places),
+    waits(page, axis, places),
+    logs(page, axis, places),
+    context(page),
+  );
+  root.append(header(page), completeness(page), nav, main, h('footer', null, `${page.report.recording.tool || 'biopsy'} · this page needs no network and sends nothing`));
+  follow(nav);
+}
+
+/** Marks the section that is being read. */
+function follow(nav: HTMLElement): void {
+  const links = new Map([...nav.querySelectorAll('a')].map((link) => [link.hash.slice(1), link]));
+  const seen = new Set<string>();
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        if (entry.isIntersecting) seen.add(entry.target.id);
+        else seen.delete(entry.target.id);
+      }
+      const first = SECTIONS.find(([id]) => seen.has(id))?.[0];
+      links.forEach((link, id) => link.classList.toggle('here', id === first));
+    },
+    { rootMargin: '-64px 0px -55% 0px' },
+  );
+  document.querySelectorAll('main > section').forEach((element) => observer.observe(element));
+}
+
+start();
