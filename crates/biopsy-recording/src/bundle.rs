@@ -1,0 +1,220 @@
+//! Sealing a recording, and packing it into one zip.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use biopsy_model::loss::Warning;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use crate::folder::temporary_name;
+use crate::manifest::{Digester, Manifest, Member, Redaction};
+use crate::open::folder::FolderSource;
+use crate::warn::warning;
+use crate::{Limits, OpenError, RecordingFolder, WriteError, layout};
+
+/// From this size on a member gets the 64-bit fields of zip; a margin below 4 GiB for what deflate may add.
+const LARGE_MEMBER: u64 = 0xf000_0000;
+
+/// A finished bundle.
+#[derive(Debug)]
+pub struct Bundle {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// What is in it, the manifest excepted.
+    pub members: Vec<Member>,
+    /// Members that could not be packed; also in the manifest.
+    pub warnings: Vec<Warning>,
+}
+
+/// Packs a recording into a zip that any program opens: header first, manifest last. It is written under another
+/// name beside `out`, flushed to the disk, and only then gets its name; nothing is overwritten, and the folder stays
+/// as it is.
+pub fn bundle(folder: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<Bundle, WriteError> {
+    let (folder, out) = (folder.as_ref(), out.as_ref());
+    let recording = RecordingFolder::open_existing(folder)?;
+    // Said before hours of packing; what counts is the check at the end.
+    if out.symlink_metadata().is_ok() {
+        return Err(WriteError::Exists { path: out.to_path_buf() });
+    }
+    let temporary = Temporary::create(out)?;
+    let packed = pack(&recording, &temporary, out).map_err(|error| error.keeping(folder))?;
+    temporary.rename(out).map_err(|e| WriteError::io("create", out, e).keeping(folder))?;
+    Ok(packed)
+}
+
+impl RecordingFolder {
+    /// Writes `manifest.json` into the folder: for a recording that stays a folder. Readers warn of anything that is
+    /// changed or added after it.
+    pub fn seal(&self) -> Result<Vec<Warning>, WriteError> {
+        let (members, warnings) =
+            each_member(self, |_, _, reader| io::copy(reader, &mut io::sink()).map(|_| ()))?;
+        self.write_json(layout::MANIFEST, &Manifest::new(members, &warnings))?;
+        Ok(warnings)
+    }
+}
+
+fn pack(recording: &RecordingFolder, temporary: &Temporary, out: &Path) -> Result<Bundle, WriteError> {
+    let failed = |error: io::Error| WriteError::io("write", out, error);
+    let file = temporary.file.try_clone().map_err(failed)?;
+    let mut zip = ZipWriter::new(BufWriter::with_capacity(256 << 10, file));
+    let (members, warnings) = each_member(recording, |name, size, reader| {
+        zip.start_file(name, options(name, size)).map_err(io::Error::from)?;
+        io::copy(reader, &mut zip).map(|_| ())
+    })
+    .map_err(|error| error.instead_of(recording.path(), out))?;
+    let manifest = Manifest::new(members, &warnings);
+    let mut bytes = serde_json::to_vec_pretty(&manifest)
+        .map_err(|source| WriteError::Json { name: layout::MANIFEST.to_owned(), source })?;
+    bytes.push(b'\n');
+    let finished = zip
+        .start_file(layout::MANIFEST, options(layout::MANIFEST, bytes.len() as u64))
+        .map_err(io::Error::from)
+        .and_then(|()| zip.write_all(&bytes))
+        .and_then(|()| zip.finish().map_err(io::Error::from))
+        .and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error))
+        .and_then(|file| {
+            file.sync_all()?;
+            Ok(file.metadata()?.len())
+        });
+    let bytes = finished.map_err(failed)?;
+    Ok(Bundle { path: out.to_path_buf(), bytes, members: manifest.members, warnings })
+}
+
+/// Fixed times and modes: the same recording gives the same bytes.
+fn options(name: &str, size: u64) -> SimpleFileOptions {
+    let method =
+        if layout::is_compressed(name) { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+    SimpleFileOptions::default()
+        .compression_method(method)
+        .large_file(size >= LARGE_MEMBER)
+        .unix_permissions(0o600)
+}
+
+/// Hands every member but the manifest to `sink` (name, size, bytes), the header first and the others by name.
+/// A member that cannot be read is a warning; a sink that fails is an error.
+fn each_member(
+    recording: &RecordingFolder,
+    mut sink: impl FnMut(&str, u64, &mut dyn Read) -> io::Result<()>,
+) -> Result<(Vec<Member>, Vec<Warning>), WriteError> {
+    let mut warnings = Vec::new();
+    let source = FolderSource::open(recording.base(), &Limits::default(), &mut warnings)
+        .map_err(|error| unreadable_folder(recording.path(), error))?;
+    if !source.members().contains_key(layout::HEADER) {
+        return Err(WriteError::NotARecording { path: recording.path().to_path_buf() });
+    }
+    let redaction_ran = source.members().contains_key(layout::REDACTION);
+    let mut names: Vec<&str> = source.members().keys().map(String::as_str).collect();
+    names.retain(|&name| name != layout::MANIFEST);
+    names.sort_by_key(|&name| name != layout::HEADER);
+    let mut members = Vec::with_capacity(names.len());
+    for name in names {
+        let (file, size) = match source.open_member(name) {
+            Ok(opened) => opened,
+            Err(error) => {
+                warnings.push(warning("recording.unreadable", format!("`{name}` left out: {error}"), None));
+                continue;
+            }
+        };
+        let mut reader = Forgiving { inner: Digester::new(file), failed: None };
+        sink(name, size, &mut reader)
+            .map_err(|error| WriteError::io("write", &recording.shown(name), error))?;
+        if let Some(error) = reader.failed {
+            let message = format!("`{name}` is cut short: {error}");
+            warnings.push(warning("recording.cut-short", message, None));
+        }
+        let (sha256, bytes) = reader.inner.finish();
+        members.push(Member {
+            name: name.to_owned(),
+            bytes,
+            sha256,
+            media_type: layout::media_type(name).to_owned(),
+            redaction: Redaction::of(name, redaction_ran),
+        });
+    }
+    Ok((members, warnings))
+}
+
+fn unreadable_folder(path: &Path, error: OpenError) -> WriteError {
+    match error {
+        OpenError::Io { source, .. } => WriteError::io("read", path, source),
+        other => WriteError::io("read", path, io::Error::other(other)),
+    }
+}
+
+/// Ends at the first error of the file it reads, and keeps the error, so that errors of reading and of writing stay
+/// apart in one `io::copy`.
+struct Forgiving<R> {
+    inner: Digester<R>,
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Read for Forgiving<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.inner.read(buffer) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                self.failed = Some(error);
+                Ok(0)
+            }
+            other => other,
+        }
+    }
+}
+
+/// A file under a name that nobody can guess, in the folder of the one it will be. Removed unless it was renamed.
+struct Temporary {
+    path: PathBuf,
+    file: File,
+}
+
+impl Temporary {
+    fn create(out: &Path) -> Result<Self, WriteError> {
+        let folder = match out.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let failed = |error| WriteError::io("create", out, error);
+        let path = folder.join(temporary_name("").map_err(failed)?);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path)
+            .map_err(failed)?;
+        Ok(Self { path, file })
+    }
+
+    /// Gives the file its name, unless there is something of that name.
+    fn rename(self, out: &Path) -> io::Result<()> {
+        match fs::hard_link(&self.path, out) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            // File systems without hard links (FAT, some network ones): claim the name, then replace what we claimed.
+            Err(_) => {
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(out)?;
+                fs::rename(&self.path, out)?;
+            }
+        }
+        // The new name is not on the disk before its folder is. A file system that cannot do this is no reason to
+        // fail: the bundle is there.
+        if let Some(folder) = self.path.parent() {
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a rename there is nothing of this name; on an error there is nothing else to do about it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! The folder of a recording: creates members safely, replaces the few that change.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use biopsy_model::capture::{CaptureHeader, RedactionCount};
+use biopsy_model::loss::Warning;
+use biopsy_model::metric::Column;
+use biopsy_model::process::ProcessInfo;
+use serde::Serialize;
+
+use crate::documents::{header::Header, processes::Process, redaction::Redaction, warnings};
+use crate::error::WriteError;
+use crate::logs::LogWriter;
+use crate::metrics::TableWriter;
+use crate::{layout, timeline};
+
+/// Members begin with this only while they are being written.
+pub(crate) const TEMPORARY_PREFIX: &str = ".tmp-";
+
+/// A recording being written: a folder of mode 0700 with files of mode 0600, all reached through one open
+/// directory, so that nobody who renames or links things beside it can lead a write elsewhere.
+#[derive(Debug)]
+pub struct RecordingFolder {
+    path: PathBuf,
+    /// Where members are created: the open directory by way of `/proc/self/fd`, or `path` where `/proc` is missing.
+    base: PathBuf,
+    /// Keeps `base` true.
+    _directory: File,
+}
+
+impl RecordingFolder {
+    /// Creates the folder; its parent must exist, it itself must not.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, WriteError> {
+        let path = path.as_ref();
+        DirBuilder::new().mode(0o700).create(path).map_err(|e| WriteError::io("create", path, e))?;
+        let folder = Self::open(path, libc::O_NOFOLLOW)?;
+        // Between the two calls somebody with rights on the parent could have put another folder here.
+        let fresh = folder
+            .is_private()
+            .and_then(|private| Ok(private && fs::read_dir(&folder.base)?.next().is_none()));
+        match fresh {
+            Ok(true) => Ok(folder),
+            Ok(false) => Err(WriteError::Exists { path: path.to_path_buf() }),
+            Err(error) => Err(WriteError::io("check", path, error)),
+        }
+    }
+
+    /// Opens a folder made before, to add members to it (a report, a manifest).
+    pub fn open_existing(path: impl AsRef<Path>) -> Result<Self, WriteError> {
+        Self::open(path.as_ref(), 0)
+    }
+
+    fn open(path: &Path, flags: i32) -> Result<Self, WriteError> {
+        let directory = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_DIRECTORY | flags)
+            .open(path)
+            .map_err(|e| WriteError::io("open", path, e))?;
+        let by_descriptor = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        let base = if by_descriptor.is_dir() { by_descriptor } else { path.to_path_buf() };
+        Ok(Self { path: path.to_path_buf(), base, _directory: directory })
+    }
+
+    fn is_private(&self) -> io::Result<bool> {
+        Ok(fs::metadata(&self.base)?.permissions().mode().trailing_zeros() >= 6)
+    }
+
+    /// The folder, as it was named.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Creates a member, and the folders in it. It must not exist.
+    pub fn create_member(&self, name: &str) -> Result<MemberFile, WriteError> {
+        let target = self.member_path(name)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(target)
+            .map_err(|e| WriteError::io("create", &self.shown(name), e))?;
+        Ok(MemberFile { file, shown: self.shown(name) })
+    }
+
+    /// Writes a member whole: it appears, or replaces its former self, in one step and survives a kill either way.
+    pub fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
+        let target = self.member_path(name)?;
+        let temporary_name =
+            temporary_name(name).map_err(|e| WriteError::io("write", &self.shown(name), e))?;
+        let temporary = self.base.join(&temporary_name);
+        let mut file = self.create_member(&temporary_name)?;
+        let written = file
+            .write_all(bytes)
+            .and_then(|()| file.file.sync_data())
+            .and_then(|()| fs::rename(&temporary, &target));
+        written.map_err(|error| {
+            // Nothing more can be done about a temporary file that cannot be removed; readers ignore it.
+            let _ = fs::remove_file(&temporary);
+            WriteError::io("write", &self.shown(name), error)
+        })
+    }
+
+    /// Writes text, for example context (`target/...`) or a report.
+    pub fn write_text(&self, name: &str, text: &str) -> Result<(), WriteError> {
+        self.write_bytes(name, text.as_bytes())
+    }
+
+    /// Writes a value as JSON.
+    pub fn write_json<T: Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), WriteError> {
+        let mut bytes = serde_json::to_vec_pretty(value)
+            .map_err(|source| WriteError::Json { name: name.to_owned(), source })?;
+        bytes.push(b'\n');
+        self.write_bytes(name, &bytes)
+    }
+
+    /// Writes `biopsy.json`: first when the recording begins (without an end), again when it ended.
+    pub fn header(&self, header: &CaptureHeader) -> Result<(), WriteError> {
+        self.write_json(layout::HEADER, &Header::from(header))
+    }
+
+    /// Writes `target/processes.json`, the target first.
+    pub fn processes(&self, processes: &[ProcessInfo]) -> Result<(), WriteError> {
+        self.write_json(layout::PROCESSES, &processes.iter().map(Process::from).collect::<Vec<_>>())
+    }
+
+    /// Writes `redaction.json`. Write it, with an empty list too, where redaction ran.
+    pub fn redactions(&self, counts: &[RedactionCount]) -> Result<(), WriteError> {
+        self.write_json(layout::REDACTION, &Redaction::from(counts))
+    }
+
+    /// Appends a warning to `warnings.jsonl`, at once. May be called from any thread.
+    pub fn warn(&self, warning: &Warning) -> Result<(), WriteError> {
+        let name = layout::WARNINGS;
+        let mut line = serde_json::to_vec(&warnings::Warning::from(warning))
+            .map_err(|source| WriteError::Json { name: name.to_owned(), source })?;
+        line.push(b'\n');
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(self.member_path(name)?)
+            .and_then(|mut file| file.write_all(&line))
+            .map_err(|e| WriteError::io("append to", &self.shown(name), e))
+    }
+
+    /// Begins the timeline.
+    pub fn timeline(&self) -> Result<timeline::Writer<MemberFile>, WriteError> {
+        let file = self.create_member(layout::TIMELINE)?;
+        timeline::Writer::new(file).map_err(|e| WriteError::io("write", &self.shown(layout::TIMELINE), e))
+    }
+
+    /// Begins a metric table.
+    pub fn metric_table(
+        &self,
+        table: &str,
+        keys: &[&str],
+        columns: &[Column],
+    ) -> Result<TableWriter<MemberFile>, WriteError> {
+        let name = layout::metrics_member(table);
+        let file = self.create_member(&name)?;
+        TableWriter::new(file, keys, columns).map_err(|e| WriteError::io("write", &self.shown(&name), e))
+    }
+
+    /// Begins a log. `source` is a path or `journal:UNIT`; two sources that lead to the same member name get a
+    /// number each.
+    pub fn log(&self, source: &str, assumed_zone: &str) -> Result<LogWriter<MemberFile>, WriteError> {
+        let first = layout::log_member(source);
+        let stem = first.trim_end_matches(".jsonl");
+        let mut name = first.clone();
+        for number in 2..1000 {
+            match self.create_member(&name) {
+                Err(WriteError::Exists { .. }) => name = format!("{stem}-{number}.jsonl"),
+                Err(error) => return Err(error),
+                Ok(file) => {
+                    return LogWriter::new(file, &name, source, assumed_zone)
+                        .map_err(|e| WriteError::io("write", &self.shown(&name), e));
+                }
+            }
+        }
+        Err(WriteError::Exists { path: self.shown(&first) })
+    }
+
+    /// Where members are, for a walk over them.
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// A member's path for messages.
+    pub(crate) fn shown(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Where a member goes; its folders are made.
+    fn member_path(&self, name: &str) -> Result<PathBuf, WriteError> {
+        if !layout::is_member_name(name) {
+            return Err(WriteError::BadName { name: name.to_owned() });
+        }
+        let mut folder = self.base.clone();
+        let (folders, last) = name.rsplit_once('/').unwrap_or(("", name));
+        for part in folders.split('/').filter(|part| !part.is_empty()) {
+            folder.push(part);
+            match DirBuilder::new().mode(0o700).create(&folder) {
+                Ok(()) => {}
+                // A symbolic link here could only come from ourselves or root: the folder above is 0700.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(WriteError::io("create", &self.shown(name), error)),
+            }
+        }
+        Ok(folder.join(last))
+    }
+}
+
+/// A member being written. Errors name the member.
+#[derive(Debug)]
+pub struct MemberFile {
+    file: File,
+    shown: PathBuf,
+}
+
+impl MemberFile {
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shown
+    }
+
+    /// Waits until the data is on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// An error of writing this member.
+    #[must_use]
+    pub fn write_error(&self, error: io::Error) -> WriteError {
+        WriteError::io("write", &self.shown, error)
+    }
+}
+
+impl Write for MemberFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).map_err(|source| {
+            // The kind is kept, so that a full disk is recognised; the path is added.
+            io::Error::new(source.kind(), WriteError::io("write", &self.shown, source))
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// A name beside `name` that nobody can guess.
+pub(crate) fn temporary_name(name: &str) -> io::Result<String> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let (folder, _) = name.rsplit_once('/').map_or(("", name), |(folder, last)| (folder, last));
+    let separator = if folder.is_empty() { "" } else { "/" };
+    Ok(format!("{folder}{separator}{TEMPORARY_PREFIX}{:016x}", u64::from_le_bytes(random)))
+}
+
+#[cfg(test)]
+mod tests;

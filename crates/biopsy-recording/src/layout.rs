@@ -1,0 +1,152 @@
+//! Where things are in a recording: names of members, and what may be a name.
+
+/// What, when, which target, the exact command. First: written when the recording begins, replaced when it ends.
+pub const HEADER: &str = "biopsy.json";
+/// The processes of the tree.
+pub const PROCESSES: &str = "target/processes.json";
+/// Folder of the context texts.
+pub const TARGET_FOLDER: &str = "target/";
+/// The trace.
+pub const TIMELINE: &str = "trace/timeline.bin";
+/// Folder of the metric tables, one CSV each.
+pub const METRICS_FOLDER: &str = "metrics/";
+/// Folder of the logs, one JSON-lines file each.
+pub const LOGS_FOLDER: &str = "logs/";
+/// What was redacted, by member and rule.
+pub const REDACTION: &str = "redaction.json";
+/// Warnings of the recorders, one JSON object a line, appended as they come.
+pub const WARNINGS: &str = "warnings.jsonl";
+/// The report for people.
+pub const REPORT_HTML: &str = "report.html";
+/// The report for programs.
+pub const REPORT_JSON: &str = "report.json";
+/// The report for tickets and mail.
+pub const REPORT_MARKDOWN: &str = "report.md";
+/// Digest, size and kind of every other member. Last.
+pub const MANIFEST: &str = "manifest.json";
+
+/// Longest name of a member in bytes, and of one of its parts.
+const MAX_NAME: usize = 512;
+const MAX_PART: usize = 255;
+/// Deepest nesting of folders.
+const MAX_DEPTH: usize = 8;
+
+/// Member of a metric table: `metrics/NAME.csv`.
+#[must_use]
+pub fn metrics_member(table: &str) -> String {
+    format!("{METRICS_FOLDER}{}.csv", file_name(table))
+}
+
+/// Member of a log: `logs/NAME.jsonl`, where NAME is made of the source (a path, `journal:UNIT`).
+#[must_use]
+pub fn log_member(source: &str) -> String {
+    format!("{LOGS_FOLDER}{}.jsonl", file_name(source.trim_start_matches('/')))
+}
+
+/// Member of a context text of one process: `target/PID/NAME`.
+#[must_use]
+pub fn process_member(pid: biopsy_model::Pid, name: &str) -> String {
+    format!("{TARGET_FOLDER}{pid}/{}", file_name(name))
+}
+
+/// Makes one harmless file name of any text: letters, digits, `.`, `-`, `_` stay, everything else becomes `_`; no
+/// leading dot, at most 100 bytes.
+#[must_use]
+pub fn file_name(text: &str) -> String {
+    let mut name: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' })
+        .take(100)
+        .collect();
+    if name.starts_with('.') {
+        name.replace_range(..1, "_");
+    }
+    if name.is_empty() {
+        name.push('_');
+    }
+    name
+}
+
+/// Whether a name is one that a recording may have: relative, `/` between parts, no part empty, `.` or `..`, no
+/// backslash, no control character, no drive letter. Everything else could lead out of the folder on some system.
+#[must_use]
+pub fn is_member_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= MAX_NAME
+        && !name.contains(['\\', ':'])
+        && !name.chars().any(char::is_control)
+        && name.split('/').count() <= MAX_DEPTH
+        && name.split('/').all(|part| !matches!(part, "" | "." | "..") && part.len() <= MAX_PART)
+}
+
+/// Media type of a member, by its name.
+#[must_use]
+pub fn media_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("json") => "application/json",
+        Some("jsonl") => "application/jsonl",
+        Some("csv") => "text/csv; charset=utf-8",
+        Some("txt") => "text/plain; charset=utf-8",
+        Some("md") => "text/markdown; charset=utf-8",
+        Some("html") => "text/html; charset=utf-8",
+        _ if name == TIMELINE => "application/vnd.biopsy.timeline",
+        _ if name.starts_with(TARGET_FOLDER) => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Whether a member is compressed in itself, so that a bundle stores it as it is.
+#[must_use]
+pub fn is_compressed(name: &str) -> bool {
+    name == TIMELINE || [".zst", ".gz", ".zip"].iter().any(|ending| name.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{file_name, is_compressed, is_member_name, log_member, media_type, metrics_member};
+
+    #[test]
+    fn names_that_leave_the_folder_are_refused() {
+        for good in ["biopsy.json", "target/4711/limits.txt", "logs/a b.jsonl", "x/ü"] {
+            assert!(is_member_name(good), "{good}");
+        }
+        let long = "x".repeat(600);
+        let deep = "a/".repeat(20) + "b";
+        for bad in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../b",
+            "a//b",
+            "./a",
+            "a/",
+            "a\\b",
+            "C:x",
+            "a\0b",
+            "a\nb",
+            &long,
+            &deep,
+        ] {
+            assert!(!is_member_name(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn any_text_becomes_a_harmless_name() {
+        assert_eq!(log_member("/var/log/my app/x.log"), "logs/var_log_my_app_x.log.jsonl");
+        assert_eq!(log_member("journal:nginx.service"), "logs/journal_nginx.service.jsonl");
+        assert_eq!(metrics_member("system"), "metrics/system.csv");
+        for text in ["", "..", "../../x", "a\0b", "日本", ".hidden", &"y".repeat(5000)] {
+            let name = file_name(text);
+            assert!(is_member_name(&name) && !name.contains('/'), "{text:?} → {name:?}");
+        }
+    }
+
+    #[test]
+    fn media_types_follow_names() {
+        assert_eq!(media_type("report.html"), "text/html; charset=utf-8");
+        assert_eq!(media_type("trace/timeline.bin"), "application/vnd.biopsy.timeline");
+        assert_eq!(media_type("target/1/limits"), "text/plain; charset=utf-8");
+        assert!(is_compressed("trace/timeline.bin") && !is_compressed("metrics/system.csv"));
+    }
+}

@@ -1,0 +1,155 @@
+//! Members in a zip.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::rc::Rc;
+
+use biopsy_model::loss::Warning;
+use zip::ZipArchive;
+
+use super::source::{checked_name, is_temporary, rewound, shown};
+use crate::warn::{plural, warning};
+use crate::{Limits, OpenError, layout};
+
+/// Bytes that may be read while the directory of a zip is. Each member takes about 100 there; a directory of
+/// millions of members would be held in memory whole before their number could be checked.
+const DIRECTORY_BUDGET: u64 = 16 << 20;
+
+/// A zip's regular files with harmless names.
+pub(crate) struct ZipSource {
+    archive: ZipArchive<BufReader<Budgeted<File>>>,
+    members: BTreeMap<String, u64>,
+    indices: BTreeMap<String, usize>,
+}
+
+impl ZipSource {
+    pub(crate) fn open(
+        path: &Path,
+        file: File,
+        limits: &Limits,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, OpenError> {
+        let budget = Rc::new(Cell::new(DIRECTORY_BUDGET));
+        let file = rewound(file).map_err(|e| OpenError::io(path, e))?;
+        let reader = BufReader::new(Budgeted { inner: file, left: Rc::clone(&budget) });
+        let archive = ZipArchive::new(reader)
+            .map_err(|source| OpenError::BadZip { path: path.to_path_buf(), source })?;
+        budget.set(u64::MAX);
+        let over =
+            |what, claimed, limit| OpenError::OverLimit { path: path.to_path_buf(), what, claimed, limit };
+        if archive.len() > limits.members {
+            return Err(over("members", archive.len() as u64, limits.members as u64));
+        }
+        let mut source = Self { archive, members: BTreeMap::new(), indices: BTreeMap::new() };
+        source.list(limits, warnings);
+        let total = source.members.values().fold(0_u64, |sum, &size| sum.saturating_add(size));
+        if total > limits.total_bytes {
+            return Err(over("unpacked bytes", total, limits.total_bytes));
+        }
+        source.strip_folder();
+        Ok(source)
+    }
+
+    fn list(&mut self, limits: &Limits, warnings: &mut Vec<Warning>) {
+        let mut duplicates = u64::from(self.archive.has_duplicate_names());
+        let mut left_out: BTreeMap<&'static str, (u64, String)> = BTreeMap::new();
+        for index in 0..self.archive.len() {
+            let Ok(entry) = self.archive.by_index_data(index) else { continue };
+            if entry.is_dir() {
+                continue;
+            }
+            let raw = entry.name_raw();
+            let reason = if entry.is_symlink() {
+                "they are links"
+            } else if entry.encrypted() {
+                "they are encrypted"
+            } else if entry.size() > limits.member_bytes {
+                "they claim more bytes than the limit"
+            } else {
+                match checked_name(raw) {
+                    None => "their names lead elsewhere",
+                    Some(name) if is_temporary(name) => continue,
+                    Some(name) => {
+                        if self.members.insert(name.to_owned(), entry.size()).is_some() {
+                            duplicates += 1;
+                        }
+                        self.indices.insert(name.to_owned(), index);
+                        continue;
+                    }
+                }
+            };
+            left_out.entry(reason).or_insert_with(|| (0, shown(raw))).0 += 1;
+        }
+        for (reason, (count, first)) in left_out {
+            let message =
+                format!("{} of the zip left out, first `{first}`: {reason}", plural(count, "member"));
+            warnings.push(warning("recording.hostile-zip", message, None));
+        }
+        if duplicates > 0 {
+            warnings.push(warning(
+                "recording.duplicate-members",
+                "the zip has several members of one name; the last of each is used".to_owned(),
+                Some("biopsy never writes such a zip; do not trust it"),
+            ));
+        }
+    }
+
+    /// A folder that was zipped by hand has its name before those of the members.
+    fn strip_folder(&mut self) {
+        if self.members.contains_key(layout::HEADER) {
+            return;
+        }
+        let inside = |name: &String| name.strip_suffix(layout::HEADER).map(str::to_owned);
+        let mut prefixes =
+            self.members.keys().filter_map(inside).filter(|prefix| prefix.matches('/').count() == 1);
+        let (Some(prefix), None) = (prefixes.next(), prefixes.next()) else { return };
+        let strip = |name: &String| name.strip_prefix(&prefix).map(str::to_owned);
+        self.members = self.members.iter().filter_map(|(name, &size)| Some((strip(name)?, size))).collect();
+        self.indices = self.indices.iter().filter_map(|(name, &index)| Some((strip(name)?, index))).collect();
+    }
+
+    pub(crate) fn members(&self) -> &BTreeMap<String, u64> {
+        &self.members
+    }
+
+    /// Hands a member's unpacked bytes and claimed size to `read`.
+    pub(crate) fn with<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut dyn Read, u64) -> T,
+    ) -> io::Result<T> {
+        let Some(&index) = self.indices.get(name) else { return Err(io::ErrorKind::NotFound.into()) };
+        let mut file = self.archive.by_index(index).map_err(io::Error::from)?;
+        let size = file.size();
+        Ok(read(&mut file, size))
+    }
+}
+
+/// Reads until a budget is spent.
+struct Budgeted<R> {
+    inner: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Budgeted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        match self.left.get().checked_sub(count as u64) {
+            Some(left) => self.left.set(left),
+            None => {
+                let problem = format!("its directory has more than {DIRECTORY_BUDGET} bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl<R: Seek> Seek for Budgeted<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
