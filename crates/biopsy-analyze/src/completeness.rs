@@ -1,7 +1,14 @@
 //! What was recorded, how whole it is, and what could not be determined.
 
-use biopsy_model::Nanos;
-use biopsy_model::loss::LossKind;
+use crate::frames::{FrameTable, as_u32};
+use crate::function::FunctionHandle;
+use crate::window;
+use biopsy_model::capture::Capture;
+use biopsy_model::loss::{Loss, LossKind};
+use biopsy_model::stack::{FrameSpace, StackEnd};
+use biopsy_model::timeline::Timeline;
+use biopsy_model::{MonoNanos, Nanos};
+use rustc_hash::FxHashMap;
 
 /// How whole a recording is.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -53,4 +60,203 @@ pub struct LossTotal {
     pub time: Nanos,
     /// Share of all things of this kind that was lost, 0 to 1, where that can be told.
     pub share: Option<f64>,
+}
+
+impl Completeness {
+    pub(crate) fn new(
+        capture: &Capture,
+        window: Option<(MonoNanos, MonoNanos)>,
+        frames: Option<&FrameTable>,
+    ) -> Completeness {
+        let mut out = Completeness {
+            seconds: window::length(window).as_secs_f64(),
+            partial: capture.header.end.is_none(),
+            has_trace: capture.timeline.is_some(),
+            has_metrics: capture.metrics.iter().any(|table| !table.rows.is_empty()),
+            has_logs: capture.logs.iter().any(|log| !log.lines.is_empty()),
+            clock_step_ms: clock_step_ms(capture),
+            ..Completeness::default()
+        };
+        if let (Some(timeline), Some(frames)) = (&capture.timeline, frames) {
+            out.add_trace(timeline, frames);
+        }
+        out.add_undetermined(capture);
+        out
+    }
+
+    fn add_trace(&mut self, timeline: &Timeline, frames: &FrameTable) {
+        self.method.clone_from(&timeline.settings.method);
+        self.samples = timeline.samples.len() as u64;
+        self.sampled = timeline.samples.iter().fold(Nanos(0), |sum, sample| sum + sample.weight);
+        self.waits = timeline.waits.len() as u64;
+        self.wait_looks = timeline.wait_samples.len() as u64;
+        self.threads = timeline.threads.len();
+        self.losses = losses(timeline);
+        let user = timeline.samples.iter().filter(|sample| sample.end != StackEnd::KernelOnly);
+        let all = user.clone().count();
+        let whole = user.filter(|sample| sample.end == StackEnd::Root).count();
+        self.reaching_root = (all > 0).then(|| share(whole as u64, all as u64));
+        self.add_unnamed(timeline, frames);
+    }
+
+    /// Weighs each frame by the samples it occurs in.
+    fn add_unnamed(&mut self, timeline: &Timeline, frames: &FrameTable) {
+        let mut times = vec![0u64; timeline.stacks.len()];
+        for stack in timeline.samples.iter().filter_map(|sample| sample.stack) {
+            if let Some(times) = times.get_mut(stack.0 as usize) {
+                *times += 1;
+            }
+        }
+        let (mut all, mut unnamed) = (0u64, 0u64);
+        let mut modules: FxHashMap<FunctionHandle, u64> = FxHashMap::default();
+        for number in (0..timeline.stacks.len()).rev() {
+            let (Some(stack), Some(&count)) = (timeline.stacks.get(number), times.get(number)) else {
+                continue;
+            };
+            let caller = stack.caller.filter(|caller| caller.0 < as_u32(number));
+            if let Some(caller) = caller.and_then(|caller| times.get_mut(caller.0 as usize)) {
+                *caller = caller.saturating_add(count);
+            }
+            all = all.saturating_add(count);
+            let function = frames.of(stack.frame).first().copied();
+            if let Some(function) =
+                function.filter(|&function| frames.row(function).is_some_and(|row| !row.named))
+            {
+                unnamed = unnamed.saturating_add(count);
+                *modules.entry(function).or_default() += count;
+            }
+        }
+        self.unnamed_frames = (all > 0).then(|| share(unnamed, all));
+        let mut by_name: FxHashMap<&str, u64> = FxHashMap::default();
+        for (function, count) in modules {
+            let name = frames.row(function).map_or("", |row| row.module.as_str());
+            *by_name.entry(if name.is_empty() { "outside all modules" } else { name }).or_default() += count;
+        }
+        let mut by_name: Vec<(&str, u64)> = by_name.into_iter().collect();
+        by_name.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
+        self.unnamed_modules =
+            by_name.iter().take(5).map(|&(name, count)| (name.to_owned(), share(count, all))).collect();
+    }
+
+    fn add_undetermined(&mut self, capture: &Capture) {
+        let mut say = |text: &str| self.undetermined.push(text.to_owned());
+        if self.partial {
+            say(
+                "what happened at the end: the recording was cut short and holds only what was written by then",
+            );
+        }
+        let Some(timeline) = &capture.timeline else {
+            say("which code used the CPU and what threads waited for: there is no trace");
+            if !self.has_metrics {
+                say("how much CPU, memory and disk was used: there are no metrics");
+            }
+            return;
+        };
+        let settings = &timeline.settings;
+        if !settings.has_states {
+            say("how long threads waited or were ready without a CPU: thread states were not recorded");
+        }
+        if !settings.has_wakeups {
+            say("which thread woke which: wake-ups were not recorded");
+        }
+        if timeline.wait_samples.is_empty() && timeline.waits.iter().all(|wait| wait.stack.is_none()) {
+            say("in which functions threads waited: no stacks of waiting threads were taken");
+        }
+        if !settings.has_kernel_stacks && timeline.frames.iter().all(|frame| frame.space == FrameSpace::User)
+        {
+            say("what the kernel did on behalf of the process: kernel frames were not recorded");
+        }
+        if !settings.wait_threshold.as_secs_f64().eq(&0.0) && !timeline.waits.is_empty() {
+            let ms = settings.wait_threshold.as_secs_f64() * 1e3;
+            self.undetermined
+                .push(format!("single waits shorter than {ms} ms: only their sums were recorded"));
+        }
+        if settings.sampling_event == "cpu-clock" {
+            self.undetermined.push(
+                "what the kernel did with interrupts off: samples come from a timer, and are attributed to the code around it"
+                    .to_owned(),
+            );
+        }
+        if let Some(unnamed) = self.unnamed_frames.filter(|&unnamed| unnamed >= 0.05) {
+            let modules: Vec<&str> =
+                self.unnamed_modules.iter().map(|module| module.0.as_str()).take(3).collect();
+            self.undetermined.push(format!(
+                "names of {:.0} % of the frames: no symbols for {}",
+                unnamed * 100.0,
+                modules.join(", ")
+            ));
+        }
+        if let Some(whole) = self.reaching_root.filter(|&whole| whole < 0.95) {
+            self.undetermined.push(format!(
+                "the outermost callers of {:.0} % of the samples: their stacks break off before the thread's first function",
+                (1.0 - whole) * 100.0
+            ));
+        }
+        if self.samples == 0 {
+            self.undetermined.push("where CPU time went: there are no CPU samples".to_owned());
+        }
+        if !self.has_metrics {
+            self.undetermined.push(
+                "whether CPU, memory, disk or a quota of the machine was short: there are no metrics"
+                    .to_owned(),
+            );
+        }
+        if !self.has_logs {
+            self.undetermined.push("what the process itself logged: no log lines were recorded".to_owned());
+        }
+    }
+}
+
+/// By how much the wall clock went faster or slower than the monotonic one, where that is more than drift.
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of a step need no 53 bits")]
+fn clock_step_ms(capture: &Capture) -> f64 {
+    let (start, Some(end)) = (&capture.header.start, &capture.header.end) else { return 0.0 };
+    let wall = end.wall_unix_nanos.saturating_sub(start.wall_unix_nanos);
+    let mono = i128::from(end.mono.0) - i128::from(start.mono.0);
+    let step = wall.saturating_sub(mono) as f64 / 1e6;
+    // NTP slews by at most 0.05 % (adjtimex(2)); readings of two clocks are never quite at one moment.
+    let slew = (mono as f64 / 1e6).abs() * 5e-4 + 20.0;
+    if step.abs() > slew { step } else { 0.0 }
+}
+
+fn losses(timeline: &Timeline) -> Vec<LossTotal> {
+    let mut by_kind: FxHashMap<LossKind, Vec<&Loss>> = FxHashMap::default();
+    for loss in &timeline.losses {
+        by_kind.entry(loss.kind).or_default().push(loss);
+    }
+    let mut totals: Vec<LossTotal> = by_kind
+        .into_iter()
+        .map(|(kind, mut losses)| {
+            losses.sort_by_key(|loss| loss.from);
+            let count: u64 = losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.count));
+            let kept = match kind {
+                LossKind::Samples | LossKind::StacksSkipped => Some(timeline.samples.len() as u64),
+                LossKind::Waits => Some(timeline.waits.len() as u64),
+                _ => None,
+            };
+            // Skipped stacks are samples that were kept, without their stack.
+            let of =
+                |kept: u64| if kind == LossKind::StacksSkipped { kept } else { kept.saturating_add(count) };
+            let share = kept.map(|kept| share(count, of(kept)).min(1.0));
+            LossTotal { kind, count, time: covered(&losses), share }
+        })
+        .collect();
+    totals.sort_by_key(|total| total.kind);
+    totals
+}
+
+/// Length of the union of intervals in order of their start.
+fn covered(losses: &[&Loss]) -> Nanos {
+    let mut sum = Nanos(0);
+    let mut until = MonoNanos(0);
+    for loss in losses {
+        sum = sum + loss.to.since(loss.from.max(until));
+        until = until.max(loss.to);
+    }
+    sum
+}
+
+#[expect(clippy::cast_precision_loss, reason = "2^53 samples are out of reach")]
+fn share(part: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }

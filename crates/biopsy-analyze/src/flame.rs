@@ -1,7 +1,11 @@
 //! Flame graphs: call trees merged from the root, pruned to a bounded number of nodes with the sums kept true.
 
+use crate::calls::CallTree;
+use crate::frames::as_u32;
 use crate::function::FunctionHandle;
+use crate::limits::STACK_DEPTH;
 use biopsy_model::{Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
 
 /// The flame graphs of a recording.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -75,5 +79,71 @@ impl FlameTree {
     #[must_use]
     pub fn total(&self) -> Nanos {
         self.nodes.first().map_or(Nanos(0), |root| root.total)
+    }
+}
+
+/// Prunes `tree` (with `own` time by node) to at most `limit` nodes that are drawn one by one.
+pub(crate) fn prune(tree: &CallTree, own: &[Nanos], limit: usize) -> FlameTree {
+    let totals = tree.totals(own);
+    let mut order: Vec<u32> = (0..as_u32(totals.len()))
+        .filter(|&at| totals.get(at as usize).is_some_and(|total| total.0 > 0))
+        .collect();
+    if order.is_empty() {
+        return FlameTree::default();
+    }
+    // A parent's total is never less than its child's and its index is smaller: it is kept before its child.
+    let key = |at: &u32| (std::cmp::Reverse(totals.get(*at as usize).copied().unwrap_or_default()), *at);
+    let seen = order.len();
+    if seen > limit {
+        order.select_nth_unstable_by_key(limit, key);
+        order.truncate(limit);
+    }
+    order.sort_unstable();
+    let mut flame =
+        FlameTree { nodes: Vec::with_capacity(order.len() * 2), pruned_nodes: seen - order.len() };
+    let mut place: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+    for &at in &order {
+        let (Some(node), Some(&total)) = (tree.nodes.get(at as usize), totals.get(at as usize)) else {
+            continue;
+        };
+        let (kind, depth) = if at == 0 {
+            (FlameKind::Root, 0)
+        } else {
+            let Some(&(parent, depth)) = place.get(&node.parent) else { continue };
+            if depth as usize >= STACK_DEPTH {
+                flame.pruned_nodes += 1;
+                continue;
+            }
+            if let Some(parent) = flame.nodes.get_mut(parent as usize) {
+                parent.children.push(as_u32(place.len()));
+            }
+            (FlameKind::Function(node.function), depth + 1)
+        };
+        place.insert(at, (as_u32(flame.nodes.len()), depth));
+        let own = own.get(at as usize).copied().unwrap_or_default();
+        flame.nodes.push(FlameNode { kind, total, own, children: Vec::new() });
+    }
+    add_remainders(&mut flame);
+    flame
+}
+
+/// What a node's total has beyond its own time and its kept children was pruned.
+fn add_remainders(flame: &mut FlameTree) {
+    for at in 0..flame.nodes.len() {
+        let Some(node) = flame.nodes.get(at) else { continue };
+        let mut children = node.children.clone();
+        let time = |child: &u32| flame.nodes.get(*child as usize).map_or(Nanos(0), |node| node.total);
+        children.sort_by_key(|child| std::cmp::Reverse(time(child)));
+        let known = children.iter().fold(node.own, |sum, child| sum + time(child));
+        let missing = Nanos(node.total.0.saturating_sub(known.0));
+        if missing.0 > 0 {
+            children.push(as_u32(flame.nodes.len()));
+            let pruned =
+                FlameNode { kind: FlameKind::Pruned, total: missing, own: missing, children: Vec::new() };
+            flame.nodes.push(pruned);
+        }
+        if let Some(node) = flame.nodes.get_mut(at) {
+            node.children = children;
+        }
     }
 }

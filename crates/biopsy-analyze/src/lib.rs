@@ -20,15 +20,25 @@
 
 #![forbid(unsafe_code)]
 
+mod calls;
 pub mod completeness;
 pub mod finding;
+mod findings;
 pub mod flame;
+mod frames;
 pub mod function;
 pub mod limits;
 pub mod logs;
 pub mod metrics;
+mod names;
+mod places;
+mod series;
+mod syscalls;
 pub mod threads;
+mod trace;
+mod wait_sums;
 pub mod waits;
+mod window;
 
 use biopsy_model::MonoNanos;
 use biopsy_model::capture::Capture;
@@ -76,12 +86,25 @@ impl Analysis {
 /// Analyses a recording.
 #[must_use]
 pub fn analyze(capture: &Capture) -> Analysis {
-    let _ = capture;
-    Analysis {
-        completeness: Completeness {
-            undetermined: vec!["nothing is analysed yet".to_owned()],
-            ..Completeness::default()
-        },
+    let window = window::window(capture);
+    let mut analysis = Analysis {
+        window,
+        metrics: MetricSummary::new(capture),
+        logs: LogSummary::new(capture),
         ..Analysis::default()
-    }
+    };
+    let facts = match &capture.timeline {
+        Some(timeline) => {
+            let (frames, facts) = trace::analyze(capture, timeline, &mut analysis);
+            analysis.completeness = Completeness::new(capture, window, Some(&frames));
+            analysis.functions = frames.functions;
+            facts
+        }
+        None => {
+            analysis.completeness = Completeness::new(capture, window, None);
+            trace::Facts::default()
+        }
+    };
+    analysis.findings = findings::find(capture, &analysis, &facts);
+    analysis
 }

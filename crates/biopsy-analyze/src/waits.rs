@@ -23,7 +23,7 @@ pub struct Waits {
     pub activations: Vec<Activation>,
     /// Locks that many threads queue for, worst first.
     pub convoys: Vec<Convoy>,
-    /// The longest single waits, longest first (at most 20).
+    /// The longest single waits that were for something (idle ones aside), longest first (at most 20).
     pub longest: Vec<LongWait>,
 }
 
@@ -36,12 +36,16 @@ pub enum WaitReason {
     Condition,
     /// A futex, without a stack that tells lock from condition.
     LockOrCondition,
+    /// A lock inside the kernel (memory map, directory, inode).
+    KernelLock,
     /// Several descriptors at once (epoll, poll, select): idle, or waiting for the network.
     Events,
     /// Bytes from a socket, or a connection: another program has to act.
     Peer,
     /// A pipe, terminal or similar.
     Pipe,
+    /// Bytes from or to a descriptor: socket, pipe or file, nothing tells which.
+    Descriptor,
     /// A file system or block device.
     Disk,
     /// Memory: page faults, swap, reclaim.
@@ -62,6 +66,46 @@ pub enum WaitReason {
     Other,
     /// Nothing tells.
     Unknown,
+}
+
+impl WaitReason {
+    /// A short phrase that completes "waits for ...".
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            WaitReason::Lock => "a lock",
+            WaitReason::Condition => "a condition (work to do, or another thread)",
+            WaitReason::LockOrCondition => "a lock or condition",
+            WaitReason::KernelLock => "a lock inside the kernel",
+            WaitReason::Events => "events (idle, or the network)",
+            WaitReason::Peer => "a peer (socket)",
+            WaitReason::Pipe => "a pipe or terminal",
+            WaitReason::Descriptor => "a socket, pipe or file",
+            WaitReason::Disk => "disk",
+            WaitReason::Memory => "memory (page faults, swap)",
+            WaitReason::Sleep => "time to pass (sleep)",
+            WaitReason::Child => "a child process",
+            WaitReason::Signal => "a signal",
+            WaitReason::Preempted => "a CPU (preempted)",
+            WaitReason::Stopped => "being continued (stopped or traced)",
+            WaitReason::Throttled => "CPU quota of the cgroup",
+            WaitReason::Other => "another system call",
+            WaitReason::Unknown => "something not recorded",
+        }
+    }
+
+    /// Nothing has to be done for it: a worker that waits for work, a timer.
+    #[must_use]
+    pub fn is_idle_like(self) -> bool {
+        matches!(
+            self,
+            WaitReason::Events
+                | WaitReason::Condition
+                | WaitReason::Sleep
+                | WaitReason::Signal
+                | WaitReason::Child
+        )
+    }
 }
 
 /// Waiting time by reason.

@@ -1,0 +1,119 @@
+//! Waiting for another program, and connections that are not accepted in time.
+
+use super::scene::{Scene, at, fact, metric, steps};
+use super::words::{number, percent, seconds};
+use crate::finding::{Finding, Reference, Severity, Value};
+use crate::function::FunctionRow;
+use crate::waits::WaitReason;
+
+/// A thread spends most of its time receiving from a socket.
+pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
+    let is_peer = |reason| matches!(reason, WaitReason::Peer | WaitReason::Descriptor);
+    let waits = scene.thread_waits(is_peer);
+    let client = |function| scene.row(function).is_none_or(|row| !takes_requests(row));
+    let mut waits = waits.iter().filter(|wait| wait.function.is_none_or(client));
+    // One long wait is a connection on which nothing happens; many are questions and answers.
+    let worst = waits.find(|wait| wait.share >= 0.5 && wait.count >= 5)?;
+    let others = waits.filter(|wait| wait.share >= 0.5 && wait.count >= 5).count();
+    let row = scene.analysis.waits.reasons.iter().find(|row| is_peer(row.reason))?;
+    let mean = worst.share * scene.seconds / (worst.count as f64);
+    let place = scene.function_name(worst.function);
+    let in_place = place.as_ref().map_or(String::new(), |place| format!(" in {place}"));
+    let call = row.syscalls.first().map_or("recv", |(name, _)| name.as_str());
+    let mut evidence = vec![
+        at(
+            worst.function.map_or(Reference::Thread(worst.tid), Reference::WaitFunction),
+            format!(
+                "{} waits {} of the time for a peer{in_place}",
+                scene.thread_name(worst.tid),
+                percent(worst.share)
+            ),
+            Some(Value::Share(worst.share)),
+        ),
+        fact(
+            format!(
+                "{} waits or looks, {} each on average, in `{call}`",
+                number(worst.count as f64),
+                seconds(mean)
+            ),
+            Some(Value::Count(worst.count as f64)),
+        ),
+    ];
+    if others > 0 {
+        evidence.push(fact(format!("{others} more threads do the same"), Some(Value::Count(others as f64))));
+    }
+    if let Some(retransmits) = scene.system("tcp.retransmits").filter(|series| series.mean() >= 1.0) {
+        evidence.push(at(
+            metric("system", "tcp.retransmits", ""),
+            format!(
+                "{} TCP segments a second are sent again: the network loses packets",
+                number(retransmits.mean())
+            ),
+            Some(Value::PerSecond(retransmits.mean())),
+        ));
+    }
+    Some(Finding {
+        id: "slow-peer",
+        severity: Severity::Warning,
+        impact: worst.share,
+        title: format!("Waiting for a slow peer{in_place}: {} of the time in `{call}`", percent(worst.share)),
+        explanation: "Most likely another program (a database, a service, the network to it) takes long to answer, and this \
+                      one can only wait. It is neither the CPU nor a lock. If the function is where the program waits for \
+                      its own clients' requests, then it is idle instead, and nothing is wrong here."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&[
+            "See in the list of sockets whom it is connected to, and record that process in the same moments",
+            "See how often it asks: fewer, larger requests or several at a time help against latency",
+        ]),
+    })
+}
+
+/// Names of functions that wait for the requests of others: a server at rest.
+fn takes_requests(row: &FunctionRow) -> bool {
+    const PARTS: &[&str] = &[
+        "accept",
+        "do_command",
+        "read_command",
+        "ReadCommand",
+        "read_request",
+        "ReadRequest",
+        "next_request",
+        "get_command",
+        "SocketBackend",
+        "handle_connection",
+        "handle_one_connection",
+        "serve",
+        "Serve",
+        "listen",
+        "secure_read",
+        "pq_getbyte",
+        "net_read_packet",
+        "my_net_read",
+    ];
+    PARTS.iter().any(|part| row.name.contains(part))
+}
+
+/// Connections wait (or fail) because the process does not accept them in time.
+pub(super) fn accept_queue(scene: &Scene<'_>) -> Option<Finding> {
+    let overflows = scene.system("tcp.listen.overflows")?;
+    let lost: f64 = overflows.points.iter().map(|point| point.1).sum();
+    if overflows.mean() < 0.1 || lost < 2.0 {
+        return None;
+    }
+    Some(Finding {
+        id: "accept-queue",
+        severity: Severity::Warning,
+        impact: 0.3,
+        title: "New connections are turned away: a listening socket's queue overflows".to_owned(),
+        explanation: "Some process in the target's network namespace accepts connections too slowly, or its backlog is too \
+                      short. The counter belongs to the whole namespace, so it need not be the target."
+            .to_owned(),
+        evidence: vec![at(
+            metric("system", "tcp.listen.overflows", ""),
+            format!("{:.1} overflows a second on average", overflows.mean()),
+            Some(Value::PerSecond(overflows.mean())),
+        )],
+        next_steps: steps(&["Compare `ss -ltn` (Recv-Q against Send-Q) and raise the backlog, or accept faster"]),
+    })
+}

@@ -1,0 +1,213 @@
+//! What all detectors look at: the analysis, the recording, and a few numbers worked out once.
+
+use super::words;
+use crate::Analysis;
+use crate::finding::{Evidence, Reference, Value};
+use crate::flame::{FlameKind, FlameTree};
+use crate::frames::{Role, role_of};
+use crate::function::{FunctionHandle, FunctionKind, FunctionRow};
+use crate::series::{self, Series};
+use crate::threads::ThreadRow;
+use crate::trace::Facts;
+use crate::waits::WaitReason;
+use biopsy_model::capture::Capture;
+use biopsy_model::{Nanos, Tid};
+use rustc_hash::FxHashMap;
+
+/// The recording as detectors see it.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) capture: &'a Capture,
+    pub(crate) analysis: &'a Analysis,
+    pub(crate) facts: &'a Facts,
+    /// Length of the window in seconds, more than zero.
+    pub(crate) seconds: f64,
+    /// CPUs of the machine, at least 1.
+    pub(crate) cpus: f64,
+    /// Name of the target for sentences.
+    pub(crate) name: String,
+    /// Mean number of CPUs the recorded processes used; `None`: neither trace nor metrics tell.
+    pub(crate) cores: Option<f64>,
+    /// CPU time the samples stand for, in seconds.
+    pub(crate) sampled: f64,
+}
+
+/// Waiting of one thread at one kind of place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadWait {
+    pub(crate) tid: Tid,
+    /// Share of the window, 0 to 1.
+    pub(crate) share: f64,
+    pub(crate) count: u64,
+    pub(crate) function: Option<FunctionHandle>,
+}
+
+impl<'a> Scene<'a> {
+    pub(crate) fn new(capture: &'a Capture, analysis: &'a Analysis, facts: &'a Facts) -> Scene<'a> {
+        let seconds = analysis.completeness.seconds.max(1e-6);
+        let running: f64 = analysis.threads.rows.iter().map(|row| row.running.as_secs_f64()).sum();
+        let mut scene = Scene {
+            capture,
+            analysis,
+            facts,
+            seconds,
+            cpus: f64::from(capture.header.host.cpus.max(1)),
+            name: if capture.header.target_name.is_empty() {
+                "the process".to_owned()
+            } else {
+                format!("`{}`", capture.header.target_name)
+            },
+            cores: None,
+            sampled: analysis.completeness.sampled.as_secs_f64(),
+        };
+        scene.cores = if capture.timeline.is_some() { Some(running / seconds) } else { scene.metric_cores() };
+        scene
+    }
+
+    fn metric_cores(&self) -> Option<f64> {
+        let user = series::all(self.capture, "processes", "cpu.user");
+        let system = series::all(self.capture, "processes", "cpu.system");
+        let sum = user.iter().chain(&system).map(Series::mean).sum();
+        (!user.is_empty()).then_some(sum)
+    }
+
+    /// A column of a table that has no keys.
+    pub(crate) fn system(&self, column: &str) -> Option<Series> {
+        series::one(self.capture, "system", column, "")
+    }
+
+    /// All keys of a column.
+    pub(crate) fn series(&self, table: &str, column: &str) -> Vec<Series> {
+        series::all(self.capture, table, column)
+    }
+
+    /// Mean number of CPUs that the whole machine used; `None`: no metrics.
+    pub(crate) fn machine_cores(&self) -> Option<f64> {
+        self.system("cpu.busy").map(|busy| busy.mean() * self.cpus)
+    }
+
+    pub(crate) fn row(&self, function: FunctionHandle) -> Option<&'a FunctionRow> {
+        self.analysis.function(function)
+    }
+
+    /// A function's name for a sentence, in backticks.
+    pub(crate) fn function_name(&self, function: Option<FunctionHandle>) -> Option<String> {
+        let row = self.row(function?)?;
+        Some(format!("`{}`", words::short(row)))
+    }
+
+    pub(crate) fn thread(&self, tid: Tid) -> Option<&'a ThreadRow> {
+        self.analysis.threads.rows.iter().find(|row| row.tid == tid)
+    }
+
+    /// `thread 4711 ("worker-3")`.
+    pub(crate) fn thread_name(&self, tid: Tid) -> String {
+        match self.thread(tid) {
+            Some(row) => format!("thread {tid} (`{}`)", row.name),
+            None => format!("thread {tid}"),
+        }
+    }
+
+    /// Time of a sum as share of the window, that is: the mean number of threads.
+    pub(crate) fn mean_threads(&self, time: Nanos) -> f64 {
+        time.as_secs_f64() / self.seconds
+    }
+
+    /// Waiting by thread for reasons that `holds`, the longest first; the function is where it waited longest.
+    pub(crate) fn thread_waits(&self, holds: impl Fn(WaitReason) -> bool) -> Vec<ThreadWait> {
+        let mut sums: FxHashMap<Tid, (f64, u64, f64, Option<FunctionHandle>)> = FxHashMap::default();
+        let mut entries: Vec<_> =
+            self.facts.waits.by_thread.iter().filter(|((_, place), _)| holds(place.reason)).collect();
+        entries.sort_by_key(|((tid, place), _)| (*tid, place.function, place.reason));
+        for ((tid, place), sum) in entries {
+            let time = sum.time.as_secs_f64();
+            let entry = sums.entry(*tid).or_default();
+            entry.0 += time;
+            entry.1 += sum.count;
+            if time > entry.2 {
+                entry.2 = time;
+                entry.3 = place.function;
+            }
+        }
+        let mut waits: Vec<ThreadWait> = sums
+            .into_iter()
+            .map(|(tid, (time, count, _, function))| ThreadWait {
+                tid,
+                share: (time / self.seconds).min(1.0),
+                count,
+                function,
+            })
+            .collect();
+        waits.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.tid.cmp(&b.tid)));
+        waits
+    }
+
+    /// The caller that a person would name: the nearest function above `functions` in `tree` that is not plumbing
+    /// and not kernel, by time. Returns it with its share of the time of `functions`.
+    pub(crate) fn caller_of(
+        &self,
+        tree: &FlameTree,
+        is_one: impl Fn(FunctionHandle, &FunctionRow) -> bool,
+    ) -> Option<(FunctionHandle, f64)> {
+        let mut parents = vec![0u32; tree.nodes.len()];
+        for (at, node) in tree.nodes.iter().enumerate() {
+            for &child in &node.children {
+                if let Some(parent) = parents.get_mut(child as usize) {
+                    *parent = crate::frames::as_u32(at);
+                }
+            }
+        }
+        // Per node: the nearest ancestor worth naming, and whether one of `functions` is above already.
+        let mut nearest: Vec<(Option<FunctionHandle>, bool)> = vec![(None, false); tree.nodes.len()];
+        let mut sums: FxHashMap<FunctionHandle, f64> = FxHashMap::default();
+        let mut all = 0.0;
+        for (at, node) in tree.nodes.iter().enumerate() {
+            let FlameKind::Function(function) = node.kind else { continue };
+            let parent = parents.get(at).copied().unwrap_or(0);
+            let (mut name, mut inside) = nearest.get(parent as usize).copied().unwrap_or_default();
+            let Some(row) = self.row(function) else { continue };
+            if !inside && is_one(function, row) {
+                inside = true;
+                let time = node.total.as_secs_f64();
+                all += time;
+                if let Some(name) = name {
+                    *sums.entry(name).or_default() += time;
+                }
+            }
+            if is_worth_naming(row) {
+                name = Some(function);
+            }
+            if let Some(slot) = nearest.get_mut(at) {
+                *slot = (name, inside);
+            }
+        }
+        let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+        (all > 0.0).then_some((function, time / all))
+    }
+}
+
+/// A function of the program itself or of a library of its own.
+pub(crate) fn is_worth_naming(row: &FunctionRow) -> bool {
+    matches!(row.kind, FunctionKind::Native | FunctionKind::Jit)
+        && role_of(row.kind, &row.module, &row.name, row.named) == Role::Plain
+}
+
+/// Evidence about the whole recording.
+pub(crate) fn fact(text: impl Into<String>, value: Option<Value>) -> Evidence {
+    Evidence { text: text.into(), reference: Reference::Recording, value }
+}
+
+/// Evidence with a place to look at.
+pub(crate) fn at(reference: Reference, text: impl Into<String>, value: Option<Value>) -> Evidence {
+    Evidence { text: text.into(), reference, value }
+}
+
+/// A metric column as a place to look at.
+pub(crate) fn metric(table: &str, column: &str, key: &str) -> Reference {
+    Reference::Metric { table: table.to_owned(), column: column.to_owned(), key: key.to_owned() }
+}
+
+/// Sentences of advice.
+pub(crate) fn steps(steps: &[&str]) -> Vec<String> {
+    steps.iter().map(|step| (*step).to_owned()).collect()
+}

@@ -1,0 +1,403 @@
+//! From frames to functions: names, kinds, inlined calls, and which frames are plumbing.
+
+use crate::function::{FunctionHandle, FunctionKind, FunctionRow};
+use biopsy_model::Nanos;
+use biopsy_model::module::ModuleKind;
+use biopsy_model::stack::{FrameHandle, FrameSpace};
+use biopsy_model::timeline::Timeline;
+use rustc_hash::FxHashMap;
+
+/// Functions of all frames, interned.
+#[derive(Debug, Default)]
+pub(crate) struct FrameTable {
+    /// All functions; times are filled in later.
+    pub(crate) functions: Vec<FunctionRow>,
+    /// Per function: what role its name plays.
+    pub(crate) roles: Vec<Role>,
+    /// Per frame: where its functions begin in `of_frames`; one more at the end.
+    starts: Vec<u32>,
+    /// Functions of frames, innermost inlined one first.
+    of_frames: Vec<FunctionHandle>,
+    index: FxHashMap<(FunctionKind, String, String), FunctionHandle>,
+}
+
+/// What a function's name says about its role.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// An ordinary function.
+    Plain,
+    /// The kernel's scheduler: switching, waking. Samples there are the cost of switching, not of the function.
+    Scheduler,
+    /// Where interrupts are let in again: a timer-driven sample of the section before it lands here.
+    InterruptsOn,
+    /// C library, language runtime or lock implementation: not what a person would call the place of a wait.
+    Plumbing,
+}
+
+impl FrameTable {
+    /// Names every frame of `timeline`.
+    pub(crate) fn new(timeline: &Timeline) -> FrameTable {
+        let mut table = FrameTable::default();
+        table.starts.reserve(timeline.frames.len() + 1);
+        for number in 0..timeline.frames.len() {
+            table.starts.push(as_u32(table.of_frames.len()));
+            table.add_frame(timeline, FrameHandle(as_u32(number)));
+        }
+        table.starts.push(as_u32(table.of_frames.len()));
+        table
+    }
+
+    fn add_frame(&mut self, timeline: &Timeline, handle: FrameHandle) {
+        let Some(frame) = timeline.frames.get(handle.0 as usize) else { return };
+        let module = timeline.module_of(handle).map(|(_, module)| module);
+        let file = module.map_or("", |module| base_name(&module.path));
+        let kind = match (frame.space, module.map(|module| module.kind)) {
+            (FrameSpace::Kernel, _) | (_, Some(ModuleKind::Kernel)) => FunctionKind::Kernel,
+            (_, Some(ModuleKind::Elf | ModuleKind::Vdso)) => FunctionKind::Native,
+            (_, Some(ModuleKind::Jit | ModuleKind::OtherFile)) => FunctionKind::Jit,
+            (_, None) => FunctionKind::Unknown,
+        };
+        let symbols = timeline.symbols.get(handle.0 as usize).and_then(Option::as_ref);
+        let named = symbols.map_or(&[][..], |symbols| &symbols.functions);
+        let mut any = false;
+        for function in named.iter().filter(|function| !function.name.is_empty()) {
+            any = true;
+            let id = self.intern(kind, file, &function.name, true);
+            if let Some(row) = self.functions.get_mut(id.0 as usize)
+                && function.file.is_some()
+            {
+                row.file.clone_from(&function.file);
+                row.line = function.line;
+            }
+            self.of_frames.push(id);
+        }
+        if !any {
+            let name = if file.is_empty() {
+                format!("{:#x}", frame.address)
+            } else {
+                format!("{file}+{:#x}", frame.address)
+            };
+            let id = self.intern(kind, file, &name, false);
+            self.of_frames.push(id);
+        }
+    }
+
+    /// The handle of a function, made when it is new.
+    pub(crate) fn intern(
+        &mut self,
+        kind: FunctionKind,
+        module: &str,
+        name: &str,
+        named: bool,
+    ) -> FunctionHandle {
+        let key = (kind, module.to_owned(), name.to_owned());
+        if let Some(&handle) = self.index.get(&key) {
+            return handle;
+        }
+        let handle = FunctionHandle(as_u32(self.functions.len()));
+        self.functions.push(FunctionRow {
+            name: name.to_owned(),
+            module: module.to_owned(),
+            kind,
+            named,
+            file: None,
+            line: None,
+            cpu_self: Nanos(0),
+            cpu_total: Nanos(0),
+            wait_self: Nanos(0),
+            wait_total: Nanos(0),
+        });
+        self.roles.push(role_of(kind, module, name, named));
+        self.index.insert(key, handle);
+        handle
+    }
+
+    /// Functions of a frame, innermost inlined one first.
+    pub(crate) fn of(&self, frame: FrameHandle) -> &[FunctionHandle] {
+        let at = frame.0 as usize;
+        match (self.starts.get(at), self.starts.get(at + 1)) {
+            (Some(&from), Some(&to)) => self.of_frames.get(from as usize..to as usize).unwrap_or(&[]),
+            _ => &[],
+        }
+    }
+
+    /// Puts the functions into the order of `order` (old places), where `moved` tells new handles.
+    pub(crate) fn move_functions(
+        &mut self,
+        order: &[usize],
+        moved: &dyn Fn(FunctionHandle) -> FunctionHandle,
+    ) {
+        let mut old: Vec<Option<FunctionRow>> =
+            std::mem::take(&mut self.functions).into_iter().map(Some).collect();
+        self.functions = order.iter().filter_map(|&at| old.get_mut(at).and_then(Option::take)).collect();
+        self.roles = order.iter().filter_map(|&at| self.roles.get(at).copied()).collect();
+        self.of_frames.iter_mut().for_each(|function| *function = moved(*function));
+        self.index.clear();
+    }
+
+    pub(crate) fn role(&self, function: FunctionHandle) -> Role {
+        self.roles.get(function.0 as usize).copied().unwrap_or(Role::Plain)
+    }
+
+    pub(crate) fn row(&self, function: FunctionHandle) -> Option<&FunctionRow> {
+        self.functions.get(function.0 as usize)
+    }
+}
+
+/// Saturating; tables never get that long, and if they did, the entries beyond would merely be the last one.
+pub(crate) fn as_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The last part of a path, without the mark of deleted files.
+pub(crate) fn base_name(path: &str) -> &str {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}
+
+/// `finish_task_switch.isra.0` → `finish_task_switch`; `read@@GLIBC_2.2.5` → `read`.
+fn without_suffix(name: &str) -> &str {
+    let end = name.find(['.', '@']).filter(|&at| at > 0).unwrap_or(name.len());
+    name.get(..end).unwrap_or(name)
+}
+
+pub(crate) fn role_of(kind: FunctionKind, module: &str, name: &str, named: bool) -> Role {
+    match kind {
+        FunctionKind::Kernel => {
+            let name = without_suffix(name);
+            if SCHEDULER.contains(&name) {
+                Role::Scheduler
+            } else if INTERRUPTS_ON.contains(&name) {
+                Role::InterruptsOn
+            } else {
+                Role::Plain
+            }
+        }
+        FunctionKind::Native | FunctionKind::Jit => {
+            if PLUMBING_MODULES.iter().any(|prefix| module.starts_with(prefix)) {
+                return Role::Plumbing;
+            }
+            if !named {
+                return Role::Plain;
+            }
+            let bare = without_suffix(name).trim_start_matches('_');
+            let bare = bare.strip_prefix("GI_").unwrap_or(bare).trim_start_matches('_');
+            let wrapped =
+                PLUMBING_PREFIXES.iter().any(|prefix| name.starts_with(prefix) || bare.starts_with(prefix))
+                    || PLUMBING_PARTS.iter().any(|part| name.contains(part));
+            if wrapped || PLUMBING_NAMES.contains(&bare) { Role::Plumbing } else { Role::Plain }
+        }
+        FunctionKind::Unknown | FunctionKind::Heading => Role::Plain,
+    }
+}
+
+/// Switching and waking. Everything these call is part of the cost of switching.
+const SCHEDULER: &[&str] = &[
+    "schedule",
+    "__schedule",
+    "schedule_timeout",
+    "schedule_hrtimeout_range",
+    "schedule_hrtimeout_range_clock",
+    "schedule_preempt_disabled",
+    "preempt_schedule",
+    "preempt_schedule_common",
+    "preempt_schedule_irq",
+    "preempt_schedule_notrace",
+    "finish_task_switch",
+    "__cond_resched",
+    "dynamic_cond_resched",
+    "try_to_wake_up",
+    "wake_up_process",
+    "wake_up_q",
+    "wake_up_state",
+    "default_wake_function",
+    "yield_task_fair",
+    "do_sched_yield",
+    "io_schedule",
+    "io_schedule_timeout",
+];
+
+/// A timer interrupt cannot land while interrupts are off: it lands here, right after.
+const INTERRUPTS_ON: &[&str] = &[
+    "_raw_spin_unlock_irqrestore",
+    "__raw_spin_unlock_irqrestore",
+    "_raw_spin_unlock_irq",
+    "__raw_spin_unlock_irq",
+    "raw_spin_rq_unlock",
+];
+
+const PLUMBING_MODULES: &[&str] = &[
+    "libc.so",
+    "libc-",
+    "libpthread",
+    "ld-linux",
+    "ld-musl",
+    "libstdc++",
+    "libgcc_s",
+    "libc++",
+    "linux-vdso",
+    "[vdso]",
+    "libcoreclr",
+    "libSystem.Native",
+    "libjvm",
+    "libm.so",
+    "librt",
+];
+
+const PLUMBING_PREFIXES: &[&str] = &[
+    "std::",
+    "core::",
+    "alloc::",
+    "<std::",
+    "<core::",
+    "<alloc::",
+    "parking_lot",
+    "<parking_lot",
+    "lock_api",
+    "<lock_api",
+    "crossbeam",
+    "<crossbeam",
+    "__gnu_cxx::",
+    "absl::",
+    "boost::",
+    "folly::",
+    "runtime.futex",
+    "runtime.note",
+    "runtime.park",
+    "runtime.gopark",
+    "runtime.sema",
+    "runtime.lock",
+    "runtime.mcall",
+    "runtime.schedule",
+    "runtime.findRunnable",
+    "runtime.stop",
+    "sync.(*",
+    "internal/",
+    "syscall.",
+    "System.Threading.",
+    "java.util.concurrent.locks",
+    "jdk.internal.misc.Unsafe.park",
+    "LWLock",
+    "PGSemaphore",
+    "WaitEventSet",
+    "WaitLatch",
+    "inline_mysql_",
+    "psi_",
+    "safe_mutex",
+    "safe_cond",
+    "my_cond",
+    "os_event",
+    "PolicyMutex",
+    "TTASEventMutex",
+    "TTASMutex",
+    "OSMutex",
+    "ssux_lock",
+    "srw_mutex",
+    "srw_lock",
+    "pthread_",
+    "vio_io_wait",
+    "vio_socket_io_wait",
+];
+
+const PLUMBING_PARTS: &[&str] =
+    &["condition_variable", "unique_lock<", "lock_guard<", "mutex::lock", "Mutex<"];
+
+/// Names of system calls and C library functions, for static programs.
+const PLUMBING_NAMES: &[&str] = &[
+    "accept",
+    "accept4",
+    "clock_nanosleep",
+    "connect",
+    "epoll_pwait",
+    "epoll_wait",
+    "fdatasync",
+    "flock",
+    "fsync",
+    "futex",
+    "futex_abstimed_wait",
+    "futex_wait",
+    "io_getevents",
+    "lll_lock_wait",
+    "lll_lock_wait_private",
+    "lock_wait",
+    "mutex_lock",
+    "nanosleep",
+    "poll",
+    "ppoll",
+    "pread",
+    "pread64",
+    "preadv",
+    "pselect",
+    "pwrite",
+    "pwrite64",
+    "read",
+    "readv",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "select",
+    "sem_wait",
+    "sem_timedwait",
+    "semop",
+    "semtimedop",
+    "send",
+    "sendmsg",
+    "sendto",
+    "sleep",
+    "syscall",
+    "syscall_cancel",
+    "syscall_cancel_arch",
+    "internal_syscall_cancel",
+    "syscall_cp",
+    "timedwait",
+    "timedwait_cp",
+    "usleep",
+    "wait",
+    "wait4",
+    "waitid",
+    "waitpid",
+    "write",
+    "writev",
+    "libc_read",
+    "libc_recv",
+    "libc_poll",
+    "libc_accept",
+    "libc_write",
+    "sync_file_range",
+    "sync",
+    "io_schedule",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles() {
+        let check = |kind, module: &str, name: &str, role| {
+            assert_eq!(role_of(kind, module, name, true), role, "{name}")
+        };
+        check(FunctionKind::Kernel, "", "finish_task_switch.isra.0", Role::Scheduler);
+        check(FunctionKind::Kernel, "", "_raw_spin_unlock_irqrestore", Role::InterruptsOn);
+        check(FunctionKind::Kernel, "", "futex_wait", Role::Plain);
+        check(FunctionKind::Native, "libc.so.6", "anything", Role::Plumbing);
+        check(FunctionKind::Native, "server", "__pthread_mutex_lock", Role::Plumbing);
+        check(FunctionKind::Native, "server", "__GI___read", Role::Plumbing);
+        check(
+            FunctionKind::Native,
+            "server",
+            "std::sys::sync::mutex::futex::Mutex::lock_contended",
+            Role::Plumbing,
+        );
+        check(FunctionKind::Native, "server", "read_request", Role::Plain);
+        check(FunctionKind::Native, "server", "update_account", Role::Plain);
+    }
+
+    #[test]
+    fn base_names() {
+        assert_eq!(base_name("/usr/lib/libc.so.6"), "libc.so.6");
+        assert_eq!(base_name("/tmp/a (deleted)"), "a");
+        assert_eq!(base_name("[vdso]"), "[vdso]");
+        assert_eq!(base_name("/"), "/");
+    }
+}
