@@ -7,6 +7,8 @@
 
 use std::io::Read;
 
+use biopsy_model::Svma;
+
 use super::header::{Section, u32_at, u64_at};
 use super::{ElfError, ElfFile};
 
@@ -42,6 +44,13 @@ impl ElfFile {
             });
         }
         unpack(&packing, size, data).ok_or_else(damaged).map(Some)
+    }
+
+    /// Address and bytes of the named section, unpacked; `None` when there is none, or it is damaged or above the
+    /// limit for unwind sections.
+    pub fn raw_section(&self, name: &str) -> Option<(Svma, Vec<u8>)> {
+        let section = self.section(name)?;
+        Some((Svma(section.svma), self.section_bytes(name, self.limits().unwind).ok().flatten()?))
     }
 
     /// Unpacked size of the named section in bytes, as it claims; zero when there is none.
