@@ -1,6 +1,6 @@
 //! the recorders, one folder each: trace, metrics, logs, context.
-pub mod trace;
-pub mod metrics;
 pub mod context;
 pub mod logs;
 pub mod masking;
+pub mod metrics;
+pub mod trace;

@@ -1,4 +1,29 @@
-//! The timeline trace.
+//! The timeline trace: what each thread did, on which CPU time was spent, where time was waited away, and who ended
+//! the waits.
+//!
+//! In the order of the flow: [`attach`](attach) opens events and kernel programs; `recorder` is the loop that reads them;
+//! `processes` keeps track of mappings and threads; `frames` unwinds; `looks` visits waiting threads; `slices` cuts
+//! times; `names` finds symbols while the recording runs; `sink` writes the timeline.
+//!
+//! Promises: no signal is ever sent to the target and it is never stopped; everything in the kernel ends with our file
+//! descriptors; whatever is lost is written down.
 
+mod attach;
+mod control;
 pub(crate) mod events;
+mod frames;
+mod intern;
 pub(crate) mod kernel;
+mod looks;
+mod maps;
+mod names;
+mod perf_records;
+mod processes;
+mod recorder;
+mod sink;
+mod slices;
+mod thread_times;
+
+pub use attach::Attempt;
+pub use control::{Control, Cut, TraceError, TraceHandle, TraceOptions, TraceSummary, start};
+pub use sink::Progress;

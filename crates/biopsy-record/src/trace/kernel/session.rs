@@ -46,7 +46,6 @@ pub(crate) enum KernelError {
     PidNamespace,
     /// This architecture has no register layout yet.
     #[error("no register layout for this architecture")]
-    #[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "built on other architectures"))]
     Architecture,
     /// A map was refused.
     #[error("the kernel refused a BPF map")]
@@ -296,8 +295,9 @@ mod tests {
         let events: Vec<_> = cpus
             .iter()
             .map(|&cpu| {
-                let config = crate::trace::events::sampling(999);
-                let event = biopsy_sys::perf::Event::open(&config, biopsy_sys::perf::Scope::Cpu(cpu)).unwrap();
+                let config = crate::trace::events::sampling(biopsy_sys::perf::Source::CpuClock, 999);
+                let event =
+                    biopsy_sys::perf::Event::open(&config, biopsy_sys::perf::Scope::Cpu(cpu)).unwrap();
                 event.set_bpf(session.sampling_program()).unwrap();
                 event.enable().unwrap();
                 event

@@ -3,7 +3,8 @@
 use biopsy_sys::bpf::asm::{
     Assembler, Cond,
     Helper::{
-        GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, MapLookupElem, ProbeReadKernel, TaskPtRegs, ThisCpuPtr,
+        GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, MapLookupElem, ProbeReadKernel, TaskPtRegs,
+        ThisCpuPtr,
     },
     Label, Op,
     Reg::{R0, R1, R2, R3, R6, R7, R8, R9, R10},

@@ -1,0 +1,280 @@
+//! Attaching: from the best method down to what an unprivileged user may do. Never a signal, never a stop.
+
+use std::io;
+
+use biopsy_sys::perf::{Event, EventConfig, Ring, Scope, Source};
+
+use super::events;
+use super::kernel::KernelSession;
+use super::perf_records::{PerfParser, PerfRecord};
+use super::processes::task_ids;
+
+/// How the trace is taken, best first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Method {
+    /// Programs in the kernel: per CPU, filtered and summed there.
+    Bpf,
+    /// Per-CPU events, filtered here.
+    PerCpu,
+    /// Events of each thread, with kernel frames. Costs a server that switches often up to 40 %.
+    PerTask,
+    /// The same without the kernel: what `kernel.perf_event_paranoid` 2 leaves to a process's owner.
+    UserOnly,
+}
+
+impl Method {
+    const ALL: [Method; 4] = [Method::Bpf, Method::PerCpu, Method::PerTask, Method::UserOnly];
+
+    /// As written in `TraceSettings::method`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Method::Bpf => "bpf",
+            Method::PerCpu => "perf-per-cpu",
+            Method::PerTask => "perf-per-task",
+            Method::UserOnly => "perf-user-only",
+        }
+    }
+}
+
+/// What to attach to.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) pids: Vec<u32>,
+    pub(crate) follow_children: bool,
+    pub(crate) frequency_hz: u32,
+    pub(crate) wait_threshold: u64,
+    /// Only this method, for tests and comparisons.
+    pub(crate) only: Option<Method>,
+}
+
+/// A method that was refused.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Name of the method.
+    pub method: &'static str,
+    /// What the kernel said, with the call that said it.
+    pub error: String,
+}
+
+/// Open events and programs. Everything ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) method: Method,
+    pub(crate) source: Source,
+    pub(crate) kernel: Option<KernelSession>,
+    pub(crate) attempts: Vec<Attempt>,
+    rings: Vec<Ring>,
+    events: Vec<Event>,
+    parser: PerfParser,
+}
+
+/// Attaches with the best method that works.
+pub(crate) fn attach(plan: &Plan) -> Result<Attached, Vec<Attempt>> {
+    // Events of many threads on many CPUs need many descriptors; a refusal shows up as EMFILE below.
+    let _ = biopsy_sys::limits::raise_open_files();
+    let mut attempts = Vec::new();
+    for method in Method::ALL {
+        if plan.only.is_some_and(|only| only != method) {
+            continue;
+        }
+        match try_method(method, plan) {
+            Ok(mut attached) => {
+                attached.attempts = attempts;
+                return Ok(attached);
+            }
+            Err(error) => attempts.push(Attempt { method: method.name(), error }),
+        }
+    }
+    Err(attempts)
+}
+
+fn try_method(method: Method, plan: &Plan) -> Result<Attached, String> {
+    let cpus = biopsy_sys::limits::online_cpus().map_err(|error| format!("list of CPUs: {error}"))?;
+    match method {
+        Method::Bpf => with_programs(plan, &cpus),
+        Method::PerCpu => per_cpu(plan, &cpus),
+        Method::PerTask => per_task(plan, &cpus, false),
+        Method::UserOnly => per_task(plan, &cpus, true),
+    }
+}
+
+/// Cycles where the machine counts them, otherwise the timer.
+fn sampling_source(scope: Scope, exclude_kernel: bool) -> Source {
+    let config = EventConfig { exclude_kernel, ..events::sampling(Source::Cycles, 99) };
+    if Event::open(&config, scope).is_ok() { Source::Cycles } else { Source::CpuClock }
+}
+
+fn with_programs(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
+    let threads: usize = plan.pids.iter().map(|&pid| task_ids(pid).len()).sum();
+    let highest = cpus.iter().max().copied().unwrap_or(0) + 1;
+    let kernel = KernelSession::start(highest, u32::try_from(threads).unwrap_or(u32::MAX))
+        .map_err(|error| with_causes(&error))?;
+    kernel.set_wait_threshold(plan.wait_threshold).map_err(|error| format!("bpf map: {error}"))?;
+    for &pid in &plan.pids {
+        kernel.add_target(pid, plan.follow_children).map_err(|error| format!("bpf map: {error}"))?;
+    }
+    let source = sampling_source(Scope::Cpu(cpus[0]), false);
+    let samples = events::sampling(source, plan.frequency_hz);
+    let side_band = events::side_band(false, false, false);
+    let mut open = Opened::default();
+    for &cpu in cpus {
+        let scope = Scope::Cpu(cpu);
+        open.pair(&side_band, &samples, scope, &[64, 16, 8])?;
+        let sampling = open.events.last().ok_or("no event")?;
+        sampling
+            .set_bpf(kernel.sampling_program())
+            .map_err(|error| format!("PERF_EVENT_IOC_SET_BPF: {error}"))?;
+    }
+    open.attached(Method::Bpf, source, Some(kernel), &samples, &side_band)
+}
+
+fn per_cpu(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
+    let source = sampling_source(Scope::Cpu(cpus[0]), false);
+    let samples = events::sampling_to_ring(source, plan.frequency_hz, false, false);
+    let side_band = events::side_band(true, false, false);
+    let mut open = Opened::default();
+    for &cpu in cpus {
+        open.pair(&side_band, &samples, Scope::Cpu(cpu), &[2048, 1024, 512, 128])?;
+    }
+    open.attached(Method::PerCpu, source, None, &samples, &side_band)
+}
+
+fn per_task(plan: &Plan, cpus: &[u32], exclude_kernel: bool) -> Result<Attached, String> {
+    let tids: Vec<u32> = plan.pids.iter().flat_map(|&pid| task_ids(pid)).collect();
+    let first = *tids.first().ok_or("the process has no threads")?;
+    let source = sampling_source(Scope::ThreadOnCpu { tid: first, cpu: cpus[0] }, exclude_kernel);
+    let samples = events::sampling_to_ring(source, plan.frequency_hz, exclude_kernel, true);
+    let side_band = events::side_band(true, exclude_kernel, true);
+    let mut open = Opened::default();
+    for &cpu in cpus {
+        let mut ring_event = None;
+        for &tid in &tids {
+            let scope = Scope::ThreadOnCpu { tid, cpu };
+            match ring_event {
+                None => {
+                    ring_event = Some(open.events.len());
+                    open.pair(&side_band, &samples, scope, &[1024, 512, 128, 64, 32])?;
+                }
+                Some(index) => open.redirected(&[&side_band, &samples], scope, index)?,
+            }
+        }
+    }
+    let method = if exclude_kernel { Method::UserOnly } else { Method::PerTask };
+    open.attached(method, source, None, &samples, &side_band)
+}
+
+#[derive(Default)]
+struct Opened {
+    events: Vec<Event>,
+    rings: Vec<Ring>,
+}
+
+impl Opened {
+    /// Opens a side band with a ring, and a sampling event that writes to the same ring.
+    fn pair(
+        &mut self,
+        side_band: &EventConfig,
+        samples: &EventConfig,
+        scope: Scope,
+        ring_pages: &[usize],
+    ) -> Result<(), String> {
+        let carrier = open(side_band, scope)?;
+        let ring = map_ring(&carrier, ring_pages)?;
+        let sampling = open(samples, scope)?;
+        sampling.set_output(&carrier).map_err(|error| format!("PERF_EVENT_IOC_SET_OUTPUT: {error}"))?;
+        self.rings.push(ring);
+        self.events.push(carrier);
+        self.events.push(sampling);
+        Ok(())
+    }
+
+    fn redirected(&mut self, configs: &[&EventConfig], scope: Scope, to: usize) -> Result<(), String> {
+        for config in configs {
+            let event = match open(config, scope) {
+                Ok(event) => event,
+                // The thread ended while we were attaching.
+                Err(error) if error.contains("No such process") => continue,
+                Err(error) => return Err(error),
+            };
+            let carrier = self.events.get(to).ok_or("no event")?;
+            event.set_output(carrier).map_err(|error| format!("PERF_EVENT_IOC_SET_OUTPUT: {error}"))?;
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    fn attached(
+        self,
+        method: Method,
+        source: Source,
+        kernel: Option<KernelSession>,
+        samples: &EventConfig,
+        side_band: &EventConfig,
+    ) -> Result<Attached, String> {
+        let parser =
+            PerfParser::new(samples, side_band).ok_or("attributes of the events cannot be parsed")?;
+        let attached = Attached {
+            method,
+            source,
+            kernel,
+            attempts: Vec::new(),
+            rings: self.rings,
+            events: self.events,
+            parser,
+        };
+        for event in &attached.events {
+            event.enable().map_err(|error| format!("PERF_EVENT_IOC_ENABLE: {error}"))?;
+        }
+        Ok(attached)
+    }
+}
+
+fn open(config: &EventConfig, scope: Scope) -> Result<Event, String> {
+    Event::open(config, scope)
+        .map_err(|error| format!("perf_event_open({scope:?}, {:?}): {error}", config.source))
+}
+
+fn map_ring(event: &Event, pages: &[usize]) -> Result<Ring, String> {
+    let mut last = io::Error::from(io::ErrorKind::InvalidInput);
+    for &pages in pages {
+        match Ring::map(event, pages) {
+            Ok(ring) => return Ok(ring),
+            Err(error) => last = error,
+        }
+    }
+    Err(format!("mmap of the perf ring: {last}; `kernel.perf_event_mlock_kb` limits it without CAP_IPC_LOCK"))
+}
+
+/// An error with its chain of causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+impl Attached {
+    /// Hands every record of the perf rings to `sink`.
+    pub(crate) fn read_rings(&mut self, mut sink: impl FnMut(PerfRecord<'_>)) {
+        let Self { rings, parser, .. } = self;
+        for ring in rings {
+            ring.read(|record| {
+                if let Some(record) = parser.parse(&record) {
+                    sink(record);
+                }
+            });
+        }
+    }
+
+    /// No more samples; what is in the buffers can still be read.
+    pub(crate) fn stop(&self) {
+        for event in &self.events {
+            // An event of a thread that has ended cannot be disabled, and need not be.
+            let _ = event.disable();
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Starting, steering and ending a trace.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::attach::{Attempt, Method, Plan, attach};
+use super::recorder::Recorder;
+use super::sink::{Progress, Sink};
+
+/// What to record, and how.
+#[derive(Clone, Debug)]
+pub struct TraceOptions {
+    /// The processes that are there, the named one first.
+    pub pids: Vec<u32>,
+    /// Record the processes that they start, too.
+    pub follow_children: bool,
+    /// Samples per second and CPU; `None`: 999, less on machines with very many CPUs.
+    pub frequency_hz: Option<u32>,
+    /// Waits at least this long are written down one by one.
+    pub wait_threshold: Duration,
+    /// How often waiting threads are looked at; `None`: never.
+    pub wait_period: Option<Duration>,
+    /// Use only this method (`bpf`, `perf-per-cpu`, `perf-per-task`, `perf-user-only`).
+    pub method: Option<String>,
+    /// Write the timeline up to this many bytes.
+    pub max_bytes: u64,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        Self {
+            pids: Vec::new(),
+            follow_children: true,
+            frequency_hz: None,
+            wait_threshold: Duration::from_millis(1),
+            wait_period: Some(Duration::from_millis(20)),
+            method: None,
+            max_bytes: 4 << 30,
+        }
+    }
+}
+
+/// Why no trace could be started.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// Every method was refused.
+    #[error("cannot trace process {pid}: {}", list(.attempts))]
+    NoMethod {
+        /// The process.
+        pid: u32,
+        /// Each method with the kernel's answer.
+        attempts: Vec<Attempt>,
+    },
+    /// No such method.
+    #[error("there is no trace method `{0}`")]
+    UnknownMethod(String),
+    /// The timeline cannot be written.
+    #[error("cannot write the timeline")]
+    Write(#[from] io::Error),
+}
+
+fn list(attempts: &[Attempt]) -> String {
+    let lines: Vec<String> =
+        attempts.iter().map(|attempt| format!("{}: {}", attempt.method, attempt.error)).collect();
+    lines.join("; ")
+}
+
+/// What may be asked of a running trace.
+#[derive(Debug)]
+pub enum Control {
+    /// End it.
+    Stop,
+    /// Note this moment.
+    Mark(String),
+    /// Make everything so far readable; the answer says how much of the file that is. The trace goes on.
+    Cut(Sender<Cut>),
+    /// Record this process too (it was found to belong to the tree).
+    Add(u32),
+}
+
+/// A place where a copy of the timeline may end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// So many bytes of the file.
+    pub bytes: u64,
+    /// And then these.
+    pub end: Vec<u8>,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, Default)]
+pub struct TraceSummary {
+    /// Method that was used.
+    pub method: String,
+    /// Samples per second and CPU.
+    pub frequency_hz: u32,
+    /// CPU samples.
+    pub samples: u64,
+    /// Of them, those whose user stack reached the root.
+    pub rooted: u64,
+    /// Long waits.
+    pub waits: u64,
+    /// Looks that found a stack.
+    pub wait_stacks: u64,
+    /// Things lost.
+    pub lost: u64,
+    /// Bytes of the timeline.
+    pub bytes: u64,
+    /// Distinct frames, and those with a name.
+    pub frames: (u64, u64),
+    /// Every recorded process ended before the trace was stopped.
+    pub all_exited: bool,
+    /// Writing failed, or the size limit was reached: the timeline ends early.
+    pub cut_short: Option<String>,
+}
+
+/// A running trace.
+#[derive(Debug)]
+pub struct TraceHandle {
+    control: Sender<Control>,
+    done: Receiver<()>,
+    thread: JoinHandle<TraceSummary>,
+    /// Live counters.
+    pub progress: Arc<Progress>,
+}
+
+/// Attaches and starts recording into `timeline`. When this returns, events are being recorded.
+///
+/// # Errors
+/// When no method works, or the file cannot be written.
+pub fn start(options: &TraceOptions, timeline: File) -> Result<TraceHandle, TraceError> {
+    let only = match options.method.as_deref() {
+        None => None,
+        Some("bpf") => Some(Method::Bpf),
+        Some("perf-per-cpu") => Some(Method::PerCpu),
+        Some("perf-per-task") => Some(Method::PerTask),
+        Some("perf-user-only") => Some(Method::UserOnly),
+        Some(other) => return Err(TraceError::UnknownMethod(other.to_owned())),
+    };
+    let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
+    let plan = Plan {
+        pids: options.pids.clone(),
+        follow_children: options.follow_children,
+        frequency_hz: options.frequency_hz.unwrap_or_else(|| default_frequency(cpus)),
+        wait_threshold: nanos(options.wait_threshold),
+        only,
+    };
+    let attached = attach(&plan).map_err(|attempts| TraceError::NoMethod {
+        pid: plan.pids.first().copied().unwrap_or(0),
+        attempts,
+    })?;
+    let progress = Arc::new(Progress::default());
+    let sink = Sink::new(timeline, Arc::clone(&progress))?;
+    let recorder = Recorder::new(attached, plan, options.wait_period.map(nanos), options.max_bytes, sink)?;
+    let (control, commands) = channel();
+    let (finished, done) = channel();
+    let thread = std::thread::Builder::new().name("biopsy-trace".to_owned()).spawn(move || {
+        let summary = recorder.run(&commands);
+        drop(finished);
+        summary
+    })?;
+    Ok(TraceHandle { control, done, thread, progress })
+}
+
+/// 999 samples per second and CPU; on large machines so many that all CPUs together give about 16,000, which one
+/// recorder thread can unwind.
+fn default_frequency(cpus: usize) -> u32 {
+    match cpus {
+        0..=16 => 999,
+        17..=32 => 499,
+        33..=64 => 249,
+        65..=128 => 125,
+        _ => 61,
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl TraceHandle {
+    /// Asks for something. A trace that has already ended ignores it.
+    pub fn send(&self, control: Control) {
+        let _ = self.control.send(control);
+    }
+
+    /// Whether it has ended by itself (all processes gone, or the disk full).
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.done.recv_timeout(Duration::ZERO) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    /// Makes everything so far readable while the trace goes on.
+    #[must_use]
+    pub fn cut(&self) -> Option<Cut> {
+        let (answer, wait) = channel();
+        self.send(Control::Cut(answer));
+        wait.recv_timeout(Duration::from_secs(10)).ok()
+    }
+
+    /// Ends it and waits for the last byte.
+    #[must_use]
+    pub fn stop(self) -> TraceSummary {
+        self.send(Control::Stop);
+        self.thread.join().unwrap_or_else(|_| TraceSummary {
+            cut_short: Some("the recorder panicked: this is a bug".to_owned()),
+            ..TraceSummary::default()
+        })
+    }
+}

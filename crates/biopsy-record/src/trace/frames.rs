@@ -1,0 +1,206 @@
+//! From registers and stack bytes to interned stacks.
+
+use std::io;
+
+use biopsy_model::Avma;
+use biopsy_model::stack::{Frame, StackEnd, StackHandle};
+use biopsy_stacks::unwind::{StackMemory, UserRegisters};
+use rustc_hash::FxHashMap;
+
+use super::intern::Interner;
+use super::processes::Processes;
+use super::sink::Sink;
+
+/// Deeper stacks are cut: an endless recursion must not fill the disk.
+const DEEPEST: usize = 1024;
+/// A thread whose stacks come out the same by frame pointers this many times in a row needs no copies.
+const SAME_BEFORE_TRUST: u32 = 64;
+/// A trusted thread is checked again every so many samples.
+const CHECK_EVERY: u32 = 256;
+
+/// What was learned of a thread's stack.
+#[derive(Clone, Copy, Default, Debug)]
+struct Learned {
+    /// Just above the outermost frame.
+    base: u64,
+    /// Samples in a row in which the chain of frame pointers said the same as unwinding.
+    same: u32,
+    /// Samples since frame pointers have been trusted.
+    trusted: u32,
+    trusts: bool,
+}
+
+/// What the sampling program should know of a thread from now on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hint {
+    pub(crate) tid: u32,
+    pub(crate) base: u64,
+    pub(crate) frame_pointers: bool,
+}
+
+/// Unwinds and interns.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    pub(crate) processes: Processes,
+    pub(crate) interner: Interner,
+    learned: FxHashMap<u32, Learned>,
+    /// Changes to tell the kernel part.
+    pub(crate) hints: Vec<Hint>,
+    addresses: Vec<Avma>,
+    frames: Vec<Frame>,
+}
+
+impl Frames {
+    pub(crate) fn new(processes: Processes, interner: Interner) -> Self {
+        Self {
+            processes,
+            interner,
+            learned: FxHashMap::default(),
+            hints: Vec::new(),
+            addresses: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    /// Where a thread's stack ends, if that is known.
+    pub(crate) fn stack_base(&self, tid: u32) -> Option<u64> {
+        self.learned.get(&tid).map(|learned| learned.base).filter(|&base| base != 0)
+    }
+
+    pub(crate) fn forget(&mut self, tid: u32) {
+        self.learned.remove(&tid);
+    }
+
+    /// Interns the stack of a sample whose user part is to be unwound; `kernel` innermost first.
+    pub(crate) fn user_stack(
+        &mut self,
+        pid: u32,
+        tid: u32,
+        registers: &UserRegisters,
+        stack: StackMemory<'_>,
+        kernel: &[u64],
+        sink: &mut Sink,
+    ) -> io::Result<(Option<StackHandle>, StackEnd)> {
+        self.processes.heal(
+            pid,
+            registers.ip,
+            biopsy_sys::clock::monotonic_nanos(),
+            &mut self.interner,
+            sink,
+        )?;
+        self.addresses.clear();
+        let Some(unwinder) = self.processes.unwinder(pid) else {
+            return self.intern(pid, kernel, StackEnd::NoUnwindInfo, sink);
+        };
+        let unwound = unwinder.unwind(registers, stack, &mut self.addresses);
+        if unwound.end == StackEnd::Root {
+            let same = same_by_frame_pointers(registers, stack, &self.addresses);
+            self.learn(tid, unwound.top.0, same);
+        } else if unwound.needed_beyond && self.stack_base(tid).is_some() {
+            // It runs on another stack now (a coroutine, a signal handler's): ask for a generous copy again.
+            self.unlearn(tid);
+        }
+        self.intern(pid, kernel, unwound.end, sink)
+    }
+
+    /// Interns a stack whose user part is a chain found by frame pointers (`ip`, then return addresses).
+    pub(crate) fn chain(
+        &mut self,
+        pid: u32,
+        tid: u32,
+        chain: &[Avma],
+        kernel: &[u64],
+        sink: &mut Sink,
+    ) -> io::Result<(Option<StackHandle>, StackEnd)> {
+        self.addresses.clear();
+        let Some(unwinder) = self.processes.unwinder(pid) else {
+            return self.intern(pid, kernel, StackEnd::NoUnwindInfo, sink);
+        };
+        let end = unwinder.check_chain(chain, &mut self.addresses);
+        if let Some(learned) = self.learned.get_mut(&tid)
+            && learned.trusts
+        {
+            learned.trusted += 1;
+            if end != StackEnd::Root || learned.trusted >= CHECK_EVERY {
+                self.unlearn_trust(tid);
+            }
+        }
+        self.intern(pid, kernel, end, sink)
+    }
+
+    /// Interns kernel frames only, or nothing.
+    pub(crate) fn kernel_only(
+        &mut self,
+        pid: u32,
+        kernel: &[u64],
+        end: StackEnd,
+        sink: &mut Sink,
+    ) -> io::Result<(Option<StackHandle>, StackEnd)> {
+        self.addresses.clear();
+        self.intern(pid, kernel, end, sink)
+    }
+
+    fn intern(
+        &mut self,
+        pid: u32,
+        kernel: &[u64],
+        end: StackEnd,
+        sink: &mut Sink,
+    ) -> io::Result<(Option<StackHandle>, StackEnd)> {
+        self.frames.clear();
+        for (position, &address) in kernel.iter().enumerate() {
+            let lookup = address.saturating_sub(u64::from(position > 0));
+            self.frames.push(self.processes.kernel_frame(lookup));
+        }
+        let cut = self.addresses.len() > DEEPEST;
+        for &address in self.addresses.iter().take(DEEPEST) {
+            self.frames.push(self.processes.user_frame(pid, address));
+        }
+        let stack = self.interner.stack(&self.frames, sink)?;
+        Ok((stack, if cut { StackEnd::Truncated } else { end }))
+    }
+
+    fn learn(&mut self, tid: u32, base: u64, same_by_frame_pointers: bool) {
+        let learned = self.learned.entry(tid).or_default();
+        learned.same = if same_by_frame_pointers { learned.same + 1 } else { 0 };
+        let trusts = learned.same >= SAME_BEFORE_TRUST;
+        if learned.base != base || learned.trusts != trusts {
+            learned.base = base;
+            learned.trusts = trusts;
+            learned.trusted = 0;
+            self.hints.push(Hint { tid, base, frame_pointers: trusts });
+        }
+    }
+
+    fn unlearn(&mut self, tid: u32) {
+        self.learned.remove(&tid);
+        self.hints.push(Hint { tid, base: 0, frame_pointers: false });
+    }
+
+    /// Copies again for a while; half the proof is kept.
+    fn unlearn_trust(&mut self, tid: u32) {
+        if let Some(learned) = self.learned.get_mut(&tid) {
+            learned.trusts = false;
+            learned.trusted = 0;
+            learned.same = SAME_BEFORE_TRUST / 2;
+            self.hints.push(Hint { tid, base: learned.base, frame_pointers: false });
+        }
+    }
+}
+
+/// Whether following saved frame pointers through the copied stack meets the same callers as unwinding did.
+fn same_by_frame_pointers(registers: &UserRegisters, stack: StackMemory<'_>, unwound: &[Avma]) -> bool {
+    let word = |address: u64| {
+        let at = usize::try_from(address.checked_sub(stack.base)?).ok()?;
+        Some(u64::from_ne_bytes(stack.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+    };
+    let mut frame = registers.fp;
+    for lookup in unwound.iter().skip(1) {
+        let (Some(next), Some(address)) = (word(frame), word(frame.wrapping_add(8))) else { return false };
+        if address.wrapping_sub(1) != lookup.0 || next != 0 && next <= frame {
+            return false;
+        }
+        frame = next;
+    }
+    true
+}

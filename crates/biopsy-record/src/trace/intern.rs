@@ -1,0 +1,69 @@
+//! Frames and stacks, each written once.
+
+use std::io;
+
+use biopsy_model::module::{Module, ModuleHandle};
+use biopsy_model::stack::{Frame, FrameHandle, StackHandle, StackNode};
+use biopsy_model::timeline::TimelineEvent;
+use rustc_hash::FxHashMap;
+
+use super::sink::Sink;
+
+/// Gives each distinct frame and stack its handle, and writes its definition the first time.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    modules: u32,
+    frames: FxHashMap<Frame, FrameHandle>,
+    stacks: FxHashMap<StackNode, StackHandle>,
+    /// Frames that nobody has tried to name yet.
+    unnamed: Vec<(FrameHandle, Frame)>,
+}
+
+impl Interner {
+    /// Defines a module.
+    pub(crate) fn module(&mut self, module: Module, sink: &mut Sink) -> io::Result<ModuleHandle> {
+        let handle = ModuleHandle(self.modules);
+        self.modules += 1;
+        sink.push(&TimelineEvent::Module(module))?;
+        Ok(handle)
+    }
+
+    /// Defines a stack from frames that come innermost first. `None` for no frames.
+    pub(crate) fn stack(&mut self, frames: &[Frame], sink: &mut Sink) -> io::Result<Option<StackHandle>> {
+        let mut caller = None;
+        for frame in frames.iter().rev() {
+            let frame = self.frame(*frame, sink)?;
+            let node = StackNode { caller, frame };
+            let next = StackHandle(u32::try_from(self.stacks.len()).unwrap_or(u32::MAX));
+            caller = Some(match self.stacks.entry(node) {
+                std::collections::hash_map::Entry::Occupied(known) => *known.get(),
+                std::collections::hash_map::Entry::Vacant(new) => {
+                    sink.push(&TimelineEvent::Stack(node))?;
+                    *new.insert(next)
+                }
+            });
+        }
+        Ok(caller)
+    }
+
+    fn frame(&mut self, frame: Frame, sink: &mut Sink) -> io::Result<FrameHandle> {
+        if let Some(known) = self.frames.get(&frame) {
+            return Ok(*known);
+        }
+        let handle = FrameHandle(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
+        self.frames.insert(frame, handle);
+        self.unnamed.push((handle, frame));
+        sink.push(&TimelineEvent::Frame(frame))?;
+        Ok(handle)
+    }
+
+    /// The frames defined since the last call.
+    pub(crate) fn take_unnamed(&mut self) -> Vec<(FrameHandle, Frame)> {
+        std::mem::take(&mut self.unnamed)
+    }
+
+    /// Distinct frames and stacks.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.frames.len(), self.stacks.len())
+    }
+}

@@ -1,0 +1,638 @@
+//! The loop: reads what the kernel has, unwinds, and writes, fifty times a second.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use biopsy_model::loss::LossKind;
+use biopsy_model::stack::StackEnd;
+use biopsy_model::timeline::{Sample, TimelineEvent, TraceSettings, Wait};
+use biopsy_model::{Avma, MonoNanos, Nanos, Pid, Tid};
+use biopsy_stacks::unwind::{StackMemory, UserRegisters};
+use biopsy_sys::clock::monotonic_nanos;
+use biopsy_sys::perf::Source;
+
+use super::attach::{Attached, Method, Plan};
+use super::control::{Control, Cut, TraceSummary};
+use super::frames::Frames;
+use super::intern::Interner;
+use super::kernel::{KernelRecord, KernelStats, ThreadTimes, thread_state};
+use super::looks::{Looks, StillWaiting};
+use super::maps::MapsEntry;
+use super::names::Names;
+use super::perf_records::{PerfRecord, PerfSample};
+use super::processes::{Processes, task_ids};
+use super::sink::Sink;
+use super::slices::Slices;
+use super::thread_times::SwitchTimes;
+
+/// Between two rounds. The ring buffers hold many times what comes in this time.
+const ROUND: Duration = Duration::from_millis(20);
+/// The same where the kernel copies stacks by itself into small rings.
+const SHORT_ROUND: Duration = Duration::from_millis(5);
+const SLICE_NANOS: u64 = 100_000_000;
+const SECOND: u64 = 1_000_000_000;
+/// Above this share of a full ring buffer, stacks are not unwound but counted.
+const BEHIND: f64 = 0.5;
+/// Above this many long waits a second, the threshold doubles.
+const WAITS_PER_SECOND: u64 = 20_000;
+const LONGEST_THRESHOLD: u64 = 1_000_000_000;
+
+/// The state of a running trace.
+pub(super) struct Recorder {
+    attached: Attached,
+    plan: Plan,
+    state: State,
+    switches: SwitchTimes,
+    looks: Looks,
+    slices: Slices,
+    names: Names,
+    wait_period: Option<u64>,
+    max_bytes: u64,
+    next_look: u64,
+    next_slice: u64,
+    next_second: u64,
+    last_stats: (u64, KernelStats),
+    waits_before: u64,
+    all_exited: bool,
+}
+
+/// What handling a record needs, apart from where the records come from.
+struct State {
+    frames: Frames,
+    sink: Sink,
+    follow_children: bool,
+    period: Nanos,
+    skipped: u64,
+    /// Threads whose entries the kernel part may forget.
+    ended: Vec<u32>,
+    error: Option<io::Error>,
+}
+
+impl Recorder {
+    /// Writes down what is there at the start.
+    pub(super) fn new(
+        attached: Attached,
+        plan: Plan,
+        wait_period: Option<u64>,
+        max_bytes: u64,
+        mut sink: Sink,
+    ) -> io::Result<Self> {
+        let now = monotonic_nanos();
+        let settings = TraceSettings {
+            frequency_hz: plan.frequency_hz,
+            sampling_event: match attached.source {
+                Source::Cycles => "cycles".to_owned(),
+                Source::CpuClock | Source::Dummy => "cpu-clock".to_owned(),
+            },
+            method: attached.method.name().to_owned(),
+            wait_threshold: Nanos(plan.wait_threshold),
+            wait_sample_period: Nanos(wait_period.unwrap_or(0)),
+            has_states: true,
+            has_wakeups: attached.kernel.is_some(),
+            has_kernel_stacks: attached.method != Method::UserOnly,
+            follows_children: plan.follow_children,
+        };
+        sink.push(&TimelineEvent::Settings(settings))?;
+        for attempt in &attached.attempts {
+            let message = format!("the trace method `{}` was refused: {}", attempt.method, attempt.error);
+            sink.warn("trace.method-refused", message, None)?;
+        }
+        if attached.kernel.as_ref().is_some_and(|kernel| !kernel.tells_interrupts) {
+            tracing::debug!(
+                "wake-ups from interrupts inside system calls are credited to the interrupted thread"
+            );
+        }
+        let mut interner = Interner::default();
+        let mut processes = Processes::new(&mut interner, &mut sink, now)?;
+        for &pid in &plan.pids {
+            processes.add(pid, &mut interner, &mut sink, now)?;
+        }
+        let names = Names::start(processes.elf_cache())?;
+        let period = Nanos(SECOND / u64::from(plan.frequency_hz.max(1)));
+        let state = State {
+            frames: Frames::new(processes, interner),
+            sink,
+            follow_children: plan.follow_children,
+            period,
+            skipped: 0,
+            ended: Vec::new(),
+            error: None,
+        };
+        let mut recorder = Self {
+            attached,
+            plan,
+            state,
+            switches: SwitchTimes::default(),
+            looks: Looks::default(),
+            slices: Slices::default(),
+            names,
+            wait_period,
+            max_bytes,
+            next_look: now,
+            next_slice: now + SLICE_NANOS,
+            next_second: now + SECOND,
+            last_stats: (now, KernelStats::default()),
+            waits_before: 0,
+            all_exited: false,
+        };
+        for pid in recorder.plan.pids.clone() {
+            recorder.note_sleepers(pid, now);
+        }
+        recorder.state.sink.flush()?;
+        Ok(recorder)
+    }
+
+    /// Threads that sleep since before the recording have not been seen by the scheduler's tracepoints.
+    fn note_sleepers(&mut self, pid: u32, now: u64) {
+        for tid in task_ids(pid) {
+            let Some(mut times) = sleeping_thread(pid, tid) else { continue };
+            times.since = now;
+            times.out_time = now;
+            match &self.attached.kernel {
+                Some(kernel) => {
+                    let _ = kernel.add_sleeping_thread(tid, &times);
+                }
+                None => self.switches.sleeping(tid, times),
+            }
+        }
+    }
+
+    /// Records until told to stop, or until nothing is left to record.
+    pub(super) fn run(mut self, commands: &Receiver<Control>) -> TraceSummary {
+        let round = if self.attached.kernel.is_some() { ROUND } else { SHORT_ROUND };
+        let mut cut_short = None;
+        loop {
+            match commands.recv_timeout(round) {
+                Ok(Control::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Control::Mark(label)) => {
+                    let time = MonoNanos(monotonic_nanos());
+                    self.state.push(&TimelineEvent::Mark { time, label });
+                }
+                Ok(Control::Cut(answer)) => {
+                    self.round();
+                    self.name_frames(true);
+                    if let Ok((bytes, end)) = self.state.sink.cut() {
+                        let _ = answer.send(Cut { bytes, end });
+                    }
+                }
+                Ok(Control::Add(pid)) => self.add(pid),
+                Err(RecvTimeoutError::Timeout) => self.round(),
+            }
+            if let Some(error) = self.state.error.take() {
+                cut_short = Some(format!("writing the timeline failed: {error}"));
+                break;
+            }
+            if self.state.sink.progress.bytes.load(Relaxed) >= self.max_bytes {
+                cut_short = Some(format!("the timeline reached its limit of {} bytes", self.max_bytes));
+                break;
+            }
+            if self.state.frames.processes.pids().is_empty() {
+                self.all_exited = true;
+                break;
+            }
+        }
+        self.finish(cut_short)
+    }
+
+    fn add(&mut self, pid: u32) {
+        let now = monotonic_nanos();
+        if self.state.frames.processes.contains(pid) {
+            return;
+        }
+        if let Some(kernel) = &self.attached.kernel {
+            let _ = kernel.add_target(pid, self.plan.follow_children);
+        }
+        let State { frames, sink, .. } = &mut self.state;
+        let result = frames.processes.add(pid, &mut frames.interner, sink, now);
+        self.state.keep(result);
+        self.note_sleepers(pid, now);
+    }
+
+    fn round(&mut self) {
+        self.read_side_band();
+        self.read_kernel_records();
+        let now = monotonic_nanos();
+        if self.wait_period.is_some() && now >= self.next_look || now >= self.next_slice {
+            self.visit_threads(now);
+        }
+        if now >= self.next_second {
+            self.next_second = now + SECOND;
+            self.each_second(now);
+        }
+        self.tell_hints();
+    }
+
+    fn read_side_band(&mut self) {
+        let Self { attached, state, switches, looks, .. } = self;
+        attached.read_rings(|record| state.perf_record(record, switches, looks));
+        for tid in std::mem::take(&mut state.ended) {
+            if let Some(times) = self.times_of(tid) {
+                let result = self.slices.update(tid, &times, monotonic_nanos(), true, &mut self.state.sink);
+                self.state.keep(result);
+            }
+            self.forget(tid);
+        }
+    }
+
+    fn times_of(&self, tid: u32) -> Option<ThreadTimes> {
+        match &self.attached.kernel {
+            Some(kernel) => kernel.thread(tid),
+            None => self.switches.thread(tid),
+        }
+    }
+
+    fn forget(&mut self, tid: u32) {
+        if let Some(kernel) = &self.attached.kernel {
+            let _ = kernel.forget(tid);
+        }
+        self.switches.forget(tid);
+        self.slices.forget(tid);
+        self.state.frames.forget(tid);
+        let result = self.looks.forget(tid, &mut self.state.sink);
+        self.state.keep(result);
+    }
+
+    fn read_kernel_records(&mut self) {
+        let Self { attached, state, looks, .. } = self;
+        let Some(kernel) = &mut attached.kernel else { return };
+        let behind = kernel.fill() > BEHIND;
+        kernel.read(usize::MAX, |record| state.kernel_record(&record, looks, behind));
+    }
+
+    /// Times and looks, from one reading of the table.
+    fn visit_threads(&mut self, now: u64) {
+        let slice = now >= self.next_slice;
+        let look = self.wait_period.is_some() && now >= self.next_look;
+        let Self { attached, state, switches, looks, slices, .. } = self;
+        let State { frames, sink, error, .. } = state;
+        if look {
+            looks.begin(now);
+        }
+        let mut result = Ok(());
+        let mut visit = |tid: u32, times: ThreadTimes| {
+            if result.is_err() || !frames.processes.contains(times.tgid) {
+                return;
+            }
+            if slice {
+                result = slices.update(tid, &times, now, false, sink);
+            }
+            if look && result.is_ok() {
+                result = looks.note(tid, &times, now, sink);
+            }
+        };
+        match &mut attached.kernel {
+            Some(kernel) => {
+                if let Err(failed) = kernel.threads(visit) {
+                    tracing::warn!(%failed, "reading the table of threads");
+                }
+            }
+            None => switches.threads(&mut visit),
+        }
+        if look && result.is_ok() {
+            result = match &attached.kernel {
+                Some(kernel) => looks.look(now, kernel, frames, sink),
+                None => looks.look(now, &FromProc(switches), frames, sink),
+            };
+        }
+        if let Err(failed) = result {
+            *error = Some(failed);
+        }
+        if look {
+            self.next_look = now + self.wait_period.unwrap_or(SECOND);
+        }
+        if slice {
+            self.next_slice = now + SLICE_NANOS;
+        }
+    }
+
+    fn each_second(&mut self, now: u64) {
+        if let Some(kernel) = &self.attached.kernel {
+            let stats = kernel.stats();
+            let (since, before) = self.last_stats;
+            self.last_stats = (now, stats);
+            for (kind, new, old) in [
+                (LossKind::Samples, stats.lost_samples, before.lost_samples),
+                (LossKind::Waits, stats.lost_waits, before.lost_waits),
+                (LossKind::Waits, stats.threads_not_counted, before.threads_not_counted),
+            ] {
+                if new > old {
+                    let result = self.state.sink.lost(kind, since, now, new - old);
+                    self.state.keep(result);
+                }
+            }
+            self.adapt_threshold();
+        }
+        if self.state.skipped > 0 {
+            let skipped = std::mem::take(&mut self.state.skipped);
+            let result =
+                self.state.sink.lost(LossKind::StacksSkipped, now.saturating_sub(SECOND), now, skipped);
+            self.state.keep(result);
+        }
+        self.state.sink.progress.threads.store(self.state.frames.processes.thread_count() as u64, Relaxed);
+        self.name_frames(false);
+        let result = self.state.sink.flush();
+        self.state.keep(result);
+    }
+
+    /// A server with very many waits of a millisecond must not fill the disk: longer ones only, and the file says so.
+    fn adapt_threshold(&mut self) {
+        let waits = self.state.sink.progress.waits.load(Relaxed);
+        let recent = waits - self.waits_before;
+        self.waits_before = waits;
+        if recent <= WAITS_PER_SECOND || self.plan.wait_threshold >= LONGEST_THRESHOLD {
+            return;
+        }
+        self.plan.wait_threshold *= 2;
+        if let Some(kernel) = &self.attached.kernel {
+            let _ = kernel.set_wait_threshold(self.plan.wait_threshold);
+        }
+        let message = format!(
+            "{recent} long waits in a second: from here on, only waits of {} ms and longer are written one by one \
+             (shorter ones stay counted)",
+            self.plan.wait_threshold / 1_000_000
+        );
+        let result = self.state.sink.warn("trace.wait-threshold-raised", message, None);
+        self.state.keep(result);
+    }
+
+    /// Hands new frames to the symboliser and writes the names it has found.
+    fn name_frames(&mut self, wait: bool) {
+        let State { frames, sink, .. } = &mut self.state;
+        let unnamed = frames.interner.take_unnamed();
+        self.names.ask(unnamed, &frames.processes.defined);
+        let result = self.names.write_answers(wait, sink);
+        self.state.keep(result);
+    }
+
+    fn tell_hints(&mut self) {
+        let hints = std::mem::take(&mut self.state.frames.hints);
+        let Some(kernel) = &self.attached.kernel else { return };
+        for hint in &hints {
+            // A full table means generous copies, nothing worse.
+            let _ = kernel.set_hint(hint.tid, hint.base, hint.frame_pointers);
+        }
+    }
+
+    fn finish(mut self, cut_short: Option<String>) -> TraceSummary {
+        self.attached.stop();
+        if cut_short.is_none() {
+            self.round();
+            let now = monotonic_nanos();
+            self.next_slice = now;
+            self.last_slices(now);
+            let result = self.looks.finish(&mut self.state.sink);
+            self.state.keep(result);
+            self.each_second(now);
+            self.name_frames(true);
+        }
+        let (frames, _) = self.state.frames.interner.counts();
+        let progress = std::sync::Arc::clone(&self.state.sink.progress);
+        let late_error = self.state.error.take().map(|error| format!("writing the timeline failed: {error}"));
+        let finished = self.state.sink.finish();
+        let cut_short = cut_short
+            .or(late_error)
+            .or_else(|| finished.as_ref().err().map(|error| format!("writing the timeline failed: {error}")));
+        TraceSummary {
+            method: self.attached.method.name().to_owned(),
+            frequency_hz: self.plan.frequency_hz,
+            samples: progress.samples.load(Relaxed),
+            rooted: progress.rooted.load(Relaxed),
+            waits: progress.waits.load(Relaxed),
+            wait_stacks: progress.wait_stacks.load(Relaxed),
+            lost: progress.lost.load(Relaxed),
+            bytes: finished.unwrap_or_else(|_| progress.bytes.load(Relaxed)),
+            frames: (frames as u64, progress.named_frames.load(Relaxed)),
+            all_exited: self.all_exited,
+            cut_short,
+        }
+    }
+
+    fn last_slices(&mut self, now: u64) {
+        let Self { attached, state, switches, slices, .. } = self;
+        let State { frames, sink, error, .. } = state;
+        let mut result = Ok(());
+        let mut last = |tid: u32, times: ThreadTimes| {
+            if result.is_ok() && frames.processes.contains(times.tgid) {
+                result = slices.update(tid, &times, now, true, sink);
+            }
+        };
+        match &mut attached.kernel {
+            Some(kernel) => {
+                let _ = kernel.threads(last);
+            }
+            None => switches.threads(&mut last),
+        }
+        if let Err(failed) = result {
+            *error = Some(failed);
+        }
+    }
+}
+
+impl State {
+    /// Remembers the first failure to write; the loop ends with it.
+    fn keep(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn push(&mut self, event: &TimelineEvent) {
+        let result = self.sink.push(event);
+        self.keep(result);
+    }
+
+    fn kernel_record(&mut self, record: &KernelRecord<'_>, looks: &Looks, behind: bool) {
+        match *record {
+            KernelRecord::Sample { cpu, tid, tgid, time, ip, sp, bp, kernel, stack, frame_pointers } => {
+                let kernel = words(kernel);
+                if !self.frames.processes.contains(tgid) {
+                    return;
+                }
+                let registers = UserRegisters::new(ip, sp, bp);
+                let State { frames, sink, .. } = self;
+                let result = if behind {
+                    self.skipped += 1;
+                    frames.kernel_only(tgid, &kernel, StackEnd::Skipped, sink)
+                } else if frame_pointers {
+                    let chain: Vec<Avma> = words(stack).into_iter().map(Avma).collect();
+                    frames.chain(tgid, tid, &chain, &kernel, sink)
+                } else {
+                    let stack = StackMemory { base: sp, bytes: stack };
+                    frames.user_stack(tgid, tid, &registers, stack, &kernel, sink)
+                };
+                self.sample(tid, cpu, time, result);
+            }
+            KernelRecord::Wait { tid, start, end, wakened, state, syscall, sequence } => {
+                let stack = looks.stack_of(tid, sequence);
+                self.push(&TimelineEvent::Wait(Wait {
+                    tid: Tid(tid),
+                    start: MonoNanos(start),
+                    end: MonoNanos(end),
+                    ready: wakened.map(|wakened| MonoNanos(wakened.at)),
+                    waker: wakened.map(|wakened| Tid(wakened.by)),
+                    state,
+                    syscall,
+                    stack,
+                }));
+            }
+        }
+    }
+
+    fn sample(
+        &mut self,
+        tid: u32,
+        cpu: u32,
+        time: u64,
+        stack: io::Result<(Option<biopsy_model::stack::StackHandle>, StackEnd)>,
+    ) {
+        match stack {
+            Ok((stack, end)) => {
+                let (time, tid) = (MonoNanos(time), Tid(tid));
+                self.push(&TimelineEvent::Sample(Sample { time, tid, cpu, stack, end, weight: self.period }));
+            }
+            Err(error) => self.keep(Err(error)),
+        }
+    }
+
+    fn perf_record(&mut self, record: PerfRecord<'_>, switches: &mut SwitchTimes, looks: &Looks) {
+        let State { frames, sink, .. } = self;
+        let processes = &mut frames.processes;
+        let interner = &mut frames.interner;
+        let result = match record {
+            PerfRecord::Map { pid, time, start, len, offset, path } if processes.contains(pid) => {
+                let entry = MapsEntry::new(start, start.saturating_add(len), offset, &path);
+                processes.mapped(pid, &entry, time, interner, sink)
+            }
+            PerfRecord::Name { pid, tid, time, name, exec } if processes.contains(pid) => {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                let time = MonoNanos(time);
+                if exec {
+                    processes.exec(pid);
+                    sink.push(&TimelineEvent::Exec { time, pid: Pid(pid), name })
+                } else {
+                    sink.push(&TimelineEvent::ThreadName { time, tid: Tid(tid), name })
+                }
+            }
+            PerfRecord::Fork { pid, parent_pid, tid, parent_tid, time } if processes.contains(parent_pid) => {
+                if pid == parent_pid {
+                    processes.thread_started(pid, tid, Some(parent_tid), time, sink)
+                } else if self.follow_children {
+                    processes
+                        .fork(pid, parent_pid, time, sink)
+                        .and_then(|()| processes.thread_started(pid, tid, Some(parent_tid), time, sink))
+                } else {
+                    Ok(())
+                }
+            }
+            PerfRecord::Exit { pid, tid, time } if processes.contains(pid) => {
+                self.ended.push(tid);
+                processes.thread_ended(pid, tid, time, sink).map(drop)
+            }
+            PerfRecord::Lost { count, time } => sink.lost(LossKind::SideBand, time, time, count),
+            PerfRecord::Throttled { time } => sink.lost(LossKind::Throttled, time, time, 0),
+            PerfRecord::SwitchOut { tid, time, preempted } => {
+                if let Some(pid) = processes.process_of(tid) {
+                    switches.switched_out(tid, pid, time, preempted);
+                }
+                Ok(())
+            }
+            PerfRecord::SwitchIn { pid, tid, time } if processes.contains(pid) => {
+                self.switched_in(pid, tid, time, switches, looks);
+                Ok(())
+            }
+            PerfRecord::Sample(sample) if processes.contains(sample.pid) => {
+                self.perf_sample(&sample);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        self.keep(result);
+    }
+
+    fn switched_in(&mut self, pid: u32, tid: u32, time: u64, switches: &mut SwitchTimes, looks: &Looks) {
+        const THRESHOLD: u64 = 1_000_000;
+        let Some(wait) = switches.switched_in(tid, pid, time) else { return };
+        if wait.end - wait.start.min(wait.end) < THRESHOLD || wait.start == 0 {
+            return;
+        }
+        self.push(&TimelineEvent::Wait(Wait {
+            tid: Tid(tid),
+            start: MonoNanos(wait.start),
+            end: MonoNanos(wait.end),
+            ready: None,
+            waker: None,
+            state: wait.state,
+            syscall: None,
+            stack: looks.stack_of(tid, wait.sequence),
+        }));
+    }
+
+    fn perf_sample(&mut self, sample: &PerfSample<'_>) {
+        let State { frames, sink, .. } = self;
+        let bytes = sample.stack.as_slice();
+        let result = match sample.registers {
+            Some((ip, sp, bp)) if sample.stack_len > 0 => {
+                let stack = StackMemory { base: sp, bytes: &bytes[..sample.stack_len] };
+                let registers = UserRegisters::new(ip, sp, bp);
+                frames.user_stack(sample.pid, sample.tid, &registers, stack, &sample.kernel, sink)
+            }
+            _ if !sample.user_chain.is_empty() => {
+                let chain: Vec<Avma> = sample.user_chain.iter().map(|&address| Avma(address)).collect();
+                frames.chain(sample.pid, sample.tid, &chain, &sample.kernel, sink)
+            }
+            _ => frames.kernel_only(sample.pid, &sample.kernel, StackEnd::KernelOnly, sink),
+        };
+        self.sample(sample.tid, sample.cpu, sample.time, result);
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("chunks of 8"))).collect()
+}
+
+impl StillWaiting for super::kernel::KernelSession {
+    fn now(&self, tid: u32) -> Option<ThreadTimes> {
+        self.thread(tid)
+    }
+}
+
+/// Without the kernel part: what `/proc` says of a blocked thread.
+struct FromProc<'a>(&'a SwitchTimes);
+
+impl StillWaiting for FromProc<'_> {
+    fn now(&self, tid: u32) -> Option<ThreadTimes> {
+        let known = self.0.thread(tid)?;
+        let blocked = sleeping_thread(known.tgid, tid)?;
+        Some(ThreadTimes { ip: blocked.ip, sp: blocked.sp, bp: 0, syscall: blocked.syscall, ..known })
+    }
+}
+
+/// A blocked thread's registers, from `/proc/PID/task/TID/syscall` (proc_pid_syscall(5)): number and six arguments in a
+/// system call, or -1; then stack pointer and instruction pointer. `None`: it runs, or may not be looked at.
+fn sleeping_thread(pid: u32, tid: u32) -> Option<ThreadTimes> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let number: i64 = fields.first()?.parse().ok()?;
+    let hex = |field: &str| u64::from_str_radix(field.strip_prefix("0x")?, 16).ok();
+    let [.., sp, ip] = fields.as_slice() else { return None };
+    let state = std::fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let after_name = state.iter().rposition(|&byte| byte == b')')?;
+    let letter = *state.get(after_name + 2)?;
+    let out_state = match letter {
+        b'S' => 1,
+        b'D' => 2,
+        b'T' | b't' => 4,
+        _ => return None,
+    };
+    Some(ThreadTimes {
+        state: thread_state::WAITING,
+        out_state,
+        syscall: number.cast_unsigned(),
+        sp: hex(sp)?,
+        ip: hex(ip)?,
+        tgid: pid,
+        ..ThreadTimes::default()
+    })
+}

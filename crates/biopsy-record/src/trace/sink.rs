@@ -1,0 +1,108 @@
+//! Where the events go: the timeline file, and the counters that people watch.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use biopsy_model::MonoNanos;
+use biopsy_model::loss::{Loss, LossKind, Warning};
+use biopsy_model::timeline::TimelineEvent;
+use biopsy_recording::timeline::Writer;
+
+/// What has been recorded so far, for progress displays. All counters only grow.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// CPU samples.
+    pub samples: AtomicU64,
+    /// Samples whose user stack reached the thread's root.
+    pub rooted: AtomicU64,
+    /// Long waits.
+    pub waits: AtomicU64,
+    /// Looks at waiting threads that found a stack.
+    pub wait_stacks: AtomicU64,
+    /// Threads alive.
+    pub threads: AtomicU64,
+    /// Things lost, of all kinds.
+    pub lost: AtomicU64,
+    /// Bytes of the timeline file.
+    pub bytes: AtomicU64,
+    /// Distinct frames.
+    pub frames: AtomicU64,
+    /// Frames with a name.
+    pub named_frames: AtomicU64,
+}
+
+/// Writes events, and counts them.
+pub(crate) struct Sink {
+    writer: Writer<File>,
+    pub(crate) progress: Arc<Progress>,
+}
+
+impl std::fmt::Debug for Sink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sink").field("progress", &self.progress).finish_non_exhaustive()
+    }
+}
+
+impl Sink {
+    pub(crate) fn new(file: File, progress: Arc<Progress>) -> io::Result<Self> {
+        Ok(Self { writer: Writer::new(file)?, progress })
+    }
+
+    pub(crate) fn push(&mut self, event: &TimelineEvent) -> io::Result<()> {
+        match event {
+            TimelineEvent::Sample(sample) => {
+                self.progress.samples.fetch_add(1, Relaxed);
+                if sample.end == biopsy_model::stack::StackEnd::Root {
+                    self.progress.rooted.fetch_add(1, Relaxed);
+                }
+            }
+            TimelineEvent::Wait(_) => {
+                self.progress.waits.fetch_add(1, Relaxed);
+            }
+            TimelineEvent::Loss(loss) => {
+                self.progress.lost.fetch_add(loss.count.max(1), Relaxed);
+            }
+            TimelineEvent::Frame(_) => {
+                self.progress.frames.fetch_add(1, Relaxed);
+            }
+            TimelineEvent::Symbols(_) => {
+                self.progress.named_frames.fetch_add(1, Relaxed);
+            }
+            _ => {}
+        }
+        self.writer.push(event)
+    }
+
+    pub(crate) fn warn(&mut self, code: &str, message: String, hint: Option<String>) -> io::Result<()> {
+        let time = Some(MonoNanos(biopsy_sys::clock::monotonic_nanos()));
+        self.push(&TimelineEvent::Warning(Warning { code: code.to_owned(), message, hint, time }))
+    }
+
+    pub(crate) fn lost(&mut self, kind: LossKind, from: u64, to: u64, count: u64) -> io::Result<()> {
+        let (from, to) = (MonoNanos(from), MonoNanos(to));
+        self.push(&TimelineEvent::Loss(Loss { kind, from, to, count, pid: None, tid: None }))
+    }
+
+    /// A crash from here on loses nothing that was pushed before.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush_chunk()?;
+        self.progress.bytes.store(self.writer.bytes_written(), Relaxed);
+        Ok(())
+    }
+
+    /// Length of the file up to here, and the bytes that end a copy of it.
+    pub(crate) fn cut(&mut self) -> io::Result<(u64, Vec<u8>)> {
+        self.flush()?;
+        Ok((self.writer.bytes_written(), self.writer.end_mark()))
+    }
+
+    pub(crate) fn finish(self) -> io::Result<u64> {
+        let bytes = self.writer.bytes_written();
+        let file = self.writer.finish()?;
+        // What was recorded survives a power loss from here on; failing to sync loses nothing by itself.
+        let _ = file.sync_data();
+        Ok(file.metadata().map_or(bytes, |meta| meta.len()))
+    }
+}
