@@ -1,1 +1,58 @@
-//! finds and masks secrets in text; rule packs are data; a separate pass verifies.
+//! Finds and masks secrets in text before it is written anywhere.
+//!
+//! Promises:
+//! - what a rule finds is replaced by `[redacted:RULE:PSEUDONYM]`; keys and everything around stay readable
+//! - a pseudonym is the start of an HMAC under a random key of the bundle: equal values are comparable inside one
+//!   bundle and nowhere else
+//! - values found by key are searched for everywhere else, in every form they may have taken
+//! - redacting what is redacted changes nothing
+//! - linear time, bounded memory, no panics, whatever the bytes are
+//!
+//! Does not promise to know every secret: a password that stands alone in a sentence, and was never seen behind a key,
+//! is a word like any other. `docs/guide/privacy.md` says so to the people concerned.
+//!
+//! ```
+//! use biopsy_redact::{Options, Redactor};
+//! let redactor = Redactor::new(Options::default()).expect("random bytes");
+//! let redacted = redactor.text("Server=db1;User Id=app;Password=hunter2;");
+//! assert!(redacted.text.starts_with("Server=db1;User Id=app;Password=[redacted:password:"));
+//! ```
+//!
+//! The map: [`Redactor`] is the door; `rules` (data in `rules/*.toml`), `scan` (one pass), `shape` and `key` (the two
+//! kinds of rules), `quote` and `value` (where a value ends), `plausible` (is it one at all), `learned` and `forms`
+//! (values seen elsewhere), `wide` (UTF-16), [`stream`](Redactor::stream) (files of any size), `env` and
+//! `command_line`. [`verify`] is the second opinion: code of its own that shares nothing with the rest.
+
+#![forbid(unsafe_code)]
+
+mod command_line;
+mod counts;
+mod env;
+mod error;
+mod forms;
+mod fuzz;
+mod key;
+mod learned;
+mod lines;
+mod plausible;
+mod pseudonym;
+mod quote;
+mod redactor;
+mod rules;
+mod scan;
+mod shape;
+mod stream;
+mod value;
+pub mod verify;
+mod wide;
+
+pub use command_line::RedactedCommand;
+pub use counts::{Hit, RedactionLog};
+pub use env::EnvValue;
+pub use error::RedactError;
+pub use fuzz::fuzz_redact;
+pub use lines::LineRedactor;
+pub use pseudonym::{BundleKey, MASK_START};
+pub use redactor::{LEARNED_RULE, Options, Redacted, RedactedBytes, Redactor};
+pub use rules::rule_pack_digest;
+pub use stream::{ChunkRedactor, StreamSummary};

@@ -1,0 +1,197 @@
+//! Command lines as lists of arguments: what text rules cannot see is where one argument ends.
+
+use crate::counts::merge_hits;
+use crate::{Hit, Redactor};
+
+/// Rule id of passwords behind short options.
+const OPTION_RULE: &str = "command-password";
+
+/// A command line without its secrets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RedactedCommand {
+    /// As many arguments as before.
+    pub args: Vec<String>,
+    /// Which rules fired.
+    pub hits: Vec<Hit>,
+}
+
+/// Short options that take a password, by program. `attached`: `-pSECRET`, and `-p` alone asks.
+struct ShortOption {
+    programs: &'static [&'static str],
+    option: &'static str,
+    attached: bool,
+    /// The value is `user:password`.
+    user: bool,
+}
+
+const fn option(
+    programs: &'static [&'static str],
+    option: &'static str,
+    attached: bool,
+    user: bool,
+) -> ShortOption {
+    ShortOption { programs, option, attached, user }
+}
+
+const SHORT_OPTIONS: [ShortOption; 12] = [
+    option(
+        &[
+            "mysql",
+            "mysqldump",
+            "mysqladmin",
+            "mysqlimport",
+            "mysqlcheck",
+            "mysqlshow",
+            "mysqlslap",
+            "mysqlbinlog",
+            "mysqlpump",
+        ],
+        "-p",
+        true,
+        false,
+    ),
+    option(
+        &[
+            "mariadb",
+            "mariadb-dump",
+            "mariadb-admin",
+            "mariadb-check",
+            "mariadb-import",
+            "mariadb-backup",
+            "xtrabackup",
+        ],
+        "-p",
+        true,
+        false,
+    ),
+    option(
+        &["mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport", "mongostat"],
+        "-p",
+        false,
+        false,
+    ),
+    option(
+        &["sshpass", "docker", "podman", "nerdctl", "psexec", "psexec64", "helm", "buildah", "skopeo"],
+        "-p",
+        false,
+        false,
+    ),
+    option(&["sshpass", "7z", "7za", "7zz"], "-p", true, false),
+    option(&["sqlcmd", "osql", "bcp", "isql", "unzip", "zip", "cqlsh"], "-P", false, false),
+    option(&["redis-cli", "keydb-cli", "valkey-cli"], "-a", false, false),
+    option(
+        &["ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldappasswd", "ldapwhoami"],
+        "-w",
+        false,
+        false,
+    ),
+    option(&["curl", "http", "https", "ab", "xh"], "-u", false, true),
+    option(&["curl"], "--user", false, true),
+    option(&["curl"], "--proxy-user", false, true),
+    option(&["smbclient", "rpcclient", "mount.cifs", "net"], "-U", false, true),
+];
+
+impl Redactor {
+    /// Masks what passwords and tokens a command line holds: in values of options, between arguments, and in the
+    /// arguments themselves. What is found by an option's name is learned.
+    #[must_use]
+    pub fn command_line(&self, args: &[String]) -> RedactedCommand {
+        let mut out: Vec<String> = Vec::with_capacity(args.len());
+        let mut hits = Vec::new();
+        let mut hide_next: Option<Hide> = None;
+        // `sudo mysql -pX`: a program may stand behind others.
+        let mut programs: Vec<&str> = Vec::new();
+        for (index, arg) in args.iter().enumerate() {
+            if index < 8 && !arg.starts_with('-') {
+                let name = arg.rsplit(['/', '\\']).next().unwrap_or(arg);
+                programs.push(name.strip_suffix(".exe").unwrap_or(name));
+            }
+            let hidden = hide_next
+                .take()
+                .filter(|hide| hide.applies(arg))
+                .and_then(|hide| self.hide(&hide, arg, &mut hits));
+            if let Some(hidden) = hidden {
+                out.push(hidden);
+                continue;
+            }
+            let next = args.get(index + 1).map(String::as_str);
+            hide_next = self.announces(arg, next, &programs);
+            if let Some(hidden) = self.own_value(arg, &programs, &mut hits) {
+                out.push(hidden);
+                continue;
+            }
+            let redacted = self.text(arg);
+            merge_hits(&mut hits, &redacted.hits);
+            out.push(redacted.text.into_owned());
+        }
+        RedactedCommand { args: out, hits }
+    }
+
+    /// Does this argument say that the next one is a secret?
+    fn announces(&self, arg: &str, next: Option<&str>, programs: &[&str]) -> Option<Hide> {
+        let next = next?;
+        if let Some(short) = SHORT_OPTIONS.iter().find(|short| {
+            !short.attached && short.option == arg && short.programs.iter().any(|p| programs.contains(p))
+        }) {
+            return Some(Hide {
+                rule: OPTION_RULE.to_owned(),
+                from: if short.user { next.find(':')? + 1 } else { 0 },
+            });
+        }
+        let name =
+            arg.strip_prefix("--").or_else(|| arg.strip_prefix('-')).or_else(|| arg.strip_prefix('/'))?;
+        let rule = self.engine().rule_for_name(name, next)?;
+        Some(Hide { rule: self.engine().rules()[rule].id.clone(), from: 0 })
+    }
+
+    /// `--password=x`, `-pSECRET`, `/p:DbPassword=x`, `PGPASSWORD=x`: the argument with its value masked.
+    fn own_value(&self, arg: &str, programs: &[&str], hits: &mut Vec<Hit>) -> Option<String> {
+        if let Some(short) = SHORT_OPTIONS.iter().find(|short| {
+            short.attached
+                && arg.len() > short.option.len()
+                && arg.starts_with(short.option)
+                && short.programs.iter().any(|p| programs.contains(p))
+        }) {
+            return self.hide(&Hide { rule: OPTION_RULE.to_owned(), from: short.option.len() }, arg, hits);
+        }
+        let equals = arg.find('=')?;
+        let start = arg[..equals].rfind([':', '/', '-']).map_or(0, |at| at + 1);
+        let start = if arg[..equals].contains("--") {
+            arg[..equals].rfind("--").map_or(start, |at| at + 2)
+        } else {
+            start
+        };
+        let (name, value) = (&arg[start..equals], &arg[equals + 1..]);
+        // A whole command in one argument (`sh -c "X_TOKEN=a run"`) is text.
+        if value.contains(char::is_whitespace) && !arg.starts_with('-') {
+            return None;
+        }
+        let rule = self.engine().rule_for_name(name, value)?;
+        self.hide(&Hide { rule: self.engine().rules()[rule].id.clone(), from: equals + 1 }, arg, hits)
+    }
+
+    /// Masks the end of an argument, and learns it. Nothing to do on what is masked already.
+    fn hide(&self, hide: &Hide, arg: &str, hits: &mut Vec<Hit>) -> Option<String> {
+        let (head, value) = arg.split_at_checked(hide.from)?;
+        let lists = self.engine().lists();
+        if crate::plausible::is_placeholder(value.as_bytes(), lists) {
+            return None;
+        }
+        self.learn_told(value.as_bytes());
+        merge_hits(hits, &[Hit { rule: hide.rule.clone(), count: 1 }]);
+        Some(format!("{head}{}", self.pseudonym(&hide.rule, value)))
+    }
+}
+
+/// From which byte on an argument is hidden.
+struct Hide {
+    rule: String,
+    from: usize,
+}
+
+impl Hide {
+    /// Another option is no value.
+    fn applies(&self, arg: &str) -> bool {
+        !(arg.starts_with("--") && arg.len() > 2 && arg[2..].starts_with(|c: char| c.is_ascii_alphabetic()))
+    }
+}

@@ -1,0 +1,458 @@
+//! Key rules: a secret that is told by the name in front of it.
+//!
+//! A keyword was found; this file looks at the name around it, decides whether the name says "secret", finds how the
+//! value is attached, reads it and asks whether it can be one.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::plausible::{self, Lists};
+use crate::quote::Quote;
+use crate::rules::{Boundary, Rule, Strength};
+use crate::value::{self, How, Place, Value, skip_blank, skip_space};
+
+/// Longest name looked at on each side of the keyword, in bytes.
+const NAME_REACH: usize = 64;
+/// How far an attribute `value=` may be from `name="password"`, in bytes.
+const ATTRIBUTE_REACH: usize = 256;
+
+/// A key rule, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct KeyRule {
+    boundary: Boundary,
+    neutral_before: HashSet<Vec<u8>>,
+    neutral_after: HashSet<Vec<u8>>,
+    strength: Strength,
+    strict_prose: bool,
+    beside: bool,
+    min_length: usize,
+    min_entropy: f64,
+}
+
+impl KeyRule {
+    /// Takes over a rule of a pack.
+    pub(crate) fn new(rule: &Rule) -> Self {
+        let set = |words: &[String]| words.iter().map(|word| word.as_bytes().to_ascii_lowercase()).collect();
+        Self {
+            boundary: rule.boundary,
+            neutral_before: set(&rule.neutral_before),
+            neutral_after: set(&rule.neutral_after),
+            strength: rule.strength,
+            strict_prose: rule.strict_prose,
+            beside: rule.beside,
+            min_length: rule.min_length,
+            min_entropy: rule.min_entropy,
+        }
+    }
+
+    /// The literals to search for: each word with its spaces replaced.
+    pub(crate) fn keywords(rule: &Rule) -> Vec<String> {
+        let mut keywords = Vec::new();
+        for word in &rule.words {
+            if word.contains(' ') {
+                keywords.extend(["", "_", "-", " ", "."].iter().map(|joiner| word.replace(' ', joiner)));
+            } else {
+                keywords.push(word.clone());
+            }
+        }
+        keywords
+    }
+
+    /// The values that belong to the keyword at `word`, if its name says that they are secrets.
+    pub(crate) fn find(&self, text: &[u8], word: Range<usize>, lists: &Lists) -> Vec<Value> {
+        let Some(name) = self.name_around(text, word.clone(), lists) else { return Vec::new() };
+        let Some(place) = place_of_value(text, name) else { return Vec::new() };
+        if place.how == How::Beside && !self.beside {
+            return Vec::new();
+        }
+        let mut values = value::read(text, place);
+        values.retain(|value| self.accepts(text, value, place.how, lists));
+        values
+    }
+
+    /// Is this the name of an environment variable or an option whose value is a secret? The whole of `name` is
+    /// looked at, whatever its value is.
+    pub(crate) fn names_a_secret(&self, name: &[u8], word: Range<usize>, lists: &Lists) -> bool {
+        self.name_around(name, word, lists).is_some_and(|range| range == (0..name.len()))
+    }
+
+    /// Could this be the value of such a name?
+    pub(crate) fn accepts_value(&self, value: &[u8], lists: &Lists) -> bool {
+        value.len() >= self.min_length
+            && !plausible::is_placeholder(value, lists)
+            && !plausible::is_code(value, lists)
+            && plausible::is_strong(value, self.strength)
+            && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
+    }
+
+    fn accepts(&self, text: &[u8], value: &Value, how: How, lists: &Lists) -> bool {
+        let bytes = &text[value.range.clone()];
+        if bytes.len() < self.min_length || plausible::is_placeholder(bytes, lists) {
+            return false;
+        }
+        if how == How::Block {
+            return true;
+        }
+        if !value.quoted && plausible::is_code(bytes, lists) {
+            return false;
+        }
+        let prose = matches!(how, How::Assigned { prose: true, .. });
+        if prose
+            && self.strict_prose
+            && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=~/".contains(b))
+        {
+            return false;
+        }
+        plausible::is_strong(bytes, self.strength)
+            && (self.min_entropy <= 0.0 || plausible::entropy(bytes) >= self.min_entropy)
+    }
+
+    /// The name that the keyword is part of, unless its other words make it harmless.
+    fn name_around(&self, text: &[u8], word: Range<usize>, lists: &Lists) -> Option<Range<usize>> {
+        let name = name_bounds(text, word.clone());
+        if self.boundary == Boundary::Word
+            && !(starts_word(text, word.start, name.start) && ends_word(text, word.end, name.end))
+        {
+            return None;
+        }
+        let before = &text[name.start..word.start];
+        if !self.neutral_before.is_empty() && words_of(before).any(|word| in_set(&self.neutral_before, word))
+        {
+            return None;
+        }
+        // A plural's `s` is part of the word.
+        let after = &text[word.end..name.end];
+        let after = match after {
+            [b's' | b'S', rest @ ..] if rest.first().is_none_or(|b| !b.is_ascii_lowercase()) => rest,
+            other => other,
+        };
+        if words_of(after).any(|word| lists.is_neutral_after(word) || in_set(&self.neutral_after, word)) {
+            return None;
+        }
+        Some(name)
+    }
+}
+
+fn in_set(set: &HashSet<Vec<u8>>, word: &[u8]) -> bool {
+    word.len() <= NAME_REACH && set.contains(word.to_ascii_lowercase().as_slice())
+}
+
+/// The name around a keyword: letters, digits, `_`, `$`, and `-` or `.` between them.
+fn name_bounds(text: &[u8], word: Range<usize>) -> Range<usize> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'$';
+    let mut start = word.start;
+    let floor = word.start.saturating_sub(NAME_REACH);
+    while start > floor {
+        let byte = text[start - 1];
+        let joined =
+            matches!(byte, b'-' | b'.') && start - 1 > floor && text[start - 2].is_ascii_alphanumeric();
+        if !plain(byte) && !joined {
+            break;
+        }
+        start -= 1;
+    }
+    // The `n` of an escaped line end is no part of the name behind it.
+    if start > 0
+        && start < word.start
+        && text[start - 1] == b'\\'
+        && matches!(text[start], b'n' | b'r' | b't')
+    {
+        start += 1;
+    }
+    let mut end = word.end;
+    let ceiling = text.len().min(word.end + NAME_REACH);
+    while end < ceiling {
+        let byte = text[end];
+        let joined = matches!(byte, b'-' | b'.') && text.get(end + 1).is_some_and(u8::is_ascii_alphanumeric);
+        if !plain(byte) && !joined {
+            break;
+        }
+        end += 1;
+    }
+    start..end
+}
+
+fn starts_word(text: &[u8], at: usize, name_start: usize) -> bool {
+    if at == name_start {
+        return true;
+    }
+    let (before, first) = (text[at - 1], text[at]);
+    !before.is_ascii_alphabetic()
+        || (before.is_ascii_lowercase() && first.is_ascii_uppercase())
+        || (before.is_ascii_uppercase()
+            && first.is_ascii_uppercase()
+            && text.get(at + 1).is_some_and(u8::is_ascii_lowercase))
+}
+
+fn ends_word(text: &[u8], at: usize, name_end: usize) -> bool {
+    if at == name_end {
+        return true;
+    }
+    let (last, next) = (text[at - 1], text[at]);
+    if matches!(next, b's' | b'S') && (at + 1 == name_end || !text[at + 1].is_ascii_alphabetic()) {
+        return true;
+    }
+    !next.is_ascii_alphabetic() || (next.is_ascii_uppercase() && last.is_ascii_lowercase())
+}
+
+/// The words of a name: split at what is no letter or digit, and at capitals.
+fn words_of(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < name.len() && !name[at].is_ascii_alphanumeric() {
+            at += 1;
+        }
+        if at >= name.len() {
+            return None;
+        }
+        let start = at;
+        at += 1;
+        while at < name.len() && name[at].is_ascii_alphanumeric() {
+            let (last, next) = (name[at - 1], name[at]);
+            let capital = next.is_ascii_uppercase() && !last.is_ascii_uppercase();
+            let acronym_ends = last.is_ascii_uppercase()
+                && next.is_ascii_uppercase()
+                && name.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+            if capital || acronym_ends {
+                break;
+            }
+            at += 1;
+        }
+        Some(&name[start..at])
+    })
+}
+
+/// Where the value of a name is, and how it is attached.
+fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
+    let key = name.start;
+    let mut at = name.end;
+    let key_quote = Quote::at(text, at);
+    at += key_quote.map_or(0, |(_, length)| length);
+    if text.get(at) == Some(&b']') {
+        at += 1;
+        // `["key"]` closes its quote first, `user[key]` has none.
+    }
+    let behind = skip_blank(text, at);
+    if let Some((value_at, how)) = assigned(text, &name, behind, key_quote.is_some()) {
+        return Some(Place { key, at: value_at, how });
+    }
+    element(text, &name)
+        .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
+        .or_else(|| attribute(text, &name, key_quote.is_some()))
+        .or_else(|| beside(text, key, at, behind))
+}
+
+/// `=`, `:`, `=>`, `->`, `:=`, `==`, percent-encoded or as `\u003d`.
+fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Option<(usize, How)> {
+    let rest = text.get(at..)?;
+    let lower: Vec<u8> = rest.iter().take(7).map(u8::to_ascii_lowercase).collect();
+    let mut percent = false;
+    let mut colon = false;
+    let length = match lower.as_slice() {
+        [b'=', b'=', b'=', ..] => 3,
+        [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
+        [b'=', ..] => 1,
+        [b':', b':', ..] => return None,
+        [b':', b'=', ..] => 2,
+        [b':', ..] => {
+            colon = true;
+            1
+        }
+        [b'%', b'3', b'd' | b'a', ..] => {
+            percent = true;
+            3
+        }
+        [b'\\', b'u', b'0', b'0', b'3', b'd' | b'a', ..] => 6,
+        _ => return None,
+    };
+    let separator_end = at + length;
+    let mut value = skip_blank(text, separator_end);
+    let line_ends = matches!(text.get(value), Some(b'\n' | b'\r'));
+    if line_ends && quoted_key {
+        value = skip_space(text, value);
+        Quote::at(text, value)?;
+    }
+    if colon && let Some(block) = yaml_block(text, value) {
+        return Some((block, How::Block));
+    }
+    // `password: x` at the start of a line is a setting, elsewhere it is running text.
+    let before = &text[name.start.saturating_sub(64)..name.start];
+    let line = memchr::memrchr2(b'\n', 0, before).map_or(before, |newline| &before[newline + 1..]);
+    let starts_line = name.start < 64 && line.len() == name.start || line.len() < before.len();
+    let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
+    let spaced = value > separator_end;
+    let prose = colon && spaced && !quoted_key && !setting;
+    let query = !percent && name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && !colon;
+    Some((value, How::Assigned { prose, percent, query }))
+}
+
+/// `|`, `>`, `|-`, `>+2` at the end of the line: the start of the next line.
+fn yaml_block(text: &[u8], at: usize) -> Option<usize> {
+    let rest = text.get(at..)?;
+    if !matches!(rest.first(), Some(b'|' | b'>')) {
+        return None;
+    }
+    let line = memchr::memchr(b'\n', &rest[..rest.len().min(8)])?;
+    rest[1..line]
+        .iter()
+        .all(|b| matches!(b, b'-' | b'+' | b'0'..=b'9' | b' ' | b'\r'))
+        .then_some(at + line + 1)
+}
+
+/// `<key>` or `<x:key a="b">`.
+fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
+    let before = &text[..name.start];
+    let before = match before.split_last() {
+        Some((b':', prefix)) => {
+            let length =
+                prefix.iter().rev().take(16).take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+            &prefix[..prefix.len() - length]
+        }
+        _ => before,
+    };
+    if before.ends_with(b"&lt;") {
+        return text[name.end..].starts_with(b"&gt;").then_some(Place {
+            key: name.start,
+            at: name.end + 4,
+            how: How::CodedElement,
+        });
+    }
+    if before.last() != Some(&b'<') {
+        return None;
+    }
+    let tag = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
+    let close = memchr::memchr2(b'>', b'<', tag)?;
+    let opens =
+        tag[close] == b'>' && (close == 0 || (tag[0].is_ascii_whitespace() && tag[close - 1] != b'/'));
+    opens.then_some(Place { key: name.start, at: name.end + close + 1, how: How::Element })
+}
+
+/// `--key value`, `-Key value`, and as JSON or Python lists: `"--key", "value"`.
+fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool) -> Option<Place> {
+    let dash = name.start.checked_sub(1)?;
+    let before = if text[dash] == b'-' {
+        text[..dash].strip_suffix(b"-").unwrap_or(&text[..dash])
+    } else {
+        &text[..dash]
+    };
+    let is_flag = matches!(text[dash], b'-' | b'/')
+        && before.last().is_none_or(|b| {
+            b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'[' | b'(' | b'=' | b':' | b',' | 0)
+        });
+    if !is_flag {
+        return None;
+    }
+    let value = if quoted && text.get(behind) == Some(&b',') {
+        let value = skip_space(text, behind + 1);
+        Quote::at(text, value)?;
+        value
+    } else if behind > at && !quoted {
+        behind
+    } else if text.get(at) == Some(&0) && !quoted {
+        // `/proc/PID/cmdline` separates arguments with NUL.
+        at + 1
+    } else {
+        return None;
+    };
+    (text.get(value).is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'\n' | b'\r'))).then_some(Place {
+        key: name.start,
+        at: value,
+        how: How::Flag,
+    })
+}
+
+/// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
+/// `<setting name="key"><value>x</value>`.
+fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
+    let mut before = &text[name.start.saturating_sub(32)..name.start];
+    if quoted {
+        let trimmed = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
+        before = &before[..trimmed];
+    }
+    before = before.trim_ascii_end();
+    let before = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b":"))?;
+    let before = before.trim_ascii_end();
+    let end = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
+    let label_start = before[..end].iter().rposition(|b| !b.is_ascii_alphabetic()).map_or(0, |at| at + 1);
+    let label = before[label_start..end].to_ascii_lowercase();
+    if !matches!(
+        label.as_slice(),
+        b"name" | b"key" | b"property" | b"variable" | b"field" | b"setting" | b"option"
+    ) {
+        return None;
+    }
+    let reach = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
+    let stop = [b"}".as_slice(), b"/>", b"</", b"\n\n", b"- name"]
+        .iter()
+        .filter_map(|end| memchr::memmem::find(reach, end))
+        .min()
+        .unwrap_or(reach.len());
+    let found = (0..stop.saturating_sub(4)).find(|at| {
+        reach[*at..].len() >= 5
+            && reach[*at..*at + 5].eq_ignore_ascii_case(b"value")
+            && *at > 0
+            && !reach[*at - 1].is_ascii_alphanumeric()
+    })?;
+    let mut at = name.end + found + 5;
+    at += Quote::at(text, at).map_or(0, |(_, length)| length);
+    at = skip_blank(text, at);
+    match text.get(at)? {
+        b'=' | b':' => {
+            let how = How::Assigned { prose: false, percent: false, query: false };
+            Some(Place { key: name.start, at: skip_space(text, at + 1), how })
+        }
+        b'>' => Some(Place { key: name.start, at: at + 1, how: How::Element }),
+        _ => None,
+    }
+}
+
+/// `password 'x'`, and `password is "x"`.
+fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
+    if behind == at {
+        return None;
+    }
+    let rest = &text[behind..];
+    let value = [b"is ".as_slice(), b"was ", b"of "]
+        .iter()
+        .find(|word| rest.starts_with(word))
+        .map_or(behind, |word| behind + word.len());
+    let (quote, length) = Quote::at(text, value)?;
+    // An apostrophe is no quote, and a value must follow at once.
+    let next = text.get(value + length)?;
+    let plain = matches!(quote, Quote::Escaped { .. }) && !next.is_ascii_whitespace();
+    plain.then_some(Place { key, at: value, how: How::Beside })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_split_into_words() {
+        let words = |name: &str| {
+            words_of(name.as_bytes()).map(|w| String::from_utf8_lossy(w).into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(words("DbPasswordHash"), ["Db", "Password", "Hash"]);
+        assert_eq!(words("_min_length"), ["min", "length"]);
+        assert_eq!(words("HTTPToken"), ["HTTP", "Token"]);
+        assert_eq!(words("__"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn words_begin_and_end_where_case_or_separators_say() {
+        let bounds = |text: &str, word: &str| {
+            let at = text.find(word).expect("the word");
+            let name = name_bounds(text.as_bytes(), at..at + word.len());
+            (
+                starts_word(text.as_bytes(), at, name.start),
+                ends_word(text.as_bytes(), at + word.len(), name.end),
+            )
+        };
+        assert_eq!(bounds("tokenizer=", "token"), (true, false));
+        assert_eq!(bounds("authToken=", "Token"), (true, true));
+        assert_eq!(bounds("AUTH_TOKEN=", "TOKEN"), (true, true));
+        assert_eq!(bounds("APIToken=", "Token"), (true, true));
+        assert_eq!(bounds("tokens=", "token"), (true, true));
+        assert_eq!(bounds("betoken=", "token"), (false, true));
+    }
+}

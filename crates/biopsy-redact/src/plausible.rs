@@ -1,0 +1,262 @@
+//! Is a value a secret at all? Placeholders, common words, source code and identifiers are not.
+
+use crate::pseudonym::mask_at;
+use crate::rules::{Strength, Words};
+
+/// The word lists, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Lists {
+    words: Words,
+}
+
+impl Lists {
+    /// Takes over the lists.
+    pub(crate) fn new(words: Words) -> Self {
+        Self { words }
+    }
+
+    /// The lists themselves.
+    pub(crate) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// Is `value`, in any case and without its final punctuation, one of the common words?
+    pub(crate) fn is_trivial(&self, value: &[u8]) -> bool {
+        let bare = trim_end_punctuation(value);
+        bare.is_empty() || contains(&self.words.trivial_values, bare)
+    }
+
+    /// Does this word behind a key make the name harmless?
+    pub(crate) fn is_neutral_after(&self, word: &[u8]) -> bool {
+        contains(&self.words.neutral_after, word)
+    }
+
+    /// Is the value too common to be searched for everywhere?
+    pub(crate) fn is_never_learned(&self, value: &[u8]) -> bool {
+        self.is_trivial(value) || contains(&self.words.never_learn, value)
+    }
+}
+
+fn contains(set: &std::collections::HashSet<String>, word: &[u8]) -> bool {
+    word.len() <= 32 && std::str::from_utf8(word).is_ok_and(|word| set.contains(word.to_lowercase().as_str()))
+}
+
+/// Without the punctuation that belongs to the sentence around it.
+pub(crate) fn trim_end_punctuation(value: &[u8]) -> &[u8] {
+    let end = value
+        .iter()
+        .rposition(|b| !matches!(b, b'.' | b',' | b';' | b':' | b'!' | b'?'))
+        .map_or(0, |at| at + 1);
+    &value[..end]
+}
+
+/// Empty, masked by somebody, or a name that stands for a value.
+pub(crate) fn is_placeholder(value: &[u8], lists: &Lists) -> bool {
+    let value = value.trim_ascii();
+    value.is_empty()
+        || mask_at(value, 0).is_some_and(|length| length == value.len())
+        || is_blanked(value)
+        || is_reference(value)
+        || lists.is_trivial(value)
+}
+
+/// `****`, `xxxxx`, `......`, `•••`, `***hidden***`.
+fn is_blanked(value: &[u8]) -> bool {
+    let first = value[0];
+    if value.starts_with(b"***") {
+        return true;
+    }
+    let same = value.iter().all(|b| *b == first);
+    if same && (!first.is_ascii_alphanumeric() || matches!(first, b'x' | b'X')) {
+        return value.len() > 1 || !first.is_ascii_alphanumeric();
+    }
+    // Bullets are three bytes each in UTF-8.
+    first >= 0xe2 && value.len() >= 3 && value.chunks(3).all(|bullet| bullet == &value[..3])
+}
+
+/// `${NAME}`, `$(NAME)`, `#{Name}`, `{{ name }}`, `{name}`, `<name>`, `[HIDDEN]`, `%NAME%`, `%s`, `$NAME`, `$env:NAME`,
+/// `@name` and the like.
+fn is_reference(value: &[u8]) -> bool {
+    if value.len() > 128 {
+        return false;
+    }
+    let inner = |start: &[u8], end: &[u8]| -> Option<&[u8]> { value.strip_prefix(start)?.strip_suffix(end) };
+    let name_like = |name: &[u8]| {
+        name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b' ' | b':' | b'[' | b']' | b'/'))
+            // `${NAME:-value}` carries a value of its own.
+            && !name.windows(2).any(|pair| pair == b":-" || pair == b":=")
+    };
+    let words_only = |name: &[u8]| {
+        name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b' ' | b'.' | b':'))
+    };
+    let wrapped: [(&[u8], &[u8]); 8] = [
+        (b"${", b"}"),
+        (b"$(", b")"),
+        (b"#{", b"}"),
+        (b"{{", b"}}"),
+        (b"%(", b")s"),
+        (b"@@", b"@@"),
+        (b"%{", b"}"),
+        (b"$[", b"]"),
+    ];
+    if wrapped.iter().any(|(start, end)| inner(start, end).is_some_and(name_like)) {
+        return true;
+    }
+    let bracketed: [(&[u8], &[u8]); 4] = [(b"<", b">"), (b"[", b"]"), (b"{", b"}"), (b"(", b")")];
+    if bracketed
+        .iter()
+        .any(|(start, end)| inner(start, end).is_some_and(|name| words_only(name) || is_number(name)))
+    {
+        return true;
+    }
+    if inner(b"%", b"%").is_some_and(|name| !name.is_empty() && words_only(name)) {
+        return true;
+    }
+    if matches!(
+        value,
+        b"%s"
+            | b"%d"
+            | b"%v"
+            | b"%q"
+            | b"%p"
+            | b"?"
+            | b"%@"
+            | b"{}"
+            | b"[]"
+            | b"{"
+            | b"["
+            | b"("
+            | b"|"
+            | b">"
+    ) {
+        return true;
+    }
+    let upper_name = |name: &[u8]| {
+        name.len() > 1
+            && name[0].is_ascii_alphabetic()
+            && name.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+    };
+    value.strip_prefix(b"$").is_some_and(upper_name)
+        || value.strip_prefix(b"$env:").is_some_and(name_like)
+        || (value.len() > 2
+            && matches!(value[0], b'@' | b':')
+            && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))
+}
+
+/// Only digits.
+fn is_number(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+/// An expression of source code in the place of a value: `GetPassword()`, `process.env.X`, `System.String`.
+pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
+    let bare = value.trim_ascii_end().strip_suffix(b";").unwrap_or(value);
+    if bare.ends_with(b"()") || bare.ends_with(b"(") {
+        let name = bare.strip_suffix(b"()").or_else(|| bare.strip_suffix(b"(")).unwrap_or_default();
+        return !name.is_empty() && name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.'));
+    }
+    lists.words().code_roots.iter().any(|root| bare.len() > root.len() && bare.starts_with(root.as_bytes()))
+}
+
+/// `0x7ffd5e8c`: an address in a back-trace.
+fn is_pointer(value: &[u8]) -> bool {
+    value.strip_prefix(b"0x").is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// 8-4-4-4-12 hex digits, with or without braces.
+pub(crate) fn is_uuid(value: &[u8]) -> bool {
+    let value = value.strip_prefix(b"{").and_then(|v| v.strip_suffix(b"}")).unwrap_or(value);
+    value.len() == 36
+        && value.iter().enumerate().all(|(at, b)| match at {
+            8 | 13 | 18 | 23 => *b == b'-',
+            _ => b.is_ascii_hexdigit(),
+        })
+}
+
+/// Shannon entropy in bits per byte.
+pub(crate) fn entropy(value: &[u8]) -> f64 {
+    let mut counts = [0u32; 256];
+    for byte in value {
+        counts[usize::from(*byte)] += 1;
+    }
+    let total = value.len() as f64;
+    counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|count| {
+            let share = f64::from(*count) / total;
+            -share * share.log2()
+        })
+        .sum()
+}
+
+/// Does the value look as the strength of its rule asks?
+pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
+    let value = trim_end_punctuation(value);
+    match strength {
+        Strength::Any => !is_pointer(value),
+        Strength::Token => is_token(value),
+        Strength::Random => is_random(value),
+    }
+}
+
+/// No plain word or name, no plain number, no UUID, no path, no address, no date.
+fn is_token(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    let lower = value.iter().any(u8::is_ascii_lowercase);
+    let upper = value.iter().any(u8::is_ascii_uppercase);
+    let letters = lower || upper;
+    let plain = value.iter().all(|b| {
+        b.is_ascii_alphanumeric()
+            || matches!(
+                b,
+                b'+' | b'/'
+                    | b'='
+                    | b'_'
+                    | b'-'
+                    | b'.'
+                    | b'~'
+                    | b'%'
+                    | b'!'
+                    | b'@'
+                    | b'#'
+                    | b'$'
+                    | b'^'
+                    | b'*'
+            )
+    });
+    if !plain
+        || !letters
+        || is_uuid(value)
+        || is_pointer(value)
+        || value.starts_with(b"/")
+        || value.starts_with(b"./")
+    {
+        return false;
+    }
+    if digits >= 2 && digits * 20 >= value.len() {
+        return true;
+    }
+    // Letters only: long, mixed, and not made of words.
+    value.len() >= 20 && lower && upper && digits >= 1 && entropy(value) >= 3.5
+}
+
+/// Hex of 32 digits or more, or base64 that uses its alphabet.
+fn is_random(value: &[u8]) -> bool {
+    let body = value.strip_suffix(b"==").or_else(|| value.strip_suffix(b"=")).unwrap_or(value);
+    let digits = body.iter().filter(|b| b.is_ascii_digit()).count();
+    if body.len() >= 32 && body.iter().all(u8::is_ascii_hexdigit) {
+        return digits >= 4 && digits < body.len() && entropy(body) >= 3.0;
+    }
+    let lower = body.iter().filter(|b| b.is_ascii_lowercase()).count();
+    let upper = body.iter().filter(|b| b.is_ascii_uppercase()).count();
+    let alphabet = body.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-'));
+    let separators = body.iter().filter(|b| matches!(b, b'/' | b'-' | b'_' | b'+')).count();
+    alphabet
+        && body.len() >= 20
+        && digits >= 2
+        && lower >= 3
+        && upper >= 3
+        && separators * 8 <= body.len()
+        && entropy(body) >= 3.5
+}

@@ -1,0 +1,143 @@
+//! Quotes as logs write them: plain, escaped any number of times, as HTML entity, percent-encoded, as `\u0022`.
+
+use memchr::memmem;
+
+/// The opening quote of a value; its closing quote is written the same way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Quote<'t> {
+    /// The quote character behind this many backslashes (`\"` in JSON inside JSON has one).
+    Escaped {
+        /// `"`, `'` or a backtick.
+        quote: u8,
+        /// Backslashes in front.
+        backslashes: usize,
+    },
+    /// `&quot;`, `%22`, `\u0022`, as it stands in the text.
+    Coded(&'t [u8]),
+}
+
+/// Coded quotes, in lower case.
+const CODED: [&[u8]; 12] = [
+    b"&quot;",
+    b"&#34;",
+    b"&#x22;",
+    b"&apos;",
+    b"&#39;",
+    b"&#x27;",
+    b"%22",
+    b"%27",
+    b"%5c%22",
+    b"\\u0022",
+    b"\\u0027",
+    b"\\\\u0022",
+];
+
+impl<'t> Quote<'t> {
+    /// The quote that starts at `at`, with its length.
+    pub(crate) fn at(text: &'t [u8], at: usize) -> Option<(Self, usize)> {
+        let rest = text.get(at..)?;
+        let backslashes = rest.iter().take(16).take_while(|b| **b == b'\\').count();
+        match rest.get(backslashes)? {
+            quote @ (b'"' | b'\'' | b'`') => {
+                return Some((Self::Escaped { quote: *quote, backslashes }, backslashes + 1));
+            }
+            _ if !matches!(rest[0], b'&' | b'%' | b'\\') => return None,
+            _ => {}
+        }
+        let coded = CODED
+            .iter()
+            .find(|coded| rest.len() >= coded.len() && rest[..coded.len()].eq_ignore_ascii_case(coded))?;
+        Some((Self::Coded(&rest[..coded.len()]), coded.len()))
+    }
+
+    /// Where the value that starts at `at` ends: at its closing quote, else at the end of the line. The flag says
+    /// that neither came before the text ended.
+    pub(crate) fn close(self, text: &[u8], at: usize) -> (usize, bool) {
+        let rest = &text[at.min(text.len())..];
+        let line = memchr::memchr3(b'\n', b'\r', 0, rest).unwrap_or(rest.len());
+        let open = line == rest.len();
+        match self {
+            Self::Coded(quote) => match memmem::find(&rest[..line], quote) {
+                Some(end) => (at + end, false),
+                None => (at + line, open),
+            },
+            Self::Escaped { quote, backslashes } => {
+                let mut from = 0;
+                while let Some(found) = memchr::memchr(quote, &rest[from..line]) {
+                    let found = from + found;
+                    let run = rest[..found].iter().rev().take_while(|b| **b == b'\\').count();
+                    let closes = if backslashes == 0 { run % 2 == 0 } else { run <= backslashes };
+                    // `""` inside a value in quotes is one quote, as in connection strings and CSV.
+                    let doubled = backslashes == 0 && found > 0 && rest.get(found + 1) == Some(&quote);
+                    if doubled {
+                        from = found + 2;
+                        continue;
+                    }
+                    if closes {
+                        return (at + found - if backslashes == 0 { 0 } else { run.min(found) }, false);
+                    }
+                    from = found + 1;
+                }
+                (at + line, open)
+            }
+        }
+    }
+}
+
+/// The quote that is open at `at` on its line, if one is: what the text around a key is wrapped in.
+pub(crate) fn open_quote_before(text: &[u8], at: usize) -> Option<u8> {
+    let from = at.saturating_sub(512);
+    let line = memchr::memrchr2(b'\n', 0, &text[from..at]).map_or(from, |newline| from + newline + 1);
+    let mut open: Option<u8> = None;
+    for (index, byte) in text[line..at].iter().enumerate() {
+        match (open, byte) {
+            (None, b'"' | b'`') => open = Some(*byte),
+            // An apostrophe inside a word opens nothing.
+            (None, b'\'') if index == 0 || !text[line + index - 1].is_ascii_alphanumeric() => {
+                open = Some(*byte)
+            }
+            (Some(quote), byte) if quote == *byte => open = None,
+            _ => {}
+        }
+    }
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str, at: usize) -> &str {
+        let (quote, length) = Quote::at(text.as_bytes(), at).expect("a quote");
+        let (end, _) = quote.close(text.as_bytes(), at + length);
+        &text[at + length..end]
+    }
+
+    #[test]
+    fn values_end_at_the_quote_they_began_with() {
+        assert_eq!(value(r#""abc" d"#, 0), "abc");
+        assert_eq!(value(r#""a\"b" d"#, 0), r#"a\"b"#);
+        assert_eq!(value(r#""a\\" d"#, 0), r#"a\\"#);
+        assert_eq!(value(r#""a""b" d"#, 0), r#"a""b"#);
+        assert_eq!(value(r#"\"abc\", \"d\""#, 0), "abc");
+        assert_eq!(value(r#"\"a\\\"bc\", \"d\""#, 0), r#"a\\\"bc"#);
+        assert_eq!(value("&quot;abc&quot;,", 0), "abc");
+        assert_eq!(value("%22abc%22%2C", 0), "abc");
+        assert_eq!(value("\"abc\nnext", 0), "abc");
+    }
+
+    #[test]
+    fn an_unclosed_value_is_open() {
+        let (quote, length) = Quote::at(b"\"abc", 0).expect("a quote");
+        assert_eq!(quote.close(b"\"abc", length), (4, true));
+        assert_eq!(quote.close(b"\"abc\n", length), (4, false));
+    }
+
+    #[test]
+    fn the_wrapping_quote_is_found() {
+        assert_eq!(open_quote_before(b"say \"x=", 7), Some(b'"'));
+        assert_eq!(open_quote_before(b"say \"x\" y=", 10), None);
+        assert_eq!(open_quote_before(b"it's y=", 7), None);
+        assert_eq!(open_quote_before(b"\"\ny=", 4), None);
+    }
+}

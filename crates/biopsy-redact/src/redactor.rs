@@ -1,0 +1,267 @@
+//! The redactor: one per bundle, shared by all recorders.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use crate::learned::{Learned, Source};
+use crate::pseudonym::{self, BundleKey, Pseudonym};
+use crate::scan::{self, Engine, Span};
+use crate::verify::Fingerprints;
+use crate::{Hit, RedactError, wide};
+
+/// Rule id of values that were found by key somewhere and turned up elsewhere.
+pub const LEARNED_RULE: &str = "learned";
+
+/// How often a text is gone over until nothing changes. Each round leaves less that is not masked.
+const ROUNDS_MAX: usize = 8;
+
+/// What a redactor is made from.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Key of the bundle; `None`: a fresh random one, which is what a recording wants.
+    pub key: Option<BundleKey>,
+    /// Also mask personal data (e-mail addresses). Off by default: they are often what a support case is about.
+    pub personal: bool,
+    /// Further rule packs, as TOML.
+    pub extra_packs: Vec<String>,
+    /// Further environment variables whose values are shown; `*` at the end stands for any rest.
+    pub allow_env: Vec<String>,
+    /// Learn the values that key rules find in running text.
+    pub learn_from_text: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            key: None,
+            personal: false,
+            extra_packs: Vec::new(),
+            allow_env: Vec::new(),
+            learn_from_text: true,
+        }
+    }
+}
+
+/// A text without its secrets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Redacted<'t> {
+    /// The text; borrowed when there was nothing to mask.
+    pub text: Cow<'t, str>,
+    /// Which rules fired.
+    pub hits: Vec<Hit>,
+}
+
+/// Bytes without their secrets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RedactedBytes<'t> {
+    /// The bytes, in the encoding they came in; borrowed when there was nothing to mask.
+    pub bytes: Cow<'t, [u8]>,
+    /// Which rules fired.
+    pub hits: Vec<Hit>,
+}
+
+/// Finds and masks secrets. Safe to share between threads.
+pub struct Redactor {
+    key: BundleKey,
+    engine: Engine,
+    learned: Learned,
+    pub(crate) allow_env: Vec<String>,
+    learn_from_text: bool,
+}
+
+impl Redactor {
+    /// A redactor with the built-in packs.
+    ///
+    /// # Errors
+    /// When there are no random bytes for the key, or a pack of `options` is wrong.
+    pub fn new(options: Options) -> Result<Self, RedactError> {
+        let engine = Engine::new(options.personal, &options.extra_packs)?;
+        let key = match options.key {
+            Some(key) => key,
+            None => BundleKey::random()?,
+        };
+        let mut allow_env = engine.lists().words().environment.clone();
+        allow_env.extend(options.allow_env);
+        Ok(Self { key, engine, learned: Learned::new(), allow_env, learn_from_text: options.learn_from_text })
+    }
+
+    /// Masks every secret in `text`. What key rules find is learned, and learned values are masked wherever they stand.
+    #[must_use]
+    pub fn text<'t>(&self, text: &'t str) -> Redacted<'t> {
+        let (bytes, hits) = self.plain(text.as_bytes());
+        let text = match bytes {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            // Spans are widened to whole characters, so the bytes are UTF-8; should that ever fail, the lossy text is
+            // the safe one.
+            Cow::Owned(bytes) => Cow::Owned(
+                String::from_utf8(bytes)
+                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+            ),
+        };
+        Redacted { text, hits }
+    }
+
+    /// The same for bytes of unknown encoding: UTF-8, UTF-16 of either order with or without byte order mark, UTF-16
+    /// islands in other text, and any encoding that keeps ASCII where it is.
+    #[must_use]
+    pub fn bytes<'t>(&self, bytes: &'t [u8]) -> RedactedBytes<'t> {
+        let (bytes, hits) = self.any_encoding(bytes);
+        RedactedBytes { bytes, hits }
+    }
+
+    /// Remembers a value that was found by its key, so that it is masked wherever else it stands. Short and common
+    /// values are refused: `false`.
+    pub fn learn(&self, value: &str, _key: &str) -> bool {
+        self.learned.learn(value.as_bytes(), Source::Told, &self.key, self.engine.lists())
+    }
+
+    /// Rises when something is learned. Text that was redacted under a lower number may hold the new value: pass it
+    /// through again (redacting is idempotent) before the recording is sealed.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.learned.generation()
+    }
+
+    /// Fingerprints of all learned values, for [`crate::verify::verify`].
+    #[must_use]
+    pub fn fingerprints(&self) -> Fingerprints {
+        self.learned.fingerprints(&self.key)
+    }
+
+    /// A mask for a value that the caller knows to be one: `pseudonym("host", name)` gives `[redacted:host:1a2b3c4d]`.
+    /// Characters that do not fit a rule id are left out of `rule`.
+    #[must_use]
+    pub fn pseudonym(&self, rule: &str, value: &str) -> String {
+        let id: String = rule
+            .to_ascii_lowercase()
+            .chars()
+            .filter(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-')
+            .take(pseudonym::RULE_ID_MAX)
+            .collect();
+        let id = if id.is_empty() { "value" } else { &id };
+        pseudonym::mask(id, self.pseudonym_of(value.as_bytes()))
+    }
+
+    /// Ids and descriptions of the rules in force.
+    pub fn rules(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.engine.rules().iter().map(|rule| (rule.id.as_str(), rule.description.as_str()))
+    }
+
+    pub(crate) fn pseudonym_of(&self, value: &[u8]) -> Pseudonym {
+        self.key.pseudonym(value)
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Everything to be masked in `text`, which is in an encoding that keeps ASCII where it is, and may have stretches
+    /// of UTF-16 in it.
+    pub(crate) fn spans(&self, text: &[u8]) -> Vec<Span> {
+        let mut masks = pseudonym::masks_in(text);
+        let mut spans = Vec::new();
+        self.find(text, &masks, &mut spans);
+        let plain = spans.len();
+        for (island, order) in wide::islands(text) {
+            let folded = wide::fold(&text[island.clone()], order).text;
+            let place = |range: Range<usize>| island.start + range.start * 2..island.start + range.end * 2;
+            let inner_masks = pseudonym::masks_in(&folded);
+            let from = spans.len();
+            self.find(&folded, &inner_masks, &mut spans);
+            for span in &mut spans[from..] {
+                span.pseudonym =
+                    Some(span.pseudonym.unwrap_or_else(|| self.key.pseudonym(&folded[span.range.clone()])));
+                span.range = place(span.range.clone());
+                span.open &= island.end == text.len();
+                span.wide = Some(order);
+            }
+            masks.extend(inner_masks.into_iter().map(place));
+        }
+        if spans.len() > plain {
+            masks.sort_by_key(|mask| mask.start);
+        }
+        if spans.is_empty() { spans } else { scan::tidy(text, &masks, spans) }
+    }
+
+    /// What rules and learned values say about a text without UTF-16.
+    fn find(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
+        let from = spans.len();
+        self.engine.find(text, masks, spans);
+        if self.learn_from_text {
+            for span in spans[from..].iter().filter(|span| span.learn && !span.open) {
+                let value = crate::plausible::trim_end_punctuation(&text[span.range.clone()]);
+                self.learned.learn(value, Source::Text, &self.key, self.engine.lists());
+            }
+        }
+        self.learned.find(text, &self.key, spans);
+    }
+
+    /// Id of the rule of a span.
+    pub(crate) fn rule_id(&self, span: &Span) -> &str {
+        span.rule.map_or(LEARNED_RULE, |rule| &self.engine.rules()[rule].id)
+    }
+
+    /// Appends the mask of a span and counts it.
+    pub(crate) fn push_mask(&self, text: &[u8], span: &Span, out: &mut Vec<u8>, hits: &mut Vec<Hit>) {
+        let rule = self.rule_id(span);
+        let pseudonym = span.pseudonym.unwrap_or_else(|| self.key.pseudonym(&text[span.range.clone()]));
+        match span.wide {
+            None => pseudonym::push_mask(out, rule, pseudonym),
+            Some(order) => {
+                out.extend_from_slice(&wide::unfold(pseudonym::mask(rule, pseudonym).as_bytes(), order, None))
+            }
+        }
+        match hits.iter_mut().find(|hit| hit.rule == rule) {
+            Some(hit) => hit.count += 1,
+            None => hits.push(Hit { rule: rule.to_owned(), count: 1 }),
+        }
+    }
+
+    /// Masks `text`, which is in an encoding that keeps ASCII where it is, until nothing changes: so a second call on
+    /// the result changes nothing either.
+    pub(crate) fn plain<'t>(&self, text: &'t [u8]) -> (Cow<'t, [u8]>, Vec<Hit>) {
+        let mut current = Cow::Borrowed(text);
+        let mut hits = Vec::new();
+        for _ in 0..ROUNDS_MAX {
+            let spans = self.spans(&current);
+            if spans.is_empty() {
+                break;
+            }
+            let mut out = Vec::with_capacity(current.len() + spans.len() * 32);
+            let mut at = 0;
+            for span in &spans {
+                out.extend_from_slice(&current[at..span.range.start]);
+                self.push_mask(&current, span, &mut out, &mut hits);
+                at = span.range.end;
+            }
+            out.extend_from_slice(&current[at..]);
+            current = Cow::Owned(out);
+        }
+        (current, hits)
+    }
+
+    fn any_encoding<'t>(&self, bytes: &'t [u8]) -> (Cow<'t, [u8]>, Vec<Hit>) {
+        let Some(order) = wide::detect(bytes) else { return self.plain(bytes) };
+        let folded = wide::fold(bytes, order);
+        let (redacted, hits) = self.plain(&folded.text);
+        match redacted {
+            Cow::Borrowed(_) => (Cow::Borrowed(bytes), hits),
+            Cow::Owned(text) => (Cow::Owned(wide::unfold(&text, order, folded.rest)), hits),
+        }
+    }
+
+    /// Learns a value that a rule found by the name of a variable or option.
+    pub(crate) fn learn_told(&self, value: &[u8]) -> bool {
+        self.learned.learn(value, Source::Told, &self.key, self.engine.lists())
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor")
+            .field("rules", &self.engine.rules().len())
+            .field("learned", &self.generation())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,242 @@
+//! Rule packs: data in TOML, embedded in the program, each rule with examples that the tests run.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use crate::RedactError;
+use crate::pseudonym::RULE_ID_MAX;
+
+/// The packs that are always in force, with their file names.
+const PACKS: [(&str, &str); 3] = [
+    ("server-logs", include_str!("../rules/server-logs.toml")),
+    ("keys", include_str!("../rules/keys.toml")),
+    ("tokens", include_str!("../rules/tokens.toml")),
+];
+
+/// The pack for personal data, in force on request.
+const PERSONAL: (&str, &str) = ("personal", include_str!("../rules/personal.toml"));
+
+/// Word lists that all rules share.
+const WORDS: &str = include_str!("../rules/words.toml");
+
+/// A file of rules.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct PackFile {
+    /// What the pack is for; for readers of the file.
+    #[serde(rename = "description")]
+    _description: String,
+    #[serde(default)]
+    rule: Vec<Rule>,
+}
+
+/// How a rule finds its values.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// By the shape of the text: a regular expression whose group `secret` is masked.
+    Shape,
+    /// By the name in front of it: `NAME=value`, `"NAME": "value"`, `--NAME value`, `<NAME>value</NAME>` ...
+    Key,
+}
+
+/// Where the words of a key rule may stand in a name.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Boundary {
+    /// As a word of its own (`auth_token`, `authToken`, `token`), not inside one (`tokenizer`).
+    #[default]
+    Word,
+    /// Anywhere (`mypassword`).
+    Any,
+}
+
+/// What a value must look like to be taken for a secret.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Strength {
+    /// Anything that is not a placeholder, a common word or code.
+    #[default]
+    Any,
+    /// Like a token: no plain word, no plain number, no UUID.
+    Token,
+    /// Like random bytes in hex or base64.
+    Random,
+}
+
+/// One rule, as written in a pack.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    /// Name in masks and counts.
+    pub(crate) id: String,
+    /// What it finds, in one sentence.
+    pub(crate) description: String,
+    /// How it finds it.
+    pub(crate) kind: Kind,
+
+    /// Shape rules: literals of which one must be there before the expression is tried (any case).
+    #[serde(default)]
+    pub(crate) keywords: Vec<String>,
+    /// Shape rules: the expression. It must match at the keyword, unless `before` is given.
+    #[serde(default)]
+    pub(crate) regex: Option<String>,
+    /// Shape rules: bytes in front of the keyword in which a match may begin; 0: it begins at the keyword.
+    #[serde(default)]
+    pub(crate) before: usize,
+    /// Shape rules: bytes behind the start of the keyword that the match may use.
+    #[serde(default = "default_after")]
+    pub(crate) after: usize,
+    /// Shape rules: the group is a list `name=value; name=value` with this separator; the values are masked.
+    #[serde(default)]
+    pub(crate) pairs: Option<char>,
+    /// Shape rules with `pairs`: names whose values stay.
+    #[serde(default)]
+    pub(crate) keep: Vec<String>,
+
+    /// Key rules: words of the name, lower case; a space stands for nothing, `_`, `-`, `.` or a space.
+    #[serde(default)]
+    pub(crate) words: Vec<String>,
+    /// Key rules: where the words may stand.
+    #[serde(default)]
+    pub(crate) boundary: Boundary,
+    /// Key rules: words in front that make the name harmless (`public` key).
+    #[serde(default)]
+    pub(crate) neutral_before: Vec<String>,
+    /// Key rules: words behind that make the name harmless (token `type`), beyond those of `words.toml`.
+    #[serde(default)]
+    pub(crate) neutral_after: Vec<String>,
+    /// Key rules: what the value must look like.
+    #[serde(default)]
+    pub(crate) strength: Strength,
+    /// Key rules: in running text (`name: value more words`) the value must contain a digit or a symbol.
+    #[serde(default)]
+    pub(crate) strict_prose: bool,
+    /// Key rules: `name 'value'` counts, without any separator.
+    #[serde(default)]
+    pub(crate) beside: bool,
+    /// Values are learned and searched for everywhere else.
+    #[serde(default)]
+    pub(crate) learn: bool,
+
+    /// Shortest value, in bytes.
+    #[serde(default = "default_min_length")]
+    pub(crate) min_length: usize,
+    /// Least Shannon entropy of the value, in bits per byte.
+    #[serde(default)]
+    pub(crate) min_entropy: f64,
+
+    /// Examples: text, then the values that must be masked. `¦` is dropped; it keeps examples from looking like live
+    /// secrets to the scanners of code hosts.
+    #[serde(default, rename = "match")]
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
+    pub(crate) matches: Vec<Vec<String>>,
+    /// Examples that must stay as they are.
+    #[serde(default)]
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
+    pub(crate) no_match: Vec<String>,
+}
+
+fn default_after() -> usize {
+    1024
+}
+
+fn default_min_length() -> usize {
+    1
+}
+
+/// Word lists, as written in `words.toml`.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Words {
+    /// Values that are no secrets: `true`, `null`, `required` ...
+    pub(crate) trivial_values: HashSet<String>,
+    /// Words behind a key that make it the name of something else: password `length`.
+    pub(crate) neutral_after: HashSet<String>,
+    /// What an expression in source code begins with: `process.env`, `System.`.
+    pub(crate) code_roots: Vec<String>,
+    /// Values too common to be searched for everywhere, even when found by key.
+    pub(crate) never_learn: HashSet<String>,
+    /// Environment variables whose values are shown, `*` at the end stands for any rest.
+    pub(crate) environment: Vec<String>,
+}
+
+impl Words {
+    /// The built-in lists.
+    pub(crate) fn load() -> Result<Self, RedactError> {
+        toml::from_str(WORDS)
+            .map_err(|source| RedactError::Pack { pack: "words".to_owned(), source: Box::new(source) })
+    }
+}
+
+/// All rules in force, in the order of the packs.
+pub(crate) fn load(personal: bool, extra: &[String]) -> Result<Vec<Rule>, RedactError> {
+    let mut rules = Vec::new();
+    for (name, text) in PACKS {
+        read_pack(name, text, &mut rules)?;
+    }
+    if personal {
+        read_pack(PERSONAL.0, PERSONAL.1, &mut rules)?;
+    }
+    for (index, text) in extra.iter().enumerate() {
+        read_pack(&format!("extra {}", index + 1), text, &mut rules)?;
+    }
+    Ok(rules)
+}
+
+fn read_pack(name: &str, text: &str, rules: &mut Vec<Rule>) -> Result<(), RedactError> {
+    let file: PackFile = toml::from_str(text)
+        .map_err(|source| RedactError::Pack { pack: name.to_owned(), source: Box::new(source) })?;
+    for rule in file.rule {
+        if let Some(problem) = problem_of(&rule, rules) {
+            return Err(RedactError::Rule { pack: name.to_owned(), rule: rule.id, problem });
+        }
+        rules.push(rule);
+    }
+    Ok(())
+}
+
+/// What is wrong with a rule, before its expression is compiled.
+fn problem_of(rule: &Rule, known: &[Rule]) -> Option<String> {
+    let id_fits = !rule.id.is_empty()
+        && rule.id.len() <= RULE_ID_MAX
+        && rule.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    if !id_fits {
+        return Some(format!("ids are 1 to {RULE_ID_MAX} of `a-z0-9-`"));
+    }
+    if known.iter().any(|other| other.id == rule.id) {
+        return Some("the id is taken".to_owned());
+    }
+    if rule.description.is_empty() {
+        return Some("`description` is missing".to_owned());
+    }
+    let (needed, name) = match rule.kind {
+        Kind::Shape => (&rule.keywords, "keywords"),
+        Kind::Key => (&rule.words, "words"),
+    };
+    if needed.is_empty() || needed.iter().any(String::is_empty) {
+        return Some(format!("`{name}` needs entries"));
+    }
+    if rule.kind == Kind::Shape && rule.regex.is_none() {
+        return Some("`regex` is missing".to_owned());
+    }
+    None
+}
+
+/// SHA-256 of the built-in packs in hex: names the rules a bundle was redacted with.
+#[must_use]
+pub fn rule_pack_digest() -> String {
+    use sha2::Digest;
+    let mut hasher = sha2::Sha256::new();
+    for (name, text) in PACKS.iter().chain([&PERSONAL, &("words", WORDS)]) {
+        hasher.update(name.as_bytes());
+        hasher.update([0]);
+        hasher.update(text.as_bytes());
+        hasher.update([0]);
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Runs the examples of every rule of every pack, and packs that are wrong.
+
+use super::{Rule, load};
+use crate::{BundleKey, Options, RedactError, Redactor};
+
+/// A redactor that learns nothing, so that one example does not decide about the next.
+fn redactor(personal: bool, extra_packs: Vec<String>) -> Redactor {
+    let options = Options {
+        key: Some(BundleKey::from_bytes([9; 32])),
+        personal,
+        learn_from_text: false,
+        extra_packs,
+        ..Options::default()
+    };
+    Redactor::new(options).expect("the built-in packs are right")
+}
+
+fn splice(example: &str) -> String {
+    example.replace('¦', "")
+}
+
+/// The text with each value replaced by its mask, in order.
+fn expected(redactor: &Redactor, rule: &Rule, text: &str, values: &[String]) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    for value in values.iter().map(|value| splice(value)) {
+        // The last place where it stands: the name may hold the same letters.
+        let at = rest
+            .rfind(&value)
+            .filter(|_| values.len() == 1)
+            .or_else(|| rest.find(&value))
+            .expect("value in text");
+        out.push_str(&rest[..at]);
+        out.push_str(&redactor.pseudonym(&rule.id, &value));
+        rest = &rest[at + value.len()..];
+    }
+    out + rest
+}
+
+#[test]
+fn every_example_of_every_rule_holds() {
+    let (common, personal) = (redactor(false, Vec::new()), redactor(true, Vec::new()));
+    let common_rules = load(false, &[]).expect("the built-in packs are right").len();
+    let mut wrong = Vec::new();
+    for (index, rule) in load(true, &[]).expect("the built-in packs are right").into_iter().enumerate() {
+        let redactor = if index < common_rules { &common } else { &personal };
+        assert!(!rule.matches.is_empty(), "rule `{}` has no example", rule.id);
+        assert!(!rule.no_match.is_empty(), "rule `{}` has no counter-example", rule.id);
+        for example in &rule.matches {
+            let text = splice(&example[0]);
+            let want = expected(redactor, &rule, &text, &example[1..]);
+            let got = redactor.text(&text).text.into_owned();
+            if got != want {
+                wrong.push(format!("{}\n   text {text:?}\n   got  {got:?}\n   want {want:?}", rule.id));
+            }
+            let again = redactor.text(&got).text.into_owned();
+            if again != got {
+                wrong.push(format!("{}: not idempotent\n   once  {got:?}\n   twice {again:?}", rule.id));
+            }
+        }
+        for text in rule.no_match.iter().map(|text| splice(text)) {
+            let got = redactor.text(&text).text.into_owned();
+            if got != text {
+                wrong.push(format!("{}: must stay\n   text {text:?}\n   got  {got:?}", rule.id));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} examples fail:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn examples_hold_in_utf16_too() {
+    let redactor = redactor(false, Vec::new());
+    for rule in load(false, &[]).expect("the built-in packs are right") {
+        for example in &rule.matches {
+            let text = splice(&example[0]);
+            let want = redactor.text(&text).text.into_owned();
+            for little in [true, false] {
+                let encode = |text: &str| -> Vec<u8> {
+                    std::iter::once(0xfeff)
+                        .chain(text.encode_utf16())
+                        .flat_map(|unit| if little { unit.to_le_bytes() } else { unit.to_be_bytes() })
+                        .collect()
+                };
+                assert_eq!(redactor.bytes(&encode(&text)).bytes, encode(&want), "{}: {text}", rule.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn extra_packs_are_used() {
+    let pack = r#"
+        description = "own"
+        [[rule]]
+        id = "badge"
+        description = "Badge numbers."
+        kind = "shape"
+        keywords = ["badge-"]
+        regex = 'badge-(?P<secret>\d{4})'
+    "#;
+    let redactor = redactor(false, vec![pack.to_owned()]);
+    assert_eq!(
+        redactor.text("see badge-1234").text,
+        format!("see badge-{}", redactor.pseudonym("badge", "1234"))
+    );
+}
+
+#[test]
+fn wrong_packs_are_refused() {
+    let refused = |rule: &str| {
+        let pack = format!("description = \"x\"\n[[rule]]\n{rule}");
+        match Redactor::new(Options { extra_packs: vec![pack], ..Options::default() }) {
+            Err(error) => error,
+            Ok(_) => panic!("accepted: {rule}"),
+        }
+    };
+    let base = "description = \"d\"\nkind = \"shape\"\nkeywords = [\"abc\"]\n";
+    for (rule, problem) in [
+        (format!("id = \"password\"\nregex = '(?P<secret>x)'\n{base}"), "the id is taken"),
+        (format!("id = \"Bad Id\"\nregex = '(?P<secret>x)'\n{base}"), "ids are 1 to 40"),
+        (format!("id = \"a\"\n{base}"), "`regex` is missing"),
+        (format!("id = \"a\"\nregex = '(x)'\n{base}"), "no group `secret`"),
+        (format!("id = \"a\"\nregex = '(?P<secret>x'\n{base}"), "does not compile"),
+        ("id = \"a\"\ndescription = \"d\"\nkind = \"key\"".to_owned(), "`words` needs entries"),
+    ] {
+        let error = refused(&rule);
+        assert!(
+            matches!(&error, RedactError::Rule { problem: found, .. } if found.contains(problem)),
+            "{error}"
+        );
+    }
+    assert!(matches!(refused("id = 5"), RedactError::Pack { .. }));
+    assert!(refused("id = 5").hint().is_some());
+}

@@ -1,0 +1,258 @@
+//! One pass over a text: keywords by one automaton, rules only where a keyword is, spans without overlap.
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex_automata::util::captures::Captures;
+
+use crate::RedactError;
+use crate::key::KeyRule;
+use crate::plausible::Lists;
+use crate::pseudonym::Pseudonym;
+use crate::rules::{self, Kind, Rule, Words};
+use crate::shape::Shape;
+use crate::wide::Order;
+
+/// All rules, compiled.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    keywords: AhoCorasick,
+    /// Rules by pattern of the automaton.
+    by_keyword: Vec<Vec<usize>>,
+    matchers: Vec<Matcher>,
+    rules: Vec<Rule>,
+    lists: Lists,
+}
+
+#[derive(Debug)]
+enum Matcher {
+    Shape(Shape),
+    Key(KeyRule),
+}
+
+/// A stretch of text to be masked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    /// Where.
+    pub(crate) range: Range<usize>,
+    /// By which rule; `None`: a learned value.
+    pub(crate) rule: Option<usize>,
+    /// Known beforehand for learned values, so that a value in another encoding keeps its pseudonym.
+    pub(crate) pseudonym: Option<Pseudonym>,
+    /// The text ended before the value did.
+    pub(crate) open: bool,
+    /// The value is worth learning.
+    pub(crate) learn: bool,
+    /// It stands in a stretch of UTF-16, and so does its mask.
+    pub(crate) wide: Option<Order>,
+}
+
+impl Engine {
+    /// Compiles the built-in packs and `extra` ones.
+    pub(crate) fn new(personal: bool, extra: &[String]) -> Result<Self, RedactError> {
+        let rules = rules::load(personal, extra)?;
+        let lists = Lists::new(Words::load()?);
+        let mut literals: Vec<String> = Vec::new();
+        let mut by_keyword: Vec<Vec<usize>> = Vec::new();
+        let mut matchers = Vec::with_capacity(rules.len());
+        for (index, rule) in rules.iter().enumerate() {
+            let keywords = match rule.kind {
+                Kind::Shape => rule.keywords.clone(),
+                Kind::Key => KeyRule::keywords(rule),
+            };
+            for keyword in keywords {
+                let keyword = keyword.to_ascii_lowercase();
+                let pattern = literals.iter().position(|known| *known == keyword).unwrap_or_else(|| {
+                    literals.push(keyword);
+                    by_keyword.push(Vec::new());
+                    literals.len() - 1
+                });
+                if !by_keyword[pattern].contains(&index) {
+                    by_keyword[pattern].push(index);
+                }
+            }
+            matchers.push(match rule.kind {
+                Kind::Key => Matcher::Key(KeyRule::new(rule)),
+                Kind::Shape => Matcher::Shape(Shape::compile(rule).map_err(|problem| RedactError::Rule {
+                    pack: "-".to_owned(),
+                    rule: rule.id.clone(),
+                    problem,
+                })?),
+            });
+        }
+        let keywords = AhoCorasick::builder()
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::DFA))
+            .ascii_case_insensitive(true)
+            .build(&literals)
+            .map_err(RedactError::Keywords)?;
+        Ok(Self { keywords, by_keyword, matchers, rules, lists })
+    }
+
+    /// The rules in force.
+    pub(crate) fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The shared word lists.
+    pub(crate) fn lists(&self) -> &Lists {
+        &self.lists
+    }
+
+    /// Appends what the rules find in `text`, in no order. Keywords inside `masks` are ours.
+    pub(crate) fn find(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
+        let mut floors = vec![0usize; self.matchers.len()];
+        let mut captures: Vec<Option<Captures>> = vec![None; self.matchers.len()];
+        let mut key_floor = 0;
+        let mut mask = 0;
+        for hit in self.keywords.find_overlapping_iter(text) {
+            while masks.get(mask).is_some_and(|range| range.end <= hit.start()) {
+                mask += 1;
+            }
+            if masks.get(mask).is_some_and(|range| range.start < hit.end()) {
+                continue;
+            }
+            for rule in &self.by_keyword[hit.pattern().as_usize()] {
+                match &self.matchers[*rule] {
+                    Matcher::Shape(shape) => {
+                        let captures = captures[*rule].get_or_insert_with(|| shape.captures());
+                        let Some(found) = shape.find(text, hit.start(), floors[*rule], &self.lists, captures)
+                        else {
+                            continue;
+                        };
+                        floors[*rule] = found.end;
+                        for range in found.values {
+                            let open = range.end == text.len();
+                            let learn = self.rules[*rule].learn;
+                            spans.push(Span {
+                                range,
+                                rule: Some(*rule),
+                                pseudonym: None,
+                                open,
+                                learn,
+                                wide: None,
+                            });
+                        }
+                    }
+                    Matcher::Key(key) => {
+                        // A name inside a value that is masked as a whole needs no look; this also bounds the work
+                        // on `password=password=password=...`.
+                        if hit.start() < key_floor {
+                            continue;
+                        }
+                        for value in key.find(text, hit.range(), &self.lists) {
+                            key_floor = key_floor.max(value.range.end);
+                            spans.push(Span {
+                                range: value.range,
+                                rule: Some(*rule),
+                                pseudonym: None,
+                                open: value.open,
+                                learn: self.rules[*rule].learn,
+                                wide: None,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The key rule that says that variables or options of this name hold secrets.
+    pub(crate) fn rule_for_name(&self, name: &str, value: &str) -> Option<usize> {
+        self.keywords.find_overlapping_iter(name.as_bytes()).find_map(|hit| {
+            self.by_keyword[hit.pattern().as_usize()].iter().copied().find(|rule| {
+                match &self.matchers[*rule] {
+                    Matcher::Key(key) => {
+                        key.names_a_secret(name.as_bytes(), hit.range(), &self.lists)
+                            && key.accepts_value(value.as_bytes(), &self.lists)
+                    }
+                    Matcher::Shape(_) => false,
+                }
+            })
+        })
+    }
+}
+
+/// Sorted, without overlap, without empty spans, without what is already masked, and on whole characters.
+pub(crate) fn tidy(text: &[u8], masks: &[Range<usize>], mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by(|a, b| {
+        (a.range.start, std::cmp::Reverse(a.range.end), a.rule).cmp(&(
+            b.range.start,
+            std::cmp::Reverse(b.range.end),
+            b.rule,
+        ))
+    });
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for mut span in spans {
+        span.range = whole_characters(text, span.range);
+        match merged.last_mut() {
+            Some(last) if span.range.start < last.range.end => join(last, &span),
+            _ => merged.push(span),
+        }
+    }
+    let mut tidy = Vec::with_capacity(merged.len());
+    let mut first_mask = 0;
+    for span in merged {
+        without_masks(text, masks, &mut first_mask, span, &mut tidy);
+    }
+    tidy
+}
+
+/// Two spans that overlap become one. The rule that the packs name first gives its name, unless one span holds the
+/// other whole: then the larger one does, since it is what stands behind the key.
+fn join(into: &mut Span, other: &Span) {
+    let same = into.range == other.range;
+    if same {
+        into.pseudonym = into.pseudonym.or(other.pseudonym);
+        // `None` is a learned value: a rule that sees it too says more.
+        into.rule = match (into.rule, other.rule) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    } else if other.range.end > into.range.end {
+        into.range.end = other.range.end;
+        into.pseudonym = None;
+        into.wide = into.wide.filter(|order| other.wide == Some(*order));
+        into.rule = into.rule.or(other.rule);
+    }
+    into.open |= other.open;
+    into.learn |= other.learn;
+}
+
+/// Cuts existing masks out of a span. Punctuation left between masks is none of a secret.
+fn without_masks(text: &[u8], masks: &[Range<usize>], first: &mut usize, span: Span, out: &mut Vec<Span>) {
+    while masks.get(*first).is_some_and(|mask| mask.end <= span.range.start) {
+        *first += 1;
+    }
+    let mut start = span.range.start;
+    let mut cut = false;
+    for mask in masks[*first..].iter().take_while(|mask| mask.start < span.range.end) {
+        cut = true;
+        push_piece(text, start..mask.start.max(start), &span, true, out);
+        start = mask.end;
+    }
+    push_piece(text, start..span.range.end.max(start), &span, cut, out);
+}
+
+fn push_piece(text: &[u8], range: Range<usize>, span: &Span, cut: bool, out: &mut Vec<Span>) {
+    let bytes = &text[range.clone()];
+    if bytes.is_empty() || (cut && !bytes.iter().any(|b| b.is_ascii_alphanumeric() || *b >= 0x80)) {
+        return;
+    }
+    let pseudonym = if cut { None } else { span.pseudonym };
+    out.push(Span { range, pseudonym, learn: span.learn && !cut, ..span.clone() });
+}
+
+/// Widens a range that cuts a UTF-8 character in two.
+fn whole_characters(text: &[u8], range: Range<usize>) -> Range<usize> {
+    let continues = |at: usize| text.get(at).is_some_and(|b| b & 0xc0 == 0x80);
+    let mut start = range.start;
+    while start > 0 && range.start - start < 3 && continues(start) {
+        start -= 1;
+    }
+    let mut end = range.end;
+    while end - range.end < 3 && continues(end) {
+        end += 1;
+    }
+    start..end
+}

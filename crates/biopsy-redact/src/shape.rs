@@ -1,0 +1,131 @@
+//! Shape rules: a regular expression, tried only where one of its keywords is.
+
+use std::ops::Range;
+
+use regex_automata::meta::Regex;
+use regex_automata::util::{captures::Captures, syntax};
+use regex_automata::{Anchored, Input};
+
+use crate::plausible::{self, Lists};
+use crate::rules::Rule;
+
+/// A compiled shape rule.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    regex: Regex,
+    before: usize,
+    after: usize,
+    pairs: Option<u8>,
+    keep: Vec<String>,
+    min_length: usize,
+    min_entropy: f64,
+    group: usize,
+}
+
+/// Where a shape rule matched.
+pub(crate) struct ShapeMatch {
+    /// The values.
+    pub(crate) values: Vec<Range<usize>>,
+    /// End of the whole match: the rule is not tried again in front of it.
+    pub(crate) end: usize,
+}
+
+impl Shape {
+    /// Compiles the expression of `rule`.
+    pub(crate) fn compile(rule: &Rule) -> Result<Self, String> {
+        let pattern = rule.regex.as_deref().unwrap_or_default();
+        let regex = Regex::builder()
+            // Bytes, not characters: logs hold what they hold, and byte classes keep the automata small.
+            .syntax(syntax::Config::new().unicode(false).utf8(false))
+            .configure(Regex::config().utf8_empty(false).nfa_size_limit(Some(4 << 20)))
+            .build(pattern)
+            .map_err(|error| format!("`regex` does not compile: {error}"))?;
+        let group = regex
+            .group_info()
+            .to_index(regex_automata::PatternID::ZERO, "secret")
+            .ok_or_else(|| "`regex` has no group `secret`".to_owned())?;
+        let pairs = match rule.pairs {
+            None => None,
+            Some(separator) => Some(u8::try_from(separator).map_err(|_| "`pairs` must be ASCII".to_owned())?),
+        };
+        Ok(Self {
+            regex,
+            before: rule.before,
+            after: rule.after,
+            pairs,
+            keep: rule.keep.iter().map(|name| name.to_ascii_lowercase()).collect(),
+            min_length: rule.min_length,
+            min_entropy: rule.min_entropy,
+            group,
+        })
+    }
+
+    /// Place for the groups of one match.
+    pub(crate) fn captures(&self) -> Captures {
+        self.regex.create_captures()
+    }
+
+    /// Tries the rule at a keyword that starts at `at`; `floor` is where its previous match ended.
+    pub(crate) fn find(
+        &self,
+        text: &[u8],
+        at: usize,
+        floor: usize,
+        lists: &Lists,
+        captures: &mut Captures,
+    ) -> Option<ShapeMatch> {
+        let end = text.len().min(at.saturating_add(self.after));
+        let (start, anchored) = match self.before {
+            0 => (at, Anchored::Yes),
+            before => (at.saturating_sub(before).max(floor), Anchored::No),
+        };
+        if start < floor || start > end {
+            return None;
+        }
+        self.regex.search_captures(&Input::new(text).span(start..end).anchored(anchored), captures);
+        let whole = captures.get_match()?;
+        let mut secret = captures.get_group(self.group)?;
+        if secret.end == end {
+            // The window ended, not the value.
+            secret.end +=
+                text[end..].iter().take_while(|b| b.is_ascii_graphic() && !b"\"'<>`".contains(b)).count();
+        }
+        let mut values = Vec::new();
+        match self.pairs {
+            None => values.push(secret.start..secret.end),
+            Some(separator) => self.split_pairs(text, secret.start..secret.end, separator, &mut values),
+        }
+        values.retain(|value| self.accepts(&text[value.clone()], lists));
+        Some(ShapeMatch { values, end: whole.end().max(secret.end) })
+    }
+
+    fn accepts(&self, value: &[u8], lists: &Lists) -> bool {
+        value.len() >= self.min_length
+            && !plausible::is_placeholder(value, lists)
+            && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
+    }
+
+    /// `name=value; name=value`: the values, except those of names that stay. A part without a name is a value.
+    fn split_pairs(&self, text: &[u8], list: Range<usize>, separator: u8, values: &mut Vec<Range<usize>>) {
+        let mut start = list.start;
+        while start < list.end {
+            let end = memchr::memchr(separator, &text[start..list.end]).map_or(list.end, |at| start + at);
+            let part = &text[start..end];
+            let equals = memchr::memchr(b'=', part);
+            let name = part[..equals.unwrap_or(0)].trim_ascii().to_ascii_lowercase();
+            let stays = self.keep.iter().any(|keep| {
+                keep.as_bytes() == name
+                    || (equals.is_none() && part.trim_ascii().eq_ignore_ascii_case(keep.as_bytes()))
+            });
+            if !stays {
+                let from = start + equals.map_or(0, |at| at + 1);
+                let blank = text[from..end].len() - text[from..end].trim_ascii_start().len();
+                let to = from + text[from..end].trim_ascii_end().len();
+                if from + blank < to {
+                    values.push(from + blank..to);
+                }
+            }
+            start = end + 1;
+        }
+    }
+}

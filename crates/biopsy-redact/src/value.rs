@@ -1,0 +1,363 @@
+//! Where a value ends: the part of a key rule that reads what stands behind the key.
+
+use std::ops::Range;
+
+use crate::pseudonym::mask_at;
+use crate::quote::{Quote, open_quote_before};
+
+/// What is known about the place of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Start of the key.
+    pub(crate) key: usize,
+    /// Start of the value, quote included.
+    pub(crate) at: usize,
+    /// How the value is written.
+    pub(crate) how: How,
+}
+
+/// How key and value are joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum How {
+    /// `key=value`, `"key": "value"`.
+    Assigned {
+        /// `key: value` in running text, unquoted.
+        prose: bool,
+        /// Percent-encoded: `key%3Dvalue`.
+        percent: bool,
+        /// In a query string: `?key=value&`.
+        query: bool,
+    },
+    /// `--key value`.
+    Flag,
+    /// `<key>value</key>`.
+    Element,
+    /// `&lt;key&gt;value&lt;/key&gt;`.
+    CodedElement,
+    /// `key 'value'`.
+    Beside,
+    /// `key: |` with the value on the following, deeper lines.
+    Block,
+}
+
+/// A value that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Value {
+    /// Without quotes.
+    pub(crate) range: Range<usize>,
+    /// It stood in quotes or in an element of its own.
+    pub(crate) quoted: bool,
+    /// The text ended before the value did.
+    pub(crate) open: bool,
+}
+
+/// Most values of one list behind one key.
+const LIST_MAX: usize = 64;
+/// How far into `{ ... }` a value is looked for, in bytes.
+const OBJECT_REACH: usize = 512;
+
+/// Reads the value or values at `place`.
+pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
+    match place.how {
+        How::Element => return element(text, place.at).into_iter().collect(),
+        How::CodedElement => return until(text, place.at, b"&lt;").into_iter().collect(),
+        How::Block => return block(text, place),
+        How::Assigned { .. } | How::Flag | How::Beside => {}
+    }
+    match text.get(place.at) {
+        Some(b'[') if mask_at(text, place.at).is_none() => {
+            let values = list(text, place.at + 1);
+            if !values.is_empty() {
+                return values;
+            }
+        }
+        Some(b'{') => {
+            if let Some(value) = object(text, place.at + 1) {
+                return vec![value];
+            }
+        }
+        _ => {}
+    }
+    single(text, place).into_iter().collect()
+}
+
+fn single(text: &[u8], place: Place) -> Option<Value> {
+    if let Some(value) = quoted(text, place.at) {
+        return Some(value);
+    }
+    // Prefixes of literals in source code: b'..', N'..', @"..".
+    if text.get(place.at).is_some_and(|b| matches!(b, b'b' | b'u' | b'r' | b'N' | b'@' | b'$'))
+        && matches!(text.get(place.at + 1), Some(b'"' | b'\''))
+    {
+        return quoted(text, place.at + 1);
+    }
+    if place.how == How::Beside { None } else { bare(text, place) }
+}
+
+/// The value in quotes at `at`.
+fn quoted(text: &[u8], at: usize) -> Option<Value> {
+    let (quote, length) = Quote::at(text, at)?;
+    let start = at + length;
+    // `""` is an empty value, not the start of one that begins with a quote.
+    if let Some((again, _)) = Quote::at(text, start)
+        && again == quote
+    {
+        return Some(Value { range: start..start, quoted: true, open: false });
+    }
+    let (end, open) = quote.close(text, start);
+    Some(Value { range: start..end, quoted: true, open })
+}
+
+/// `"a", "b"]`
+fn list(text: &[u8], at: usize) -> Vec<Value> {
+    let mut values = Vec::new();
+    let mut at = skip_space(text, at);
+    while values.len() < LIST_MAX {
+        let Some(value) = quoted(text, at) else { break };
+        let Some((_, length)) = Quote::at(text, value.range.end) else {
+            values.push(value);
+            break;
+        };
+        at = skip_space(text, value.range.end + length);
+        values.push(value);
+        if text.get(at) != Some(&b',') {
+            break;
+        }
+        at = skip_space(text, at + 1);
+    }
+    values
+}
+
+/// `"HasValue": true, "NewValue": "x"}`: the value of `value` or `NewValue`.
+fn object(text: &[u8], at: usize) -> Option<Value> {
+    let end = text.len().min(at + OBJECT_REACH);
+    let end = memchr::memchr(b'}', &text[at..end]).map_or(end, |close| at + close);
+    let inside = &text[at..end];
+    let found = (0..inside.len().saturating_sub(4)).find(|i| {
+        inside[*i..].len() >= 5
+            && inside[*i..*i + 5].eq_ignore_ascii_case(b"value")
+            && !(*i >= 3 && inside[*i - 3..*i].eq_ignore_ascii_case(b"has"))
+    })?;
+    let mut at = at + found + 5;
+    at += Quote::at(text, at)?.1;
+    at = skip_space(text, at);
+    if text.get(at) != Some(&b':') {
+        return None;
+    }
+    quoted(text, skip_space(text, at + 1))
+}
+
+/// Up to the closing tag.
+fn element(text: &[u8], at: usize) -> Option<Value> {
+    let rest = text.get(at..)?;
+    if let Some(inside) = rest.strip_prefix(b"<![CDATA[") {
+        let start = at + rest.len() - inside.len();
+        let end = memchr::memmem::find(inside, b"]]>");
+        let range = start..start + end.unwrap_or(inside.len());
+        return Some(Value { range, quoted: true, open: end.is_none() });
+    }
+    until(text, at, b"<")
+}
+
+fn until(text: &[u8], at: usize, end: &[u8]) -> Option<Value> {
+    let rest = text.get(at..)?;
+    let found = memchr::memmem::find(rest, end);
+    let inside = &rest[..found.unwrap_or(rest.len())];
+    let start = at + inside.len() - inside.trim_ascii_start().len();
+    let range = start..at + inside.trim_ascii_end().len().max(start - at);
+    Some(Value { range, quoted: true, open: found.is_none() })
+}
+
+/// YAML's `key: |`: every following line that is indented deeper than the key.
+fn block(text: &[u8], place: Place) -> Vec<Value> {
+    let line = memchr::memrchr(b'\n', &text[..place.key]).map_or(0, |newline| newline + 1);
+    let indent = |at: usize| text[at..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    let key_indent = indent(line);
+    let mut values = Vec::new();
+    let mut at = place.at;
+    while at < text.len() && values.len() < 1000 {
+        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline);
+        let start = at + indent(at);
+        let trimmed = at + text[at..end].trim_ascii_end().len();
+        if start < trimmed {
+            if indent(at) <= key_indent {
+                break;
+            }
+            values.push(Value { range: start..trimmed, quoted: true, open: end == text.len() });
+        }
+        at = end + 1;
+    }
+    values
+}
+
+/// A value without quotes: ends at white space, or where the syntax around it goes on.
+fn bare(text: &[u8], place: Place) -> Option<Value> {
+    let (percent, query) = match place.how {
+        How::Assigned { percent, query, .. } => (percent, query),
+        _ => (false, false),
+    };
+    let outer = open_quote_before(text, place.key);
+    if !percent
+        && !query
+        && let Some(end) = connection_string_end(text, place, outer)
+    {
+        return Some(Value { range: place.at..end, quoted: false, open: false });
+    }
+    let mut at = place.at;
+    while at < text.len() {
+        let byte = text[at];
+        let ends = match byte {
+            0..=b' ' | 0x7f => true,
+            b'[' => {
+                if let Some(length) = mask_at(text, at) {
+                    at += length;
+                    continue;
+                }
+                false
+            }
+            b'"' | b'\'' | b'`' => outer == Some(byte) || is_end(text, at + 1) || at == place.at,
+            b'\\' => {
+                outer.is_some()
+                    && matches!(text.get(at + 1), Some(b'n' | b'r' | b't' | b'"' | b'\'' | b'u'))
+                    && ends_escaped(text, at, outer)
+            }
+            b';' => is_end(text, at + 1) || pair_follows(text, at + 1),
+            b',' => is_end(text, at + 1) || pair_follows(text, at + 1),
+            b'&' => {
+                query
+                    || pair_follows(text, at + 1)
+                    || Quote::at(text, at).is_some()
+                    || text[at..].starts_with(b"&lt;")
+            }
+            b'#' => query,
+            b'%' if percent => {
+                let code = text.get(at + 1..at + 3).unwrap_or_default().to_ascii_lowercase();
+                matches!(code.as_slice(), b"26" | b"3b" | b"22" | b"27" | b"0a" | b"0d" | b"20" | b"7d")
+            }
+            b'<' => text.get(at + 1) == Some(&b'/') || text[at..].starts_with(b"<br"),
+            b')' | b']' | b'}' | b'>' => is_end(text, at + 1) && opened_before(text, place.key, byte),
+            b'|' => is_end(text, at + 1),
+            _ => false,
+        };
+        if ends {
+            break;
+        }
+        at += 1;
+    }
+    Some(Value { range: place.at..at, quoted: false, open: at == text.len() })
+}
+
+/// `...;Password=a b c;...`: in a connection string a value may hold white space and ends at the semicolon.
+fn connection_string_end(text: &[u8], place: Place, outer: Option<u8>) -> Option<usize> {
+    let before = text[..place.key].trim_ascii_end();
+    if before.last() != Some(&b';') {
+        return None;
+    }
+    let reach = text.len().min(place.at + 256);
+    for at in place.at..reach {
+        match text[at] {
+            b'\n' | b'\r' | 0 => return None,
+            b'[' if mask_at(text, at).is_some() => return None,
+            b';' if pair_follows(text, at + 1) || is_end(text, at + 1) => return Some(at),
+            quote @ (b'"' | b'\'') if outer == Some(quote) => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// White space, the end, or punctuation that can only close something.
+fn is_end(text: &[u8], at: usize) -> bool {
+    text.get(at).is_none_or(|b| {
+        b.is_ascii_whitespace()
+            || matches!(
+                b,
+                0..=0x1f
+                    | b','
+                    | b';'
+                    | b')'
+                    | b']'
+                    | b'}'
+                    | b'>'
+                    | b'"'
+                    | b'\''
+                    | b'`'
+                    | b'.'
+                    | b':'
+                    | b'\\'
+                    | b'&'
+                    | b'<'
+            )
+    })
+}
+
+/// An escape that ends the value: `\n` and `\"` of the string around it.
+fn ends_escaped(text: &[u8], at: usize, outer: Option<u8>) -> bool {
+    match text.get(at + 1) {
+        Some(b'n' | b'r' | b't') => true,
+        Some(quote @ (b'"' | b'\'')) => outer == Some(*quote) || outer == Some(b'"'),
+        _ => text[at..].starts_with(b"\\u0022") || text[at..].starts_with(b"\\u0027"),
+    }
+}
+
+/// `name=`, `name:` or `"name"` follows: the next pair of a list.
+fn pair_follows(text: &[u8], at: usize) -> bool {
+    let rest = &text[at.min(text.len())..text.len().min(at + 64)];
+    let rest = rest.trim_ascii_start();
+    let rest = rest.strip_prefix(b"amp;").unwrap_or(rest);
+    let name = rest
+        .iter()
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b' ' | b'"' | b'\''))
+        .count();
+    name > 0 && matches!(rest.get(name), Some(b'=' | b':')) && rest[0] != b' '
+}
+
+/// Is the bracket that `close` closes open in front of the key, on its line?
+fn opened_before(text: &[u8], key: usize, close: u8) -> bool {
+    let open = match close {
+        b')' => b'(',
+        b']' => b'[',
+        b'}' => b'{',
+        _ => b'<',
+    };
+    let mut depth = 0i32;
+    for byte in text[key.saturating_sub(512)..key].iter().rev() {
+        if *byte == b'\n' {
+            break;
+        }
+        if *byte == close {
+            depth += 1;
+        } else if *byte == open {
+            depth -= 1;
+            if depth < 0 {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Past white space, line ends included.
+pub(crate) fn skip_space(text: &[u8], at: usize) -> usize {
+    at + text[at.min(text.len())..].iter().take(64).take_while(|b| b.is_ascii_whitespace()).count()
+}
+
+/// Past blanks and the colour codes of terminals.
+pub(crate) fn skip_blank(text: &[u8], mut at: usize) -> usize {
+    let limit = text.len().min(at.saturating_add(64));
+    while at < limit {
+        match text[at] {
+            b' ' | b'\t' => at += 1,
+            0x1b if text.get(at + 1) == Some(&b'[') => {
+                let parameters =
+                    text[at + 2..].iter().take(16).take_while(|b| b.is_ascii_digit() || **b == b';').count();
+                match text.get(at + 2 + parameters) {
+                    Some(b) if b.is_ascii_alphabetic() => at += 3 + parameters,
+                    _ => break,
+                }
+            }
+            _ => break,
+        }
+    }
+    at
+}

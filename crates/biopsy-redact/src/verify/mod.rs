@@ -1,0 +1,162 @@
+//! The second opinion: reads what is about to leave the machine and says where a secret is still in it.
+//!
+//! Code of its own. It shares no expressions, no word lists and no matching with the redactor, and works the other way
+//! round: the redactor writes each learned value in every encoding and searches for those; this pass decodes the text
+//! and searches for the values, by keyed fingerprints, so that it needs not know them. Beside that it looks for shapes
+//! that are secrets beyond doubt and for pairs like `password=Ab12...`. It blocks the way out, so it says "secret" only
+//! where there is little doubt; the redactor is the one that errs on the safe side.
+//!
+//! Whoever calls it must fail closed: no bundle while there are findings.
+
+mod fingerprints;
+mod pairs;
+mod shapes;
+mod views;
+
+use std::fmt;
+use std::io::{self, Read};
+
+pub use fingerprints::Fingerprints;
+
+/// Bytes looked at together.
+const WINDOW: usize = 256 << 10;
+/// Bytes of the previous window that are looked at again; more than the longest learned value.
+const OVERLAP: usize = 20 << 10;
+/// Most findings of one member: the first says that the bundle must not leave, the hundredth says nothing new.
+const FINDINGS_MAX: usize = 100;
+
+/// A secret that is still there, or a member that could not be looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Member of the recording.
+    pub member: String,
+    /// Where in the member, in bytes from its start (decompressed).
+    pub offset: u64,
+    /// What it is. Never the value.
+    pub what: What,
+}
+
+/// What was found.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum What {
+    /// A value that was learned somewhere, in clear or in the given encoding.
+    Learned(&'static str),
+    /// A learned value in the name of the member.
+    LearnedInName,
+    /// Something that is a secret by its shape.
+    Shape(&'static str),
+    /// A value behind a name like `password`.
+    Pair,
+    /// A compressed file inside the bundle: nobody looked into it.
+    Opaque(&'static str),
+    /// The member could not be read.
+    Unreadable(io::ErrorKind),
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Learned(how) => write!(f, "a value known to be secret ({how})"),
+            Self::LearnedInName => f.write_str("a value known to be secret, in the member's name"),
+            Self::Shape(shape) => write!(f, "what looks like {shape}"),
+            Self::Pair => f.write_str("a value behind a name like `password`"),
+            Self::Opaque(kind) => write!(f, "{kind} data that cannot be looked into"),
+            Self::Unreadable(kind) => write!(f, "a member that cannot be read: {kind}"),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` at byte {}: {}", self.member, self.offset, self.what)
+    }
+}
+
+/// Looks through all members. Give it each member's decompressed contents; an archive inside an archive is a finding.
+pub fn verify<R: Read>(
+    members: impl IntoIterator<Item = (String, R)>,
+    learned: &Fingerprints,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, reader) in members {
+        let mut found = Vec::new();
+        if learned.find(name.as_bytes(), &mut |_| {}) {
+            found.push((0, What::LearnedInName));
+        }
+        if let Err(error) = look_through(reader, learned, &mut found) {
+            found.push((0, What::Unreadable(error.kind())));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.truncate(FINDINGS_MAX);
+        findings.extend(found.into_iter().map(|(offset, what)| Finding {
+            member: name.clone(),
+            offset,
+            what,
+        }));
+    }
+    findings
+}
+
+/// One member, in overlapping windows.
+fn look_through(
+    mut reader: impl Read,
+    learned: &Fingerprints,
+    found: &mut Vec<(u64, What)>,
+) -> io::Result<()> {
+    let mut window = Vec::with_capacity(WINDOW + OVERLAP);
+    let mut base = 0u64;
+    let mut first = true;
+    loop {
+        let wanted = (WINDOW + OVERLAP - window.len()) as u64;
+        let read = reader.by_ref().take(wanted).read_to_end(&mut window)?;
+        if first {
+            if let Some(kind) = archive_kind(&window) {
+                found.push((0, What::Opaque(kind)));
+            }
+            first = false;
+        }
+        look_at(&window, learned, &mut |at, what| {
+            if found.len() < FINDINGS_MAX * 4 {
+                found.push((base + at as u64, what));
+            }
+        });
+        if (read as u64) < wanted || read == 0 {
+            return Ok(());
+        }
+        let drop = window.len() - OVERLAP;
+        window.drain(..drop);
+        base += drop as u64;
+    }
+}
+
+/// One window: as it stands, and decoded in every way that its bytes suggest.
+fn look_at(window: &[u8], learned: &Fingerprints, report: &mut impl FnMut(usize, What)) {
+    plain(window, report);
+    learned.find(window, &mut |at| report(at, What::Learned("in clear")));
+    views::each(window, &mut |view| {
+        if view.text_like {
+            plain(&view.bytes, &mut |at, what| report(view.source(at), what));
+        }
+        learned.find(&view.bytes, &mut |at| report(view.source(at), What::Learned(view.name)));
+    });
+}
+
+fn plain(text: &[u8], report: &mut impl FnMut(usize, What)) {
+    shapes::find(text, &mut |at, shape| report(at, What::Shape(shape)));
+    pairs::find(text, &mut |at| report(at, What::Pair));
+}
+
+/// Compressed formats, by their first bytes.
+fn archive_kind(start: &[u8]) -> Option<&'static str> {
+    let kinds: [(&[u8], &str); 6] = [
+        (b"PK\x03\x04", "zip"),
+        (b"\x1f\x8b", "gzip"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"BZh", "bzip2"),
+        (b"\xfd7zXZ", "xz"),
+        (b"7z\xbc\xaf", "7z"),
+    ];
+    kinds.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, name)| *name)
+}
