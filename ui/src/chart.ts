@@ -13,7 +13,7 @@ export interface Shade {
 
 const HEIGHT = 92;
 /** Room above the highest value, so that its label does not cover it. */
-const TOP = 10;
+const TOP = 14;
 
 const ROLES: Record<string, string> = {
   user: 'c1',
@@ -108,7 +108,7 @@ export class ChartView {
     }
     for (let index = chart.lines.length - 1; index >= 0; index -= 1) this.line(root, index, x, y);
     root.append(svg('line', { class: 'base', x1: 0, x2: width, y1: HEIGHT - 0.5, y2: HEIGHT - 0.5 }));
-    root.append(svg('text', { class: 'scale', x: 4, y: y(highest) + 11 }, reading(chart.unit, highest)));
+    root.append(svg('text', { class: 'scale', x: 0, y: y(highest) - 3 }, reading(chart.unit, highest)));
     this.plot.replaceChildren(root);
   }
 

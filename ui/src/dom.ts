@@ -76,3 +76,11 @@ export function color(name: string): string {
 export function onTheme(draw: () => void): void {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 }
+
+/** Calls `draw` whenever the width of `element` changes, and once it is known. */
+export function onWidth(element: HTMLElement, draw: () => void): void {
+  // What is drawn changes the height: only an element without height can be observed without a loop.
+  const ruler = h('div', { class: 'ruler' });
+  element.append(ruler);
+  new ResizeObserver(draw).observe(ruler);
+}

@@ -1,7 +1,7 @@
 // The flame graph: a tree of calls, drawn from the root down. Width is time; a click zooms, typing searches.
 
 import type { Page, Tree } from './data';
-import { choice, color, h, onTheme, section } from './dom';
+import { choice, color, h, onTheme, onWidth, section } from './dom';
 import { count, seconds, share } from './format';
 import { KINDS } from './functions';
 import { flash, type Places } from './links';
@@ -194,7 +194,7 @@ export function flame(page: Page, places: Places): HTMLElement {
     step[event.key]();
     event.preventDefault();
   });
-  new ResizeObserver(draw).observe(scroll);
+  onWidth(scroll, draw);
   const theme = () => {
     for (const key of ['match', 'text']) colors[key] = color(key);
     for (const key of KINDS) colors[key] = color(`flame-${key}`);

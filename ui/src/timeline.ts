@@ -2,7 +2,7 @@
 
 import { ChartView, type Shade } from './chart';
 import type { Page } from './data';
-import { h, section, svg } from './dom';
+import { h, onWidth, section, svg } from './dom';
 import { count, moment } from './format';
 import type { Axis } from './time';
 
@@ -79,10 +79,10 @@ export function timeline(page: Page, axis: Axis): HTMLElement {
   };
   axis.onView(draw);
   axis.onCursor(point);
-  new ResizeObserver(() => {
+  onWidth(board, () => {
     draw();
     point();
-  }).observe(board);
+  });
   addEventListener('beforeprint', draw);
   pointer(board, axis, place, drag);
   keys(board, axis);
@@ -152,12 +152,16 @@ function drawLane(events: Event[], axis: Axis, width: number): SVGElement {
       : svg('rect', { class: `event ${event.kind}`, x: left - 1, y: event.kind === 'mark' ? 0 : 4, width: event.kind === 'mark' ? 2 : 2.5, height: event.kind === 'mark' ? LANE : LANE - 8 }, title);
     root.append(box);
     if (event.kind.startsWith('log')) continue;
-    const text = event.label.length > 60 ? `${event.label.slice(0, 58)}…` : event.label;
-    const start = wide ? left + 5 : left + 6;
-    const space = wide && text.length * 6.2 < right - left - 8 ? start : wide ? right + 5 : start;
-    if (space < free || space + text.length * 6.2 > width) continue;
-    free = space + text.length * 6.2 + 10;
-    labels.push(svg('text', { class: 'label', x: space, y: LANE / 2 + 4 }, text));
+    // A label goes where there is more room: inside its box, or between it and the next.
+    const next = Math.min(...order.filter((other) => other.from > event.from).map((other) => x(other.from)), width);
+    const inside = wide ? right - left - 10 : 0;
+    const after = next - right - 10;
+    const start = inside >= after ? left + 5 : right + 5;
+    const letters = Math.floor(Math.max(inside, after) / 6);
+    if (letters < 4 || start < free) continue;
+    const text = event.label.length > letters ? `${event.label.slice(0, letters - 1)}…` : event.label;
+    free = start + text.length * 6;
+    labels.push(svg('text', { class: 'label', x: start, y: LANE / 2 + 4 }, text));
   }
   root.append(...labels);
   return root;
