@@ -11,6 +11,7 @@ mod ci;
 mod demo;
 mod dist;
 mod fixtures;
+mod fuzz;
 mod run;
 mod tidy;
 
@@ -35,6 +36,8 @@ enum Command {
     Bench(bench::Options),
     /// A private MariaDB under load, captured
     Demo(demo::Options),
+    /// Fuzz targets, with the stable compiler
+    Fuzz(fuzz::Options),
     /// Rebuilds what is in fixtures/
     Fixtures,
     /// The program as it is given away: one file, its digest, completions and manual pages
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Demo(options) => demo::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Fixtures => fixtures::run(),
         Command::Dist => dist::run(),
     };
