@@ -110,8 +110,13 @@ fn is_32_bit(seen: &Seen) -> bool {
 /// Why we may not look into it.
 fn stranger(facts: &Facts, seen: &Seen) -> String {
     match seen.status.uids {
-        Some((real, _)) if real != facts.uid => "it belongs to another user".to_owned(),
-        _ => "it is protected (changed its user, or holds capabilities)".to_owned(),
+        Some((real, _)) if real != facts.uid && !facts.may(SYS_PTRACE) => {
+            "it belongs to another user".to_owned()
+        }
+        _ if facts.may(SYS_PTRACE) => {
+            "the kernel refuses, although CAP_SYS_PTRACE is there (a security module?)".to_owned()
+        }
+        _ => "it is protected (it changed its user, or has more capabilities)".to_owned(),
     }
 }
 

@@ -44,7 +44,9 @@ pub(crate) fn entry(kind: RuntimeKind, arguments: &[String]) -> Option<String> {
         RuntimeKind::Python => {
             first_operand(rest, &["-W", "-X", "--check-hash-based-pycs"], &["-c"], Some("-m"))
         }
-        RuntimeKind::OtherInterpreter => first_operand(rest, &["-o", "-I", "-r"], &["-c", "-e"], None),
+        RuntimeKind::OtherInterpreter => first_operand(rest, &["-o", "-I", "-r"], &["-c", "-e"], None)
+            // A descriptor (`bash /dev/fd/63`) is no name.
+            .filter(|script| !script.bytes().all(|byte| byte.is_ascii_digit())),
         RuntimeKind::Go | RuntimeKind::Native | RuntimeKind::Unknown => None,
     }
 }
@@ -90,6 +92,34 @@ const JVM_VALUES: &[&str] = &[
     "--enable-native-access",
     "--source",
 ];
+
+/// A command line for people: the program without its folders, what it was told to run, and the rest. `name` is
+/// the name of the process, used where it runs no runtime that is known.
+#[must_use]
+pub fn short_command(name: &str, exe: &str, entry: Option<&str>, arguments: &[String]) -> (String, String) {
+    if arguments.is_empty() {
+        return (format!("[{name}]"), String::new());
+    }
+    // `nginx: master process /usr/sbin/nginx`: a title that the program wrote over its arguments.
+    if let Some(title) = arguments.first().filter(|first| !first.starts_with('/') && first.contains(": ")) {
+        return (title.clone(), String::new());
+    }
+    // Runtimes rename their main thread (`MainThread` of Node), which is then the name of the process.
+    let program = base_name(exe);
+    let is_runtime = kind_by_name(program).is_some();
+    let name = if is_runtime { program } else { name };
+    let arguments = arguments.get(1..).unwrap_or_default();
+    let after_entry = entry
+        .filter(|_| is_runtime)
+        .and_then(|entry| Some((entry, arguments.iter().position(|text| base_name(text) == entry)?)));
+    match after_entry {
+        Some((entry, at)) => {
+            let rest = arguments.get(at + 1..).unwrap_or_default();
+            (format!("{name} {entry}"), rest.join(" "))
+        }
+        None => (name.to_owned(), arguments.join(" ")),
+    }
+}
 
 fn dotnet_entry(rest: &[String]) -> Option<String> {
     let mut rest = rest.iter();
@@ -180,6 +210,24 @@ mod tests {
         check("bash /etc/init.d/x start", Some("x"));
         check("sh -c true", None);
         check("node", None);
+    }
+
+    #[test]
+    fn short_commands() {
+        let short = |name, exe, entry, line: &str| {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let (first, rest) = short_command(name, exe, entry, &arguments);
+            format!("{first}|{rest}")
+        };
+        assert_eq!(
+            short("dotnet", "/x/dotnet", Some("a.dll"), "/x/dotnet /y/a.dll -p 1"),
+            "dotnet a.dll|-p 1"
+        );
+        assert_eq!(short("MainThread", "/x/node", Some("a.js"), "node --x /y/a.js"), "node a.js|");
+        assert_eq!(short("mariadbd", "/x/mariadbd", None, "/x/mariadbd --y"), "mariadbd|--y");
+        let title = ["postgres: checkpointer ".to_owned()];
+        assert_eq!(short_command("postgres", "/x/postgres", None, &title).0, title[0]);
+        assert_eq!(short("kworker/0:1", "", None, ""), "[kworker/0:1]|");
     }
 
     #[test]

@@ -107,8 +107,8 @@ fn by_pattern(
     text: &str,
 ) -> Result<Target, FindError> {
     let service = format!("{text}.service");
-    let exactly = |seen: &Seen| names::of(seen).iter().any(|name| names::is_exactly(name, text));
-    let loosely = |seen: &Seen| names::of(seen).iter().any(|name| names::is_loosely(name, text));
+    let exactly = |seen: &Seen| names::is_exactly(seen, text);
+    let loosely = |seen: &Seen| names::is_loosely(seen, text);
     let as_service = |seen: &Seen| seen.cgroup.unit.as_ref() == Some(&service);
     let mut steps: Vec<Test<'_>> = first.to_vec();
     steps.extend([&exactly as Test<'_>, &loosely, &as_service]);

@@ -162,6 +162,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pid_given_away_again() {
+        let proc = crate::fake_proc::FakeProc::new();
+        proc.process(4711, "old").start(5_000).write();
+        let key = key_of(&proc.root(), Pid(4711)).unwrap();
+        assert_eq!(check_same_in(&proc.root(), &key), Ok(()));
+        std::fs::remove_dir_all(proc.path().join("proc/4711")).unwrap();
+        assert_eq!(check_same_in(&proc.root(), &key), Err(IdentityError::Ended { pid: Pid(4711) }));
+        proc.process(4711, "new").start(5_001).write();
+        assert!(matches!(check_same_in(&proc.root(), &key), Err(IdentityError::Reused { .. })));
+    }
+
+    #[test]
     fn another_boot_is_another_process() {
         let key = ProcessKey { boot_id: BootId("other".to_owned()), ..myself() };
         assert_eq!(check_same(&key), Err(IdentityError::OtherBoot { pid: key.pid }));

@@ -27,6 +27,8 @@ pub mod access;
 pub mod cgroup;
 mod command;
 mod elf;
+#[cfg(test)]
+mod fake_proc;
 pub mod find;
 pub mod identity;
 pub mod list;
@@ -42,6 +44,7 @@ pub mod usage;
 mod users;
 
 pub use access::{Access, Allowed, access};
+pub use command::short_command;
 pub use find::{Candidate, FindError, Target, find, find_in};
 pub use identity::{IdentityError, check_same, is_same};
 pub use list::{Surveyed, list, survey, threads, tree};
@@ -49,5 +52,5 @@ pub use preflight::{Check, Container, Facts, Status, Trial, Wanted, doctor, pref
 pub use printable::printable;
 pub use proc_root::ProcRoot;
 pub use selector::{ParseSelectorError, Selector};
-pub use usage::{CpuReading, Usage, up_time_text};
+pub use usage::{CpuReading, Usage, up_time_short, up_time_text};
 pub use users::user_name;

@@ -70,9 +70,13 @@ impl Seen {
         self.status.uids.map_or(u32::MAX, |(real, _)| real)
     }
 
-    /// The command line as one line, or the name in brackets as `ps` does where there is none.
-    pub(crate) fn command_line(&self) -> String {
-        if self.arguments.is_empty() { format!("[{}]", self.name()) } else { self.arguments.join(" ") }
+    /// The command line for people.
+    pub(crate) fn short_command(&self) -> String {
+        let exe = self.exe.as_deref().unwrap_or_default();
+        let kind = command::kind_by_name(command::base_name(exe));
+        let entry = kind.and_then(|kind| command::entry(kind, &self.arguments));
+        let (name, rest) = command::short_command(&self.name(), exe, entry.as_deref(), &self.arguments);
+        if rest.is_empty() { name } else { format!("{name} {rest}") }
     }
 
     pub(crate) fn info(&self, boot_id: &BootId) -> ProcessInfo {

@@ -86,6 +86,20 @@ pub fn up_time_text(seconds: f64) -> String {
     }
 }
 
+/// As [`up_time_text`], for a narrow column: `12s`, `3m04s`, `2h05m`, `3d04h`.
+#[must_use]
+pub fn up_time_short(seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
+    let seconds = seconds.clamp(0.0, 1e15) as u64;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
+        (0, _, _) => format!("{hours}h{:02}m", minutes % 60),
+        _ => format!("{days}d{:02}h", hours % 24),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

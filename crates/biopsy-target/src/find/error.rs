@@ -25,7 +25,7 @@ pub struct Candidate {
     pub user: String,
     /// Seconds since its start.
     pub up_seconds: f64,
-    /// Command line, shortened, safe to print.
+    /// Command line without folders, shortened, safe to print.
     pub command: String,
 }
 
@@ -38,7 +38,7 @@ impl Candidate {
             name: printable(&seen.name()),
             user: users.name(seen.uid()),
             up_seconds: crate::identity::seconds_since(seen.stat.start_ticks),
-            command: shorten(&printable(&seen.command_line()), COMMAND),
+            command: shorten(&printable(&seen.short_command()), COMMAND),
         }
     }
 }

@@ -41,16 +41,27 @@ pub(super) fn of(seen: &Seen) -> Vec<String> {
     names
 }
 
-/// Exactly this name. `X.dll` also names the application host `X`.
-pub(super) fn is_exactly(name: &str, wanted: &str) -> bool {
-    name == wanted || wanted.strip_suffix(".dll") == Some(name)
+/// Exactly one of its names.
+pub(super) fn is_exactly(seen: &Seen, wanted: &str) -> bool {
+    of(seen).iter().any(|name| name == wanted) || is_assembly_of(seen, wanted)
 }
 
-/// This name but for case, or a `comm` that the kernel cut.
-pub(super) fn is_loosely(name: &str, wanted: &str) -> bool {
-    let wanted = wanted.to_lowercase();
-    let name = name.to_lowercase();
-    is_exactly(&name, &wanted) || (name.len() == COMM && wanted.len() > COMM && wanted.starts_with(&name))
+/// One of its names but for case, or a `comm` that the kernel cut.
+pub(super) fn is_loosely(seen: &Seen, wanted: &str) -> bool {
+    of(seen).iter().any(|name| is_same_but_for_case(name, wanted)) || is_assembly_of(seen, wanted)
+}
+
+/// An application host of .NET has the name of its assembly without `.dll`.
+fn is_assembly_of(seen: &Seen, wanted: &str) -> bool {
+    let Some(exe) = seen.exe_name() else { return false };
+    let host = wanted.len().checked_sub(4).and_then(|at| wanted.split_at_checked(at));
+    command::kind_by_name(exe).is_none()
+        && host.is_some_and(|(name, end)| end.eq_ignore_ascii_case(".dll") && name.eq_ignore_ascii_case(exe))
+}
+
+fn is_same_but_for_case(name: &str, wanted: &str) -> bool {
+    let (name, wanted) = (name.to_lowercase(), wanted.to_lowercase());
+    name == wanted || (name.len() == COMM && wanted.len() > COMM && wanted.starts_with(&name))
 }
 
 /// Names that are similar to `wanted`, the most similar first, each with a process that has it.
@@ -127,9 +138,8 @@ mod tests {
 
     #[test]
     fn loose_names() {
-        assert!(is_loosely("Octopus.Server", "octopus.server"));
-        assert!(is_loosely("averyveryverylo", "AVeryVeryVeryLongName"));
-        assert!(!is_loosely("averyvery", "AVeryVeryVeryLongName"));
-        assert!(is_exactly("Octopus.Server", "Octopus.Server.dll"));
+        assert!(is_same_but_for_case("Octopus.Server", "octopus.server"));
+        assert!(is_same_but_for_case("averyveryverylo", "AVeryVeryVeryLongName"));
+        assert!(!is_same_but_for_case("averyvery", "AVeryVeryVeryLongName"));
     }
 }

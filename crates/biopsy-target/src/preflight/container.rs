@@ -1,10 +1,8 @@
 //! Whether we run in a container, and of which kind: hints differ.
 
-use biopsy_model::Pid;
-
 use super::namespace;
 use crate::cgroup::Cgroup;
-use crate::proc_root::{ProcRoot, ProcessDir};
+use crate::proc_root::ProcRoot;
 
 /// What kind of container we run in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,11 +20,11 @@ pub enum Container {
 impl Container {
     /// Looks for the marks that containers carry.
     ///
-    /// A mark alone proves nothing: machines are made from container images, `/.dockerenv` included. When process 1
-    /// is the machine's own and shares its mounts with us, we are not in a container.
+    /// A mark alone proves nothing: machines are made from container images, `/.dockerenv` included. Where
+    /// we see host name, IPC and control groups of the machine itself, we are not in one.
     #[must_use]
     pub fn detect(root: &ProcRoot, in_kubernetes: bool) -> Option<Self> {
-        if shares_mounts_with_init(root) {
+        if namespace::is_outermost(root) {
             return None;
         }
         let exists = |below: &str| root.path(below).exists();
@@ -53,14 +51,6 @@ impl Container {
             Self::Other => "a container",
         }
     }
-}
-
-fn shares_mounts_with_init(root: &ProcRoot) -> bool {
-    let mounts = |process: std::io::Result<ProcessDir>| process.ok()?.inode("ns/mnt");
-    let ours = mounts(root.myself());
-    namespace::is_own_pid_namespace(root) == Some(false)
-        && ours.is_some()
-        && ours == mounts(root.process(Pid(1)))
 }
 
 #[cfg(test)]

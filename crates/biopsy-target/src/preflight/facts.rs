@@ -1,7 +1,7 @@
 //! What is known of the machine and of our account, gathered once; the checks are pure functions of it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use biopsy_sys::bpf;
 use biopsy_sys::bpf::asm::{Assembler, Reg};
@@ -124,9 +124,9 @@ pub struct Facts {
     pub memory: Option<MemoryLimit>,
     /// Path of the running program, for commands that name it.
     pub program: Option<PathBuf>,
-    /// The program lies on a file system that ignores file capabilities (`nosuid`).
-    pub program_nosuid: bool,
-    /// Programs for hints that are installed: `sudo`, `setcap`.
+    /// The program's file can be given capabilities that count: its file system keeps them, and is not `nosuid`.
+    pub program_takes_capabilities: bool,
+    /// `sudo` is installed.
     pub has_sudo: bool,
     /// `setcap` is installed.
     pub has_setcap: bool,
@@ -140,10 +140,7 @@ impl Facts {
         let status = root.myself().and_then(|process| process.read("status", SMALL)).unwrap_or_default();
         let status = Status::parse(&status);
         let program = std::env::current_exe().ok();
-        let program_nosuid = program
-            .as_deref()
-            .and_then(|path| rustix::fs::statvfs(path).ok())
-            .is_some_and(|fs| fs.f_flag.contains(rustix::fs::StatVfsMountFlags::NOSUID));
+        let program_takes_capabilities = program.as_deref().is_some_and(takes_capabilities);
         let number = |name: &str| root.number(&format!("proc/sys/kernel/{name}"));
         Self {
             uid: rustix::process::geteuid().as_raw(),
@@ -176,7 +173,7 @@ impl Facts {
             locked_memory: getrlimit(Resource::Memlock).current,
             memory: root.myself().ok().and_then(|process| Cgroup::read(&process).memory(root)),
             program,
-            program_nosuid,
+            program_takes_capabilities,
             has_sudo: is_installed("sudo"),
             has_setcap: is_installed("setcap"),
         }
@@ -242,6 +239,17 @@ fn shows_kernel_addresses(root: &ProcRoot) -> bool {
         .filter_map(|line| line.split(|&byte| byte == b' ').next())
         // The first symbols are of per-CPU variables and are near zero on x86.
         .any(|address| address.len() == 16 && address.starts_with(b"ffff"))
+}
+
+fn takes_capabilities(program: &Path) -> bool {
+    let nosuid = rustix::fs::statvfs(program)
+        .map_or(true, |filesystem| filesystem.f_flag.contains(rustix::fs::StatVfsMountFlags::NOSUID));
+    let mut value = [0; 64];
+    let kept = match rustix::fs::getxattr(program, "security.capability", &mut value) {
+        Ok(_) | Err(rustix::io::Errno::NODATA | rustix::io::Errno::RANGE) => true,
+        Err(_) => false,
+    };
+    kept && !nosuid
 }
 
 fn is_installed(program: &str) -> bool {

@@ -41,7 +41,7 @@ pub(crate) fn get_capabilities(facts: &Facts, wanted: &[Capability]) -> Option<S
     let as_root =
         if facts.has_sudo { format!("`sudo {}`", program(facts)) } else { "run biopsy as root".to_owned() };
     Some(match setcap(facts, wanted) {
-        Some(setcap) => format!("{as_root}, or once: `{setcap}`"),
+        Some(setcap) => format!("{as_root}, or {setcap}"),
         None => as_root,
     })
 }
@@ -77,12 +77,17 @@ fn setcap(facts: &Facts, wanted: &[Capability]) -> Option<String> {
     let kernel_knows = kernel_version(&facts.kernel)? >= NEW_CAPABILITIES;
     // A program whose file asks for more than the bounding set holds cannot be started at all.
     let allowed = wanted.iter().all(|&capability| facts.bounding.contains(capability));
-    if !kernel_knows || !allowed || facts.program_nosuid || !facts.has_setcap || !facts.has_sudo {
+    if !kernel_knows || !allowed || !facts.program_takes_capabilities || !facts.has_setcap {
         return None;
     }
     facts.program.as_ref()?;
     let caps: Vec<_> = wanted.iter().map(|capability| capability.name).collect();
-    Some(format!("sudo setcap {}+ep {}", caps.join(","), program(facts)))
+    let command = format!("setcap {}+ep {}", caps.join(","), program(facts));
+    Some(if facts.has_sudo {
+        format!("once: `sudo {command}`")
+    } else {
+        format!("once, as root: `{command}`")
+    })
 }
 
 /// The running program as a word of a shell.
@@ -101,6 +106,7 @@ fn program(facts: &Facts) -> String {
 /// The command that sets a kernel setting, or how to get there.
 pub(super) fn sysctl(facts: &Facts, setting: &str) -> String {
     match facts.container {
+        _ if facts.own_user_namespace == Some(true) => format!("as root of the machine: `sysctl {setting}`"),
         Some(_) => format!("on the host: `sysctl {setting}`"),
         None if facts.uid == 0 => format!("`sysctl {setting}`"),
         None if facts.has_sudo && !facts.no_new_privileges => format!("`sudo sysctl {setting}`"),

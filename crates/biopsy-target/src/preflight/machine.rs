@@ -249,7 +249,9 @@ fn kernel_symbols(facts: &Facts) -> Check {
         return Check::ok(NAME, "kernel functions are shown by name");
     }
     let restrict = facts.kptr_restrict;
-    let reason = restrict.map_or_else(String::new, |value| format!(" (kernel.kptr_restrict is {value})"));
+    let no_capability = if facts.may(SYSLOG) { "" } else { ", no CAP_SYSLOG" };
+    let reason = restrict
+        .map_or_else(String::new, |value| format!(" (kernel.kptr_restrict is {value}{no_capability})"));
     let detail = format!("`/proc/kallsyms` shows no addresses{reason}: kernel frames have no names");
     let hint = match restrict {
         Some(2..) if facts.may(SYSLOG) => Some(hints::sysctl(facts, "kernel.kptr_restrict=1")),

@@ -10,6 +10,16 @@ const INITIAL_PID: u64 = 0xEFFF_FFFC;
 /// Inode of the initial user namespace (`PROC_USER_INIT_INO`).
 const INITIAL_USER: u64 = 0xEFFF_FFFD;
 
+/// The initial namespaces that every usual container has its own of.
+const INITIAL: [(&str, u64); 3] =
+    [("ns/uts", 0xEFFF_FFFE), ("ns/ipc", 0xEFFF_FFFF), ("ns/cgroup", 0xEFFF_FFFB)];
+
+/// Whether host name, IPC and control groups are seen like the machine's own processes see them: no container.
+pub(super) fn is_outermost(root: &ProcRoot) -> bool {
+    let Ok(process) = root.myself() else { return false };
+    INITIAL.iter().all(|&(name, initial)| process.inode(name) == Some(initial))
+}
+
 /// Whether we run in a pid namespace of our own, and so do not see the processes outside; `None`: cannot be told.
 #[must_use]
 pub fn is_own_pid_namespace(root: &ProcRoot) -> Option<bool> {

@@ -90,23 +90,4 @@ fn leading_version(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions() {
-        assert_eq!(leading_version("8.0.31/libcoreclr.so").as_deref(), Some("8.0.31"));
-        assert_eq!(leading_version("10.0.0-rc.1.25451.107/x").as_deref(), Some("10.0.0-rc.1.25451.107"));
-        assert_eq!(leading_version("3.11").as_deref(), Some("3.11"));
-        assert_eq!(leading_version("3.11.so").as_deref(), Some("3.11"));
-        assert_eq!(leading_version("3"), None);
-        assert_eq!(leading_version("..1"), None);
-        assert_eq!(leading_version(""), None);
-    }
-
-    #[test]
-    fn we_are_native() {
-        assert_eq!(detect(Pid(std::process::id())).kind, RuntimeKind::Native);
-        assert_eq!(detect(Pid(u32::MAX >> 1)).kind, RuntimeKind::Unknown);
-    }
-}
+mod tests;

@@ -1,0 +1,335 @@
+//! `biopsy ps`: the processes as a tree, what they use, and what may be captured of them.
+
+mod json;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use biopsy_model::Pid;
+use biopsy_model::process::{ProcessInfo, RuntimeKind};
+use biopsy_target::{
+    Access, Allowed, CpuReading, Facts, ProcRoot, Surveyed, printable, short_command, survey, up_time_short,
+};
+
+use crate::render::table::{Align, Cell, Column, write_table};
+use crate::render::terminal::Terminal;
+
+/// Time between the two readings of CPU time.
+const CPU_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Show the processes as a tree: runtime, CPU, memory, threads, up-time, and what can be captured.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct PsArgs {
+    /// Only processes with this text in their name, arguments, unit or container id (or with this pid), and their
+    /// children.
+    pub(crate) filter: Option<String>,
+    /// Kernel threads too.
+    #[arg(long)]
+    pub(crate) kernel: bool,
+    /// For programs: one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Why nothing was shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PsError {
+    /// The filter matches nothing.
+    #[error("no process matches `{filter}`")]
+    NoMatch {
+        /// The filter.
+        filter: String,
+    },
+    /// `/proc` is not there.
+    #[error("cannot list processes in `/proc`")]
+    List(#[source] io::Error),
+    /// The output was closed, or could not be written.
+    #[error("cannot write the list")]
+    Write(#[from] io::Error),
+}
+
+impl PsError {
+    /// What the reader can do.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoMatch { .. } => Some("`biopsy ps` without a name lists all".to_owned()),
+            Self::List(_) => Some("mount it: `mount -t proc proc /proc`".to_owned()),
+            Self::Write(_) => None,
+        }
+    }
+}
+
+/// A process with its CPU use over the interval.
+struct Row {
+    process: Surveyed,
+    /// `None`: it started within the interval.
+    cores: Option<f64>,
+}
+
+/// Runs `biopsy ps`.
+///
+/// # Errors
+/// Nothing matches, or the list cannot be read or written.
+pub(crate) fn run(args: &PsArgs, out: &mut dyn Write, terminal: &Terminal) -> Result<(), PsError> {
+    let rows = rows(args)?;
+    if args.json {
+        return Ok(json::write(out, &rows, CPU_INTERVAL)?);
+    }
+    let tree = Tree::of(&rows);
+    let mut notes = Notes::default();
+    let cells: Vec<Vec<Cell>> = tree
+        .lines(terminal.unicode)
+        .into_iter()
+        .map(|(at, lines)| cells(&rows[at], &lines, &mut notes))
+        .collect();
+    write_table(out, *terminal, COLUMNS, &cells)?;
+    notes.write(out, *terminal)?;
+    Ok(())
+}
+
+fn rows(args: &PsArgs) -> Result<Vec<Row>, PsError> {
+    let root = ProcRoot::live();
+    let facts = Facts::read(&root);
+    let before = CpuReading::take(&root);
+    std::thread::sleep(CPU_INTERVAL);
+    let after = CpuReading::take(&root);
+    let mut processes = survey(&root, &facts).map_err(PsError::List)?;
+    if !args.kernel {
+        processes.retain(|process| !process.is_kernel_thread);
+    }
+    if let Some(filter) = &args.filter {
+        keep_matching(&mut processes, filter);
+        if processes.is_empty() {
+            return Err(PsError::NoMatch { filter: printable(filter) });
+        }
+    }
+    let cores = |process: &Surveyed| after.cores_since(&before, &process.info.key);
+    Ok(processes.into_iter().map(|process| Row { cores: cores(&process), process }).collect())
+}
+
+/// Keeps what matches, and everything that descends from it.
+fn keep_matching(processes: &mut Vec<Surveyed>, filter: &str) {
+    let own = Pid(std::process::id());
+    let mut kept: BTreeSet<Pid> = processes
+        .iter()
+        .filter(|p| p.info.key.pid != own && matches(p, filter))
+        .map(|p| p.info.key.pid)
+        .collect();
+    loop {
+        let more: Vec<Pid> = processes
+            .iter()
+            .filter(|p| kept.contains(&p.info.parent) && !kept.contains(&p.info.key.pid))
+            .map(|p| p.info.key.pid)
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        kept.extend(more);
+    }
+    processes.retain(|process| kept.contains(&process.info.key.pid));
+}
+
+fn matches(process: &Surveyed, filter: &str) -> bool {
+    let info = &process.info;
+    if filter == info.key.pid.to_string() {
+        return true;
+    }
+    let filter = filter.to_lowercase();
+    let more = [&info.runtime.entry, &info.unit, &info.container_id].into_iter().flatten();
+    let mut texts = [&info.name, &info.exe].into_iter().chain(&info.command_line).chain(more);
+    texts.any(|text| text.to_lowercase().contains(&filter))
+}
+
+/// The tree of the shown processes; one whose parent is not shown is a root.
+struct Tree {
+    roots: Vec<usize>,
+    children: BTreeMap<Pid, Vec<usize>>,
+    pids: Vec<Pid>,
+}
+
+impl Tree {
+    fn of(rows: &[Row]) -> Self {
+        let pids: Vec<Pid> = rows.iter().map(|row| row.process.info.key.pid).collect();
+        let known: BTreeSet<Pid> = pids.iter().copied().collect();
+        let mut tree = Self { roots: Vec::new(), children: BTreeMap::new(), pids };
+        for (at, row) in rows.iter().enumerate() {
+            let info = &row.process.info;
+            if known.contains(&info.parent) && info.parent != info.key.pid {
+                tree.children.entry(info.parent).or_default().push(at);
+            } else {
+                tree.roots.push(at);
+            }
+        }
+        tree
+    }
+
+    /// The rows in the order of the tree, each with the lines that are drawn before it.
+    fn lines(&self, unicode: bool) -> Vec<(usize, String)> {
+        let [branch, end, past, blank] =
+            if unicode { ["├─ ", "└─ ", "│  ", "   "] } else { ["|- ", "`- ", "|  ", "   "] };
+        let mut out = Vec::new();
+        let mut seen = BTreeSet::new();
+        // What is still to be written, the next one last: row, lines before it, lines before its children.
+        let mut open: Vec<(usize, String, String)> =
+            self.roots.iter().rev().map(|&at| (at, String::new(), String::new())).collect();
+        while let Some((at, own, below)) = open.pop() {
+            if !seen.insert(at) {
+                continue;
+            }
+            out.push((at, own));
+            let children = self.children.get(&self.pids[at]).map_or(&[][..], Vec::as_slice);
+            for (index, &child) in children.iter().enumerate().rev() {
+                let is_last = index + 1 == children.len();
+                let (own, rest) = if is_last { (end, blank) } else { (branch, past) };
+                open.push((child, format!("{below}{own}"), format!("{below}{rest}")));
+            }
+        }
+        // Readings taken at different moments may contradict each other and form a circle without a root.
+        out.extend((0..self.pids.len()).filter(|at| !seen.contains(at)).map(|at| (at, String::new())));
+        out
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    Column { title: "PID", align: Align::Right, expendable: 0 },
+    Column { title: "USER", align: Align::Left, expendable: 3 },
+    Column { title: "CPU", align: Align::Right, expendable: 2 },
+    Column { title: "MEMORY", align: Align::Right, expendable: 1 },
+    Column { title: "THREADS", align: Align::Right, expendable: 4 },
+    Column { title: "UP", align: Align::Right, expendable: 5 },
+    Column { title: "RUNTIME", align: Align::Left, expendable: 0 },
+    Column { title: "CAPTURE", align: Align::Left, expendable: 0 },
+    Column { title: "PROCESS", align: Align::Left, expendable: 0 },
+];
+
+const DIM: Style = Style::new().dimmed();
+const GREEN: Style = AnsiColor::Green.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+const BOLD: Style = Style::new().bold();
+
+fn cells(row: &Row, lines: &str, notes: &mut Notes) -> Vec<Cell> {
+    let process = &row.process;
+    let info = &process.info;
+    let usage = &process.usage;
+    let (name, arguments) = title(process);
+    let managed = !matches!(info.runtime.kind, RuntimeKind::Native | RuntimeKind::Unknown);
+    vec![
+        Cell::new(info.key.pid.to_string()),
+        Cell::new(printable(&process.user)),
+        Cell::new(row.cores.map_or_else(|| "-".to_owned(), |cores| format!("{:.0}%", cores * 100.0))),
+        Cell::new(memory_text(usage.resident_bytes)),
+        Cell::new(usage.threads.to_string()),
+        Cell::new(up_time_short(usage.up_seconds)),
+        if managed { Cell::new(runtime_text(info)) } else { Cell::styled(runtime_text(info), DIM) },
+        notes.capture(&process.access),
+        Cell::styled(format!("{lines}{name}"), if managed { BOLD } else { Style::new() })
+            .then(&arguments, DIM),
+    ]
+}
+
+/// Name and the rest of the command line, as one would type it, without the folders of the program.
+fn title(process: &Surveyed) -> (String, String) {
+    let info = &process.info;
+    if process.is_zombie {
+        return (printable(&info.name), " (ended)".to_owned());
+    }
+    let entry = info.runtime.entry.as_deref();
+    let (name, rest) = short_command(&info.name, &info.exe, entry, &info.command_line);
+    let rest = if rest.is_empty() { rest } else { format!(" {rest}") };
+    (printable(&name), printable(&rest))
+}
+
+fn runtime_text(info: &ProcessInfo) -> String {
+    let runtime = &info.runtime;
+    let name = match runtime.kind {
+        RuntimeKind::DotNet => ".NET",
+        RuntimeKind::Jvm => "JVM",
+        RuntimeKind::Node => "Node",
+        RuntimeKind::Python => "Python",
+        RuntimeKind::Go => "Go",
+        // Told by the name of the program, which says more than a common word.
+        RuntimeKind::OtherInterpreter if info.exe.is_empty() => return printable(&info.name),
+        RuntimeKind::OtherInterpreter => return printable(info.exe.rsplit('/').next().unwrap_or_default()),
+        RuntimeKind::Native => "native",
+        RuntimeKind::Unknown => "-",
+    };
+    match &runtime.version {
+        Some(version) => format!("{name} {}", printable(version)),
+        None => name.to_owned(),
+    }
+}
+
+fn memory_text(bytes: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let mib = bytes as f64 / 1_048_576.0;
+    if mib >= 10_240.0 { format!("{:.1} GiB", mib / 1024.0) } else { format!("{mib:.0} MiB") }
+}
+
+/// Why not everything can be captured: each reason is written once, below the table.
+#[derive(Default)]
+struct Notes {
+    reasons: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Notes {
+    fn capture(&mut self, access: &Access) -> Cell {
+        let parts = [("trace", &access.trace), ("metrics", &access.metrics), ("memory", &access.memory)];
+        if parts.iter().all(|(_, allowed)| **allowed == Allowed::Full) {
+            return Cell::styled("all", GREEN);
+        }
+        let none = parts.iter().all(|(_, allowed)| matches!(allowed, Allowed::No { .. }));
+        for (_, allowed) in parts {
+            if let Allowed::Limited { hint: Some(hint), .. } | Allowed::No { hint: Some(hint), .. } = allowed
+            {
+                self.hint.get_or_insert_with(|| hint.clone());
+            }
+        }
+        let reason = reason(&parts);
+        let number = self.reasons.iter().position(|known| *known == reason).unwrap_or_else(|| {
+            self.reasons.push(reason);
+            self.reasons.len() - 1
+        });
+        let word = if none { "nothing" } else { "part" };
+        Cell::styled(format!("{word} ({})", number + 1), if none { DIM } else { YELLOW })
+    }
+
+    fn write(&self, out: &mut dyn Write, terminal: Terminal) -> io::Result<()> {
+        writeln!(out)?;
+        let seconds = CPU_INTERVAL.as_secs_f64();
+        let mut lines = vec![format!("CPU over {seconds} s; 100% is one processor")];
+        lines.extend(self.reasons.iter().enumerate().map(|(at, reason)| format!("({}) {reason}", at + 1)));
+        if let Some(hint) = &self.hint {
+            lines.push(format!("more: {hint}"));
+        }
+        for line in lines {
+            for part in crate::render::table::wrap(&line, terminal.width.unwrap_or(usize::MAX)) {
+                writeln!(out, "{}", terminal.paint(DIM, &part))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One line: what is limited, what is missing, and why; the same reason is not repeated.
+fn reason(parts: &[(&str, &Allowed)]) -> String {
+    let mut texts: Vec<(String, &str)> = Vec::new();
+    for (name, allowed) in parts {
+        let Some(why) = allowed.why() else { continue };
+        let what = match allowed {
+            Allowed::No { .. } => format!("no {name}"),
+            _ => format!("{name} limited"),
+        };
+        match texts.iter_mut().find(|(_, known)| *known == why) {
+            Some((known, _)) => *known = format!("{known}, {what}"),
+            None => texts.push((what, why)),
+        }
+    }
+    let texts: Vec<_> = texts.into_iter().map(|(what, why)| format!("{what}: {why}")).collect();
+    texts.join("; ")
+}
+
+#[cfg(test)]
+mod tests;
