@@ -38,5 +38,5 @@ pub use bundle::{Bundle, bundle};
 pub use error::{OpenError, WriteError};
 pub use folder::{MemberFile, RecordingFolder};
 pub use limits::Limits;
-pub use open::open;
+pub use open::{fuzz_bundle, open, open_bytes};
 pub use version::FormatVersion;

@@ -78,7 +78,7 @@ impl<W: Write> TableWriter<W> {
         for value in &row.values {
             // What is not a number could not be read.
             match value.filter(|value| value.is_finite()) {
-                Some(value) => self.pending.write_field(value.to_string())?,
+                Some(value) => self.pending.write_field(number(value))?,
                 None => self.pending.write_field("")?,
             }
         }
@@ -94,6 +94,15 @@ impl<W: Write> TableWriter<W> {
             .map_err(|error| io::Error::from(error.error().kind()))?;
         self.out.write_all(&bytes)?;
         self.out.flush()
+    }
+}
+
+/// The shortest text that reads back as the same number.
+fn number(value: f64) -> String {
+    if value == 0.0 || (1e-5..1e17).contains(&value.abs()) {
+        format!("{value}")
+    } else {
+        format!("{value:e}")
     }
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod source;
 mod verify;
 mod zip;
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use biopsy_model::capture::{Capture, CaptureHeader};
@@ -13,6 +13,7 @@ use biopsy_model::loss::Warning;
 use serde::de::DeserializeOwned;
 
 use self::source::Source;
+use self::zip::ZipSource;
 use crate::documents::header::{FORMAT, FormatOnly, Header};
 use crate::documents::processes::Process;
 use crate::documents::redaction::Redaction;
@@ -26,9 +27,26 @@ use crate::{FormatVersion, Limits, OpenError, layout, logs, metrics, timeline};
 /// is in the warnings, behind those of the recorders.
 pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, OpenError> {
     let path = path.as_ref();
-    let mut about_reading = Vec::new();
-    let source = Source::open(path, limits, &mut about_reading)?;
-    let mut opening = Opening { path, limits, source, warnings: about_reading };
+    let mut warnings = Vec::new();
+    let source = Source::open(path, limits, &mut warnings)?;
+    read(Opening { path, limits, source, warnings })
+}
+
+/// Reads a bundle that is in memory. `name` is for messages.
+pub fn open_bytes(name: impl AsRef<Path>, bytes: Vec<u8>, limits: &Limits) -> Result<Capture, OpenError> {
+    let path = name.as_ref();
+    let mut warnings = Vec::new();
+    let source =
+        ZipSource::open(path, Box::new(Cursor::new(bytes)), limits, &mut warnings).map(Source::Zip)?;
+    read(Opening { path, limits, source, warnings })
+}
+
+/// Entry point for fuzzing: reads any bytes as a bundle, with small limits.
+pub fn fuzz_bundle(bytes: &[u8]) {
+    let _ = std::hint::black_box(open_bytes("fuzz.zip", bytes.to_vec(), &Limits::small()));
+}
+
+fn read(mut opening: Opening<'_>) -> Result<Capture, OpenError> {
     let header = opening.header()?;
     let recorders = opening.recorder_warnings();
     let is_zip = matches!(opening.source, Source::Zip(_));

@@ -1,7 +1,7 @@
 //! Where members are read from: a folder or a zip, behind one face.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl Source {
         let mut start = Vec::new();
         (&mut file).take(8).read_to_end(&mut start).map_err(|e| OpenError::io(path, e))?;
         if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
-            return ZipSource::open(path, file, limits, warnings).map(Self::Zip);
+            return ZipSource::open(path, Box::new(file), limits, warnings).map(Self::Zip);
         }
         Err(not_a_recording(if start.is_empty() {
             "it is empty"
@@ -120,10 +120,4 @@ pub(super) fn checked_name(name: &[u8]) -> Option<&str> {
 pub(super) fn shown(name: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(name).chars().take(80).collect();
     text.escape_debug().to_string()
-}
-
-/// A file that is read from its beginning.
-pub(super) fn rewound(mut file: File) -> io::Result<File> {
-    io::Seek::rewind(&mut file)?;
-    Ok(file)
 }

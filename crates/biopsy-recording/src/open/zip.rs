@@ -2,15 +2,16 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
 
+use biopsy_bytes::{Cursor, ReadError};
 use biopsy_model::loss::Warning;
 use zip::ZipArchive;
+use zip::read::{ArchiveOffset, Config};
 
-use super::source::{checked_name, is_temporary, rewound, shown};
+use super::source::{checked_name, is_temporary, shown};
 use crate::warn::{plural, warning};
 use crate::{Limits, OpenError, layout};
 
@@ -18,9 +19,14 @@ use crate::{Limits, OpenError, layout};
 /// millions of members would be held in memory whole before their number could be checked.
 const DIRECTORY_BUDGET: u64 = 16 << 20;
 
+/// What a zip is read from: a file, or memory.
+pub(crate) trait Input: Read + Seek {}
+
+impl<T: Read + Seek> Input for T {}
+
 /// A zip's regular files with harmless names.
 pub(crate) struct ZipSource {
-    archive: ZipArchive<BufReader<Budgeted<File>>>,
+    archive: ZipArchive<BufReader<Budgeted<Box<dyn Input>>>>,
     members: BTreeMap<String, u64>,
     indices: BTreeMap<String, usize>,
 }
@@ -28,18 +34,23 @@ pub(crate) struct ZipSource {
 impl ZipSource {
     pub(crate) fn open(
         path: &Path,
-        file: File,
+        mut input: Box<dyn Input>,
         limits: &Limits,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, OpenError> {
-        let budget = Rc::new(Cell::new(DIRECTORY_BUDGET));
-        let file = rewound(file).map_err(|e| OpenError::io(path, e))?;
-        let reader = BufReader::new(Budgeted { inner: file, left: Rc::clone(&budget) });
-        let archive = ZipArchive::new(reader)
-            .map_err(|source| OpenError::BadZip { path: path.to_path_buf(), source })?;
-        budget.set(u64::MAX);
+        let claimed = claimed_members(&mut input).map_err(|e| OpenError::io(path, e))?;
         let over =
             |what, claimed, limit| OpenError::OverLimit { path: path.to_path_buf(), what, claimed, limit };
+        if claimed > limits.members as u64 {
+            return Err(over("members", claimed, limits.members as u64));
+        }
+        let budget = Rc::new(Cell::new(DIRECTORY_BUDGET));
+        let reader = BufReader::new(Budgeted { inner: input, left: Rc::clone(&budget) });
+        // Ours begin at the first byte; a search for zips behind something else would read the whole file.
+        let config = Config { archive_offset: ArchiveOffset::Known(0) };
+        let archive = ZipArchive::with_config(config, reader)
+            .map_err(|source| OpenError::BadZip { path: path.to_path_buf(), source })?;
+        budget.set(u64::MAX);
         if archive.len() > limits.members {
             return Err(over("members", archive.len() as u64, limits.members as u64));
         }
@@ -126,6 +137,43 @@ impl ZipSource {
         let size = file.size();
         Ok(read(&mut file, size))
     }
+}
+
+/// The highest number of members that any 64-bit end record of the zip claims. The zip library takes memory for that
+/// many before it reads the first. (A plain end record cannot claim more than 65,535.)
+///
+/// Layout, by APPNOTE 6.3.10: a locator (20 bytes: signature, disk, offset of the end record, disks) stands before the
+/// plain end record, which is in the last 22 + 65,535 bytes. The end record has the number of members at 32.
+fn claimed_members(input: &mut (impl Input + ?Sized)) -> io::Result<u64> {
+    const LOCATOR: [u8; 4] = *b"PK\x06\x07";
+    const TAIL: u64 = 20 + 22 + 65_535;
+    let length = input.seek(SeekFrom::End(0))?;
+    input.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    input.take(TAIL).read_to_end(&mut tail)?;
+    let offsets = tail.windows(LOCATOR.len()).enumerate().filter(|(_, window)| *window == LOCATOR);
+    let mut most = 0;
+    for (at, _) in offsets {
+        let Ok(offset) = end_record_offset(tail.get(at..).unwrap_or_default()) else { continue };
+        let mut record = Vec::new();
+        input.seek(SeekFrom::Start(offset))?;
+        input.take(56).read_to_end(&mut record)?;
+        most = most.max(members_of_end_record(&record).unwrap_or_default());
+    }
+    input.seek(SeekFrom::Start(0))?;
+    Ok(most)
+}
+
+fn end_record_offset(locator: &[u8]) -> Result<u64, ReadError> {
+    let mut cursor = Cursor::new(locator);
+    cursor.skip("locator signature and disk", 8)?;
+    cursor.u64("offset of the end record")
+}
+
+fn members_of_end_record(record: &[u8]) -> Result<u64, ReadError> {
+    let mut cursor = Cursor::new(record);
+    cursor.skip("end record up to the number of members", 32)?;
+    cursor.u64("number of members")
 }
 
 /// Reads until a budget is spent.
