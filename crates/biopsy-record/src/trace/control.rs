@@ -1,11 +1,14 @@
 //! Starting, steering and ending a trace.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use biopsy_recording::MemberFile;
+
+use crate::masking::Masking;
 
 use super::attach::{Attempt, Method, Plan, attach};
 use super::recorder::Recorder;
@@ -132,7 +135,11 @@ pub struct TraceHandle {
 ///
 /// # Errors
 /// When no method works, or the file cannot be written.
-pub fn start(options: &TraceOptions, timeline: File) -> Result<TraceHandle, TraceError> {
+pub fn start(
+    options: &TraceOptions,
+    timeline: MemberFile,
+    masking: Option<Masking>,
+) -> Result<TraceHandle, TraceError> {
     let only = match options.method.as_deref() {
         None => None,
         Some("bpf") => Some(Method::Bpf),
@@ -154,7 +161,7 @@ pub fn start(options: &TraceOptions, timeline: File) -> Result<TraceHandle, Trac
         attempts,
     })?;
     let progress = Arc::new(Progress::default());
-    let sink = Sink::new(timeline, Arc::clone(&progress))?;
+    let sink = Sink::new(timeline, masking, Arc::clone(&progress))?;
     let recorder = Recorder::new(attached, plan, options.wait_period.map(nanos), options.max_bytes, sink)?;
     let (control, commands) = channel();
     let (finished, done) = channel();

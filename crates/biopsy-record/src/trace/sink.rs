@@ -1,6 +1,6 @@
 //! Where the events go: the timeline file, and the counters that people watch.
 
-use std::fs::File;
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use biopsy_model::MonoNanos;
 use biopsy_model::loss::{Loss, LossKind, Warning};
 use biopsy_model::timeline::TimelineEvent;
+use biopsy_recording::{MemberFile, layout};
 use biopsy_recording::timeline::Writer;
+
+use crate::masking::Masking;
 
 /// What has been recorded so far, for progress displays. All counters only grow.
 #[derive(Debug, Default)]
@@ -35,7 +38,8 @@ pub struct Progress {
 
 /// Writes events, and counts them.
 pub(crate) struct Sink {
-    writer: Writer<File>,
+    writer: Writer<MemberFile>,
+    masking: Option<Masking>,
     pub(crate) progress: Arc<Progress>,
 }
 
@@ -46,8 +50,12 @@ impl std::fmt::Debug for Sink {
 }
 
 impl Sink {
-    pub(crate) fn new(file: File, progress: Arc<Progress>) -> io::Result<Self> {
-        Ok(Self { writer: Writer::new(file)?, progress })
+    pub(crate) fn new(
+        file: MemberFile,
+        masking: Option<Masking>,
+        progress: Arc<Progress>,
+    ) -> io::Result<Self> {
+        Ok(Self { writer: Writer::new(file)?, masking, progress })
     }
 
     pub(crate) fn push(&mut self, event: &TimelineEvent) -> io::Result<()> {
@@ -72,7 +80,37 @@ impl Sink {
             }
             _ => {}
         }
-        self.writer.push(event)
+        match self.masked(event) {
+            Some(masked) => self.writer.push(&masked),
+            None => self.writer.push(event),
+        }
+    }
+
+    /// The event without secrets, where its texts come from the target and held any: threads are named by programs,
+    /// and paths may hold tokens.
+    fn masked(&self, event: &TimelineEvent) -> Option<TimelineEvent> {
+        let text = match event {
+            TimelineEvent::Module(module) => &module.path,
+            TimelineEvent::ThreadStart { thread, .. } => &thread.name,
+            TimelineEvent::ThreadName { name, .. } | TimelineEvent::Exec { name, .. } => name,
+            TimelineEvent::Mark { label, .. } => label,
+            TimelineEvent::Warning(warning) => &warning.message,
+            _ => return None,
+        };
+        let masked = match self.masking.as_ref()?.text(layout::TIMELINE, text) {
+            Cow::Borrowed(_) => return None,
+            Cow::Owned(masked) => masked,
+        };
+        let mut event = event.clone();
+        match &mut event {
+            TimelineEvent::Module(module) => module.path = masked,
+            TimelineEvent::ThreadStart { thread, .. } => thread.name = masked,
+            TimelineEvent::ThreadName { name, .. } | TimelineEvent::Exec { name, .. } => *name = masked,
+            TimelineEvent::Mark { label, .. } => *label = masked,
+            TimelineEvent::Warning(warning) => warning.message = masked,
+            _ => {}
+        }
+        Some(event)
     }
 
     pub(crate) fn warn(&mut self, code: &str, message: String, hint: Option<String>) -> io::Result<()> {
@@ -98,11 +136,14 @@ impl Sink {
         Ok((self.writer.bytes_written(), self.writer.end_mark()))
     }
 
-    pub(crate) fn finish(self) -> io::Result<u64> {
-        let bytes = self.writer.bytes_written();
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
+        let end = self.writer.end_mark().len() as u64;
+        self.writer.flush_chunk()?;
+        let bytes = self.writer.bytes_written() + end;
         let file = self.writer.finish()?;
         // What was recorded survives a power loss from here on; failing to sync loses nothing by itself.
-        let _ = file.sync_data();
-        Ok(file.metadata().map_or(bytes, |meta| meta.len()))
+        let _ = file.sync();
+        self.progress.bytes.store(bytes, Relaxed);
+        Ok(bytes)
     }
 }
