@@ -2,8 +2,30 @@
 //!
 //! [`LogWatch::begin`] notes which files there are and how large they are when the recording starts;
 //! [`LogWatch::collect`] takes what belongs to the window when it has ended. Lines with a time stamp are cut by
-//! it; of files without any, what was written during the recording is taken.
+//! it; of files without any, what was written during the recording is taken. Lines that begin without a stamp
+//! belong to the record before them (stack traces).
+//!
+//! Large files are not read whole: the window is searched from the end. Rotated and compressed parts are found
+//! beside a file. Nothing but regular files is opened, lines and files of any size take bounded memory, and
+//! all that is left out is said in a [`Warning`].
 
+mod collect;
+mod glob_walk;
+mod journal;
+mod level;
+mod open;
+mod output;
+mod records;
+mod rotated;
+mod source;
+mod stamp;
+#[cfg(test)]
+mod tests;
+mod text;
+mod zone;
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +34,9 @@ use biopsy_model::loss::Warning;
 use biopsy_recording::{RecordingFolder, WriteError};
 
 use crate::masking::Masking;
+
+/// Files that are held open during the recording, so that they can be read after they were deleted.
+const MOST_HELD: usize = 64;
 
 /// Which logs, and how much of them.
 #[derive(Clone, Debug)]
@@ -26,6 +51,8 @@ pub struct Config {
     pub source_bytes: u64,
     /// Bytes taken of all sources together at most.
     pub total_bytes: u64,
+    /// All reading together may take this long; sources that are not reached by then are left out.
+    pub longest: Duration,
     /// The program that reads the journal.
     pub journalctl: PathBuf,
     /// IANA name of the zone that time stamps without one are read in; `None`: the machine's own.
@@ -33,7 +60,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual limits: a margin of one minute, 64 MiB of one source, 256 MiB of all.
+    /// The usual limits: a margin of one minute, 64 MiB of one source, 256 MiB of all, one minute of reading.
     #[must_use]
     pub fn new(globs: Vec<String>, journal_units: Vec<String>) -> Config {
         Config {
@@ -42,6 +69,7 @@ impl Config {
             margin: Duration::from_secs(60),
             source_bytes: 64 << 20,
             total_bytes: 256 << 20,
+            longest: Duration::from_secs(60),
             journalctl: PathBuf::from("journalctl"),
             zone: None,
         }
@@ -51,12 +79,12 @@ impl Config {
 /// One log that was taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CollectedLog {
-    /// Path, or `journal:UNIT`.
+    /// Path, or `journal:UNIT`; masked.
     pub source: String,
     /// Member of the recording.
     pub member: String,
     /// Records taken.
-    pub lines: u64,
+    pub records: u64,
     /// Bytes of text taken.
     pub bytes: u64,
 }
@@ -74,27 +102,57 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct LogWatch {
     config: Config,
+    noted: Vec<Noted>,
+}
+
+/// A file at the start of the recording.
+#[derive(Debug)]
+struct Noted {
+    path: PathBuf,
+    id: FileId,
+    size: u64,
+    /// Held open, so that it can be read even when it is deleted.
+    file: Option<File>,
+}
+
+/// What names a file whatever its path is.
+type FileId = (u64, u64);
+
+fn file_id(facts: &std::fs::Metadata) -> FileId {
+    (facts.dev(), facts.ino())
 }
 
 impl LogWatch {
-    /// Notes the files that match, and their sizes.
+    /// Notes the files that match, and their sizes. What is wrong with a pattern is said by [`LogWatch::collect`].
     #[must_use]
     pub fn begin(config: Config) -> LogWatch {
-        LogWatch { config }
+        let mut noted: Vec<Noted> = Vec::new();
+        for glob in &config.globs {
+            for path in glob_walk::find(glob).unwrap_or_default().paths {
+                let Ok(opened) = open::open(&path) else { continue };
+                let id = file_id(&opened.facts);
+                if noted.iter().any(|known| known.id == id) {
+                    continue;
+                }
+                let hold = noted.len() < MOST_HELD;
+                noted.push(Noted { path, id, size: opened.facts.len(), file: hold.then_some(opened.file) });
+            }
+        }
+        LogWatch { config, noted }
     }
 
     /// Takes the lines between `start` less the margin and `end` plus the margin.
     ///
     /// # Errors
-    /// When the recording cannot be written (disk full). Everything else is a warning.
+    /// When the recording cannot be written (disk full): what was written until then is whole. Everything else
+    /// is a warning.
     pub fn collect(
         self,
-        _start: &ClockPair,
-        _end: &ClockPair,
-        _folder: &RecordingFolder,
-        _masking: &Masking,
+        start: &ClockPair,
+        end: &ClockPair,
+        folder: &RecordingFolder,
+        masking: &Masking,
     ) -> Result<Summary, WriteError> {
-        let _ = self.config;
-        Ok(Summary::default())
+        collect::Collector::new(self, start, end, folder, masking).run()
     }
 }

@@ -90,8 +90,7 @@ fn into_io(error: WriteError) -> io::Error {
         WriteError::Exists { .. } => io::ErrorKind::AlreadyExists,
         WriteError::DiskFull { .. } => io::ErrorKind::StorageFull,
         WriteError::Io { source, .. } => source.kind(),
-        WriteError::BadName { .. } => io::ErrorKind::InvalidInput,
-        WriteError::Json { .. } => io::ErrorKind::Other,
+        _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, error)
 }

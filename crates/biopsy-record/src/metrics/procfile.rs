@@ -68,10 +68,7 @@ impl ProcFile {
 
     /// The text of the file, or `None` for any reason.
     pub(crate) fn read_ok<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
-        match self.read(buffer) {
-            Ok(text) => Some(text),
-            Err(_) => None,
-        }
+        self.read(buffer).ok()
     }
 }
 
