@@ -2,7 +2,7 @@
 
 #![cfg(target_arch = "x86_64")]
 
-mod live;
+mod support;
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use biopsy_model::stack::StackEnd;
 use biopsy_stacks::elf::ElfCache;
 use biopsy_stacks::symbols::{Options, Symbolizer};
 use biopsy_stacks::unwind::StackMemory;
+use support::live;
 
 /// Outer functions that each thread must show, inner first, between the C library's ends.
 const EXPECTED: [(&str, &[&str]); 7] = [
@@ -24,7 +25,7 @@ const EXPECTED: [(&str, &[&str]); 7] = [
 
 fn check(flags: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let program = live::compile(folder.path(), "stacks.c", "stacks", flags);
+    let program = support::compile(folder.path(), "stacks.c", "stacks", flags);
     let target = live::Target::start(&program, EXPECTED.len());
     let cache = Arc::new(ElfCache::default());
     let (mut unwinder, sources) = target.unwinder(&cache);
@@ -74,4 +75,12 @@ fn a_program_at_a_fixed_address() {
 #[test]
 fn a_statically_linked_program() {
     check(&["-O2", "-fomit-frame-pointer", "-pthread", "-static"]);
+}
+
+/// `lld` saves space in the file: there the offset of code is not its address, unlike with the GNU linker.
+#[test]
+fn a_program_whose_file_offsets_are_not_its_addresses() {
+    let sysroot = support::run(std::process::Command::new("rustc").args(["--print", "sysroot"]));
+    let linker = format!("-B{}/lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld", sysroot.trim());
+    check(&["-O2", "-fomit-frame-pointer", "-pthread", "-fuse-ld=lld", &linker]);
 }

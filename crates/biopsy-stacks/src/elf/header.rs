@@ -41,6 +41,7 @@ pub(crate) struct Segment {
     pub(crate) offset: u64,
     pub(crate) svma: u64,
     pub(crate) file_size: u64,
+    pub(crate) memory_size: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +123,7 @@ fn parse_segments(
             offset: u64_at(raw, 8)?,
             svma: u64_at(raw, 16)?,
             file_size: u64_at(raw, 32)?,
+            memory_size: u64_at(raw, 40)?,
         })
     });
     Ok(parsed.collect())

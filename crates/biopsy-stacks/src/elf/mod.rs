@@ -83,6 +83,13 @@ impl ElfFile {
         Some(Svma(segment.svma.wrapping_add(offset.0.wrapping_sub(segment.offset))))
     }
 
+    /// The address lies in an executable segment. Debug files keep the segments of their program, but not the bytes.
+    pub(crate) fn is_code(&self, svma: Svma) -> bool {
+        // The last address of all belongs to nobody, and adding to it overflows.
+        svma.0 != u64::MAX
+            && self.loads().any(|load| load.executable && svma.0.wrapping_sub(load.svma) < load.memory_size)
+    }
+
     /// Up to `size` bytes of code at a stated address.
     pub(crate) fn code_at(&self, svma: u64, size: u64) -> Option<Vec<u8>> {
         let load =

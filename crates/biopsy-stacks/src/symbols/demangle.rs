@@ -62,6 +62,13 @@ fn cut(name: &str) -> String {
     text.0
 }
 
+/// At most `bytes` of the text, up to the end of a character.
+pub(super) fn prefix(text: &str, bytes: usize) -> &str {
+    let fits = |at: &usize| text.is_char_boundary(*at);
+    let end = (0..=bytes.min(text.len())).rev().find(fits).unwrap_or(0);
+    &text[..end]
+}
+
 /// Takes `NAME_BYTES` and then refuses, which ends the writer.
 struct Bounded(String);
 
@@ -72,7 +79,7 @@ impl Write for Bounded {
             self.0.push_str(text);
             return Ok(());
         }
-        self.0.push_str(&text[..text.floor_char_boundary(room)]);
+        self.0.push_str(prefix(text, room));
         Err(fmt::Error)
     }
 }

@@ -14,6 +14,9 @@ type Reader = EndianArcSlice<LittleEndian>;
 /// Inlined calls of one frame that are kept; deeper ones are noise of template libraries.
 const MAX_INLINED: usize = 64;
 
+/// Unpacked size of `.debug_line`, in bytes: one byte of it can become a row of 24 in memory.
+const LINE_BYTES: u64 = 64 << 20;
+
 /// Sections that names and lines need; locations of variables, the largest of the others, are not read.
 const SECTIONS: [SectionId; 10] = [
     SectionId::DebugAbbrev,
@@ -109,7 +112,8 @@ impl Found {
 }
 
 fn section(file: &ElfFile, id: SectionId, left: &mut u64) -> Result<Reader, ElfError> {
-    let bytes = if SECTIONS.contains(&id) { file.section_bytes(id.name(), *left)? } else { None };
+    let limit = if id == SectionId::DebugLine { LINE_BYTES.min(*left) } else { *left };
+    let bytes = if SECTIONS.contains(&id) { file.section_bytes(id.name(), limit)? } else { None };
     let bytes = bytes.unwrap_or_default();
     *left = left.saturating_sub(bytes.len() as u64);
     Ok(EndianArcSlice::new(Arc::from(bytes), LittleEndian))

@@ -69,7 +69,14 @@ impl FileSymbols {
         self.file.build_id()
     }
 
+    pub(crate) fn function_start(&self, svma: Svma) -> Option<Svma> {
+        self.file.unwind_table().function_start(svma.0).map(Svma)
+    }
+
     pub(crate) fn resolve(&self, svma: Svma, options: &Options) -> Option<Resolved> {
+        if !self.file.is_code(svma) {
+            return None;
+        }
         if self.plt.holds(svma.0) {
             let symbol = self.plt.symbol(&self.file, svma.0)?;
             let name = self.dynamic.as_ref()?.name_by_index(symbol)?;

@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use super::demangle::prefix;
+
 /// The file of a kernel with all its modules has 10 to 20 MB.
 const FILE_BYTES: u64 = 256 << 20;
 const SYMBOLS: usize = 2 << 20;
@@ -82,7 +84,7 @@ impl Kallsyms {
     }
 
     fn push(&mut self, address: u64, name: &str) {
-        let bytes = &name.as_bytes()[..name.floor_char_boundary(NAME_BYTES)];
+        let bytes = prefix(name, NAME_BYTES).as_bytes();
         let (Ok(at), Ok(length)) = (u32::try_from(self.names.len()), u16::try_from(bytes.len())) else {
             return;
         };

@@ -5,8 +5,8 @@
 //! file has no `.eh_frame` at all (Go, code built with `-fno-asynchronous-unwind-tables`), from `.debug_frame`.
 
 use gimli::{
-    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice,
-    FrameDescriptionEntry, LittleEndian, UnwindContext, UnwindSection,
+    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
+    LittleEndian, UnwindContext, UnwindSection,
 };
 
 use super::rule::Rule;
@@ -141,6 +141,16 @@ impl UnwindTable {
         }
     }
 
+    /// First address of the function around `svma`, whether it has a name or not.
+    pub(crate) fn function_start(&self, svma: u64) -> Option<u64> {
+        let entry = match self.kind {
+            Kind::None => None,
+            Kind::EhFrame => self.entry(&self.eh_frame(), svma),
+            Kind::DebugFrame => self.entry(&self.debug_frame(), svma),
+        };
+        entry.map(|entry| entry.initial_address())
+    }
+
     /// The code at `svma` is what a signal handler returns to.
     pub(crate) fn is_signal_trampoline(&self, svma: u64) -> bool {
         self.kind == Kind::EhFrame
@@ -183,9 +193,8 @@ impl UnwindTable {
             Index::File(header) => {
                 let header = EhFrameHdr::new(header, LittleEndian).parse(&self.bases, 8).ok()?;
                 let table = header.table()?;
-                let EhFrameOffset(offset) =
-                    table.pointer_to_offset(table.lookup(svma, &self.bases).ok()?).ok()?;
-                offset
+                let entry = table.lookup(svma, &self.bases).ok()?.direct().ok()?;
+                usize::try_from(entry.checked_sub(self.bases.eh_frame.section?)?).ok()?
             }
             Index::Built(entries) => {
                 let after = entries.partition_point(|(start, _)| *start <= svma);

@@ -17,16 +17,6 @@ use biopsy_stacks::unwind::{ExecutableMapping, ProcessUnwinder, UserRegisters};
 /// `pause(2)` on x86-64.
 const SYS_PAUSE: &str = "34";
 
-/// Compiles a program of `tests/programs` with the given flags.
-pub(crate) fn compile(folder: &Path, source: &str, output: &str, flags: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-    let output = folder.join(output);
-    let compiler = if source.extension().is_some_and(|extension| extension == "cpp") { "c++" } else { "cc" };
-    let status = Command::new(compiler).args(flags).arg("-o").arg(&output).arg(&source).status();
-    assert!(status.expect("a C compiler is installed").success(), "{} compiles", source.display());
-    output
-}
-
 /// A child that is killed when the test ends, however it ends.
 pub(crate) struct Target {
     child: Child,
