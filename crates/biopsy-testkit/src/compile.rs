@@ -73,7 +73,7 @@ fn replace_file(path: &Path, text: &str) {
 }
 
 /// `testkit-programs` in cargo's target folder, which is found as the ancestor of this test program that cargo tagged.
-fn programs_folder() -> PathBuf {
+pub(crate) fn programs_folder() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     let target = own.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists());
     target.map_or_else(std::env::temp_dir, Path::to_path_buf).join("testkit-programs")

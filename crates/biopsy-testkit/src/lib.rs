@@ -19,6 +19,7 @@
 mod cgroup;
 mod compile;
 mod kill;
+mod machine;
 mod mariadb;
 mod names;
 mod privilege;
@@ -31,6 +32,7 @@ mod wrap;
 pub use cgroup::CpuLimit;
 pub use compile::{compile_c, compile_rust};
 pub use kill::{is_running, send_signal};
+pub use machine::{MachineLock, machine_to_myself};
 pub use mariadb::{MariaDb, Sysbench};
 pub use names::{ODD_NAMES, copy_under_odd_name};
 pub use privilege::{Privilege, require, require_all};
