@@ -62,7 +62,7 @@ impl FakeProc {
     /// A process with its name as only argument and as file name of its executable.
     pub(crate) fn process(&self, pid: u32, name: impl AsRef<[u8]>) -> Fake<'_> {
         let name = name.as_ref();
-        let comm = name.get(..name.len().min(15)).unwrap().to_vec();
+        let comm = name[..name.len().min(15)].to_vec();
         let mut exe = b"/usr/bin/".to_vec();
         exe.extend_from_slice(name);
         Fake {

@@ -93,7 +93,7 @@ fn no_such_pid(root: &ProcRoot, pid: Pid) -> FindError {
         .take(MAX_SUGGESTIONS)
         .map(|seen| Candidate::new(seen, &users))
         .collect();
-    FindError::NoSuchPid { pid, inside, namespaced: namespace::is_own_pid_namespace(root) == Some(true) }
+    FindError::NoSuchPid { pid, inside, view: namespace::view(root) }
 }
 
 fn all(root: &ProcRoot) -> Vec<Seen> {
@@ -142,8 +142,7 @@ fn by_pattern(
         .into_iter()
         .map(|(name, seen)| (name, Candidate::new(seen, &users)))
         .collect();
-    let namespaced = namespace::is_own_pid_namespace(root) == Some(true);
-    Err(FindError::NotFound { selector: selector.to_string(), near, namespaced })
+    Err(FindError::NotFound { selector: selector.to_string(), near, view: namespace::view(root) })
 }
 
 fn is_beyond_capture(seen: &Seen) -> bool {

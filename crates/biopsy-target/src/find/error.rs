@@ -5,6 +5,7 @@ use std::fmt;
 use biopsy_model::Pid;
 
 use crate::list::Seen;
+use crate::preflight::namespace::View;
 use crate::printable::{printable, shorten};
 use crate::usage::up_time_text;
 use crate::users::Users;
@@ -60,8 +61,8 @@ pub enum FindError {
         selector: String,
         /// Similar names, and a process that has each.
         near: Vec<(String, Candidate)>,
-        /// We see the processes of our own pid namespace only.
-        namespaced: bool,
+        /// Which processes we see at all.
+        view: View,
     },
     /// No process has this pid.
     #[error("there is no process {pid}")]
@@ -70,8 +71,8 @@ pub enum FindError {
         pid: Pid,
         /// Processes that have this pid inside their own namespace.
         inside: Vec<Candidate>,
-        /// We see the processes of our own pid namespace only.
-        namespaced: bool,
+        /// Which processes we see at all.
+        view: View,
     },
     /// There is one, but `/proc` does not show it to us.
     #[error("process {pid} exists, but `/proc` does not show it to this user")]
@@ -168,9 +169,9 @@ impl FindError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotFound { near, namespaced, .. } => Some(not_found_hint(near, *namespaced)),
-            Self::NoSuchPid { pid, inside, namespaced } => Some(match inside.as_slice() {
-                [] => namespace_hint(*namespaced).unwrap_or_else(|| PS.to_owned()),
+            Self::NotFound { near, view, .. } => Some(not_found_hint(near, *view)),
+            Self::NoSuchPid { pid, inside, view } => Some(match inside.as_slice() {
+                [] => view_hint(*view),
                 inside => {
                     let names: Vec<_> = inside.iter().map(|c| format!("{} (`{}`)", c.pid, c.name)).collect();
                     format!(
@@ -197,17 +198,21 @@ impl FindError {
 
 const PS: &str = "`biopsy ps` lists the processes";
 
-fn namespace_hint(namespaced: bool) -> Option<String> {
-    namespaced.then(|| {
-        "biopsy runs in a pid namespace of its own (a container?) and sees the processes of that one only; run it on \
-         the host to see all"
-            .to_owned()
-    })
+fn view_hint(view: View) -> String {
+    match view {
+        View::All => PS,
+        View::OwnPidNamespace => {
+            "biopsy runs in a pid namespace of its own (a container?) and sees the processes of that one only; run it \
+             on the host to see all"
+        }
+        View::OwnUser => "`/proc` hides processes of other users (`hidepid`); run as root to see all",
+    }
+    .to_owned()
 }
 
-fn not_found_hint(near: &[(String, Candidate)], namespaced: bool) -> String {
+fn not_found_hint(near: &[(String, Candidate)], view: View) -> String {
     if near.is_empty() {
-        return namespace_hint(namespaced).unwrap_or_else(|| PS.to_owned());
+        return view_hint(view);
     }
     let names: Vec<_> =
         near.iter().map(|(name, c)| format!("`{}` (pid {})", printable(name), c.pid)).collect();

@@ -32,6 +32,29 @@ pub fn is_own_user_namespace(root: &ProcRoot) -> Option<bool> {
     Some(root.myself().ok()?.inode("ns/user")? != INITIAL_USER)
 }
 
+/// Which processes `/proc` shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// All of the machine, as far as can be told.
+    All,
+    /// Those of our own pid namespace.
+    OwnPidNamespace,
+    /// Those of our own user (`hidepid`).
+    OwnUser,
+}
+
+/// Which processes `/proc` shows us.
+#[must_use]
+pub fn view(root: &ProcRoot) -> View {
+    if is_own_pid_namespace(root) == Some(true) {
+        View::OwnPidNamespace
+    } else if root.path("proc/self").exists() && !root.path("proc/1/stat").exists() {
+        View::OwnUser
+    } else {
+        View::All
+    }
+}
+
 /// `/proc` may have been mounted in another pid namespace (`unshare --pid` without `--mount-proc`): every pid in it
 /// would mean another process for the system calls than for us.
 pub(crate) fn check_proc_is_ours() -> Result<(), FindError> {

@@ -16,7 +16,7 @@ pub(super) fn check_folder(folder: &Path, needed: Option<u64>) -> Check {
     let filesystem = match rustix::fs::statvfs(folder) {
         Ok(filesystem) => filesystem,
         Err(error) => {
-            let hint = Some("name a folder that is there with `--output`".to_owned());
+            let hint = Some("name a place that is there with `--output`".to_owned());
             return Check::missing(
                 NAME,
                 format!("cannot look at folder `{shown}`: {}", std::io::Error::from(error)),
@@ -44,7 +44,7 @@ pub(super) fn check_folder(folder: &Path, needed: Option<u64>) -> Check {
 }
 
 fn elsewhere() -> Option<String> {
-    Some("name another folder with `--output`".to_owned())
+    Some("name another place with `--output`".to_owned())
 }
 
 /// Checks the path a recording is to be made at: it must not be there, and the folder above must be writable.

@@ -77,16 +77,19 @@ pub(crate) fn run(args: &PsArgs, out: &mut dyn Write, terminal: &Terminal) -> Re
     if args.json {
         return Ok(json::write(out, &rows, CPU_INTERVAL)?);
     }
-    let tree = Tree::of(&rows);
+    Ok(write_tree(&rows, out, *terminal)?)
+}
+
+fn write_tree(rows: &[Row], out: &mut dyn Write, terminal: Terminal) -> io::Result<()> {
+    let tree = Tree::of(rows);
     let mut notes = Notes::default();
     let cells: Vec<Vec<Cell>> = tree
         .lines(terminal.unicode)
         .into_iter()
         .map(|(at, lines)| cells(&rows[at], &lines, &mut notes))
         .collect();
-    write_table(out, *terminal, COLUMNS, &cells)?;
-    notes.write(out, *terminal)?;
-    Ok(())
+    write_table(out, terminal, COLUMNS, &cells)?;
+    notes.write(out, terminal)
 }
 
 fn rows(args: &PsArgs) -> Result<Vec<Row>, PsError> {
