@@ -3,6 +3,14 @@
 //! Each format has one file. `docs/guide/exports.md` says what each holds, what it cannot hold, and with which
 //! reader it was checked.
 
+mod collapsed;
+mod firefox;
+mod perfetto;
+mod pprof;
+mod speedscope;
+mod stacks;
+mod waits;
+
 use biopsy_model::capture::Capture;
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -128,6 +136,23 @@ pub enum ExportError {
 /// [`ExportError::Nothing`] where the recording holds nothing of what the format can hold; [`ExportError::Write`] when
 /// `out` fails.
 pub fn write(format: Format, capture: &Capture, out: impl Write) -> Result<(), ExportError> {
-    let _ = (capture, out);
-    Err(ExportError::Nothing { format, missing: "no trace" })
+    let nothing = |missing| Err(ExportError::Nothing { format, missing });
+    let result = match (format, &capture.timeline) {
+        // Perfetto draws counters and log lines too, so metrics and logs alone are worth a file.
+        (Format::Perfetto, None) if capture.metrics.is_empty() && capture.logs.is_empty() => {
+            return nothing("no trace, no metrics and no logs");
+        }
+        (Format::Perfetto, _) => perfetto::write(capture, out),
+        (_, None) => return nothing("no trace"),
+        (Format::Firefox, Some(timeline)) => firefox::write(capture, timeline, out),
+        (Format::Pprof, Some(timeline)) => pprof::write(capture, timeline, out),
+        (Format::Speedscope, Some(timeline)) => speedscope::write(capture, timeline, out),
+        (Format::Collapsed, Some(timeline)) if timeline.samples.is_empty() => return nothing("no CPU samples"),
+        (Format::Collapsed, Some(timeline)) => collapsed::write_cpu(capture, timeline, out),
+        (Format::CollapsedWaits, Some(timeline)) if stacks::wait_shares(timeline).is_empty() => {
+            return nothing("no stacks of waiting threads");
+        }
+        (Format::CollapsedWaits, Some(timeline)) => collapsed::write_waits(capture, timeline, out),
+    };
+    result.map_err(|source| ExportError::Write { format, source })
 }

@@ -1,0 +1,182 @@
+//! pprof's profile.proto, gzipped: CPU time, samples and waiting time by stack, with the thread as a label.
+
+mod proto;
+
+use super::stacks::{Threads, base_name, calls_of_frame, hex, process_name, span, used_modules, wait_shares};
+use crate::when;
+use biopsy_model::capture::Capture;
+use biopsy_model::module::ModuleHandle;
+use biopsy_model::stack::{FrameHandle, StackHandle};
+use biopsy_model::timeline::Timeline;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message as _;
+use proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use rustc_hash::FxHashMap;
+use std::io::{self, Write};
+
+pub(super) fn write(capture: &Capture, timeline: &Timeline, out: impl Write) -> io::Result<()> {
+    let profile = Builder::new(timeline).build(capture);
+    let mut gzip = GzEncoder::new(out, Compression::default());
+    gzip.write_all(&profile.encode_to_vec())?;
+    gzip.finish()?.flush()
+}
+
+struct Builder<'a> {
+    timeline: &'a Timeline,
+    profile: Profile,
+    strings: FxHashMap<String, i64>,
+    functions: FxHashMap<(String, String), u64>,
+    locations: FxHashMap<FrameHandle, u64>,
+    mappings: FxHashMap<ModuleHandle, u64>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(timeline: &'a Timeline) -> Self {
+        let mut builder = Builder {
+            timeline,
+            profile: Profile::default(),
+            strings: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            locations: FxHashMap::default(),
+            mappings: FxHashMap::default(),
+        };
+        // The format wants the empty string at index 0.
+        builder.string("");
+        builder
+    }
+
+    fn build(mut self, capture: &Capture) -> Profile {
+        self.mappings(capture);
+        let kinds = [("cpu", "nanoseconds"), ("samples", "count"), ("wait", "nanoseconds")];
+        self.profile.sample_type = kinds.map(|(kind, unit)| self.value_type(kind, unit)).to_vec();
+        self.profile.period_type = Some(self.value_type("cpu", "nanoseconds"));
+        let hertz = u64::from(self.timeline.settings.frequency_hz);
+        self.profile.period = signed(1_000_000_000_u64.checked_div(hertz).unwrap_or(0));
+        self.profile.default_sample_type = self.string("cpu");
+        let (from, to) = span(capture, Some(self.timeline));
+        self.profile.duration_nanos = signed(to.since(from).0);
+        self.profile.time_nanos =
+            when::wall_nanos(&capture.header, from).and_then(|nanos| i64::try_from(nanos).ok()).unwrap_or(0);
+        let comment = format!("{} on {}", capture.header.tool, capture.header.target_name);
+        self.profile.comment = vec![self.string(&comment)];
+        self.samples(capture);
+        self.profile
+    }
+
+    /// The mapping of the target's executable comes first: viewers name the profile after it.
+    fn mappings(&mut self, capture: &Capture) {
+        let mut used: Vec<(ModuleHandle, u64)> = used_modules(self.timeline).into_iter().collect();
+        let main = capture.processes.first().map_or("", |process| process.exe.as_str());
+        let path = |handle: ModuleHandle| self.timeline.modules[handle.0 as usize].path.as_str();
+        used.sort_by_key(|(handle, _)| (path(*handle) != main, *handle));
+        for (handle, highest) in used {
+            let module = &self.timeline.modules[handle.0 as usize];
+            let id = self.profile.mapping.len() as u64 + 1;
+            let filename = self.string(&module.path);
+            let build_id = module.build_id.as_deref().map(hex).unwrap_or_default();
+            let build_id = self.string(&build_id);
+            // Addresses are those that the file states, so the mapping starts at 0.
+            self.profile.mapping.push(Mapping {
+                id,
+                memory_start: 0,
+                memory_limit: highest.saturating_add(1),
+                file_offset: 0,
+                filename,
+                build_id,
+                has_functions: true,
+                has_filenames: true,
+                has_line_numbers: true,
+                has_inline_frames: true,
+            });
+            self.mappings.insert(handle, id);
+        }
+    }
+
+    fn samples(&mut self, capture: &Capture) {
+        let threads = Threads::new(capture, self.timeline);
+        let mut sums: FxHashMap<(usize, Option<StackHandle>), [u64; 3]> = FxHashMap::default();
+        let mut add = |thread: Option<usize>, stack, values: [u64; 3]| {
+            if let Some(thread) = thread {
+                let sum = sums.entry((thread, stack)).or_default();
+                *sum = std::array::from_fn(|index| sum[index].saturating_add(values[index]));
+            }
+        };
+        for sample in &self.timeline.samples {
+            add(threads.at(sample.tid, sample.time), sample.stack, [sample.weight.0, 1, 0]);
+        }
+        for share in wait_shares(self.timeline) {
+            add(threads.at(share.tid, share.time), share.stack, [0, 0, share.weight.0]);
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_unstable_by_key(|((thread, stack), _)| (*thread, stack.map(|stack| stack.0)));
+        let (thread, tid, process, pid) =
+            (self.string("thread"), self.string("tid"), self.string("process"), self.string("pid"));
+        for ((index, stack), values) in sums {
+            let of = &threads.all[index];
+            let process_name = process_name(capture, of.pid);
+            let label = vec![
+                Label { key: thread, str: self.string(&of.name), num: 0, num_unit: 0 },
+                Label { key: tid, str: 0, num: i64::from(of.tid.0), num_unit: 0 },
+                Label { key: process, str: self.string(&process_name), num: 0, num_unit: 0 },
+                Label { key: pid, str: 0, num: i64::from(of.pid.0), num_unit: 0 },
+            ];
+            let frames: Vec<FrameHandle> = self.timeline.frames_of(stack).take(1_024).collect();
+            let location_id = frames.into_iter().filter_map(|frame| self.location(frame)).collect();
+            self.profile.sample.push(Sample { location_id, value: values.map(signed).to_vec(), label });
+        }
+    }
+
+    fn location(&mut self, handle: FrameHandle) -> Option<u64> {
+        if let Some(id) = self.locations.get(&handle) {
+            return Some(*id);
+        }
+        let frame = self.timeline.frames.get(handle.0 as usize)?;
+        let module = self.timeline.module_of(handle);
+        let file_name = module.map_or("", |(_, module)| base_name(&module.path)).to_owned();
+        let mapping_id = module.and_then(|(module, _)| self.mappings.get(&module)).copied().unwrap_or(0);
+        let line = calls_of_frame(self.timeline, handle)
+            .into_iter()
+            .map(|call| Line {
+                // Functions of one name in two files are two.
+                function_id: self.function(&call.name, call.file.unwrap_or(""), &file_name),
+                line: call.line.map_or(0, i64::from),
+                column: 0,
+            })
+            .collect();
+        let id = self.profile.location.len() as u64 + 1;
+        self.profile.location.push(Location { id, mapping_id, address: frame.address, line, is_folded: false });
+        self.locations.insert(handle, id);
+        Some(id)
+    }
+
+    fn function(&mut self, name: &str, file: &str, module: &str) -> u64 {
+        let key = (name.to_owned(), if file.is_empty() { module.to_owned() } else { file.to_owned() });
+        if let Some(id) = self.functions.get(&key) {
+            return *id;
+        }
+        let id = self.profile.function.len() as u64 + 1;
+        let (text, filename) = (self.string(name), self.string(file));
+        self.profile.function.push(Function { id, name: text, system_name: text, filename, start_line: 0 });
+        self.functions.insert(key, id);
+        id
+    }
+
+    fn string(&mut self, text: &str) -> i64 {
+        if let Some(index) = self.strings.get(text) {
+            return *index;
+        }
+        let index = signed(self.profile.string_table.len() as u64);
+        self.profile.string_table.push(text.to_owned());
+        self.strings.insert(text.to_owned(), index);
+        index
+    }
+
+    fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
+        ValueType { kind: self.string(kind), unit: self.string(unit) }
+    }
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
