@@ -116,23 +116,23 @@ impl ProcessUnwinder {
             out.push(lookup);
         }
         match out.last().map(|last| self.rule(last.0)) {
-            Some(Rule::Root) => StackEnd::Root,
+            Some(Some(Rule::Root)) => StackEnd::Root,
             _ => StackEnd::FramePointers,
         }
     }
 
-    /// The rule for code at `address`, which need not be mapped.
-    fn rule(&mut self, address: u64) -> Rule {
+    /// The rule for code at `address`; `None`: nothing executable is mapped there.
+    fn rule(&mut self, address: u64) -> Option<Rule> {
         if let Some(rule) = self.cache.get(address) {
-            return rule;
+            return Some(rule);
         }
-        let Some(module) = self.modules.find(address) else { return Rule::Nothing };
+        let module = self.modules.find(address)?;
         let rule = match &module.file {
             Some(file) => file.unwind_table().rule(&mut self.context, address.wrapping_sub(module.bias)),
             None => Rule::Nothing,
         };
         self.cache.put(address, rule);
-        rule
+        Some(rule)
     }
 }
 

@@ -37,6 +37,7 @@ pub(super) fn walk(
     let mut by_frame_pointer = 0;
     // The ip of a sample, and of code that a signal interrupted, is exact; a return address lies after its call.
     let mut exact = true;
+    let mut rule = unwinder.rule(user.ip).unwrap_or(Rule::Nothing);
     let first = out.len();
     let mut needed_beyond = false;
     let end = loop {
@@ -46,7 +47,7 @@ pub(super) fn walk(
             break StackEnd::Truncated;
         }
         let frame = Frame { lookup, exact, chained: by_frame_pointer > 0 };
-        match frame.step(unwinder, &registers, &mut stack) {
+        match frame.step(rule, unwinder, &registers, &mut stack) {
             Step::End(end) => break end,
             Step::Unreadable(unreadable) => {
                 needed_beyond = unreadable == Unreadable::Beyond;
@@ -57,18 +58,19 @@ pub(super) fn walk(
                     break StackEnd::Root;
                 }
                 let lookup = if interrupted { caller.ip() } else { caller.ip().wrapping_sub(1) };
-                if unwinder.modules.find(lookup).is_none() {
+                let Some(next) = unwinder.rule(lookup) else {
                     break if by_pointer || by_frame_pointer > 0 {
                         StackEnd::FramePointers
                     } else {
                         StackEnd::NoUnwindInfo
                     };
-                }
+                };
                 if caller.ip() == registers.ip() && caller.sp() == registers.sp() {
                     break StackEnd::NoUnwindInfo;
                 }
                 by_frame_pointer += u32::from(by_pointer);
                 registers = caller;
+                rule = next;
                 exact = interrupted;
             }
         }
@@ -84,8 +86,14 @@ struct Frame {
 }
 
 impl Frame {
-    fn step(&self, unwinder: &mut ProcessUnwinder, registers: &Registers, stack: &mut Reader<'_>) -> Step {
-        match unwinder.rule(self.lookup) {
+    fn step(
+        &self,
+        rule: Rule,
+        unwinder: &mut ProcessUnwinder,
+        registers: &Registers,
+        stack: &mut Reader<'_>,
+    ) -> Step {
+        match rule {
             Rule::Root => Step::End(StackEnd::Root),
             Rule::Offsets(offsets) => match by_offsets(&offsets, registers, stack) {
                 Some(Ok(caller)) => self.checked(registers, caller, false),
