@@ -116,6 +116,8 @@ pub struct Facts {
     pub tracefs: bool,
     /// Other users' processes are listed in `/proc`: process 1 is there.
     pub sees_process_1: bool,
+    /// CPUs that are online.
+    pub cpus: u64,
     /// Hard limit of open files; `None`: unlimited.
     pub open_files: Option<u64>,
     /// Soft limit of locked memory in bytes; `None`: unlimited.
@@ -169,6 +171,7 @@ impl Facts {
                 .iter()
                 .any(|folder| root.text(&format!("{folder}/events/sched/sched_switch/id")).is_ok()),
             sees_process_1: root.path("proc/1/stat").exists(),
+            cpus: biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len() as u64),
             open_files: getrlimit(Resource::Nofile).maximum,
             locked_memory: getrlimit(Resource::Memlock).current,
             memory: root.myself().ok().and_then(|process| Cgroup::read(&process).memory(root)),

@@ -2,7 +2,9 @@
 
 use biopsy_model::Pid;
 
+use super::capabilities::{PERFMON, SYS_PTRACE};
 use super::facts::Facts;
+use super::hints;
 use super::storage::bytes_text;
 use super::{Check, Wanted};
 use crate::access::{Access, Allowed};
@@ -21,6 +23,9 @@ pub(super) fn checks(root: &ProcRoot, facts: &Facts, pid: Pid, wanted: &Wanted) 
     let mut checks = Vec::new();
     if wanted.trace {
         checks.push(of_allowed("trace", "the trace is whole", &access.trace));
+    }
+    if wanted.trace && !facts.perf_cpu_wide.works() && facts.perf_own_user.works() {
+        checks.push(descriptors(facts, seen.stat.threads));
     }
     if wanted.metrics {
         checks.push(of_allowed("metrics", "all metrics can be read", &access.metrics));
@@ -49,6 +54,22 @@ pub(super) fn checks(root: &ProcRoot, facts: &Facts, pid: Pid, wanted: &Wanted) 
         checks.push(Check::limited("target-memory", detail, None));
     }
     checks
+}
+
+/// Without events for a whole CPU, each thread needs two on each CPU: samples, and names and switches.
+fn descriptors(facts: &Facts, threads: u64) -> Check {
+    /// For everything else: files read, the recording, the terminal.
+    const OTHERS: u64 = 64;
+    const NAME: &str = "descriptors";
+    let needed = threads.saturating_mul(facts.cpus).saturating_mul(2).saturating_add(OTHERS);
+    let counted = format!("{threads} threads on {} CPUs need {needed} descriptors", facts.cpus);
+    match facts.open_files {
+        Some(limit) if limit < needed => {
+            let hint = hints::get_capabilities(facts, &[PERFMON, SYS_PTRACE]);
+            Check::missing(NAME, format!("{counted}, and the hard limit of open files is {limit}"), hint)
+        }
+        _ => Check::ok(NAME, counted),
+    }
 }
 
 fn of_allowed(name: &'static str, all: &str, allowed: &Allowed) -> Check {

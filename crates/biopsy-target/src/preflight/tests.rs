@@ -30,6 +30,7 @@ fn root() -> Facts {
         pressure: true,
         tracefs: true,
         sees_process_1: true,
+        cpus: 8,
         open_files: Some(1 << 20),
         locked_memory: Some(8 << 20),
         memory: None,
@@ -221,6 +222,23 @@ fn what_is_hidden_is_said() {
     assert!(check(&Facts { sees_process_1: false, ..user() }, "view").detail.contains("hidepid"));
     let restricted = Facts { kernel_addresses: false, kptr_restrict: Some(2), ..root() };
     assert_eq!(check(&restricted, "kernel-symbols").hint.as_deref(), Some("`sysctl kernel.kptr_restrict=1`"));
+}
+
+#[test]
+fn events_of_each_thread_need_descriptors() {
+    let proc = crate::fake_proc::FakeProc::new();
+    proc.process(20, "app").state('S', 100).write();
+    let wanted = Wanted { trace: true, ..Wanted::default() };
+    let found = |facts: &Facts| {
+        let checks = preflight_in(&proc.root(), facts, Pid(20), &wanted);
+        checks.into_iter().find(|check| check.name == "descriptors").map(|check| check.status)
+    };
+    let owner = Facts { perf_own_user: Trial::Works, open_files: Some(1664), ..user() };
+    assert_eq!(found(&owner), Some(Status::Ok));
+    assert_eq!(found(&Facts { open_files: Some(1663), ..owner.clone() }), Some(Status::Missing));
+    assert_eq!(found(&Facts { open_files: None, ..owner }), Some(Status::Ok));
+    // CPU-wide, their number does not depend on threads.
+    assert_eq!(found(&Facts { open_files: Some(1024), ..root() }), None);
 }
 
 #[test]
