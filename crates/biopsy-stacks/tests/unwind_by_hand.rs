@@ -48,6 +48,28 @@ fn compiled_code_is_walked_by_frame_pointer() {
     assert_eq!(end, StackEnd::Root, "a saved frame pointer of zero ends the chain");
 }
 
+/// Between `push rbp` and `mov rbp, rsp` the frame pointer is the caller's: following it would skip the caller.
+#[test]
+fn compiled_code_is_unwound_in_its_prologue() {
+    let folder = tempfile::tempdir().unwrap();
+    // A file whose offsets are the addresses stands for the process's memory.
+    let memory = folder.path().join("mem");
+    let mut code = vec![0x90; 0x9000];
+    code[0x1234..0x1238].copy_from_slice(&[0x55, 0x48, 0x89, 0xe5]);
+    fs::write(&memory, code).unwrap();
+    let mut unwinder = anonymous();
+    let stack = [STACK + 0x20, 0x2000, 0, 0, 0, 0x3000];
+    let registers = UserRegisters::new(0x1235, STACK, STACK + 0x20);
+    assert_eq!(unwind(&mut unwinder, registers, &stack).0, [0x1235, 0x2fff], "the caller 0x1fff is missing");
+    unwinder.read_code_from(Some(File::open(&memory).unwrap()));
+    assert_eq!(unwind(&mut unwinder, registers, &stack), (vec![0x1235, 0x1fff, 0x2fff], StackEnd::Root));
+    let entered = UserRegisters::new(0x1234, STACK + 8, STACK + 0x20);
+    let mut frames = Vec::new();
+    let stack = words(&stack[1..]);
+    unwinder.unwind(&entered, StackMemory { base: STACK + 8, bytes: &stack }, &mut frames);
+    assert_eq!(frames, [Avma(0x1234), Avma(0x1fff), Avma(0x2fff)]);
+}
+
 #[test]
 fn a_frame_pointer_that_is_none_is_not_followed() {
     let stack = [1, 2, 3, 0x2000, 5, 6];

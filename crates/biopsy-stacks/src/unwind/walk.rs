@@ -4,6 +4,7 @@ use biopsy_model::Avma;
 use biopsy_model::stack::StackEnd;
 
 use super::evaluate::{Evaluated, Evaluator};
+use super::prologue::return_address_offset;
 use super::registers::{CALLEE_SAVED, RBP, RIP, RSP, Registers};
 use super::rule::{LOST, Offsets, Rule, UNCHANGED};
 use super::stack::{Reader, Unreadable};
@@ -142,6 +143,7 @@ impl Frame {
     ) -> Step {
         if self.exact
             && let Some(caller) = just_called(unwinder, self.lookup, registers, stack)
+                .or_else(|| before_frame_pointer(unwinder, self.lookup, registers, stack))
         {
             return Step::Caller { registers: caller, interrupted: false, by_frame_pointer: false };
         }
@@ -239,6 +241,25 @@ fn just_called(
     caller.keep_callee_saved();
     caller.set(RIP, return_address);
     caller.set(RSP, registers.sp().wrapping_add(8));
+    Some(caller)
+}
+
+/// Code of a JIT compiler whose frame pointer is not set up yet, or not any more.
+fn before_frame_pointer(
+    unwinder: &ProcessUnwinder,
+    lookup: u64,
+    registers: &Registers,
+    stack: &mut Reader<'_>,
+) -> Option<Registers> {
+    let memory = unwinder.memory.as_ref()?;
+    unwinder.modules.find(lookup).filter(|module| module.file.is_none())?;
+    let cfa = registers.sp().wrapping_add(return_address_offset(memory, lookup)?).wrapping_add(8);
+    let return_address = stack.word(cfa.wrapping_sub(8)).ok()?;
+    unwinder.modules.find(return_address.wrapping_sub(1))?;
+    let mut caller = *registers;
+    caller.keep_callee_saved();
+    caller.set(RIP, return_address);
+    caller.set(RSP, cfa);
     Some(caller)
 }
 
