@@ -4,12 +4,12 @@
 //! vanish while they are read; that is normal and never an error of a list. Text from `/proc` is hostile input:
 //! names hold spaces, parentheses, newlines, escape sequences and bytes that are not UTF-8.
 //!
-//! - [`selector`] and [`find`]: from what the user typed to one process, or a clear refusal
+//! - [`selector`] and [`find`](mod@find): from what the user typed to one process, or a clear refusal
 //! - [`identity`]: a process is boot + pid + start, checked again after every attach
 //! - [`list`](mod@list): all processes, trees, threads; [`usage`]: what they use
 //! - [`runtime`]: .NET, JVM, Node, Python, Go ... and their versions
 //! - [`cgroup`]: container id, systemd unit, limits
-//! - [`access`]: what may be captured of one process, tried rather than guessed
+//! - [`access`](mod@access): what may be captured of one process, tried rather than guessed
 //! - [`preflight`](mod@preflight): checks of the machine and the account, each with a hint that holds here
 //! - [`proc_root`]: where `/proc` and `/sys` are, so that tests build their own
 //!

@@ -1,6 +1,7 @@
 //! Checks of the machine and of our account.
 
 use super::capabilities::{self, BPF, DAC_READ_SEARCH, IPC_LOCK, PERFMON, SYS_PTRACE, SYSLOG, WANTED};
+use super::container::Container;
 use super::facts::{Facts, Trial};
 use super::hints;
 use super::storage::bytes_text;
@@ -73,17 +74,17 @@ fn account(facts: &Facts) -> Check {
 
 fn place(facts: &Facts) -> Check {
     const NAME: &str = "view";
-    let container = facts.container.map_or("a pid namespace of its own", super::Container::name);
+    let container = facts.container.map_or("a pid namespace of its own", Container::name);
     if facts.own_pid_namespace == Some(true) {
         let hint = match facts.container {
-            Some(super::Container::Docker) => {
+            Some(Container::Docker) => {
                 "run biopsy on the host, or start this container with `docker run --pid=host ...`"
             }
-            Some(super::Container::Podman) => {
+            Some(Container::Podman) => {
                 "run biopsy on the host, or start this container with `podman run --pid=host ...`"
             }
-            Some(super::Container::Kubernetes) => "run biopsy on the node, or give the pod `hostPID: true`",
-            Some(super::Container::Other) | None => "run biopsy on the host",
+            Some(Container::Kubernetes) => "run biopsy on the node, or give the pod `hostPID: true`",
+            Some(Container::Other) | None => "run biopsy on the host",
         };
         let detail = format!("runs in {container}: sees the processes of that one only");
         return Check::limited(NAME, detail, Some(hint.to_owned()));
@@ -129,22 +130,14 @@ fn despite_capability(facts: &Facts, trial: Trial) -> String {
 }
 
 fn seccomp_hint(facts: &Facts) -> Option<String> {
-    match facts.container? {
-        container if !facts.seccomp_filter => {
-            let _ = container;
-            None
-        }
-        super::Container::Docker => {
-            Some("start the container with `docker run --security-opt seccomp=unconfined ...`".to_owned())
-        }
-        super::Container::Podman => {
-            Some("start the container with `podman run --security-opt seccomp=unconfined ...`".to_owned())
-        }
-        super::Container::Kubernetes => {
-            Some("give the container `securityContext: {seccompProfile: {type: Unconfined}}`".to_owned())
-        }
-        super::Container::Other => None,
-    }
+    let container = facts.container.filter(|_| facts.seccomp_filter)?;
+    let hint = match container {
+        Container::Docker => "start the container with `docker run --security-opt seccomp=unconfined ...`",
+        Container::Podman => "start the container with `podman run --security-opt seccomp=unconfined ...`",
+        Container::Kubernetes => "give the container `securityContext: {seccompProfile: {type: Unconfined}}`",
+        Container::Other => return None,
+    };
+    Some(hint.to_owned())
 }
 
 fn cpu_sampling(facts: &Facts) -> Check {
