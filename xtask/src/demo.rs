@@ -1,7 +1,7 @@
 //! `./x demo`: a real server under load, captured by the release program.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -44,10 +44,20 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let status = capture.status().map_err(|error| format!("cannot run `{}`: {error}", biopsy.display()))?;
     drop(load.stop());
     drop(server);
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("`biopsy capture` ended with {status}")),
+    // Code 3: there is a result, but less than asked for, such as without privileges or after Ctrl-C.
+    if !matches!(status.code(), Some(0 | 3)) {
+        return Err(format!("`biopsy capture` ended with {status}"));
     }
+    let page = output.with_extension("html");
+    let mut analyze = as_root_where_possible(&biopsy);
+    analyze.arg("analyze").arg(&output).arg("--html").arg(&page).stdout(Stdio::null());
+    let status = analyze.status().map_err(|error| format!("cannot run `{}`: {error}", biopsy.display()))?;
+    if !status.success() {
+        return Err(format!("`biopsy analyze` ended with {status}"));
+    }
+    println!("\nThe recording:  {}\nIts report:     {}", output.display(), page.display());
+    println!("Open the report in any browser; it is one file and loads nothing.");
+    Ok(())
 }
 
 /// Recording everything needs root; a user who cannot become root sees what is possible without.

@@ -99,9 +99,9 @@ pub(crate) fn start(tools: &Tools, kind: Kind, pid: u32, folder: &Path) -> Outco
         Kind::States | Kind::WaitStacks => {
             let output = folder.join("trace.zip");
             let mut command = Command::new(&tools.biopsy);
-            command.args(["trace", &pid, "--for", "1h", "--output"]).arg(&output);
+            command.args(["trace", &pid, "--for", "1h", "--quiet", "--output"]).arg(&output);
             if kind == Kind::States {
-                command.args(["--wait-stacks", "off"]);
+                command.arg("--no-wait-stacks");
             }
             (command, output)
         }
