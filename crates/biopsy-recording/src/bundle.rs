@@ -1,7 +1,7 @@
 //! Sealing a recording, and packing it into one zip.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ impl RecordingFolder {
 fn pack(recording: &RecordingFolder, temporary: &Temporary, out: &Path) -> Result<Bundle, WriteError> {
     let failed = |error: io::Error| WriteError::io("write", out, error);
     let file = temporary.file.try_clone().map_err(failed)?;
-    let mut zip = ZipWriter::new(BufWriter::with_capacity(256 << 10, file));
+    let mut zip = ZipWriter::new(BufWriter::with_capacity(256 << 10, FailsOnce { file, failed: false }));
     let (members, warnings) = each_member(recording, |name, size, reader| {
         zip.start_file(name, options(name, size)).map_err(io::Error::from)?;
         io::copy(reader, &mut zip).map(|_| ())
@@ -77,7 +77,7 @@ fn pack(recording: &RecordingFolder, temporary: &Temporary, out: &Path) -> Resul
         .and_then(|()| zip.write_all(&bytes))
         .and_then(|()| zip.finish().map_err(io::Error::from))
         .and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error))
-        .and_then(|file| {
+        .and_then(|FailsOnce { file, .. }| {
             file.sync_all()?;
             Ok(file.metadata()?.len())
         });
@@ -162,6 +162,34 @@ impl<R: Read> Read for Forgiving<R> {
             }
             other => other,
         }
+    }
+}
+
+/// Takes everything and drops it after its first error, which the caller has got. The zip library would otherwise
+/// try to write the directory when it is dropped, and print that it could not.
+struct FailsOnce {
+    file: File,
+    failed: bool,
+}
+
+impl Write for FailsOnce {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failed {
+            return Ok(bytes.len());
+        }
+        let written = self.file.write(bytes);
+        self.failed = written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for FailsOnce {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }
 

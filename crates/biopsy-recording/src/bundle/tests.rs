@@ -157,6 +157,7 @@ fn links_are_left_out_with_a_warning_in_the_manifest() {
 
 /// Other people's programs open it, where they are there.
 #[test]
+#[expect(clippy::print_stderr, reason = "says which program was not there")]
 fn other_programs_open_it() {
     let (scratch, folder) = recording();
     let out = scratch.path().join("out.zip");

@@ -10,7 +10,7 @@ use biopsy_model::timeline::{Sample, StateSlice, TimelineEvent, TraceSettings, W
 use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
 
 use super::context::{Context, Thread};
-use super::tags::{self, ESCAPE};
+use super::tags::{self, LENGTH_ESCAPE, TAG_ESCAPE, TAG_SHIFT};
 
 /// What one event of a chunk was.
 #[derive(Debug)]
@@ -53,12 +53,12 @@ impl<'a> Decoder<'a> {
 
     fn event(&mut self) -> Result<Decoded, ReadError> {
         let first = u64::from(self.cursor.u8("event")?);
-        let mut tag = first >> 4;
-        if tag == ESCAPE {
-            tag = self.cursor.varint("event tag")?.saturating_add(ESCAPE);
+        let mut tag = first >> TAG_SHIFT;
+        if tag == TAG_ESCAPE {
+            tag = self.cursor.varint("event tag")?.saturating_add(TAG_ESCAPE);
         }
-        let mut length = usize::try_from(first & ESCAPE).unwrap_or_default();
-        if length as u64 == ESCAPE {
+        let mut length = usize::try_from(first & LENGTH_ESCAPE).unwrap_or_default();
+        if length as u64 == LENGTH_ESCAPE {
             length = self.cursor.varint_len("event length", self.cursor.remaining())?;
         }
         let body = Body { cursor: self.cursor.sub("event body", length)?, string_bytes: self.string_bytes };

@@ -9,7 +9,7 @@ use biopsy_model::timeline::{Sample, StateSlice, TimelineEvent, TraceSettings, W
 
 use super::chunk::Definitions;
 use super::context::Context;
-use super::tags::{self, ESCAPE, MAX_FUNCTIONS, MAX_SYMBOL_TEXT, MAX_TEXT};
+use super::tags::{self, LENGTH_ESCAPE, MAX_FUNCTIONS, MAX_SYMBOL_TEXT, MAX_TEXT, TAG_ESCAPE, TAG_SHIFT};
 
 /// Collects the events of one chunk. Its buffers are reused from chunk to chunk.
 #[derive(Default, Debug)]
@@ -113,15 +113,7 @@ impl Encoder {
 
     /// Appends tag, length and body.
     fn append(&mut self, tag: u64) {
-        let length = self.body.len() as u64;
-        let (short_tag, short_length) = (tag.min(ESCAPE), length.min(ESCAPE));
-        self.raw.push(u8::try_from(short_tag << 4 | short_length).unwrap_or(u8::MAX));
-        if short_tag == ESCAPE {
-            put_varint(&mut self.raw, tag - ESCAPE);
-        }
-        if short_length == ESCAPE {
-            put_varint(&mut self.raw, length);
-        }
+        put_event_start(&mut self.raw, tag, self.body.len() as u64);
         self.raw.extend_from_slice(&self.body);
     }
 
@@ -295,8 +287,7 @@ impl Encoder {
         if new {
             let mut definition = Vec::with_capacity(5);
             put_varint(&mut definition, tid.0.into());
-            self.raw
-                .push(u8::try_from(tags::THREAD << 4).unwrap_or_default() | (definition.len() & 15) as u8);
+            put_event_start(&mut self.raw, tags::THREAD, definition.len() as u64);
             self.raw.extend_from_slice(&definition);
         }
         put_varint(&mut self.body, number.into());
@@ -319,5 +310,17 @@ impl Encoder {
         let kept = bytes.get(..limit).unwrap_or(bytes);
         put_varint(&mut self.body, kept.len() as u64);
         self.body.extend_from_slice(kept);
+    }
+}
+
+/// Tag and length of an event.
+fn put_event_start(out: &mut Vec<u8>, tag: u64, length: u64) {
+    let (short_tag, short_length) = (tag.min(TAG_ESCAPE), length.min(LENGTH_ESCAPE));
+    out.push(u8::try_from(short_tag << TAG_SHIFT | short_length).unwrap_or(u8::MAX));
+    if short_tag == TAG_ESCAPE {
+        put_varint(out, tag - TAG_ESCAPE);
+    }
+    if short_length == LENGTH_ESCAPE {
+        put_varint(out, length);
     }
 }

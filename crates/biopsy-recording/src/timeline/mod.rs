@@ -7,7 +7,7 @@
 //!          crc: CRC-32 of all that follows it in the chunk; stored, raw: bytes of the payload, as zstd and unpacked;
 //!          modules, frames, stacks: how many were defined before this chunk. stored = 0: end of the timeline.
 //! payload= event*
-//! event  = (tag:4 bits, length:4 bits) [tag - 15: varint if tag bits are 15] [length: varint if length bits are 15]
+//! event  = (tag:3 bits, length:5 bits) [tag - 7: varint, if the tag bits are 7] [length: varint, if its bits are 31]
 //!          body of `length` bytes
 //! ```
 //!

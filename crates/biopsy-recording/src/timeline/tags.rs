@@ -6,30 +6,32 @@ use biopsy_model::stack::{FrameSpace, StackEnd};
 use biopsy_model::symbol::SymbolSource;
 use biopsy_model::timeline::WaitState;
 
-// Tags up to 14 fit the first byte of an event: they are for what there is much of.
+// Tags up to 6 fit the first byte of an event: they are for what there is much of.
+/// Gives the next thread number of this chunk to a tid; the model does not see it.
+pub(super) const THREAD: u64 = 0;
 pub(super) const SAMPLE: u64 = 1;
 pub(super) const WAIT: u64 = 2;
 pub(super) const WAIT_SAMPLE: u64 = 3;
 pub(super) const STATES: u64 = 4;
 pub(super) const FRAME: u64 = 5;
 pub(super) const STACK: u64 = 6;
-/// Gives the next thread number of this chunk to a tid; the model does not see it.
-pub(super) const THREAD: u64 = 7;
-pub(super) const SYMBOLS: u64 = 8;
+pub(super) const SYMBOLS: u64 = 7;
+pub(super) const MODULE: u64 = 8;
 pub(super) const THREAD_START: u64 = 9;
 pub(super) const THREAD_NAME: u64 = 10;
 pub(super) const THREAD_EXIT: u64 = 11;
-pub(super) const MODULE: u64 = 12;
-pub(super) const LOSS: u64 = 13;
-pub(super) const SETTINGS: u64 = 16;
-pub(super) const PROCESS_START: u64 = 17;
-pub(super) const EXEC: u64 = 18;
-pub(super) const PROCESS_EXIT: u64 = 19;
-pub(super) const MARK: u64 = 20;
-pub(super) const WARNING: u64 = 21;
+pub(super) const PROCESS_START: u64 = 12;
+pub(super) const EXEC: u64 = 13;
+pub(super) const PROCESS_EXIT: u64 = 14;
+pub(super) const SETTINGS: u64 = 15;
+pub(super) const LOSS: u64 = 16;
+pub(super) const MARK: u64 = 17;
+pub(super) const WARNING: u64 = 18;
 
-/// Four bits of the first byte of an event that say "the number follows".
-pub(super) const ESCAPE: u64 = 15;
+/// The first byte of an event: three bits of tag, five of length. All bits set say "the number follows".
+pub(super) const TAG_SHIFT: u32 = 5;
+pub(super) const TAG_ESCAPE: u64 = 0b111;
+pub(super) const LENGTH_ESCAPE: u64 = 0b1_1111;
 
 /// Longest text of a timeline in bytes; writers cut longer ones.
 pub(super) const MAX_TEXT: usize = 64 << 10;

@@ -460,12 +460,12 @@ fn a_newer_major_version_is_refused_and_a_newer_minor_is_read() {
 #[test]
 fn unknown_events_and_trailing_fields_are_skipped() {
     let mut raw = Vec::new();
-    raw.extend([0x72, 7, 0xff]); // thread 0 is tid 7, and a field from the future
-    raw.extend([0xff, 0x80, 0x01, 16]); // tag 15 + 128, length 16
-    raw.extend([0xee; 16]);
-    raw.extend([0xe1, 0xee]); // tag 14, length 1
+    raw.extend([0x02, 7, 0xff]); // thread 0 is tid 7, and a field from the future
+    raw.extend([0xff, 0x80, 0x01, 31]); // tag 7 + 128, length 31
+    raw.extend([0xee; 31]);
+    raw.extend([0xe1, 0x7f, 0xee]); // tag 7 + 127, length 1
     // Sample: time +2, flags: cpu 0, end root, new weight; thread 0; no stack; weight 5; two fields from the future.
-    raw.extend([0x17, 4, 1, 0, 0, 5, 0xaa, 0xbb]);
+    raw.extend([0x27, 4, 1, 0, 0, 5, 0xaa, 0xbb]);
     let bytes = [file_header(), chunk(&raw, Definitions::default())].concat();
     let (events, warnings) = events_of(&bytes);
     assert_eq!(
@@ -518,7 +518,7 @@ fn limits_end_reading_with_a_warning() {
 #[test]
 fn a_chunk_that_claims_definitions_nobody_made_is_left_out() {
     let before = Definitions { frames: 1_000_000, ..Definitions::default() };
-    let (events, warnings) = events_of(&[file_header(), chunk(&[0xe0], before)].concat());
+    let (events, warnings) = events_of(&[file_header(), chunk(&[0xe0, 0x7f], before)].concat());
     assert_eq!((events.len(), warnings[1].as_str()), (0, "recording.damaged"));
 }
 
