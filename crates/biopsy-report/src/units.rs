@@ -136,6 +136,20 @@ pub fn value(value: Value) -> String {
     }
 }
 
+/// The text of a piece of evidence, with its number where the text does not say it already.
+pub(crate) fn evidence_text(evidence: &biopsy_analyze::Evidence) -> String {
+    let Some(value) = evidence.value else { return evidence.text.clone() };
+    let shown = self::value(value);
+    // `97%` and `97.0%` are the same number to a reader.
+    let digits: String = shown.chars().take_while(|char| char.is_ascii_digit() || matches!(char, '.' | ',')).collect();
+    let digits = digits.trim_end_matches(".0");
+    if evidence.text.contains(&shown) || (!digits.is_empty() && evidence.text.contains(digits)) {
+        evidence.text.clone()
+    } else {
+        format!("{}: {shown}", evidence.text)
+    }
+}
+
 /// The whole part of a number that is known to be small and not negative; saturates otherwise.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int `as` saturates")]
 pub(crate) fn to_u64(value: f64) -> u64 {
