@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::plausible::{self, Lists};
 use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
+use crate::shape::escape_before;
 use crate::value::{self, How, Place, Value, skip_blank, skip_space};
 
 /// Longest name looked at on each side of the keyword, in bytes.
@@ -99,7 +100,7 @@ impl KeyRule {
         let prose = matches!(how, How::Assigned { prose: true, .. });
         if prose
             && self.strict_prose
-            && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=~/".contains(b))
+            && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=".contains(b))
         {
             return false;
         }
@@ -116,7 +117,10 @@ impl KeyRule {
             return None;
         }
         let before = &text[name.start..word.start];
-        if !self.neutral_before.is_empty() && words_of(before).any(|word| in_set(&self.neutral_before, word))
+        if !self.neutral_before.is_empty()
+            && words_of(before)
+                .chain(word_before(text, name.start))
+                .any(|word| in_set(&self.neutral_before, word))
         {
             return None;
         }
@@ -151,13 +155,17 @@ fn name_bounds(text: &[u8], word: Range<usize>) -> Range<usize> {
         }
         start -= 1;
     }
-    // The `n` of an escaped line end is no part of the name behind it.
-    if start > 0
-        && start < word.start
-        && text[start - 1] == b'\\'
-        && matches!(text[start], b'n' | b'r' | b't')
-    {
-        start += 1;
+    // The `n` of an escaped line end is no part of the name behind it, nor is the `3D` of `%3D` or the `u0022` of `\u0022`.
+    if start > 0 {
+        let escape = match text[start - 1] {
+            b'\\' if matches!(text[start], b'n' | b'r' | b't') => 1,
+            b'\\' if text[start] == b'u' => 5,
+            b'%' => 2,
+            _ => 0,
+        };
+        if escape > 0 && start + escape <= word.start && escape_before(&text[..start + escape]) {
+            start += escape;
+        }
     }
     let mut end = word.end;
     let ceiling = text.len().min(word.end + NAME_REACH);
@@ -170,6 +178,13 @@ fn name_bounds(text: &[u8], word: Range<usize>) -> Range<usize> {
         end += 1;
     }
     start..end
+}
+
+/// The word in front of a name, one blank away: `cache key`.
+fn word_before(text: &[u8], at: usize) -> Option<&[u8]> {
+    let before = text[..at].strip_suffix(b" ")?;
+    let length = before.iter().rev().take(NAME_REACH).take_while(|b| b.is_ascii_alphabetic()).count();
+    (length > 0).then(|| &before[before.len() - length..])
 }
 
 fn starts_word(text: &[u8], at: usize, name_start: usize) -> bool {
@@ -337,7 +352,9 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
     };
     let is_flag = matches!(text[dash], b'-' | b'/')
         && before.last().is_none_or(|b| {
-            b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'[' | b'(' | b'=' | b':' | b',' | 0)
+            // Beyond ASCII: a byte order mark, or an opening quote of typography.
+            b.is_ascii_whitespace()
+                || matches!(b, b'"' | b'\'' | b'`' | b'[' | b'(' | b'=' | b':' | b',' | 0 | 0x80..)
         });
     if !is_flag {
         return None;

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::forms;
 use crate::plausible::{self, Lists};
-use crate::pseudonym::{BundleKey, Pseudonym};
+use crate::pseudonym::{BundleKey, MASK_START, Pseudonym};
 use crate::scan::Span;
 use crate::verify::Fingerprints;
 
@@ -186,6 +186,12 @@ fn is_worth_learning(value: &[u8], source: Source, lists: &Lists) -> bool {
     if plausible::is_placeholder(value, lists)
         || lists.is_never_learned(value)
         || plausible::is_uuid(value) && source == Source::Text
+    {
+        return false;
+    }
+    // Nor what our own masks are made of.
+    if memchr::memmem::find(value, b"redacted:").is_some()
+        || memchr::memmem::find(MASK_START.as_bytes(), value).is_some()
     {
         return false;
     }

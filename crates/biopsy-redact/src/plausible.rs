@@ -163,6 +163,14 @@ fn is_pointer(value: &[u8]) -> bool {
     value.strip_prefix(b"0x").is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit))
 }
 
+/// `/srv/app`, `~/app`, `C:\app`.
+fn is_path(value: &[u8]) -> bool {
+    value.starts_with(b"/")
+        || value.starts_with(b"~/")
+        || value.starts_with(b"./")
+        || value.get(1..3) == Some(b":\\")
+}
+
 /// 8-4-4-4-12 hex digits, with or without braces.
 pub(crate) fn is_uuid(value: &[u8]) -> bool {
     let value = value.strip_prefix(b"{").and_then(|v| v.strip_suffix(b"}")).unwrap_or(value);
@@ -195,6 +203,7 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
     let value = trim_end_punctuation(value);
     match strength {
         Strength::Any => !is_pointer(value),
+        Strength::Mixed => !is_pointer(value) && !is_number(value) && !is_path(value),
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::learned::{Learned, Source};
 use crate::pseudonym::{self, BundleKey, Pseudonym};
@@ -64,7 +65,7 @@ pub struct RedactedBytes<'t> {
 /// Finds and masks secrets. Safe to share between threads.
 pub struct Redactor {
     key: BundleKey,
-    engine: Engine,
+    engine: Arc<Engine>,
     learned: Learned,
     pub(crate) allow_env: Vec<String>,
     learn_from_text: bool,
@@ -76,7 +77,7 @@ impl Redactor {
     /// # Errors
     /// When there are no random bytes for the key, or a pack of `options` is wrong.
     pub fn new(options: Options) -> Result<Self, RedactError> {
-        let engine = Engine::new(options.personal, &options.extra_packs)?;
+        let engine = Arc::new(Engine::new(options.personal, &options.extra_packs)?);
         let key = match options.key {
             Some(key) => key,
             None => BundleKey::random()?,
@@ -84,6 +85,18 @@ impl Redactor {
         let mut allow_env = engine.lists().words().environment.clone();
         allow_env.extend(options.allow_env);
         Ok(Self { key, engine, learned: Learned::new(), allow_env, learn_from_text: options.learn_from_text })
+    }
+
+    /// A redactor for another bundle, with the same rules, which are not compiled again, and nothing learned.
+    #[must_use]
+    pub fn for_bundle(&self, key: BundleKey) -> Self {
+        Self {
+            key,
+            engine: Arc::clone(&self.engine),
+            learned: Learned::new(),
+            allow_env: self.allow_env.clone(),
+            learn_from_text: self.learn_from_text,
+        }
     }
 
     /// Masks every secret in `text`. What key rules find is learned, and learned values are masked wherever they stand.
@@ -158,17 +171,20 @@ impl Redactor {
 
     /// Everything to be masked in `text`, which is in an encoding that keeps ASCII where it is, and may have stretches
     /// of UTF-16 in it.
-    pub(crate) fn spans(&self, text: &[u8]) -> Vec<Span> {
+    ///
+    /// Only what starts at `new` or behind it is learned: in front of it is context that may begin in the middle of a
+    /// name, where `PublicKeyToken=...` can look like `Token=...`.
+    pub(crate) fn spans(&self, text: &[u8], new: usize) -> Vec<Span> {
         let mut masks = pseudonym::masks_in(text);
         let mut spans = Vec::new();
-        self.find(text, &masks, &mut spans);
+        self.find(text, &masks, new, &mut spans);
         let plain = spans.len();
         for (island, order) in wide::islands(text) {
             let folded = wide::fold(&text[island.clone()], order).text;
             let place = |range: Range<usize>| island.start + range.start * 2..island.start + range.end * 2;
             let inner_masks = pseudonym::masks_in(&folded);
             let from = spans.len();
-            self.find(&folded, &inner_masks, &mut spans);
+            self.find(&folded, &inner_masks, new.saturating_sub(island.start).div_ceil(2), &mut spans);
             for span in &mut spans[from..] {
                 span.pseudonym =
                     Some(span.pseudonym.unwrap_or_else(|| self.key.pseudonym(&folded[span.range.clone()])));
@@ -185,11 +201,18 @@ impl Redactor {
     }
 
     /// What rules and learned values say about a text without UTF-16.
-    fn find(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
+    fn find(&self, text: &[u8], masks: &[Range<usize>], new: usize, spans: &mut Vec<Span>) {
         let from = spans.len();
         self.engine.find(text, masks, spans);
         if self.learn_from_text {
-            for span in spans[from..].iter().filter(|span| span.learn && !span.open) {
+            // What overlaps a mask holds pieces of it, and those are no secrets.
+            let ours = |range: &Range<usize>| {
+                let next = masks.partition_point(|mask| mask.end <= range.start);
+                masks.get(next).is_some_and(|mask| mask.start < range.end)
+            };
+            let new =
+                |span: &&Span| span.learn && !span.open && span.range.start >= new && !ours(&span.range);
+            for span in spans[from..].iter().filter(new) {
                 let value = crate::plausible::trim_end_punctuation(&text[span.range.clone()]);
                 self.learned.learn(value, Source::Text, &self.key, self.engine.lists());
             }
@@ -224,7 +247,7 @@ impl Redactor {
         let mut current = Cow::Borrowed(text);
         let mut hits = Vec::new();
         for _ in 0..ROUNDS_MAX {
-            let spans = self.spans(&current);
+            let spans = self.spans(&current, 0);
             if spans.is_empty() {
                 break;
             }

@@ -10,8 +10,8 @@ use crate::pseudonym::RULE_ID_MAX;
 /// The packs that are always in force, with their file names.
 const PACKS: [(&str, &str); 3] = [
     ("server-logs", include_str!("../rules/server-logs.toml")),
-    ("keys", include_str!("../rules/keys.toml")),
     ("tokens", include_str!("../rules/tokens.toml")),
+    ("keys", include_str!("../rules/keys.toml")),
 ];
 
 /// The pack for personal data, in force on request.
@@ -59,6 +59,8 @@ pub(crate) enum Strength {
     /// Anything that is not a placeholder, a common word or code.
     #[default]
     Any,
+    /// The same, and no plain number and no path.
+    Mixed,
     /// Like a token: no plain word, no plain number, no UUID.
     Token,
     /// Like random bytes in hex or base64.

@@ -20,6 +20,8 @@ pub(crate) struct Shape {
     min_length: usize,
     min_entropy: f64,
     group: usize,
+    /// A match begins where a word does.
+    at_word: bool,
 }
 
 /// Where a shape rule matched.
@@ -34,6 +36,11 @@ impl Shape {
     /// Compiles the expression of `rule`.
     pub(crate) fn compile(rule: &Rule) -> Result<Self, String> {
         let pattern = rule.regex.as_deref().unwrap_or_default();
+        // A `\b` in front is looked at here, since escapes make boundaries that `\b` does not know.
+        let (at_word, pattern) = match pattern.strip_prefix("\\b") {
+            Some(rest) if rule.before == 0 => (true, rest),
+            _ => (false, pattern),
+        };
         let regex = Regex::builder()
             // Bytes, not characters: logs hold what they hold, and byte classes keep the automata small.
             .syntax(syntax::Config::new().unicode(false).utf8(false))
@@ -57,6 +64,7 @@ impl Shape {
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
             group,
+            at_word,
         })
     }
 
@@ -79,7 +87,7 @@ impl Shape {
             0 => (at, Anchored::Yes),
             before => (at.saturating_sub(before).max(floor), Anchored::No),
         };
-        if start < floor || start > end {
+        if start < floor || start > end || (self.at_word && !begins_word(text, at)) {
             return None;
         }
         self.regex.search_captures(&Input::new(text).span(start..end).anchored(anchored), captures);
@@ -126,6 +134,29 @@ impl Shape {
                 }
             }
             start = end + 1;
+        }
+    }
+}
+
+/// Is there no letter, digit or `_` in front, or only as the end of an escape: `%3D`, `\n`, `\u0022`?
+fn begins_word(text: &[u8], at: usize) -> bool {
+    let before = &text[..at];
+    match before {
+        [] => true,
+        [.., last] if !last.is_ascii_alphanumeric() && *last != b'_' => true,
+        _ => escape_before(before),
+    }
+}
+
+/// Does the text end with an escape of a character?
+pub(crate) fn escape_before(before: &[u8]) -> bool {
+    match before {
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => true,
+        _ => {
+            before.len() >= 6
+                && before[before.len() - 6..].starts_with(b"\\u")
+                && before[before.len() - 4..].iter().all(u8::is_ascii_hexdigit)
         }
     }
 }

@@ -186,7 +186,7 @@ impl ChunkRedactor<'_> {
         if !last && self.buffer.len() < self.done + BLOCK + LOOK_AHEAD {
             return;
         }
-        let spans = self.redactor.spans(&self.buffer);
+        let spans = self.redactor.spans(&self.buffer, self.done);
         let length = self.buffer.len();
         let limit = if last { length } else { length - LOOK_AHEAD };
         let mut piece = Vec::new();

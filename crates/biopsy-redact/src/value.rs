@@ -304,7 +304,7 @@ fn ends_escaped(text: &[u8], at: usize, outer: Option<u8>) -> bool {
 fn pair_follows(text: &[u8], at: usize) -> bool {
     let rest = &text[at.min(text.len())..text.len().min(at + 64)];
     let rest = rest.trim_ascii_start();
-    let rest = rest.strip_prefix(b"amp;").unwrap_or(rest);
+    let rest = rest.strip_prefix(b"amp;").or_else(|| rest.strip_prefix(b"+")).unwrap_or(rest);
     let name = rest
         .iter()
         .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b' ' | b'"' | b'\''))

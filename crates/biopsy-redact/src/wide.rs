@@ -25,7 +25,7 @@ pub(crate) const DETECT_REACH: usize = 4096;
 /// Shortest stretch of UTF-16 that is looked for in other text, in characters.
 const ISLAND_MIN: usize = 6;
 
-/// Is all of this UTF-16? By byte order mark, else because every other byte of most pairs is zero.
+/// Is all of this UTF-16? By byte order mark, else because every other byte is nearly zero.
 pub(crate) fn detect(bytes: &[u8]) -> Option<Order> {
     match bytes {
         [0xff, 0xfe, ..] => return Some(Order::Little),
@@ -39,13 +39,15 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<Order> {
     }
     let (mut low, mut high) = (0usize, 0usize);
     for pair in head.chunks_exact(2) {
-        low += usize::from(pair[0] == 0);
-        high += usize::from(pair[1] == 0);
+        low += usize::from(pair[0] < 8);
+        high += usize::from(pair[1] < 8);
     }
-    // Text in Latin letters has a zero in nearly every pair; other scripts still do for blanks and digits.
-    if high * 2 > pairs && low * 20 < pairs {
+    // The high byte is below 8 in Latin, Greek, Cyrillic, Hebrew and Arabic, and no text has such bytes of its own. Nearly
+    // all pairs must agree: a file that is UTF-16 in parts only is left to `islands`. Without a mark, Chinese and the like
+    // are not told, but their ASCII stretches are islands too.
+    if high * 10 > pairs * 9 && low * 10 < pairs {
         Some(Order::Little)
-    } else if low * 2 > pairs && high * 20 < pairs {
+    } else if low * 10 > pairs * 9 && high * 10 < pairs {
         Some(Order::Big)
     } else {
         None

@@ -141,6 +141,13 @@ fn look_at(window: &[u8], learned: &Fingerprints, report: &mut impl FnMut(usize,
         }
         learned.find(&view.bytes, &mut |at| report(view.source(at), What::Learned(view.name)));
     });
+    if !learned.is_empty() {
+        views::each_run(window, &mut |bytes, name, start| {
+            if learned.find(bytes, &mut |_| {}) {
+                report(start, What::Learned(name));
+            }
+        });
+    }
 }
 
 fn plain(text: &[u8], report: &mut impl FnMut(usize, What)) {

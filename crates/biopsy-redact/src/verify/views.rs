@@ -73,18 +73,29 @@ pub(super) fn each(window: &[u8], look: &mut impl FnMut(&View)) {
     if memchr::memchr(b'&', window).is_some() {
         look(&entities(window));
     }
-    runs(window, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_'), &mut |at, run| {
-        for phase in 0..4.min(run.len()) {
-            let view = base64(&run[phase..], at + phase);
-            look(&view);
-            if view.bytes.contains(&0) {
-                look(&without_zeros_of(&view));
+}
+
+/// Calls `look` with every run of base64 and hex, decoded at every phase, its name, and where it starts. These are bytes
+/// rather than text, and there are so many of them that they share one buffer.
+pub(super) fn each_run(window: &[u8], look: &mut impl FnMut(&[u8], &'static str, usize)) {
+    let mut bytes = Vec::new();
+    let base64_byte = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_');
+    runs(window, base64_byte, &mut |at, run| {
+        for phase in 0..4 {
+            bytes.clear();
+            base64(&run[phase..], &mut bytes);
+            look(&bytes, "base64", at);
+            if memchr::memchr(0, &bytes).is_some() {
+                bytes.retain(|byte| *byte != 0);
+                look(&bytes, "UTF-16 in base64", at);
             }
         }
-    });
-    runs(window, |b| b.is_ascii_hexdigit(), &mut |at, run| {
-        for phase in 0..2 {
-            look(&hex(&run[phase..], at + phase));
+        if run.len() >= 2 * RUN_MIN && run.iter().all(u8::is_ascii_hexdigit) {
+            for phase in 0..2 {
+                bytes.clear();
+                hex(&run[phase..], &mut bytes);
+                look(&bytes, "hex", at);
+            }
         }
     });
 }
@@ -94,14 +105,6 @@ fn without_zeros(window: &[u8]) -> View {
     let mut view = View::new("UTF-16", true);
     for (at, byte) in window.iter().enumerate().filter(|(_, byte)| **byte != 0) {
         view.push(*byte, at);
-    }
-    view
-}
-
-fn without_zeros_of(inner: &View) -> View {
-    let mut view = View::new("UTF-16 in base64", false);
-    for (at, byte) in inner.bytes.iter().enumerate().filter(|(_, byte)| **byte != 0) {
-        view.push(*byte, inner.source(at));
     }
     view
 }
@@ -241,11 +244,10 @@ fn runs(window: &[u8], belongs: impl Fn(u8) -> bool, found: &mut impl FnMut(usiz
 }
 
 /// Both alphabets.
-fn base64(run: &[u8], place: usize) -> View {
-    let mut view = View::new("base64", false);
+fn base64(run: &[u8], out: &mut Vec<u8>) {
     let mut bits = 0u32;
     let mut held = 0;
-    for (at, byte) in run.iter().enumerate() {
+    for byte in run {
         let value = match byte {
             b'A'..=b'Z' => byte - b'A',
             b'a'..=b'z' => byte - b'a' + 26,
@@ -257,18 +259,15 @@ fn base64(run: &[u8], place: usize) -> View {
         held += 6;
         if held >= 8 {
             held -= 8;
-            view.push((bits >> held & 0xff) as u8, place + at);
+            out.push((bits >> held & 0xff) as u8);
         }
     }
-    view
 }
 
-fn hex(run: &[u8], place: usize) -> View {
-    let mut view = View::new("hex", false);
-    for (index, pair) in run.chunks_exact(2).enumerate() {
+fn hex(run: &[u8], out: &mut Vec<u8>) {
+    for pair in run.chunks_exact(2) {
         if let Some((high, low)) = nibble(pair[0]).zip(nibble(pair[1])) {
-            view.push(high << 4 | low, place + index * 2);
+            out.push(high << 4 | low);
         }
     }
-    view
 }
