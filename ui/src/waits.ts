@@ -100,8 +100,8 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
 
 /** Waits that are usually trouble stand out from those that are usually idleness. */
 function tone(reason: string): string {
-  if (['lock', 'lock-or-condition', 'preempted', 'throttled', 'memory'].includes(reason)) return 'ready';
+  if (['lock', 'lock-or-condition', 'kernel-lock', 'preempted', 'throttled', 'memory'].includes(reason)) return 'ready';
   if (reason === 'disk') return 'iowait';
-  if (reason === 'peer' || reason === 'pipe' || reason === 'child') return 'c1';
+  if (reason === 'peer' || reason === 'pipe' || reason === 'descriptor' || reason === 'child') return 'c1';
   return 'waiting';
 }

@@ -137,7 +137,7 @@ fn waits(text: &mut String, analysis: &Analysis) {
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} |",
-            words::reason_for_people(row.reason),
+            row.reason.words(),
             duration(row.time),
             count(row.count),
             duration(row.longest)
@@ -152,7 +152,7 @@ fn waits(text: &mut String, analysis: &Analysis) {
             text,
             "| {} | {} | {} | {} |",
             function.map_or_else(|| "no stack".to_owned(), |row| code(&row.name)),
-            words::reason_for_people(row.reason),
+            row.reason.words(),
             duration(row.time),
             count(row.threads as u64)
         );
@@ -206,7 +206,7 @@ fn completeness(text: &mut String, capture: &Capture, analysis: &Analysis) {
             text,
             "- {} ({}), {}, {}",
             counted(whole.samples, "CPU sample", "CPU samples"),
-            if whole.method.is_empty() { "method not known" } else { &whole.method },
+            if whole.method.is_empty() { "method not known".to_owned() } else { plain(&whole.method) },
             counted(whole.waits, "wait", "waits"),
             counted(whole.threads as u64, "thread", "threads")
         );

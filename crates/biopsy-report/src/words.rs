@@ -22,10 +22,12 @@ pub(crate) fn reason(reason: WaitReason) -> &'static str {
         WaitReason::Condition => "condition",
         WaitReason::LockOrCondition => "lock-or-condition",
         WaitReason::KernelLock => "kernel-lock",
+        WaitReason::KernelLock => "kernel-lock",
         WaitReason::Descriptor => "descriptor",
         WaitReason::Events => "events",
         WaitReason::Peer => "peer",
         WaitReason::Pipe => "pipe",
+        WaitReason::Descriptor => "descriptor",
         WaitReason::Disk => "disk",
         WaitReason::Memory => "memory",
         WaitReason::Sleep => "sleep",
@@ -36,30 +38,6 @@ pub(crate) fn reason(reason: WaitReason) -> &'static str {
         WaitReason::Throttled => "throttled",
         WaitReason::Other => "other",
         WaitReason::Unknown => "unknown",
-    }
-}
-
-/// What a reason means, for people.
-pub(crate) fn reason_for_people(reason: WaitReason) -> &'static str {
-    match reason {
-        WaitReason::Lock => "a lock",
-        WaitReason::Condition => "a condition variable (often: nothing to do)",
-        WaitReason::LockOrCondition => "a lock or condition variable",
-        WaitReason::KernelLock => "a lock inside the kernel",
-        WaitReason::Descriptor => "a socket, pipe or file",
-        WaitReason::Events => "events (epoll, poll, select)",
-        WaitReason::Peer => "another program (socket)",
-        WaitReason::Pipe => "a pipe or terminal",
-        WaitReason::Disk => "a disk or file system",
-        WaitReason::Memory => "memory (page faults, swap)",
-        WaitReason::Sleep => "a sleep it asked for",
-        WaitReason::Child => "a child process",
-        WaitReason::Signal => "a signal",
-        WaitReason::Preempted => "a free CPU",
-        WaitReason::Stopped => "being continued (stopped or traced)",
-        WaitReason::Throttled => "cgroup CPU quota",
-        WaitReason::Other => "another system call",
-        WaitReason::Unknown => "something not recorded",
     }
 }
 

@@ -94,7 +94,7 @@ pub(super) fn page(capture: &Capture, analysis: &Analysis) -> Page {
         charts,
         lines: lines(&assembly, &mut notes),
         context: context(capture, &mut notes),
-        reasons: reasons(),
+        reasons: reasons(analysis),
         lost: losses(),
         functions,
         report,
@@ -202,28 +202,16 @@ pub(super) fn cut(text: &str, limit: usize) -> &str {
     &text[..end]
 }
 
-fn reasons() -> Vec<(&'static str, &'static str)> {
-    use biopsy_analyze::WaitReason as R;
-    [
-        R::Lock,
-        R::Condition,
-        R::LockOrCondition,
-        R::Events,
-        R::Peer,
-        R::Pipe,
-        R::Disk,
-        R::Memory,
-        R::Sleep,
-        R::Child,
-        R::Signal,
-        R::Preempted,
-        R::Stopped,
-        R::Throttled,
-        R::Other,
-        R::Unknown,
-    ]
-    .map(|reason| (words::reason(reason), words::reason_for_people(reason)))
-    .to_vec()
+/// The words for people of the reasons that occur.
+fn reasons(analysis: &Analysis) -> Vec<(&'static str, &'static str)> {
+    let waits = &analysis.waits;
+    let mut reasons: Vec<_> = waits.reasons.iter().map(|row| row.reason).collect();
+    reasons.extend(waits.functions.iter().map(|row| row.reason));
+    reasons.extend(waits.activations.iter().map(|row| row.reason));
+    reasons.extend(waits.longest.iter().map(|row| row.reason));
+    reasons.sort_unstable();
+    reasons.dedup();
+    reasons.into_iter().map(|reason| (words::reason(reason), reason.words())).collect()
 }
 
 fn losses() -> Vec<(&'static str, &'static str)> {

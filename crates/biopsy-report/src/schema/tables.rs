@@ -163,8 +163,8 @@ pub struct Waits {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WaitReason {
-    /// `lock`, `condition`, `lock-or-condition`, `events`, `peer`, `pipe`, `disk`, `memory`, `sleep`, `child`,
-    /// `signal`, `preempted`, `stopped`, `throttled`, `other`, `unknown`.
+    /// `lock`, `condition`, `lock-or-condition`, `kernel-lock`, `events`, `peer`, `pipe`, `descriptor`, `disk`,
+    /// `memory`, `sleep`, `child`, `signal`, `preempted`, `stopped`, `throttled`, `other`, `unknown`.
     pub reason: String,
     /// Time.
     pub time_ns: u64,
