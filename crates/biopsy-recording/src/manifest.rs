@@ -51,8 +51,6 @@ pub enum Redaction {
     Redacted,
     /// Made of members of this recording, never of the process's memory.
     Derived,
-    /// Numbers, and names of code, threads and devices.
-    NamesOnly,
     /// Not known: the recording does not say that redaction ran, or this version does not know the member.
     #[default]
     #[serde(other)]
@@ -63,20 +61,14 @@ impl Redaction {
     /// The state of a member, given whether redaction ran.
     #[must_use]
     pub fn of(name: &str, redaction_ran: bool) -> Self {
+        let texts = [layout::TARGET_FOLDER, layout::LOGS_FOLDER, layout::METRICS_FOLDER];
         match name {
             layout::REPORT_HTML | layout::REPORT_JSON | layout::REPORT_MARKDOWN | layout::REDACTION => {
                 Self::Derived
             }
-            layout::TIMELINE => Self::NamesOnly,
-            _ if name.starts_with(layout::METRICS_FOLDER) => Self::NamesOnly,
-            layout::HEADER | layout::WARNINGS if redaction_ran => Self::Redacted,
-            _ if name.starts_with(layout::TARGET_FOLDER) || name.starts_with(layout::LOGS_FOLDER) => {
-                if redaction_ran {
-                    Self::Redacted
-                } else {
-                    Self::Unknown
-                }
-            }
+            // In the timeline: names of threads and files. In tables: names of processes and control groups.
+            layout::HEADER | layout::WARNINGS | layout::TIMELINE if redaction_ran => Self::Redacted,
+            _ if redaction_ran && texts.iter().any(|folder| name.starts_with(folder)) => Self::Redacted,
             _ => Self::Unknown,
         }
     }

@@ -37,6 +37,7 @@ fn main() {
     row("looks at waiting threads", &all, |event| matches!(event, TimelineEvent::WaitSample(_)));
     row("everything", &all, |_| true);
     speed(&all.events, seconds);
+    levels(&all.events, seconds);
 }
 
 fn is_definition(event: &TimelineEvent) -> bool {
@@ -122,4 +123,26 @@ fn speed(events: &[TimelineEvent], seconds: u64) {
         read / events.len() as f64 * 1e9,
         read * 5.0
     );
+}
+
+/// What other levels of zstd would give and cost, and what the writer's context takes.
+fn levels(events: &[TimelineEvent], seconds: u64) {
+    let mut writer = timeline::Writer::new(Vec::new()).expect("memory does not fail");
+    for event in events {
+        writer.push(event).expect("memory does not fail");
+    }
+    let raw = raw_bytes(&writer.finish().expect("memory does not fail"));
+    println!("\n| zstd level | bytes an event | % of a core | context, KB |");
+    println!("| --- | --- | --- | --- |");
+    for level in [1, 3, 6, 9] {
+        let mut zstd = zstd::bulk::Compressor::new(level).expect("a level");
+        let started = Instant::now();
+        let size: usize = raw.chunks(PIECE).map(|piece| zstd.compress(piece).expect("fits").len()).sum();
+        println!(
+            "| {level} | {:.2} | {:.2} | {} |",
+            size as f64 / events.len() as f64,
+            started.elapsed().as_secs_f64() / seconds as f64 * 100.0,
+            zstd.context_mut().sizeof() / 1000,
+        );
+    }
 }
