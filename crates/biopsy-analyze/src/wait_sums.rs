@@ -125,7 +125,8 @@ pub(crate) fn sum(
         }
     }
     facts.by_thread = if facts.from_looks { looks.clone() } else { recorded };
-    let by_function = if looks.is_empty() { &facts.by_thread } else { &looks };
+    // Too few looks tell where, but not how much.
+    let by_function = if sampled.0 < total_recorded.time.0 / 10 * 3 { &facts.by_thread } else { &looks };
 
     let waits = Waits {
         total,
@@ -135,7 +136,7 @@ pub(crate) fn sum(
         reasons: reasons(&facts.by_thread, &calls, places),
         functions: functions(by_function, threads, &group_of),
         activations: activations(&wakes, &group_of),
-        convoys: convoys(by_function, &wakes, window),
+        convoys: convoys(&facts.by_thread, &wakes, window),
         longest: {
             longest.sort_by_key(|long| (Reverse(long.time), long.start));
             longest

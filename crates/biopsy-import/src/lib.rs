@@ -1,1 +1,19 @@
-//! other tools' recordings (perf.data) into our model.
+//! Other tools' recordings into our model: `perf.data` of `perf record`.
+//!
+//! What comes out is a [`Capture`](biopsy_model::capture::Capture) like any other, with the method `imported`, and it
+//! says in its warnings what the other tool did not record. Files are hostile until proven otherwise: lengths are
+//! checked before memory is taken, nothing recurses, damage costs the part that is damaged.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod limits;
+pub mod perf_data;
+
+pub use error::ImportError;
+pub use limits::Limits;
+
+/// Reads arbitrary bytes as perf.data, without looking at any other file.
+pub fn fuzz_perf_data(bytes: &[u8]) {
+    let _ = perf_data::read_bytes(bytes, &perf_data::Options::closed(), &Limits::small());
+}

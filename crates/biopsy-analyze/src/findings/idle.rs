@@ -57,6 +57,25 @@ fn idle(scene: &Scene<'_>, used: f64) -> Finding {
         WaitReason::Unknown | WaitReason::Other => String::new(),
         reason => format!(", waiting for {}", reason.words()),
     });
+    let unknown: f64 = waits
+        .reasons
+        .iter()
+        .filter(|row| row.reason == WaitReason::Unknown)
+        .map(|row| row.time.as_secs_f64())
+        .sum();
+    if all <= 0.0 || unknown > all / 2.0 {
+        return Finding {
+            id: "little-cpu",
+            severity: Severity::Info,
+            impact: 1.0 - used,
+            title: format!("{} uses little CPU ({}); what its threads waited for was not recorded", scene.name, cores(used)),
+            explanation: "It may be idle, or held back by locks, disks or another program: system calls and stacks of waiting \
+                          threads would tell."
+                .to_owned(),
+            evidence,
+            next_steps: steps(&["Record with biopsy and enough privileges for wait stacks: `biopsy doctor` says which"]),
+        };
+    }
     Finding {
         id: "idle",
         severity: Severity::Info,

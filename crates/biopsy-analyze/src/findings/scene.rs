@@ -54,6 +54,8 @@ impl<'a> Scene<'a> {
             cpus: f64::from(capture.header.host.cpus.max(1)),
             name: if capture.header.target_name.is_empty() {
                 "the process".to_owned()
+            } else if capture.header.target.is_none() {
+                capture.header.target_name.clone()
             } else {
                 format!("`{}`", capture.header.target_name)
             },
