@@ -22,6 +22,8 @@ struct ShortOption {
     attached: bool,
     /// The value is `user:password`.
     user: bool,
+    /// Only with this word among the first arguments.
+    with: Option<&'static str>,
 }
 
 const fn option(
@@ -30,10 +32,17 @@ const fn option(
     attached: bool,
     user: bool,
 ) -> ShortOption {
-    ShortOption { programs, option, attached, user }
+    ShortOption { programs, option, attached, user, with: None }
 }
 
-const SHORT_OPTIONS: [ShortOption; 12] = [
+impl ShortOption {
+    fn is_of(&self, words: &[&str]) -> bool {
+        self.programs.iter().any(|program| words.contains(program))
+            && self.with.is_none_or(|word| words.contains(&word))
+    }
+}
+
+const SHORT_OPTIONS: [ShortOption; 13] = [
     option(
         &[
             "mysql",
@@ -70,12 +79,11 @@ const SHORT_OPTIONS: [ShortOption; 12] = [
         false,
         false,
     ),
-    option(
-        &["sshpass", "docker", "podman", "nerdctl", "psexec", "psexec64", "helm", "buildah", "skopeo"],
-        "-p",
-        false,
-        false,
-    ),
+    option(&["sshpass", "psexec", "psexec64"], "-p", false, false),
+    ShortOption {
+        with: Some("login"),
+        ..option(&["docker", "podman", "nerdctl", "helm", "buildah", "skopeo", "oc"], "-p", false, false)
+    },
     option(&["sshpass", "7z", "7za", "7zz"], "-p", true, false),
     option(&["sqlcmd", "osql", "bcp", "isql", "unzip", "zip", "cqlsh"], "-P", false, false),
     option(&["redis-cli", "keydb-cli", "valkey-cli"], "-a", false, false),
@@ -130,9 +138,9 @@ impl Redactor {
     /// Does this argument say that the next one is a secret?
     fn announces(&self, arg: &str, next: Option<&str>, programs: &[&str]) -> Option<Hide> {
         let next = next?;
-        if let Some(short) = SHORT_OPTIONS.iter().find(|short| {
-            !short.attached && short.option == arg && short.programs.iter().any(|p| programs.contains(p))
-        }) {
+        if let Some(short) =
+            SHORT_OPTIONS.iter().find(|short| !short.attached && short.option == arg && short.is_of(programs))
+        {
             return Some(Hide {
                 rule: OPTION_RULE.to_owned(),
                 from: if short.user { next.find(':')? + 1 } else { 0 },
@@ -150,7 +158,7 @@ impl Redactor {
             short.attached
                 && arg.len() > short.option.len()
                 && arg.starts_with(short.option)
-                && short.programs.iter().any(|p| programs.contains(p))
+                && short.is_of(programs)
         }) {
             return self.hide(&Hide { rule: OPTION_RULE.to_owned(), from: short.option.len() }, arg, hits);
         }

@@ -166,6 +166,13 @@ fn name_bounds(text: &[u8], word: Range<usize>) -> Range<usize> {
         if escape > 0 && start + escape <= word.start && escape_before(&text[..start + escape]) {
             start += escape;
         }
+        // Nor is the end of a colour code: `[1;32mpassword`.
+        if matches!(text[start - 1], b'[' | b';') {
+            let digits = text[start..word.start].iter().take_while(|b| b.is_ascii_digit()).count();
+            if digits > 0 && text[start + digits] == b'm' && start + digits < word.start {
+                start += digits + 1;
+            }
+        }
     }
     let mut end = word.end;
     let ceiling = text.len().min(word.end + NAME_REACH);
@@ -423,16 +430,22 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
     }
 }
 
-/// `password 'x'`, and `password is "x"`.
+/// `password 'x'`, `password is "x"`, and `passphrase for key.pem: "x"`.
 fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     if behind == at {
         return None;
     }
     let rest = &text[behind..];
-    let value = [b"is ".as_slice(), b"was ", b"of "]
-        .iter()
-        .find(|word| rest.starts_with(word))
-        .map_or(behind, |word| behind + word.len());
+    let word = [b"is ".as_slice(), b"was ", b"of "].into_iter().find(|word| rest.starts_with(word));
+    let value = match word {
+        Some(word) => behind + word.len(),
+        None if rest.starts_with(b"for ") => {
+            let reach = &rest[..rest.len().min(100)];
+            let end = reach.iter().position(|b| matches!(b, b'\n' | b'\r' | b'"' | 0)).unwrap_or(reach.len());
+            behind + memchr::memmem::find(&reach[..end], b": ")? + 2
+        }
+        None => behind,
+    };
     let (quote, length) = Quote::at(text, value)?;
     // An apostrophe is no quote, and a value must follow at once.
     let next = text.get(value + length)?;

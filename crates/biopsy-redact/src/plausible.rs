@@ -136,7 +136,8 @@ fn is_reference(value: &[u8]) -> bool {
             && name[0].is_ascii_alphabetic()
             && name.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
     };
-    value.strip_prefix(b"$").is_some_and(upper_name)
+    value.strip_prefix(b"$").is_some_and(|name| upper_name(name) || is_number(name))
+        || value.strip_prefix(b":").is_some_and(is_number)
         || value.strip_prefix(b"$env:").is_some_and(name_like)
         || (value.len() > 2
             && matches!(value[0], b'@' | b':')

@@ -97,6 +97,10 @@ pub(crate) struct Rule {
     #[serde(default)]
     pub(crate) keep: Vec<String>,
 
+    /// Shape rules: the group is a stretch of text, of which runs of base64 of at least this length are masked.
+    #[serde(default)]
+    pub(crate) runs: Option<usize>,
+
     /// Key rules: words of the name, lower case; a space stands for nothing, `_`, `-`, `.` or a space.
     #[serde(default)]
     pub(crate) words: Vec<String>,

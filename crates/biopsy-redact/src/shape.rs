@@ -17,6 +17,7 @@ pub(crate) struct Shape {
     after: usize,
     pairs: Option<u8>,
     keep: Vec<String>,
+    runs: Option<usize>,
     min_length: usize,
     min_entropy: f64,
     group: usize,
@@ -61,6 +62,7 @@ impl Shape {
             after: rule.after,
             pairs,
             keep: rule.keep.iter().map(|name| name.to_ascii_lowercase()).collect(),
+            runs: rule.runs,
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
             group,
@@ -99,6 +101,10 @@ impl Shape {
                 text[end..].iter().take_while(|b| b.is_ascii_graphic() && !b"\"'<>`".contains(b)).count();
         }
         let mut values = Vec::new();
+        if let Some(least) = self.runs {
+            base64_runs(text, secret.start..secret.end, least, &mut values);
+            return Some(ShapeMatch { values, end: whole.end() });
+        }
         match self.pairs {
             None => values.push(secret.start..secret.end),
             Some(separator) => self.split_pairs(text, secret.start..secret.end, separator, &mut values),
@@ -135,6 +141,29 @@ impl Shape {
             }
             start = end + 1;
         }
+    }
+}
+
+/// Runs of base64 in a stretch of text; words and paths have no capitals and digits.
+fn base64_runs(text: &[u8], range: Range<usize>, least: usize, values: &mut Vec<Range<usize>>) {
+    let mut start = range.start;
+    for at in range.start..=range.end {
+        let inside =
+            at < range.end && (text[at].is_ascii_alphanumeric() || matches!(text[at], b'+' | b'/' | b'='));
+        if inside {
+            continue;
+        }
+        let run = &text[start..at];
+        let is_key = run.len() >= least
+            && run.iter().any(u8::is_ascii_digit)
+            && run.iter().any(u8::is_ascii_uppercase)
+            && run.iter().any(u8::is_ascii_lowercase);
+        if is_key {
+            // The `n` of an escaped line end is no part of the key.
+            let escape = usize::from(start > range.start && text[start - 1] == b'\\');
+            values.push(start + escape..at);
+        }
+        start = at + 1;
     }
 }
 

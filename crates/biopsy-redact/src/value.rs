@@ -348,16 +348,23 @@ pub(crate) fn skip_blank(text: &[u8], mut at: usize) -> usize {
     while at < limit {
         match text[at] {
             b' ' | b'\t' => at += 1,
-            0x1b if text.get(at + 1) == Some(&b'[') => {
-                let parameters =
-                    text[at + 2..].iter().take(16).take_while(|b| b.is_ascii_digit() || **b == b';').count();
-                match text.get(at + 2 + parameters) {
-                    Some(b) if b.is_ascii_alphabetic() => at += 3 + parameters,
-                    _ => break,
-                }
-            }
-            _ => break,
+            _ => match colour_code(&text[at..]) {
+                Some(length) => at += length,
+                None => break,
+            },
         }
     }
     at
+}
+
+/// Length of a colour code at the start of `text`: as it is sent, and as loggers write it down.
+fn colour_code(text: &[u8]) -> Option<usize> {
+    const STARTS: [&[u8]; 7] = [b"\x1b[", b"#033[", b"^[[", b"\\x1b[", b"\\u001b[", b"\\033[", b"\\e["];
+    let start = STARTS
+        .iter()
+        .find(|start| text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start))?;
+    let parameters =
+        text[start.len()..].iter().take(16).take_while(|b| b.is_ascii_digit() || **b == b';').count();
+    let last = text.get(start.len() + parameters)?;
+    last.is_ascii_alphabetic().then_some(start.len() + parameters + 1)
 }

@@ -91,20 +91,15 @@ fn private_keys(text: &[u8], report: &mut impl FnMut(usize, &'static str)) {
         if memmem::find(after, b"[redacted:").is_some() {
             continue;
         }
-        let mut run = 0;
-        let mut capitals = false;
-        for byte in after {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=') {
-                run += 1;
-                capitals |= byte.is_ascii_uppercase();
-                if run >= 40 && capitals {
-                    report(at, "a private key");
-                    break;
-                }
-            } else {
-                run = 0;
-                capitals = false;
-            }
+        // A line of a key: long, and of all three kinds of characters.
+        let is_line = |run: &[u8]| {
+            run.len() >= 40
+                && run.iter().any(u8::is_ascii_digit)
+                && run.iter().any(u8::is_ascii_uppercase)
+                && run.iter().any(u8::is_ascii_lowercase)
+        };
+        if after.split(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='))).any(is_line) {
+            report(at, "a private key");
         }
     }
 }
@@ -193,7 +188,7 @@ mod tests {
         assert_eq!(shapes("postgres://app:hunt3r2x@db:5432/x"), ["a password in a URL"]);
         assert_eq!(shapes("Authorization: Basic dXNlcjpodW50ZXIy"), ["an authorization header"]);
         assert_eq!(
-            shapes(&format!("-----BEGIN RSA PRIVATE KEY-----\\n{}", "MIIEab+/".repeat(8))),
+            shapes(&format!("-----BEGIN RSA PRIVATE KEY-----\\n{}", "MIIE4b+/".repeat(8))),
             ["a private key"]
         );
         assert_eq!(

@@ -17,6 +17,10 @@ const STEP: usize = 16;
 /// Shortest run that is tried as base64 or hex, in characters.
 const RUN_MIN: usize = 8;
 
+/// Byte orders and parities of UTF-16.
+const WIDE: [(&str, bool, usize); 4] =
+    [("UTF-16LE", false, 0), ("UTF-16LE", false, 1), ("UTF-16BE", true, 0), ("UTF-16BE", true, 1)];
+
 impl View {
     fn new(name: &'static str, text_like: bool) -> Self {
         Self { name, bytes: Vec::new(), text_like, places: Vec::new() }
@@ -48,9 +52,7 @@ pub(super) fn each(window: &[u8], look: &mut impl FnMut(&View)) {
     if zeros > 0 {
         look(&without_zeros(window));
         if zeros * 8 >= window.len() {
-            for (name, big, from) in
-                [("UTF-16LE", false, 0), ("UTF-16LE", false, 1), ("UTF-16BE", true, 0), ("UTF-16BE", true, 1)]
-            {
+            for (name, big, from) in WIDE {
                 look(&utf16(window, name, big, from));
             }
         }
@@ -86,8 +88,9 @@ pub(super) fn each_run(window: &[u8], look: &mut impl FnMut(&[u8], &'static str,
             base64(&run[phase..], &mut bytes);
             look(&bytes, "base64", at);
             if memchr::memchr(0, &bytes).is_some() {
-                bytes.retain(|byte| *byte != 0);
-                look(&bytes, "UTF-16 in base64", at);
+                for (name, big, from) in WIDE {
+                    look(&utf16(&bytes, name, big, from).bytes, "UTF-16 in base64", at);
+                }
             }
         }
         if run.len() >= 2 * RUN_MIN && run.iter().all(u8::is_ascii_hexdigit) {
