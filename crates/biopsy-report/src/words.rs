@@ -22,8 +22,6 @@ pub(crate) fn reason(reason: WaitReason) -> &'static str {
         WaitReason::Condition => "condition",
         WaitReason::LockOrCondition => "lock-or-condition",
         WaitReason::KernelLock => "kernel-lock",
-        WaitReason::KernelLock => "kernel-lock",
-        WaitReason::Descriptor => "descriptor",
         WaitReason::Events => "events",
         WaitReason::Peer => "peer",
         WaitReason::Pipe => "pipe",
