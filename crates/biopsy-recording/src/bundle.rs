@@ -9,7 +9,7 @@ use biopsy_model::loss::Warning;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::folder::temporary_name;
+use crate::folder::{json, temporary_name};
 use crate::manifest::{Digester, Manifest, Member, Redaction};
 use crate::open::folder::FolderSource;
 use crate::warn::warning;
@@ -53,7 +53,8 @@ impl RecordingFolder {
     pub fn seal(&self) -> Result<Vec<Warning>, WriteError> {
         let (members, warnings) =
             each_member(self, |_, _, reader| io::copy(reader, &mut io::sink()).map(|_| ()))?;
-        self.write_json(layout::MANIFEST, &Manifest::new(members, &warnings))?;
+        let manifest = json(layout::MANIFEST, &Manifest::new(members, &warnings))?;
+        self.replace(layout::MANIFEST, &manifest, true)?;
         Ok(warnings)
     }
 }
@@ -68,9 +69,7 @@ fn pack(recording: &RecordingFolder, temporary: &Temporary, out: &Path) -> Resul
     })
     .map_err(|error| error.instead_of(recording.path(), out))?;
     let manifest = Manifest::new(members, &warnings);
-    let mut bytes = serde_json::to_vec_pretty(&manifest)
-        .map_err(|source| WriteError::Json { name: layout::MANIFEST.to_owned(), source })?;
-    bytes.push(b'\n');
+    let bytes = json(layout::MANIFEST, &manifest)?;
     let finished = zip
         .start_file(layout::MANIFEST, options(layout::MANIFEST, bytes.len() as u64))
         .map_err(io::Error::from)

@@ -15,7 +15,7 @@ pub enum WriteError {
         path: PathBuf,
     },
     /// The disk, or a quota, is full.
-    #[error("cannot {doing} `{}`: no space left", path.display())]
+    #[error("cannot {doing} `{}`: {}", path.display(), no_room(.source))]
     DiskFull {
         /// What was being done.
         doing: &'static str,
@@ -59,6 +59,15 @@ pub enum WriteError {
         #[source]
         source: serde_json::Error,
     },
+}
+
+/// Which kind of "full": each asks for something else.
+fn no_room(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::QuotaExceeded => "the disk quota is used up",
+        io::ErrorKind::FileTooLarge => "larger than the file system or a limit of this process allows",
+        _ => "no space left",
+    }
 }
 
 impl WriteError {

@@ -88,16 +88,23 @@ impl RecordingFolder {
         Ok(MemberFile { file, shown: self.shown(name) })
     }
 
-    /// Writes a member whole: it appears, or replaces its former self, in one step and survives a kill either way.
+    /// Writes a member whole: it appears, or replaces its former self, in one step, whatever kills this process.
     pub fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
+        self.replace(name, bytes, false)
+    }
+
+    /// `durable`: survives a power loss, too. Waiting for the disk can take long and slows others down, so that only
+    /// the members that say what the others are worth ask for it.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8], durable: bool) -> Result<(), WriteError> {
         let target = self.member_path(name)?;
         let temporary_name =
             temporary_name(name).map_err(|e| WriteError::io("write", &self.shown(name), e))?;
         let temporary = self.base.join(&temporary_name);
-        let mut file = self.create_member(&temporary_name)?;
-        let written = file
+        let mut member = self.create_member(&temporary_name)?;
+        let written = member
+            .file
             .write_all(bytes)
-            .and_then(|()| file.file.sync_data())
+            .and_then(|()| if durable { member.file.sync_data() } else { Ok(()) })
             .and_then(|()| fs::rename(&temporary, &target));
         written.map_err(|error| {
             // Nothing more can be done about a temporary file that cannot be removed; readers ignore it.
@@ -113,15 +120,12 @@ impl RecordingFolder {
 
     /// Writes a value as JSON.
     pub fn write_json<T: Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), WriteError> {
-        let mut bytes = serde_json::to_vec_pretty(value)
-            .map_err(|source| WriteError::Json { name: name.to_owned(), source })?;
-        bytes.push(b'\n');
-        self.write_bytes(name, &bytes)
+        self.replace(name, &json(name, value)?, false)
     }
 
     /// Writes `biopsy.json`: first when the recording begins (without an end), again when it ended.
     pub fn header(&self, header: &CaptureHeader) -> Result<(), WriteError> {
-        self.write_json(layout::HEADER, &Header::from(header))
+        self.replace(layout::HEADER, &json(layout::HEADER, &Header::from(header))?, true)
     }
 
     /// Writes `target/processes.json`, the target first.
@@ -254,6 +258,14 @@ impl Write for MemberFile {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
+}
+
+/// A value as the bytes of a JSON member.
+pub(crate) fn json<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Vec<u8>, WriteError> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|source| WriteError::Json { name: name.to_owned(), source })?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
 /// A name beside `name` that nobody can guess.

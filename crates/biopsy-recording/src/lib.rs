@@ -15,6 +15,34 @@
 //!
 //! Writing: [`RecordingFolder::create`] → [`timeline::Writer`], [`metrics::TableWriter`], [`logs::LogWriter`] …
 //! → [`RecordingFolder::header`] with an end → [`bundle`]. Reading: [`open`].
+//!
+//! ```
+//! use biopsy_model::capture::CaptureHeader;
+//! use biopsy_model::timeline::TimelineEvent;
+//! use biopsy_model::{ClockPair, MonoNanos};
+//! use biopsy_recording::{Limits, RecordingFolder, bundle, open};
+//!
+//! # let scratch = tempfile::tempdir()?;
+//! # let path = scratch.path().join("slow-server");
+//! # let zip = scratch.path().join("slow-server.zip");
+//! let folder = RecordingFolder::create(&path)?;
+//! let mut header = CaptureHeader { target_name: "mariadbd".to_owned(), ..CaptureHeader::default() };
+//! folder.header(&header)?;
+//! let mut timeline = folder.timeline()?;
+//! timeline.push(&TimelineEvent::Mark { time: MonoNanos(17), label: "slow from here".to_owned() })?;
+//! timeline.flush_chunk()?; // From here on a kill does not lose the mark.
+//!
+//! let partial = open(&path, &Limits::default())?;
+//! assert_eq!(partial.timeline.unwrap().marks.len(), 1);
+//! assert!(partial.warnings.iter().any(|warning| warning.code == "recording.partial"));
+//!
+//! timeline.finish()?;
+//! header.end = Some(ClockPair::default());
+//! folder.header(&header)?;
+//! bundle(&path, &zip)?;
+//! assert_eq!(open(&zip, &Limits::default())?.warnings, []);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

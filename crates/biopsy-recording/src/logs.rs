@@ -25,6 +25,9 @@ spellings!(level_text, level_of, LogLevel, unknown = LogLevel::Unknown, {
     "error" = LogLevel::Error,
 });
 
+/// Longest text of a line in bytes.
+const MAX_TEXT: usize = 128 << 10;
+
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct FirstLine {
@@ -57,13 +60,19 @@ impl<W: Write> LogWriter<W> {
         Ok(writer)
     }
 
-    /// Adds a line. Its text may contain line breaks (a record of several lines).
+    /// Adds a line. Its text may contain line breaks (a record of several lines); more than 128 KiB of it is cut.
     pub fn push(&mut self, line: &LogLine) -> io::Result<()> {
         let level = match line.level {
             LogLevel::Unknown => String::new(),
             known => level_text(known).to_owned(),
         };
-        self.line(&Line { time_ns: line.time.map(|time| time.0), level, text: line.text.clone() })
+        let text = match line.text.get(..cut_at(&line.text)) {
+            Some(start) if start.len() < line.text.len() => {
+                format!("{start} [{} bytes cut]", line.text.len() - start.len())
+            }
+            _ => line.text.clone(),
+        };
+        self.line(&Line { time_ns: line.time.map(|time| time.0), level, text })
     }
 
     /// Name of the member.
@@ -86,6 +95,15 @@ impl<W: Write> LogWriter<W> {
         serde_json::to_writer(&mut self.out, line)?;
         self.out.write_all(b"\n")
     }
+}
+
+/// Where a text ends: JSON can make six bytes of one, and readers take lines of a MiB.
+fn cut_at(text: &str) -> usize {
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
 }
 
 /// Reads one log. `lines_left` bounds the lines of all logs together.

@@ -2,12 +2,16 @@
 
 use biopsy_model::capture::{Capture, CaptureHeader, HostInfo, RedactionCount};
 use biopsy_model::log::{LogFile, LogLevel, LogLine};
-use biopsy_model::loss::Warning;
+use biopsy_model::loss::{Loss, LossKind, Warning};
 use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
+use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind, ThreadInfo};
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
-use biopsy_model::timeline::{Sample, ThreadLife, Timeline, TimelineEvent};
-use biopsy_model::{BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey, Tid};
+use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
+use biopsy_model::timeline::{
+    Sample, StateSlice, ThreadLife, Timeline, TimelineEvent, TraceSettings, Wait, WaitSample, WaitState,
+};
+use biopsy_model::{Avma, BootId, ClockPair, FileOffset, MonoNanos, Nanos, Pid, ProcessKey, Tid};
 
 use crate::RecordingFolder;
 
@@ -20,15 +24,6 @@ pub(crate) fn sample_capture() -> Capture {
         zone: "Europe/Berlin".to_owned(),
     };
     let key = ProcessKey { boot_id: BootId("b-1".to_owned()), pid: Pid(4711), start_ticks: 99 };
-    let thread = ThreadInfo { tid: Tid(4711), pid: Pid(4711), name: "a (b) \"c\"\n,d".to_owned() };
-    let sample = Sample {
-        time: MonoNanos(1_500),
-        tid: Tid(4711),
-        cpu: 3,
-        stack: Some(StackHandle(0)),
-        end: StackEnd::Root,
-        weight: Nanos(1_001_001),
-    };
     Capture {
         header: CaptureHeader {
             tool: "biopsy 0.1.0".to_owned(),
@@ -54,21 +49,7 @@ pub(crate) fn sample_capture() -> Capture {
             container_id: None,
             unit: Some("mariadb.service".to_owned()),
         }],
-        timeline: Some(Timeline {
-            frames: vec![Frame { space: FrameSpace::User, module: None, address: 0x1234 }],
-            stacks: vec![StackNode { caller: None, frame: FrameHandle(0) }],
-            symbols: vec![None],
-            threads: vec![ThreadLife {
-                info: thread,
-                start: MonoNanos(1_001),
-                born: false,
-                by: None,
-                exit: None,
-            }],
-            samples: vec![sample],
-            span: Some((MonoNanos(1_001), MonoNanos(1_500))),
-            ..Timeline::default()
-        }),
+        timeline: Some(sample_timeline()),
         metrics: vec![MetricTable {
             name: "disks".to_owned(),
             keys: vec!["device".to_owned()],
@@ -113,17 +94,138 @@ pub(crate) fn sample_capture() -> Capture {
     }
 }
 
-/// The same as events.
+/// One of each.
+fn sample_timeline() -> Timeline {
+    let (pid, tid) = (Pid(4711), Tid(4712));
+    let frame = |space, module, address| Frame { space, module, address };
+    let function =
+        |name: &str, line| Function { name: name.to_owned(), file: Some("sql/lock.cc".to_owned()), line };
+    Timeline {
+        settings: TraceSettings {
+            frequency_hz: 999,
+            sampling_event: "cpu-clock".to_owned(),
+            method: "bpf".to_owned(),
+            wait_threshold: Nanos(1_000_000),
+            wait_sample_period: Nanos(20_000_000),
+            has_states: true,
+            has_wakeups: true,
+            has_kernel_stacks: true,
+            follows_children: false,
+        },
+        modules: vec![Module {
+            pid,
+            kind: ModuleKind::Elf,
+            path: "/usr/sbin/mariadbd".to_owned(),
+            build_id: Some(vec![0xab; 20]),
+            start: Avma(0x5555_0000_0000),
+            end: Avma(0x5555_0100_0000),
+            offset: FileOffset(0x1000),
+            since: MonoNanos(1_000),
+            deleted: true,
+        }],
+        frames: vec![
+            frame(FrameSpace::User, Some(ModuleHandle(0)), 0x1234),
+            frame(FrameSpace::Kernel, None, 0xffff_ffff_8100_0000),
+        ],
+        stacks: vec![
+            StackNode { caller: None, frame: FrameHandle(0) },
+            StackNode { caller: Some(StackHandle(0)), frame: FrameHandle(1) },
+        ],
+        symbols: vec![
+            Some(FrameSymbols {
+                frame: FrameHandle(0),
+                functions: vec![function("inlined<ü>", Some(7)), function("MDL_lock::wait", None)],
+                source: SymbolSource::Dwarf,
+            }),
+            None,
+        ],
+        threads: vec![ThreadLife {
+            info: ThreadInfo { tid, pid, name: "a (b) \"c\"\n,d".to_owned() },
+            start: MonoNanos(1_001),
+            born: true,
+            by: Some(Tid(4711)),
+            exit: Some(MonoNanos(1_900)),
+        }],
+        process_events: vec![TimelineEvent::Exec {
+            time: MonoNanos(1_002),
+            pid,
+            name: "mariadbd".to_owned(),
+        }],
+        samples: vec![Sample {
+            time: MonoNanos(1_500),
+            tid,
+            cpu: 3,
+            stack: Some(StackHandle(0)),
+            end: StackEnd::Root,
+            weight: Nanos(1_001_001),
+        }],
+        waits: vec![Wait {
+            tid,
+            start: MonoNanos(1_510),
+            end: MonoNanos(1_600),
+            ready: Some(MonoNanos(1_590)),
+            waker: Some(Tid(0)),
+            state: WaitState::Disk,
+            syscall: Some(202),
+            stack: Some(StackHandle(1)),
+        }],
+        wait_samples: vec![WaitSample {
+            time: MonoNanos(1_550),
+            tid,
+            stack: Some(StackHandle(1)),
+            end: StackEnd::FramePointers,
+            weight: Nanos(20_000_000),
+            syscall: None,
+            state: WaitState::Sleep,
+        }],
+        states: vec![StateSlice {
+            tid,
+            from: MonoNanos(1_001),
+            to: MonoNanos(1_700),
+            running: Nanos(400),
+            ready: Nanos(100),
+            waiting: Nanos(190),
+            voluntary: 3,
+            involuntary: 1,
+            wakeups: 4,
+        }],
+        losses: vec![Loss {
+            kind: LossKind::Samples,
+            from: MonoNanos(1_700),
+            to: MonoNanos(1_710),
+            count: 9,
+            pid: Some(pid),
+            tid: None,
+        }],
+        marks: vec![(MonoNanos(1_720), "here".to_owned())],
+        span: Some((MonoNanos(1_001), MonoNanos(1_900))),
+    }
+}
+
+/// The same as events, as a recorder writes them.
 pub(crate) fn sample_events() -> Vec<TimelineEvent> {
-    let timeline = sample_capture().timeline.unwrap();
+    let timeline = sample_timeline();
     let thread = timeline.threads[0].clone();
-    vec![
+    let (tid, pid) = (thread.info.tid, thread.info.pid);
+    let old_name = ThreadInfo { name: "old name".to_owned(), ..thread.info.clone() };
+    let mut events = vec![
         TimelineEvent::Settings(timeline.settings),
-        TimelineEvent::ThreadStart { time: thread.start, thread: thread.info, born: false, by: None },
-        TimelineEvent::Frame(timeline.frames[0]),
-        TimelineEvent::Stack(timeline.stacks[0]),
-        TimelineEvent::Sample(timeline.samples[0]),
-    ]
+        TimelineEvent::Module(timeline.modules[0].clone()),
+        TimelineEvent::ThreadStart { time: thread.start, thread: old_name, born: true, by: thread.by },
+        TimelineEvent::ThreadName { time: MonoNanos(1_400), tid, name: thread.info.name },
+    ];
+    events.extend(timeline.process_events);
+    events.extend(timeline.frames.into_iter().map(TimelineEvent::Frame));
+    events.extend(timeline.stacks.into_iter().map(TimelineEvent::Stack));
+    events.extend(timeline.samples.into_iter().map(TimelineEvent::Sample));
+    events.extend(timeline.waits.into_iter().map(TimelineEvent::Wait));
+    events.extend(timeline.wait_samples.into_iter().map(TimelineEvent::WaitSample));
+    events.extend(timeline.states.into_iter().map(TimelineEvent::States));
+    events.extend(timeline.losses.into_iter().map(TimelineEvent::Loss));
+    events.extend(timeline.marks.into_iter().map(|(time, label)| TimelineEvent::Mark { time, label }));
+    events.push(TimelineEvent::ThreadExit { time: MonoNanos(1_900), tid, pid });
+    events.extend(timeline.symbols.into_iter().flatten().map(TimelineEvent::Symbols));
+    events
 }
 
 /// Writes a recording as the recorders do.

@@ -66,6 +66,16 @@ fn bad_and_endless_lines_are_left_out_and_the_rest_is_read() {
 }
 
 #[test]
+fn a_line_of_a_hundred_megabytes_is_cut() {
+    // The worst case of JSON: six bytes for one.
+    let bytes = write(&[line(&"\u{1}".repeat(100 << 20)), line("next")]);
+    let (lines, warnings) = read(&bytes, &Limits::default());
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(lines[1], line("next"));
+    assert!(lines[0].text.ends_with("\u{1} [104726528 bytes cut]"));
+}
+
+#[test]
 fn the_limit_on_lines_is_for_all_logs_together() {
     let bytes = write(&[line("one"), line("two"), line("three")]);
     let limits = Limits { log_lines: 4, ..Limits::default() };

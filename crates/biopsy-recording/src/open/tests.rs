@@ -75,6 +75,19 @@ fn a_recording_comes_back_as_it_was_written() {
     assert_eq!(read_zip(fs::read(&out).unwrap()).unwrap(), capture);
 }
 
+/// One recording of each released version of the format, opened for ever. `BIOPSY_WRITE_FIXTURES=1` writes the one of
+/// this version; the others cannot be made again.
+#[test]
+fn recordings_of_earlier_versions_open() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings");
+    if std::env::var_os("BIOPSY_WRITE_FIXTURES").is_some() {
+        let name = format!("format-{}.zip", crate::FormatVersion::RECORDING);
+        fs::write(fixtures.join(name), bundled()).unwrap();
+    }
+    let found = open(fixtures.join("format-1.0.zip"), &Limits::default()).unwrap();
+    assert_eq!(found, sample_capture());
+}
+
 #[test]
 fn what_is_no_recording_is_said_so() {
     let scratch = tempfile::tempdir().unwrap();
