@@ -27,8 +27,25 @@ mod writer;
 pub use reader::{TimelineError, read, read_events};
 pub use writer::Writer;
 
-/// Entry point for fuzzing: reads any bytes as a timeline, with small limits.
+/// Entry point for fuzzing: reads any bytes as a timeline, and as the events of a whole chunk (which mutation would
+/// hardly find behind a checksum), with small limits.
 pub fn fuzz_timeline(bytes: &[u8]) {
+    read_and_walk(bytes);
+    let Ok(stored) = zstd::bulk::compress(bytes, 1) else { return };
+    let (Ok(stored_length), Ok(raw)) = (u32::try_from(stored.len()), u32::try_from(bytes.len())) else {
+        return;
+    };
+    let header = chunk::ChunkHeader {
+        crc: 0,
+        stored: stored_length,
+        raw,
+        events: 0,
+        before: chunk::Definitions::default(),
+    };
+    read_and_walk(&[chunk::file_header().as_slice(), &header.to_bytes(&stored), &stored].concat());
+}
+
+fn read_and_walk(bytes: &[u8]) {
     if let Ok((timeline, warnings)) = read(bytes, &crate::Limits::small()) {
         // What was accepted must be safe to walk.
         let mut frames = 0;

@@ -354,7 +354,6 @@ proptest! {
     ) {
         let before = Definitions { modules: before.0.into(), frames: before.1.into(), stacks: before.2.into() };
         let damaged = [file_header(), vec![0; CHUNK_HEADER_LEN]].concat();
-        fuzz_timeline(&[file_header(), chunk(&raw, Definitions::default())].concat());
         fuzz_timeline(&[file_header(), chunk(&raw, before)].concat());
         fuzz_timeline(&[damaged, chunk(&raw, before)].concat());
         fuzz_timeline(&raw);
