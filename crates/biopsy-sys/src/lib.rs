@@ -9,7 +9,10 @@
 //! - [`pidfd`], [`launch`], [`clock`], [`limits`]: the rest
 //! - [`fault`]: makes a chosen call fail, for tests
 
-#![expect(unsafe_code, reason = "the one crate for it; each block says what the callee needs and why it holds")]
+#![expect(
+    unsafe_code,
+    reason = "the one crate for it; each block says what the callee needs and why it holds"
+)]
 
 pub mod bpf;
 pub mod clock;

@@ -29,7 +29,8 @@ impl Mapping {
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let start = NonNull::new(address.cast::<u8>()).ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
+        let start =
+            NonNull::new(address.cast::<u8>()).ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
         Ok(Self { start, len })
     }
 

@@ -1,3 +1,53 @@
 //! The program: parse, plan, run, render.
+//!
+//! The only crate that prints, exits, or picks a logger.
 
-fn main() {}
+mod cli;
+mod commands;
+mod exit_codes;
+mod failure;
+mod render;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+use failure::Failure;
+use render::terminal::Terminal;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging(cli.verbose);
+    match run(&cli) {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            failure.print(cli.color);
+            failure.code.into()
+        }
+    }
+}
+
+/// The outline of the program.
+fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
+    let terminal = Terminal::of_stdout(cli.color);
+    match &cli.command {
+        Command::Ps(args) => commands::ps(args, terminal),
+        Command::Doctor(args) => commands::doctor(args, terminal),
+        Command::Capture(args) => session::run(args, session::Kind::Capture, cli.color),
+        Command::Trace(args) => session::run(args, session::Kind::Trace, cli.color),
+        Command::Analyze(args) => commands::analyze(args, terminal),
+        Command::Export(args) => commands::export(args),
+        Command::Completions(args) => commands::completions(args),
+        Command::Man(args) => commands::man(args),
+    }
+}
+
+/// Logs are for those who work on biopsy; what users should know is in the output.
+fn start_logging(verbose: u8) {
+    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
+    let filter = tracing_subscriber::EnvFilter::try_from_env("BIOPSY_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+}

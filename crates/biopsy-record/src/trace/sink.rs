@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use biopsy_model::MonoNanos;
 use biopsy_model::loss::{Loss, LossKind, Warning};
 use biopsy_model::timeline::TimelineEvent;
-use biopsy_recording::{MemberFile, layout};
 use biopsy_recording::timeline::Writer;
+use biopsy_recording::{MemberFile, layout};
 
 use crate::masking::Masking;
 

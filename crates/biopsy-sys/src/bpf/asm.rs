@@ -271,7 +271,8 @@ impl Assembler {
         for (at, label) in self.jumps {
             let to = self.labels[label.0].expect("every label that is used is placed");
             let distance = i64::try_from(to).expect("small") - i64::try_from(at).expect("small") - 1;
-            let distance = i16::try_from(distance).expect("programs are far shorter than 32,768 instructions");
+            let distance =
+                i16::try_from(distance).expect("programs are far shorter than 32,768 instructions");
             self.code[at] |= u64::from(distance.cast_unsigned()) << 16;
         }
         self.code

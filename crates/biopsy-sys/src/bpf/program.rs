@@ -85,12 +85,7 @@ impl Program {
         }
     }
 
-    fn try_load(
-        kind: ProgramKind,
-        name: &str,
-        instructions: &[u64],
-        log: &mut [u8],
-    ) -> io::Result<Self> {
+    fn try_load(kind: ProgramKind, name: &str, instructions: &[u64], log: &mut [u8]) -> io::Result<Self> {
         const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
         let mut attr = LoadAttr {
             prog_type: match kind {
@@ -126,7 +121,8 @@ impl Program {
             prog_fd: self.0.as_raw_fd().unsigned_abs(),
             padding: 0,
         };
-        let fd = i32::try_from(bpf(command::RAW_TRACEPOINT_OPEN, &mut attr)?).expect("file descriptors are ints");
+        let fd =
+            i32::try_from(bpf(command::RAW_TRACEPOINT_OPEN, &mut attr)?).expect("file descriptors are ints");
         // SAFETY: the call above returned this descriptor, and nobody else owns it.
         Ok(Link(unsafe { OwnedFd::from_raw_fd(fd) }))
     }

@@ -30,7 +30,15 @@ pub(crate) enum ColorChoice {
 impl Terminal {
     /// What standard output can show.
     pub(crate) fn of_stdout(choice: ColorChoice) -> Self {
-        let is_terminal = std::io::stdout().is_terminal();
+        Self::of(std::io::stdout().is_terminal(), choice)
+    }
+
+    /// What standard error can show.
+    pub(crate) fn of_stderr(choice: ColorChoice) -> Self {
+        Self::of(std::io::stderr().is_terminal(), choice)
+    }
+
+    fn of(is_terminal: bool, choice: ColorChoice) -> Self {
         let width =
             if is_terminal { terminal_size::terminal_size().map(|(width, _)| width.0.into()) } else { None };
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());

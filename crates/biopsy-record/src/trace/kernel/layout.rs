@@ -26,9 +26,8 @@ pub(super) mod thread {
     pub(crate) const SIZE: i16 = 144;
 }
 
-/// Values of [`thread::STATE`].
+/// Values of [`thread::STATE`]. 0: not known yet.
 pub(crate) mod thread_state {
-    pub(crate) const UNKNOWN: u64 = 0;
     pub(crate) const RUNNING: u64 = 1;
     pub(crate) const READY: u64 = 2;
     pub(crate) const WAITING: u64 = 3;

@@ -17,5 +17,5 @@ mod session;
 mod switches;
 mod wakings;
 
-pub(crate) use layout::{KernelRecord, ThreadTimes, Wakened, thread_state};
-pub(crate) use session::{KernelError, KernelSession, KernelStats};
+pub(crate) use layout::{KernelRecord, ThreadTimes, thread_state};
+pub(crate) use session::{KernelSession, KernelStats};

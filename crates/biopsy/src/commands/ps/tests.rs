@@ -13,8 +13,11 @@ fn access(allowed: &Allowed) -> Access {
 }
 
 fn row(pid: u32, parent: u32, command: &str) -> Row {
-    let arguments: Vec<String> =
-        if command.contains(": ") { vec![command.to_owned()] } else { command.split(' ').map(str::to_owned).collect() };
+    let arguments: Vec<String> = if command.contains(": ") {
+        vec![command.to_owned()]
+    } else {
+        command.split(' ').map(str::to_owned).collect()
+    };
     let info = ProcessInfo {
         key: ProcessKey { boot_id: BootId(String::new()), pid: Pid(pid), start_ticks: 5 },
         parent: Pid(parent),
@@ -86,7 +89,8 @@ CPU over 0.2 s; 100% is one processor
 #[test]
 fn reasons_are_numbered_once() {
     let mut rows = [row(1, 0, "a"), row(2, 0, "b"), row(3, 0, "c")];
-    let stranger = Allowed::No { why: "it belongs to another user".to_owned(), hint: Some("`sudo biopsy`".to_owned()) };
+    let stranger =
+        Allowed::No { why: "it belongs to another user".to_owned(), hint: Some("`sudo biopsy`".to_owned()) };
     rows[0].process.access = access(&stranger);
     rows[1].process.access = access(&stranger);
     rows[2].process.access.trace = Allowed::Limited { why: "no kernel frames".to_owned(), hint: None };

@@ -1,0 +1,198 @@
+//! What may be typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::commands::doctor::DoctorArgs;
+use crate::commands::ps::PsArgs;
+use crate::render::terminal::ColorChoice;
+
+/// Takes evidence from a living server without hurting it: a timeline trace, metrics, logs and context on one clock,
+/// in one bundle, with a report that names the cause.
+#[derive(Debug, Parser)]
+#[command(name = "biopsy", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// When to use colours.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+    /// Say more about what biopsy itself does; twice for more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Record a trace, metrics, logs and context of a process and its children into one bundle with a report.
+    Capture(Box<CaptureArgs>),
+    /// Record a timeline trace alone; attach to a process, or start a program and record it from the beginning.
+    Trace(Box<CaptureArgs>),
+    /// Report on a recording (also one that was cut short) or on a perf.data file.
+    Analyze(AnalyzeArgs),
+    /// Write a recording in the format of another tool.
+    Export(ExportArgs),
+    Ps(PsArgs),
+    Doctor(DoctorArgs),
+    /// Write the completions of a shell to standard output.
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder.
+    Man(ManArgs),
+}
+
+/// Arguments of `capture` and `trace`.
+#[derive(Debug, Args)]
+pub(crate) struct CaptureArgs {
+    /// The process: pid, name, .NET entry assembly, systemd unit or container id.
+    #[arg(required_unless_present = "program", conflicts_with = "program")]
+    pub(crate) target: Option<String>,
+    /// How long: `60s`, `3m`, `1h30m`. Without it, until Ctrl-C.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Where the bundle goes; it must not exist. [default: biopsy-NAME-DATE-TIME.biopsy.zip here]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Keep the recording as a folder instead of packing it.
+    #[arg(long)]
+    pub(crate) folder: bool,
+    /// Do not record the processes that the target started and starts.
+    #[arg(long)]
+    pub(crate) no_children: bool,
+    /// Samples per second and CPU. [default: 999, less on machines with many CPUs]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) frequency: Option<u32>,
+    /// Waits at least this long are written one by one; shorter ones are counted.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1ms")]
+    pub(crate) wait_threshold: Duration,
+    /// How often waiting threads are looked at for their stacks.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "20ms", conflicts_with = "no_wait_stacks")]
+    pub(crate) wait_period: Duration,
+    /// Take no stacks of waiting threads.
+    #[arg(long)]
+    pub(crate) no_wait_stacks: bool,
+    /// Use one way of tracing only, for comparisons; normally the best that works is chosen.
+    #[arg(long, value_name = "METHOD", value_enum)]
+    pub(crate) method: Option<Method>,
+    /// Time between readings of metrics.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
+    pub(crate) metrics_every: Duration,
+    /// Take these logs, cut to the time of the recording; may be repeated. Quote patterns.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) logs: Vec<String>,
+    /// Take the journal of this systemd unit; may be repeated.
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) journal: Vec<String>,
+    /// Time before and after the recording that is taken of logs as well.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub(crate) log_margin: Duration,
+    /// Stop when the recording has this many megabytes.
+    #[arg(long, value_name = "MB", default_value_t = 4096)]
+    pub(crate) max_size: u64,
+    /// For programs: print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Start this program with its arguments and record it from its first instruction.
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<std::ffi::OsString>,
+}
+
+/// Ways of tracing, best first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Method {
+    /// Programs in the kernel count states and take samples.
+    Bpf,
+    /// Events of each CPU, filtered by biopsy.
+    PerfPerCpu,
+    /// Events of each thread.
+    PerfPerTask,
+    /// Events of each thread without the kernel's part.
+    PerfUserOnly,
+}
+
+impl Method {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Method::Bpf => "bpf",
+            Method::PerfPerCpu => "perf-per-cpu",
+            Method::PerfPerTask => "perf-per-task",
+            Method::PerfUserOnly => "perf-user-only",
+        }
+    }
+}
+
+/// Arguments of `analyze`.
+#[derive(Debug, Args)]
+pub(crate) struct AnalyzeArgs {
+    /// A bundle, a recording's folder, or a perf.data file.
+    pub(crate) file: PathBuf,
+    /// Write the report as a page for a browser.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Print the report as JSON.
+    #[arg(long, conflicts_with = "markdown")]
+    pub(crate) json: bool,
+    /// Print the report as Markdown.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// A bundle, a recording's folder, or a perf.data file.
+    pub(crate) file: PathBuf,
+    /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: biopsy_report::export::Format,
+    /// Where it goes; `-`: standard output. [default: beside FILE, with the format's ending]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder, which must exist.
+    pub(crate) folder: PathBuf,
+}
+
+/// `90s`, `3m`, `1h30m`, `20ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let signed: jiff::SignedDuration =
+        text.parse().map_err(|_| "a duration looks like `60s`, `3m`, `1h30m` or `20ms`".to_owned())?;
+    let duration = Duration::try_from(signed).map_err(|_| "a duration is not negative".to_owned())?;
+    if duration.is_zero() { Err("a duration is not zero".to_owned()) } else { Ok(duration) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("3m"), Ok(Duration::from_secs(180)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
+        assert!(duration("60").is_err());
+        assert!(duration("-5s").is_err());
+        assert!(duration("0s").is_err());
+    }
+}

@@ -1,0 +1,55 @@
+//! `biopsy export`: a recording in the format of another tool.
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::cli::ExportArgs;
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::session::output;
+
+use super::{input, written};
+
+/// Runs `biopsy export`.
+pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
+    let capture = input::open(&args.file)?;
+    let path = match &args.output {
+        Some(path) if path.as_os_str() == "-" => {
+            let mut bytes = Vec::new();
+            write(args, &capture, &mut bytes)?;
+            return written(io::stdout().lock().write_all(&bytes));
+        }
+        Some(path) => path.clone(),
+        None => beside(&args.file, args.to.extension()),
+    };
+    let mut bytes = Vec::new();
+    write(args, &capture, &mut bytes)?;
+    output::write_new(&path, &bytes)?;
+    say(&path, args)
+}
+
+fn write(
+    args: &ExportArgs,
+    capture: &biopsy_model::capture::Capture,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    biopsy_report::export::write(args.to, capture, BufWriter::new(out))
+        .map_err(|error| Failure::from_error(Code::BadInput, &error))
+}
+
+#[expect(clippy::print_stderr, reason = "what is not data goes to standard error")]
+fn say(path: &Path, args: &ExportArgs) -> Result<Code, Failure> {
+    eprintln!("wrote {}; {}", path.display(), args.to.opens_with());
+    Ok(Code::Ok)
+}
+
+/// `name.biopsy.zip` becomes `name` with the format's ending.
+fn beside(file: &Path, extension: &str) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.strip_suffix(".zip").unwrap_or(&name);
+    let stem = stem.strip_suffix(".biopsy").unwrap_or(stem);
+    let mut new_name = OsString::from(stem);
+    new_name.push(extension);
+    file.with_file_name(new_name)
+}

@@ -1,0 +1,30 @@
+//! Opening whatever file a reading command was given.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use biopsy_model::capture::Capture;
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+
+/// First bytes of a perf.data file (tools/perf/Documentation/perf.data-file-format.txt).
+const PERF_MAGIC: &[u8; 8] = b"PERFILE2";
+
+/// Opens a recording (folder or zip) or a file of another tool, told apart by what is in it.
+pub(crate) fn open(path: &Path) -> Result<Capture, Failure> {
+    if is_perf_data(path) {
+        return biopsy_import::perf_data::read(path, &biopsy_import::Limits::default())
+            .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()));
+    }
+    biopsy_recording::open(path, &biopsy_recording::Limits::default())
+        .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))
+}
+
+fn is_perf_data(path: &Path) -> bool {
+    let mut magic = [0; PERF_MAGIC.len()];
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
+        && &magic == PERF_MAGIC
+}

@@ -1,0 +1,28 @@
+//! `biopsy completions` and `biopsy man`.
+
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+
+use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+
+use super::written;
+
+/// Runs `biopsy completions`.
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<Code, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "biopsy", &mut script);
+    written(io::stdout().lock().write_all(&script))
+}
+
+/// Runs `biopsy man`.
+pub(crate) fn man(args: &ManArgs) -> Result<Code, Failure> {
+    clap_mangen::generate_to(Cli::command(), &args.folder).map(|()| Code::Ok).map_err(|error| {
+        Failure::new(
+            Code::Output,
+            format!("cannot write manual pages into `{}`: {error}", args.folder.display()),
+        )
+    })
+}

@@ -1,0 +1,54 @@
+//! Why a command failed, as it is shown: what went wrong, its causes, and what the reader can do.
+
+use std::error::Error;
+
+use anstyle::{AnsiColor, Effects, Style};
+
+use crate::exit_codes::Code;
+use crate::render::terminal::ColorChoice;
+
+/// A failure on its way to the terminal.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+
+    /// From an error, with its chain of causes.
+    pub(crate) fn from_error(code: Code, error: &dyn Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            let text = inner.to_string();
+            // Some libraries repeat their cause in their own message.
+            if !message.ends_with(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            cause = inner.source();
+        }
+        Self::new(code, message)
+    }
+
+    pub(crate) fn with_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(Into::into);
+        self
+    }
+
+    /// Writes it to standard error.
+    #[expect(clippy::print_stderr, reason = "the one place where failures are shown")]
+    pub(crate) fn print(&self, color: ColorChoice) {
+        let terminal = crate::render::terminal::Terminal::of_stderr(color);
+        let bold_red = Style::new().fg_color(Some(AnsiColor::Red.into())).effects(Effects::BOLD);
+        eprintln!("{} {}", terminal.paint(bold_red, "error:"), self.message);
+        if let Some(hint) = &self.hint {
+            eprintln!("\n{} {hint}", terminal.paint(AnsiColor::Cyan.on_default(), "hint:"));
+        }
+    }
+}

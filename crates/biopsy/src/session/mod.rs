@@ -1,0 +1,39 @@
+//! `biopsy capture` and `biopsy trace`: from a name to a bundle with a report.
+//!
+//! The flow: [`subject`] finds (or starts) the process and looks whether it may be recorded; [`record`] runs the
+//! recorders while [`controls`] listens to keys and signals and [`progress`] shows how it goes; [`seal`] reports,
+//! checks for secrets and packs.
+
+mod controls;
+pub(crate) mod output;
+mod progress;
+mod record;
+mod result;
+mod seal;
+mod subject;
+mod verify;
+
+use crate::cli::CaptureArgs;
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::terminal::{ColorChoice, Terminal};
+
+/// Which of the two commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Everything.
+    Capture,
+    /// The timeline alone.
+    Trace,
+}
+
+/// Runs `biopsy capture` or `biopsy trace`.
+pub(crate) fn run(args: &CaptureArgs, kind: Kind, color: ColorChoice) -> Result<Code, Failure> {
+    let terminal = Terminal::of_stderr(color);
+    let subject = subject::find_or_start(args)?;
+    let place = output::Place::choose(args, &subject.name)?;
+    subject::check(&subject, args, kind, &place, terminal)?;
+    let recorded = record::record(args, kind, subject, &place, terminal)?;
+    let sealed = seal::seal(&recorded, &place)?;
+    result::show(args, &recorded, &sealed, color)
+}

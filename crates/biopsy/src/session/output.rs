@@ -1,0 +1,146 @@
+//! Where the result goes: never over something that exists, readable by its owner only.
+
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::cli::CaptureArgs;
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+
+/// Names of a recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The folder that is written while recording.
+    pub(crate) folder: PathBuf,
+    /// The bundle; `None`: the folder stays as it is.
+    pub(crate) bundle: Option<PathBuf>,
+}
+
+impl Place {
+    /// From what was typed, or from the target's name and the time.
+    pub(crate) fn choose(args: &CaptureArgs, target: &str) -> Result<Self, Failure> {
+        let named = args.output.clone().unwrap_or_else(|| PathBuf::from(default_name(target)));
+        let place = if args.folder {
+            Self { folder: without_ending(&named), bundle: None }
+        } else {
+            let mut folder = without_ending(&named).into_os_string();
+            folder.push(".recording");
+            Self { folder: folder.into(), bundle: Some(named) }
+        };
+        for path in place.bundle.iter().chain([&place.folder]) {
+            if path.symlink_metadata().is_ok() {
+                return Err(Failure::new(Code::Output, format!("`{}` exists already", path.display()))
+                    .with_hint(Some("name another file with `--output`; nothing is ever overwritten")));
+            }
+        }
+        place.check_parent()?;
+        Ok(place)
+    }
+
+    /// The folder that everything is written into.
+    pub(crate) fn parent(&self) -> PathBuf {
+        parent(&self.folder)
+    }
+
+    /// Where the `number`th snapshot of a running recording goes.
+    pub(crate) fn snapshot(&self, number: u32) -> Self {
+        let base = self.bundle.as_ref().map_or_else(|| self.folder.clone(), |bundle| without_ending(bundle));
+        let name = |ending: &str| {
+            let mut name = base.clone().into_os_string();
+            name.push(format!(".snapshot-{number}{ending}"));
+            PathBuf::from(name)
+        };
+        Self { folder: name(".recording"), bundle: Some(name(".biopsy.zip")) }
+    }
+
+    fn check_parent(&self) -> Result<(), Failure> {
+        let parent = self.parent();
+        let shown = parent.display();
+        let meta = std::fs::metadata(&parent)
+            .map_err(|error| Failure::new(Code::Output, format!("cannot write into `{shown}`: {error}")))?;
+        if !meta.is_dir() {
+            return Err(Failure::new(Code::Output, format!("`{shown}` is not a folder")));
+        }
+        rustix::fs::access(&parent, rustix::fs::Access::WRITE_OK).map_err(|error| {
+            let error = io::Error::from(error);
+            Failure::new(Code::Output, format!("cannot write into `{shown}`: {error}"))
+                .with_hint(Some("name another place with `--output`"))
+        })
+    }
+}
+
+fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// `biopsy-mariadbd-20261121-104500.biopsy.zip`; with a random part where others may write into the folder too.
+fn default_name(target: &str) -> String {
+    let name: String = target
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
+        .take(60)
+        .collect();
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let shared = std::fs::metadata(".").is_ok_and(|meta| meta.mode() & 0o022 != 0);
+    let random = if shared { format!("-{:08x}", random_word()) } else { String::new() };
+    format!("biopsy-{name}-{now}{random}.biopsy.zip")
+}
+
+fn random_word() -> u32 {
+    use std::hash::{BuildHasher, Hasher};
+    let word = std::hash::RandomState::new().build_hasher().finish();
+    u32::try_from(word & 0xffff_ffff).unwrap_or(0)
+}
+
+fn without_ending(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = name.strip_suffix(".zip").unwrap_or(&name);
+    let stem = stem.strip_suffix(".biopsy").unwrap_or(stem);
+    path.with_file_name(if stem.is_empty() { "biopsy" } else { stem })
+}
+
+/// Writes a new file of mode 0600. It must not exist.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(bytes));
+    written.map_err(|error| {
+        let failure = Failure::new(Code::Output, format!("cannot write `{}`: {error}", path.display()));
+        let exists = error.kind() == io::ErrorKind::AlreadyExists;
+        failure.with_hint(exists.then_some("name another file with `--output`; nothing is ever overwritten"))
+    })
+}
+
+/// Bytes that are free on the file system of `path` for us.
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(path).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert_eq!(without_ending(Path::new("a/b.biopsy.zip")), Path::new("a/b"));
+        assert_eq!(without_ending(Path::new("b.zip")), Path::new("b"));
+        assert_eq!(without_ending(Path::new("b")), Path::new("b"));
+        let name = default_name("odd name/../(x)\n");
+        assert!(name.starts_with("biopsy-odd_name_.._"), "{name}");
+        assert!(!name.contains('/') && !name.contains('\n'));
+    }
+
+    #[test]
+    fn snapshots_stand_beside_the_bundle() {
+        let place = Place { folder: "x.recording".into(), bundle: Some("x.zip".into()) };
+        assert_eq!(place.snapshot(2).bundle.unwrap(), Path::new("x.snapshot-2.biopsy.zip"));
+    }
+}

@@ -1,0 +1,128 @@
+//! What the user sees at the end.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::cli::CaptureArgs;
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::terminal::{ColorChoice, Terminal};
+
+use super::progress::{grouped, size};
+use super::record::Recorded;
+use super::seal::Sealed;
+
+/// The result for programs.
+#[derive(Serialize)]
+struct Summary<'a> {
+    /// Version of this document.
+    version: u32,
+    path: String,
+    bytes: u64,
+    is_bundle: bool,
+    snapshots: Vec<String>,
+    trace: Option<Trace<'a>>,
+    report: Option<serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct Trace<'a> {
+    method: &'a str,
+    frequency_hz: u32,
+    samples: u64,
+    stacks_to_root: u64,
+    waits: u64,
+    wait_stacks: u64,
+    lost: u64,
+    timeline_bytes: u64,
+    frames: u64,
+    named_frames: u64,
+    recorder_cpu_seconds: f64,
+    recorder_peak_bytes: u64,
+}
+
+/// Shows it.
+pub(super) fn show(
+    args: &CaptureArgs,
+    recorded: &Recorded,
+    sealed: &Sealed,
+    color: ColorChoice,
+) -> Result<Code, Failure> {
+    let mut out = Vec::new();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &document(recorded, sealed))
+            .map_err(|error| Failure::new(Code::Bug, format!("cannot write the result: {error}")))?;
+        out.push(b'\n');
+    } else {
+        // Writing to a Vec does not fail.
+        let _ = text(&mut out, recorded, sealed, color);
+    }
+    crate::commands::written(std::io::stdout().lock().write_all(&out))?;
+    let cut = recorded.trace.as_ref().is_some_and(|trace| trace.cut_short.is_some());
+    Ok(if recorded.hurried || recorded.trace.is_none() || cut { Code::Partial } else { Code::Ok })
+}
+
+fn text(out: &mut Vec<u8>, recorded: &Recorded, sealed: &Sealed, color: ColorChoice) -> std::io::Result<()> {
+    let terminal = Terminal::of_stdout(color);
+    let path = sealed.path.display();
+    let Some((capture, analysis)) = &sealed.read else {
+        return writeln!(
+            out,
+            "stopped at once: the recording is in {path}, without a report\nread it with: biopsy analyze {path}"
+        );
+    };
+    let options =
+        biopsy_report::TextOptions { width: terminal.width.unwrap_or(100).min(120), color: terminal.colour };
+    writeln!(out, "{}", biopsy_report::render_text_with(capture, analysis, options).trim_end())?;
+    writeln!(out)?;
+    if let Some(trace) = &recorded.trace {
+        writeln!(
+            out,
+            "{} samples, {} waits, {} lost; recorder used {:.2} s of CPU and {} of memory",
+            grouped(trace.samples),
+            grouped(trace.waits),
+            grouped(trace.lost),
+            seconds(biopsy_sys::clock::process_cpu_nanos()),
+            size(biopsy_sys::limits::peak_resident_bytes()),
+        )?;
+    }
+    if sealed.is_bundle {
+        writeln!(out, "{path} ({}): report.html in it opens in any browser", size(sealed.bytes))
+    } else {
+        writeln!(out, "{path} ({}): open {path}/report.html in a browser", size(sealed.bytes))
+    }
+}
+
+fn document<'a>(recorded: &'a Recorded, sealed: &Sealed) -> Summary<'a> {
+    let report = sealed.read.as_ref().and_then(|(capture, analysis)| {
+        serde_json::from_str(&biopsy_report::render_json(capture, analysis)).ok()
+    });
+    Summary {
+        version: 1,
+        path: sealed.path.to_string_lossy().into_owned(),
+        bytes: sealed.bytes,
+        is_bundle: sealed.is_bundle,
+        snapshots: recorded.snapshots.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+        trace: recorded.trace.as_ref().map(|trace| Trace {
+            method: &trace.method,
+            frequency_hz: trace.frequency_hz,
+            samples: trace.samples,
+            stacks_to_root: trace.rooted,
+            waits: trace.waits,
+            wait_stacks: trace.wait_stacks,
+            lost: trace.lost,
+            timeline_bytes: trace.bytes,
+            frames: trace.frames.0,
+            named_frames: trace.frames.1,
+            recorder_cpu_seconds: seconds(biopsy_sys::clock::process_cpu_nanos()),
+            recorder_peak_bytes: biopsy_sys::limits::peak_resident_bytes(),
+        }),
+        report,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for display")]
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}

@@ -1,0 +1,107 @@
+//! From a finished recording to something that can be handed over: report, check, bundle.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use biopsy_analyze::Analysis;
+use biopsy_model::capture::{Capture, CaptureHeader};
+use biopsy_record::masking::Masking;
+use biopsy_record::trace::Cut;
+use biopsy_recording::{Limits, RecordingFolder, bundle, layout};
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+
+use super::output::Place;
+use super::record::{Recorded, Session, output_failure};
+use super::verify;
+
+/// What was made.
+pub(crate) struct Sealed {
+    /// The bundle, or the folder.
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) is_bundle: bool,
+    /// Empty after a second Ctrl-C.
+    pub(crate) read: Option<(Capture, Analysis)>,
+}
+
+/// Reads the recording back, writes the reports, checks for secrets, packs.
+pub(crate) fn seal(recorded: &Recorded, place: &Place) -> Result<Sealed, Failure> {
+    if recorded.hurried {
+        return Ok(Sealed { path: place.folder.clone(), bytes: 0, is_bundle: false, read: None });
+    }
+    seal_folder(&recorded.folder, &recorded.masking, place)
+}
+
+fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Result<Sealed, Failure> {
+    let redactor = masking.redactor();
+    verify::mask_again(folder, redactor)?;
+    let capture = biopsy_recording::open(folder.path(), &Limits::default())
+        .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
+    let analysis = biopsy_analyze::analyze(&capture);
+    for (name, text) in [
+        (layout::REPORT_HTML, biopsy_report::render_html(&capture, &analysis)),
+        (layout::REPORT_JSON, biopsy_report::render_json(&capture, &analysis)),
+        (layout::REPORT_MARKDOWN, biopsy_report::render_markdown(&capture, &analysis)),
+    ] {
+        folder.write_text(name, &text).map_err(output_failure)?;
+    }
+    verify::check(folder.path(), &capture, redactor)?;
+    let read = Some((capture, analysis));
+    let Some(out) = &place.bundle else {
+        folder.seal().map_err(output_failure)?;
+        let bytes = verify::members(folder.path())
+            .iter()
+            .filter_map(|name| Some(folder.path().join(name).metadata().ok()?.len()))
+            .sum();
+        return Ok(Sealed { path: folder.path().to_owned(), bytes, is_bundle: false, read });
+    };
+    let packed = bundle(folder.path(), out).map_err(output_failure)?;
+    // The bundle is on the disk and has its name: now, and only now, the folder has served.
+    if let Err(error) = std::fs::remove_dir_all(folder.path()) {
+        tracing::warn!(%error, "the recording's folder could not be removed");
+    }
+    Ok(Sealed { path: packed.path, bytes: packed.bytes, is_bundle: true, read })
+}
+
+/// Makes a bundle of a recording that goes on: a copy that ends here.
+pub(super) fn snapshot(
+    session: &Session,
+    header: &CaptureHeader,
+    cut: Option<&Cut>,
+    place: &Place,
+) -> Result<PathBuf, Failure> {
+    let copy = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
+    let copied = copy_members(session, &copy, cut)
+        .and_then(|()| copy.header(header).map_err(output_failure))
+        .and_then(|()| copy.redactions(&session.masking.log().counts()).map_err(output_failure))
+        .and_then(|()| seal_folder(&copy, &session.masking, place));
+    if copied.is_err() {
+        let _ = std::fs::remove_dir_all(&place.folder);
+    }
+    copied.map(|sealed| sealed.path)
+}
+
+fn copy_members(session: &Session, copy: &RecordingFolder, cut: Option<&Cut>) -> Result<(), Failure> {
+    let from = session.folder.path();
+    let failed = |name: &str, error: std::io::Error| {
+        Failure::new(Code::Output, format!("cannot copy `{name}` for the snapshot: {error}"))
+    };
+    for name in verify::members(from) {
+        if name == layout::HEADER || name == layout::REDACTION {
+            continue;
+        }
+        let file = std::fs::File::open(from.join(&name)).map_err(|error| failed(&name, error))?;
+        let mut member = copy.create_member(&name).map_err(output_failure)?;
+        let (limit, end) = match cut {
+            Some(cut) if name == layout::TIMELINE => (cut.bytes, cut.end.as_slice()),
+            _ => (u64::MAX, &[][..]),
+        };
+        std::io::copy(&mut file.take(limit), &mut member)
+            .and_then(|_| member.write_all(end))
+            .map_err(|error| failed(&name, error))?;
+    }
+    Ok(())
+}
