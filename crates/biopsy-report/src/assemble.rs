@@ -65,6 +65,11 @@ impl<'a> Assembly<'a> {
     }
 }
 
+/// JSON has no way to write what is not a number; where a number must stand, that is a zero.
+pub(crate) fn finite(number: f64) -> f64 {
+    if number.is_finite() { number } else { 0.0 }
+}
+
 /// The whole report.
 pub(crate) fn report(capture: &Capture, analysis: &Analysis) -> Report {
     let mut assembly = Assembly::new(capture, analysis);

@@ -73,10 +73,16 @@ impl Format {
     #[must_use]
     pub fn opens_with(self) -> &'static str {
         match self {
-            Format::Firefox => "load it in https://profiler.firefox.com (it stays in the browser), or `samply load FILE`",
-            Format::Perfetto => "open it in https://ui.perfetto.dev (it stays in the browser), or with `trace_processor`",
+            Format::Firefox => {
+                "load it in https://profiler.firefox.com (it stays in the browser), or `samply load FILE`"
+            }
+            Format::Perfetto => {
+                "open it in https://ui.perfetto.dev (it stays in the browser), or with `trace_processor`"
+            }
             Format::Pprof => "`go tool pprof -http : FILE`, or any other pprof viewer",
-            Format::Speedscope => "open it in https://www.speedscope.app (it stays in the browser), or `speedscope FILE`",
+            Format::Speedscope => {
+                "open it in https://www.speedscope.app (it stays in the browser), or `speedscope FILE`"
+            }
             Format::Collapsed | Format::CollapsedWaits => "`inferno-flamegraph FILE` or `flamegraph.pl FILE`",
         }
     }
@@ -147,7 +153,9 @@ pub fn write(format: Format, capture: &Capture, out: impl Write) -> Result<(), E
         (Format::Firefox, Some(timeline)) => firefox::write(capture, timeline, out),
         (Format::Pprof, Some(timeline)) => pprof::write(capture, timeline, out),
         (Format::Speedscope, Some(timeline)) => speedscope::write(capture, timeline, out),
-        (Format::Collapsed, Some(timeline)) if timeline.samples.is_empty() => return nothing("no CPU samples"),
+        (Format::Collapsed, Some(timeline)) if timeline.samples.is_empty() => {
+            return nothing("no CPU samples");
+        }
         (Format::Collapsed, Some(timeline)) => collapsed::write_cpu(capture, timeline, out),
         (Format::CollapsedWaits, Some(timeline)) if stacks::wait_shares(timeline).is_empty() => {
             return nothing("no stacks of waiting threads");

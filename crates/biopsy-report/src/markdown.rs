@@ -122,7 +122,11 @@ fn threads(text: &mut String, analysis: &Analysis) {
         );
     }
     if table.groups.len() > ROWS {
-        let _ = writeln!(text, "\n{} more in the page.", counted((table.groups.len() - ROWS) as u64, "group", "groups"));
+        let _ = writeln!(
+            text,
+            "\n{} more in the page.",
+            counted((table.groups.len() - ROWS) as u64, "group", "groups")
+        );
     }
 }
 
@@ -191,7 +195,13 @@ fn logs(text: &mut String, capture: &Capture, analysis: &Analysis) {
         counted(logs.warnings, "warning", "warnings")
     );
     for topic in logs.topics.iter().take(ROWS) {
-        let _ = writeln!(text, "- {} × {}: {}", count(topic.count), words::level(topic.level), code(short(&topic.example)));
+        let _ = writeln!(
+            text,
+            "- {} × {}: {}",
+            count(topic.count),
+            words::level(topic.level),
+            code(short(&topic.example))
+        );
     }
 }
 

@@ -10,10 +10,12 @@ mod recording;
 mod tables;
 
 pub use findings::{Evidence, Finding, Number, Reference};
-pub use recording::{Completeness, Context, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning};
+pub use recording::{
+    Completeness, Context, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning,
+};
 pub use tables::{
-    Activation, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, Thread, ThreadGroup, Threads,
-    Trend, WaitFunction, WaitReason, Waits,
+    Activation, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, Thread, ThreadGroup,
+    Threads, Trend, WaitFunction, WaitReason, Waits,
 };
 
 use serde::{Deserialize, Serialize};

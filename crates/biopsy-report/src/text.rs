@@ -102,7 +102,11 @@ fn findings(page: &mut Page, analysis: &Analysis) {
         }
     }
     if infos > INFOS {
-        page.line("", "", &format!("and {} in the report", counted((infos - INFOS) as u64, "more note", "more notes")));
+        page.line(
+            "",
+            "",
+            &format!("and {} in the report", counted((infos - INFOS) as u64, "more note", "more notes")),
+        );
     }
 }
 
@@ -123,7 +127,12 @@ fn threads(page: &mut Page, analysis: &Analysis) {
         crate::units::number(cores)
     );
     if table.exact {
-        let _ = write!(body, ", {} ready without a CPU, {} waiting", duration(sum(|row| row.ready)), duration(sum(|row| row.waiting)));
+        let _ = write!(
+            body,
+            ", {} ready without a CPU, {} waiting",
+            duration(sum(|row| row.ready)),
+            duration(sum(|row| row.waiting))
+        );
     }
     page.line("threads", "2", &body);
 }
@@ -180,7 +189,8 @@ fn completeness(page: &mut Page, capture: &Capture, analysis: &Analysis) {
     }
     let open = whole.undetermined.len() + capture.warnings.len();
     if open > 0 {
-        let body = format!("{} could not be determined: see the report", counted(open as u64, "thing", "things"));
+        let body =
+            format!("{} could not be determined: see the report", counted(open as u64, "thing", "things"));
         page.line("", "2", &body);
     }
 }

@@ -72,7 +72,11 @@ pub fn bytes(value: f64) -> String {
         scaled /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{} B", number(scaled.round())) } else { format!("{} {}", number(scaled), UNITS[unit]) }
+    if unit == 0 {
+        format!("{} B", number(scaled.round()))
+    } else {
+        format!("{} {}", number(scaled), UNITS[unit])
+    }
 }
 
 /// `12 ns`, `3.4 µs`, `56 ms`, `1.23 s`, `2 min 05 s`, `3 h 04 min`.
@@ -141,13 +145,32 @@ pub(crate) fn evidence_text(evidence: &biopsy_analyze::Evidence) -> String {
     let Some(value) = evidence.value else { return evidence.text.clone() };
     let shown = self::value(value);
     // `97%` and `97.0%` are the same number to a reader.
-    let digits: String = shown.chars().take_while(|char| char.is_ascii_digit() || matches!(char, '.' | ',')).collect();
+    let digits: String =
+        shown.chars().take_while(|char| char.is_ascii_digit() || matches!(char, '.' | ',')).collect();
     let digits = digits.trim_end_matches(".0");
     if evidence.text.contains(&shown) || (!digits.is_empty() && evidence.text.contains(digits)) {
         evidence.text.clone()
     } else {
         format!("{}: {shown}", evidence.text)
     }
+}
+
+/// A value rounded to some decimal digits; zero for what is not a number.
+pub(crate) fn significant(value: f64, digits: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let exponent = digits - 1 - exponent(value);
+    // Dividing by a power of ten gives the nearest number to the decimal; multiplying by 0.001 does not.
+    let power = 10f64.powi(exponent.abs());
+    let rounded =
+        if exponent >= 0 { (value * power).round() / power } else { (value / power).round() * power };
+    if rounded.is_finite() { rounded } else { value }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a decimal exponent is within -324 and 308")]
+fn exponent(value: f64) -> i32 {
+    value.abs().log10().floor() as i32
 }
 
 /// The whole part of a number that is known to be small and not negative; saturates otherwise.
@@ -192,6 +215,17 @@ mod tests {
         for (value, expect) in cases {
             assert_eq!(number(value), expect, "{value}");
         }
+    }
+
+    #[test]
+    fn significant_digits() {
+        assert_eq!(significant(1234.567, 4), 1235.0);
+        assert_eq!(significant(0.000_123_456, 4), 0.000_123_5);
+        assert_eq!(significant(-99_999.0, 4), -100_000.0);
+        assert_eq!(significant(0.120_000_000_000_000_09, 6), 0.12);
+        assert_eq!(significant(f64::NAN, 4), 0.0);
+        assert!(significant(f64::MIN_POSITIVE, 4) > 0.0);
+        assert!(significant(f64::MAX, 4).is_finite());
     }
 
     #[test]

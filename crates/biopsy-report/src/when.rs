@@ -18,8 +18,9 @@ pub(crate) fn for_people(clock: &ClockPair) -> Option<String> {
 
 /// Nanoseconds on the wall clock of a moment of the recording, by its start; `None` where the start has none.
 pub(crate) fn wall_nanos(header: &CaptureHeader, time: MonoNanos) -> Option<i128> {
-    (header.start.wall_unix_nanos != 0)
-        .then(|| header.start.wall_unix_nanos.saturating_add(i128::from(time.0) - i128::from(header.start.mono.0)))
+    (header.start.wall_unix_nanos != 0).then(|| {
+        header.start.wall_unix_nanos.saturating_add(i128::from(time.0) - i128::from(header.start.mono.0))
+    })
 }
 
 fn zoned(clock: &ClockPair) -> Option<jiff::Zoned> {

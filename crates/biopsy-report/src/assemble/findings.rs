@@ -12,7 +12,7 @@ impl Assembly<'_> {
             .map(|finding| Finding {
                 id: finding.id.to_owned(),
                 severity: finding.severity.word().to_owned(),
-                impact: finding.impact,
+                impact: super::finite(finding.impact),
                 title: finding.title.clone(),
                 explanation: finding.explanation.clone(),
                 evidence: finding.evidence.iter().map(|evidence| self.evidence(evidence)).collect(),
@@ -25,7 +25,7 @@ impl Assembly<'_> {
         Evidence {
             text: evidence.text.clone(),
             reference: self.reference(&evidence.reference),
-            value: evidence.value.map(number),
+            value: evidence.value.and_then(number),
         }
     }
 
@@ -61,13 +61,14 @@ impl Assembly<'_> {
     }
 }
 
-fn number(value: Value) -> Number {
-    match value {
-        Value::Share(share) => Number::Share(share),
-        Value::Time(time) => Number::Ns(time.0),
-        Value::Count(count) => Number::Count(count),
-        Value::Bytes(bytes) => Number::Bytes(bytes),
-        Value::PerSecond(rate) => Number::PerSecond(rate),
-        Value::Cores(cores) => Number::Cores(cores),
-    }
+fn number(value: Value) -> Option<Number> {
+    let (number, value): (fn(f64) -> Number, f64) = match value {
+        Value::Time(time) => return Some(Number::Ns(time.0)),
+        Value::Share(share) => (Number::Share, share),
+        Value::Count(count) => (Number::Count, count),
+        Value::Bytes(bytes) => (Number::Bytes, bytes),
+        Value::PerSecond(rate) => (Number::PerSecond, rate),
+        Value::Cores(cores) => (Number::Cores, cores),
+    };
+    value.is_finite().then(|| number(value))
 }

@@ -56,10 +56,15 @@ impl Assembly<'_> {
             waits: whole.waits,
             wait_looks: whole.wait_looks,
             threads: whole.threads,
-            reaching_root: whole.reaching_root,
-            unnamed_frames: whole.unnamed_frames,
-            unnamed_modules: whole.unnamed_modules.clone(),
-            clock_step_ms: Some(whole.clock_step_ms).filter(|step| *step != 0.0),
+            reaching_root: whole.reaching_root.filter(|share| share.is_finite()),
+            unnamed_frames: whole.unnamed_frames.filter(|share| share.is_finite()),
+            unnamed_modules: whole
+                .unnamed_modules
+                .iter()
+                .filter(|(_, share)| share.is_finite())
+                .cloned()
+                .collect(),
+            clock_step_ms: Some(whole.clock_step_ms).filter(|step| *step != 0.0 && step.is_finite()),
             losses: whole
                 .losses
                 .iter()
@@ -67,7 +72,7 @@ impl Assembly<'_> {
                     kind: words::loss(total.kind).to_owned(),
                     count: Some(total.count).filter(|count| *count > 0),
                     covered_ns: Some(total.time.0),
-                    share: total.share,
+                    share: total.share.filter(|share| share.is_finite()),
                     ..Loss::default()
                 })
                 .collect(),

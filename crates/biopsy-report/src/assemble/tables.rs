@@ -1,6 +1,6 @@
 //! Functions, threads, waits, metrics and logs.
 
-use super::Assembly;
+use super::{Assembly, finite};
 use crate::schema::{
     Activation, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, THREADS, Thread,
     ThreadGroup, Threads, Trend, WaitFunction, WaitReason, Waits,
@@ -11,8 +11,10 @@ use rustc_hash::FxHashMap;
 
 /// The functions with most CPU or waiting time, in the order of the analysis.
 pub(crate) fn choose_functions(analysis: &Analysis, limit: usize) -> Vec<FunctionHandle> {
-    let mut handles: Vec<FunctionHandle> =
-        (0..analysis.functions.len()).filter_map(|index| u32::try_from(index).ok()).map(FunctionHandle).collect();
+    let mut handles: Vec<FunctionHandle> = (0..analysis.functions.len())
+        .filter_map(|index| u32::try_from(index).ok())
+        .map(FunctionHandle)
+        .collect();
     if handles.len() > limit {
         let weight = |handle: &FunctionHandle| {
             analysis.function(*handle).map_or(0, |row| row.cpu_total.0.max(row.wait_total.0))
@@ -91,7 +93,7 @@ impl Assembly<'_> {
             involuntary: row.involuntary,
             wakeups: row.wakeups,
             top_function: self.function_name(row.top_function),
-            top_share: row.top_function.map(|_| row.top_share),
+            top_share: row.top_function.map(|_| row.top_share).filter(|share| share.is_finite()),
         })
         .collect()
     }
@@ -160,9 +162,9 @@ impl Assembly<'_> {
                     function: self.function_name(row.function),
                     threads: row.threads,
                     time_ns: row.time.0,
-                    share: row.share,
-                    mean_queue: row.mean_queue,
-                    handed_on: row.handed_on,
+                    share: finite(row.share),
+                    mean_queue: finite(row.mean_queue),
+                    handed_on: row.handed_on.filter(|share| share.is_finite()),
                 })
                 .collect(),
             longest: waits
@@ -190,6 +192,7 @@ impl Assembly<'_> {
             notables: metrics
                 .notables
                 .iter()
+                .filter(|row| row.worst.is_finite() && row.mean.is_finite())
                 .map(|row| Notable {
                     kind: words::notable(row.kind).to_owned(),
                     from: self.at(row.from),
@@ -205,6 +208,9 @@ impl Assembly<'_> {
             trends: metrics
                 .trends
                 .iter()
+                .filter(|row| {
+                    [row.first, row.last, row.per_minute, row.fit].iter().all(|number| number.is_finite())
+                })
                 .map(|row| Trend {
                     table: row.table.clone(),
                     column: row.column.clone(),
@@ -235,7 +241,8 @@ impl Assembly<'_> {
             }
             for key in keys {
                 for (index, column) in table.columns.iter().enumerate() {
-                    let readings = rows[key].iter().map(|row| table.rows[*row].values.get(index).copied().flatten());
+                    let readings =
+                        rows[key].iter().map(|row| table.rows[*row].values.get(index).copied().flatten());
                     let mut metric = Metric {
                         table: table.name.clone(),
                         column: column.name.clone(),
@@ -258,8 +265,12 @@ impl Assembly<'_> {
                             None => metric.missing += 1,
                         }
                     }
-                    if metric.readings > 0 {
-                        metric.mean = sum / crate::units::to_f64(metric.readings as u64);
+                    metric.mean = sum / crate::units::to_f64(metric.readings as u64);
+                    // Neither a column without a reading nor one whose sum is beyond all numbers has a mean.
+                    if metric.mean.is_finite() {
+                        for number in [&mut metric.mean, &mut metric.min, &mut metric.max, &mut metric.last] {
+                            *number = crate::units::significant(*number, 6);
+                        }
                         summary.push(metric);
                     }
                 }
@@ -282,7 +293,12 @@ impl Assembly<'_> {
                 .map(|topic| LogTopic {
                     level: words::level(topic.level).to_owned(),
                     example: topic.example.clone(),
-                    source: self.capture.logs.get(topic.log).map(|log| log.source.clone()).unwrap_or_default(),
+                    source: self
+                        .capture
+                        .logs
+                        .get(topic.log)
+                        .map(|log| log.source.clone())
+                        .unwrap_or_default(),
                     log: topic.log,
                     line: topic.line,
                     count: topic.count,
@@ -290,7 +306,11 @@ impl Assembly<'_> {
                     last: topic.last.map(|time| self.at(time)),
                 })
                 .collect(),
-            bursts: logs.bursts.iter().map(|(from, to, lines)| (self.at(*from), self.at(*to), *lines)).collect(),
+            bursts: logs
+                .bursts
+                .iter()
+                .map(|(from, to, lines)| (self.at(*from), self.at(*to), *lines))
+                .collect(),
         }
     }
 }

@@ -13,8 +13,9 @@ use biopsy_model::{MonoNanos, Pid};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fxprof_processed_profile::{
-    CategoryColor, CategoryHandle, CategoryPairHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerTiming, Profile,
-    ProcessHandle, ReferenceTimestamp, SamplingInterval, StackHandle as FirefoxStack, ThreadHandle, Timestamp,
+    CategoryColor, CategoryHandle, CategoryPairHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerTiming,
+    ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle as FirefoxStack, ThreadHandle,
+    Timestamp,
 };
 use markers::{TextMarker, WaitMarker};
 use rustc_hash::FxHashMap;
@@ -48,7 +49,8 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(capture: &'a Capture, timeline: &'a Timeline) -> Self {
         let (from, _) = span(capture, Some(timeline));
-        let wall = when::wall_nanos(&capture.header, from).and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0);
+        let wall =
+            when::wall_nanos(&capture.header, from).and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0);
         let hertz = u64::from(timeline.settings.frequency_hz.max(1));
         let mut profile = Profile::new(
             &capture.header.target_name,
@@ -174,7 +176,8 @@ impl<'a> Builder<'a> {
     fn waits(&mut self) {
         for wait in &self.timeline.waits {
             let Some(thread) = self.threads.at(wait.tid, wait.start) else { continue };
-            let waker = wait.waker.map_or_else(|| "not recorded".to_owned(), |waker| self.threads.name(waker));
+            let waker =
+                wait.waker.map_or_else(|| "not recorded".to_owned(), |waker| self.threads.name(waker));
             let ready = wait.ready.map_or(0, |ready| wait.end.since(ready).0);
             let marker = WaitMarker {
                 name: self.profile.intern_string(&wait_name(wait)),
@@ -228,12 +231,19 @@ impl<'a> Builder<'a> {
             let process = self.process(pid);
             let profile = &mut self.profile;
             let (memory_counter, cpu_counter) = *counters.entry(pid).or_insert_with(|| {
-                let memory = profile.add_counter(process, "resident memory", "Memory", "Resident memory of the process");
+                let memory = profile.add_counter(
+                    process,
+                    "resident memory",
+                    "Memory",
+                    "Resident memory of the process",
+                );
                 let cpu = profile.add_counter(process, "processCPU", "CPU", "CPU time of the process");
                 (memory, cpu)
             });
             let value = |column: Option<usize>| {
-                column.and_then(|column| row.values.get(column).copied().flatten()).filter(|value| value.is_finite())
+                column
+                    .and_then(|column| row.values.get(column).copied().flatten())
+                    .filter(|value| value.is_finite())
             };
             let time = Timestamp::from_nanos_since_reference(row.time.since(self.from).0);
             let (before, bytes) = last.get(&pid).copied().unwrap_or((row.time, 0.0));

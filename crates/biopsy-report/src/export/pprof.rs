@@ -145,7 +145,13 @@ impl<'a> Builder<'a> {
             })
             .collect();
         let id = self.profile.location.len() as u64 + 1;
-        self.profile.location.push(Location { id, mapping_id, address: frame.address, line, is_folded: false });
+        self.profile.location.push(Location {
+            id,
+            mapping_id,
+            address: frame.address,
+            line,
+            is_folded: false,
+        });
         self.locations.insert(handle, id);
         Some(id)
     }

@@ -59,7 +59,13 @@ pub(crate) fn calls_of_frame(timeline: &Timeline, handle: FrameHandle) -> Vec<Ca
         })
         .collect();
     if calls.is_empty() {
-        calls.push(Call { name: Cow::Owned(unnamed(module, frame.address)), file: None, line: None, kind, frame: handle });
+        calls.push(Call {
+            name: Cow::Owned(unnamed(module, frame.address)),
+            file: None,
+            line: None,
+            kind,
+            frame: handle,
+        });
     }
     calls
 }
@@ -101,8 +107,11 @@ impl Threads {
     pub(crate) fn new(capture: &Capture, timeline: &Timeline) -> Self {
         let mut threads = Threads { all: Vec::new(), lives: FxHashMap::default() };
         for life in &timeline.threads {
-            let name =
-                if life.info.name.is_empty() { format!("thread {}", life.info.tid) } else { life.info.name.clone() };
+            let name = if life.info.name.is_empty() {
+                format!("thread {}", life.info.tid)
+            } else {
+                life.info.name.clone()
+            };
             threads.add(Thread {
                 tid: life.info.tid,
                 pid: life.info.pid,
@@ -179,7 +188,9 @@ pub(crate) fn wait_shares(timeline: &Timeline) -> Vec<WaitShare> {
             .collect();
     }
     let looks = timeline.wait_samples.iter();
-    looks.map(|look| WaitShare { tid: look.tid, time: look.time, stack: look.stack, weight: look.weight }).collect()
+    looks
+        .map(|look| WaitShare { tid: look.tid, time: look.time, stack: look.stack, weight: look.weight })
+        .collect()
 }
 
 /// Where moments of the export count from, and until where they go: the recording, and whatever lies outside of it.

@@ -66,7 +66,12 @@ enum Ceiling {
     Column(&'static str),
 }
 
-const fn spec(id: &'static str, title: &'static str, table: &'static str, lines: &'static [LineSpec]) -> Spec {
+const fn spec(
+    id: &'static str,
+    title: &'static str,
+    table: &'static str,
+    lines: &'static [LineSpec],
+) -> Spec {
     Spec { id, title, about: "", table, lines, keys: 4, stacked: false, ceiling: Ceiling::None }
 }
 
@@ -231,7 +236,10 @@ static SPECS: &[Spec] = &[
             "run-queue",
             "Run queue",
             "system",
-            &[(&["processes.running"], "running or ready", "user"), (&["processes.blocked"], "blocked on disk", "iowait")],
+            &[
+                (&["processes.running"], "running or ready", "user"),
+                (&["processes.blocked"], "blocked on disk", "iowait"),
+            ],
         )
     },
 ];
@@ -263,7 +271,13 @@ pub(super) fn charts(assembly: &Assembly<'_>) -> Charts {
             unit: words::unit(found[0].1[0].unit),
             about: match left {
                 0 => spec.about.to_owned(),
-                left => format!("{}{}the {} largest of {}", spec.about, if spec.about.is_empty() { "" } else { "; " }, spec.keys, spec.keys + left),
+                left => format!(
+                    "{}{}the {} largest of {}",
+                    spec.about,
+                    if spec.about.is_empty() { "" } else { "; " },
+                    spec.keys,
+                    spec.keys + left
+                ),
             },
             stacked: spec.stacked,
             ceiling: ceiling(assembly, spec, found[0].0),
@@ -330,7 +344,8 @@ fn drawn(spec: &Spec, readings: &Readings<'_>) -> Vec<Drawn> {
 
 /// The largest reading that is not a limit.
 fn peak(lines: &[Drawn]) -> f64 {
-    let values = lines.iter().filter(|line| line.role != "limit").flat_map(|line| line.values.iter().flatten());
+    let values =
+        lines.iter().filter(|line| line.role != "limit").flat_map(|line| line.values.iter().flatten());
     values.fold(0.0, |peak: f64, value| peak.max(value.abs()))
 }
 

@@ -50,15 +50,19 @@ fn tree(assembly: &Assembly<'_>, tree: &FlameTree) -> Tree {
         let function = match node.kind {
             FlameKind::Root => -1,
             FlameKind::Pruned => -2,
-            FlameKind::Function(handle) => {
-                assembly.positions.get(&handle).and_then(|position| i64::try_from(*position).ok()).unwrap_or(-2)
-            }
+            FlameKind::Function(handle) => assembly
+                .positions
+                .get(&handle)
+                .and_then(|position| i64::try_from(*position).ok())
+                .unwrap_or(-2),
         };
         columns.functions.push(function);
         columns.depths.push(depth);
         columns.totals.push(micros(node.total));
         // A child comes after its parent in the tree; anything else would be a cycle.
-        walk.extend(node.children.iter().rev().filter(|child| **child > index).map(|child| (*child, depth + 1)));
+        walk.extend(
+            node.children.iter().rev().filter(|child| **child > index).map(|child| (*child, depth + 1)),
+        );
     }
     columns
 }

@@ -26,7 +26,8 @@ pub(super) struct Functions {
 pub(super) fn functions(assembly: &mut Assembly<'_>) -> Functions {
     let analysis = assembly.analysis;
     let mut chosen = choose_functions(analysis, ROWS);
-    let pairs = std::iter::once(&analysis.flames.all).chain(analysis.flames.threads.iter().map(|t| &t.flames));
+    let pairs =
+        std::iter::once(&analysis.flames.all).chain(analysis.flames.threads.iter().map(|t| &t.flames));
     for tree in pairs.flat_map(|pair| [&pair.cpu, &pair.waiting]) {
         chosen.extend(tree.nodes.iter().filter_map(|node| match node.kind {
             FlameKind::Function(handle) => Some(handle),
@@ -48,7 +49,8 @@ pub(super) fn functions(assembly: &mut Assembly<'_>) -> Functions {
 }
 
 fn table(assembly: &Assembly<'_>, chosen: &[FunctionHandle]) -> Functions {
-    let mut table = Functions { modules: Vec::new(), rows: Vec::new(), times: Vec::new(), places: Vec::new() };
+    let mut table =
+        Functions { modules: Vec::new(), rows: Vec::new(), times: Vec::new(), places: Vec::new() };
     let mut modules: FxHashMap<&str, usize> = FxHashMap::default();
     for row in chosen.iter().filter_map(|handle| assembly.analysis.function(*handle)) {
         let module = *modules.entry(&row.module).or_insert_with(|| {

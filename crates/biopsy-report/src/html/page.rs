@@ -125,7 +125,12 @@ fn rows(assembly: &Assembly<'_>, notes: &mut Vec<String>) -> Vec<Row> {
             top_share: round(row.top_share),
             born: row.born.then(|| assembly.at(row.start) * 1e3),
             exit: row.exit.map(|time| assembly.at(time) * 1e3),
-            strip: row.strip.iter().flat_map(|bucket| [bucket.running, bucket.ready, bucket.waiting]).map(digit).collect(),
+            strip: row
+                .strip
+                .iter()
+                .flat_map(|bucket| [bucket.running, bucket.ready, bucket.waiting])
+                .map(digit)
+                .collect(),
         })
         .collect()
 }
@@ -232,17 +237,7 @@ fn to_u64(count: usize) -> u64 {
 
 /// Four significant digits: more cannot be seen, and the page stays small.
 pub(super) fn round(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let scale = 10f64.powi(3 - to_i32(value.abs().log10().floor()));
-    let rounded = (value * scale).round() / scale;
-    if rounded.is_finite() { rounded } else { value }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a decimal exponent is within -324 and 308")]
-fn to_i32(value: f64) -> i32 {
-    value as i32
+    crate::units::significant(value, 4)
 }
 
 /// A count of nanoseconds in whole microseconds.
@@ -253,16 +248,6 @@ pub(super) fn micros(time: Nanos) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn four_significant_digits() {
-        assert_eq!(round(1234.567), 1235.0);
-        assert_eq!(round(0.000_123_456), 0.000_123_5);
-        assert_eq!(round(-99_999.0), -100_000.0);
-        assert_eq!(round(f64::NAN), 0.0);
-        assert!(round(f64::MIN_POSITIVE) > 0.0);
-        assert!(round(f64::MAX).is_finite());
-    }
 
     #[test]
     fn what_is_there_is_seen() {

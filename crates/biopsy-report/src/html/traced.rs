@@ -26,7 +26,9 @@ pub(super) fn add(assembly: &Assembly<'_>, charts: &mut Charts) {
     let buckets = Buckets { from, bucket, count: usize::try_from(length.div_ceil(bucket)).unwrap_or(1) };
     let grid = charts.grids.len();
     charts.grids.push(
-        (0..buckets.count).map(|index| ((to_f64(index as u64) + 0.5) * to_f64(bucket) / 1e6).round()).collect(),
+        (0..buckets.count)
+            .map(|index| ((to_f64(index as u64) + 0.5) * to_f64(bucket) / 1e6).round())
+            .collect(),
     );
     let drawn = [states(timeline, &buckets, grid), samples(timeline, &buckets, grid)];
     for chart in drawn.into_iter().flatten() {
@@ -88,7 +90,8 @@ fn samples(timeline: &Timeline, buckets: &Buckets, grid: usize) -> Option<Chart>
             sums[space(timeline, sample)][index] += to_f64(sample.weight.0);
         }
     }
-    let kinds = [("native code", "native"), ("JIT code", "jit"), ("kernel", "kernel"), ("no stack", "unknown")];
+    let kinds =
+        [("native code", "native"), ("JIT code", "jit"), ("kernel", "kernel"), ("no stack", "unknown")];
     let lines: Vec<Line> = kinds
         .into_iter()
         .zip(sums)

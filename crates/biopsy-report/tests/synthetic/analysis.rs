@@ -3,10 +3,10 @@
 
 use super::{SECONDS, at, trace};
 use biopsy_analyze::{
-    Activation, Analysis, Completeness, Convoy, Evidence, Finding, FlameKind, FlameNode, FlamePair, FlameTree, Flames,
-    FunctionHandle, FunctionKind, FunctionRow, LogSummary, LogTopic, LongWait, LossTotal, MetricSummary, Notable,
-    NotableKind, Party, Reference, Severity, StripBucket, ThreadFlames, ThreadGroup, ThreadRow, ThreadTable, Trend,
-    Value, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
+    Activation, Analysis, Completeness, Convoy, Evidence, Finding, FlameKind, FlameNode, FlamePair,
+    FlameTree, Flames, FunctionHandle, FunctionKind, FunctionRow, LogSummary, LogTopic, LongWait, LossTotal,
+    MetricSummary, Notable, NotableKind, Party, Reference, Severity, StripBucket, ThreadFlames, ThreadGroup,
+    ThreadRow, ThreadTable, Trend, Value, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
 };
 use biopsy_model::capture::Capture;
 use biopsy_model::log::LogLevel;
@@ -39,9 +39,15 @@ impl Builder<'_> {
                 None => FunctionKind::Unknown,
             };
             let names = match &self.timeline.symbols[frame.0 as usize] {
-                Some(symbols) => symbols.functions.iter().map(|f| (f.name.clone(), f.file.clone(), f.line)).collect(),
+                Some(symbols) => {
+                    symbols.functions.iter().map(|f| (f.name.clone(), f.file.clone(), f.line)).collect()
+                }
                 None => {
-                    vec![(format!("{file}+{:#x}", self.timeline.frames[frame.0 as usize].address), None, None)]
+                    vec![(
+                        format!("{file}+{:#x}", self.timeline.frames[frame.0 as usize].address),
+                        None,
+                        None,
+                    )]
                 }
             };
             let named = self.timeline.symbols[frame.0 as usize].is_some();
@@ -78,7 +84,8 @@ fn tree(stacks: &[(Vec<FunctionHandle>, Nanos)]) -> FlameTree {
         nodes[0].total = nodes[0].total + *weight;
         for function in stack {
             let kind = FlameKind::Function(*function);
-            let found = nodes[here].children.iter().copied().find(|child| nodes[*child as usize].kind == kind);
+            let found =
+                nodes[here].children.iter().copied().find(|child| nodes[*child as usize].kind == kind);
             here = if let Some(child) = found {
                 child as usize
             } else {
@@ -169,7 +176,11 @@ pub fn analysis(capture: &Capture) -> Analysis {
             .collect(),
     };
     let named = |name: &str| {
-        functions.iter().position(|row| row.name == name).map(|index| FunctionHandle(index as u32)).expect("known")
+        functions
+            .iter()
+            .position(|row| row.name == name)
+            .map(|index| FunctionHandle(index as u32))
+            .expect("known")
     };
     let lock = named("lock_wait");
     let hot = named("cmp_data");
@@ -286,7 +297,8 @@ fn threads(timeline: &Timeline, hot: FunctionHandle) -> ThreadTable {
     groups.sort_by_key(|group| std::cmp::Reverse(group.running));
     for row in &mut rows {
         let pattern = row.name.trim_end_matches(|c: char| c.is_ascii_digit());
-        row.group = groups.iter().position(|group| group.name.trim_end_matches('*') == pattern).expect("grouped");
+        row.group =
+            groups.iter().position(|group| group.name.trim_end_matches('*') == pattern).expect("grouped");
     }
     ThreadTable {
         count_at_start: rows.len() - 1,
@@ -387,17 +399,18 @@ fn waits(lock: FunctionHandle, flush: FunctionHandle, idle: FunctionHandle) -> W
 }
 
 fn metrics() -> MetricSummary {
-    let notable = |kind, from: f64, to: f64, table: &str, column: &str, key: &str, worst, text: &str| Notable {
-        kind,
-        from: at(from),
-        to: at(to),
-        table: table.into(),
-        column: column.into(),
-        key: key.into(),
-        worst,
-        mean: worst * 0.9,
-        text: text.into(),
-    };
+    let notable =
+        |kind, from: f64, to: f64, table: &str, column: &str, key: &str, worst, text: &str| Notable {
+            kind,
+            from: at(from),
+            to: at(to),
+            table: table.into(),
+            column: column.into(),
+            key: key.into(),
+            worst,
+            mean: worst * 0.9,
+            text: text.into(),
+        };
     MetricSummary {
         notables: vec![
             notable(
@@ -438,7 +451,8 @@ fn logs(capture: &Capture) -> LogSummary {
     let mut summary = LogSummary::default();
     for (log, file) in capture.logs.iter().enumerate() {
         for level in [LogLevel::Error, LogLevel::Warning] {
-            let lines: Vec<_> = file.lines.iter().enumerate().filter(|(_, line)| line.level == level).collect();
+            let lines: Vec<_> =
+                file.lines.iter().enumerate().filter(|(_, line)| line.level == level).collect();
             let Some((first, line)) = lines.first() else { continue };
             summary.topics.push(LogTopic {
                 level,
@@ -449,7 +463,8 @@ fn logs(capture: &Capture) -> LogSummary {
                 first: line.time,
                 last: lines.last().and_then(|(_, line)| line.time),
             });
-            *if level == LogLevel::Error { &mut summary.errors } else { &mut summary.warnings } += lines.len() as u64;
+            *if level == LogLevel::Error { &mut summary.errors } else { &mut summary.warnings } +=
+                lines.len() as u64;
         }
         summary.lines += file.lines.len() as u64;
         summary.without_time += file.lines.iter().filter(|line| line.time.is_none()).count() as u64;

@@ -1,7 +1,13 @@
 //! A made-up recording with everything in it, and its analysis: a database under load whose workers queue for one
 //! lock, whose disk is busy for a while, and whose cgroup throttles it. Deterministic.
 
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by several test programs, each uses a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    unused_imports,
+    reason = "shared by several test programs, each uses a part"
+)]
 #![allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -10,6 +16,7 @@
 )]
 
 mod analysis;
+mod hostile;
 mod metrics;
 mod trace;
 
@@ -20,6 +27,7 @@ use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::{BootId, ClockPair, MonoNanos, Pid, ProcessKey};
 
 pub use analysis::analysis;
+pub use hostile::{NAMES, hostile};
 
 /// Start of the recording on CLOCK_MONOTONIC: the machine has been up for a while.
 pub const START: u64 = 86_400_000_000_000;
@@ -98,7 +106,13 @@ pub fn capture() -> Capture {
     capture.header.end = Some(clock(SECONDS as f64));
     capture.header.ended_by = "time".into();
     capture.processes = vec![
-        process(4711, 1, "mariadbd", RuntimeKind::Native, &["/usr/sbin/mariadbd", "--password=«redacted:3f9a»"]),
+        process(
+            4711,
+            1,
+            "mariadbd",
+            RuntimeKind::Native,
+            &["/usr/sbin/mariadbd", "--password=«redacted:3f9a»"],
+        ),
         process(4802, 4711, "node", RuntimeKind::Node, &["node", "/opt/exporter/index.js"]),
     ];
     capture.timeline = Some(trace::timeline());
@@ -152,7 +166,9 @@ fn logs() -> Vec<LogFile> {
             lines.push(LogLine {
                 time,
                 level: LogLevel::Error,
-                text: format!("[ERROR] InnoDB: Lock wait timeout exceeded; try restarting transaction {second}"),
+                text: format!(
+                    "[ERROR] InnoDB: Lock wait timeout exceeded; try restarting transaction {second}"
+                ),
             });
         } else if dice.roll() < 0.2 {
             lines.push(LogLine {

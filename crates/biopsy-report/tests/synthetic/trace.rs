@@ -18,23 +18,59 @@ pub(super) const PERIOD: Nanos = Nanos(1_001_001);
 /// CPU stacks, outermost first, with their weight. A prefix tells the module: `k:` kernel, `j:` JIT, `c:` libc,
 /// `?:` unnamed, nothing: the server.
 pub(super) const CPU: &[(&str, f64)] = &[
-    ("c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_select;JOIN::exec;sub_select;evaluate_join_record;handler::ha_index_read_map;ha_innobase::index_read;row_search_mvcc;btr_cur_t::search_leaf;page_cur_search_with_match;cmp_dtuple_rec_with_match_low", 21.0),
-    ("c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_select;JOIN::exec;sub_select;evaluate_join_record;handler::ha_index_read_map;ha_innobase::index_read;row_search_mvcc;row_sel_store_mysql_rec;c:__memmove_avx_unaligned_erms", 9.0),
-    ("c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_select;JOIN::optimize;make_join_statistics;best_access_path", 6.0),
-    ("c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_parse;MYSQLparse;my_malloc;c:malloc;c:_int_malloc", 5.0),
-    ("c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_parse;MYSQLparse;lex_one_token", 8.0),
-    ("c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_update;ha_innobase::update_row;row_upd_step;btr_cur_update_in_place;mtr_t::commit;log_t::append;k:entry_SYSCALL_64;k:do_syscall_64;k:ksys_write;k:ext4_file_write_iter;k:copy_user_enhanced_fast_string", 11.0),
-    ("c:start_thread;handle_one_connection;do_command;net_read_packet;vio_read;c:recv;k:entry_SYSCALL_64;k:do_syscall_64;k:__sys_recvfrom;k:tcp_recvmsg;k:finish_task_switch", 7.0),
+    (
+        "c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_select;JOIN::exec;sub_select;evaluate_join_record;handler::ha_index_read_map;ha_innobase::index_read;row_search_mvcc;btr_cur_t::search_leaf;page_cur_search_with_match;cmp_dtuple_rec_with_match_low",
+        21.0,
+    ),
+    (
+        "c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_select;JOIN::exec;sub_select;evaluate_join_record;handler::ha_index_read_map;ha_innobase::index_read;row_search_mvcc;row_sel_store_mysql_rec;c:__memmove_avx_unaligned_erms",
+        9.0,
+    ),
+    (
+        "c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_select;JOIN::optimize;make_join_statistics;best_access_path",
+        6.0,
+    ),
+    (
+        "c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_parse;MYSQLparse;my_malloc;c:malloc;c:_int_malloc",
+        5.0,
+    ),
+    (
+        "c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_parse;MYSQLparse;lex_one_token",
+        8.0,
+    ),
+    (
+        "c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_update;ha_innobase::update_row;row_upd_step;btr_cur_update_in_place;mtr_t::commit;log_t::append;k:entry_SYSCALL_64;k:do_syscall_64;k:ksys_write;k:ext4_file_write_iter;k:copy_user_enhanced_fast_string",
+        11.0,
+    ),
+    (
+        "c:start_thread;handle_one_connection;do_command;net_read_packet;vio_read;c:recv;k:entry_SYSCALL_64;k:do_syscall_64;k:__sys_recvfrom;k:tcp_recvmsg;k:finish_task_switch",
+        7.0,
+    ),
     ("c:start_thread;srv_purge_coordinator;trx_purge;row_purge_step;?:4f3a10;?:4f3b88", 4.0),
-    ("c:start_thread;uv_run;node::Start;j:LazyCompile:*collect /opt/exporter/index.js:41;j:Builtin:JSON.stringify", 3.0),
+    (
+        "c:start_thread;uv_run;node::Start;j:LazyCompile:*collect /opt/exporter/index.js:41;j:Builtin:JSON.stringify",
+        3.0,
+    ),
 ];
 
 /// Stacks of waiting threads.
 pub(super) const WAITING: &[(&str, f64)] = &[
-    ("c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_update;ha_innobase::update_row;lock_wait;c:pthread_mutex_lock;c:__lll_lock_wait;k:entry_SYSCALL_64;k:do_syscall_64;k:__x64_sys_futex;k:futex_wait_queue;k:schedule", 46.0),
-    ("c:start_thread;handle_one_connection;do_command;net_read_packet;vio_read;c:poll;k:entry_SYSCALL_64;k:do_syscall_64;k:__x64_sys_poll;k:schedule_hrtimeout_range", 30.0),
-    ("c:start_thread;handle_one_connection;do_command;dispatch_command;trans_commit;log_write_up_to;c:fsync;k:entry_SYSCALL_64;k:do_syscall_64;k:ext4_sync_file;k:blkdev_issue_flush;k:submit_bio_wait;k:io_schedule", 18.0),
-    ("c:start_thread;tpool::worker_main;c:pthread_cond_wait;k:entry_SYSCALL_64;k:do_syscall_64;k:__x64_sys_futex;k:futex_wait_queue;k:schedule", 60.0),
+    (
+        "c:start_thread;handle_one_connection;do_command;dispatch_command;mysql_execute_command;mysql_update;ha_innobase::update_row;lock_wait;c:pthread_mutex_lock;c:__lll_lock_wait;k:entry_SYSCALL_64;k:do_syscall_64;k:__x64_sys_futex;k:futex_wait_queue;k:schedule",
+        46.0,
+    ),
+    (
+        "c:start_thread;handle_one_connection;do_command;net_read_packet;vio_read;c:poll;k:entry_SYSCALL_64;k:do_syscall_64;k:__x64_sys_poll;k:schedule_hrtimeout_range",
+        30.0,
+    ),
+    (
+        "c:start_thread;handle_one_connection;do_command;dispatch_command;trans_commit;log_write_up_to;c:fsync;k:entry_SYSCALL_64;k:do_syscall_64;k:ext4_sync_file;k:blkdev_issue_flush;k:submit_bio_wait;k:io_schedule",
+        18.0,
+    ),
+    (
+        "c:start_thread;tpool::worker_main;c:pthread_cond_wait;k:entry_SYSCALL_64;k:do_syscall_64;k:__x64_sys_futex;k:futex_wait_queue;k:schedule",
+        60.0,
+    ),
 ];
 
 /// Interns frames and stacks.
@@ -157,19 +193,14 @@ pub(super) fn timeline() -> Timeline {
     let timeline = &mut tape.timeline;
     timeline.samples.sort_by_key(|sample| sample.time);
     timeline.waits.sort_by_key(|wait| wait.end);
-    timeline.process_events = vec![TimelineEvent::ProcessStart { time: at(4.2), pid: Pid(4802), parent: Pid(4711) }];
+    timeline.process_events =
+        vec![TimelineEvent::ProcessStart { time: at(4.2), pid: Pid(4802), parent: Pid(4711) }];
     timeline.losses = vec![
-        Loss {
-            kind: LossKind::Samples,
-            from: at(31.0),
-            to: at(31.6),
-            count: 212,
-            pid: None,
-            tid: None,
-        },
+        Loss { kind: LossKind::Samples, from: at(31.0), to: at(31.6), count: 212, pid: None, tid: None },
         Loss { kind: LossKind::Metrics, from: at(50.0), to: at(51.5), count: 0, pid: None, tid: None },
     ];
-    timeline.marks = vec![(at(12.0), "deploy 2024-11 started".into()), (at(40.5), "user reports errors".into())];
+    timeline.marks =
+        vec![(at(12.0), "deploy 2024-11 started".into()), (at(40.5), "user reports errors".into())];
     timeline.span = Some((at(0.0), at(SECONDS as f64)));
     tape.timeline
 }
@@ -233,7 +264,11 @@ fn thread(tape: &mut Tape, dice: &mut Dice, pid: u32, tid: u32, name: &str, core
                 start: MonoNanos(begin),
                 end: MonoNanos(begin + 180_000_000),
                 ready: Some(MonoNanos(begin + 179_000_000)),
-                waker: Some(Tid(if state == WaitState::Disk { 0 } else { 4720 + (dice.roll() * 8.0) as u32 })),
+                waker: Some(Tid(if state == WaitState::Disk {
+                    0
+                } else {
+                    4720 + (dice.roll() * 8.0) as u32
+                })),
                 state,
                 syscall: Some(if state == WaitState::Disk { 74 } else { 202 }),
                 stack,

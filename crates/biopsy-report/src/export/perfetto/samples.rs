@@ -140,7 +140,9 @@ impl<'a> Interner<'a> {
         let mut path_string_ids = Vec::new();
         for part in path.split('/').filter(|part| !part.is_empty()) {
             let iid = self.id();
-            self.new.mapping_paths.push(InternedString { iid: Some(iid), str: Some(part.as_bytes().to_vec()) });
+            self.new
+                .mapping_paths
+                .push(InternedString { iid: Some(iid), str: Some(part.as_bytes().to_vec()) });
             path_string_ids.push(iid);
         }
         let iid = self.id();

@@ -1,7 +1,8 @@
 //! Tracks: processes, threads, their waits, counters, marks and log lines.
 
 use super::proto::{
-    CounterDescriptor, DebugAnnotation, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
+    CounterDescriptor, DebugAnnotation, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor,
+    TrackEvent,
 };
 use super::{Packets, Threads};
 use crate::export::stacks::{calls, process_name};
@@ -39,15 +40,18 @@ pub(super) fn write<W: Write>(
     pids.retain(|pid| seen.insert(*pid));
     for pid in &pids {
         let process = capture.processes.iter().find(|process| process.key.pid == *pid);
-        describe(packets, TrackDescriptor {
-            uuid: Some(PROCESS | u64::from(pid.0)),
-            process: Some(ProcessDescriptor {
-                pid: Some(signed(pid.0)),
-                cmdline: process.map(|process| process.command_line.clone()).unwrap_or_default(),
-                process_name: Some(process_name(capture, *pid)),
-            }),
-            ..TrackDescriptor::default()
-        })?;
+        describe(
+            packets,
+            TrackDescriptor {
+                uuid: Some(PROCESS | u64::from(pid.0)),
+                process: Some(ProcessDescriptor {
+                    pid: Some(signed(pid.0)),
+                    cmdline: process.map(|process| process.command_line.clone()).unwrap_or_default(),
+                    process_name: Some(process_name(capture, *pid)),
+                }),
+                ..TrackDescriptor::default()
+            },
+        )?;
     }
     waits(timeline, threads, packets)?;
     events(capture, timeline, packets)?;
@@ -67,24 +71,30 @@ fn waits<W: Write>(timeline: &Timeline, threads: &Threads, packets: &mut Packets
         }
     }
     for (index, thread) in threads.all.iter().enumerate() {
-        describe(packets, TrackDescriptor {
-            uuid: Some(THREAD | index as u64),
-            parent_uuid: Some(PROCESS | u64::from(thread.pid.0)),
-            thread: Some(ThreadDescriptor {
-                pid: Some(signed(thread.pid.0)),
-                tid: Some(i64::from(thread.tid.0)),
-                thread_name: Some(thread.name.clone()),
-            }),
-            ..TrackDescriptor::default()
-        })?;
+        describe(
+            packets,
+            TrackDescriptor {
+                uuid: Some(THREAD | index as u64),
+                parent_uuid: Some(PROCESS | u64::from(thread.pid.0)),
+                thread: Some(ThreadDescriptor {
+                    pid: Some(signed(thread.pid.0)),
+                    tid: Some(i64::from(thread.tid.0)),
+                    thread_name: Some(thread.name.clone()),
+                }),
+                ..TrackDescriptor::default()
+            },
+        )?;
         let Some(list) = of.get_mut(&index) else { continue };
         let track = WAITS | index as u64;
-        describe(packets, TrackDescriptor {
-            uuid: Some(track),
-            parent_uuid: Some(THREAD | index as u64),
-            name: Some("waits".to_owned()),
-            ..TrackDescriptor::default()
-        })?;
+        describe(
+            packets,
+            TrackDescriptor {
+                uuid: Some(track),
+                parent_uuid: Some(THREAD | index as u64),
+                name: Some("waits".to_owned()),
+                ..TrackDescriptor::default()
+            },
+        )?;
         list.sort_by_key(|wait| wait.start);
         let mut free = MonoNanos(0);
         for wait in list.iter().filter(|wait| wait.end > wait.start) {
@@ -121,7 +131,8 @@ fn events<W: Write>(capture: &Capture, timeline: &Timeline, packets: &mut Packet
         named(packets, EVENTS | 1, "lost")?;
         for loss in &timeline.losses {
             let name = format!("{} lost", words::loss_for_people(loss.kind));
-            let notes = vec![note("count", loss.count.to_string()), note("until", format!("{} ns", loss.to.0))];
+            let notes =
+                vec![note("count", loss.count.to_string()), note("until", format!("{} ns", loss.to.0))];
             instant(packets, loss.from, EVENTS | 1, name, notes)?;
         }
     }
@@ -147,7 +158,8 @@ fn counters<W: Write>(
     let mut tracks: FxHashMap<(&[String], usize), u64> = FxHashMap::default();
     for row in &table.rows {
         for (index, column) in table.columns.iter().enumerate() {
-            let Some(value) = row.values.get(index).copied().flatten().filter(|value| value.is_finite()) else {
+            let Some(value) = row.values.get(index).copied().flatten().filter(|value| value.is_finite())
+            else {
                 continue;
             };
             let key = (row.keys.as_slice(), index);
@@ -163,22 +175,29 @@ fn counters<W: Write>(
                     (None, true) => format!("{} {}", table.name, column.name),
                     (None, false) => format!("{} {} {}", table.name, row.keys.join(" "), column.name),
                 };
-                describe(packets, TrackDescriptor {
-                    uuid: Some(track),
-                    name: Some(name),
-                    parent_uuid: pid.map(|pid| PROCESS | u64::from(pid.0)),
-                    counter: Some(unit(column.unit)),
-                    ..TrackDescriptor::default()
-                })?;
+                describe(
+                    packets,
+                    TrackDescriptor {
+                        uuid: Some(track),
+                        name: Some(name),
+                        parent_uuid: pid.map(|pid| PROCESS | u64::from(pid.0)),
+                        counter: Some(unit(column.unit)),
+                        ..TrackDescriptor::default()
+                    },
+                )?;
                 tracks.insert(key, track);
                 track
             };
-            event(packets, row.time, TrackEvent {
-                kind: Some(COUNTER),
-                track_uuid: Some(track),
-                double_counter_value: Some(value),
-                ..TrackEvent::default()
-            })?;
+            event(
+                packets,
+                row.time,
+                TrackEvent {
+                    kind: Some(COUNTER),
+                    track_uuid: Some(track),
+                    double_counter_value: Some(value),
+                    ..TrackEvent::default()
+                },
+            )?;
         }
     }
     Ok(())
@@ -203,11 +222,10 @@ fn describe<W: Write>(packets: &mut Packets<W>, track: TrackDescriptor) -> io::R
 }
 
 fn named<W: Write>(packets: &mut Packets<W>, uuid: u64, name: &str) -> io::Result<()> {
-    describe(packets, TrackDescriptor {
-        uuid: Some(uuid),
-        name: Some(name.to_owned()),
-        ..TrackDescriptor::default()
-    })
+    describe(
+        packets,
+        TrackDescriptor { uuid: Some(uuid), name: Some(name.to_owned()), ..TrackDescriptor::default() },
+    )
 }
 
 fn event<W: Write>(packets: &mut Packets<W>, time: MonoNanos, event: TrackEvent) -> io::Result<()> {
@@ -221,14 +239,18 @@ fn begin<W: Write>(
     name: String,
     debug_annotations: Vec<DebugAnnotation>,
 ) -> io::Result<()> {
-    event(packets, time, TrackEvent {
-        kind: Some(BEGIN),
-        track_uuid: Some(track),
-        name: Some(name),
-        categories: vec!["wait".to_owned()],
-        debug_annotations,
-        ..TrackEvent::default()
-    })
+    event(
+        packets,
+        time,
+        TrackEvent {
+            kind: Some(BEGIN),
+            track_uuid: Some(track),
+            name: Some(name),
+            categories: vec!["wait".to_owned()],
+            debug_annotations,
+            ..TrackEvent::default()
+        },
+    )
 }
 
 fn end<W: Write>(packets: &mut Packets<W>, time: MonoNanos, track: u64) -> io::Result<()> {
@@ -242,13 +264,17 @@ fn instant<W: Write>(
     name: String,
     debug_annotations: Vec<DebugAnnotation>,
 ) -> io::Result<()> {
-    event(packets, time, TrackEvent {
-        kind: Some(INSTANT),
-        track_uuid: Some(track),
-        name: Some(name),
-        debug_annotations,
-        ..TrackEvent::default()
-    })
+    event(
+        packets,
+        time,
+        TrackEvent {
+            kind: Some(INSTANT),
+            track_uuid: Some(track),
+            name: Some(name),
+            debug_annotations,
+            ..TrackEvent::default()
+        },
+    )
 }
 
 fn note(name: &str, value: String) -> DebugAnnotation {
