@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use biopsy_model::Svma;
 use biopsy_model::symbol::SymbolSource;
+use biopsy_model::{Avma, Svma};
 use biopsy_stacks::elf::{self, ElfCache};
-use biopsy_stacks::symbols::{ModuleSource, Options, Resolved, Symbolizer, demangle};
+use biopsy_stacks::symbols::{ModuleSource, Options, Resolved, SymbolProblem, Symbolizer, demangle};
 use support::{compile, run};
 
 fn symbolizer(options: Options) -> Symbolizer {
@@ -321,4 +321,34 @@ fn rust_names_are_readable() {
             found.functions.last().unwrap().file.as_deref().is_some_and(|file| file.ends_with("names.rs"))
         );
     }
+}
+
+/// With privileges the names are those of the file; without, every address reads as zero, and that is said.
+#[test]
+fn kernel_functions_are_named_or_said_to_be_hidden() {
+    let text = fs::read_to_string("/proc/kallsyms").unwrap();
+    let functions: Vec<(u64, &str)> = text
+        .lines()
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let code = matches!(fields[1], "T" | "t");
+            (code && fields.len() == 3).then(|| (u64::from_str_radix(fields[0], 16).unwrap(), fields[2]))
+        })
+        .collect();
+    let mut symbolizer = tables_only();
+    let hidden = functions.iter().all(|(address, _)| *address == 0);
+    if hidden {
+        assert_eq!(symbolizer.kernel(&[Avma(0xffff_ffff_8100_0000)]), [None]);
+        let problems = symbolizer.take_problems();
+        assert!(matches!(problems[..], [SymbolProblem::Kernel(_)]) && problems[0].hint().is_some());
+        return;
+    }
+    for sample in functions.iter().step_by(functions.len() / 100) {
+        let names: Vec<&str> =
+            functions.iter().filter(|(address, _)| *address == sample.0).map(|(_, name)| *name).collect();
+        let found = symbolizer.kernel(&[Avma(sample.0)]);
+        assert!(names.contains(&real_name(&found[0]).unwrap()), "{sample:?}");
+    }
+    assert_eq!(symbolizer.kernel(&[Avma(0x1000)]), [None]);
+    assert!(symbolizer.take_problems().is_empty());
 }
