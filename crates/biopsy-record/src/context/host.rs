@@ -1,10 +1,94 @@
 //! The machine.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use biopsy_model::capture::HostInfo;
+use biopsy_recording::{RecordingFolder, WriteError, layout};
 
+use super::members::write_member;
+use super::{Config, Summary};
 use crate::masking::Masking;
+
+/// Small texts of the machine that explain how it behaves, below its root. The kernel's command line is not among
+/// them: it holds secrets of disks and networks, and what matters of it shows in the settings.
+const FILES: [&str; 31] = [
+    "proc/version",
+    "proc/uptime",
+    "proc/loadavg",
+    "proc/meminfo",
+    "proc/pressure/cpu",
+    "proc/pressure/memory",
+    "proc/pressure/io",
+    "proc/swaps",
+    "proc/sys/fs/file-nr",
+    "proc/sys/kernel/pid_max",
+    "proc/sys/kernel/threads-max",
+    "proc/sys/kernel/perf_event_paranoid",
+    "proc/sys/kernel/perf_event_max_sample_rate",
+    "proc/sys/kernel/kptr_restrict",
+    "proc/sys/kernel/yama/ptrace_scope",
+    "proc/sys/kernel/sched_autogroup_enabled",
+    "proc/sys/kernel/task_delayacct",
+    "proc/sys/kernel/numa_balancing",
+    "proc/sys/kernel/core_pattern",
+    "proc/sys/vm/swappiness",
+    "proc/sys/vm/overcommit_memory",
+    "proc/sys/vm/max_map_count",
+    "proc/sys/vm/dirty_ratio",
+    "proc/sys/vm/dirty_background_ratio",
+    "proc/sys/net/core/somaxconn",
+    "proc/sys/net/ipv4/ip_local_port_range",
+    "proc/sys/net/ipv4/tcp_max_syn_backlog",
+    "sys/kernel/mm/transparent_hugepage/enabled",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "sys/devices/system/cpu/smt/active",
+];
+
+/// Name of the member.
+const MEMBER: &str = "host.txt";
+
+/// Writes the texts of the machine.
+pub(super) fn write(
+    config: &Config,
+    folder: &RecordingFolder,
+    masking: &Masking,
+    summary: &mut Summary,
+) -> Result<(), WriteError> {
+    let mut text = String::new();
+    for name in FILES {
+        let Ok(value) = config.root.text(name) else { continue };
+        match value.contains('\n') {
+            true => {
+                let _ = writeln!(text, "/{name}:");
+                for line in value.lines() {
+                    let _ = writeln!(text, "    {line}");
+                }
+            }
+            false => {
+                let _ = writeln!(text, "/{name}: {value}");
+            }
+        }
+    }
+    for (name, value) in cpu_models(&config.root.text("proc/cpuinfo").unwrap_or_default()) {
+        let _ = writeln!(text, "CPUs: {value} of {name}");
+    }
+    let member = format!("{}{MEMBER}", layout::TARGET_FOLDER);
+    write_member(folder, &member, &masking.text(&member, &text))?;
+    summary.members.push(member);
+    Ok(())
+}
+
+/// How many CPUs there are of each model.
+fn cpu_models(cpuinfo: &str) -> std::collections::BTreeMap<String, u64> {
+    let mut models = std::collections::BTreeMap::new();
+    for line in cpuinfo.lines().filter_map(|line| line.strip_prefix("model name")) {
+        let name = line.trim_start_matches([':', '\t', ' ']).to_owned();
+        *models.entry(name).or_default() += 1;
+    }
+    models
+}
 
 /// Facts about the machine, from `/proc` and `/etc/os-release`. The host name is masked as a pseudonym: it
 /// says where a customer's server stands, and nothing about what is wrong with it.

@@ -1,17 +1,44 @@
 //! Context: what `/proc` says about the processes of the tree and about the machine, masked.
 //!
-//! Everything is taken at the start, and what changes is taken again at the end.
+//! Everything is taken at the start, and what changes is taken again at the end (members ending in `-end`). The
+//! environment comes first: values behind the names of secrets are learned there and masked everywhere else, so
+//! that the context of the start should be taken before other recorders write text.
+//!
+//! | member of `target/PID/` | what |
+//! | --- | --- |
+//! | `command-line.txt` | arguments, one a line; executable, working folder, root |
+//! | `environment.txt` | all names, values from the allow-list |
+//! | `facts.txt` | namespaces, scheduling, out-of-memory score, security labels |
+//! | `status.txt`, `limits.txt`, `smaps_rollup.txt`, `mountinfo.txt`, `cgroup.txt` | as in `/proc` |
+//! | `cgroup-settings.txt` | limits and counters of its control groups and their parents |
+//! | `maps.txt`, `maps-summary.txt` | mappings; memory by file |
+//! | `descriptors.txt` | open files by kind, and each |
+//! | `sockets.txt` | connections by state and peer, and each |
+//! | `threads.txt` | threads by name and state, and each with what it waits in |
+//!
+//! `target/host.txt` describes the machine.
 
-use std::path::PathBuf;
+mod cgroup;
+mod clock;
+mod descriptors;
+mod environment;
+mod facts;
+mod host;
+mod maps;
+mod members;
+mod sockets;
+#[cfg(test)]
+mod tests;
+mod threads;
 
 use biopsy_model::Pid;
 use biopsy_model::loss::Warning;
+use biopsy_model::process::ProcessInfo;
 use biopsy_recording::{RecordingFolder, WriteError};
+use biopsy_target::ProcRoot;
 
 use crate::masking::Masking;
-
-mod clock;
-mod host;
+use members::Members;
 
 pub use clock::clock_pair;
 pub use host::host_info;
@@ -28,8 +55,8 @@ pub enum Moment {
 /// How much is taken.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `/proc`, or a copy of it.
-    pub proc_root: PathBuf,
+    /// Where `/proc` is.
+    pub root: ProcRoot,
     /// Processes beyond this many are left out.
     pub max_processes: usize,
     /// Bytes of one text at most.
@@ -38,7 +65,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { proc_root: PathBuf::from("/proc"), max_processes: 64, member_bytes: 4 << 20 }
+        Config { root: ProcRoot::live(), max_processes: 64, member_bytes: 4 << 20 }
     }
 }
 
@@ -54,13 +81,81 @@ pub struct Summary {
 /// Takes the context of these processes, the target first.
 ///
 /// # Errors
-/// When the recording cannot be written (disk full). Everything else is a warning.
+/// When the recording cannot be written (disk full): what was written until then is whole. Everything else is a
+/// warning.
 pub fn collect(
-    _config: &Config,
-    _moment: Moment,
-    _processes: &[Pid],
-    _folder: &RecordingFolder,
-    _masking: &Masking,
+    config: &Config,
+    moment: Moment,
+    processes: &[Pid],
+    folder: &RecordingFolder,
+    masking: &Masking,
 ) -> Result<Summary, WriteError> {
-    Ok(Summary::default())
+    let mut summary = Summary::default();
+    if processes.len() > config.max_processes {
+        let message = format!(
+            "context of {} processes of {} is not taken",
+            processes.len() - config.max_processes,
+            processes.len()
+        );
+        summary.warnings.push(warning("context.many-processes", message));
+    }
+    let taken = processes.get(..config.max_processes).unwrap_or(processes);
+    let mut open = Vec::new();
+    for pid in taken {
+        match config.root.process(*pid) {
+            Ok(dir) => open.push((*pid, dir)),
+            Err(_) if moment == Moment::End => {}
+            Err(error) => {
+                let message = format!("context of process {pid} is not taken: {error}");
+                summary.warnings.push(warning("context.gone", message));
+            }
+        }
+    }
+    if moment == Moment::Start {
+        // Of all processes first: what is learned here is masked in everything that follows.
+        for (pid, dir) in &open {
+            let mut members = Members::new(*pid, dir, config, moment, folder, masking, &mut summary);
+            environment::write(&mut members)?;
+            members.finish();
+        }
+        host::write(config, folder, masking, &mut summary)?;
+    }
+    for (pid, dir) in &open {
+        let mut members = Members::new(*pid, dir, config, moment, folder, masking, &mut summary);
+        members.copy("status", "status.txt")?;
+        members.copy("limits", "limits.txt")?;
+        members.copy("cgroup", "cgroup.txt")?;
+        members.copy("smaps_rollup", "smaps_rollup.txt")?;
+        cgroup::write(&mut members)?;
+        threads::write(&mut members)?;
+        let sockets = descriptors::write(&mut members)?;
+        sockets::write(&mut members, &sockets)?;
+        maps::write(&mut members)?;
+        if moment == Moment::Start {
+            facts::write(&mut members)?;
+            members.copy("mountinfo", "mountinfo.txt")?;
+        }
+        members.finish();
+    }
+    Ok(summary)
+}
+
+/// The same process with its texts masked, as it may be written to the recording.
+#[must_use]
+pub fn masked_process(process: &ProcessInfo, masking: &Masking) -> ProcessInfo {
+    let member = biopsy_recording::layout::PROCESSES;
+    let text = |text: &str| masking.text(member, text).into_owned();
+    let mut masked = process.clone();
+    let command = masking.redactor().command_line(&process.command_line);
+    masking.log().add(member, &command.hits);
+    masked.command_line = command.args;
+    masked.name = text(&process.name);
+    masked.exe = text(&process.exe);
+    masked.cgroup = text(&process.cgroup);
+    masked.runtime.entry = process.runtime.entry.as_deref().map(text);
+    masked
+}
+
+fn warning(code: &str, message: String) -> Warning {
+    Warning { code: code.to_owned(), message, hint: None, time: None }
 }

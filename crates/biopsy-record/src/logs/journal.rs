@@ -248,7 +248,7 @@ mod tests {
             )
         };
         let body = [
-            format!("test \"$6\" = --unit=db || exit 3"),
+            "test \"$6\" = --unit=db || exit 3".to_owned(),
             line(9),
             line(5),
             "echo rubbish".to_owned(),

@@ -21,7 +21,7 @@ mod source;
 mod stamp;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 mod zone;
 
 use std::fs::File;

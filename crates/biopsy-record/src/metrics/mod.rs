@@ -8,12 +8,12 @@
 //!
 //! [`Recorder::start`] begins, [`Handle::stop`] ends it; [`tables`] lists what is recorded.
 
-mod cgroup_paths;
+pub(crate) mod cgroup_paths;
 mod cgroups;
 mod disks;
 mod folder_sink;
 mod network;
-mod parse;
+pub(crate) mod parse;
 mod processes;
 mod procfile;
 mod rate;

@@ -97,6 +97,19 @@ fn tables_are_well_formed() {
 }
 
 #[test]
+fn the_guide_lists_every_column() {
+    let guide = include_str!("../../../../docs/guide/metrics.md");
+    for table in tables::ALL {
+        let start = guide.find(&format!("### `{}`", table.name)).expect("a section for the table");
+        let section = &guide[start + 4..];
+        let section = &section[..section.find("\n##").expect("another section follows")];
+        for (column, _) in table.columns {
+            assert!(section.contains(&format!("`{column}`")), "`{column}` of `{}`", table.name);
+        }
+    }
+}
+
+#[test]
 fn the_machine() {
     let fake = FakeProc::new();
     fake.write("proc/stat", "cpu 100 0 100 800 0 0 0 0 0 0\ncpu0 1 1 1\nctxt 1000\nprocesses 7\nprocs_running 3\n")

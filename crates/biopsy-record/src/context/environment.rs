@@ -1,0 +1,79 @@
+//! Command line and environment: the texts that hold most secrets, masked piece by piece.
+
+use std::fmt::Write as _;
+
+use biopsy_recording::WriteError;
+
+use super::members::{Members, one_line};
+
+/// Variables and arguments beyond this many are counted instead.
+const MOST_LINES: usize = 5_000;
+
+/// Writes both. The environment is gone over first: what it gives away is learned.
+pub(super) fn write(members: &mut Members<'_>) -> Result<(), WriteError> {
+    write_environment(members)?;
+    write_command_line(members)
+}
+
+fn write_environment(members: &mut Members<'_>) -> Result<(), WriteError> {
+    let Some(bytes) = members.read("environ") else { return Ok(()) };
+    let member = members.member("environment.txt");
+    let mut lines = Vec::new();
+    let mut left_out = 0;
+    for entry in split(&bytes) {
+        // A program that overwrites its environment to set its title leaves anything here.
+        let Some((name, value)) = entry.split_once('=').filter(|(name, _)| is_name(name)) else {
+            left_out += 1;
+            continue;
+        };
+        if lines.len() >= MOST_LINES {
+            left_out += 1;
+            continue;
+        }
+        let shown = members.masking.redactor().env(name, value);
+        members.masking.log().add(&member, &shown.hits);
+        lines.push(format!("{name}={}", one_line(shown.to_string().as_bytes())));
+    }
+    lines.sort();
+    let mut text = lines.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    if left_out > 0 {
+        let _ = writeln!(text, "[{left_out} entries that are no variables, or too many, left out]");
+    }
+    members.write_masked(&member, &text)
+}
+
+/// Letters, digits, `_` and what .NET and shells put in names; nothing that could be a value.
+fn is_name(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || "_.-:()%".contains(c);
+    !name.is_empty() && name.len() <= 256 && name.chars().all(good)
+}
+
+fn write_command_line(members: &mut Members<'_>) -> Result<(), WriteError> {
+    let Some(bytes) = members.read("cmdline") else { return Ok(()) };
+    let member = members.member("command-line.txt");
+    let args: Vec<String> = split(&bytes).take(MOST_LINES).collect();
+    let masked = members.masking.redactor().command_line(&args);
+    members.masking.log().add(&member, &masked.hits);
+    let mut text = String::new();
+    for (index, arg) in masked.args.iter().enumerate() {
+        let _ = writeln!(text, "[{index}] {}", one_line(arg.as_bytes()));
+    }
+    for link in ["exe", "cwd", "root"] {
+        let target = members.dir.link(link);
+        if let Some(target) = members.note(link, target) {
+            let target = one_line(&target);
+            let _ = writeln!(text, "{link}: {}", members.masking.text(&member, &target));
+        }
+    }
+    members.write_masked(&member, &text)
+}
+
+/// Pieces between zero bytes.
+fn split(bytes: &[u8]) -> impl Iterator<Item = String> {
+    let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+    let pieces = (!bytes.is_empty()).then(|| bytes.split(|byte| *byte == 0));
+    pieces.into_iter().flatten().map(|piece| String::from_utf8_lossy(piece).into_owned())
+}

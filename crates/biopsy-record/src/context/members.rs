@@ -1,0 +1,145 @@
+//! The texts of one process on their way into the recording.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use biopsy_model::Pid;
+use biopsy_model::loss::Warning;
+use biopsy_recording::{RecordingFolder, WriteError, layout};
+use biopsy_target::proc_root::ProcessDir;
+
+use super::{Config, Moment, Summary, warning};
+use crate::masking::Masking;
+
+/// Reads from one process and writes its members.
+pub(super) struct Members<'a> {
+    pub(super) pid: Pid,
+    pub(super) dir: &'a ProcessDir,
+    pub(super) config: &'a Config,
+    pub(super) moment: Moment,
+    folder: &'a RecordingFolder,
+    pub(super) masking: &'a Masking,
+    summary: &'a mut Summary,
+    forbidden: Vec<String>,
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn new(
+        pid: Pid,
+        dir: &'a ProcessDir,
+        config: &'a Config,
+        moment: Moment,
+        folder: &'a RecordingFolder,
+        masking: &'a Masking,
+        summary: &'a mut Summary,
+    ) -> Members<'a> {
+        Members { pid, dir, config, moment, folder, masking, summary, forbidden: Vec::new() }
+    }
+
+    /// The name of a member at this moment.
+    pub(super) fn member(&self, name: &str) -> String {
+        let name = match (self.moment, name.rsplit_once('.')) {
+            (Moment::Start, _) => name.to_owned(),
+            (Moment::End, Some((stem, ending))) => format!("{stem}-end.{ending}"),
+            (Moment::End, None) => format!("{name}-end"),
+        };
+        layout::process_member(self.pid, &name)
+    }
+
+    /// Reads a file of the process. `None`: it is not there, or the process has ended; a refusal is remembered.
+    pub(super) fn read(&mut self, file: &str) -> Option<Vec<u8>> {
+        let read = self.dir.read(file, self.config.member_bytes);
+        self.note(file, read)
+    }
+
+    /// Remembers a refusal.
+    pub(super) fn note<T>(&mut self, file: &str, result: io::Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && !self.forbidden.iter().any(|known| known == file)
+                {
+                    self.forbidden.push(file.to_owned());
+                }
+                None
+            }
+        }
+    }
+
+    /// Copies a text of `/proc`.
+    pub(super) fn copy(&mut self, file: &str, name: &str) -> Result<(), WriteError> {
+        match self.read(file) {
+            Some(bytes) => {
+                let full = bytes.len() >= self.config.member_bytes;
+                let mut text = String::from_utf8_lossy(&bytes).into_owned();
+                if full {
+                    text.push_str("\n[... the rest is left out]\n");
+                }
+                self.write(name, &text)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a text, masked.
+    pub(super) fn write(&mut self, name: &str, text: &str) -> Result<(), WriteError> {
+        let member = self.member(name);
+        let text = self.masking.text(&member, text);
+        self.write_masked(&member, &text)
+    }
+
+    /// Writes a text that was masked piece by piece, under the full name of its member.
+    pub(super) fn write_masked(&mut self, member: &str, text: &str) -> Result<(), WriteError> {
+        write_member(self.folder, member, text)?;
+        self.summary.members.push(member.to_owned());
+        Ok(())
+    }
+
+    pub(super) fn warn(&mut self, code: &str, message: String) {
+        self.summary.warnings.push(warning(code, message));
+    }
+
+    /// Says what was refused.
+    pub(super) fn finish(self) {
+        if self.forbidden.is_empty() {
+            return;
+        }
+        let message = format!("no permission to read {} of process {}", self.forbidden.join(", "), self.pid);
+        let hint = "run as root, or as the user of the process with CAP_SYS_PTRACE".to_owned();
+        let code = "context.not-permitted".to_owned();
+        self.summary.warnings.push(Warning { code, message, hint: Some(hint), time: None });
+    }
+}
+
+/// Writes a member in one go, without waiting for the disk: there may be a thousand of them.
+pub(super) fn write_member(folder: &RecordingFolder, member: &str, text: &str) -> Result<(), WriteError> {
+    match folder.create_member(member) {
+        Ok(mut file) => file.write_all(text.as_bytes()).map_err(|error| file.write_error(error)),
+        // Taken again, for a recording that was sealed and goes on.
+        Err(WriteError::Exists { .. }) => folder.write_text(member, text),
+        Err(error) => Err(error),
+    }
+}
+
+/// A table of counts, the largest first: `12  what`.
+pub(super) fn count_lines<K: Ord + std::fmt::Display>(
+    counts: std::collections::BTreeMap<K, u64>,
+    most: usize,
+) -> String {
+    let mut sorted: Vec<(u64, K)> = counts.into_iter().map(|(key, count)| (count, key)).collect();
+    sorted.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let mut text = String::new();
+    for (count, key) in sorted.iter().take(most) {
+        let _ = writeln!(text, "{count:>8}  {key}");
+    }
+    if sorted.len() > most {
+        let _ = writeln!(text, "          [... {} more kinds]", sorted.len() - most);
+    }
+    text
+}
+
+/// One line of any text: control characters are written as escapes, since names of files and threads hold them.
+pub(super) fn one_line(bytes: &[u8]) -> String {
+    biopsy_target::printable(&String::from_utf8_lossy(bytes))
+}
