@@ -352,3 +352,25 @@ fn kernel_functions_are_named_or_said_to_be_hidden() {
     assert_eq!(symbolizer.kernel(&[Avma(0x1000)]), [None]);
     assert!(symbolizer.take_problems().is_empty());
 }
+
+/// A runtime begins to write after it was asked about, goes on writing, and ends.
+#[test]
+fn a_perf_map_is_found_late_read_on_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("perf-7.map");
+    let mut symbolizer = tables_only();
+    let mut ask = |address| {
+        let found = symbolizer.perf_map(&path, None, &[Avma(address)]);
+        real_name(&found[0]).map(str::to_owned)
+    };
+    assert_eq!(ask(0x1000), None);
+    fs::write(&path, "1000 10 first\n").unwrap();
+    assert_eq!(ask(0x1000).as_deref(), Some("first"));
+    fs::write(&path, "1000 10 first\n2000 10 second\n").unwrap();
+    assert_eq!(ask(0x2000).as_deref(), Some("second"));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(ask(0x2000).as_deref(), Some("second"));
+    fs::write(&path, "2000 10 another\n").unwrap();
+    assert_eq!(ask(0x2000).as_deref(), Some("another"));
+    assert!(symbolizer.take_problems().is_empty());
+}

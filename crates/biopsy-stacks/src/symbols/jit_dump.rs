@@ -18,6 +18,7 @@ use biopsy_model::symbol::Function;
 use rustc_hash::FxHashMap;
 
 use super::file_source::open_owned;
+use super::jit_files::{JitIndex, is_replaced};
 use crate::elf::header::{u32_at, u64_at};
 
 const MAGIC: u32 = 0x4a69_5444;
@@ -56,8 +57,8 @@ pub(crate) struct JitDump {
     order: u32,
 }
 
-impl JitDump {
-    pub(crate) fn open(path: &Path, owner: Option<u32>) -> io::Result<Self> {
+impl JitIndex for JitDump {
+    fn open(path: &Path, owner: Option<u32>) -> io::Result<Self> {
         let (file, metadata) = open_owned(path, owner)?;
         let mut header = [0; 40];
         file.read_exact_at(&mut header, 0)?;
@@ -79,13 +80,12 @@ impl JitDump {
         Ok(dump)
     }
 
-    pub(crate) fn is_stale(&self, path: &Path) -> bool {
-        std::fs::metadata(path)
-            .map_or(true, |now| (now.dev(), now.ino()) != self.identity || now.len() < self.next)
+    fn is_stale(&self, path: &Path) -> bool {
+        is_replaced(path, self.identity, self.next)
     }
 
     /// Reads the records that were appended.
-    pub(crate) fn refresh(&mut self) -> io::Result<()> {
+    fn refresh(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         let before = self.entries.len();
         let mut raw = [0; 64];
@@ -106,7 +106,9 @@ impl JitDump {
         }
         Ok(())
     }
+}
 
+impl JitDump {
     fn take(&mut self, id: u32, size: u32, raw: &[u8]) {
         let field = |offset| u64_at(raw, offset).unwrap_or(0);
         self.order += 1;

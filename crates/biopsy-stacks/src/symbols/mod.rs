@@ -9,6 +9,7 @@ mod dwarf;
 mod file;
 mod file_source;
 mod jit_dump;
+mod jit_files;
 mod kallsyms;
 mod mini_debug;
 mod perf_map;
@@ -33,6 +34,7 @@ use crate::elf::{ElfCache, ElfError, ElfFile, FileIdentity};
 use debug_file::DebugPlaces;
 use file::{FileSymbols, Loader};
 use jit_dump::JitDump;
+use jit_files::JitFiles;
 use kallsyms::Kallsyms;
 use perf_map::PerfMap;
 
@@ -98,8 +100,8 @@ pub struct Symbolizer {
     /// Which file a source led to; `None`: to nothing that can be read.
     known: FxHashMap<(String, Vec<PathBuf>), Option<FileKey>>,
     kallsyms: Option<Option<Kallsyms>>,
-    perf_maps: FxHashMap<PathBuf, Option<PerfMap>>,
-    jit_dumps: FxHashMap<PathBuf, Option<JitDump>>,
+    perf_maps: JitFiles<PerfMap>,
+    jit_dumps: JitFiles<JitDump>,
     problems: Vec<SymbolProblem>,
 }
 
@@ -112,8 +114,8 @@ impl Symbolizer {
             files: FxHashMap::default(),
             known: FxHashMap::default(),
             kallsyms: None,
-            perf_maps: FxHashMap::default(),
-            jit_dumps: FxHashMap::default(),
+            perf_maps: JitFiles::default(),
+            jit_dumps: JitFiles::default(),
             problems: Vec::new(),
         }
     }
@@ -156,19 +158,7 @@ impl Symbolizer {
     /// with the pid as the target's own namespace has it. `owner`: the target's uid; a map that belongs neither to it
     /// nor to root is not believed. What the runtime appended since the last call is read first.
     pub fn perf_map(&mut self, path: &Path, owner: Option<u32>, addresses: &[Avma]) -> Vec<Option<Resolved>> {
-        let map = match self.perf_maps.get_mut(path) {
-            Some(Some(map)) if !map.is_stale(path) => {
-                if let Err(source) = map.refresh() {
-                    self.problems.push(SymbolProblem::Jit { path: path.to_owned(), source });
-                }
-                Some(&*map)
-            }
-            Some(None) => None,
-            _ => {
-                let opened = self.jit_file(path, PerfMap::open(path, owner));
-                self.perf_maps.entry(path.to_owned()).insert_entry(opened).into_mut().as_ref()
-            }
-        };
+        let map = self.perf_maps.get(path, owner, &mut self.problems);
         let found = |address: &Avma| map?.find(address.0);
         let resolved = |name: String| Resolved::name(demangle(&name), SymbolSource::PerfMap);
         addresses.iter().map(|address| found(address).map(resolved)).collect()
@@ -177,19 +167,7 @@ impl Symbolizer {
     /// Names and lines for addresses in code of a JIT compiler, from a jitdump file. The compiler maps a page of the
     /// file executable, which is how a recorder learns its path (`jit-PID.dump`).
     pub fn jit_dump(&mut self, path: &Path, owner: Option<u32>, addresses: &[Avma]) -> Vec<Option<Resolved>> {
-        let dump = match self.jit_dumps.get_mut(path) {
-            Some(Some(dump)) if !dump.is_stale(path) => {
-                if let Err(source) = dump.refresh() {
-                    self.problems.push(SymbolProblem::Jit { path: path.to_owned(), source });
-                }
-                Some(&*dump)
-            }
-            Some(None) => None,
-            _ => {
-                let opened = self.jit_file(path, JitDump::open(path, owner));
-                self.jit_dumps.entry(path.to_owned()).insert_entry(opened).into_mut().as_ref()
-            }
-        };
+        let dump = self.jit_dumps.get(path, owner, &mut self.problems);
         let found = |address: &Avma| dump?.find(address.0);
         let resolved = |function| Resolved { functions: vec![function], source: SymbolSource::JitDump };
         addresses.iter().map(|address| found(address).map(resolved)).collect()
@@ -198,19 +176,6 @@ impl Symbolizer {
     /// What went wrong since the last call. The same thing is told once.
     pub fn take_problems(&mut self) -> Vec<SymbolProblem> {
         std::mem::take(&mut self.problems)
-    }
-
-    /// A missing file is no problem: most processes have no JIT compiler. It is looked for again at the next call.
-    fn jit_file<T>(&mut self, path: &Path, opened: io::Result<T>) -> Option<T> {
-        match opened {
-            Ok(file) => Some(file),
-            Err(error) => {
-                if error.kind() != io::ErrorKind::NotFound {
-                    self.problems.push(SymbolProblem::Jit { path: path.to_owned(), source: error });
-                }
-                None
-            }
-        }
     }
 
     fn file_key(&mut self, source: &ModuleSource) -> Option<FileKey> {

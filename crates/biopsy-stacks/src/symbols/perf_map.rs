@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use super::file_source::open_owned;
+use super::jit_files::{JitIndex, is_replaced};
 
 /// Read per call of `refresh` at most, in bytes: a runtime writes about 100 bytes a method.
 const BYTES: u64 = 256 << 20;
@@ -40,24 +41,22 @@ pub(crate) struct PerfMap {
     read: u64,
 }
 
-impl PerfMap {
+impl JitIndex for PerfMap {
     /// Opens and reads a map. `owner`: the uid that must own it (or root must): `/tmp` is everybody's, and another
     /// user's file could put false names into the recording.
-    pub(crate) fn open(path: &Path, owner: Option<u32>) -> io::Result<Self> {
+    fn open(path: &Path, owner: Option<u32>) -> io::Result<Self> {
         let (file, metadata) = open_owned(path, owner)?;
         let mut map = Self { file, identity: (metadata.dev(), metadata.ino()), entries: Vec::new(), read: 0 };
         map.refresh()?;
         Ok(map)
     }
 
-    /// Another file lies at the path now, or this one was cut.
-    pub(crate) fn is_stale(&self, path: &Path) -> bool {
-        std::fs::metadata(path)
-            .map_or(true, |now| (now.dev(), now.ino()) != self.identity || now.len() < self.read)
+    fn is_stale(&self, path: &Path) -> bool {
+        is_replaced(path, self.identity, self.read)
     }
 
     /// Reads what was appended.
-    pub(crate) fn refresh(&mut self) -> io::Result<()> {
+    fn refresh(&mut self) -> io::Result<()> {
         let before = self.entries.len();
         let mut buffer = vec![0; CHUNK];
         let mut filled = 0;
@@ -90,7 +89,9 @@ impl PerfMap {
         }
         Ok(())
     }
+}
 
+impl PerfMap {
     /// The name of the code at `address`: of the line written last that covers it.
     pub(crate) fn find(&self, address: u64) -> Option<String> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
