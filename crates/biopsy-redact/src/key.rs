@@ -10,7 +10,7 @@ use crate::plausible::{self, Lists};
 use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
 use crate::shape::escape_before;
-use crate::value::{self, How, Place, Value, skip_blank, skip_space};
+use crate::value::{self, How, KeyQuote, Place, Value, skip_blank, skip_space};
 
 /// Longest name looked at on each side of the keyword, in bytes.
 const NAME_REACH: usize = 64;
@@ -67,7 +67,8 @@ impl KeyRule {
             return Vec::new();
         }
         let mut values = value::read(text, place);
-        values.retain(|value| self.accepts(text, value, place.how, lists));
+        let word = &text[word];
+        values.retain(|value| self.accepts(text, value, place.how, lists) && !is_variable(text, value, word));
         values
     }
 
@@ -97,9 +98,11 @@ impl KeyRule {
         if !value.quoted && plausible::is_code(bytes, lists) {
             return false;
         }
-        let prose = matches!(how, How::Assigned { prose: true, .. });
-        if prose
-            && self.strict_prose
+        let (prose, compared) = match how {
+            How::Assigned { prose, compared, .. } => (prose, compared),
+            _ => (false, false),
+        };
+        if ((prose && self.strict_prose) || (compared && !value.quoted))
             && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=".contains(b))
         {
             return false;
@@ -135,6 +138,18 @@ impl KeyRule {
         }
         Some(name)
     }
+}
+
+/// `secrets = ledger.Secrets`, `password=form.password`: a variable that carries the name on.
+fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
+    let bytes = &text[value.range.clone()];
+    let bytes = bytes.strip_suffix(b",").or_else(|| bytes.strip_suffix(b";")).unwrap_or(bytes);
+    let bytes = bytes.strip_suffix(b"s").unwrap_or(bytes);
+    !value.quoted
+        && bytes.contains(&b'.')
+        && bytes.len() > word.len()
+        && bytes.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_'))
+        && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
 }
 
 fn in_set(set: &HashSet<Vec<u8>>, word: &[u8]) -> bool {
@@ -250,13 +265,17 @@ fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     let mut at = name.end;
     let key_quote = Quote::at(text, at);
     at += key_quote.map_or(0, |(_, length)| length);
+    let key_quote = key_quote.map(|(quote, _)| match quote {
+        Quote::Escaped { quote: b'"', backslashes } => KeyQuote::Json(backslashes),
+        _ => KeyQuote::Other,
+    });
     if text.get(at) == Some(&b']') {
         at += 1;
         // `["key"]` closes its quote first, `user[key]` has none.
     }
     let behind = skip_blank(text, at);
     if let Some((value_at, how)) = assigned(text, &name, behind, key_quote.is_some()) {
-        return Some(Place { key, at: value_at, how });
+        return Some(Place { key, at: value_at, how, key_quote });
     }
     element(text, &name)
         .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
@@ -305,7 +324,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let spaced = value > separator_end;
     let prose = colon && spaced && !quoted_key && !setting;
     let query = !percent && name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && !colon;
-    Some((value, How::Assigned { prose, percent, query }))
+    let compared = lower.starts_with(b"==");
+    Some((value, How::Assigned { prose, percent, query, compared }))
 }
 
 /// `|`, `>`, `|-`, `>+2` at the end of the line: the start of the next line.
@@ -337,6 +357,7 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
             key: name.start,
             at: name.end + 4,
             how: How::CodedElement,
+            key_quote: None,
         });
     }
     if before.last() != Some(&b'<') {
@@ -346,7 +367,7 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
     let close = memchr::memchr2(b'>', b'<', tag)?;
     let opens =
         tag[close] == b'>' && (close == 0 || (tag[0].is_ascii_whitespace() && tag[close - 1] != b'/'));
-    opens.then_some(Place { key: name.start, at: name.end + close + 1, how: How::Element })
+    opens.then_some(Place { key: name.start, at: name.end + close + 1, how: How::Element, key_quote: None })
 }
 
 /// `--key value`, `-Key value`, and as JSON or Python lists: `"--key", "value"`.
@@ -378,11 +399,10 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
     } else {
         return None;
     };
-    (text.get(value).is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'\n' | b'\r'))).then_some(Place {
-        key: name.start,
-        at: value,
-        how: How::Flag,
-    })
+    (text
+        .get(value)
+        .is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'<' | b'[' | b'&' | b';' | b')' | b'\n' | b'\r')))
+    .then_some(Place { key: name.start, at: value, how: How::Flag, key_quote: None })
 }
 
 /// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
@@ -422,10 +442,15 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
     at = skip_blank(text, at);
     match text.get(at)? {
         b'=' | b':' => {
-            let how = How::Assigned { prose: false, percent: false, query: false };
-            Some(Place { key: name.start, at: skip_space(text, at + 1), how })
+            let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+            Some(Place {
+                key: name.start,
+                at: skip_space(text, at + 1),
+                how,
+                key_quote: quoted.then_some(KeyQuote::Other),
+            })
         }
-        b'>' => Some(Place { key: name.start, at: at + 1, how: How::Element }),
+        b'>' => Some(Place { key: name.start, at: at + 1, how: How::Element, key_quote: None }),
         _ => None,
     }
 }
@@ -450,7 +475,7 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     // An apostrophe is no quote, and a value must follow at once.
     let next = text.get(value + length)?;
     let plain = matches!(quote, Quote::Escaped { .. }) && !next.is_ascii_whitespace();
-    plain.then_some(Place { key, at: value, how: How::Beside })
+    plain.then_some(Place { key, at: value, how: How::Beside, key_quote: None })
 }
 
 #[cfg(test)]

@@ -126,6 +126,7 @@ impl Learned {
                 open: false,
                 learn: false,
                 wide: None,
+                wrap: None,
             });
         }
     }
@@ -196,7 +197,8 @@ fn is_worth_learning(value: &[u8], source: Source, lists: &Lists) -> bool {
         return false;
     }
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
-    if digits == value.len() && value.len() < 10 {
+    // Numbers turn up as times and counts.
+    if digits == value.len() && value.len() < 16 {
         return false;
     }
     // Words and names: masking `postgres` or `my-service` everywhere would ruin the recording and protect nobody.

@@ -156,6 +156,20 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
         let name = bare.strip_suffix(b"()").or_else(|| bare.strip_suffix(b"(")).unwrap_or_default();
         return !name.is_empty() && name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.'));
     }
+    // `alice.computeSecret(key)`: a call on something.
+    if let Some(open) = memchr::memchr(b'(', bare) {
+        let name = &bare[..open];
+        if name.contains(&b'.') && name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.')) {
+            return true;
+        }
+    }
+    // `{string | Buffer}`: a type.
+    if bare
+        .strip_prefix(b"{")
+        .is_some_and(|name| !name.is_empty() && name.iter().all(u8::is_ascii_alphabetic))
+    {
+        return true;
+    }
     lists.words().code_roots.iter().any(|root| bare.len() > root.len() && bare.starts_with(root.as_bytes()))
 }
 

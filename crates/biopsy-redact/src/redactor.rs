@@ -229,10 +229,16 @@ impl Redactor {
     pub(crate) fn push_mask(&self, text: &[u8], span: &Span, out: &mut Vec<u8>, hits: &mut Vec<Hit>) {
         let rule = self.rule_id(span);
         let pseudonym = span.pseudonym.unwrap_or_else(|| self.key.pseudonym(&text[span.range.clone()]));
+        let quote = span.wrap.map_or_else(String::new, |backslashes| "\\".repeat(backslashes) + "\"");
         match span.wide {
-            None => pseudonym::push_mask(out, rule, pseudonym),
+            None => {
+                out.extend_from_slice(quote.as_bytes());
+                pseudonym::push_mask(out, rule, pseudonym);
+                out.extend_from_slice(quote.as_bytes());
+            }
             Some(order) => {
-                out.extend_from_slice(&wide::unfold(pseudonym::mask(rule, pseudonym).as_bytes(), order, None))
+                let mask = format!("{quote}{}{quote}", pseudonym::mask(rule, pseudonym));
+                out.extend_from_slice(&wide::unfold(mask.as_bytes(), order, None));
             }
         }
         match hits.iter_mut().find(|hit| hit.rule == rule) {

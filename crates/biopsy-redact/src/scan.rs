@@ -45,6 +45,8 @@ pub(crate) struct Span {
     pub(crate) learn: bool,
     /// It stands in a stretch of UTF-16, and so does its mask.
     pub(crate) wide: Option<Order>,
+    /// The mask needs `"` behind this many backslashes around it.
+    pub(crate) wrap: Option<usize>,
 }
 
 impl Engine {
@@ -131,6 +133,7 @@ impl Engine {
                                 open,
                                 learn,
                                 wide: None,
+                                wrap: None,
                             });
                         }
                     }
@@ -149,6 +152,7 @@ impl Engine {
                                 open: value.open,
                                 learn: self.rules[*rule].learn,
                                 wide: None,
+                                wrap: value.wrap,
                             });
                         }
                     }
@@ -204,6 +208,7 @@ fn join(into: &mut Span, other: &Span) {
     let same = into.range == other.range;
     if same {
         into.pseudonym = into.pseudonym.or(other.pseudonym);
+        into.wrap = into.wrap.or(other.wrap);
         // `None` is a learned value: a rule that sees it too says more.
         into.rule = match (into.rule, other.rule) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -212,6 +217,7 @@ fn join(into: &mut Span, other: &Span) {
     } else if other.range.end > into.range.end {
         into.range.end = other.range.end;
         into.pseudonym = None;
+        into.wrap = None;
         into.wide = into.wide.filter(|order| other.wide == Some(*order));
         into.rule = into.rule.or(other.rule);
     }
@@ -240,7 +246,13 @@ fn push_piece(text: &[u8], range: Range<usize>, span: &Span, cut: bool, out: &mu
         return;
     }
     let pseudonym = if cut { None } else { span.pseudonym };
-    out.push(Span { range, pseudonym, learn: span.learn && !cut, ..span.clone() });
+    out.push(Span {
+        range,
+        pseudonym,
+        learn: span.learn && !cut,
+        wrap: span.wrap.filter(|_| !cut),
+        ..span.clone()
+    });
 }
 
 /// Widens a range that cuts a UTF-8 character in two.

@@ -14,6 +14,17 @@ pub(crate) struct Place {
     pub(crate) at: usize,
     /// How the value is written.
     pub(crate) how: How,
+    /// The key stands in quotes of its own: `"` behind this many backslashes, or others.
+    pub(crate) key_quote: Option<KeyQuote>,
+}
+
+/// Quotes around a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum KeyQuote {
+    /// `"` behind this many backslashes: JSON, or JSON in JSON.
+    Json(usize),
+    /// Any other.
+    Other,
 }
 
 /// How key and value are joined.
@@ -27,6 +38,8 @@ pub(crate) enum How {
         percent: bool,
         /// In a query string: `?key=value&`.
         query: bool,
+        /// `==`: a comparison, where a name may stand.
+        compared: bool,
     },
     /// `--key value`.
     Flag,
@@ -49,6 +62,8 @@ pub(crate) struct Value {
     pub(crate) quoted: bool,
     /// The text ended before the value did.
     pub(crate) open: bool,
+    /// A JSON value without quotes (a number), whose mask needs `"` behind this many backslashes around it.
+    pub(crate) wrap: Option<usize>,
 }
 
 /// Most values of one list behind one key.
@@ -82,6 +97,15 @@ pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
 }
 
 fn single(text: &[u8], place: Place) -> Option<Value> {
+    // A key's own quote is no wrapping.
+    let wrapped = match place.key_quote {
+        None => true,
+        Some(KeyQuote::Json(_)) => text.get(place.at) != Some(&b'"'),
+        Some(KeyQuote::Other) => false,
+    };
+    if wrapped && closes_outer(text, place) {
+        return None;
+    }
     if let Some(value) = quoted(text, place.at) {
         return Some(value);
     }
@@ -98,14 +122,36 @@ fn single(text: &[u8], place: Place) -> Option<Value> {
 fn quoted(text: &[u8], at: usize) -> Option<Value> {
     let (quote, length) = Quote::at(text, at)?;
     let start = at + length;
+    if let Some(value) = tripled(text, quote, start) {
+        return Some(value);
+    }
     // `""` is an empty value, not the start of one that begins with a quote.
     if let Some((again, _)) = Quote::at(text, start)
         && again == quote
     {
-        return Some(Value { range: start..start, quoted: true, open: false });
+        return Some(Value { range: start..start, quoted: true, open: false, wrap: None });
     }
     let (end, open) = quote.close(text, start);
-    Some(Value { range: start..end, quoted: true, open })
+    Some(Value { range: start..end, quoted: true, open, wrap: None })
+}
+
+/// `"""value"""`, also over several lines.
+fn tripled(text: &[u8], quote: Quote<'_>, start: usize) -> Option<Value> {
+    let Quote::Escaped { quote, backslashes: 0 } = quote else { return None };
+    let triple = [quote; 3];
+    let inside = start + 2;
+    if text.get(start - 1..inside)? != triple {
+        return None;
+    }
+    let end = inside + memchr::memmem::find(&text[inside..text.len().min(inside + (16 << 10))], &triple)?;
+    Some(Value { range: inside..end, quoted: true, open: false, wrap: None })
+}
+
+/// Does the quote at the value's place end what is wrapped around the key, as in "the parameter `password=` is empty"?
+fn closes_outer(text: &[u8], place: Place) -> bool {
+    text.get(place.at).is_some_and(|b| matches!(b, b'"' | b'\'' | b'`'))
+        && is_end(text, place.at + 1)
+        && open_quote_before(text, place.key) == Some(text[place.at])
 }
 
 /// `"a", "b"]`
@@ -147,16 +193,23 @@ fn object(text: &[u8], at: usize) -> Option<Value> {
     quoted(text, skip_space(text, at + 1))
 }
 
-/// Up to the closing tag.
+/// Up to the closing tag. What other tags follow is no value.
 fn element(text: &[u8], at: usize) -> Option<Value> {
     let rest = text.get(at..)?;
     if let Some(inside) = rest.strip_prefix(b"<![CDATA[") {
         let start = at + rest.len() - inside.len();
         let end = memchr::memmem::find(inside, b"]]>");
         let range = start..start + end.unwrap_or(inside.len());
-        return Some(Value { range, quoted: true, open: end.is_none() });
+        return Some(Value { range, quoted: true, open: end.is_none(), wrap: None });
     }
-    until(text, at, b"<")
+    let close = memchr::memchr(b'<', rest).unwrap_or(rest.len());
+    if rest[close..].starts_with(b"</") {
+        return until(text, at, b"<");
+    }
+    // No closing tag, as in a line that was cut short. White space, or another tag, says that it was none to begin with.
+    let line = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+    let cut_short = line <= close && rest.first().is_some_and(|b| !b.is_ascii_whitespace());
+    cut_short.then_some(Value { range: at..at + line, quoted: true, open: line == rest.len(), wrap: None })
 }
 
 fn until(text: &[u8], at: usize, end: &[u8]) -> Option<Value> {
@@ -165,7 +218,7 @@ fn until(text: &[u8], at: usize, end: &[u8]) -> Option<Value> {
     let inside = &rest[..found.unwrap_or(rest.len())];
     let start = at + inside.len() - inside.trim_ascii_start().len();
     let range = start..at + inside.trim_ascii_end().len().max(start - at);
-    Some(Value { range, quoted: true, open: found.is_none() })
+    Some(Value { range, quoted: true, open: found.is_none(), wrap: None })
 }
 
 /// YAML's `key: |`: every following line that is indented deeper than the key.
@@ -183,7 +236,7 @@ fn block(text: &[u8], place: Place) -> Vec<Value> {
             if indent(at) <= key_indent {
                 break;
             }
-            values.push(Value { range: start..trimmed, quoted: true, open: end == text.len() });
+            values.push(Value { range: start..trimmed, quoted: true, open: end == text.len(), wrap: None });
         }
         at = end + 1;
     }
@@ -201,7 +254,7 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
         && !query
         && let Some(end) = connection_string_end(text, place, outer)
     {
-        return Some(Value { range: place.at..end, quoted: false, open: false });
+        return Some(Value { range: place.at..end, quoted: false, open: false, wrap: None });
     }
     let mut at = place.at;
     while at < text.len() {
@@ -244,7 +297,12 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
         }
         at += 1;
     }
-    Some(Value { range: place.at..at, quoted: false, open: at == text.len() })
+    // In JSON a mask must stand in quotes.
+    let wrap = match place.key_quote {
+        Some(KeyQuote::Json(backslashes)) if mask_at(text, place.at).is_none() => Some(backslashes),
+        _ => None,
+    };
+    Some(Value { range: place.at..at, quoted: false, open: at == text.len(), wrap })
 }
 
 /// `...;Password=a b c;...`: in a connection string a value may hold white space and ends at the semicolon.

@@ -31,7 +31,10 @@ fn expected(redactor: &Redactor, rule: &Rule, text: &str, values: &[String]) -> 
             .or_else(|| rest.find(&value))
             .expect("value in text");
         out.push_str(&rest[..at]);
-        out.push_str(&redactor.pseudonym(&rule.id, &value));
+        // A number in JSON gets quotes, so that it stays JSON.
+        let number = rest[..at].ends_with("\": ") && value.bytes().all(|b| b.is_ascii_digit());
+        let quote = if number { "\"" } else { "" };
+        out.push_str(&format!("{quote}{}{quote}", redactor.pseudonym(&rule.id, &value)));
         rest = &rest[at + value.len()..];
     }
     out + rest

@@ -27,7 +27,7 @@ impl View {
     }
 
     fn push(&mut self, byte: u8, place: usize) {
-        if self.bytes.len() % STEP == 0 {
+        if self.bytes.len().is_multiple_of(STEP) {
             self.places.push(place);
         }
         self.bytes.push(byte);
