@@ -98,7 +98,7 @@ impl Processes {
         sink: &mut Sink,
         now: u64,
     ) -> io::Result<()> {
-        self.by_pid.insert(pid, Process::new());
+        self.by_pid.insert(pid, Process::new(pid));
         for tid in task_ids(pid) {
             self.thread_started(pid, tid, None, now, sink)?;
         }
@@ -107,7 +107,7 @@ impl Processes {
 
     /// A recorded process made another one, which starts as a copy of it.
     pub(crate) fn fork(&mut self, pid: u32, parent: u32, time: u64, sink: &mut Sink) -> io::Result<()> {
-        let mut child = Process::new();
+        let mut child = Process::new(pid);
         if let Some(parent) = self.by_pid.get(&parent) {
             for (mapping, file) in &parent.mappings {
                 child.unwinder.add_module(mapping, file.clone());
@@ -124,6 +124,8 @@ impl Processes {
     pub(crate) fn exec(&mut self, pid: u32) {
         if let Some(process) = self.by_pid.get_mut(&pid) {
             process.unwinder.clear();
+            // The descriptor meant the memory that is gone.
+            process.unwinder.read_code_from(std::fs::File::open(format!("/proc/{pid}/mem")).ok());
             process.mappings.clear();
             process.jit = None;
             process.maps_read = 0;
@@ -340,8 +342,12 @@ impl Processes {
 }
 
 impl Process {
-    fn new() -> Self {
-        Self { unwinder: ProcessUnwinder::new(), mappings: Vec::new(), jit: None, maps_read: 0 }
+    fn new(pid: u32) -> Self {
+        let mut unwinder = ProcessUnwinder::new();
+        // Compiled code has no unwind information: its first instructions are read to see whether a sample fell
+        // before the frame pointer was saved. Without the right to, one caller is missing there.
+        unwinder.read_code_from(std::fs::File::open(format!("/proc/{pid}/mem")).ok());
+        Self { unwinder, mappings: Vec::new(), jit: None, maps_read: 0 }
     }
 }
 
