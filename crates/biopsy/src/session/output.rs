@@ -38,9 +38,9 @@ impl Place {
         Ok(place)
     }
 
-    /// The folder that everything is written into.
-    pub(crate) fn parent(&self) -> PathBuf {
-        parent(&self.folder)
+    /// What there will be at the end.
+    pub(crate) fn result(&self) -> &Path {
+        self.bundle.as_deref().unwrap_or(&self.folder)
     }
 
     /// Where the `number`th snapshot of a running recording goes.
@@ -55,7 +55,7 @@ impl Place {
     }
 
     fn check_parent(&self) -> Result<(), Failure> {
-        let parent = self.parent();
+        let parent = parent(&self.folder);
         let shown = parent.display();
         let meta = std::fs::metadata(&parent)
             .map_err(|error| Failure::new(Code::Output, format!("cannot write into `{shown}`: {error}")))?;

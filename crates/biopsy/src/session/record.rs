@@ -324,7 +324,14 @@ impl Recording<'_> {
         }
         if let Some(mut child) = self.child.take() {
             // It goes on by itself if it still runs; if it has ended, nobody else would collect it.
-            let _ = child.try_wait();
+            let name = &session.header.target_name;
+            warnings.push(match child.try_wait() {
+                Ok(Some(status)) => warning("target.ended", format!("`{name}` ended: {status}")),
+                _ => warning(
+                    "target.goes-on",
+                    format!("`{name}` was still running at the end of the recording"),
+                ),
+            });
         }
         let wall = clock_step(&session.header.start, &end);
         warnings.extend(wall);

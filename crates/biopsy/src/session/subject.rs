@@ -50,9 +50,9 @@ impl Subject {
     /// Lets a started program run.
     pub(crate) fn release(&mut self) -> Result<Option<Child>, Failure> {
         let Some(held) = self.held.take() else { return Ok(None) };
-        held.release()
-            .map(Some)
-            .map_err(|error| Failure::new(Code::Target, format!("cannot execute `{}`: {error}", self.name)))
+        held.release().map(Some).map_err(|error| {
+            Failure::new(Code::Target, format!("cannot execute `{}`: {error}", self.info.exe))
+        })
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn check(
         trace: true,
         metrics: kind == Kind::Capture,
         memory: false,
-        output: Some(place.parent()),
+        output: Some(place.result().to_owned()),
         output_bytes: None,
     };
     let checks = preflight(subject.pid(), &wanted);
