@@ -263,12 +263,14 @@ fn words_of(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     let key = name.start;
     let mut at = name.end;
-    let key_quote = Quote::at(text, at);
-    at += key_quote.map_or(0, |(_, length)| length);
-    let key_quote = key_quote.map(|(quote, _)| match quote {
+    let quote = Quote::at(text, at);
+    let doubled = text[at..].starts_with(b"\"\"") && text[..key].ends_with(b"\"\"");
+    let key_quote = quote.map(|(quote, _)| match quote {
+        _ if doubled => KeyQuote::Doubled,
         Quote::Escaped { quote: b'"', backslashes } => KeyQuote::Json(backslashes),
         _ => KeyQuote::Other,
     });
+    at += quote.map_or(0, |(_, length)| if doubled { 2 } else { length });
     if text.get(at) == Some(&b']') {
         at += 1;
         // `["key"]` closes its quote first, `user[key]` has none.

@@ -1,7 +1,5 @@
 //! Quotes as logs write them: plain, escaped any number of times, as HTML entity, percent-encoded, as `\u0022`.
 
-use memchr::memmem;
-
 /// The opening quote of a value; its closing quote is written the same way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Quote<'t> {
@@ -54,32 +52,43 @@ impl<'t> Quote<'t> {
     /// that neither came before the text ended.
     pub(crate) fn close(self, text: &[u8], at: usize) -> (usize, bool) {
         let rest = &text[at.min(text.len())..];
-        let line = memchr::memchr3(b'\n', b'\r', 0, rest).unwrap_or(rest.len());
-        let open = line == rest.len();
-        match self {
-            Self::Coded(quote) => match memmem::find(&rest[..line], quote) {
-                Some(end) => (at + end, false),
-                None => (at + line, open),
-            },
-            Self::Escaped { quote, backslashes } => {
-                let mut from = 0;
-                while let Some(found) = memchr::memchr(quote, &rest[from..line]) {
-                    let found = from + found;
+        let mut from = 0;
+        // Quotes and line ends are looked for together: a line may be very long and its end far away.
+        loop {
+            let found = match self {
+                Self::Escaped { quote, .. } => memchr::memchr3(quote, b'\n', b'\r', &rest[from..]),
+                Self::Coded(quote) => memchr::memchr3(quote[0], b'\n', b'\r', &rest[from..]),
+            };
+            // Environment blocks and command lines of processes separate with NUL.
+            let stretch = from..found.map_or(rest.len(), |found| from + found);
+            if let Some(nul) = memchr::memchr(0, &rest[stretch.clone()]) {
+                return (at + stretch.start + nul, false);
+            }
+            let found = stretch.end;
+            match (rest.get(found), self) {
+                (None, _) => return (at + found, true),
+                (Some(b'\n' | b'\r'), _) => return (at + found, false),
+                (Some(_), Self::Coded(quote)) => {
+                    if rest[found..].starts_with(quote) {
+                        return (at + found, false);
+                    }
+                }
+                (Some(_), Self::Escaped { quote, backslashes }) => {
                     let run = rest[..found].iter().rev().take_while(|b| **b == b'\\').count();
-                    let closes = if backslashes == 0 { run % 2 == 0 } else { run <= backslashes };
                     // `""` inside a value in quotes is one quote, as in connection strings and CSV.
-                    let doubled = backslashes == 0 && found > 0 && rest.get(found + 1) == Some(&quote);
-                    if doubled {
+                    if backslashes == 0 && found > 0 && rest.get(found + 1) == Some(&quote) {
                         from = found + 2;
                         continue;
                     }
-                    if closes {
-                        return (at + found - if backslashes == 0 { 0 } else { run.min(found) }, false);
+                    if backslashes == 0 && run % 2 == 0 {
+                        return (at + found, false);
                     }
-                    from = found + 1;
+                    if backslashes > 0 && run <= backslashes {
+                        return (at + found - run, false);
+                    }
                 }
-                (at + line, open)
             }
+            from = found + 1;
         }
     }
 }
@@ -131,6 +140,7 @@ mod tests {
         let (quote, length) = Quote::at(b"\"abc", 0).expect("a quote");
         assert_eq!(quote.close(b"\"abc", length), (4, true));
         assert_eq!(quote.close(b"\"abc\n", length), (4, false));
+        assert_eq!(quote.close(b"\"abc\0\"", length), (4, false));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) struct Place {
 pub(crate) enum KeyQuote {
     /// `"` behind this many backslashes: JSON, or JSON in JSON.
     Json(usize),
+    /// `""`: inside a CSV field or a connection string.
+    Doubled,
     /// Any other.
     Other,
 }
@@ -101,10 +103,15 @@ fn single(text: &[u8], place: Place) -> Option<Value> {
     let wrapped = match place.key_quote {
         None => true,
         Some(KeyQuote::Json(_)) => text.get(place.at) != Some(&b'"'),
-        Some(KeyQuote::Other) => false,
+        Some(KeyQuote::Doubled | KeyQuote::Other) => false,
     };
     if wrapped && closes_outer(text, place) {
         return None;
+    }
+    if place.key_quote == Some(KeyQuote::Doubled) && text[place.at.min(text.len())..].starts_with(b"\"\"") {
+        let start = place.at + 2;
+        let (end, open) = Quote::Coded(b"\"\"").close(text, start);
+        return Some(Value { range: start..end, quoted: true, open, wrap: None });
     }
     if let Some(value) = quoted(text, place.at) {
         return Some(value);
@@ -207,8 +214,11 @@ fn element(text: &[u8], at: usize) -> Option<Value> {
         return until(text, at, b"<");
     }
     // No closing tag, as in a line that was cut short. White space, or another tag, says that it was none to begin with.
-    let line = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
-    let cut_short = line <= close && rest.first().is_some_and(|b| !b.is_ascii_whitespace());
+    if rest.first().is_none_or(u8::is_ascii_whitespace) {
+        return None;
+    }
+    let line = memchr::memchr2(b'\n', b'\r', &rest[..close]).unwrap_or(close);
+    let cut_short = line < close || close == rest.len();
     cut_short.then_some(Value { range: at..at + line, quoted: true, open: line == rest.len(), wrap: None })
 }
 

@@ -123,7 +123,10 @@ fn without_masks(text: &str) -> String {
     out + rest
 }
 
-fn planted() -> Vec<(&'static str, String, Vec<(String, String)>, String)> {
+/// Name, text, secrets with their kinds, skeleton.
+type Planted = (&'static str, String, Vec<(String, String)>, String);
+
+fn planted() -> Vec<Planted> {
     let mut maker = Maker { state: 42 };
     PLANTED
         .iter()

@@ -80,17 +80,16 @@ pub(super) fn find(text: &[u8], report: &mut impl FnMut(usize, &'static str)) {
     headers(text, report);
 }
 
-/// BEGIN ... PRIVATE KEY with key material behind it.
+/// BEGIN ... PRIVATE KEY with key material behind it, in front of the next dashes.
 fn private_keys(text: &[u8], report: &mut impl FnMut(usize, &'static str)) {
     for at in memmem::find_iter(text, b"PRIVATE KEY") {
         let before = &text[at.saturating_sub(40)..at];
-        if memmem::rfind(before, b"-----BEGIN").is_none() {
-            continue;
-        }
-        let after = &text[at + 11..text.len().min(at + 411)];
-        if memmem::find(after, b"[redacted:").is_some() {
-            continue;
-        }
+        let begins =
+            memmem::rfind(before, b"-----").is_some_and(|dashes| before[dashes + 5..].starts_with(b"BEGIN"));
+        let after = &text[at + 11..text.len().min(at + 423)];
+        let after = after.strip_prefix(b" BLOCK").unwrap_or(after);
+        let Some(after) = after.strip_prefix(b"-----").filter(|_| begins) else { continue };
+        let after = &after[..memmem::find(after, b"-----").unwrap_or(after.len())];
         // A line of a key: long, and of all three kinds of characters.
         let is_line = |run: &[u8]| {
             run.len() >= 40
