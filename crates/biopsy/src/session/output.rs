@@ -118,10 +118,16 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Bytes that are free on the file system of `path` for us.
-pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(path).ok()?;
-    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+/// A recording leaves this much of the disk to the server, or a twentieth of a small one.
+const DISK_RESERVE: u64 = 256 << 20;
+
+/// Whether so little is left on the disk of `path` that recording should end.
+pub(crate) fn disk_is_nearly_full(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|stat| {
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let all = stat.f_blocks.saturating_mul(stat.f_frsize);
+        free < DISK_RESERVE.min(all / 20)
+    })
 }
 
 #[cfg(test)]

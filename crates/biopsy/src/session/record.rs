@@ -24,13 +24,11 @@ use crate::render::terminal::Terminal;
 
 use super::Kind;
 use super::controls::{Controls, Wish};
-use super::output::{Place, free_bytes};
+use super::output::{Place, disk_is_nearly_full};
 use super::progress::Display;
 use super::seal;
 use super::subject::Subject;
 
-/// The recording stops when less than this is left on the disk: the server needs the rest more.
-const DISK_RESERVE: u64 = 256 << 20;
 /// How often the loop looks around.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -220,7 +218,7 @@ impl Recording<'_> {
             {
                 break "target-exited";
             }
-            if free_bytes(self.session.folder.path()).is_some_and(|free| free < DISK_RESERVE) {
+            if disk_is_nearly_full(self.session.folder.path()) {
                 break "disk-full";
             }
             let latest = self.running.metrics.as_ref().and_then(metrics::Handle::latest);
