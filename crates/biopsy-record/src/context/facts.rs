@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use biopsy_recording::WriteError;
 
 use super::members::{Members, one_line};
+use crate::metrics::LARGEST_FOR_PSS;
+use crate::metrics::parse::name_values;
 
 const NAMESPACES: [&str; 8] = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
 
@@ -25,6 +27,27 @@ const FILES: [&str; 12] = [
 
 /// Lines of `sched` that are kept: counters and settings, without the load-tracking internals behind them.
 const SCHED_LINES: usize = 40;
+
+/// Writes the sums over all mappings, unless the process is so large that reading them would hold it up.
+pub(super) fn write_memory(members: &mut Members<'_>) -> Result<(), WriteError> {
+    let status = members.read("status").unwrap_or_default();
+    let mut resident = 0_u64;
+    name_values(&status, |name, kibibytes| {
+        if name == b"VmRSS" {
+            resident = kibibytes.saturating_mul(1024);
+        }
+    });
+    if resident > LARGEST_FOR_PSS {
+        let message = format!(
+            "`smaps_rollup` of process {} is not read: with {} MiB it would hold the process up",
+            members.pid,
+            resident >> 20
+        );
+        members.warn("context.large-process", message);
+        return Ok(());
+    }
+    members.copy("smaps_rollup", "smaps_rollup.txt")
+}
 
 pub(super) fn write(members: &mut Members<'_>) -> Result<(), WriteError> {
     let mut text = String::new();

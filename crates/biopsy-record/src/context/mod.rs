@@ -125,7 +125,7 @@ pub fn collect(
         members.copy("status", "status.txt")?;
         members.copy("limits", "limits.txt")?;
         members.copy("cgroup", "cgroup.txt")?;
-        members.copy("smaps_rollup", "smaps_rollup.txt")?;
+        facts::write_memory(&mut members)?;
         cgroup::write(&mut members)?;
         threads::write(&mut members)?;
         let sockets = descriptors::write(&mut members)?;

@@ -122,6 +122,28 @@ fn file_id(facts: &std::fs::Metadata) -> FileId {
     (facts.dev(), facts.ino())
 }
 
+/// Reads any bytes as a log, in each encoding and with a window around its stamps: for fuzzing. Never panics,
+/// and holds bounded memory.
+pub fn fuzz_records(bytes: &[u8]) {
+    use std::io::BufReader;
+    let until = std::time::Instant::now() + Duration::from_secs(10);
+    let near = 1_795_255_200_000_000_000;
+    let resolver = zone::Resolver::new(jiff::tz::TimeZone::UTC, near);
+    let window = records::Cut::Window { resolver, from: near - (1 << 60), to: near + (1 << 60) };
+    let _ = text::find_encoding(bytes, bytes);
+    for cut in [&window, &records::Cut::Everything] {
+        for big in [None, Some(true), Some(false)] {
+            let mut seen = records::Seen::default();
+            let mut reader: Box<dyn std::io::BufRead> = match big {
+                None => Box::new(bytes),
+                Some(big) => Box::new(BufReader::new(text::Utf16Reader::new(bytes, big))),
+            };
+            let _ = records::read_records(&mut reader, cut, until, &mut seen, |_| Ok::<(), ()>(()));
+        }
+    }
+    let _ = journal::parse_entry(bytes);
+}
+
 impl LogWatch {
     /// Notes the files that match, and their sizes. What is wrong with a pattern is said by [`LogWatch::collect`].
     #[must_use]

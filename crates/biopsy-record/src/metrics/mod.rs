@@ -30,9 +30,21 @@ mod threads;
 use biopsy_model::loss::Warning;
 
 pub use folder_sink::FolderSink;
+pub(crate) use processes::LARGEST_FOR_PSS;
 pub use recorder::{Handle, Recorder, Summary};
 pub use sampler::{Config, Latest};
 pub use sink::{MemorySink, TableSchema, TableSink};
+
+/// Parses any bytes as each of the texts that metrics are read from: for fuzzing. Never panics.
+pub fn fuzz_parsers(bytes: &[u8]) {
+    let _ = parse::parse_stat(bytes);
+    let _ = parse::parse_schedstat(bytes);
+    let _ = parse::parse_io(bytes);
+    let _ = parse::parse_pressure(bytes);
+    parse::name_values(bytes, |_, _| {});
+    network::visit_all(bytes);
+    cgroup_paths::Mounts::parse(bytes);
+}
 
 /// A warning without a moment and a hint.
 pub(crate) fn warning(code: &str, message: String) -> Warning {

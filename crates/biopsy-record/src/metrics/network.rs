@@ -108,6 +108,12 @@ impl Network {
     }
 }
 
+/// Parses any bytes as each of the files of this module: for fuzzing.
+pub(super) fn visit_all(text: &[u8]) {
+    let _ = lines(text).filter_map(parse_interface).count();
+    table_values(text, b"Tcp:", |_, _| {});
+}
+
 fn folder(proc_root: &Path, of: Option<Pid>) -> PathBuf {
     match of {
         Some(pid) => proc_root.join(pid.to_string()).join("net"),
