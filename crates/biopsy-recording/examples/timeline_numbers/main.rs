@@ -4,6 +4,8 @@
 //! ```text
 //! cargo run --release -p biopsy-recording --example timeline_numbers
 //! ```
+//!
+//! With the `trace/timeline.bin` of a real recording as an argument, that is measured instead.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
 mod perfetto;
@@ -21,31 +23,59 @@ use stream::Stream;
 const PIECE: usize = 256 << 10;
 
 fn main() {
-    let seconds = 60;
-    println!("{seconds} s of a switch-heavy server on 2 CPUs, {} threads\n", stream::THREADS);
+    let (events, seconds) = match std::env::args_os().nth(1) {
+        None => {
+            println!("60 s of a switch-heavy server on 2 CPUs, {} threads\n", stream::THREADS);
+            (Stream::make(60).events, 60.0)
+        }
+        Some(path) => recorded(std::path::Path::new(&path)),
+    };
     println!(
         "| what | events | ours raw | ours zstd | ours deflate | Perfetto raw | Perfetto zstd | Perfetto deflate |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-    let all = Stream::make(seconds);
     let sample = |event: &TimelineEvent| matches!(event, TimelineEvent::Sample(_));
     let wait = |event: &TimelineEvent| matches!(event, TimelineEvent::Wait(_));
-    row("CPU samples alone", &all, sample);
-    row("... with the stacks they define", &all, |event| sample(event) || is_definition(event));
-    row("waits alone", &all, wait);
-    row("state slices", &all, |event| matches!(event, TimelineEvent::States(_)));
-    row("looks at waiting threads", &all, |event| matches!(event, TimelineEvent::WaitSample(_)));
-    row("everything", &all, |_| true);
-    speed(&all.events, seconds);
-    levels(&all.events, seconds);
+    let states = |event: &TimelineEvent| matches!(event, TimelineEvent::States(_));
+    let look = |event: &TimelineEvent| matches!(event, TimelineEvent::WaitSample(_));
+    row("CPU samples alone", &events, sample);
+    row("the same with all stacks", &events, |event| sample(event) || is_definition(event));
+    row("waits alone", &events, wait);
+    row("state slices", &events, states);
+    row("looks at waiting threads", &events, look);
+    let both = |event: &TimelineEvent| {
+        sample(event) || wait(event) || states(event) || look(event) || is_definition(event)
+    };
+    row("all of these", &events, both);
+    speed(&events, seconds);
+    levels(&events, seconds);
+}
+
+/// The events of a real timeline, and how many seconds they cover.
+fn recorded(path: &std::path::Path) -> (Vec<TimelineEvent>, f64) {
+    let bytes = std::fs::read(path).expect("a readable file");
+    let mut events = Vec::new();
+    timeline::read_events(bytes.as_slice(), &Limits::default(), |event| events.push(event))
+        .expect("a timeline");
+    let (timeline, _) = timeline::read(bytes.as_slice(), &Limits::default()).expect("a timeline");
+    let (first, last) = timeline.span.expect("events");
+    println!(
+        "{}: {} bytes, {:.1} s, {} threads, {} stacks\n",
+        path.display(),
+        bytes.len(),
+        last.since(first).as_secs_f64(),
+        timeline.threads.len(),
+        timeline.stacks.len()
+    );
+    (events, last.since(first).as_secs_f64())
 }
 
 fn is_definition(event: &TimelineEvent) -> bool {
     matches!(event, TimelineEvent::Frame(_) | TimelineEvent::Stack(_) | TimelineEvent::Module(_))
 }
 
-fn row(what: &str, all: &Stream, keep: impl Fn(&TimelineEvent) -> bool) {
-    let events: Vec<&TimelineEvent> = all.events.iter().filter(|event| keep(event)).collect();
+fn row(what: &str, all: &[TimelineEvent], keep: impl Fn(&TimelineEvent) -> bool) {
+    let events: Vec<&TimelineEvent> = all.iter().filter(|event| keep(event)).collect();
     // What is defined along the way is counted to the events it is defined for.
     let count = events.iter().filter(|event| !is_definition(event)).count() as f64;
     let mut writer = timeline::Writer::new(Vec::new()).expect("memory does not fail");
@@ -98,8 +128,8 @@ fn deflated(bytes: &[u8]) -> usize {
     bytes.chunks(PIECE).map(deflate).sum()
 }
 
-fn speed(events: &[TimelineEvent], seconds: u64) {
-    let per_second = events.len() as f64 / seconds as f64;
+fn speed(events: &[TimelineEvent], seconds: f64) {
+    let per_second = events.len() as f64 / seconds;
     let started = Instant::now();
     let mut writer = timeline::Writer::new(Vec::new()).expect("memory does not fail");
     for event in events {
@@ -112,21 +142,21 @@ fn speed(events: &[TimelineEvent], seconds: u64) {
     let read = started.elapsed().as_secs_f64();
     assert!(warnings.is_empty() && !timeline.samples.is_empty());
     println!();
-    println!("{per_second:.0} events/s, {:.1} KB/s on disk", file.len() as f64 / seconds as f64 / 1e3);
+    println!("{per_second:.0} events/s, {:.1} KB/s on disk", file.len() as f64 / seconds / 1e3);
     println!(
         "writing: {:.0} ns an event, {:.2} % of a core at that rate",
         write / events.len() as f64 * 1e9,
-        write / seconds as f64 * 100.0
+        write / seconds * 100.0
     );
     println!(
         "reading: {:.0} ns an event, {:.2} s for 5 minutes",
         read / events.len() as f64 * 1e9,
-        read * 5.0
+        read / seconds * 300.0
     );
 }
 
 /// What other levels of zstd would give and cost, and what the writer's context takes.
-fn levels(events: &[TimelineEvent], seconds: u64) {
+fn levels(events: &[TimelineEvent], seconds: f64) {
     let mut writer = timeline::Writer::new(Vec::new()).expect("memory does not fail");
     for event in events {
         writer.push(event).expect("memory does not fail");
@@ -141,7 +171,7 @@ fn levels(events: &[TimelineEvent], seconds: u64) {
         println!(
             "| {level} | {:.2} | {:.2} | {} |",
             size as f64 / events.len() as f64,
-            started.elapsed().as_secs_f64() / seconds as f64 * 100.0,
+            started.elapsed().as_secs_f64() / seconds * 100.0,
             zstd.context_mut().sizeof() / 1000,
         );
     }

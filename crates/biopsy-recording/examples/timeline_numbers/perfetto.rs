@@ -70,7 +70,7 @@ impl Encoder {
                 }
                 let mut body = Vec::new();
                 field(&mut body, 9, 3); // an instant inside the wait: half the price of begin and end
-                field(&mut body, 11, u64::from(wait.tid.0) - 40_000 + 1);
+                field(&mut body, 11, u64::from(wait.tid.0) % 1000);
                 field(&mut body, 10, 1);
                 if wait.stack.is_some() {
                     field(&mut body, 56, iid(wait.stack));
@@ -90,7 +90,7 @@ impl Encoder {
                 // TrackEvent with type COUNTER, extra_counter_values 12 for tracks named in the sequence's defaults.
                 let mut body = Vec::new();
                 field(&mut body, 9, 4);
-                field(&mut body, 11, u64::from(slice.tid.0) - 40_000 + 100);
+                field(&mut body, 11, u64::from(slice.tid.0) % 1000);
                 let values = [
                     slice.running.0,
                     slice.ready.0,
