@@ -18,7 +18,8 @@ pub struct MachineLock {
 pub fn machine_to_myself() -> MachineLock {
     let path = crate::compile::programs_folder().join("machine.lock");
     let made = path.parent().map(std::fs::create_dir_all);
-    let file = File::create(&path).unwrap_or_else(|error| panic!("cannot make {}: {error}, {made:?}", path.display()));
+    let file = File::create(&path)
+        .unwrap_or_else(|error| panic!("cannot make {}: {error}, {made:?}", path.display()));
     file.lock().unwrap_or_else(|error| panic!("cannot lock {}: {error}", path.display()));
     MachineLock { _file: file }
 }

@@ -1,0 +1,9 @@
+//! End to end: the program captures sick programs with a known cause, names the cause, and the patient lives.
+
+mod bad_days;
+mod bad_files;
+mod exports;
+mod harm;
+mod shapes;
+mod sick;
+mod support;
