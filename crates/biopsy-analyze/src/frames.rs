@@ -182,9 +182,13 @@ pub(crate) fn role_of(kind: FunctionKind, module: &str, name: &str, named: bool)
             }
             let bare = without_suffix(name).trim_start_matches('_');
             let bare = bare.strip_prefix("GI_").unwrap_or(bare).trim_start_matches('_');
-            let wrapped =
-                PLUMBING_PREFIXES.iter().any(|prefix| name.starts_with(prefix) || bare.starts_with(prefix))
-                    || PLUMBING_PARTS.iter().any(|part| name.contains(part));
+            let lower = bare.to_ascii_lowercase();
+            let sleeps = lower.ends_with("sleep") || lower.starts_with("sleep_");
+            let wrapped = sleeps
+                || PLUMBING_PREFIXES
+                    .iter()
+                    .any(|prefix| name.starts_with(prefix) || bare.starts_with(prefix))
+                || PLUMBING_PARTS.iter().any(|part| name.contains(part));
             if wrapped || PLUMBING_NAMES.contains(&bare) { Role::Plumbing } else { Role::Plain }
         }
         FunctionKind::Unknown | FunctionKind::Heading => Role::Plain,
@@ -305,6 +309,11 @@ const PLUMBING_PARTS: &[&str] =
 /// Names of system calls and C library functions, for static programs.
 const PLUMBING_NAMES: &[&str] = &[
     "accept",
+    "create_thread",
+    "pthread_create",
+    "spawn_thread",
+    "start_thread",
+    "thread_create",
     "accept4",
     "clock_nanosleep",
     "connect",

@@ -181,7 +181,9 @@ pub(super) fn memory(scene: &Scene<'_>) -> Option<Finding> {
         let text = format!("at this rate {limit} is reached in about {}", seconds(*left));
         evidence.push(fact(text, Some(Value::Count(*left))));
     }
-    let soon = left.is_some_and(|(left, _)| left < 3_600.0);
+    // A few seconds say little about the next hour.
+    let horizon = if scene.seconds >= 30.0 { 3_600.0 } else { 600.0 };
+    let soon = left.is_some_and(|(left, _)| left < horizon);
     let share = (trend.last - trend.first) / trend.last.max(1.0);
     Some(Finding {
         id: "memory-growth",

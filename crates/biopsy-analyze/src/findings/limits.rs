@@ -88,13 +88,15 @@ pub(super) fn others_saturate(scene: &Scene<'_>) -> Option<Finding> {
     let busy = scene.system("cpu.busy")?.mean();
     let others = (busy * scene.cpus - used).max(0.0);
     let ready = ready_share(scene);
-    // Busy CPUs harm nobody who does not want one: the target must have been kept waiting, or want about all there is.
-    let kept_waiting = ready.unwrap_or(0.0);
-    if busy < 0.9 || others < used || (ready.is_some() && kept_waiting < 0.1) {
+    // Busy CPUs harm nobody who hardly wants one: some thread must have been kept waiting for much of the time.
+    let rows = &scene.analysis.threads.rows;
+    let worst = rows.iter().max_by_key(|row| (row.ready, std::cmp::Reverse(row.tid)));
+    let kept_waiting = worst.map_or(0.0, |row| row.ready.as_secs_f64() / scene.seconds);
+    if busy < 0.9 || others < used || ready.is_some_and(|share| share < 0.1) {
         return None;
     }
     let severity = match ready {
-        Some(share) => grade(share, 0.5, 0.2, 0.1)?,
+        Some(_) => grade(kept_waiting, 0.5, 0.2, 0.1)?,
         None => crate::Severity::Notice,
     };
     let mut evidence = vec![
@@ -109,21 +111,16 @@ pub(super) fn others_saturate(scene: &Scene<'_>) -> Option<Finding> {
         ),
     ];
     evidence.extend(ready_evidence(scene));
-    if let Some(row) =
-        scene.analysis.threads.rows.iter().max_by_key(|row| (row.ready, std::cmp::Reverse(row.tid)))
-    {
-        let share = row.ready.as_secs_f64() / scene.seconds;
-        if share >= 0.1 {
-            evidence.push(at(
-                Reference::Thread(row.tid),
-                format!(
-                    "{} was ready without a CPU {} of the time",
-                    scene.thread_name(row.tid),
-                    percent(share)
-                ),
-                Some(Value::Share(share)),
-            ));
-        }
+    if let Some(row) = worst.filter(|_| kept_waiting >= 0.1) {
+        evidence.push(at(
+            Reference::Thread(row.tid),
+            format!(
+                "{} was ready without a CPU {} of the time",
+                scene.thread_name(row.tid),
+                percent(kept_waiting)
+            ),
+            Some(Value::Share(kept_waiting)),
+        ));
     }
     if let Some(load) = scene.system("processes.running").filter(|load| load.mean() > scene.cpus) {
         evidence.push(at(

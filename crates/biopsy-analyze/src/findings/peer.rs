@@ -15,7 +15,7 @@ pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
     // One long wait is a connection on which nothing happens; many are questions and answers.
     let worst = waits.find(|wait| wait.share >= 0.5 && wait.count >= 5)?;
     let others = waits.filter(|wait| wait.share >= 0.5 && wait.count >= 5).count();
-    let row = scene.analysis.waits.reasons.iter().find(|row| is_peer(row.reason))?;
+    let row = scene.analysis.waits.reasons.iter().find(|row| row.reason == worst.reason)?;
     let mean = worst.share * scene.seconds / (worst.count as f64);
     let place = scene.function_name(worst.function);
     let in_place = place.as_ref().map_or(String::new(), |place| format!(" in {place}"));

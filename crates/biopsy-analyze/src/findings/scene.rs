@@ -6,6 +6,7 @@ use crate::finding::{Evidence, Reference, Value};
 use crate::flame::{FlameKind, FlameTree};
 use crate::frames::{Role, role_of};
 use crate::function::{FunctionHandle, FunctionKind, FunctionRow};
+use crate::places::Place;
 use crate::series::{self, Series};
 use crate::threads::ThreadRow;
 use crate::trace::Facts;
@@ -39,7 +40,9 @@ pub(crate) struct ThreadWait {
     /// Share of the window, 0 to 1.
     pub(crate) share: f64,
     pub(crate) count: u64,
+    /// Where and for what it waited longest.
     pub(crate) function: Option<FunctionHandle>,
+    pub(crate) reason: WaitReason,
 }
 
 impl<'a> Scene<'a> {
@@ -117,7 +120,7 @@ impl<'a> Scene<'a> {
 
     /// Waiting by thread for reasons that `holds`, the longest first; the function is where it waited longest.
     pub(crate) fn thread_waits(&self, holds: impl Fn(WaitReason) -> bool) -> Vec<ThreadWait> {
-        let mut sums: FxHashMap<Tid, (f64, u64, f64, Option<FunctionHandle>)> = FxHashMap::default();
+        let mut sums: FxHashMap<Tid, (f64, u64, f64, Option<Place>)> = FxHashMap::default();
         let mut entries: Vec<_> =
             self.facts.waits.by_thread.iter().filter(|((_, place), _)| holds(place.reason)).collect();
         entries.sort_by_key(|((tid, place), _)| (*tid, place.function, place.reason));
@@ -128,16 +131,17 @@ impl<'a> Scene<'a> {
             entry.1 += sum.count;
             if time > entry.2 {
                 entry.2 = time;
-                entry.3 = place.function;
+                entry.3 = Some(*place);
             }
         }
         let mut waits: Vec<ThreadWait> = sums
             .into_iter()
-            .map(|(tid, (time, count, _, function))| ThreadWait {
+            .map(|(tid, (time, count, _, place))| ThreadWait {
                 tid,
                 share: (time / self.seconds).min(1.0),
                 count,
-                function,
+                function: place.and_then(|place| place.function),
+                reason: place.map_or(WaitReason::Unknown, |place| place.reason),
             })
             .collect();
         waits.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.tid.cmp(&b.tid)));
