@@ -322,7 +322,7 @@ function tint(base: string, name: string): string {
 }
 
 function fit(pen: CanvasRenderingContext2D, text: string, width: number): string {
-  if (text.length * 3 < width || pen.measureText(text).width <= width) return text;
+  if (text.length * 14 < width || pen.measureText(text).width <= width) return text;
   let low = 0;
   let high = Math.min(text.length, Math.ceil(width / 3));
   while (low < high) {

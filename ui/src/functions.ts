@@ -19,6 +19,7 @@ export function functions(page: Page, places: Places): HTMLElement {
   const whole = () => Math.max(waiting ? totals.waiting : totals.cpu, 1e-9);
   const amount = (of: (index: number) => number) => (index: number) => {
     const part = of(index) / whole();
+    if (part === 0) return h('span', { class: 'amount muted' }, '–');
     const cell = h('div', { class: `amount ${waiting ? 'wait' : 'cpu'}` }, h('i', null), h('span', null, share(part)), h('small', null, seconds(of(index) / 1e6)));
     (cell.firstChild as HTMLElement).style.width = `${Math.min(part, 1) * 100}%`;
     return cell;
@@ -36,7 +37,7 @@ export function functions(page: Page, places: Places): HTMLElement {
       sort: (index) => rows[index][0],
       class: 'name',
     },
-    { title: 'Module', cell: (index) => modules[rows[index][1]] || '–', sort: (index) => modules[rows[index][1]], class: 'module' },
+    { title: 'Module', cell: (index) => modules[rows[index][1]] || '–', sort: (index) => modules[rows[index][1]], class: 'module optional' },
   ];
   const view = table(columns, indices, { first: 20, sorted: 0, class: 'functions', empty: 'no such function' });
   const filter = h('input', { type: 'search', placeholder: 'filter by function or module', 'aria-label': 'Filter functions', input: () => sift() });

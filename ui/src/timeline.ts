@@ -157,10 +157,10 @@ function drawLane(events: Event[], axis: Axis, width: number): SVGElement {
     const inside = wide ? right - left - 10 : 0;
     const after = next - right - 10;
     const start = inside >= after ? left + 5 : right + 5;
-    const letters = Math.floor(Math.max(inside, after) / 6);
+    const letters = Math.floor(Math.max(inside, after) / 6.4);
     if (letters < 4 || start < free) continue;
     const text = event.label.length > letters ? `${event.label.slice(0, letters - 1)}…` : event.label;
-    free = start + text.length * 6;
+    free = start + text.length * 6.4;
     labels.push(svg('text', { class: 'label', x: start, y: LANE / 2 + 4 }, text));
   }
   root.append(...labels);

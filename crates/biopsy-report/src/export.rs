@@ -9,6 +9,8 @@ mod perfetto;
 mod pprof;
 mod speedscope;
 mod stacks;
+#[cfg(test)]
+mod tests;
 mod waits;
 
 use biopsy_model::capture::Capture;

@@ -29,6 +29,9 @@ mod html;
 mod json;
 mod markdown;
 pub mod schema;
+#[cfg(test)]
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;
 mod text;
 pub mod units;
 mod when;

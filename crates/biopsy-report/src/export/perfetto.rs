@@ -1,7 +1,7 @@
 //! Perfetto's trace: a stream of `TracePacket`s. CPU samples with interned stacks, waits as slices of a track of each
 //! thread, metrics as counters, marks and log lines as instants.
 
-mod proto;
+pub(in crate::export) mod proto;
 mod samples;
 mod tracks;
 

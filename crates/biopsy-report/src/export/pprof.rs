@@ -1,6 +1,6 @@
 //! pprof's profile.proto, gzipped: CPU time, samples and waiting time by stack, with the thread as a label.
 
-mod proto;
+pub(in crate::export) mod proto;
 
 use super::stacks::{Threads, base_name, calls_of_frame, hex, process_name, span, used_modules, wait_shares};
 use crate::when;
