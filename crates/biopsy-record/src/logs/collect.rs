@@ -275,15 +275,18 @@ impl<'a> Collector<'a> {
         }
         let budget = self.watch.config.source_bytes.min(self.left);
         let lowest = source.size.saturating_sub(budget);
-        let (cut, zone, start) = if survey.has_stamps {
+        // Smaller than before: it was truncated, and all of it is new. Not there before: likewise, if its
+        // pattern had been looked for at the start.
+        let grown_from = source.size_before.map(|before| if before <= source.size { before } else { 0 });
+        let (mut cut, zone, start) = if survey.has_stamps {
             let (resolver, zone) =
                 zone_of(&self.zone, self.end.wall_unix_nanos, survey.newest, source.modified);
-            self.check_zone(source, &survey.newest.and_then(|stamp| resolver.resolve(stamp)));
+            self.check_zone(source, survey.newest.and_then(|stamp| resolver.resolve(stamp)));
             let from = find_start(&source.file, lowest, source.size, survey.encoding, &resolver, self.from);
-            (Cut::Window { resolver, from: self.from, to: self.to }, zone, from.map_err(Err)?)
+            let from = from.map_err(Err)?.min(grown_from.unwrap_or(u64::MAX)).max(lowest);
+            (Cut::Window { resolver, from: self.from, to: self.to, sure_from: u64::MAX }, zone, from)
         } else {
-            // Smaller than before: it was truncated, and all of it is new.
-            let before = source.size_before.filter(|before| *before <= source.size).unwrap_or(0);
+            let before = grown_from.unwrap_or(0);
             if before == source.size {
                 return Ok(false);
             }
@@ -297,7 +300,13 @@ impl<'a> Collector<'a> {
             }
             (Cut::Everything, String::new(), before.max(lowest))
         };
-        let mut reader = lines_from(&source.file, start, source.size, survey.encoding).map_err(Err)?;
+        let (mut reader, at) = lines_from(&source.file, start, source.size, survey.encoding).map_err(Err)?;
+        // Places in UTF-16 are those of the text it becomes, and not known here.
+        if let Cut::Window { sure_from, .. } = &mut cut
+            && survey.encoding == Encoding::Bytes
+        {
+            *sure_from = grown_from.map_or(u64::MAX, |grown| grown.saturating_sub(at));
+        }
         let (mut seen, mut earliest) = (Seen::default(), None);
         let mut output = Output::new(self.folder, self.masking, self.start, &source.name, &zone);
         let done = read_records(&mut reader, &cut, self.until, &mut seen, |record: Record| {
@@ -321,7 +330,12 @@ impl<'a> Collector<'a> {
         let (resolver, _) = zone_of(&self.zone, near, None, None);
         let mut first = Seen::default();
         // The first pass may be in the wrong zone: it takes note of the newest stamp and of the sizes only.
-        let wide = Cut::Window { resolver, from: self.from - 50 * HOUR, to: self.to + 50 * HOUR };
+        let wide = Cut::Window {
+            resolver,
+            from: self.from - 50 * HOUR,
+            to: self.to + 50 * HOUR,
+            sure_from: u64::MAX,
+        };
         let mut reader = unpack(&source.file, packed).map_err(Err)?;
         let pass = read_records(&mut reader, &wide, self.until, &mut first, |_| Ok::<(), WriteError>(()));
         if let Err(Err(error)) = pass {
@@ -345,7 +359,7 @@ impl<'a> Collector<'a> {
             return Ok(false);
         }
         let (resolver, zone) = zone_of(&self.zone, near, first.newest, source.modified);
-        let cut = Cut::Window { resolver, from: self.from, to: self.to };
+        let cut = Cut::Window { resolver, from: self.from, to: self.to, sure_from: u64::MAX };
         let mut counted = Seen::default();
         let mut reader = unpack(&source.file, packed).map_err(Err)?;
         // Damage was told above, and the second reading ends where the first did.
@@ -445,14 +459,14 @@ impl<'a> Collector<'a> {
     }
 
     /// Says when the newest stamp cannot be reconciled with the file's modification time.
-    fn check_zone(&mut self, source: &Source, newest: &Option<i128>) {
+    fn check_zone(&mut self, source: &Source, newest: Option<i128>) {
         let modified = source.modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
         let modified = modified.and_then(|since| i128::try_from(since.as_nanos()).ok());
         let Some((newest, modified)) = newest.zip(modified) else { return };
         if (newest - modified).abs() > FAR {
             let message = format!(
                 "the newest time stamp of `{}` is {} minutes from the file's modification: its time zone may be \
-                 another one, and lines of the window may be missing",
+                 another one. Lines written before the recording may be missing, and those written during it may have no time",
                 source.name,
                 (newest - modified) / 60_000_000_000
             );

@@ -25,6 +25,8 @@ pub(crate) enum Cut {
         from: i128,
         /// Until.
         to: i128,
+        /// What lies behind so many bytes was written during the recording, whatever its stamps say.
+        sure_from: u64,
     },
     /// Every line: nothing in the file says when, but it was written during the recording.
     Everything,
@@ -83,14 +85,24 @@ pub(crate) fn read_records<E>(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
+        let at = seen.read;
         seen.read += info.read;
         let starts = match cut {
             Cut::Everything => Some((None, true)),
-            Cut::Window { resolver, from, to } => find_stamp(&line).map(|stamp| {
-                seen.newest = Some(stamp);
-                let time = resolver.resolve(stamp);
-                (time, time.is_some_and(|time| (*from..=*to).contains(&time)))
-            }),
+            Cut::Window { resolver, from, to, sure_from } => {
+                let sure = at >= *sure_from;
+                match find_stamp(&line) {
+                    Some(stamp) => {
+                        seen.newest = Some(stamp);
+                        // A time outside of the window is wrong where the line is inside for sure.
+                        let time = resolver.resolve(stamp);
+                        let inside = time.filter(|time| (*from..=*to).contains(time));
+                        Some((inside, inside.is_some() || sure))
+                    }
+                    None if sure && open.is_none() => Some((None, true)),
+                    None => None,
+                }
+            }
         };
         match starts {
             Some((time, wanted)) => {
@@ -201,7 +213,7 @@ mod tests {
 
     fn window(from: i128, to: i128) -> Cut {
         let resolver = Resolver::new(TimeZone::UTC, TEN);
-        Cut::Window { resolver, from: TEN + from * SECOND, to: TEN + to * SECOND }
+        Cut::Window { resolver, from: TEN + from * SECOND, to: TEN + to * SECOND, sure_from: u64::MAX }
     }
 
     #[test]
@@ -220,6 +232,19 @@ mod tests {
         assert_eq!(records[0].time, Some(TEN));
         assert_eq!((records[0].level, records[1].level), (LogLevel::Error, LogLevel::Info));
         assert_eq!(seen.records, 2);
+    }
+
+    #[test]
+    fn what_was_written_during_the_recording_is_inside_whatever_it_says() {
+        let before = "2026-11-21 03:00:00 INFO old\n  at old\n";
+        let text =
+            format!("{before}  at new\n2026-11-21 03:00:05 INFO new\n  at newer\n2026-11-21 10:00:05 x\n");
+        let Cut::Window { resolver, from, to, .. } = window(0, 10) else { panic!("it is a window") };
+        let cut = Cut::Window { resolver, from, to, sure_from: before.len() as u64 };
+        let (records, _) = take(text.as_bytes(), &cut);
+        let texts: Vec<&str> = records.iter().map(|record| record.text.as_str()).collect();
+        assert_eq!(texts, ["  at new", "2026-11-21 03:00:05 INFO new\n  at newer", "2026-11-21 10:00:05 x"]);
+        assert_eq!([records[1].time, records[2].time], [None, Some(TEN + 5 * SECOND)]);
     }
 
     #[test]

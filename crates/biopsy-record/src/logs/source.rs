@@ -50,7 +50,7 @@ pub(crate) fn survey(file: &File, size: u64) -> io::Result<Survey> {
 
 /// The stamps of the whole lines between two places.
 fn stamps(file: &File, from: u64, to: u64, encoding: Encoding) -> io::Result<Vec<Stamp>> {
-    let mut reader = lines_from(file, from, to, encoding)?;
+    let (mut reader, _) = lines_from(file, from, to, encoding)?;
     let (mut line, mut found) = (Vec::new(), Vec::new());
     while read_line(&mut reader, &mut line)?.is_some() {
         found.extend(find_stamp(&line));
@@ -58,7 +58,8 @@ fn stamps(file: &File, from: u64, to: u64, encoding: Encoding) -> io::Result<Vec
     Ok(found)
 }
 
-/// A reader of the lines that begin between `from` (or right after the line that goes over it) and `to`.
+/// A reader of the lines that begin between `from` (or right after the line that goes over it) and `to`, and
+/// where in the file its first line is (of UTF-16: about where).
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -67,7 +68,7 @@ pub(crate) fn lines_from(
     from: u64,
     to: u64,
     encoding: Encoding,
-) -> io::Result<Box<dyn BufRead>> {
+) -> io::Result<(Box<dyn BufRead>, u64)> {
     // One character earlier: if that is a line end, the line at `from` is whole.
     let wide = encoding != Encoding::Bytes;
     let start = if wide { (from & !1).saturating_sub(2) } else { from.saturating_sub(1) };
@@ -79,23 +80,21 @@ pub(crate) fn lines_from(
         Encoding::Utf16Be => Box::new(BufReader::new(Utf16Reader::new(bytes, true))),
         Encoding::Bytes | Encoding::Binary => Box::new(bytes),
     };
-    if from > 0 {
-        skip_line(&mut reader)?;
-    }
-    Ok(reader)
+    let skipped = if from > 0 { skip_line(&mut reader)? } else { 0 };
+    Ok((reader, start + skipped))
 }
 
-fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
+/// Returns how many bytes were skipped.
+fn skip_line(reader: &mut impl BufRead) -> io::Result<u64> {
+    let mut skipped = 0;
     loop {
         let ready = reader.fill_buf()?;
-        if ready.is_empty() {
-            return Ok(());
-        }
         let end = memchr::memchr(b'\n', ready);
         let used = end.map_or(ready.len(), |end| end + 1);
         reader.consume(used);
-        if end.is_some() {
-            return Ok(());
+        skipped += used as u64;
+        if end.is_some() || used == 0 {
+            return Ok(skipped);
         }
     }
 }
@@ -142,7 +141,7 @@ fn first_time(
     resolver: &Resolver,
 ) -> io::Result<Option<i128>> {
     let to = high.min(place.saturating_add(STAMP_SAMPLE));
-    let mut reader = lines_from(file, place, to, encoding)?;
+    let (mut reader, _) = lines_from(file, place, to, encoding)?;
     let mut line = Vec::new();
     while read_line(&mut reader, &mut line)?.is_some() {
         if let Some(time) = find_stamp(&line).and_then(|stamp| resolver.resolve(stamp)) {
@@ -246,11 +245,14 @@ mod tests {
         file.write_all(b"one\ntwo\nthree\n").expect("write");
         let first = |from: u64| {
             let mut line = Vec::new();
-            let mut reader = lines_from(&file, from, 14, Encoding::Bytes).expect("readable");
+            let (mut reader, at) = lines_from(&file, from, 14, Encoding::Bytes).expect("readable");
             read_line(&mut reader, &mut line).expect("readable");
-            String::from_utf8(line).expect("UTF-8")
+            (String::from_utf8(line).expect("UTF-8"), at)
         };
-        assert_eq!([first(0), first(1), first(4), first(5), first(9)], ["one", "two", "two", "three", ""]);
+        let expected = [(0, "one", 0), (1, "two", 4), (4, "two", 4), (5, "three", 8), (9, "", 14)];
+        for (from, line, at) in expected {
+            assert_eq!(first(from), (line.to_owned(), at));
+        }
     }
 
     #[test]

@@ -222,6 +222,14 @@ fn stamps_in_the_local_zone_and_in_utc() {
     let taken = fixture.write("x.log", write("Asia/Tokyo")).collect();
     assert!(taken.files.is_empty());
     assert!(taken.message("logs.zone-unclear").contains("its time zone may be another one"));
+    // What grew during the recording is inside all the same.
+    fs::remove_dir_all(fixture.folder.path().join("recording")).expect("remove");
+    let tokyo = write("Asia/Tokyo");
+    fixture.write("x.log", &tokyo[..tokyo.len() / 2]);
+    let watch = fixture.begin();
+    let taken = fixture.write("x.log", &tokyo).finish(watch);
+    assert!(seconds(&taken.files).ends_with(&[58, 59, 60]));
+    assert!(taken.files[0].lines.iter().all(|line| line.time.is_none()));
 }
 
 #[test]
@@ -242,6 +250,16 @@ fn files_without_stamps_by_what_was_written() {
     assert!(taken.files.iter().flat_map(|file| &file.lines).all(|line| line.time.is_none()));
     assert!(taken.message("logs.nothing-in-window").contains("same.out"));
     assert!(taken.codes().contains(&"logs.untimed"));
+}
+
+#[test]
+fn lines_without_stamps_after_an_old_stamp() {
+    let fixture = Fixture::new(&["x.out"]);
+    let old = format!("{} starting\nlistening\n", moment(-5_000));
+    fixture.write("x.out", &old);
+    let watch = fixture.begin();
+    let taken = fixture.write("x.out", format!("{old}request failed\n  at x\n")).finish(watch);
+    assert_eq!(taken.texts(), ["request failed\n  at x"]);
 }
 
 #[test]
