@@ -191,7 +191,7 @@ fn is_worth_learning(value: &[u8], source: Source, lists: &Lists) -> bool {
         return false;
     }
     // Nor what our own masks are made of.
-    if memchr::memmem::find(value, b"redacted:").is_some()
+    if memchr::memmem::find(value, b"redacted").is_some()
         || memchr::memmem::find(MASK_START.as_bytes(), value).is_some()
     {
         return false;

@@ -105,7 +105,7 @@ impl Engine {
     pub(crate) fn find(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
         let mut floors = vec![0usize; self.matchers.len()];
         let mut captures: Vec<Option<Captures>> = vec![None; self.matchers.len()];
-        let mut key_floor = 0;
+        let mut inside = 0..0;
         let mut mask = 0;
         for hit in self.keywords.find_overlapping_iter(text) {
             while masks.get(mask).is_some_and(|range| range.end <= hit.start()) {
@@ -140,11 +140,13 @@ impl Engine {
                     Matcher::Key(key) => {
                         // A name inside a value that is masked as a whole needs no look; this also bounds the work
                         // on `password=password=password=...`.
-                        if hit.start() < key_floor {
+                        if inside.contains(&hit.start()) {
                             continue;
                         }
                         for value in key.find(text, hit.range(), &self.lists) {
-                            key_floor = key_floor.max(value.range.end);
+                            if value.range.end > inside.end {
+                                inside = value.range.clone();
+                            }
                             spans.push(Span {
                                 range: value.range,
                                 rule: Some(*rule),

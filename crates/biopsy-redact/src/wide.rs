@@ -27,13 +27,19 @@ const ISLAND_MIN: usize = 6;
 
 /// Is all of this UTF-16? By byte order mark, else because every other byte is nearly zero.
 pub(crate) fn detect(bytes: &[u8]) -> Option<Order> {
-    match bytes {
-        [0xff, 0xfe, ..] => return Some(Order::Little),
-        [0xfe, 0xff, ..] => return Some(Order::Big),
-        _ => {}
-    }
     let head = &bytes[..bytes.len().min(DETECT_REACH)];
     let pairs = head.len() / 2;
+    // A mark may be two letters of Latin-1: text whose pairs are nearly all two letters of ASCII is no UTF-16. (Of Chinese,
+    // a quarter may look like that.)
+    let letters = head
+        .chunks_exact(2)
+        .filter(|pair| pair.iter().all(|b| (b' '..0x7f).contains(b) || *b == b'\n'))
+        .count();
+    match bytes {
+        [0xff, 0xfe, ..] if letters * 5 <= pairs * 3 => return Some(Order::Little),
+        [0xfe, 0xff, ..] if letters * 5 <= pairs * 3 => return Some(Order::Big),
+        _ => {}
+    }
     if pairs < 4 {
         return None;
     }
@@ -172,6 +178,7 @@ mod tests {
         assert_eq!(detect(&wide("hello there", Order::Big)), Some(Order::Big));
         assert_eq!(detect(&wide("\u{feff}\u{4e2d}\u{6587}", Order::Little)), Some(Order::Little));
         assert_eq!(detect(b"hello there, plain"), None);
+        assert_eq!(detect(b"\xfe\xffhello there, plain"), None);
         assert_eq!(detect(b"a\0b\0"), None);
     }
 

@@ -116,6 +116,12 @@ fn the_verification_fails_closed() {
 }
 
 #[test]
+fn an_environment_block_is_no_utf16() {
+    let block = b"API_KEY=\0Ab12Cd34Ef56=x\0PASSWORD=\0LC_ALL2=Ab12Cd34\0";
+    assert!(verify([("environ".to_owned(), &block[..])], &redactor().fingerprints()).is_empty());
+}
+
+#[test]
 fn what_text_teaches_is_masked_elsewhere_even_in_front_of_it() {
     let redactor = redactor();
     let redacted =

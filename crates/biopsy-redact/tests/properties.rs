@@ -12,6 +12,12 @@ fn redactor(learn_from_text: bool) -> Redactor {
     Redactor::new(options).expect("the built-in packs are right")
 }
 
+/// `PROPTEST_CASES` where it is set.
+fn cases(usual: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 thread_local! {
     /// Compiled once per test thread; nothing is learned, so cases do not depend on each other.
     static SHARED: Redactor = redactor(false);
@@ -161,7 +167,7 @@ fn soup() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(512))]
 
     #[test]
     fn a_planted_secret_never_survives(before in surroundings(), (secret, text) in planted(), after in surroundings()) {
@@ -262,7 +268,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     #[test]
     fn window_edges_hide_nothing(

@@ -134,12 +134,20 @@ fn look_through(
 /// One window: as it stands, and decoded in every way that its bytes suggest.
 fn look_at(window: &[u8], learned: &Fingerprints, report: &mut impl FnMut(usize, What)) {
     plain(window, report);
-    learned.find(window, &mut |at| report(at, What::Learned("in clear")));
+    learned.find(window, &mut |at| {
+        if !inside_mask(window, at) {
+            report(at, What::Learned("in clear"));
+        }
+    });
     views::each(window, &mut |view| {
         if view.text_like {
             plain(&view.bytes, &mut |at, what| report(view.source(at), what));
         }
-        learned.find(&view.bytes, &mut |at| report(view.source(at), What::Learned(view.name)));
+        learned.find(&view.bytes, &mut |at| {
+            if !inside_mask(&view.bytes, at) {
+                report(view.source(at), What::Learned(view.name));
+            }
+        });
     });
     if !learned.is_empty() {
         views::each_run(window, &mut |bytes, name, start| {
@@ -153,6 +161,25 @@ fn look_at(window: &[u8], learned: &Fingerprints, report: &mut impl FnMut(usize,
 fn plain(text: &[u8], report: &mut impl FnMut(usize, What)) {
     shapes::find(text, &mut |at, shape| report(at, What::Shape(shape)));
     pairs::find(text, &mut |at| report(at, What::Pair));
+}
+
+/// Is this place inside `[redacted:RULE:PSEUDONYM]`? A value that looks like a piece of a mask is none.
+fn inside_mask(text: &[u8], at: usize) -> bool {
+    let from = at.saturating_sub(64);
+    let Some(open) = memchr::memrchr(b'[', &text[from..=at]).map(|open| from + open) else { return false };
+    let Some(close) = memchr::memchr(b']', &text[open..text.len().min(open + 64)]).map(|close| open + close)
+    else {
+        return false;
+    };
+    let mut parts = text[open + 1..close].split(|b| *b == b':');
+    let (word, rule, digits) = (parts.next(), parts.next(), parts.next());
+    close >= at
+        && word == Some(b"redacted")
+        && rule.is_some_and(|rule| {
+            rule.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+        })
+        && digits.is_some_and(|digits| digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit))
+        && parts.next().is_none()
 }
 
 /// Compressed formats, by their first bytes.

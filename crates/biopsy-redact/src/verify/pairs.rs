@@ -31,11 +31,11 @@ pub(super) fn find(text: &[u8], report: &mut impl FnMut(usize)) {
         }
         let mut start = at + 1;
         start += usize::from(text.get(start) == Some(&b' '));
-        start += text[start.min(text.len())..]
-            .iter()
-            .take(2)
-            .take_while(|b| matches!(b, b'"' | b'\'' | b'\\'))
-            .count();
+        start += match text[start.min(text.len())..] {
+            [b'"' | b'\'', ..] => 1,
+            [b'\\', b'"' | b'\'', ..] => 2,
+            _ => 0,
+        };
         let rest = &text[start.min(text.len())..text.len().min(start + 256)];
         let length = rest
             .iter()

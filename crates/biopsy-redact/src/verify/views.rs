@@ -103,11 +103,20 @@ pub(super) fn each_run(window: &[u8], look: &mut impl FnMut(&[u8], &'static str,
     });
 }
 
-/// UTF-16 of either order and parity, as far as it is Latin.
+/// UTF-16 of either order and parity, as far as it is Latin: bytes with a zero beside them, and a byte and a zero behind
+/// that. Single zeros are separators, as in environment blocks, and join nothing.
 fn without_zeros(window: &[u8]) -> View {
     let mut view = View::new("UTF-16", true);
+    let zero = |at: Option<usize>| at.and_then(|at| window.get(at)) == Some(&0);
+    let other = |at: Option<usize>| at.and_then(|at| window.get(at)).is_some_and(|b| *b != 0);
     for (at, byte) in window.iter().enumerate().filter(|(_, byte)| **byte != 0) {
-        view.push(*byte, at);
+        let goes_on = zero(Some(at + 1)) && other(Some(at + 2)) && zero(Some(at + 3));
+        let went_on = zero(at.checked_sub(1)) && other(at.checked_sub(2)) && zero(at.checked_sub(3));
+        if goes_on || went_on {
+            view.push(*byte, at);
+        } else if view.bytes.last().is_some_and(|last| *last != b'\n') {
+            view.push(b'\n', at);
+        }
     }
     view
 }
