@@ -124,6 +124,16 @@ pub(crate) fn candidates(pid: u32, entry: &MapsEntry) -> Vec<PathBuf> {
     candidates
 }
 
+/// Whether the file can be read and is simply not ELF: assemblies of .NET are mapped executable, too.
+pub(crate) fn is_another_format(candidates: &[PathBuf]) -> bool {
+    let mut magic = [0; 4];
+    let first = candidates.iter().find_map(|path| {
+        let mut file = std::fs::File::open(path).ok()?;
+        file.read_exact(&mut magic).ok()
+    });
+    first.is_some() && &magic != b"\x7fELF"
+}
+
 /// The vdso is in no file: its bytes are copied from the process.
 pub(crate) fn read_vdso(pid: u32, entry: &MapsEntry) -> Option<Arc<[u8]>> {
     let len = entry.end.checked_sub(entry.start).filter(|&len| len <= VDSO_LIMIT)?;

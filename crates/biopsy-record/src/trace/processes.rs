@@ -218,7 +218,8 @@ impl Processes {
                 match self.elf.open(&path, &candidates) {
                     Ok(file) => (Some(file), candidates),
                     Err(error) => {
-                        if kind == ModuleKind::Elf && self.unreadable.insert(path.clone()) {
+                        let other = maps::is_another_format(&candidates);
+                        if kind == ModuleKind::Elf && !other && self.unreadable.insert(path.clone()) {
                             let message = format!(
                                 "`{path}` of process {pid} cannot be read: its frames have no names: {error}"
                             );

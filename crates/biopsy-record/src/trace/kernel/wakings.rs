@@ -25,12 +25,15 @@ const IN_SOFT_INTERRUPT: i32 = 0x100;
 /// connect, shutdown, sendfile.
 const SENDING: [i32; 9] = [1, 44, 46, 20, 307, 3, 42, 48, 40];
 
+/// System calls that wake nobody: sched_yield, nanosleep, clock_nanosleep. What wakes inside them is an interrupt.
+const WAKING_NOBODY: [i32; 3] = [24, 35, 230];
+
 /// Assembles the program. `preempt_count`: BTF id of the per-CPU counter, where the kernel names it.
 ///
 /// A wake-up from an interrupt is no deed of the thread that happened to run: such a waker is written as 0. A soft
 /// interrupt is ambiguous: delivering to a local socket runs inside the sender's system call, and then the sender
 /// *is* the waker. Where the counter is not named (kernels without data symbols in kallsyms), one case is still
-/// certain: a thread that is in no system call wakes nobody, so it was interrupted.
+/// certain: a thread that is in no system call, or in one that wakes nobody, was interrupted.
 pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>) -> Vec<u64> {
     let mut asm = Assembler::new();
     let (done, interrupt, by_current, store) = (asm.label(), asm.label(), asm.label(), asm.label());
@@ -60,6 +63,9 @@ pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>)
 
     current_syscall(&mut asm);
     asm.jump_if_imm(R8, Cond::SignedLess, 0, interrupt);
+    for syscall in WAKING_NOBODY {
+        asm.jump_if_imm(R8, Cond::Equal, syscall, interrupt);
+    }
     if let Some(id) = preempt_count {
         asm.mov(R6, R8);
         asm.kernel_variable(R1, id);
