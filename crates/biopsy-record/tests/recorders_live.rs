@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 use biopsy_model::metric::{MetricRow, MetricTable};
 use biopsy_model::{MonoNanos, Pid};
 use biopsy_record::context::{self, Moment};
+use biopsy_record::logs::{self, LogWatch};
 use biopsy_record::masking::Masking;
 use biopsy_record::metrics::{Config, Handle, MemorySink, Recorder, Summary, TableSchema, TableSink};
 use biopsy_recording::RecordingFolder;
 use biopsy_redact::{Options, RedactionLog, Redactor};
-use biopsy_testkit::{CpuLimit, Privilege, Program, Survival, TargetProcess, require, temp_dir};
+use biopsy_testkit::{
+    CpuLimit, Namespaces, Privilege, Program, Survival, TargetProcess, in_namespaces, require, temp_dir,
+};
 
 /// How long something that must come may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -186,4 +189,35 @@ fn a_process_that_ends_while_it_is_recorded() {
     }
     stop(handle);
     assert!(sink.has("processes", "threads", |row, _| row.keys[0] == own));
+}
+
+#[test]
+fn a_log_that_only_the_target_sees() {
+    if !require(Privilege::Namespaces) {
+        return;
+    }
+    let wall = context::clock_pair();
+    let stamp = jiff::Timestamp::from_nanosecond(wall.wall_unix_nanos).expect("in range");
+    // A file system of its own over an empty folder, as in a container; a link in it that would lead to the host's.
+    let folder = temp_dir("inside");
+    let path = folder.path().to_str().expect("UTF-8");
+    let script = format!(
+        "mount -t tmpfs none {path} && echo '{stamp} ERROR inside' > {path}/x.log && echo READY && exec cat > /dev/null"
+    );
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]);
+    let program = TargetProcess::spawn(in_namespaces(Namespaces::Mount, &shell));
+
+    let mut config = logs::Config::new(vec![format!("{path}/*.log")], Vec::new());
+    config.inside = Some(Pid(program.pid()));
+    let watch = LogWatch::begin(config);
+    let recording_folder = temp_dir("recording");
+    let recording = RecordingFolder::create(recording_folder.path().join("r")).expect("a new folder");
+    let redactor = Redactor::new(Options::default()).expect("random bytes");
+    let masking = Masking::new(Arc::new(redactor), Arc::new(RedactionLog::new()));
+    let end = context::clock_pair();
+    let summary = watch.collect(&wall, &end, &recording, &masking).expect("there is room");
+    assert_eq!(summary.logs.len(), 1, "{summary:?}");
+    assert_eq!(summary.logs[0].source, format!("/proc/{}/root{path}/x.log", program.pid()));
+    assert_eq!(summary.logs[0].records, 1);
 }

@@ -11,10 +11,11 @@ use biopsy_model::loss::Warning;
 use biopsy_recording::{RecordingFolder, WriteError};
 use jiff::tz::TimeZone;
 
-use super::glob_walk::{self, Found};
+use super::glob_walk::Found;
 use super::journal::{JournalError, read_journal};
 use super::open::{Opened, Refused, open};
 use super::output::Output;
+use super::place::Place;
 use super::records::{Cut, Record, Seen, read_records};
 use super::rotated::{Packing, find_parts, packing};
 use super::source::{UNPACKED, find_start, lines_from, survey, unpack, zone_of};
@@ -92,6 +93,10 @@ impl<'a> Collector<'a> {
 
     pub(crate) fn run(mut self) -> Result<Summary, WriteError> {
         self.check_clock();
+        if let Some(error) = self.watch.inside_error.take() {
+            let message = format!("logs inside the target's container are not looked for: {error}");
+            self.warn("logs.inside", message);
+        }
         let sources = self.find_sources();
         for source in sources {
             self.take_file(&source)?;
@@ -136,7 +141,8 @@ impl<'a> Collector<'a> {
         let window_start = u64::try_from(self.from.max(0)).map(Duration::from_nanos).unwrap_or_default();
         let since = SystemTime::UNIX_EPOCH + window_start;
         for glob in self.watch.config.globs.clone() {
-            let found = match glob_walk::find(&glob) {
+            let (place, found) = self.watch.find(&glob);
+            let found = match found {
                 Ok(found) => found,
                 Err(reason) => {
                     self.warn("logs.bad-pattern", format!("the pattern `{glob}` is not valid: {reason}"));
@@ -145,12 +151,13 @@ impl<'a> Collector<'a> {
             };
             self.tell_of_walk(&glob, &found);
             for path in found.paths {
-                parts.extend(find_parts(&path, since));
-                sources.extend(self.open_source(&path, since));
+                let older = find_parts(&place, &path, since);
+                parts.extend(older.into_iter().map(|part| (place.clone(), part)));
+                sources.extend(self.open_source(&place, &path, since));
             }
         }
-        for path in parts {
-            sources.extend(self.open_source(&path, since));
+        for (place, path) in parts {
+            sources.extend(self.open_source(&place, &path, since));
         }
         for noted in std::mem::take(&mut self.watch.noted) {
             if !self.visited.contains(&noted.id) {
@@ -179,13 +186,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn open_source(&mut self, path: &Path, since: SystemTime) -> Option<Source> {
-        let Opened { file, facts, link_to } = match open(path) {
+    fn open_source(&mut self, place: &Place, path: &Path, since: SystemTime) -> Option<Source> {
+        let name = place.shown(path);
+        let Opened { file, facts, link_to } = match open(place, path) {
             Ok(opened) => opened,
             // Patterns match folders all the time.
             Err(Refused::Folder) => return None,
             Err(reason) => {
-                self.warn("logs.not-read", format!("`{}` is not read: {reason}", path.display()));
+                self.warn("logs.not-read", format!("`{name}` is not read: {reason}"));
                 return None;
             }
         };
@@ -194,7 +202,7 @@ impl<'a> Collector<'a> {
             return None;
         }
         if let Some(target) = link_to {
-            let message = format!("`{}` is a link: `{}` was read", path.display(), target.display());
+            let message = format!("`{name}` is a link: `{}` was read", target.display());
             self.warn("logs.link", message);
         }
         let size_before = self.watch.noted.iter().find(|noted| noted.id == id).map(|noted| noted.size);
@@ -203,17 +211,16 @@ impl<'a> Collector<'a> {
         // A file system may keep whole seconds only, or be a little behind.
         let old = modified.is_some_and(|modified| modified + Duration::from_secs(2) < since);
         if old && !grew {
-            self.without_lines.push(path.display().to_string());
+            self.without_lines.push(name);
             return None;
         }
-        let name = path.display().to_string();
         Some(Source { name, path: path.to_owned(), size: facts.len(), file, modified, size_before })
     }
 
     /// A file that was there at the start and that no pattern finds any more.
     fn gone_source(&mut self, noted: Noted) -> Option<Source> {
         let facts = noted.file.as_ref().and_then(|file| file.metadata().ok());
-        let name = noted.path.display().to_string();
+        let name = noted.name;
         let Some((file, facts)) = noted.file.zip(facts) else {
             self.warn("logs.gone", format!("`{name}` went away during the recording"));
             return None;
@@ -224,8 +231,8 @@ impl<'a> Collector<'a> {
         );
         let modified = facts.modified().ok();
         Some(Source {
+            path: PathBuf::from(&name),
             name,
-            path: noted.path,
             size: facts.len(),
             file,
             modified,

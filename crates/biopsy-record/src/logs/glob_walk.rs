@@ -3,11 +3,12 @@
 //! The patterns are those of the `glob` crate, the walk is ours: it must end on `/**` as well, follow no link
 //! to a folder in `**`, and tell what it left out.
 
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use glob::{MatchOptions, Pattern};
+
+use super::place::Place;
 
 /// Entries of folders that one pattern may look at, and how long.
 const MOST_ENTRIES: usize = 200_000;
@@ -33,19 +34,20 @@ pub(crate) struct Found {
     pub(crate) limited: bool,
 }
 
-struct Walk {
+struct Walk<'a> {
+    place: &'a Place,
     found: Found,
     entries: usize,
     until: Instant,
 }
 
-/// Finds what `pattern` matches.
+/// Finds what `pattern` matches, seen from `place`.
 ///
 /// # Errors
 /// What is wrong with the pattern.
-pub(crate) fn find(pattern: &str) -> Result<Found, String> {
+pub(crate) fn find(place: &Place, pattern: &str) -> Result<Found, String> {
     // A name with brackets in it, as a shell hands it over.
-    if fs::symlink_metadata(pattern).is_ok() {
+    if place.has(Path::new(pattern)) {
         return Ok(Found { paths: vec![PathBuf::from(pattern)], ..Found::default() });
     }
     let mut base = PathBuf::new();
@@ -68,7 +70,7 @@ pub(crate) fn find(pattern: &str) -> Result<Found, String> {
         }
     }
     let until = Instant::now() + LONGEST;
-    let mut walk = Walk { found: Found::default(), entries: 0, until };
+    let mut walk = Walk { place, found: Found::default(), entries: 0, until };
     walk.run(base, &parts);
     walk.found.paths.sort();
     walk.found.paths.dedup();
@@ -84,14 +86,14 @@ fn has_wildcard(name: &str) -> bool {
     name.contains(['*', '?', '['])
 }
 
-impl Walk {
+impl Walk<'_> {
     fn run(&mut self, base: PathBuf, parts: &[Part]) {
         // A list of work instead of recursion: path, part, and how deep in `**`.
         let mut todo = vec![(base, 0_usize, 0_usize)];
         while let Some((path, index, depth)) = todo.pop() {
             match parts.get(index) {
                 None => {
-                    if fs::symlink_metadata(&path).is_ok() {
+                    if self.place.has(&path) {
                         self.keep(path);
                     }
                 }
@@ -115,8 +117,7 @@ impl Walk {
             // No folder at all is also any number of folders.
             todo.push((folder.to_owned(), index + 1, 0));
         }
-        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let entries = match fs::read_dir(here) {
+        let entries = match self.place.entries(folder) {
             Ok(entries) => entries,
             Err(error) => {
                 if error.kind() == std::io::ErrorKind::PermissionDenied && self.found.unreadable.len() < 100 {
@@ -160,6 +161,8 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn tree() -> tempfile::TempDir {
@@ -178,7 +181,7 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, expected: &[&str]) {
         let folder = tree();
-        let found = find(&format!("{}/{pattern}", folder.path().display())).expect("a pattern");
+        let found = find(&Place::Here, &format!("{}/{pattern}", folder.path().display())).expect("a pattern");
         let names: Vec<String> = found
             .paths
             .iter()
@@ -203,9 +206,9 @@ mod tests {
 
     #[test]
     fn wrong_patterns_are_told() {
-        assert!(find("/a/***").is_err());
-        assert!(find("/a/*/../b").is_err());
-        assert!(find("/a/[").is_err());
+        assert!(find(&Place::Here, "/a/***").is_err());
+        assert!(find(&Place::Here, "/a/*/../b").is_err());
+        assert!(find(&Place::Here, "/a/[").is_err());
     }
 
     #[test]
@@ -214,7 +217,7 @@ mod tests {
         for number in 0..=MOST_PATHS {
             fs::write(folder.path().join(number.to_string()), "").expect("write");
         }
-        let found = find(&format!("{}/*", folder.path().display())).expect("a pattern");
+        let found = find(&Place::Here, &format!("{}/*", folder.path().display())).expect("a pattern");
         assert!(found.limited);
         assert_eq!(found.paths.len(), MOST_PATHS);
     }

@@ -15,6 +15,7 @@ mod journal;
 mod level;
 mod open;
 mod output;
+mod place;
 mod records;
 mod rotated;
 mod source;
@@ -27,13 +28,16 @@ mod zone;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use biopsy_model::ClockPair;
 use biopsy_model::loss::Warning;
+use biopsy_model::{ClockPair, Pid};
 use biopsy_recording::{RecordingFolder, WriteError};
 
 use crate::masking::Masking;
+use glob_walk::Found;
+use place::{Place, Root};
 
 /// Files that are held open during the recording, so that they can be read after they were deleted.
 const MOST_HELD: usize = 64;
@@ -55,6 +59,9 @@ pub struct Config {
     pub longest: Duration,
     /// The program that reads the journal.
     pub journalctl: PathBuf,
+    /// Patterns that match nothing from our root are looked for from the root of this process: it may be in a
+    /// container.
+    pub inside: Option<Pid>,
     /// IANA name of the zone that time stamps without one are read in; `None`: the machine's own.
     pub zone: Option<String>,
 }
@@ -71,6 +78,7 @@ impl Config {
             total_bytes: 256 << 20,
             longest: Duration::from_secs(60),
             journalctl: PathBuf::from("journalctl"),
+            inside: None,
             zone: None,
         }
     }
@@ -103,12 +111,17 @@ pub struct Summary {
 pub struct LogWatch {
     config: Config,
     noted: Vec<Noted>,
+    /// The root of [`Config::inside`], kept open so that it outlives the process.
+    inside: Option<Place>,
+    /// Why there is none, where there should be.
+    inside_error: Option<std::io::Error>,
 }
 
 /// A file at the start of the recording.
 #[derive(Debug)]
 struct Noted {
-    path: PathBuf,
+    /// As it is shown.
+    name: String,
     id: FileId,
     size: u64,
     /// Held open, so that it can be read even when it is deleted.
@@ -149,19 +162,36 @@ impl LogWatch {
     /// Notes the files that match, and their sizes. What is wrong with a pattern is said by [`LogWatch::collect`].
     #[must_use]
     pub fn begin(config: Config) -> LogWatch {
-        let mut noted: Vec<Noted> = Vec::new();
-        for glob in &config.globs {
-            for path in glob_walk::find(glob).unwrap_or_default().paths {
-                let Ok(opened) = open::open(&path) else { continue };
+        let (inside, inside_error) = match config.inside.map(Root::of) {
+            Some(Ok(root)) => (root.map(|root| Place::Inside(Arc::new(root))), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        let mut watch = LogWatch { config, noted: Vec::new(), inside, inside_error };
+        for glob in watch.config.globs.clone() {
+            let (place, found) = watch.find(&glob);
+            for path in found.unwrap_or_default().paths {
+                let Ok(opened) = open::open(&place, &path) else { continue };
                 let id = file_id(&opened.facts);
-                if noted.iter().any(|known| known.id == id) {
+                if watch.noted.iter().any(|known| known.id == id) {
                     continue;
                 }
-                let hold = noted.len() < MOST_HELD;
-                noted.push(Noted { path, id, size: opened.facts.len(), file: hold.then_some(opened.file) });
+                let file = (watch.noted.len() < MOST_HELD).then_some(opened.file);
+                watch.noted.push(Noted { name: place.shown(&path), id, size: opened.facts.len(), file });
             }
         }
-        LogWatch { config, noted }
+        watch
+    }
+
+    /// Finds what a pattern matches: from our root, or, where that is nothing, from the target's.
+    fn find(&self, glob: &str) -> (Place, Result<Found, String>) {
+        let here = glob_walk::find(&Place::Here, glob);
+        match (&here, &self.inside) {
+            (Ok(found), Some(inside)) if found.paths.is_empty() => {
+                (inside.clone(), glob_walk::find(inside, glob))
+            }
+            _ => (Place::Here, here),
+        }
     }
 
     /// Takes the lines between `start` less the margin and `end` plus the margin.

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::place::Place;
+
 /// Older parts that are looked at for one log, the newest first.
 const MOST_PARTS: usize = 20;
 
@@ -37,12 +39,11 @@ pub(crate) fn packing(path: &Path) -> Packing {
 }
 
 /// Older parts of `path` that were modified at `since` or later, the newest first.
-pub(crate) fn find_parts(path: &Path, since: SystemTime) -> Vec<PathBuf> {
+pub(crate) fn find_parts(place: &Place, path: &Path, since: SystemTime) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();
     };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = place.entries(folder) else { return Vec::new() };
     // A file system may keep whole seconds only.
     let since = since.checked_sub(Duration::from_secs(2)).unwrap_or(since);
     let mut parts: Vec<(SystemTime, PathBuf)> = entries
@@ -51,7 +52,7 @@ pub(crate) fn find_parts(path: &Path, since: SystemTime) -> Vec<PathBuf> {
         .filter(|entry| entry.file_name().to_str().is_some_and(|other| is_part_of(other, name)))
         .filter_map(|entry| {
             let modified = entry.metadata().ok().filter(fs::Metadata::is_file)?.modified().ok()?;
-            (modified >= since).then(|| (modified, entry.path()))
+            (modified >= since).then(|| (modified, folder.join(entry.file_name())))
         })
         .collect();
     parts.sort_by(|a, b| b.cmp(a));
@@ -127,7 +128,7 @@ mod tests {
             let file = fs::File::create(folder.path().join(name)).expect("create");
             file.set_modified(start + Duration::from_secs(1_000) - Duration::from_secs(age)).expect("times");
         }
-        let parts = find_parts(&folder.path().join("x.log"), start);
+        let parts = find_parts(&Place::Here, &folder.path().join("x.log"), start);
         let names: Vec<_> = parts.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         assert_eq!(names, ["x.log.3", "x.log.1"]);
     }
