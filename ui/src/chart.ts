@@ -89,7 +89,7 @@ export class ChartView {
     const { axis, chart } = this;
     const x = (at: number) => ((at - axis.from) / (axis.to - axis.from)) * width;
     const highest = this.highest();
-    const y = (value: number) => HEIGHT - (value / highest) * (HEIGHT - TOP);
+    const y = (value: number) => HEIGHT - Math.min(value / highest, 1.1) * (HEIGHT - TOP);
     const root = svg('svg', {
       width,
       height: HEIGHT,
@@ -174,7 +174,10 @@ export class ChartView {
     let highest = 0;
     for (const tops of this.tops) for (const value of tops) highest = Math.max(highest, value ?? 0);
     const ceiling = this.chart.ceiling;
-    if (ceiling !== null && (this.chart.stacked || highest > ceiling * 0.4)) return Math.max(ceiling, highest);
+    if (ceiling !== null && (this.chart.stacked || highest > ceiling * 0.4)) {
+      // Readings are not taken at one moment: a sum a little above the ceiling is at the ceiling.
+      return highest > ceiling * 1.1 ? highest : ceiling;
+    }
     return nice(highest, this.chart.unit);
   }
 

@@ -18,9 +18,9 @@ function trim(text: string): string {
 export function share(value: number): string {
   const percent = value * 100;
   if (!Number.isFinite(percent)) return '?';
-  if (Math.abs(percent) >= 99.95) return `${percent.toFixed(0)}%`;
-  if (percent !== 0 && Math.abs(percent) < 0.05) return '<0.1%';
-  return `${percent.toFixed(1)}%`;
+  if (Math.abs(percent) >= 99.95) return `${percent.toFixed(0)} %`;
+  if (percent !== 0 && Math.abs(percent) < 0.05) return '<0.1 %';
+  return `${percent.toFixed(1)} %`;
 }
 
 export function bytes(value: number): string {

@@ -32,7 +32,7 @@ export function functions(page: Page, places: Places): HTMLElement {
       cell: (index) => [
         h('i', { class: `dot k-${KINDS[rows[index][2]]}`, title: KINDS[rows[index][2]] }),
         h('button', { type: 'button', class: 'function', title: `${rows[index][0]}\nshow in the flame graph`, click: () => places.showFunction?.(index, rows[index][0], waiting) }, rows[index][0]),
-        placeOf.has(index) ? h('small', { class: 'place' }, placeOf.get(index)) : null,
+        placeOf.has(index) ? h('small', { class: 'place', title: placeOf.get(index) }, placeOf.get(index)?.split('/').pop()) : null,
       ],
       sort: (index) => rows[index][0],
       class: 'name',

@@ -138,15 +138,12 @@ export function findings(page: Page, axis: Axis, places: Places): HTMLElement {
   );
 }
 
-/** The number of a piece of evidence, where its text does not say it already. */
+/** The number of a piece of evidence, where its text does not say any. */
 function value(text: string, evidence: Record<string, number> | undefined): string | null {
   const [kind, amount] = Object.entries(evidence ?? {})[0] ?? [];
-  if (kind === undefined || amount === undefined) return null;
+  if (kind === undefined || amount === undefined || /\d/.test(text)) return null;
   const units: Record<string, string> = { share: 'ratio', bytes: 'bytes', per_second: 'per-second', cores: 'cores' };
-  const shown = kind === 'ns' ? ns(amount) : kind === 'count' ? number(amount) : reading(units[kind] ?? 'count', amount);
-  // "97% of" and "97.0%" are the same number to a reader.
-  const digits = shown.match(/[\d.,]+/)?.[0] ?? '';
-  return text.includes(shown) || (digits !== '' && text.includes(digits.replace(/\.0$/, ''))) ? null : `: ${shown}`;
+  return `: ${kind === 'ns' ? ns(amount) : kind === 'count' ? number(amount) : reading(units[kind] ?? 'count', amount)}`;
 }
 
 /** Text with `code` in it. */

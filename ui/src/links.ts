@@ -45,7 +45,12 @@ export function link(
             (line) => line.source[0] === table && line.source[1].includes(column) && (!exact || line.source[2] === key),
           ),
         );
-      const chart = draws(true) ?? draws(false);
+      // A column that no chart draws by itself (`cpu.busy`) is shown by the chart of its family.
+      const family = `${column.split('.')[0]}.`;
+      const related = page.charts.charts.find((chart) =>
+        chart.lines.some((line) => line.source[0] === table && line.source[1].some((other) => other.startsWith(family))),
+      );
+      const chart = draws(true) ?? draws(false) ?? related;
       if (!chart) return { text: 'readings', go: () => flash(document.getElementById('readings'), 'start') };
       return { text: 'chart', go: () => flash(document.getElementById(`chart-${chart.id}`)) };
     }

@@ -35,7 +35,7 @@ export function threads(page: Page, axis: Axis, places: Places): HTMLElement {
       title: 'Hottest function',
       cell: (row) => {
         const name = functionName(row.top);
-        return name === null ? null : [h('span', { class: 'function', title: name }, name), h('small', null, share(row.top_share))];
+        return name === null ? null : h('div', { class: 'pair' }, h('span', { class: 'function ellipsis', title: name }, name), h('small', null, share(row.top_share)));
       },
       class: 'top optional',
     },

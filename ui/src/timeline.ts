@@ -134,34 +134,56 @@ function eventLanes(page: Page): { title: string; events: Event[] }[] {
   return lanes.filter((lane) => lane.events.length > 0);
 }
 
+/** Events that overlap lie below each other, in at most four rows. */
+function stacked(events: Event[]): { event: Event; row: number }[] {
+  const ends: number[] = [];
+  return [...events]
+    .sort((a, b) => a.from - b.from)
+    .map((event) => {
+      if (event.to <= event.from) return { event, row: 0 };
+      let row = ends.findIndex((end) => end <= event.from);
+      if (row < 0) row = Math.min(ends.length, 3);
+      ends[row] = Math.max(ends[row] ?? 0, event.to);
+      return { event, row };
+    });
+}
+
 function drawLane(events: Event[], axis: Axis, width: number): SVGElement {
   const x = (at: number) => ((at - axis.from) / (axis.to - axis.from)) * width;
-  const root = svg('svg', { width, height: LANE, viewBox: `0 0 ${width} ${LANE}`, role: 'img', 'aria-label': `${events.length} events` });
+  const placed = stacked(events);
+  const height = LANE * (Math.max(0, ...placed.map((item) => item.row)) + 1);
+  const root = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${events.length} events` });
   const labels: SVGElement[] = [];
-  let free = -Infinity;
+  const free: number[] = [];
   // Errors lie above warnings where both are at one place.
-  const order = [...events].sort((a, b) => Number(a.kind === 'log error') - Number(b.kind === 'log error') || a.from - b.from);
-  for (const event of order) {
+  placed.sort((a, b) => Number(a.event.kind === 'log error') - Number(b.event.kind === 'log error') || a.event.from - b.event.from);
+  for (const { event, row } of placed) {
     if (event.to < axis.from || event.from > axis.to) continue;
+    const top = row * LANE;
     const left = Math.max(x(event.from), 0);
     const wide = event.to > event.from;
     const right = wide ? Math.min(Math.max(x(event.to), left + 3), width) : left + 2;
-    const title = svg('title', null, `${axis.label(event.from)}\n${event.label}`);
-    const box = wide
-      ? svg('rect', { class: `event ${event.kind}`, x: left, y: 3, width: right - left, height: LANE - 6, rx: 2 }, title)
-      : svg('rect', { class: `event ${event.kind}`, x: left - 1, y: event.kind === 'mark' ? 0 : 4, width: event.kind === 'mark' ? 2 : 2.5, height: event.kind === 'mark' ? LANE : LANE - 8 }, title);
-    root.append(box);
+    const mark = event.kind === 'mark';
+    root.append(
+      svg(
+        'rect',
+        wide
+          ? { class: `event ${event.kind}`, x: left, y: top + 3, width: right - left, height: LANE - 6, rx: 2 }
+          : { class: `event ${event.kind}`, x: left - 1, y: top + (mark ? 0 : 4), width: mark ? 2 : 2.5, height: LANE - (mark ? 0 : 8) },
+        svg('title', null, `${axis.label(event.from)}\n${event.label}`),
+      ),
+    );
     if (event.kind.startsWith('log')) continue;
     // A label goes where there is more room: inside its box, or between it and the next.
-    const next = Math.min(...order.filter((other) => other.from > event.from).map((other) => x(other.from)), width);
+    const next = Math.min(...placed.filter((other) => other.row === row && other.event.from > event.from).map((other) => x(other.event.from)), width);
     const inside = wide ? right - left - 10 : 0;
     const after = next - right - 10;
     const start = inside >= after ? left + 5 : right + 5;
     const letters = Math.floor(Math.max(inside, after) / 6.4);
-    if (letters < 4 || start < free) continue;
+    if (letters < 4 || start < (free[row] ?? 0)) continue;
     const text = event.label.length > letters ? `${event.label.slice(0, letters - 1)}…` : event.label;
-    free = start + text.length * 6.4;
-    labels.push(svg('text', { class: 'label', x: start, y: LANE / 2 + 4 }, text));
+    free[row] = start + text.length * 6.4;
+    labels.push(svg('text', { class: 'label', x: start, y: top + LANE / 2 + 4 }, text));
   }
   root.append(...labels);
   return root;

@@ -47,18 +47,18 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// `12.3%`; `0.123` is twelve point three.
+/// `12.3 %`; `0.123` is twelve point three.
 #[must_use]
 pub fn share(value: f64) -> String {
     let percent = value * 100.0;
     if !percent.is_finite() {
         "?".to_owned()
     } else if percent.abs() >= 99.95 {
-        format!("{percent:.0}%")
+        format!("{percent:.0} %")
     } else if percent != 0.0 && percent.abs() < 0.05 {
-        "<0.1%".to_owned()
+        "<0.1 %".to_owned()
     } else {
-        format!("{percent:.1}%")
+        format!("{percent:.1} %")
     }
 }
 
@@ -140,18 +140,13 @@ pub fn value(value: Value) -> String {
     }
 }
 
-/// The text of a piece of evidence, with its number where the text does not say it already.
+/// The text of a piece of evidence, with its number where the text does not say any.
 pub(crate) fn evidence_text(evidence: &biopsy_analyze::Evidence) -> String {
-    let Some(value) = evidence.value else { return evidence.text.clone() };
-    let shown = self::value(value);
-    // `97%` and `97.0%` are the same number to a reader.
-    let digits: String =
-        shown.chars().take_while(|char| char.is_ascii_digit() || matches!(char, '.' | ',')).collect();
-    let digits = digits.trim_end_matches(".0");
-    if evidence.text.contains(&shown) || (!digits.is_empty() && evidence.text.contains(digits)) {
-        evidence.text.clone()
-    } else {
-        format!("{}: {shown}", evidence.text)
+    match evidence.value {
+        Some(value) if !evidence.text.contains(|char: char| char.is_ascii_digit()) => {
+            format!("{}: {}", evidence.text, self::value(value))
+        }
+        _ => evidence.text.clone(),
     }
 }
 
@@ -249,9 +244,9 @@ mod tests {
         assert_eq!(bytes(1000.0), "1,000 B");
         assert_eq!(bytes(1536.0), "1.5 KiB");
         assert_eq!(bytes(8.0 * 1024.0 * 1024.0 * 1024.0), "8 GiB");
-        assert_eq!(share(0.1234), "12.3%");
-        assert_eq!(share(0.0001), "<0.1%");
-        assert_eq!(share(1.0), "100%");
+        assert_eq!(share(0.1234), "12.3 %");
+        assert_eq!(share(0.0001), "<0.1 %");
+        assert_eq!(share(1.0), "100 %");
         assert_eq!(count(1_234_567), "1,234,567");
     }
 }
