@@ -5,6 +5,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use biopsy_model::capture::Capture;
+use biopsy_model::timeline::TimelineEvent;
 use biopsy_recording::{RecordingFolder, layout};
 use biopsy_redact::Redactor;
 use biopsy_redact::verify::{Finding, verify};
@@ -62,9 +63,15 @@ fn timeline_strings(capture: &Capture) -> Vec<u8> {
     let threads = timeline.threads.iter().map(|thread| thread.info.name.as_str());
     let marks = timeline.marks.iter().map(|(_, label)| label.as_str());
     let functions = timeline.symbols.iter().flatten().flat_map(|symbols| &symbols.functions);
-    let names = functions.map(|function| function.name.as_str());
+    let names = functions.flat_map(|function| [Some(function.name.as_str()), function.file.as_deref()]).flatten();
+    let executed = timeline.process_events.iter().filter_map(|event| match event {
+        TimelineEvent::Exec { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    // Those of the timeline are among them.
+    let warnings = capture.warnings.iter().map(|warning| warning.message.as_str());
     let mut out = Vec::new();
-    for text in modules.chain(threads).chain(marks).chain(names) {
+    for text in modules.chain(threads).chain(marks).chain(names).chain(executed).chain(warnings) {
         out.extend_from_slice(text.as_bytes());
         out.push(b'\n');
     }
