@@ -1,7 +1,7 @@
 //! Wrong targets, missing rights, full disks: a clear error or a recorded warning, never harm.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use biopsy_testkit::{
     Privilege, Program, Survival, TargetProcess, as_user, copy_under_odd_name, machine_to_myself, require,
@@ -225,4 +225,91 @@ fn log_files_of_every_kind_do_no_harm() {
     let text = String::from_utf8_lossy(&unzipped.stdout).into_owned();
     assert!(!text.contains("hunter2-secret"), "a secret of a log is in the recording");
     assert!(!text.contains("root:*:") && !text.contains("root:$"), "a link was followed to /etc/shadow");
+}
+
+#[test]
+fn a_32_bit_program_is_refused() {
+    if !require(Privilege::Cc) {
+        return;
+    }
+    // Compiled without any library, since a 32-bit one is rarely installed: waits for the end of stdin, and exits.
+    let source = r#"
+        static int call(int number, int a, const void *b, int c) {
+            int result;
+            __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c) : "memory");
+            return result;
+        }
+        void _start(void) {
+            char byte;
+            call(4, 1, "READY\n", 6);
+            while (call(3, 0, &byte, 1) == 1) {}
+            call(1, 0, 0, 0);
+        }
+    "#;
+    let folder = temp_dir("32-bit");
+    let (file, program) = (folder.path().join("small.c"), folder.path().join("small"));
+    std::fs::write(&file, source).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-m32", "-nostdlib", "-static", "-fno-stack-protector", "-fno-pie", "-no-pie", "-o"]);
+    assert!(compiler.arg(&program).arg(&file).status().unwrap().success());
+    // A kernel may be built without 32-bit programs; then there is nothing to refuse.
+    if Command::new(&program).stdin(Stdio::null()).stdout(Stdio::null()).status().is_err() {
+        return;
+    }
+    let mut target = TargetProcess::spawn(Command::new(program));
+    let text = complaint(&mut biopsy(["capture", &target.pid().to_string(), "--for", "1s"]));
+    assert!(text.contains("32-bit"), "{text}");
+    target.stop();
+}
+
+#[test]
+fn every_way_of_tracing_finds_the_function() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let mut target = TargetProcess::start(Program::HotFunction, &[]);
+    for method in ["bpf", "perf-per-cpu", "perf-per-task", "perf-user-only"] {
+        let captured = capture_unharmed(&target, "2s", &["--method", method]);
+        assert_eq!(captured.report["completeness"]["method"], method);
+        captured.assert_burns_cpu_in("compute_checksum_bit_by_bit", &["compute_checksum_bit_by_bit"]);
+    }
+    target.stop();
+}
+
+#[test]
+fn root_without_capabilities_is_told_what_is_missing_and_gets_the_rest() {
+    if !require_all(LIVE) || !require(Privilege::OtherUser) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let folder = temp_dir("no-capabilities");
+    let file = folder.path().join("recording.zip");
+    let mut target = TargetProcess::start(Program::HotFunction, &[]);
+    let survival = Survival::before(target.pid());
+    // As in a container that was started with `--cap-drop ALL`.
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all", "--", env!("CARGO_BIN_EXE_biopsy"), "capture"]);
+    let output =
+        command.args([&target.pid().to_string(), "--for", "1s", "--output"]).arg(&file).output().unwrap();
+    survival.assert_unharmed();
+    target.stop();
+    if succeeded(&output) {
+        assert_eq!(analyze(&file)["completeness"]["has_metrics"], true);
+    } else {
+        let text = said(&output);
+        assert!(text.contains("error: ") && text.contains("hint: "), "{text}");
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started() {
+    let folder = temp_dir("no-program");
+    let mut command = biopsy(["trace", "--output"]);
+    command.arg(folder.path().join("trace.zip")).args(["--", "/nonexistent/program"]);
+    let text = complaint(&mut command);
+    assert!(text.contains("/nonexistent/program"), "{text}");
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert_eq!(left, Vec::<std::path::PathBuf>::new(), "something was left behind");
 }

@@ -125,11 +125,6 @@ impl Captured {
         self.report["completeness"]["reaching_root"].as_f64().unwrap_or(0.0)
     }
 
-    /// CPU samples.
-    pub(crate) fn samples(&self) -> u64 {
-        self.report["completeness"]["samples"].as_u64().unwrap_or(0)
-    }
-
     /// All text of the report, for names that must, or must not, be somewhere.
     pub(crate) fn text(&self) -> String {
         self.report.to_string()
