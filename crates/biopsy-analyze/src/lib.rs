@@ -50,7 +50,9 @@ pub use function::{FunctionHandle, FunctionKind, FunctionRow};
 pub use logs::{LogSummary, LogTopic};
 pub use metrics::{MetricSummary, Notable, NotableKind, Trend};
 pub use threads::{StripBucket, ThreadGroup, ThreadRow, ThreadTable};
-pub use waits::{Activation, Convoy, LongWait, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits};
+pub use waits::{
+    Activation, Behind, Convoy, LongWait, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
+};
 
 /// Everything a report draws.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -61,6 +61,8 @@ impl<'a> Places<'a> {
         let mut reason = WaitReason::Unknown;
         let mut futex = false;
         let mut place = None;
+        let mut named = None;
+        let mut beyond = 0u32;
         let mut fallback = None;
         let mut lock_names = 0u32;
         for frame in self.timeline.frames_of(Some(stack)).take(STACK_DEPTH) {
@@ -88,17 +90,20 @@ impl<'a> Places<'a> {
                         _ => {}
                     }
                 }
-                if reason == WaitReason::Condition && lock_names < 4 {
+                if reason == WaitReason::Condition && told.is_none() && lock_names < LOCK_FRAMES {
                     lock_names += 1;
                     if is_lock_name(&row.name) {
                         reason = WaitReason::Lock;
                     }
                 }
-                if self.frames.role(function) == Role::Plain && place.is_none() && told.is_none() {
-                    place = Some(function);
+                if self.frames.role(function) == Role::Plain && told.is_none() {
+                    beyond += 1;
+                    place = place.or(Some(function));
+                    named = named.or(row.named.then_some(function));
                 }
             }
-            let done = place.is_some() && (reason != WaitReason::Condition || lock_names >= 4);
+            let looked = named.is_some() || beyond >= UNNAMED_FRAMES;
+            let done = looked && (reason != WaitReason::Condition || lock_names >= LOCK_FRAMES);
             if done {
                 break;
             }
@@ -106,9 +111,14 @@ impl<'a> Places<'a> {
         if futex && reason == WaitReason::Unknown {
             reason = WaitReason::LockOrCondition;
         }
-        Some(Place { reason, function: place.or(fallback) })
+        Some(Place { reason, function: named.or(place).or(fallback) })
     }
 }
+
+/// How many callers of a condition are asked whether they are a lock by name.
+const LOCK_FRAMES: u32 = 4;
+/// Stripped programs name few functions. A place that has no name goes by the nearest caller that has one, up to here.
+const UNNAMED_FRAMES: u32 = 12;
 
 /// What a kernel function says about a wait that it is in.
 fn kernel_reason(name: &str) -> Option<WaitReason> {

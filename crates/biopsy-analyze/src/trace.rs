@@ -155,6 +155,10 @@ fn sort_functions(frames: &mut FrameTable, analysis: &mut Analysis, facts: &mut 
     analysis.threads.groups.iter_mut().for_each(|group| move_option(&mut group.top_function));
     analysis.waits.functions.iter_mut().for_each(|row| move_option(&mut row.function));
     analysis.waits.convoys.iter_mut().for_each(|convoy| move_option(&mut convoy.function));
+    for row in &mut analysis.waits.behind {
+        move_option(&mut row.function);
+        move_option(&mut row.cause_function);
+    }
     analysis.waits.longest.iter_mut().for_each(|long| move_option(&mut long.function));
     facts.waits.by_thread = std::mem::take(&mut facts.waits.by_thread)
         .into_iter()

@@ -3,9 +3,11 @@
 use crate::limits::{ACTIVATIONS, WAIT_FUNCTIONS};
 use crate::places::{Place, Places};
 use crate::threads::ThreadTable;
-use crate::waits::{Activation, Convoy, LongWait, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits};
+use crate::waits::{
+    Activation, Behind, Convoy, LongWait, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
+};
 use biopsy_model::timeline::{Timeline, Wait, WaitState};
-use biopsy_model::{Nanos, Tid};
+use biopsy_model::{MonoNanos, Nanos, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 
@@ -81,6 +83,8 @@ pub(crate) fn sum(
     let mut longest: Vec<LongWait> = Vec::new();
     let mut facts = WaitFacts::default();
     let mut total_recorded = Sum::default();
+    let mut causes: FxHashMap<Tid, Vec<(MonoNanos, MonoNanos, Place)>> = FxHashMap::default();
+    let mut ended: Vec<Ended> = Vec::new();
     for wait in &timeline.waits {
         let mut place = places.of(wait.stack, wait.syscall, wait.state);
         if wait.state == WaitState::Preempted {
@@ -97,6 +101,9 @@ pub(crate) fn sum(
         recorded.entry((wait.tid, place)).or_default().add(time);
         let call = calls.entry((place.reason, wait.syscall)).or_default();
         *call = *call + time;
+        if is_cause(place.reason) {
+            causes.entry(wait.tid).or_default().push((wait.start, wait.start + time, place));
+        }
         if let Some(waker) = wait.waker {
             let (sum, ready) = wakes.entry((Some(waker), wait.tid, place)).or_default();
             sum.add(time);
@@ -105,6 +112,13 @@ pub(crate) fn sum(
                 facts.ended.add(time);
                 if waker != wait.tid {
                     facts.ended_by.entry(waker).or_default().add(time);
+                    ended.push(Ended {
+                        tid: wait.tid,
+                        waker,
+                        from: wait.start,
+                        to: wait.start + time,
+                        place,
+                    });
                 }
             }
         }
@@ -136,6 +150,7 @@ pub(crate) fn sum(
         reasons: reasons(&facts.by_thread, &calls, places),
         functions: functions(by_function, threads, &group_of),
         activations: activations(&wakes, &group_of),
+        behind: behind(&causes, &ended),
         convoys: convoys(&facts.by_thread, &wakes, window),
         longest: {
             longest.sort_by_key(|long| (Reverse(long.time), long.start));
@@ -309,6 +324,65 @@ fn activations(wakes: &Wakes, group_of: &dyn Fn(Tid) -> Option<usize>) -> Vec<Ac
         })
         .collect();
     rows.sort_by(|a, b| (b.time, b.count, &a.waker, a.woken).cmp(&(a.time, a.count, &b.waker, b.woken)));
+    rows.truncate(ACTIVATIONS);
+    rows
+}
+
+/// A wait for a lock or condition that another thread ended.
+struct Ended {
+    tid: Tid,
+    waker: Tid,
+    from: MonoNanos,
+    to: MonoNanos,
+    place: Place,
+}
+
+/// What a thread may wait for that makes others wait for it in turn. Locks and conditions are links of the chain, not
+/// its end; idle waits are no cause.
+fn is_cause(reason: WaitReason) -> bool {
+    matches!(
+        reason,
+        WaitReason::Disk
+            | WaitReason::Peer
+            | WaitReason::Descriptor
+            | WaitReason::Pipe
+            | WaitReason::Memory
+            | WaitReason::Sleep
+            | WaitReason::Child
+            | WaitReason::KernelLock
+            | WaitReason::Throttled
+    )
+}
+
+/// For each wait that a thread ended: the last wait of that thread, if the two overlap.
+fn behind(causes: &FxHashMap<Tid, Vec<(MonoNanos, MonoNanos, Place)>>, ended: &[Ended]) -> Vec<Behind> {
+    let mut sums: FxHashMap<(Place, Place), (Sum, FxHashSet<Tid>)> = FxHashMap::default();
+    let mut all: FxHashMap<Place, u64> = FxHashMap::default();
+    for wait in ended {
+        *all.entry(wait.place).or_default() += 1;
+        let Some(causes) = causes.get(&wait.waker) else { continue };
+        // A thread's waits do not overlap, so those in order of their end are in order of their start too.
+        let after = causes.partition_point(|cause| cause.1 <= wait.to);
+        let last = after.checked_sub(1).and_then(|at| causes.get(at)).filter(|cause| cause.1 > wait.from);
+        let Some(&(from, to, cause)) = last else { continue };
+        let entry = sums.entry((wait.place, cause)).or_default();
+        entry.0.add(to.since(from.max(wait.from)));
+        entry.1.insert(wait.tid);
+    }
+    let mut rows: Vec<Behind> = sums
+        .into_iter()
+        .map(|((place, cause), (sum, tids))| Behind {
+            function: place.function,
+            reason: place.reason,
+            cause_function: cause.function,
+            cause: cause.reason,
+            count: sum.count,
+            share: ratio(sum.count, all.get(&place).copied().unwrap_or(0)),
+            time: sum.time,
+            threads: tids.len(),
+        })
+        .collect();
+    rows.sort_by_key(|row| (Reverse(row.time), row.function, row.reason, row.cause_function, row.cause));
     rows.truncate(ACTIVATIONS);
     rows
 }

@@ -23,6 +23,8 @@ pub struct Waits {
     pub activations: Vec<Activation>,
     /// Locks that many threads queue for, worst first.
     pub convoys: Vec<Convoy>,
+    /// Waits for a thread that itself waited for something: most time first.
+    pub behind: Vec<Behind>,
     /// The longest single waits that were for something (idle ones aside), longest first (at most 20).
     pub longest: Vec<LongWait>,
 }
@@ -188,6 +190,28 @@ pub struct Convoy {
     /// Share of wake-ups from there that came from a thread which waits there too (the lock is handed on), 0 to 1;
     /// `None`: wakers were not recorded.
     pub handed_on: Option<f64>,
+}
+
+/// Threads waited for a lock or condition, and the thread that ended their waits had itself waited, for something else,
+/// in the meantime: what they really waited for, one step further.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Behind {
+    /// Where the threads waited.
+    pub function: Option<FunctionHandle>,
+    /// For what.
+    pub reason: WaitReason,
+    /// Where the thread that ended their waits had waited.
+    pub cause_function: Option<FunctionHandle>,
+    /// For what.
+    pub cause: WaitReason,
+    /// Waits of this kind.
+    pub count: u64,
+    /// Share of all waits at that place whose waker is known, 0 to 1.
+    pub share: f64,
+    /// Time during which both waited. A lower bound: only the last wait of the waker counts.
+    pub time: Nanos,
+    /// Threads that waited so.
+    pub threads: usize,
 }
 
 /// One long wait.

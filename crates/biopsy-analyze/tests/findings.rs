@@ -205,6 +205,80 @@ fn disk_bound_by_metrics_alone() {
     assert_eq!(analysis.findings[0].id, "disk-bound", "{}", outline(&analysis));
 }
 
+/// A group commit: one thread writes for all, the others wait for it.
+#[test]
+fn disk_bound_through_others() {
+    let mut build = Build::new("database", 10, 4);
+    build.thread(PID, "database").machine(0.1).wait(PID, IDLE);
+    for number in 0..8 {
+        let tid = 100 + number;
+        build.thread(tid, "database").cpu(tid, 0.02, &["server!handle_connection", "server!execute"]);
+        build.wait(
+            tid,
+            Waiting {
+                stack: &[
+                    "server!handle_connection",
+                    "server!commit",
+                    "server!",
+                    "libc.so.6!fdatasync",
+                    "k:do_fsync",
+                    "k:ext4_sync_file",
+                    "k:io_schedule",
+                    "k:schedule",
+                ],
+                syscall: 75,
+                state: WaitState::Disk,
+                share: 0.08,
+                each_ms: 8.0,
+                waker: Some(0),
+            },
+        );
+        build.wait(
+            tid,
+            Waiting {
+                stack: &[
+                    "server!handle_connection",
+                    "server!wait_for_commit",
+                    "libc.so.6!pthread_cond_wait",
+                    "k:futex_wait",
+                    "k:schedule",
+                ],
+                share: 0.6,
+                each_ms: 60.0,
+                waker: Some(100 + (number + 1) % 8),
+                ..IN_CONDITION
+            },
+        );
+    }
+    let analysis = analyze(&build.done());
+    insta::assert_snapshot!(first(&analysis));
+    let row = &analysis.waits.behind[0];
+    let name = |function| analysis.function(function).map(|row| row.name.as_str());
+    assert_eq!(row.function.and_then(name), Some("wait_for_commit"));
+    // The caller of `fdatasync` has no name; the nearest one that has stands for it.
+    assert_eq!(row.cause_function.and_then(name), Some("commit"));
+}
+
+/// On a machine that others use up, what the program would do with a CPU is still seen.
+#[test]
+fn cpu_bound_and_starved() {
+    let mut build = Build::new("victim", 10, 2);
+    build.thread(PID, "victim").ready(PID, 0.7).machine(1.0);
+    build.cpu(PID, 0.3, &["server!main", "server!work", "server!hash"]);
+    let analysis = analyze(&build.done());
+    insta::assert_snapshot!(outline(&analysis));
+}
+
+/// Threads that hardly want a CPU are not held back by busy ones.
+#[test]
+fn busy_neighbours_harm_no_sleeper() {
+    for ready in [0.0, 0.02] {
+        let mut build = Build::new("sleeper", 10, 2);
+        build.thread(PID, "sleeper").ready(PID, ready).machine(1.0).wait(PID, IDLE);
+        no_alarm(&analyze(&build.done()));
+    }
+}
+
 #[test]
 fn slow_peer() {
     let mut build = Build::new("slow-peer", 10, 4);

@@ -17,8 +17,11 @@ pub(super) fn bound(scene: &Scene<'_>) -> Option<Finding> {
     let busiest = rows.first();
     let share_of = |row: &crate::ThreadRow| row.running.as_secs_f64() / scene.seconds;
     let busy_thread = busiest.map_or(0.0, share_of);
+    // What it would use if it got it: a thread that others keep from the CPU is bound by the CPU all the same.
+    let wanted = |row: &crate::ThreadRow| (row.running + row.ready).as_secs_f64() / scene.seconds;
+    let wanting = rows.iter().filter(|row| share_of(row) >= 0.1).map(wanted).fold(0.0, f64::max);
     let of_machine = used / scene.cpus;
-    let impact = busy_thread.max(of_machine).min(1.0);
+    let impact = busy_thread.max(of_machine).max(wanting).min(1.0);
     let severity = grade(impact, f64::INFINITY, BUSY_THREAD, 0.4)?;
     let hot = hot_function(scene);
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
@@ -46,10 +49,27 @@ pub(super) fn bound(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     evidence.extend(machine(scene, used));
+    let held_back = wanting >= busy_thread + 0.2;
+    if held_back {
+        evidence.push(fact(
+            format!(
+                "a thread of it wants a CPU {} of the time and gets one {}",
+                percent(wanting),
+                percent(busy_thread)
+            ),
+            Some(Value::Share(wanting)),
+        ));
+    }
     let extent = match (busy, of_machine >= 0.9) {
         (_, true) => format!("it uses all {} CPUs", scene.cpus),
         (1, _) => "one thread uses a whole core".to_owned(),
+        _ if held_back => format!("it uses {} and would use more if it got them", cores(used)),
         _ => format!("it uses {}", cores(used)),
+    };
+    let uses = if held_back {
+        format!("gets {} and wants more", cores(used))
+    } else {
+        format!("uses {}", cores(used))
     };
     let mut explanation = format!(
         "Most likely the code itself takes the time: {extent}, and waiting is not what holds it back. "
@@ -65,7 +85,7 @@ pub(super) fn bound(scene: &Scene<'_>) -> Option<Finding> {
         id: "cpu-bound",
         severity,
         impact,
-        title: format!("CPU-bound{place}: {} uses {}", scene.name, cores(used)),
+        title: format!("CPU-bound{place}: {} {}", scene.name, uses),
         explanation,
         evidence,
         next_steps: steps(&[

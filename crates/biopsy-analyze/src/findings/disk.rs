@@ -2,7 +2,7 @@
 
 use super::grade;
 use super::scene::{Scene, ThreadWait, at, fact, metric, steps};
-use super::words::{number, percent, seconds};
+use super::words::{number, percent, seconds, threads};
 use crate::finding::{Evidence, Finding, Reference, Value};
 use crate::series::Series;
 use crate::waits::WaitReason;
@@ -11,7 +11,7 @@ use crate::waits::WaitReason;
 pub(super) fn bound(scene: &Scene<'_>) -> Option<Finding> {
     let waits = scene.thread_waits(|reason| reason == WaitReason::Disk);
     match waits.first() {
-        Some(worst) => by_trace(scene, &waits, *worst),
+        Some(worst) => by_trace(scene, &waits, *worst).or_else(|| behind(scene, &waits)),
         None if scene.facts.waits.by_thread.is_empty() => by_metrics(scene),
         None => None,
     }
@@ -51,7 +51,7 @@ fn by_trace(scene: &Scene<'_>, waits: &[ThreadWait], worst: ThreadWait) -> Optio
     }
     evidence.extend(disks(scene));
     let in_place = place.map_or(String::new(), |place| format!(" in {place}"));
-    let by = calls.map_or(String::new(), |calls| format!(" ({calls})"));
+    let by = calls.map_or(String::new(), |calls| format!(" (`{calls}`)"));
     Some(finding(
         severity,
         worst.share,
@@ -64,6 +64,50 @@ fn by_trace(scene: &Scene<'_>, waits: &[ThreadWait], worst: ThreadWait) -> Optio
     ))
 }
 
+/// Threads wait for each other, and who they wait for waits for the disk: a group commit, or a lock held while writing.
+fn behind(scene: &Scene<'_>, waits: &[ThreadWait]) -> Option<Finding> {
+    let rows: Vec<_> =
+        scene.analysis.waits.behind.iter().filter(|row| row.cause == WaitReason::Disk).collect();
+    let worst = rows.first()?;
+    let direct: f64 = waits.iter().map(|wait| wait.share).sum();
+    let indirect: f64 = rows.iter().map(|row| scene.mean_threads(row.time)).sum();
+    // One thread's worth of waiting, of which a good part is for others' disk accesses.
+    if direct < 0.2 || indirect < 0.3 || worst.share < 0.2 {
+        return None;
+    }
+    let severity = grade(direct + indirect, 4.0, 1.0, 0.5)?;
+    let place = scene.function_name(worst.function).map_or(String::new(), |name| format!(" in {name}"));
+    let cause = scene.function_name(worst.cause_function).map_or(String::new(), |name| format!(" in {name}"));
+    let mut evidence = vec![
+        at(
+            worst.function.map_or(Reference::Recording, Reference::WaitFunction),
+            format!(
+                "{} wait{place}; in {} of these waits the thread that ended it had itself waited for the disk{cause}",
+                threads(worst.threads),
+                percent(worst.share)
+            ),
+            Some(Value::Share(worst.share)),
+        ),
+        fact(
+            format!(
+                "on average {direct:.1} threads wait for the disk, and at least {indirect:.1} more behind them"
+            ),
+            Some(Value::Count(direct + indirect)),
+        ),
+    ];
+    evidence.extend(disks(scene));
+    let by = calls(scene).map_or(String::new(), |calls| format!(" (`{calls}`)"));
+    Some(finding(
+        severity,
+        (direct + indirect).min(1.0),
+        format!(
+            "Disk-bound through others: {} wait{place} for threads that wait for the disk{cause}{by}",
+            threads(worst.threads)
+        ),
+        evidence,
+    ))
+}
+
 fn calls(scene: &Scene<'_>) -> Option<String> {
     let row = scene.analysis.waits.reasons.iter().find(|row| row.reason == WaitReason::Disk)?;
     row.syscalls.first().map(|(name, _)| name.clone())
@@ -71,11 +115,11 @@ fn calls(scene: &Scene<'_>) -> Option<String> {
 
 /// Without a trace: the kernel's own account of threads in block I/O.
 fn by_metrics(scene: &Scene<'_>) -> Option<Finding> {
-    let threads = scene.series("threads", "disk-wait");
+    let series = scene.series("threads", "disk-wait");
     // A thread has no row when it did not run since its last one, so the mean is over the whole window.
     let readings = scene.system("cpu.busy").map_or(1, |busy| busy.points.len().max(1)) as f64;
     let mean = |series: &Series| series.points.iter().map(|point| point.1).sum::<f64>() / readings;
-    let worst = threads.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+    let worst = series.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
     let share = mean(worst).min(1.0);
     let severity = grade(share, 0.8, 0.5, 0.3)?;
     let mut evidence = vec![at(

@@ -92,7 +92,8 @@ pub(super) fn others_saturate(scene: &Scene<'_>) -> Option<Finding> {
     let rows = &scene.analysis.threads.rows;
     let worst = rows.iter().max_by_key(|row| (row.ready, std::cmp::Reverse(row.tid)));
     let kept_waiting = worst.map_or(0.0, |row| row.ready.as_secs_f64() / scene.seconds);
-    if busy < 0.9 || others < used || ready.is_some_and(|share| share < 0.1) {
+    let unharmed = scene.analysis.threads.exact && ready.is_none_or(|share| share < 0.1);
+    if busy < 0.9 || others < used || unharmed {
         return None;
     }
     let severity = match ready {

@@ -92,43 +92,24 @@ fn convoy_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Vec<Evidence> {
     evidence
 }
 
-/// What threads of the queue do while they hold the lock: whatever else they wait for.
+/// What the thread that hands the lock on had waited for just before: most likely while it held the lock.
 fn holder_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Option<Evidence> {
-    let queued: Vec<_> = scene
-        .facts
-        .waits
-        .by_thread
-        .keys()
-        .filter(|(_, place)| place.function == convoy.function && is_lock_like(place.reason))
-        .map(|(tid, _)| *tid)
-        .collect();
-    let mut others: Vec<_> = scene
-        .facts
-        .waits
-        .by_thread
-        .iter()
-        .filter(|((tid, place), _)| {
-            queued.contains(tid) && !is_lock_like(place.reason) && place.function.is_some()
-        })
-        .collect();
-    others.sort_by_key(|((tid, place), sum)| (std::cmp::Reverse(sum.time), *tid, place.function));
-    let ((_, place), _) = others.first()?;
-    let all: f64 =
-        others.iter().filter(|((_, other), _)| other == place).map(|(_, sum)| sum.time.as_secs_f64()).sum();
-    let mean = all / scene.seconds;
-    // Held by one thread at a time: the holder's own wait is at most one thread's time.
-    if !(0.1..=1.3).contains(&mean) {
+    let rows = scene.analysis.waits.behind.iter();
+    let row = rows
+        .filter(|row| row.function == convoy.function && is_lock_like(row.reason))
+        .max_by_key(|row| row.count)?;
+    if row.share < 0.2 {
         return None;
     }
-    let name = scene.function_name(place.function)?;
+    let place = scene.function_name(row.cause_function).map_or(String::new(), |name| format!(" in {name}"));
     Some(at(
-        place.function.map_or(Reference::Recording, Reference::WaitFunction),
+        row.cause_function.map_or(Reference::Recording, Reference::WaitFunction),
         format!(
-            "one of them at a time waits in {name} for {} ({} of the time): perhaps while it holds the lock",
-            place.reason.words(),
-            percent(mean.min(1.0))
+            "in {} of the waits the thread that handed the lock on had just waited for {}{place}: most likely while it held the lock",
+            percent(row.share),
+            row.cause.words()
         ),
-        Some(Value::Share(mean.min(1.0))),
+        Some(Value::Share(row.share)),
     ))
 }
 

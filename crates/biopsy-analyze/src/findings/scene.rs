@@ -194,7 +194,8 @@ impl<'a> Scene<'a> {
 
 /// A function of the program itself or of a library of its own.
 pub(crate) fn is_worth_naming(row: &FunctionRow) -> bool {
-    matches!(row.kind, FunctionKind::Native | FunctionKind::Jit)
+    row.named
+        && matches!(row.kind, FunctionKind::Native | FunctionKind::Jit)
         && role_of(row.kind, &row.module, &row.name, row.named) == Role::Plain
 }
 

@@ -12,6 +12,8 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn cores(cores: f64) -> String {
     if (cores - 1.0).abs() < 0.05 {
         "1 core".to_owned()
+    } else if cores < 0.005 {
+        "less than 0.01 cores".to_owned()
     } else if cores < 0.095 {
         format!("{cores:.2} cores")
     } else {
