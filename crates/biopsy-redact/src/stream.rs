@@ -13,6 +13,7 @@
 //! thus needs no more memory than a short one.
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 
 use crate::counts::merge_hits;
 use crate::scan::Span;
@@ -191,7 +192,7 @@ impl ChunkRedactor<'_> {
         let limit = if last { length } else { length - LOOK_AHEAD };
         let mut piece = Vec::new();
         let mut at = self.done;
-        let mut masked = false;
+        let mut masks: Vec<Range<usize>> = Vec::new();
         let mut swallow: Option<usize> = None;
         for span in &spans {
             if span.range.end <= at {
@@ -204,8 +205,9 @@ impl ChunkRedactor<'_> {
                 swallow = goes_on.then_some(span.range.start);
             } else if last || span.range.start < limit {
                 piece.extend_from_slice(&self.buffer[at..span.range.start]);
+                let start = piece.len();
                 self.mask(span, &mut piece);
-                masked = true;
+                masks.push(start..piece.len());
                 at = span.range.end;
                 swallow = goes_on.then_some(span.range.start);
             } else {
@@ -216,7 +218,7 @@ impl ChunkRedactor<'_> {
         if swallow.is_none() {
             piece.extend_from_slice(&self.buffer[at..cut]);
         }
-        self.write(piece, masked, out);
+        self.write(piece, &masks, out);
         match swallow {
             Some(start) => {
                 self.buffer.truncate(length.min(start + HEAD));
@@ -236,14 +238,23 @@ impl ChunkRedactor<'_> {
         self.redactor.push_mask(&self.buffer, span, piece, &mut self.summary.hits);
     }
 
-    /// What was masked may show something that was hidden before: the piece is gone over until nothing changes.
-    fn write(&mut self, piece: Vec<u8>, masked: bool, out: &mut Vec<u8>) {
-        let piece = if masked {
-            let (again, hits) = self.redactor.plain(&piece);
+    /// What was masked may show something that was hidden before: the lines around masks are gone over until nothing
+    /// changes.
+    fn write(&mut self, piece: Vec<u8>, masks: &[Range<usize>], out: &mut Vec<u8>) {
+        let mut settled = Vec::with_capacity(piece.len());
+        let mut at = 0;
+        for lines in around(&piece, masks) {
+            settled.extend_from_slice(&piece[at..lines.start]);
+            let (again, hits) = self.redactor.plain(&piece[lines.clone()]);
             merge_hits(&mut self.summary.hits, &hits);
-            again.into_owned()
-        } else {
+            settled.extend_from_slice(&again);
+            at = lines.end;
+        }
+        let piece = if at == 0 {
             piece
+        } else {
+            settled.extend_from_slice(&piece[at..]);
+            settled
         };
         match self.encoding {
             Some(Encoding::Wide(order)) => out.extend_from_slice(&wide::unfold(&piece, order, None)),
@@ -259,6 +270,33 @@ impl ChunkRedactor<'_> {
         }
         start
     }
+}
+
+/// The lines that masks stand on, with the line in front and the line behind. Whole lines, since half a name may look
+/// like another.
+fn around(text: &[u8], masks: &[Range<usize>]) -> Vec<Range<usize>> {
+    let line_start = |at: usize| memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
+    let line_end =
+        |at: usize| memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline + 1);
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for mask in masks {
+        if let Some(last) = found.last_mut()
+            && mask.end < last.end
+        {
+            // On the last line looked at: that one's neighbour is due too.
+            if last.end < text.len() {
+                last.end = line_end(line_end(mask.end));
+            }
+            continue;
+        }
+        let start = line_start(line_start(mask.start).saturating_sub(1));
+        let end = line_end(line_end(mask.end));
+        match found.last_mut() {
+            Some(last) if start <= last.end => last.end = end,
+            _ => found.push(start..end),
+        }
+    }
+    found
 }
 
 impl std::fmt::Debug for ChunkRedactor<'_> {
