@@ -226,7 +226,7 @@ function stack(chart: Chart): (number | null)[][] {
     tops.push(
       line.values.map((value, point) => {
         const below = index > 0 ? tops[index - 1][point] : null;
-        return value === null ? below : value + (below ?? 0);
+        return value === null ? below : Math.min(value + (below ?? 0), Number.MAX_VALUE);
       }),
     );
   });
@@ -240,5 +240,6 @@ function nice(value: number, unit: string): number {
   const scaled = value / base;
   const power = 10 ** Math.floor(Math.log10(scaled));
   const factor = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * power >= scaled * 0.999) ?? 10;
-  return factor * power * base;
+  const rounded = factor * power * base;
+  return Number.isFinite(rounded) ? rounded : value;
 }

@@ -1,7 +1,7 @@
 // Draws the page from the data inside it.
 
 import { read } from './data';
-import { h } from './dom';
+import { h, section } from './dom';
 import { context, logs } from './details';
 import { flame } from './flame';
 import { functions } from './functions';
@@ -31,21 +31,32 @@ function start(): void {
   if (!root) return;
   const nav = h('nav', { 'aria-label': 'Sections' }, SECTIONS.map(([id, title]) => h('a', { href: `#${id}` }, title)));
   // The flame graph first: the table of functions links into it.
-  const graph = flame(page, places);
+  const graph = safely('flame', () => flame(page, places));
   const main = h(
     'main',
     null,
-    findings(page, axis, places),
-    timeline(page, axis),
-    functions(page, places),
+    safely('findings', () => findings(page, axis, places)),
+    safely('timeline', () => timeline(page, axis)),
+    safely('functions', () => functions(page, places)),
     graph,
-    threads(page, axis, places),
-    waits(page, axis, places),
-    logs(page, axis, places),
-    context(page),
+    safely('threads', () => threads(page, axis, places)),
+    safely('waits', () => waits(page, axis, places)),
+    safely('logs', () => logs(page, axis, places)),
+    safely('context', () => context(page)),
   );
   root.append(header(page), completeness(page), nav, main, h('footer', null, `${page.report.recording.tool || 'biopsy'} · this page needs no network and sends nothing`));
   follow(nav);
+}
+
+/** A section that cannot be drawn shall not take the others with it. */
+function safely(id: string, draw: () => HTMLElement): HTMLElement {
+  try {
+    return draw();
+  } catch (error) {
+    console.error(id, error);
+    const title = SECTIONS.find(([section]) => section === id)?.[1] ?? id;
+    return section(id, title, `This section could not be drawn (${String(error)}). The data are in report.json.`);
+  }
 }
 
 /** Marks the section that is being read. */

@@ -73,7 +73,8 @@ export function table<T>(
         })
       : current;
     heads.forEach((head, index) => {
-      if (index === sorted) head.setAttribute('aria-sort', turned === (typeof by?.(current[0] as T) === 'number') ? 'ascending' : 'descending');
+      const numbers = current.length > 0 && typeof by?.(current[0]) === 'number';
+      if (index === sorted) head.setAttribute('aria-sort', turned === numbers ? 'ascending' : 'descending');
       else head.removeAttribute('aria-sort');
     });
     elements = new Map();

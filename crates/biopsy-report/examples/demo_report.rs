@@ -20,6 +20,12 @@ fn main() -> io::Result<()> {
     let empty = synthetic::empty();
     let nothing = biopsy_analyze::analyze(&empty);
     fs::write(folder.join("empty.html"), biopsy_report::render_html(&empty, &nothing))?;
+    for seed in 0..8 {
+        // Names that try to be markup: none of these pages may do anything but show them.
+        let hostile = synthetic::hostile(seed);
+        let page = biopsy_report::render_html(&hostile, &biopsy_analyze::analyze(&hostile));
+        fs::write(folder.join(format!("hostile-{seed}.html")), page)?;
+    }
     for format in biopsy_report::export::Format::ALL {
         let file = fs::File::create(folder.join(format!("demo{}", format.extension())))?;
         biopsy_report::export::write(format, &capture, file).map_err(io::Error::other)?;
