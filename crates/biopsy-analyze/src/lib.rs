@@ -32,6 +32,7 @@ pub mod logs;
 pub mod metrics;
 mod names;
 mod places;
+mod roles;
 mod series;
 mod syscalls;
 pub mod threads;

@@ -36,22 +36,34 @@ pub(super) fn throttled(scene: &Scene<'_>) -> Option<Finding> {
     }
     evidence.extend(ready_evidence(scene));
     evidence.extend(machine_evidence(scene));
+    let mut explanation = "The kernel stops all threads of the cgroup until the next period, usually for tens of milliseconds, \
+                           whatever they are doing. Most likely the quota is too small for the load. Other findings about \
+                           slowness may be consequences of this one."
+        .to_owned();
+    if scene.system("cpu.busy").is_some_and(|busy| busy.mean() < 0.9) {
+        explanation.push_str(" The machine's own CPUs are not what is short.");
+    }
     let limit = quota.map_or(String::new(), |quota| format!(" of {}", cores(quota)));
     Some(Finding {
         id: "cgroup-throttled",
         severity,
         impact: share,
-        title: format!("Throttled by its cgroup: the CPU quota{limit} runs out in {} of the periods", percent(share)),
-        explanation: "The kernel stops all threads of the cgroup until the next period, usually for tens of milliseconds, \
-                      whatever they are doing. Most likely the quota is too small for the load; the machine's own CPUs are \
-                      not what is short. Other findings about slowness may be consequences of this one."
-            .to_owned(),
+        title: format!(
+            "Throttled by its cgroup: the CPU quota{limit} runs out in {} of the periods",
+            percent(share)
+        ),
+        explanation,
         evidence,
         next_steps: steps(&[
             "Raise the quota (`cpu.max`, `CPUQuota=` of systemd, `--cpus` or `limits.cpu` of a container), or use fewer threads",
             "If the quota is meant, see the CPU flame graph for what uses it",
         ]),
     })
+}
+
+/// Share of the periods in which the worst cgroup was throttled.
+fn throttled_share(scene: &Scene<'_>) -> f64 {
+    scene.series("cgroups", "throttled.ratio").iter().map(Series::mean).fold(0.0, f64::max)
 }
 
 /// Share of the time in which threads wanted to run and could not.
@@ -97,6 +109,8 @@ pub(super) fn others_saturate(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     }
     let severity = match ready {
+        // Threads that the quota stops count as ready too, so nobody else need be the reason.
+        Some(_) if throttled_share(scene) >= 0.05 => crate::Severity::Notice,
         Some(_) => grade(kept_waiting, 0.5, 0.2, 0.1)?,
         None => crate::Severity::Notice,
     };
