@@ -5,7 +5,7 @@
 //!
 //! - [`perf`]: perf_event_open(2) and its ring buffer
 //! - [`bpf`]: bpf(2): a small assembler, maps, programs, the ring buffer, and the kernel's type information
-//! - [`memory`]: process_vm_readv(2)
+//! - [`memory`]: memory of other processes, by process_vm_readv(2)
 //! - [`pidfd`], [`launch`], [`clock`], [`limits`]: the rest
 //! - [`fault`]: makes a chosen call fail, for tests
 

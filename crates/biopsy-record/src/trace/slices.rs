@@ -96,3 +96,60 @@ impl Slices {
         self.written.remove(&tid);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use biopsy_recording::{Limits, RecordingFolder, layout};
+
+    use crate::trace::sink::{Progress, Sink};
+
+    #[test]
+    fn slices_add_up_and_idle_threads_are_quiet() {
+        const SECOND: u64 = 1_000_000_000;
+        let parent = biopsy_testkit::temp_dir("slices");
+        let folder = RecordingFolder::create(parent.path().join("r")).unwrap();
+        let file = folder.create_member(layout::TIMELINE).unwrap();
+        let mut sink = Sink::new(file, None, Arc::new(Progress::default())).unwrap();
+        let mut slices = Slices::default();
+        let waiting =
+            ThreadTimes { since: 10 * SECOND, state: thread_state::WAITING, ..ThreadTimes::default() };
+        // Nothing but waiting for 9 s: no slice; then it runs for 1 s, then it waits again for 12 s.
+        for second in 10..20 {
+            slices.update(7, &waiting, second * SECOND, false, &mut sink).unwrap();
+        }
+        let running = ThreadTimes {
+            since: 20 * SECOND,
+            state: thread_state::RUNNING,
+            waiting: 10 * SECOND,
+            sequence: 1,
+            wakeups: 1,
+            ..waiting
+        };
+        slices.update(7, &running, 21 * SECOND, false, &mut sink).unwrap();
+        let again = ThreadTimes {
+            since: 21 * SECOND,
+            state: thread_state::WAITING,
+            running: SECOND,
+            sequence: 2,
+            voluntary: 1,
+            ..running
+        };
+        for second in 22..34 {
+            slices.update(7, &again, second * SECOND, false, &mut sink).unwrap();
+        }
+        slices.update(7, &again, 34 * SECOND, true, &mut sink).unwrap();
+        sink.finish().unwrap();
+
+        let file = std::fs::File::open(folder.path().join(layout::TIMELINE)).unwrap();
+        let (timeline, warnings) = biopsy_recording::timeline::read(file, &Limits::default()).unwrap();
+        assert_eq!(warnings, []);
+        let spans: Vec<_> = timeline.states.iter().map(|s| (s.from.0 / SECOND, s.to.0 / SECOND)).collect();
+        assert_eq!(spans, [(10, 21), (21, 22), (22, 32), (32, 34)], "gapless, and rare while it only waits");
+        let sum = |of: fn(&StateSlice) -> u64| timeline.states.iter().map(of).sum::<u64>() / SECOND;
+        assert_eq!((sum(|s| s.running.0), sum(|s| s.waiting.0), sum(|s| s.ready.0)), (1, 23, 0));
+        assert_eq!(timeline.states[1].voluntary, 1);
+    }
+}

@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn finds_what_the_recorder_needs() {
-        let Ok(btf) = Btf::of_kernel() else {
-            eprintln!("skipped: this kernel has no BTF");
+        if !biopsy_testkit::require(biopsy_testkit::Privilege::Bpf) {
             return;
-        };
+        }
+        let btf = Btf::of_kernel().unwrap();
         assert!(btf.member_offset("task_struct", "pid").unwrap() > 0);
         assert_eq!(
             btf.member_offset("task_struct", "tgid").unwrap(),

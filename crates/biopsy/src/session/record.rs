@@ -430,3 +430,25 @@ fn trace_hint(error: &TraceError) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use biopsy_model::MonoNanos;
+
+    fn at(mono_seconds: u64, wall_seconds: i128) -> ClockPair {
+        ClockPair {
+            mono: MonoNanos(mono_seconds * 1_000_000_000),
+            wall_unix_nanos: wall_seconds * 1_000_000_000,
+            ..ClockPair::default()
+        }
+    }
+
+    #[test]
+    fn a_stepped_wall_clock_is_said() {
+        assert_eq!(clock_step(&at(10, 1000), &at(70, 1060)), None);
+        let warning = clock_step(&at(10, 1000), &at(70, 4660)).unwrap();
+        assert!(warning.message.contains("stepped by 3600 s"), "{}", warning.message);
+        assert!(clock_step(&at(10, 1000), &at(70, 900)).unwrap().message.contains("-160 s"));
+    }
+}

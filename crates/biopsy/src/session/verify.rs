@@ -63,7 +63,8 @@ fn timeline_strings(capture: &Capture) -> Vec<u8> {
     let threads = timeline.threads.iter().map(|thread| thread.info.name.as_str());
     let marks = timeline.marks.iter().map(|(_, label)| label.as_str());
     let functions = timeline.symbols.iter().flatten().flat_map(|symbols| &symbols.functions);
-    let names = functions.flat_map(|function| [Some(function.name.as_str()), function.file.as_deref()]).flatten();
+    let names =
+        functions.flat_map(|function| [Some(function.name.as_str()), function.file.as_deref()]).flatten();
     let executed = timeline.process_events.iter().filter_map(|event| match event {
         TimelineEvent::Exec { name, .. } => Some(name.as_str()),
         _ => None,
