@@ -69,6 +69,11 @@ impl KeyRule {
         let mut values = value::read(text, place);
         let word = &text[word];
         values.retain(|value| self.accepts(text, value, place.how, lists) && !is_variable(text, value, word));
+        if self.strength == Strength::Any && place.whole_line {
+            for value in values.iter_mut().filter(|value| !value.quoted) {
+                value::extend_to_line(text, value);
+            }
+        }
         values
     }
 
@@ -102,6 +107,9 @@ impl KeyRule {
             How::Assigned { prose, compared, .. } => (prose, compared),
             _ => (false, false),
         };
+        if (prose || compared) && !value.quoted && lists.is_prose_word(bytes) {
+            return false;
+        }
         if ((prose && self.strict_prose) || (compared && !value.quoted))
             && !bytes.iter().any(|b| b.is_ascii_digit() || b"!@#$%^&*+=".contains(b))
         {
@@ -140,14 +148,15 @@ impl KeyRule {
     }
 }
 
-/// `secrets = ledger.Secrets`, `password=form.password`: a variable that carries the name on.
+/// `secrets = ledger.Secrets`, `password=form.password`, `dbPassword: newPassword`: a variable that carries the name on.
 fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
     let bytes = &text[value.range.clone()];
     let bytes = bytes.strip_suffix(b",").or_else(|| bytes.strip_suffix(b";")).unwrap_or(bytes);
     let bytes = bytes.strip_suffix(b"s").unwrap_or(bytes);
     !value.quoted
-        && bytes.contains(&b'.')
-        && bytes.len() > word.len()
+        && (bytes.contains(&b'.')
+            || bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()))
+        && bytes.len() >= word.len()
         && bytes.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_'))
         && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
 }
@@ -276,8 +285,8 @@ fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         // `["key"]` closes its quote first, `user[key]` has none.
     }
     let behind = skip_blank(text, at);
-    if let Some((value_at, how)) = assigned(text, &name, behind, key_quote.is_some()) {
-        return Some(Place { key, at: value_at, how, key_quote });
+    if let Some((value_at, how, whole_line)) = assigned(text, &name, behind, key_quote.is_some()) {
+        return Some(Place { key, at: value_at, how, key_quote, whole_line });
     }
     element(text, &name)
         .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
@@ -286,7 +295,7 @@ fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
 }
 
 /// `=`, `:`, `=>`, `->`, `:=`, `==`, percent-encoded or as `\u003d`.
-fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Option<(usize, How)> {
+fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Option<(usize, How, bool)> {
     let rest = text.get(at..)?;
     let lower: Vec<u8> = rest.iter().take(7).map(u8::to_ascii_lowercase).collect();
     let mut percent = false;
@@ -316,18 +325,22 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         Quote::at(text, value)?;
     }
     if colon && let Some(block) = yaml_block(text, value) {
-        return Some((block, How::Block));
+        return Some((block, How::Block, false));
     }
     // `password: x` at the start of a line is a setting, elsewhere it is running text.
     let before = &text[name.start.saturating_sub(64)..name.start];
     let line = memchr::memrchr2(b'\n', 0, before).map_or(before, |newline| &before[newline + 1..]);
     let starts_line = name.start < 64 && line.len() == name.start || line.len() < before.len();
+    // A byte order mark may stand in front.
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
     let spaced = value > separator_end;
     let prose = colon && spaced && !quoted_key && !setting;
     let query = !percent && name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && !colon;
     let compared = lower.starts_with(b"==");
-    Some((value, How::Assigned { prose, percent, query, compared }))
+    // Only there may a value without quotes hold blanks: `password: two words`, `password = two words`.
+    let whole_line = setting && !quoted_key && spaced && (colon || at > name.end);
+    Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
 }
 
 /// `|`, `>`, `|-`, `>+2` at the end of the line: the start of the next line.
@@ -360,6 +373,7 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
             at: name.end + 4,
             how: How::CodedElement,
             key_quote: None,
+            whole_line: false,
         });
     }
     if before.last() != Some(&b'<') {
@@ -369,7 +383,13 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
     let close = memchr::memchr2(b'>', b'<', tag)?;
     let opens =
         tag[close] == b'>' && (close == 0 || (tag[0].is_ascii_whitespace() && tag[close - 1] != b'/'));
-    opens.then_some(Place { key: name.start, at: name.end + close + 1, how: How::Element, key_quote: None })
+    opens.then_some(Place {
+        key: name.start,
+        at: name.end + close + 1,
+        how: How::Element,
+        key_quote: None,
+        whole_line: false,
+    })
 }
 
 /// `--key value`, `-Key value`, and as JSON or Python lists: `"--key", "value"`.
@@ -404,7 +424,7 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
     (text
         .get(value)
         .is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'<' | b'[' | b'&' | b';' | b')' | b'\n' | b'\r')))
-    .then_some(Place { key: name.start, at: value, how: How::Flag, key_quote: None })
+    .then_some(Place { key: name.start, at: value, how: How::Flag, key_quote: None, whole_line: false })
 }
 
 /// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
@@ -450,9 +470,12 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
                 at: skip_space(text, at + 1),
                 how,
                 key_quote: quoted.then_some(KeyQuote::Other),
+                whole_line: false,
             })
         }
-        b'>' => Some(Place { key: name.start, at: at + 1, how: How::Element, key_quote: None }),
+        b'>' => {
+            Some(Place { key: name.start, at: at + 1, how: How::Element, key_quote: None, whole_line: false })
+        }
         _ => None,
     }
 }
@@ -477,7 +500,7 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     // An apostrophe is no quote, and a value must follow at once.
     let next = text.get(value + length)?;
     let plain = matches!(quote, Quote::Escaped { .. }) && !next.is_ascii_whitespace();
-    plain.then_some(Place { key, at: value, how: How::Beside, key_quote: None })
+    plain.then_some(Place { key, at: value, how: How::Beside, key_quote: None, whole_line: false })
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ impl Lists {
         bare.is_empty() || contains(&self.words.trivial_values, bare)
     }
 
+    /// Is it one of the words that are no secrets in running text?
+    pub(crate) fn is_prose_word(&self, value: &[u8]) -> bool {
+        contains(&self.words.prose_words, trim_end_punctuation(value))
+    }
+
     /// Does this word behind a key make the name harmless?
     pub(crate) fn is_neutral_after(&self, word: &[u8]) -> bool {
         contains(&self.words.neutral_after, word)

@@ -158,6 +158,8 @@ fn default_min_length() -> usize {
 pub(crate) struct Words {
     /// Values that are no secrets: `true`, `null`, `required` ...
     pub(crate) trivial_values: HashSet<String>,
+    /// Values that are no secrets in running text only.
+    pub(crate) prose_words: HashSet<String>,
     /// Words behind a key that make it the name of something else: password `length`.
     pub(crate) neutral_after: HashSet<String>,
     /// What an expression in source code begins with: `process.env`, `System.`.

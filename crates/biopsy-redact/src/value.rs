@@ -16,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) how: How,
     /// The key stands in quotes of its own: `"` behind this many backslashes, or others.
     pub(crate) key_quote: Option<KeyQuote>,
+    /// A setting on a line of its own, so that a value without quotes may hold blanks.
+    pub(crate) whole_line: bool,
 }
 
 /// Quotes around a key.
@@ -313,6 +315,32 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
         _ => None,
     };
     Some(Value { range: place.at..at, quoted: false, open: at == text.len(), wrap })
+}
+
+/// Longest value with blanks and without quotes, in bytes.
+const LINE_MAX: usize = 256;
+
+/// Takes the rest of the line into a value that has been accepted, up to a comment, unless more pairs follow.
+pub(crate) fn extend_to_line(text: &[u8], value: &mut Value) {
+    let from = value.range.end;
+    let rest = &text[from..text.len().min(from + LINE_MAX)];
+    let Some(end) = rest
+        .iter()
+        .position(|b| matches!(b, 0..=8 | 10..=0x1f))
+        .or((rest.len() < LINE_MAX).then_some(rest.len()))
+    else {
+        return;
+    };
+    let rest = &rest[..end];
+    let comment =
+        rest.windows(2).position(|pair| pair[0].is_ascii_whitespace() && matches!(pair[1], b'#' | b';'));
+    let rest = rest[..comment.unwrap_or(end)].trim_ascii_end();
+    if !rest.iter().any(|b| matches!(b, b'=' | b'"' | b'['))
+        && !rest.windows(2).any(|pair| pair == b": " || pair == b", ")
+    {
+        value.range.end = from + rest.len();
+        value.open = value.range.end == text.len();
+    }
 }
 
 /// `...;Password=a b c;...`: in a connection string a value may hold white space and ends at the semicolon.
