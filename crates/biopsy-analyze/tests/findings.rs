@@ -349,6 +349,25 @@ fn runaway_threads() {
     insta::assert_snapshot!(first(&analyze(&build.done())));
 }
 
+/// A trace may miss the end of short-lived threads; the kernel's count does not.
+#[test]
+fn short_lived_threads_do_not_pile_up() {
+    let mut build = Build::new("server", 10, 4);
+    build.thread(PID, "server").machine(0.1).wait(PID, IDLE);
+    for number in 0..60 {
+        build.life(5_000 + number, "request", Some(f64::from(number) / 60.0), Some(PID));
+    }
+    for life in build.timeline.threads.iter_mut().filter(|life| life.info.tid.0 % 4 != 0) {
+        life.exit = life.born.then_some(life.start);
+    }
+    build.metric(
+        "processes",
+        &[("pid", "4711"), ("name", "server")],
+        &[("threads", &|second| 1.0 + second % 2.0)],
+    );
+    no_alarm(&analyze(&build.done()));
+}
+
 #[test]
 fn memory_growth() {
     let mut build = Build::new("memory-growth", 20, 4);
