@@ -5,7 +5,7 @@ pub(in crate::export) mod proto;
 use super::stacks::{Threads, base_name, calls_of_frame, hex, process_name, span, used_modules, wait_shares};
 use crate::when;
 use biopsy_model::capture::Capture;
-use biopsy_model::module::ModuleHandle;
+use biopsy_model::module::{ModuleHandle, ModuleKind};
 use biopsy_model::stack::{FrameHandle, StackHandle};
 use biopsy_model::timeline::Timeline;
 use flate2::Compression;
@@ -68,8 +68,11 @@ impl<'a> Builder<'a> {
     fn mappings(&mut self, capture: &Capture) {
         let mut used: Vec<(ModuleHandle, u64)> = used_modules(self.timeline).into_iter().collect();
         let main = capture.processes.first().map_or("", |process| process.exe.as_str());
-        let path = |handle: ModuleHandle| self.timeline.modules[handle.0 as usize].path.as_str();
-        used.sort_by_key(|(handle, _)| (path(*handle) != main, *handle));
+        let name = capture.header.target_name.as_str();
+        used.sort_by_key(|(handle, _)| {
+            let module = &self.timeline.modules[handle.0 as usize];
+            (module.path != main, base_name(&module.path) != name, module.kind != ModuleKind::Elf, *handle)
+        });
         for (handle, highest) in used {
             let module = &self.timeline.modules[handle.0 as usize];
             let id = self.profile.mapping.len() as u64 + 1;
