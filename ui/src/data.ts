@@ -181,6 +181,16 @@ export interface Report {
       mean_queue: number;
       handed_on?: number;
     }[];
+    behind?: {
+      function?: string;
+      reason: string;
+      cause_function?: string;
+      cause: string;
+      count: number;
+      share: number;
+      time_ns: number;
+      threads: number;
+    }[];
     longest: { tid: number; from: number; time_ns: number; reason: string; function?: string; waker?: number }[];
   };
   metrics: {

@@ -65,7 +65,7 @@ export function completeness(page: Page): HTMLElement {
     if (whole.unnamed_frames !== undefined)
       tile(share(1 - whole.unnamed_frames), 'of the frames have names', whole.unnamed_frames <= 0.1 ? 'good' : 'bad');
   } else tile('no trace', 'neither stacks nor waits', 'bad');
-  if (!whole.has_metrics) tile('no metrics', 'no CPU, memory and disk charts', 'bad');
+  if (!whole.has_metrics) tile('no metrics', 'no charts of CPU, memory and disks');
   if (!whole.has_logs) tile('no logs', 'none were asked for or found');
   for (const loss of whole.losses) {
     const amount = loss.share !== undefined ? share(loss.share) : loss.count ? count(loss.count) : 'some';

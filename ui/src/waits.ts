@@ -11,6 +11,8 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
   const all = page.report.waits;
   const meaning = new Map(page.reasons);
   const reason = (word: string) => meaning.get(word) ?? word;
+  /** Without the remark in brackets. */
+  const brief = (word: string) => reason(word).replace(/ \(.*/, '');
   if (all.reasons.length === 0 && all.functions.length === 0 && all.activations.length === 0)
     return section('waits', 'Waiting', 'No waits were recorded.');
   const names = new Map(page.threads.map((row) => [row.tid, row.name]));
@@ -38,7 +40,7 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
   const byFunction = table(
     [
       { title: 'Function', about: 'The innermost function outside the plumbing of the C library and the kernel', cell: (row) => functionCell(row.function, row.module), class: 'name' },
-      { title: 'For', cell: (row) => reason(row.reason).replace(/ \(.*/, '') },
+      { title: 'For', cell: (row) => brief(row.reason) },
       { title: '', cell: (row) => bar([[row.time_ns / sumFunctions, tone(row.reason), `${share(row.time_ns / sumFunctions)} of the waiting`]]), class: 'bars' },
       { title: 'Time', numeric: true, cell: (row) => ns(row.time_ns), sort: (row) => row.time_ns },
       { title: 'Longest', numeric: true, cell: (row) => ns(row.longest_ns), sort: (row) => row.longest_ns, class: 'optional' },
@@ -48,6 +50,20 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
     all.functions,
     { first: 12 },
   );
+  const behind = table(
+    [
+      { title: 'Waited in', cell: (row) => functionCell(row.function), class: 'name' },
+      { title: 'For', cell: (row) => brief(row.reason) },
+      { title: 'While the one waited for', cell: (row) => brief(row.cause) },
+      { title: 'In', cell: (row) => functionCell(row.cause_function), class: 'name' },
+      { title: 'Share', about: 'Share of all waits at that place whose waker is known', numeric: true, cell: (row) => share(row.share), sort: (row) => row.share },
+      { title: 'Times', numeric: true, cell: (row) => count(row.count), sort: (row) => row.count },
+      { title: 'Both waited', about: 'A lower bound: only the last wait of the waker counts', numeric: true, cell: (row) => ns(row.time_ns), sort: (row) => row.time_ns },
+      { title: 'Threads', numeric: true, cell: (row) => count(row.threads), sort: (row) => row.threads, class: 'optional' },
+    ],
+    all.behind ?? [],
+    { first: 12 },
+  );
   const activations = table(
     [
       { title: 'Woken', cell: (row) => group(row.woken, row.woken_group) },
@@ -55,7 +71,7 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
       { title: 'Times', numeric: true, cell: (row) => count(row.count), sort: (row) => row.count },
       { title: 'Waiting ended', about: 'Waiting time that these wake-ups ended', numeric: true, cell: (row) => ns(row.time_ns), sort: (row) => row.time_ns },
       { title: 'Then ready', about: 'Time the woken then still had no CPU', numeric: true, cell: (row) => ns(row.ready_ns), sort: (row) => row.ready_ns },
-      { title: 'Had waited for', cell: (row) => reason(row.reason).replace(/ \(.*/, ''), class: 'optional' },
+      { title: 'Had waited for', cell: (row) => brief(row.reason), class: 'optional' },
     ],
     all.activations,
     { first: 12 },
@@ -65,7 +81,7 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
       { title: 'Thread', cell: (row) => thread(row.tid) },
       { title: 'At', numeric: true, cell: (row) => h('button', { type: 'button', class: 'plain', click: () => axis.reveal(row.from * 1e3, row.from * 1e3 + row.time_ns / 1e6) }, `${row.from.toFixed(2)} s`), sort: (row) => -row.from },
       { title: 'Waited', numeric: true, cell: (row) => ns(row.time_ns), sort: (row) => row.time_ns },
-      { title: 'For', cell: (row) => reason(row.reason).replace(/ \(.*/, '') },
+      { title: 'For', cell: (row) => brief(row.reason) },
       { title: 'In', cell: (row) => functionCell(row.function), class: 'name' },
       { title: 'Woken by', cell: (row) => (row.waker === undefined ? h('span', { class: 'muted' }, 'not recorded') : thread(row.waker)), class: 'optional' },
     ],
@@ -93,6 +109,9 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
     ),
     all.reasons.length > 0 ? [h('h3', null, 'By reason'), reasons.element] : null,
     all.functions.length > 0 ? [h('h3', null, 'By function'), byFunction.element] : null,
+    (all.behind ?? []).length > 0
+      ? [h('h3', null, 'Behind the waits'), h('p', { class: 'note under' }, 'The thread that ended these waits had itself waited, for something else, in the meantime.'), behind.element]
+      : null,
     all.activations.length > 0 ? [h('h3', null, 'Activated by'), activations.element] : null,
     all.longest.length > 0 ? [h('h3', null, 'The longest single waits'), longest.element] : null,
   );

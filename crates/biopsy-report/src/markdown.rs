@@ -2,7 +2,7 @@
 
 use crate::units::{bytes, count, counted, duration, evidence_text, ratio, seconds, share};
 use crate::{when, words};
-use biopsy_analyze::{Analysis, FunctionRow, Party};
+use biopsy_analyze::{Analysis, FunctionHandle, FunctionRow, Party};
 use biopsy_model::Nanos;
 use biopsy_model::capture::Capture;
 use std::fmt::Write as _;
@@ -161,8 +161,23 @@ fn waits(text: &mut String, analysis: &Analysis) {
             count(row.threads as u64)
         );
     }
-    if !waits.activations.is_empty() {
+    if !waits.behind.is_empty() || !waits.activations.is_empty() {
         text.push('\n');
+    }
+    for row in waits.behind.iter().take(5) {
+        let place = |function: Option<FunctionHandle>| {
+            let function = function.and_then(|handle| analysis.function(handle));
+            function.map(|row| format!(" in {}", code(&row.name))).unwrap_or_default()
+        };
+        let _ = writeln!(
+            text,
+            "- waits for {}{}: {} of them for a thread that waited for {}{}",
+            row.reason.words(),
+            place(row.function),
+            share(row.share),
+            row.cause.words(),
+            place(row.cause_function)
+        );
     }
     for row in waits.activations.iter().take(5) {
         let name = |index: usize| analysis.threads.groups.get(index).map_or("?", |group| group.name.as_str());

@@ -14,8 +14,8 @@ pub use recording::{
     Completeness, Context, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning,
 };
 pub use tables::{
-    Activation, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, Thread, ThreadGroup,
-    Threads, Trend, WaitFunction, WaitReason, Waits,
+    Activation, Behind, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, Thread,
+    ThreadGroup, Threads, Trend, WaitFunction, WaitReason, Waits,
 };
 
 use serde::{Deserialize, Serialize};

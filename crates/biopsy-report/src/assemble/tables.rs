@@ -2,8 +2,8 @@
 
 use super::{Assembly, finite};
 use crate::schema::{
-    Activation, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, THREADS, Thread,
-    ThreadGroup, Threads, Trend, WaitFunction, WaitReason, Waits,
+    Activation, Behind, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, THREADS,
+    Thread, ThreadGroup, Threads, Trend, WaitFunction, WaitReason, Waits,
 };
 use crate::words;
 use biopsy_analyze::{Analysis, FunctionHandle, FunctionRow, Party};
@@ -165,6 +165,20 @@ impl Assembly<'_> {
                     share: finite(row.share),
                     mean_queue: finite(row.mean_queue),
                     handed_on: row.handed_on.filter(|share| share.is_finite()),
+                })
+                .collect(),
+            behind: waits
+                .behind
+                .iter()
+                .map(|row| Behind {
+                    function: self.function_name(row.function),
+                    reason: words::reason(row.reason).to_owned(),
+                    cause_function: self.function_name(row.cause_function),
+                    cause: words::reason(row.cause).to_owned(),
+                    count: row.count,
+                    share: finite(row.share),
+                    time_ns: row.time.0,
+                    threads: row.threads,
                 })
                 .collect(),
             longest: waits

@@ -213,6 +213,7 @@ fn reasons(analysis: &Analysis) -> Vec<(&'static str, &'static str)> {
     let mut reasons: Vec<_> = waits.reasons.iter().map(|row| row.reason).collect();
     reasons.extend(waits.functions.iter().map(|row| row.reason));
     reasons.extend(waits.activations.iter().map(|row| row.reason));
+    reasons.extend(waits.behind.iter().flat_map(|row| [row.reason, row.cause]));
     reasons.extend(waits.longest.iter().map(|row| row.reason));
     reasons.sort_unstable();
     reasons.dedup();

@@ -155,6 +155,8 @@ pub struct Waits {
     pub activations: Vec<Activation>,
     /// Locks that threads queue for.
     pub convoys: Vec<Convoy>,
+    /// Waits for a thread that had itself waited.
+    pub behind: Vec<Behind>,
     /// The longest single waits.
     pub longest: Vec<LongWait>,
 }
@@ -244,6 +246,30 @@ pub struct Convoy {
     /// Share of wake-ups by a thread that waits there too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handed_on: Option<f64>,
+}
+
+/// Threads waited for a thread that had itself waited, for something else: what they really waited for.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Behind {
+    /// Where they waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// For what.
+    pub reason: String,
+    /// Where the thread that ended their waits had waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause_function: Option<String>,
+    /// For what.
+    pub cause: String,
+    /// Waits.
+    pub count: u64,
+    /// Share of all waits at that place whose waker is known.
+    pub share: f64,
+    /// Time during which both waited; a lower bound.
+    pub time_ns: u64,
+    /// Threads.
+    pub threads: usize,
 }
 
 /// One long wait.

@@ -3,7 +3,7 @@
 
 use super::{SECONDS, at, trace};
 use biopsy_analyze::{
-    Activation, Analysis, Completeness, Convoy, Evidence, Finding, FlameKind, FlameNode, FlamePair,
+    Activation, Analysis, Behind, Completeness, Convoy, Evidence, Finding, FlameKind, FlameNode, FlamePair,
     FlameTree, Flames, FunctionHandle, FunctionKind, FunctionRow, LogSummary, LogTopic, LongWait, LossTotal,
     MetricSummary, Notable, NotableKind, Party, Reference, Severity, StripBucket, ThreadFlames, ThreadGroup,
     ThreadRow, ThreadTable, Trend, Value, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
@@ -194,6 +194,7 @@ pub fn analysis(capture: &Capture) -> Analysis {
         logs: logs(capture),
         findings: findings(lock, hot),
         functions,
+        ..Analysis::default()
     }
 }
 
@@ -223,6 +224,7 @@ fn completeness(timeline: &Timeline) -> Completeness {
             "1.2% of the frames have no name: install mariadb-server-core-dbgsym to see them".into(),
             "hardware cycles were not counted: this machine shows no PMU".into(),
         ],
+        ..Completeness::default()
     }
 }
 
@@ -310,6 +312,7 @@ fn threads(timeline: &Timeline, hot: FunctionHandle) -> ThreadTable {
         bucket: Nanos(500_000_000),
         rows,
         groups,
+        ..ThreadTable::default()
     }
 }
 
@@ -387,6 +390,16 @@ fn waits(lock: FunctionHandle, flush: FunctionHandle, idle: FunctionHandle) -> W
             mean_queue: 3.2,
             handed_on: Some(0.97),
         }],
+        behind: vec![Behind {
+            function: Some(lock),
+            reason: WaitReason::Lock,
+            cause_function: Some(flush),
+            cause: WaitReason::Disk,
+            count: 640,
+            share: 0.31,
+            time: seconds(44.0),
+            threads: 8,
+        }],
         longest: vec![LongWait {
             tid: Tid(4722),
             start: at(33.2),
@@ -395,6 +408,7 @@ fn waits(lock: FunctionHandle, flush: FunctionHandle, idle: FunctionHandle) -> W
             function: Some(flush),
             waker: Some(Tid(0)),
         }],
+        ..Waits::default()
     }
 }
 
@@ -444,6 +458,7 @@ fn metrics() -> MetricSummary {
             fit: 0.999,
             growing: true,
         }],
+        ..MetricSummary::default()
     }
 }
 
