@@ -4,6 +4,7 @@ use biopsy_model::log::LogLine;
 use biopsy_model::{ClockPair, MonoNanos};
 use biopsy_recording::logs::LogWriter;
 use biopsy_recording::{MemberFile, RecordingFolder, WriteError};
+use biopsy_redact::LineRedactor;
 
 use super::CollectedLog;
 use super::records::Record;
@@ -16,6 +17,8 @@ pub(crate) struct Output<'a> {
     start: &'a ClockPair,
     source: String,
     zone: String,
+    /// Remembers from line to line that a private key is going on.
+    lines: LineRedactor<'a>,
     writer: Option<LogWriter<MemberFile>>,
     pub(crate) taken: CollectedLog,
 }
@@ -35,6 +38,7 @@ impl<'a> Output<'a> {
             start,
             source: source.to_owned(),
             zone: zone.to_owned(),
+            lines: masking.redactor().lines(),
             writer: None,
             taken,
         }
@@ -55,7 +59,7 @@ impl<'a> Output<'a> {
                 self.writer.insert(writer)
             }
         };
-        let text = self.masking.text(&self.taken.member, &record.text).into_owned();
+        let text = mask(&mut self.lines, self.masking, &self.taken.member, &record.text);
         self.taken.records += 1;
         self.taken.bytes += text.len() as u64;
         let time = record.time.and_then(|time| on_recording_clock(time, self.start));
@@ -72,6 +76,20 @@ impl<'a> Output<'a> {
         writer.finish().map_err(|source| write_error(self.folder, &self.taken.member, source))?;
         Ok(Some(self.taken))
     }
+}
+
+/// Masks a record: line by line, since a key may go on over records, and then as a whole.
+fn mask(lines: &mut LineRedactor<'_>, masking: &Masking, member: &str, text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            masked.push('\n');
+        }
+        let redacted = lines.line(line);
+        masking.log().add(member, &redacted.hits);
+        masked.push_str(&redacted.text);
+    }
+    if text.contains('\n') { masking.text(member, &masked).into_owned() } else { masked }
 }
 
 /// Nanoseconds since 1970 as a moment of the recording's clock; `None`: before that clock began (boot).

@@ -275,6 +275,21 @@ fn secrets_are_masked() {
 }
 
 #[test]
+fn a_private_key_over_many_lines_is_masked() {
+    let fixture = Fixture::new(&["x.out"]);
+    fixture.write("x.out", "");
+    let watch = fixture.begin();
+    let start = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIB";
+    let lines: Vec<String> =
+        (0..20).map(|line| format!("{start}{}", "abcdefghijklmnop".repeat(1 + line % 2))).collect();
+    let key =
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\nafter\n", lines.join("\n"));
+    let taken = fixture.write("x.out", key).finish(watch);
+    assert!(!taken.texts().join("\n").contains("MIIEvQ"), "{:?}", taken.texts());
+    assert_eq!(taken.texts().last(), Some(&"after"));
+}
+
+#[test]
 fn what_is_no_log_is_told_and_left_alone() {
     let fixture = Fixture::new(&["*", "none.log", "[", "*.zip"]);
     let status =

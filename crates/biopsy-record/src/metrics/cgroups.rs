@@ -15,6 +15,9 @@ use super::system::stall_share;
 use super::tables::CGROUPS;
 use super::warning;
 
+/// Files of one group that stay open, at most.
+const FILES: usize = 18;
+
 /// Groups beyond this many are not read.
 const MOST_GROUPS: usize = 64;
 
@@ -76,9 +79,15 @@ impl Cgroups {
             let message = format!("the tree is in many control groups: only {MOST_GROUPS} are read");
             reading.warn(warning("metrics.many-cgroups", message));
         }
-        self.groups.retain(|path, group| found.get(path) == Some(&group.files));
+        self.groups.retain(|path, group| {
+            let stays = found.get(path) == Some(&group.files);
+            if !stays && group.kept {
+                reading.files.give_back(FILES);
+            }
+            stays
+        });
         for (path, files) in found {
-            self.groups.entry(path).or_insert_with(|| Group::new(files));
+            self.groups.entry(path).or_insert_with(|| Group::new(files, reading.files.take(FILES)));
         }
     }
 }
@@ -93,6 +102,7 @@ struct Limited {
 #[derive(Debug)]
 struct Group {
     files: GroupFiles,
+    kept: bool,
     cpu: Option<Cpu>,
     accounting: Option<ProcFile>,
     memory: Option<Memory>,
@@ -132,9 +142,9 @@ struct Memory {
 }
 
 impl Group {
-    fn new(files: GroupFiles) -> Group {
+    fn new(files: GroupFiles, kept: bool) -> Group {
         let [cpu, accounting, memory, tasks, disk] = &files.folders;
-        let open = |folder: &ControllerFolder, name: &str| ProcFile::new(folder.path.join(name), true);
+        let open = |folder: &ControllerFolder, name: &str| ProcFile::new(folder.path.join(name), kept);
         let version2 = |folder: &&ControllerFolder| folder.version2;
         let unified = [cpu, memory, disk].into_iter().flatten().find(version2);
         let pressure = unified.map(|folder| {
@@ -142,12 +152,12 @@ impl Group {
             ["cpu", "memory", "io"].map(|name| (name, file(name), Counter::default())).into()
         });
         Group {
-            cpu: cpu.as_ref().map(Cpu::new),
+            cpu: cpu.as_ref().map(|folder| Cpu::new(folder, kept)),
             accounting: accounting
                 .as_ref()
                 .filter(|folder| !folder.version2)
                 .map(|folder| open(folder, "cpuacct.usage")),
-            memory: memory.as_ref().map(Memory::new),
+            memory: memory.as_ref().map(|folder| Memory::new(folder, kept)),
             tasks: tasks.as_ref().map(|folder| [open(folder, "pids.current"), open(folder, "pids.max")]),
             disk: disk.as_ref().map(|folder| match folder.version2 {
                 true => (open(folder, "io.stat"), true),
@@ -157,6 +167,7 @@ impl Group {
             usage: Counter::default(),
             read: Counter::default(),
             written: Counter::default(),
+            kept,
             files,
         }
     }
@@ -198,8 +209,8 @@ impl Group {
 }
 
 impl Cpu {
-    fn new(folder: &ControllerFolder) -> Cpu {
-        let open = |name: &str| ProcFile::new(folder.path.join(name), true);
+    fn new(folder: &ControllerFolder, kept: bool) -> Cpu {
+        let open = |name: &str| ProcFile::new(folder.path.join(name), kept);
         let (quota, period) =
             if folder.version2 { ("cpu.max", "cpu.max") } else { ("cpu.cfs_quota_us", "cpu.cfs_period_us") };
         Cpu {
@@ -266,9 +277,9 @@ impl Cpu {
 }
 
 impl Memory {
-    fn new(folder: &ControllerFolder) -> Memory {
+    fn new(folder: &ControllerFolder, kept: bool) -> Memory {
         let pick = |second: &str, first: &str| {
-            ProcFile::new(folder.path.join(if folder.version2 { second } else { first }), true)
+            ProcFile::new(folder.path.join(if folder.version2 { second } else { first }), kept)
         };
         Memory {
             version2: folder.version2,

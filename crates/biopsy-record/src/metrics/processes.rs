@@ -28,6 +28,9 @@ const PSS_PAUSE: u64 = 500;
 const RARELY: u64 = 10;
 const MANY_DESCRIPTORS: usize = 1_000;
 
+/// Files of one process that stay open.
+const FILES: usize = 4;
+
 /// Constants of this machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
@@ -41,6 +44,7 @@ pub(crate) struct Machine {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: Pid,
+    kept: bool,
     folder: PathBuf,
     start: Option<u64>,
     name: String,
@@ -78,11 +82,13 @@ pub(crate) struct ProcessReading {
 }
 
 impl Process {
-    pub(crate) fn new(proc_root: &Path, pid: Pid) -> Process {
+    pub(crate) fn new(proc_root: &Path, pid: Pid, files: &mut FileBudget) -> Process {
         let folder = proc_root.join(pid.to_string());
-        let open = |name: &str| ProcFile::new(folder.join(name), true);
+        let kept = files.take(FILES);
+        let open = |name: &str| ProcFile::new(folder.join(name), kept);
         Process {
             pid,
+            kept,
             start: None,
             name: String::new(),
             stat: open("stat"),
@@ -131,8 +137,11 @@ impl Process {
         })
     }
 
-    /// Gives back the open files of the threads.
+    /// Gives back its open files and those of its threads.
     pub(crate) fn close(self, files: &mut FileBudget) {
+        if self.kept {
+            files.give_back(FILES);
+        }
         self.threads.close(files);
     }
 
@@ -267,7 +276,7 @@ impl Processes {
         let tree = tree.get(..most).unwrap_or(tree);
         for pid in tree {
             if !self.list.iter().any(|process| process.pid == *pid) {
-                self.list.push(Process::new(proc_root, *pid));
+                self.list.push(Process::new(proc_root, *pid, reading.files));
             }
         }
         let mut sums = TreeReading::default();

@@ -55,7 +55,7 @@ impl Warnings {
     }
 }
 
-/// How many files of threads may stay open.
+/// How many files may stay open.
 #[derive(Debug)]
 pub(crate) struct FileBudget {
     left: usize,

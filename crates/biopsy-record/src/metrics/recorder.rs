@@ -89,7 +89,7 @@ impl Handle {
         lock(&self.shared).failed
     }
 
-    /// Takes a last reading, ends the recording and says what it was.
+    /// Takes a last reading (unless there was one just now), ends the recording and says what it was.
     #[must_use]
     pub fn stop(mut self) -> Summary {
         self.end()
@@ -206,7 +206,8 @@ impl Schedule {
     /// late, and sets the next one into the future.
     fn arrive(&mut self, now: Instant) -> Option<u64> {
         let late = now.saturating_duration_since(self.due_at());
-        let missed = late.as_nanos() / self.interval.as_nanos().max(1);
+        // One that would follow within a quarter of the interval is left out: its rates would be mostly noise.
+        let missed = (late + self.interval / 4).as_nanos() / self.interval.as_nanos().max(1);
         let missed = u32::try_from(missed).unwrap_or(u32::MAX);
         self.due = self.due.saturating_add(missed).saturating_add(1);
         match missed {
@@ -256,7 +257,9 @@ mod tests {
         assert_eq!(schedule.due_at(), at(3_000));
         assert_eq!(schedule.arrive(at(6_500)), Some(3), "3, 4 and 5 seconds were missed");
         assert_eq!(schedule.due_at(), at(7_000));
-        assert_eq!(schedule.arrive(at(6_800)), None, "stopped before the next one was due");
+        assert_eq!(schedule.arrive(at(7_950)), Some(1));
+        assert_eq!(schedule.due_at(), at(9_000), "8 seconds would follow too soon");
+        assert_eq!(schedule.arrive(at(8_800)), None, "stopped before the next one was due");
     }
 
     #[test]

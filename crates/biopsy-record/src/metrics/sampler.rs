@@ -118,7 +118,7 @@ impl Sampler {
                 delay_accounting: delay_accounting(root),
             },
             buffer: vec![0; 16 << 10],
-            files: FileBudget::new(open_files_for_threads(root)),
+            files: FileBudget::new(open_files(root)),
             effort: Effort::default(),
             system: System::new(root, ticks, page_size),
             disks: Disks::new(root, &config.sys_root),
@@ -228,8 +228,8 @@ impl Sampler {
     }
 }
 
-/// Half of the files this process may open, and not more than 4,096.
-fn open_files_for_threads(proc_root: &Path) -> usize {
+/// Files that may stay open: half of what this process may open, and not more than 4,096.
+fn open_files(proc_root: &Path) -> usize {
     let text = std::fs::read(proc_root.join("self/limits")).unwrap_or_default();
     let line = super::parse::lines(&text).find_map(|line| line.strip_prefix(b"Max open files"));
     let soft = line.and_then(|line| words(line).next()).and_then(number).unwrap_or(1024);

@@ -417,8 +417,14 @@ fn stopping_takes_a_last_reading() {
     let mut config = Config::new(Arc::new(move || vec![own]));
     config.interval = Duration::from_secs(60);
     let handle = Recorder::start(config, Box::new(MemorySink::default())).expect("a thread");
-    while handle.latest().is_none() {
-        std::thread::yield_now();
+    let first = loop {
+        match handle.latest() {
+            Some(latest) => break latest,
+            None => std::thread::yield_now(),
+        }
+    };
+    while biopsy_sys::clock::monotonic_nanos() < first.time.0 + SECOND / 5 {
+        std::thread::sleep(Duration::from_millis(10));
     }
     let summary = handle.stop();
     assert_eq!(summary.readings, 2, "one at the start and one at the end");
