@@ -48,7 +48,8 @@ impl TargetProcess {
     #[must_use]
     pub fn spawn(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let mut child =
+            spawn_copied(&mut command).unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let stdin = child.stdin.take();
         let lines = read_lines(child.stdout.take().expect("stdout is a pipe"));
         let mut stderr = child.stderr.take().expect("stderr is a pipe");
@@ -171,6 +172,21 @@ impl Drop for TargetProcess {
             }
             let _ = self.child.kill();
             let _ = self.child.wait();
+        }
+    }
+}
+
+/// Starts a program that may have been copied just now: a test on another thread that forks while the copy is open for
+/// writing keeps it open (ETXTBSY) until it executes its own program.
+fn spawn_copied(command: &mut Command) -> std::io::Result<Child> {
+    let mut tries = 0;
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy && tries < 100 => {
+                tries += 1;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            result => return result,
         }
     }
 }

@@ -304,6 +304,8 @@ impl Recorder {
         }
         if slice {
             self.next_slice = now + SLICE_NANOS;
+            // Often, so that a recording that is cut off has the names of what it holds.
+            self.name_frames(false);
         }
     }
 
