@@ -151,7 +151,7 @@ impl Drop for Guard {
     }
 }
 
-/// One line of `--output=json`: https://systemd.io/JOURNAL_EXPORT_FORMATS/#journal-json-format
+/// One line of `--output=json`: <https://systemd.io/JOURNAL_EXPORT_FORMATS/#journal-json-format>
 pub(super) fn parse_entry(line: &[u8]) -> Option<Entry> {
     let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
     let text_of = |key: &str| fields.get(key).and_then(field_text);
