@@ -36,6 +36,8 @@ impl Sum {
 /// What findings need beyond the public tables.
 #[derive(Debug, Default)]
 pub(crate) struct WaitFacts {
+    /// By thread, from recorded waits whatever the tables use.
+    pub(crate) recorded: FxHashMap<(Tid, Place), Sum>,
     /// By thread and place, from the source the public tables use.
     pub(crate) by_thread: FxHashMap<(Tid, Place), Sum>,
     /// Waits for locks and conditions that a thread ended: by waker.
@@ -138,7 +140,8 @@ pub(crate) fn sum(
             *call = *call + *time;
         }
     }
-    facts.by_thread = if facts.from_looks { looks.clone() } else { recorded };
+    facts.by_thread = if facts.from_looks { looks.clone() } else { recorded.clone() };
+    facts.recorded = recorded;
     // Too few looks tell where, but not how much.
     let by_function = if sampled.0 < total_recorded.time.0 / 10 * 3 { &facts.by_thread } else { &looks };
 
@@ -186,6 +189,10 @@ fn agrees(plain: WaitReason, look: WaitReason) -> bool {
         }
         _ => plain == look,
     }
+}
+
+fn may_queue(reason: WaitReason) -> bool {
+    is_lock_like(reason) || reason == WaitReason::Condition
 }
 
 pub(crate) fn is_lock_like(reason: WaitReason) -> bool {
@@ -389,18 +396,18 @@ fn behind(causes: &FxHashMap<Tid, Vec<(MonoNanos, MonoNanos, Place)>>, ended: &[
 
 fn convoys(by_thread: &FxHashMap<(Tid, Place), Sum>, wakes: &Wakes, window: Nanos) -> Vec<Convoy> {
     let mut at: FxHashMap<Place, (Sum, FxHashSet<Tid>)> = FxHashMap::default();
-    for (&(tid, place), &sum) in by_thread.iter().filter(|((_, place), _)| is_lock_like(place.reason)) {
+    for (&(tid, place), &sum) in by_thread.iter().filter(|((_, place), _)| may_queue(place.reason)) {
         let entry = at.entry(place).or_default();
         entry.0.merge(sum);
         entry.1.insert(tid);
     }
-    let mut handed: FxHashMap<Place, (u64, u64)> = FxHashMap::default();
+    let mut handed: FxHashMap<Place, (Sum, Nanos)> = FxHashMap::default();
     for (&(waker, _, place), (sum, _)) in wakes {
         let Some((_, tids)) = at.get(&place) else { continue };
         let entry = handed.entry(place).or_default();
-        entry.1 += sum.count;
+        entry.1 = entry.1 + sum.time;
         if waker.is_some_and(|waker| tids.contains(&waker)) {
-            entry.0 += sum.count;
+            entry.0.merge(*sum);
         }
     }
     let seconds = window.as_secs_f64().max(1e-9);
@@ -409,13 +416,21 @@ fn convoys(by_thread: &FxHashMap<(Tid, Place), Sum>, wakes: &Wakes, window: Nano
         .filter_map(|(place, (sum, tids))| {
             let threads = tids.len();
             let time = sum.time.as_secs_f64();
-            let handed_on = handed.get(&place).map(|&(inside, all)| ratio(inside, all));
+            // By time: a wait of another kind that was taken for one of these (a short sleep) weighs little.
+            let handed_on = handed.get(&place).map(|(inside, all)| ratio(inside.time.0, all.0));
             // A pool of idle workers looks like a queue for a lock when nothing tells locks from conditions;
             // only a lock is handed on among those who wait for it.
-            let sure = place.reason != WaitReason::LockOrCondition
-                || (handed_on.is_some_and(|share| share >= 0.6) && per_second(sum.count, seconds) >= 20.0);
+            let handed = handed.get(&place).map_or(0, |(inside, _)| inside.count);
+            let handed_often =
+                |share: f64, rate: f64| handed_on >= Some(share) && per_second(handed, seconds) >= rate;
+            let sure = match place.reason {
+                WaitReason::LockOrCondition => handed_often(0.6, 20.0),
+                WaitReason::Condition => threads >= 4 && handed_often(0.9, 50.0),
+                _ => true,
+            };
             let convoy = Convoy {
                 function: place.function,
+                reason: place.reason,
                 threads,
                 time: sum.time,
                 #[expect(clippy::cast_precision_loss, reason = "numbers of threads are small")]

@@ -179,6 +179,9 @@ pub struct Activation {
 pub struct Convoy {
     /// Where they wait: the innermost function outside the lock's own plumbing.
     pub function: Option<FunctionHandle>,
+    /// What told that it is a lock. `Condition`: only that it is handed on among those who wait; runtimes build their
+    /// locks of conditions.
+    pub reason: WaitReason,
     /// Threads that waited there.
     pub threads: usize,
     /// Their waiting time there.
@@ -187,8 +190,8 @@ pub struct Convoy {
     pub share: f64,
     /// Mean number of threads waiting there at one time.
     pub mean_queue: f64,
-    /// Share of wake-ups from there that came from a thread which waits there too (the lock is handed on), 0 to 1;
-    /// `None`: wakers were not recorded.
+    /// Share of the waiting there (where the waker is known) that was ended by a thread which waits there too (the lock is
+    /// handed on), 0 to 1; `None`: wakers were not recorded.
     pub handed_on: Option<f64>,
 }
 

@@ -118,6 +118,31 @@ fn lock_convoy_without_stacks() {
     assert_eq!(analysis.findings[0].id, "lock-convoy", "{}", outline(&analysis));
 }
 
+/// Monitors of language runtimes are made of conditions: threads that wake each other all the time tell them from idle
+/// workers. A name that says they wait for work settles it the other way.
+#[test]
+fn a_lock_made_of_conditions() {
+    for (place, expected) in [
+        ("server!append_line", Some(Severity::Warning)),
+        ("server!", Some(Severity::Notice)),
+        ("server!Worker::take_task", None),
+    ] {
+        let mut build = Build::new("managed", 10, 4);
+        build.thread(PID, "managed").machine(0.1).wait(PID, IDLE);
+        for number in 0..8 {
+            let tid = 100 + number;
+            build.thread(tid, &format!("log-writer-{number}"));
+            let waker = Some(100 + (number + 1) % 8);
+            let stack =
+                ["libc.so.6!start_thread", "server!", place, "libc.so.6!pthread_cond_wait", "k:futex_wait"];
+            build.wait(tid, Waiting { stack: &stack, each_ms: 8.0, waker, ..IN_CONDITION });
+        }
+        let analysis = analyze(&build.done());
+        let found = analysis.findings.iter().find(|finding| finding.id == "lock-convoy");
+        assert_eq!(found.map(|finding| finding.severity), expected, "{place}: {}", outline(&analysis));
+    }
+}
+
 #[test]
 fn idle_workers_are_no_convoy() {
     for stacks in [true, false] {

@@ -3,7 +3,7 @@
 use super::grade;
 use super::scene::{Scene, at, fact, is_worth_naming, metric, steps};
 use super::words::{cores, percent, threads};
-use crate::finding::{Evidence, Finding, Reference, Value};
+use crate::finding::{Evidence, Finding, Reference, Severity, Value};
 use crate::flame::{FlameKind, FlameTree};
 use crate::function::{FunctionHandle, FunctionKind};
 
@@ -23,6 +23,9 @@ pub(super) fn bound(scene: &Scene<'_>) -> Option<Finding> {
     let of_machine = used / scene.cpus;
     let impact = busy_thread.max(of_machine).max(wanting).min(1.0);
     let severity = grade(impact, f64::INFINITY, BUSY_THREAD, 0.4)?;
+    // Where switching takes the CPU, that is the finding.
+    let switching = scene.facts.scheduling.as_secs_f64() >= 0.3 * scene.sampled && scene.sampled > 0.0;
+    let severity = if switching { severity.min(Severity::Notice) } else { severity };
     let hot = hot_function(scene);
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
 

@@ -10,7 +10,12 @@ const IDLE_CORES: f64 = 0.1;
 
 /// The last word: idle, or busy without a bottleneck. Nothing where something is most likely wrong.
 pub(super) fn activity(scene: &Scene<'_>, found: &[Finding]) -> Option<Finding> {
-    let trouble = found.iter().any(|finding| finding.severity >= Severity::Warning);
+    // Idle means that nothing holds it back, which even a notice of these would contradict.
+    let holds_back = ["lock-convoy", "lock-contention", "disk-bound", "slow-peer", "memory-pressure"];
+    let trouble = found.iter().any(|finding| {
+        finding.severity >= Severity::Warning
+            || (finding.severity == Severity::Notice && holds_back.contains(&finding.id))
+    });
     let said = found.iter().any(|finding| !matches!(finding.id, "recording-incomplete" | "log-errors"));
     match scene.cores {
         None if !scene.analysis.completeness.has_metrics => Some(nothing_recorded()),

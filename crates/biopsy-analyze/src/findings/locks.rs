@@ -3,8 +3,7 @@
 use super::grade;
 use super::scene::{Scene, at, fact, steps};
 use super::words::{percent, seconds, threads};
-use crate::finding::{Evidence, Finding, Reference, Value};
-use crate::wait_sums::is_lock_like;
+use crate::finding::{Evidence, Finding, Reference, Severity, Value};
 use crate::waits::{Convoy, Party, WaitReason};
 
 /// Fewer threads than this make no queue.
@@ -12,19 +11,30 @@ const QUEUE: usize = 3;
 
 /// Many threads queue for one lock, and few get anything done.
 pub(super) fn convoy(scene: &Scene<'_>) -> Option<Finding> {
-    let convoy = scene
-        .analysis
-        .waits
-        .convoys
-        .iter()
-        .filter(|convoy| convoy.threads >= QUEUE && convoy.mean_queue >= 1.5)
-        .max_by(|a, b| a.time.cmp(&b.time))?;
-    // A fifth of the time of all these threads is a lot to lose; half of it makes the lock the main thing they do.
-    let severity = grade(convoy.share, 0.5, 0.2, 0.1)?;
+    let convoys = scene.analysis.waits.convoys.iter();
+    let convoys = convoys.filter(|convoy| convoy.threads >= QUEUE && convoy.mean_queue >= 1.5);
+    let (convoy, severity) = convoys
+        .filter_map(|convoy| Some((convoy, severity(scene, convoy)?)))
+        .max_by(|a, b| (a.1, a.0.time).cmp(&(b.1, b.0.time)))?;
     let place = scene.function_name(convoy.function);
     let in_place = place.as_ref().map_or(String::new(), |place| format!(" in {place}"));
-    let reason = reason_of(scene, convoy);
-    let lock = if reason == WaitReason::KernelLock { "a lock inside the kernel" } else { "a lock" };
+    let lock = match convoy.reason {
+        WaitReason::KernelLock => "a lock inside the kernel",
+        WaitReason::Condition => "what is most likely a lock",
+        _ => "a lock",
+    };
+    let mut explanation = format!(
+        "On average {:.1} threads queue there at the same time, so what the lock protects runs one at a time. Most \
+         likely the lock is held too long or taken too often. It is not a deadlock: the threads do get on, and it \
+         is not the CPU that is short.",
+        convoy.mean_queue
+    );
+    if convoy.reason == WaitReason::Condition {
+        explanation.push_str(
+            " The threads wait on a condition, which is what locks of language runtimes are made of; that they wake each \
+             other all the time tells a lock from a pool of idle workers, though workers that pass work around look alike.",
+        );
+    }
     Some(Finding {
         id: "lock-convoy",
         severity,
@@ -34,12 +44,7 @@ pub(super) fn convoy(scene: &Scene<'_>) -> Option<Finding> {
             threads(convoy.threads),
             percent(convoy.share)
         ),
-        explanation: format!(
-            "On average {:.1} threads queue there at the same time, so what the lock protects runs one at a time. Most \
-             likely the lock is held too long or taken too often. It is not a deadlock: the threads do get on, and it \
-             is not the CPU that is short.",
-            convoy.mean_queue
-        ),
+        explanation,
         evidence: convoy_evidence(scene, convoy),
         next_steps: steps(&[
             "See what runs while the lock is held: input, output or sleeping under a lock is the usual cause",
@@ -49,10 +54,42 @@ pub(super) fn convoy(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
-fn reason_of(scene: &Scene<'_>, convoy: &Convoy) -> WaitReason {
-    let rows = &scene.analysis.waits.functions;
-    let row = rows.iter().find(|row| row.function == convoy.function && is_lock_like(row.reason));
-    row.map_or(WaitReason::Lock, |row| row.reason)
+/// A fifth of the time of all these threads is a lot to lose; half of it makes the lock the main thing they do.
+fn severity(scene: &Scene<'_>, convoy: &Convoy) -> Option<Severity> {
+    if convoy.reason != WaitReason::Condition {
+        return grade(convoy.share, 0.5, 0.2, 0.1);
+    }
+    // Threads that pass work around wake each other too. A name can tell; without one it stays a notice.
+    let row = convoy.function.and_then(|function| scene.row(function)).filter(|row| row.named);
+    let for_work = row.is_some_and(|row| waits_for_work(&row.name));
+    let explained = scene.analysis.waits.behind.iter().any(|behind| {
+        behind.function == convoy.function && behind.cause == WaitReason::Disk && behind.share >= 0.2
+    });
+    if for_work || explained {
+        return None;
+    }
+    grade(convoy.share, f64::INFINITY, if row.is_some() { 0.5 } else { f64::INFINITY }, 0.5)
+}
+
+/// Names of places where workers wait for something to do.
+fn waits_for_work(name: &str) -> bool {
+    const PARTS: &[&str] = &[
+        "park",
+        "idle",
+        "queue",
+        "worker",
+        "task",
+        "pop",
+        "take",
+        "fetch",
+        "next",
+        "pool",
+        "schedul",
+        "awaitwork",
+        "commit",
+    ];
+    let name = name.to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part))
 }
 
 fn convoy_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Vec<Evidence> {
@@ -67,7 +104,7 @@ fn convoy_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Vec<Evidence> {
         Some(Value::Time(convoy.time)),
     )];
     let rows = &scene.analysis.waits.functions;
-    if let Some(row) = rows.iter().find(|row| row.function == convoy.function && is_lock_like(row.reason))
+    if let Some(row) = rows.iter().find(|row| row.function == convoy.function && row.reason == convoy.reason)
         && !row.groups.is_empty()
     {
         evidence.push(fact(format!("the waiting threads are `{}`", row.groups.join("`, `")), None));
@@ -75,13 +112,13 @@ fn convoy_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Vec<Evidence> {
     if let Some(handed_on) = convoy.handed_on {
         evidence.push(fact(
             format!(
-                "{} of the wake-ups there came from a thread that queues there too: the lock is handed on",
+                "{} of the waiting there was ended by a thread that queues there too: the lock is handed on",
                 percent(handed_on)
             ),
             Some(Value::Share(handed_on)),
         ));
     }
-    evidence.extend(activation_evidence(scene));
+    evidence.extend(activation_evidence(scene, convoy));
     evidence.extend(holder_evidence(scene, convoy));
     if let Some(used) = scene.cores {
         evidence.push(fact(
@@ -96,7 +133,7 @@ fn convoy_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Vec<Evidence> {
 fn holder_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Option<Evidence> {
     let rows = scene.analysis.waits.behind.iter();
     let row = rows
-        .filter(|row| row.function == convoy.function && is_lock_like(row.reason))
+        .filter(|row| row.function == convoy.function && row.reason == convoy.reason)
         .max_by_key(|row| row.count)?;
     if row.share < 0.2 {
         return None;
@@ -113,8 +150,8 @@ fn holder_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Option<Evidence> {
     ))
 }
 
-fn activation_evidence(scene: &Scene<'_>) -> Option<Evidence> {
-    let best = scene.analysis.waits.activations.iter().find(|row| is_lock_like(row.reason))?;
+fn activation_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Option<Evidence> {
+    let best = scene.analysis.waits.activations.iter().find(|row| row.reason == convoy.reason)?;
     let groups = &scene.analysis.threads.groups;
     let woken = &groups.get(best.woken)?.name;
     let waker = match &best.waker {

@@ -1,6 +1,6 @@
 //! Waiting for another program, and connections that are not accepted in time.
 
-use super::scene::{Scene, at, fact, metric, steps};
+use super::scene::{Scene, ThreadWait, at, fact, metric, steps};
 use super::words::{number, percent, seconds};
 use crate::finding::{Finding, Reference, Severity, Value};
 use crate::function::FunctionRow;
@@ -11,7 +11,10 @@ pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
     let is_peer = |reason| matches!(reason, WaitReason::Peer | WaitReason::Descriptor);
     let waits = scene.thread_waits(is_peer);
     let client = |function| scene.row(function).is_none_or(|row| !takes_requests(row));
-    let mut waits = waits.iter().filter(|wait| wait.function.is_none_or(client));
+    let named = |function| scene.row(function).is_some_and(|row| row.named);
+    // A descriptor that may as well be a pipe is worth a word only where a name makes sense of it.
+    let sure = |wait: &&ThreadWait| wait.reason == WaitReason::Peer || wait.function.is_some_and(named);
+    let mut waits = waits.iter().filter(|wait| wait.function.is_none_or(client)).filter(sure);
     // One long wait is a connection on which nothing happens; many are questions and answers.
     let worst = waits.find(|wait| wait.share >= 0.5 && wait.count >= 5)?;
     let others = waits.filter(|wait| wait.share >= 0.5 && wait.count >= 5).count();
@@ -31,11 +34,7 @@ pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Share(worst.share)),
         ),
         fact(
-            format!(
-                "{} waits or looks, {} each on average, in `{call}`",
-                number(worst.count as f64),
-                seconds(mean)
-            ),
+            format!("{} waits, {} each on average, in `{call}`", number(worst.count as f64), seconds(mean)),
             Some(Value::Count(worst.count as f64)),
         ),
     ];
@@ -54,7 +53,7 @@ pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: "slow-peer",
-        severity: Severity::Warning,
+        severity: if worst.reason == WaitReason::Peer { Severity::Warning } else { Severity::Notice },
         impact: worst.share,
         title: format!("Waiting for a slow peer{in_place}: {} of the time in `{call}`", percent(worst.share)),
         explanation: "Most likely another program (a database, a service, the network to it) takes long to answer, and this \

@@ -134,6 +134,19 @@ impl<'a> Scene<'a> {
                 entry.3 = Some(*place);
             }
         }
+        // Several looks at one wait may be written down as several; recorded waits are counted one by one.
+        let mut recorded: FxHashMap<Tid, (f64, u64)> = FxHashMap::default();
+        for ((tid, _), sum) in self.facts.waits.recorded.iter().filter(|((_, place), _)| holds(place.reason))
+        {
+            let entry = recorded.entry(*tid).or_default();
+            entry.0 += sum.time.as_secs_f64();
+            entry.1 += sum.count;
+        }
+        for (tid, sum) in &mut sums {
+            if let Some(&(_, count)) = recorded.get(tid).filter(|(time, _)| *time >= sum.0 / 2.0) {
+                sum.1 = count;
+            }
+        }
         let mut waits: Vec<ThreadWait> = sums
             .into_iter()
             .map(|(tid, (time, count, _, place))| ThreadWait {

@@ -27,7 +27,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
         format!("{:.1} min", seconds / 60.0)
     } else if seconds >= 1.0 {
         format!("{seconds:.1} s")
-    } else if seconds >= 1e-3 {
+    } else if seconds >= 0.9995e-3 {
         format!("{:.1} ms", seconds * 1e3)
     } else {
         format!("{:.0} µs", seconds * 1e6)
