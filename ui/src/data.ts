@@ -175,6 +175,7 @@ export interface Report {
     }[];
     convoys: {
       function?: string;
+      reason?: string;
       threads: number;
       time_ns: number;
       share: number;

@@ -104,6 +104,7 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
         h('code', null, convoy.function ?? 'a function without a name'),
         `, ${number(convoy.mean_queue)} waiting at a time on average, ${share(convoy.share)} of their time`,
         convoy.handed_on === undefined ? '' : `; ${share(convoy.handed_on)} of the wake-ups came from a thread that queues there too`,
+        convoy.reason === 'condition' ? '. That it is a lock is told only by how it is handed on' : '',
         '.',
       ),
     ),

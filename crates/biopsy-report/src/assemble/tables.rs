@@ -160,6 +160,7 @@ impl Assembly<'_> {
                 .iter()
                 .map(|row| Convoy {
                     function: self.function_name(row.function),
+                    reason: words::reason(row.reason).to_owned(),
                     threads: row.threads,
                     time_ns: row.time.0,
                     share: finite(row.share),

@@ -235,6 +235,8 @@ pub struct Convoy {
     /// Function they wait in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// What told that it is a lock; `condition`: only that it is handed on among those who wait.
+    pub reason: String,
     /// Threads.
     pub threads: usize,
     /// Their waiting time there.

@@ -384,6 +384,7 @@ fn waits(lock: FunctionHandle, flush: FunctionHandle, idle: FunctionHandle) -> W
         ],
         convoys: vec![Convoy {
             function: Some(lock),
+            reason: WaitReason::Lock,
             threads: 8,
             time: seconds(190.0),
             share: 0.396,
