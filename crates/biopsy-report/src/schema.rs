@@ -37,7 +37,7 @@ pub struct Report {
     pub completeness: Completeness,
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
-    /// Functions by CPU time, then by waiting time; cut to the first [`FUNCTIONS`](crate::schema::FUNCTIONS).
+    /// Functions by CPU time, then by waiting time; cut to the first [`FUNCTIONS`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Function>,
     /// How many functions there were before the cut.
