@@ -60,7 +60,7 @@ export function reading(unit: string, value: number): string {
     case 'per-second':
       return `${number(value)}/s`;
     case 'cores':
-      return `${number(value)} cores`;
+      return number(value) === '1' ? '1 core' : `${number(value)} cores`;
     case 'ratio':
       return share(value);
     case 'bytes':

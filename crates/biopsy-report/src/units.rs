@@ -119,12 +119,17 @@ pub fn reading(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Count => number(value),
         Unit::PerSecond => format!("{}/s", number(value)),
-        Unit::Cores => format!("{} cores", number(value)),
+        Unit::Cores => cores(value),
         Unit::Ratio => share(value),
         Unit::Bytes => bytes(value),
         Unit::BytesPerSecond => format!("{}/s", bytes(value)),
         Unit::Milliseconds => seconds(value / 1e3),
     }
+}
+
+fn cores(value: f64) -> String {
+    let number = number(value);
+    if number == "1" { "1 core".to_owned() } else { format!("{number} cores") }
 }
 
 /// The number of a piece of evidence.
@@ -136,7 +141,7 @@ pub fn value(value: Value) -> String {
         Value::Count(count) => number(count),
         Value::Bytes(bytes) => self::bytes(bytes),
         Value::PerSecond(rate) => format!("{}/s", number(rate)),
-        Value::Cores(cores) => format!("{} cores", number(cores)),
+        Value::Cores(cores) => self::cores(cores),
     }
 }
 
