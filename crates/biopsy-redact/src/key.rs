@@ -150,12 +150,14 @@ impl KeyRule {
 
 /// `secrets = ledger.Secrets`, `password=form.password`, `dbPassword: newPassword`: a variable that carries the name on.
 fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
+    // `x = newPassword` is code; `x=newPassword` is a connection string.
+    let spaced = value.range.start > 0 && text[value.range.start - 1].is_ascii_whitespace();
+    let is_hump = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
     let bytes = &text[value.range.clone()];
     let bytes = bytes.strip_suffix(b",").or_else(|| bytes.strip_suffix(b";")).unwrap_or(bytes);
     let bytes = bytes.strip_suffix(b"s").unwrap_or(bytes);
     !value.quoted
-        && (bytes.contains(&b'.')
-            || bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()))
+        && (bytes.contains(&b'.') || (spaced && bytes.windows(2).any(is_hump)))
         && bytes.len() >= word.len()
         && bytes.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_'))
         && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
@@ -321,8 +323,14 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let mut value = skip_blank(text, separator_end);
     let line_ends = matches!(text.get(value), Some(b'\n' | b'\r'));
     if line_ends && quoted_key {
+        // The value may stand on the next line, unless that is the next key.
         value = skip_space(text, value);
-        Quote::at(text, value)?;
+        let (quote, length) = Quote::at(text, value).filter(|_| colon)?;
+        let (end, _) = quote.close(text, value + length);
+        let behind = Quote::at(text, end).map_or(end, |(_, length)| end + length);
+        if text.get(skip_blank(text, behind)) == Some(&b':') {
+            return None;
+        }
     }
     if colon && let Some(block) = yaml_block(text, value) {
         return Some((block, How::Block, false));

@@ -159,7 +159,9 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
     let bare = value.trim_ascii_end().strip_suffix(b";").unwrap_or(value);
     if bare.ends_with(b"()") || bare.ends_with(b"(") {
         let name = bare.strip_suffix(b"()").or_else(|| bare.strip_suffix(b"(")).unwrap_or_default();
-        return !name.is_empty() && name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.'));
+        if !name.is_empty() && name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.')) {
+            return true;
+        }
     }
     // `alice.computeSecret(key)`: a call on something.
     if let Some(open) = memchr::memchr(b'(', bare) {
@@ -189,6 +191,18 @@ fn is_path(value: &[u8]) -> bool {
         || value.starts_with(b"~/")
         || value.starts_with(b"./")
         || value.get(1..3) == Some(b":\\")
+        || is_file_name(value)
+}
+
+/// `rsakey.pem`, `$dir/private/ca.key#`.
+fn is_file_name(value: &[u8]) -> bool {
+    const ENDS: [&[u8]; 12] = [
+        b".pem", b".key", b".crt", b".cer", b".p12", b".pfx", b".jks", b".json", b".yml", b".yaml", b".conf",
+        b".txt",
+    ];
+    let value = value.strip_suffix(b"#").unwrap_or(value);
+    ENDS.iter().any(|end| value.len() > end.len() && value.ends_with(end))
+        && value.iter().all(|b| b.is_ascii_alphanumeric() || b"/.-_$".contains(b))
 }
 
 /// 8-4-4-4-12 hex digits, with or without braces.
@@ -223,7 +237,10 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
     let value = trim_end_punctuation(value);
     match strength {
         Strength::Any => !is_pointer(value),
-        Strength::Mixed => !is_pointer(value) && !is_number(value) && !is_path(value),
+        Strength::Mixed => {
+            let short_number = is_number(value) && value.len() < 12;
+            !short_number && !is_pointer(value) && !is_path(value)
+        }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
     }

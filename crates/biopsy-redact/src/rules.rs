@@ -59,7 +59,7 @@ pub(crate) enum Strength {
     /// Anything that is not a placeholder, a common word or code.
     #[default]
     Any,
-    /// The same, and no plain number and no path.
+    /// The same, and no short number, no path and no file name.
     Mixed,
     /// Like a token: no plain word, no plain number, no UUID.
     Token,

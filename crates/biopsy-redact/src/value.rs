@@ -261,6 +261,10 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
         How::Assigned { percent, query, .. } => (percent, query),
         _ => (false, false),
     };
+    // `key: # to be done`: a comment.
+    if text.get(place.at) == Some(&b'#') && place.at > 0 && text[place.at - 1].is_ascii_whitespace() {
+        return None;
+    }
     let outer = open_quote_before(text, place.key);
     if !percent
         && !query

@@ -48,8 +48,15 @@ pub(super) fn find(text: &[u8], report: &mut impl FnMut(usize)) {
 }
 
 fn named(before: &[u8]) -> bool {
-    let quotes = before.iter().rev().take(2).take_while(|b| matches!(b, b'"' | b'\'' | b'\\')).count();
+    let quotes = match before {
+        [.., b'\\', b'"' | b'\''] => 2,
+        [.., b'"' | b'\''] => 1,
+        _ => 0,
+    };
     let before = &before[..before.len() - quotes];
+    if !before.last().is_some_and(u8::is_ascii_alphanumeric) {
+        return false;
+    }
     let mut name = [0u8; NAME_MAX];
     let mut length = 0;
     for byte in before.iter().rev() {

@@ -154,7 +154,10 @@ fn headers(text: &[u8], report: &mut impl FnMut(usize, &'static str)) {
     for at in memmem::find_iter(text, b"uthorization") {
         let rest = &text[at + 12..text.len().min(at + 12 + 96)];
         let scheme = rest.iter().position(|b| b.is_ascii_alphabetic()).unwrap_or(rest.len());
-        if scheme > 8 || !rest[..scheme].iter().any(|b| matches!(b, b':' | b'=')) {
+        // `: `, `=`, `": "`, `\": \"`, `":["`: one sign, and quotes around it.
+        let between = &rest[..scheme];
+        let signs = between.iter().filter(|b| matches!(b, b':' | b'=')).count();
+        if scheme > 8 || signs != 1 || !between.iter().all(|b| b" :=\"'\\[".contains(b)) {
             continue;
         }
         let rest = &rest[scheme..];
@@ -164,7 +167,7 @@ fn headers(text: &[u8], report: &mut impl FnMut(usize, &'static str)) {
             continue;
         };
         let body = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"+/=-_.~".contains(b)).count();
-        if body >= 16 && rest[..body].iter().any(u8::is_ascii_digit) {
+        if body >= 16 && rest[0].is_ascii_alphanumeric() && rest[..body].iter().any(u8::is_ascii_digit) {
             report(at, "an authorization header");
         }
     }
