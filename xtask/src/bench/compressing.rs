@@ -11,9 +11,9 @@ use super::{Options, kinds, proc_usage};
 use crate::run::Outcome;
 
 /// Megabytes that take zstd -13 some seconds on two CPUs.
-const MEGABYTES: usize = 48;
+const MEGABYTES: usize = 20;
 /// The same for `--quick`.
-const QUICK_MEGABYTES: usize = 12;
+const QUICK_MEGABYTES: usize = 8;
 
 struct Run {
     kind: Kind,

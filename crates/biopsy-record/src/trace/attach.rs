@@ -258,16 +258,13 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 impl Attached {
-    /// Hands every record of the perf rings to `sink`.
-    pub(crate) fn read_rings(&mut self, mut sink: impl FnMut(PerfRecord<'_>)) {
+    /// All records of the perf rings, in the order in which they happened.
+    pub(crate) fn read_rings(&mut self, records: &mut Vec<PerfRecord>) {
         let Self { rings, parser, .. } = self;
         for ring in rings {
-            ring.read(|record| {
-                if let Some(record) = parser.parse(&record) {
-                    sink(record);
-                }
-            });
+            ring.read(|record| records.extend(parser.parse(&record)));
         }
+        records.sort_by_key(PerfRecord::time);
     }
 
     /// No more samples; what is in the buffers can still be read.

@@ -8,9 +8,9 @@ use linux_perf_event_reader::{
 
 /// One record.
 #[derive(Debug)]
-pub(crate) enum PerfRecord<'a> {
+pub(crate) enum PerfRecord {
     /// A sample, where the kernel writes them to the ring by itself.
-    Sample(PerfSample<'a>),
+    Sample(PerfSample),
     /// Executable memory was mapped (or became executable).
     Map { pid: u32, time: u64, start: u64, len: u64, offset: u64, path: Vec<u8> },
     /// A thread has a new name; `exec`: because its process executes another program.
@@ -31,7 +31,7 @@ pub(crate) enum PerfRecord<'a> {
 
 /// A sample as perf writes it.
 #[derive(Debug)]
-pub(crate) struct PerfSample<'a> {
+pub(crate) struct PerfSample {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) cpu: u32,
@@ -43,9 +43,24 @@ pub(crate) struct PerfSample<'a> {
     /// User addresses by frame pointers, innermost first.
     pub(crate) user_chain: Vec<u64>,
     /// Bytes from SP on.
-    pub(crate) stack: RawData<'a>,
-    /// How many of them are valid.
-    pub(crate) stack_len: usize,
+    pub(crate) stack: Vec<u8>,
+}
+
+impl PerfRecord {
+    /// When it happened: rings of different CPUs are read one after the other, so their records have to be sorted.
+    pub(crate) fn time(&self) -> u64 {
+        match self {
+            PerfRecord::Sample(sample) => sample.time,
+            PerfRecord::Map { time, .. }
+            | PerfRecord::Name { time, .. }
+            | PerfRecord::Fork { time, .. }
+            | PerfRecord::Exit { time, .. }
+            | PerfRecord::SwitchOut { time, .. }
+            | PerfRecord::SwitchIn { time, .. }
+            | PerfRecord::Lost { time, .. }
+            | PerfRecord::Throttled { time } => *time,
+        }
+    }
 }
 
 /// Knows how the events of a ring write their records.
@@ -70,7 +85,7 @@ impl PerfParser {
     }
 
     /// Parses one record. `None`: of a kind that is not used, or malformed.
-    pub(crate) fn parse<'a>(&self, record: &Record<'a>) -> Option<PerfRecord<'a>> {
+    pub(crate) fn parse(&self, record: &Record<'_>) -> Option<PerfRecord> {
         let kind = RecordType(record.kind);
         let info = if kind == RecordType::SAMPLE { self.samples } else { self.side_band };
         let raw = RawEventRecord::new(kind, record.misc, RawData::from(record.body), info);
@@ -131,7 +146,7 @@ fn parse_info(config: &EventConfig) -> Option<RecordParseInfo> {
     Some(RecordParseInfo::new(&attr, Endianness::NATIVE))
 }
 
-fn parse_sample(sample: linux_perf_event_reader::SampleRecord<'_>) -> Option<PerfSample<'_>> {
+fn parse_sample(sample: linux_perf_event_reader::SampleRecord<'_>) -> Option<PerfSample> {
     const BP: u64 = 6;
     const SP: u64 = 7;
     const IP: u64 = 8;
@@ -159,8 +174,7 @@ fn parse_sample(sample: linux_perf_event_reader::SampleRecord<'_>) -> Option<Per
         registers,
         kernel,
         user_chain,
-        stack_len: usize::try_from(stack_len).ok()?.min(stack.len()),
-        stack,
+        stack: stack.get(0..usize::try_from(stack_len).ok()?.min(stack.len()))?.as_slice().into_owned(),
     })
 }
 

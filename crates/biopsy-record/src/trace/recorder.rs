@@ -226,7 +226,11 @@ impl Recorder {
 
     fn read_side_band(&mut self) {
         let Self { attached, state, switches, looks, .. } = self;
-        attached.read_rings(|record| state.perf_record(record, switches, looks));
+        let mut records = Vec::new();
+        attached.read_rings(&mut records);
+        for record in records {
+            state.perf_record(record, switches, looks);
+        }
         for tid in std::mem::take(&mut state.ended) {
             if let Some(times) = self.times_of(tid) {
                 let result = self.slices.update(tid, &times, monotonic_nanos(), true, &mut self.state.sink);
@@ -498,7 +502,7 @@ impl State {
         }
     }
 
-    fn perf_record(&mut self, record: PerfRecord<'_>, switches: &mut SwitchTimes, looks: &Looks) {
+    fn perf_record(&mut self, record: PerfRecord, switches: &mut SwitchTimes, looks: &Looks) {
         let State { frames, sink, .. } = self;
         let processes = &mut frames.processes;
         let interner = &mut frames.interner;
@@ -571,12 +575,11 @@ impl State {
         }));
     }
 
-    fn perf_sample(&mut self, sample: &PerfSample<'_>) {
+    fn perf_sample(&mut self, sample: &PerfSample) {
         let State { frames, sink, .. } = self;
-        let bytes = sample.stack.as_slice();
         let result = match sample.registers {
-            Some((ip, sp, bp)) if sample.stack_len > 0 => {
-                let stack = StackMemory { base: sp, bytes: &bytes[..sample.stack_len] };
+            Some((ip, sp, bp)) if !sample.stack.is_empty() => {
+                let stack = StackMemory { base: sp, bytes: &sample.stack };
                 let registers = UserRegisters::new(ip, sp, bp);
                 frames.user_stack(sample.pid, sample.tid, &registers, stack, &sample.kernel, sink)
             }

@@ -69,7 +69,7 @@ pub(crate) fn record(
     session.folder.header(&session.header).map_err(output_failure)?;
 
     let tree = subject.tree(args);
-    let watch = LogWatch::begin(log_config(args));
+    let watch = LogWatch::begin(log_config(args, subject.pid()));
     let running = match start(args, kind, &subject, &tree, &session) {
         Ok(running) => running,
         Err(failure) => {
@@ -373,9 +373,10 @@ fn header(args: &CaptureArgs, subject: &Subject, masking: &Masking) -> CaptureHe
     }
 }
 
-fn log_config(args: &CaptureArgs) -> logs::Config {
+fn log_config(args: &CaptureArgs, target: Pid) -> logs::Config {
     let config = logs::Config::new(args.logs.clone(), args.journal.clone());
-    logs::Config { margin: args.log_margin, ..config }
+    // In a container, a log may be at a path that only the target sees.
+    logs::Config { margin: args.log_margin, inside: Some(target), ..config }
 }
 
 /// `target/processes.json`, with masked command lines.

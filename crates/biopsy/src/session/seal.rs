@@ -37,7 +37,7 @@ pub(crate) fn seal(recorded: &Recorded, place: &Place) -> Result<Sealed, Failure
 
 fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Result<Sealed, Failure> {
     let redactor = masking.redactor();
-    verify::mask_again(folder, redactor)?;
+    verify::mask_again(folder, masking)?;
     let capture = biopsy_recording::open(folder.path(), &Limits::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
     let analysis = biopsy_analyze::analyze(&capture);
@@ -76,7 +76,6 @@ pub(super) fn snapshot(
     let copy = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
     let copied = copy_members(session, &copy, cut)
         .and_then(|()| copy.header(header).map_err(output_failure))
-        .and_then(|()| copy.redactions(&session.masking.log().counts()).map_err(output_failure))
         .and_then(|()| seal_folder(&copy, &session.masking, place));
     if copied.is_err() {
         let _ = std::fs::remove_dir_all(&place.folder);

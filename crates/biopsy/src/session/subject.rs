@@ -35,9 +35,9 @@ impl Subject {
         let mut tree = if args.no_children { Vec::new() } else { biopsy_target::tree(self.pid()) };
         // Biopsy itself may have been started by its target's shell; it does not record itself.
         tree.retain(|process| process.key.pid.0 != std::process::id());
-        if tree.first().is_none_or(|first| first.key.pid != self.pid()) {
-            tree.insert(0, self.info.clone());
-        }
+        // A held program is described as what it will be, not as the copy of biopsy that it still is.
+        tree.retain(|process| process.key.pid != self.pid());
+        tree.insert(0, self.info.clone());
         tree
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use biopsy_model::capture::Capture;
 use biopsy_model::timeline::TimelineEvent;
+use biopsy_record::masking::Masking;
 use biopsy_recording::{RecordingFolder, layout};
 use biopsy_redact::Redactor;
 use biopsy_redact::verify::{Finding, verify};
@@ -17,9 +18,9 @@ use crate::failure::Failure;
 const REDO_BYTES: u64 = 256 << 20;
 
 /// Masks what was learned after a member had been written.
-pub(super) fn mask_again(folder: &RecordingFolder, redactor: &Redactor) -> Result<(), Failure> {
+pub(super) fn mask_again(folder: &RecordingFolder, masking: &Masking) -> Result<(), Failure> {
     for name in members(folder.path()) {
-        if name == layout::TIMELINE {
+        if name == layout::TIMELINE || name == layout::REDACTION {
             continue;
         }
         let path = folder.path().join(&name);
@@ -27,12 +28,13 @@ pub(super) fn mask_again(folder: &RecordingFolder, redactor: &Redactor) -> Resul
             continue;
         }
         let Ok(bytes) = std::fs::read(&path) else { continue };
-        let masked = redactor.bytes(&bytes);
+        let masked = masking.redactor().bytes(&bytes);
         if !masked.hits.is_empty() {
+            masking.log().add(&name, &masked.hits);
             folder.write_bytes(&name, &masked.bytes).map_err(super::record::output_failure)?;
         }
     }
-    Ok(())
+    folder.redactions(&masking.log().counts()).map_err(super::record::output_failure)
 }
 
 /// Refuses if a secret is still there.
