@@ -59,6 +59,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 fn seed(name: &str, corpus: &Path) -> Outcome {
     let seeds = match name {
         "elf" => vec![Program::HotFunction.path(), Program::Stripped.path()],
+        "bundle" => recordings(),
         _ => Vec::new(),
     };
     let fixed = root().join("fuzz/seeds").join(name);
@@ -68,7 +69,23 @@ fn seed(name: &str, corpus: &Path) -> Outcome {
         std::fs::copy(&path, corpus.join(format!("seed-{number}")))
             .map_err(|error| format!("cannot copy `{}`: {error}", path.display()))?;
     }
+    if name == "timeline" {
+        for (number, recording) in recordings().iter().enumerate() {
+            let mut unzip = std::process::Command::new("unzip");
+            unzip.arg("-p").arg(recording).arg("trace/timeline.bin");
+            let output = unzip.output().map_err(|error| format!("cannot run unzip: {error}"))?;
+            std::fs::write(corpus.join(format!("recorded-{number}")), output.stdout)
+                .map_err(|error| format!("cannot write a seed: {error}"))?;
+        }
+    }
     Ok(())
+}
+
+/// Recordings of fixtures/.
+fn recordings() -> Vec<PathBuf> {
+    std::fs::read_dir(root().join("fixtures/recordings"))
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default()
 }
 
 fn target_folder() -> PathBuf {
