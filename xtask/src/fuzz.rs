@@ -59,7 +59,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
 fn seed(name: &str, corpus: &Path) -> Outcome {
     let seeds = match name {
         "elf" => vec![Program::HotFunction.path(), Program::Stripped.path()],
-        "bundle" => recordings(),
+        "bundle" => files_in("fixtures/recordings"),
+        "perf_data" => files_in("fixtures/perf-data"),
         _ => Vec::new(),
     };
     let fixed = root().join("fuzz/seeds").join(name);
@@ -70,7 +71,7 @@ fn seed(name: &str, corpus: &Path) -> Outcome {
             .map_err(|error| format!("cannot copy `{}`: {error}", path.display()))?;
     }
     if name == "timeline" {
-        for (number, recording) in recordings().iter().enumerate() {
+        for (number, recording) in files_in("fixtures/recordings").iter().enumerate() {
             let mut unzip = std::process::Command::new("unzip");
             unzip.arg("-p").arg(recording).arg("trace/timeline.bin");
             let output = unzip.output().map_err(|error| format!("cannot run unzip: {error}"))?;
@@ -81,9 +82,8 @@ fn seed(name: &str, corpus: &Path) -> Outcome {
     Ok(())
 }
 
-/// Recordings of fixtures/.
-fn recordings() -> Vec<PathBuf> {
-    std::fs::read_dir(root().join("fixtures/recordings"))
+fn files_in(folder: &str) -> Vec<PathBuf> {
+    std::fs::read_dir(root().join(folder))
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default()
 }
