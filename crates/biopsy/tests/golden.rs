@@ -5,13 +5,15 @@ use std::process::Command;
 
 fn recordings() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings");
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect();
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect();
     found.sort();
     found
 }
 
 fn analyze(file: &Path) -> serde_json::Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_biopsy")).args(["analyze", "--json"]).arg(file).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_biopsy")).args(["analyze", "--json"]).arg(file).output().unwrap();
     assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -31,6 +33,10 @@ fn every_golden_recording_names_its_cause() {
         };
         let report = analyze(&file);
         assert_eq!(report["completeness"]["partial"], false, "{name}");
-        assert!(report.to_string().contains(cause), "{name} does not name `{cause}`: {:#}", report["findings"]);
+        assert!(
+            report.to_string().contains(cause),
+            "{name} does not name `{cause}`: {:#}",
+            report["findings"]
+        );
     }
 }
