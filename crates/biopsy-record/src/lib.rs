@@ -1,4 +1,10 @@
-//! the recorders, one folder each: trace, metrics, logs, context.
+//! The recorders, one folder each: trace, metrics, logs, context.
+//!
+//! The capture half, beside the target. Each recorder writes its part of a recording, masked, and turns what it could
+//! not do into warnings and losses in the recording. None of them stops, signals or traces the target.
+
+#![forbid(unsafe_code)]
+
 pub mod context;
 pub mod logs;
 pub mod masking;

@@ -2,6 +2,8 @@
 //!
 //! The only crate that prints, exits, or picks a logger.
 
+#![forbid(unsafe_code)]
+
 mod cli;
 mod commands;
 mod exit_codes;

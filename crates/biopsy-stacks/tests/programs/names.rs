@@ -1,4 +1,5 @@
-// Names of Rust in both manglings.
+//! Names of Rust in both manglings.
+
 mod shop {
     #[inline(never)]
     pub fn weigh_everything(items: &[String]) -> usize {
