@@ -2,7 +2,7 @@
 
 use biopsy_testkit::{CpuLimit, Privilege, Program, TargetProcess, machine_to_myself, require_all};
 
-use crate::support::capture_unharmed;
+use crate::support::{assert_diagnosed, capture_unharmed};
 
 /// What each of these tests needs.
 const LIVE: &[Privilege] = &[Privilege::Cc, Privilege::Perf, Privilege::Bpf];
@@ -28,9 +28,8 @@ fn a_lock_convoy_is_named_with_the_function_that_holds_the_lock() {
     }
     let _machine = machine_to_myself();
     let mut target = TargetProcess::start(Program::LockConvoy, &[]);
-    let captured = capture_unharmed(&target, "4s", &[]);
+    assert_diagnosed(&target, "4s", "lock-convoy", &["append_under_lock"]);
     target.stop();
-    captured.assert_diagnosis("lock-convoy", &["append_under_lock"]);
 }
 
 #[test]
@@ -42,9 +41,8 @@ fn waiting_for_the_disk_is_named() {
     // Not the temporary folder of the system, which may be in memory and never waits.
     let folder = biopsy_testkit::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut target = TargetProcess::start(Program::DiskBound, &[folder.path().to_str().unwrap()]);
-    let captured = capture_unharmed(&target, "4s", &[]);
+    assert_diagnosed(&target, "4s", "disk-bound", &["flush_journal"]);
     target.stop();
-    captured.assert_diagnosis("disk-bound", &["flush_journal"]);
 }
 
 #[test]
@@ -54,9 +52,8 @@ fn a_slow_peer_is_named() {
     }
     let _machine = machine_to_myself();
     let mut target = TargetProcess::start(Program::SlowPeer, &[]);
-    let captured = capture_unharmed(&target, "4s", &[]);
+    assert_diagnosed(&target, "4s", "slow-peer", &["fetch_from_peer"]);
     target.stop();
-    captured.assert_diagnosis("slow-peer", &["fetch_from_peer"]);
 }
 
 #[test]
@@ -80,9 +77,8 @@ fn memory_growth_is_named() {
     }
     let _machine = machine_to_myself();
     let mut target = TargetProcess::start(Program::MemoryGrowth, &[]);
-    let captured = capture_unharmed(&target, "8s", &[]);
+    assert_diagnosed(&target, "8s", "memory-growth", &[]);
     target.stop();
-    captured.assert_diagnosis("memory-growth", &[]);
 }
 
 #[test]
@@ -94,9 +90,8 @@ fn throttling_by_a_cgroup_is_named() {
     let limit = CpuLimit::new(20).unwrap();
     let mut target = TargetProcess::start(Program::BusyLoop, &[]);
     limit.add(target.pid()).unwrap();
-    let captured = capture_unharmed(&target, "5s", &[]);
+    let captured = assert_diagnosed(&target, "5s", "cgroup-throttled", &[]);
     target.stop();
-    captured.assert_diagnosis("cgroup-throttled", &[]);
     assert!(captured.text().contains("count_some"));
 }
 
@@ -107,9 +102,8 @@ fn an_idle_program_is_called_idle() {
     }
     let _machine = machine_to_myself();
     let mut target = TargetProcess::start(Program::Idle, &[]);
-    let captured = capture_unharmed(&target, "3s", &[]);
+    assert_diagnosed(&target, "3s", "idle", &[]);
     target.stop();
-    captured.assert_diagnosis("idle", &[]);
 }
 
 #[test]
