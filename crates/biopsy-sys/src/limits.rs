@@ -51,6 +51,16 @@ fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
+/// Gives memory that was freed back to the system (malloc_trim(3)); the allocator would keep most of it, in pieces that
+/// belong to threads that have ended.
+pub fn return_free_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes an integer, may be called at any time from any thread, and moves nothing in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Peak resident memory of this process in bytes (getrusage(2)).
 #[must_use]
 pub fn peak_resident_bytes() -> u64 {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use biopsy_model::module::ModuleKind;
@@ -40,8 +41,10 @@ struct Answer {
 /// The asking end.
 #[derive(Debug)]
 pub(crate) struct Names {
-    requests: Sender<Request>,
+    /// `None` while ending.
+    requests: Option<Sender<Request>>,
     answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
     modules_sent: usize,
     pending: usize,
 }
@@ -51,7 +54,7 @@ impl Names {
     pub(crate) fn start(cache: Arc<ElfCache>) -> io::Result<Self> {
         let (requests, asked) = channel();
         let (tell, answers) = channel();
-        std::thread::Builder::new().name("biopsy-names".to_owned()).spawn(move || {
+        let thread = std::thread::Builder::new().name("biopsy-names".to_owned()).spawn(move || {
             let mut finder = Finder::new(cache);
             while let Ok(request) = asked.recv() {
                 let Some(answer) = finder.handle(request) else { continue };
@@ -60,23 +63,27 @@ impl Names {
                 }
             }
         })?;
-        Ok(Self { requests, answers, modules_sent: 0, pending: 0 })
+        Ok(Self { requests: Some(requests), answers, thread: Some(thread), modules_sent: 0, pending: 0 })
+    }
+
+    fn send(&self, request: Request) -> bool {
+        self.requests.as_ref().is_some_and(|requests| requests.send(request).is_ok())
     }
 
     /// Asks for the names of new frames.
     pub(crate) fn ask(&mut self, frames: Vec<(FrameHandle, Frame)>, modules: &[DefinedModule]) {
         if modules.len() > self.modules_sent {
-            let _ = self.requests.send(Request::Modules(modules[self.modules_sent..].to_vec()));
+            self.send(Request::Modules(modules[self.modules_sent..].to_vec()));
             self.modules_sent = modules.len();
         }
-        if !frames.is_empty() && self.requests.send(Request::Frames(frames)).is_ok() {
+        if !frames.is_empty() && self.send(Request::Frames(frames)) {
             self.pending += 1;
         }
     }
 
     /// Writes the names that have been found; with `last`, waits for the rest of them.
     pub(crate) fn write_answers(&mut self, last: bool, sink: &mut Sink) -> io::Result<()> {
-        if last && self.requests.send(Request::TryAgain).is_ok() {
+        if last && self.send(Request::TryAgain) {
             self.pending += 1;
         }
         let deadline = Instant::now() + PATIENCE;
@@ -103,6 +110,17 @@ impl Names {
             )?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Names {
+    /// Waits until the symbol tables are freed: what follows a recording needs the memory.
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // It panicked, or it ended: there is nothing to be done about either.
+            let _ = thread.join();
+        }
     }
 }
 

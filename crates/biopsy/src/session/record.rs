@@ -277,6 +277,8 @@ impl Recording<'_> {
     /// Stops the recorders and takes what is taken at the end.
     fn finish(mut self, watch: LogWatch, subject: &Subject) -> Result<Recorded, Failure> {
         let trace = self.running.trace.take().map(TraceHandle::stop);
+        // What the recorder held must not add to what reading the recording needs.
+        biopsy_sys::limits::return_free_memory();
         let mut warnings = Vec::new();
         if let Some(cut) = trace.as_ref().and_then(|summary| summary.cut_short.as_ref()) {
             warnings.push(warning("trace.cut-short", format!("the timeline ends early: {cut}")));
