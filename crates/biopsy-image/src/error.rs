@@ -1,0 +1,57 @@
+//! Why memory cannot be read.
+
+use std::io;
+
+/// Why a byte is not in an image.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Absence {
+    /// No mapping covers the address.
+    Unmapped,
+    /// The process itself may not read it (`PROT_NONE`), or the kernel does not give it out (`VM_IO`).
+    Unreadable,
+    /// It was mapped, but whoever wrote the dump left it out.
+    LeftOut,
+    /// It should be in the file, but the file ends before.
+    Truncated,
+    /// The process, or the frozen copy of it, is gone.
+    Gone,
+}
+
+/// Memory could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The image does not have this byte.
+    #[error("memory at {address:#x} is not in the image: {why:?}")]
+    Missing {
+        /// The first byte that is missing.
+        address: u64,
+        /// Why.
+        why: Absence,
+    },
+    /// The source could not be read.
+    #[error("cannot read memory at {address:#x}")]
+    Io {
+        /// From where on.
+        address: u64,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The source is damaged there (a compressed block whose checksum is wrong, for example).
+    #[error("memory at {address:#x} is damaged in the dump: {what}")]
+    Damaged {
+        /// From where on.
+        address: u64,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl ReadError {
+    /// Whether the byte is just not there, as opposed to a failure.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, ReadError::Missing { .. })
+    }
+}
