@@ -43,6 +43,11 @@ pub enum Program {
     ForkChildren,
     /// Threads `ping` and `pong` switch some 100,000 times a second in `throw_and_catch`.
     SwitchStorm,
+    /// Threads that wait for each other for ever. Argument: `abba` (default), `ring`, `rwlock`, `self`, `gone`, `join`, `none`.
+    Deadlock,
+    /// Dies of a signal in `crash_here`, called by `middle_of_work`, in a thread `worker`. Arguments: how (`null`, `abort`,
+    /// `stack-overflow` ..., see the source), after how many milliseconds (default: on a byte on stdin).
+    Crashes,
 }
 
 impl Program {
@@ -65,6 +70,8 @@ impl Program {
         Self::ExecsMidway,
         Self::ForkChildren,
         Self::SwitchStorm,
+        Self::Deadlock,
+        Self::Crashes,
     ];
 
     /// Name of its file, and of its process up to 15 bytes.
@@ -88,6 +95,8 @@ impl Program {
             Self::ExecsMidway => "execs-midway",
             Self::ForkChildren => "fork-children",
             Self::SwitchStorm => "switch-storm",
+            Self::Deadlock => "deadlock",
+            Self::Crashes => "crashes",
         }
     }
 
@@ -140,6 +149,8 @@ impl Program {
             Self::ExecsMidway => Source::C(include_str!("../programs/execs-midway.c")),
             Self::ForkChildren => Source::C(include_str!("../programs/fork-children.c")),
             Self::SwitchStorm => Source::C(include_str!("../programs/switch-storm.c")),
+            Self::Deadlock => Source::C(include_str!("../programs/deadlock.c")),
+            Self::Crashes => Source::C(include_str!("../programs/crashes.c")),
         }
     }
 }
