@@ -11,6 +11,7 @@
 //! - [`cgroup`]: container id, systemd unit, limits
 //! - [`access`](mod@access): what may be captured of one process, tried rather than guessed
 //! - [`preflight`](mod@preflight): checks of the machine and the account, each with a hint that holds here
+//! - [`address_space`]: mappings and memory of a process, live or frozen
 //! - [`proc_root`]: where `/proc` and `/sys` are, so that tests build their own
 //!
 //! ```no_run
@@ -24,12 +25,14 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod address_space;
 pub mod cgroup;
 mod command;
 mod elf;
 #[cfg(test)]
 mod fake_proc;
 pub mod find;
+pub mod freeze;
 pub mod identity;
 pub mod list;
 mod maps;

@@ -1,0 +1,27 @@
+//! Where the memory of a frozen process is kept: the seam between the freeze and its fallbacks.
+
+use std::ops::Range;
+
+use biopsy_image::ReadError;
+
+use super::FreezeError;
+
+/// Memory as it was in the window.
+pub(crate) trait KeptMemory: Send + Sync {
+    /// As [`biopsy_image::Image::read`].
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError>;
+
+    /// As [`biopsy_image::Image::written`].
+    fn written(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError>;
+}
+
+/// A copy that is made ready before the window (buffer there, faulted in, locked) and made in it.
+///
+/// `freeze` asks `copy::prepare(&ProcessPlan)` for one, for each process whose method is stop-and-copy.
+pub(crate) trait PreparedCopy: Send {
+    /// Copies. All threads of the process stand still; every microsecond counts; nothing may be allocated.
+    ///
+    /// # Errors
+    /// The process is gone, or what is there does not fit into the buffer any more.
+    fn copy(self: Box<Self>) -> Result<Box<dyn KeptMemory>, FreezeError>;
+}

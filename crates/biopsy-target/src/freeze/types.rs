@@ -1,0 +1,358 @@
+//! What a freeze is asked for, what it plans, and what it costs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use biopsy_model::{Pid, ProcessKey};
+
+use crate::preflight::Check;
+
+/// How a freeze is to be done.
+#[derive(Clone, Debug)]
+pub struct FreezeOptions {
+    /// The longest time that the process may stand still. A plan above it is refused, and a window that takes longer than
+    /// this before the first fork is given up. 250 ms.
+    pub max_pause: Duration,
+    /// Whether the memory may be copied while the process stands still, where it cannot be frozen by copy-on-write.
+    pub allow_stop_and_copy: bool,
+    /// Turn the heap into huge pages beforehand (`MADV_COLLAPSE`): costs seconds of CPU, shortens the pause by ten times.
+    pub collapse: bool,
+    /// Run with real-time priority from the first stop to the last release, so that no other process holds the window
+    /// open (P9 of the measured pitfalls: up to 90 ms on a busy machine).
+    pub real_time: bool,
+    /// Told of each stage as it is reached, on the thread that holds the process. For tests that end things there.
+    pub at_stage: Option<StageHook>,
+}
+
+impl Default for FreezeOptions {
+    fn default() -> Self {
+        Self {
+            max_pause: Duration::from_millis(250),
+            allow_stop_and_copy: true,
+            collapse: false,
+            real_time: true,
+            at_stage: None,
+        }
+    }
+}
+
+/// A function that is told of stages.
+#[derive(Clone)]
+pub struct StageHook(pub Arc<dyn Fn(Stage) + Send + Sync>);
+
+impl fmt::Debug for StageHook {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("StageHook")
+    }
+}
+
+/// The stages of a freeze, in their order. Between any two of them biopsy may be killed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Stage {
+    /// All threads are seized; none is stopped.
+    Seized,
+    /// All threads of all processes stand still.
+    Stopped,
+    /// Registers are read.
+    RegistersRead,
+    /// The frames are written below the stack of the chosen thread.
+    FrameWritten,
+    /// The chosen thread's registers lead to the injected call.
+    RegistersSet,
+    /// Its signals are held back.
+    SignalsHeld,
+    /// It runs.
+    Resumed,
+    /// It stands before the call (system call entry).
+    CallEntered,
+    /// The call was made: for a clone, the child exists.
+    Called,
+    /// The child's badness for the out-of-memory killer is raised.
+    ChildMarked,
+    /// All other threads run again.
+    OthersReleased,
+    /// The chosen thread has left the call and stands still once more.
+    CallLeft,
+    /// Its registers are as they were.
+    RegistersRestored,
+    /// Every thread of every process runs again, untraced. Only the frozen children are held.
+    Released,
+    /// The frozen child is ended.
+    ChildEnded,
+    /// The injection that removes the ended child is complete.
+    Reaped,
+}
+
+impl Stage {
+    /// All of them, in order.
+    pub const ALL: &[Self] = &[
+        Self::Seized,
+        Self::Stopped,
+        Self::RegistersRead,
+        Self::FrameWritten,
+        Self::RegistersSet,
+        Self::SignalsHeld,
+        Self::Resumed,
+        Self::CallEntered,
+        Self::Called,
+        Self::ChildMarked,
+        Self::OthersReleased,
+        Self::CallLeft,
+        Self::RegistersRestored,
+        Self::Released,
+        Self::ChildEnded,
+        Self::Reaped,
+    ];
+}
+
+/// By which means the memory of one process is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Method {
+    /// The process forks; the child, which never runs, is the frozen memory.
+    CopyOnWrite,
+    /// The memory is copied into a buffer while the process stands still.
+    StopAndCopy,
+    /// None is safe or short enough.
+    Refused,
+}
+
+/// What is to be done with one process, and what it will cost.
+#[derive(Clone, Debug)]
+pub struct ProcessPlan {
+    /// Which process.
+    pub key: ProcessKey,
+    /// By which means.
+    pub method: Method,
+    /// Why that one, in words.
+    pub why: String,
+    /// How long it will probably stand still.
+    pub predicted_pause: Duration,
+    /// Threads.
+    pub threads: u32,
+    /// Present pages of 4 KiB.
+    pub small_pages: u64,
+    /// Present huge pages of 2 MiB.
+    pub huge_pages: u64,
+    /// Present bytes that a dump with all contents would hold.
+    pub present_bytes: u64,
+    /// Memory in bytes that the freeze may need: page tables and the pages that the process writes meanwhile, or the buffer.
+    pub memory_needed: u64,
+    /// Memory in bytes that is to be had, by its cgroup and by the machine, whichever is less; `None`: not known.
+    pub memory_available: Option<u64>,
+    /// Single checks, with hints.
+    pub checks: Vec<Check>,
+}
+
+/// What is to be done, and what it will cost. Nothing was stopped or changed to make it.
+#[derive(Clone, Debug)]
+pub struct FreezePlan {
+    /// The processes, parents before children.
+    pub processes: Vec<ProcessPlan>,
+    /// How long all of them together will probably stand still.
+    pub predicted_pause: Duration,
+}
+
+impl FreezePlan {
+    /// Whether all of it may be done.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        !self.processes.is_empty() && self.processes.iter().all(|one| one.method != Method::Refused)
+    }
+}
+
+/// How long the process stood still, and where that time went.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Pause {
+    /// From the first thread's stop being asked for to the release of the last one, of this process.
+    pub stopped: Duration,
+    /// Until all threads (of all processes of the window) stood still.
+    pub stop: Duration,
+    /// Reading the registers of all threads.
+    pub registers: Duration,
+    /// The fork, or the copy.
+    pub fork: Duration,
+    /// Letting all go.
+    pub resume: Duration,
+    /// Threads that were stopped.
+    pub threads: u32,
+}
+
+/// Something about a freeze that its reader should know; the freeze is good all the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FreezeWarning {
+    /// The thread was in an uninterruptible wait: what is known of its registers comes from `/proc` and is not complete.
+    ThreadNotStopped {
+        /// The thread.
+        tid: u32,
+    },
+    /// Registers of the thread could not be read: it ended in the window.
+    ThreadEnded {
+        /// The thread.
+        tid: u32,
+    },
+    /// A process was born between planning and freezing: it is not frozen.
+    BornMeanwhile {
+        /// Its pid.
+        pid: Pid,
+    },
+    /// The system call of this thread was broken off and could not be restarted for it: the program sees EINTR, as it
+    /// would with any debugger.
+    Interrupted {
+        /// The thread.
+        tid: u32,
+    },
+    /// Real-time priority was refused: on a busy machine the pause has longer tails.
+    NoRealTime {
+        /// The errno.
+        errno: i32,
+    },
+    /// The program has no instructions that could be used; 32 bytes of unused padding in an executable page were
+    /// overwritten for the time of the freeze.
+    StubWritten {
+        /// Where.
+        address: u64,
+    },
+    /// The ended child could not be removed from the list of the process's children: it stays a zombie until the process
+    /// ends or is frozen again.
+    ZombieLeft {
+        /// The child.
+        pid: Pid,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Why a process could not be frozen. It runs on as before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FreezeError {
+    /// It is gone, or another one has its pid.
+    #[error("process {pid} has ended")]
+    Ended {
+        /// Its pid.
+        pid: Pid,
+    },
+    /// Somebody traces it already; there can be one only.
+    #[error("process {pid} is being traced by process {by}")]
+    Traced {
+        /// The process.
+        pid: Pid,
+        /// Its tracer.
+        by: Pid,
+    },
+    /// No right to.
+    #[error("cannot trace process {pid}: `ptrace` refused ({source})")]
+    NotPermitted {
+        /// The process.
+        pid: Pid,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The plan says no.
+    #[error("process {pid} is not frozen: {why}")]
+    Refused {
+        /// The process.
+        pid: Pid,
+        /// Why, in words.
+        why: String,
+    },
+    /// This machine's architecture is not supported.
+    #[error("processes of `{architecture}` cannot be frozen: only x86-64 is supported")]
+    Architecture {
+        /// Of this program.
+        architecture: &'static str,
+    },
+    /// Threads did not stop in time.
+    #[error("{missing} threads of process {pid} did not stop within {limit:?}")]
+    NotStopped {
+        /// The process.
+        pid: Pid,
+        /// How many.
+        missing: usize,
+        /// The limit.
+        limit: Duration,
+    },
+    /// No thread has a stack that is safe to write to.
+    #[error("no thread of process {pid} can carry the fork: {why}")]
+    NoSafeThread {
+        /// The process.
+        pid: Pid,
+        /// Of the last thread that was looked at.
+        why: String,
+    },
+    /// Nothing in the executable memory can be used, and nothing could be written.
+    #[error("process {pid} has no usable system call instruction: {why}")]
+    NoGadget {
+        /// The process.
+        pid: Pid,
+        /// What was tried.
+        why: String,
+    },
+    /// The kernel refused the fork.
+    #[error("the fork of process {pid} was refused ({source})")]
+    ForkRefused {
+        /// The process.
+        pid: Pid,
+        /// What the process was told.
+        source: std::io::Error,
+    },
+    /// The fork took too long; it was given up.
+    #[error("process {pid} did not get through `{stage:?}` within {limit:?}")]
+    TookTooLong {
+        /// The process.
+        pid: Pid,
+        /// The last stage reached.
+        stage: Stage,
+        /// The limit.
+        limit: Duration,
+    },
+    /// There is not enough memory for it.
+    #[error("not enough memory to freeze process {pid}: {needed} bytes are needed, {available} are to be had")]
+    Memory {
+        /// The process.
+        pid: Pid,
+        /// Needed bytes.
+        needed: u64,
+        /// Available bytes.
+        available: u64,
+    },
+    /// A step failed.
+    #[error("cannot freeze process {pid}: {step} failed")]
+    Step {
+        /// The process.
+        pid: Pid,
+        /// What was done.
+        step: &'static str,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl FreezeError {
+    /// Wraps the error of a step; a process that is not there any more is [`FreezeError::Ended`].
+    pub(crate) fn step(pid: Pid, step: &'static str) -> impl Fn(std::io::Error) -> Self {
+        const ESRCH: i32 = 3;
+        move |source| {
+            if source.raw_os_error() == Some(ESRCH) {
+                Self::Ended { pid }
+            } else {
+                Self::Step { pid, step, source }
+            }
+        }
+    }
+}
+
+/// What was done when a frozen process was let go.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ReleaseReport {
+    /// The frozen child is ended and removed.
+    pub reaped: bool,
+    /// Left-over children of freezes that were killed earlier, removed now.
+    pub leftovers: u32,
+    /// How long the one thread that did it stood still.
+    pub pause: Duration,
+    /// What is worth knowing.
+    pub warnings: Vec<FreezeWarning>,
+}
