@@ -113,6 +113,16 @@ impl RecordingFolder {
         })
     }
 
+    /// Gives a member its final name: for large members that are written under another name until they are whole.
+    /// `to` must not exist.
+    pub fn rename_member(&self, from: &str, to: &str) -> Result<(), WriteError> {
+        let (source, target) = (self.member_path(from)?, self.member_path(to)?);
+        if target.symlink_metadata().is_ok() {
+            return Err(WriteError::Exists { path: self.shown(to) });
+        }
+        fs::rename(source, target).map_err(|e| WriteError::io("name", &self.shown(to), e))
+    }
+
     /// Writes text, for example context (`target/...`) or a report.
     pub fn write_text(&self, name: &str, text: &str) -> Result<(), WriteError> {
         self.write_bytes(name, text.as_bytes())

@@ -12,6 +12,8 @@ pub const TIMELINE: &str = "trace/timeline.bin";
 pub const METRICS_FOLDER: &str = "metrics/";
 /// Folder of the logs, one JSON-lines file each.
 pub const LOGS_FOLDER: &str = "logs/";
+/// Folder of the dumps: memory, registers and threads of processes, each beside a JSON that describes it.
+pub const DUMPS_FOLDER: &str = "dumps/";
 /// What was redacted, by member and rule.
 pub const REDACTION: &str = "redaction.json";
 /// Warnings of the recorders, one JSON object a line, appended as they come.
@@ -47,6 +49,31 @@ pub fn log_member(source: &str) -> String {
 #[must_use]
 pub fn process_member(pid: biopsy_model::Pid, name: &str) -> String {
     format!("{TARGET_FOLDER}{pid}/{}", file_name(name))
+}
+
+/// Name ending of a dump that secrets were masked in while it was written.
+const SCRUBBED: &str = ".scrubbed.";
+
+/// Member of a dump: `dumps/PID.core.zst`, `dumps/PID-2.scrubbed.core` ... `number` counts dumps of the same process
+/// from 1.
+#[must_use]
+pub fn dump_member(pid: biopsy_model::Pid, number: u32, scrubbed: bool, ending: &str) -> String {
+    let number = if number > 1 { format!("-{number}") } else { String::new() };
+    let scrubbed = if scrubbed { SCRUBBED } else { "." };
+    format!("{DUMPS_FOLDER}{pid}{number}{scrubbed}{ending}")
+}
+
+/// Whether a member is memory of a process, and not text or derived data.
+#[must_use]
+pub fn is_memory(name: &str) -> bool {
+    name.starts_with(DUMPS_FOLDER)
+        && [".core", ".core.zst", ".dmp"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether the member is memory that secrets were masked in.
+#[must_use]
+pub fn is_scrubbed(name: &str) -> bool {
+    is_memory(name) && name.contains(SCRUBBED)
 }
 
 /// Makes one harmless file name of any text: letters, digits, `.`, `-`, `_` stay, everything else becomes `_`; no
@@ -89,6 +116,9 @@ pub fn media_type(name: &str) -> &'static str {
         Some("txt") => "text/plain; charset=utf-8",
         Some("md") => "text/markdown; charset=utf-8",
         Some("html") => "text/html; charset=utf-8",
+        Some("zst") => "application/zstd",
+        Some("core") => "application/x-coredump",
+        Some("dmp") => "application/x-dmp",
         _ if name == TIMELINE => "application/vnd.biopsy.timeline",
         _ if name.starts_with(TARGET_FOLDER) => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
@@ -103,7 +133,10 @@ pub fn is_compressed(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{file_name, is_compressed, is_member_name, log_member, media_type, metrics_member};
+    use super::{
+        dump_member, file_name, is_compressed, is_member_name, is_memory, is_scrubbed, log_member,
+        media_type, metrics_member,
+    };
 
     #[test]
     fn names_that_leave_the_folder_are_refused() {
@@ -148,5 +181,16 @@ mod tests {
         assert_eq!(media_type("trace/timeline.bin"), "application/vnd.biopsy.timeline");
         assert_eq!(media_type("target/1/limits"), "text/plain; charset=utf-8");
         assert!(is_compressed("trace/timeline.bin") && !is_compressed("metrics/system.csv"));
+        assert_eq!(media_type("dumps/1.core.zst"), "application/zstd");
+    }
+
+    #[test]
+    fn names_of_dumps_say_whether_they_were_scrubbed() {
+        let pid = biopsy_model::Pid(7);
+        assert_eq!(dump_member(pid, 1, false, "core.zst"), "dumps/7.core.zst");
+        assert_eq!(dump_member(pid, 2, true, "core"), "dumps/7-2.scrubbed.core");
+        assert!(is_memory("dumps/7.core.zst") && !is_scrubbed("dumps/7.core.zst"));
+        assert!(is_scrubbed("dumps/7-2.scrubbed.core"));
+        assert!(!is_memory("dumps/7.json") && !is_memory("target/7/a.core"));
     }
 }

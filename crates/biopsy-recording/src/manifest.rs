@@ -51,6 +51,10 @@ pub enum Redaction {
     Redacted,
     /// Made of members of this recording, never of the process's memory.
     Derived,
+    /// Memory of a process in which secrets were masked while it was written: fewer secrets, never none.
+    Scrubbed,
+    /// Memory of a process as it was: it holds whatever the process held.
+    Memory,
     /// Not known: the recording does not say that redaction ran, or this version does not know the member.
     #[default]
     #[serde(other)]
@@ -62,10 +66,15 @@ impl Redaction {
     #[must_use]
     pub fn of(name: &str, redaction_ran: bool) -> Self {
         let texts = [layout::TARGET_FOLDER, layout::LOGS_FOLDER, layout::METRICS_FOLDER];
+        if layout::is_memory(name) {
+            return if layout::is_scrubbed(name) { Self::Scrubbed } else { Self::Memory };
+        }
         match name {
             layout::REPORT_HTML | layout::REPORT_JSON | layout::REPORT_MARKDOWN | layout::REDACTION => {
                 Self::Derived
             }
+            // Reports of single dumps, and what was measured while they were taken.
+            _ if name.starts_with(layout::DUMPS_FOLDER) => Self::Derived,
             // In the timeline: names of threads and files. In tables: names of processes and control groups.
             layout::HEADER | layout::WARNINGS | layout::TIMELINE if redaction_ran => Self::Redacted,
             _ if redaction_ran && texts.iter().any(|folder| name.starts_with(folder)) => Self::Redacted,
