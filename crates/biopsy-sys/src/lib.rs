@@ -6,6 +6,9 @@
 //! - [`perf`]: perf_event_open(2) and its ring buffer
 //! - [`bpf`]: bpf(2): a small assembler, maps, programs, the ring buffer, and the kernel's type information
 //! - [`memory`]: memory of other processes, by process_vm_readv(2)
+//! - [`fanotify`]: programs about to be executed wait until we allow it; [`job_control`]: Ctrl-Z must not stop us then
+//! - [`ptrace`]: stop threads, read and set their registers; [`schedule`]: real-time priority for as long as they stand;
+//!   [`xsave`]: where the parts of the extended state lie
 //! - [`pidfd`], [`launch`], [`clock`], [`limits`]: the rest
 //! - [`fault`]: makes a chosen call fail, for tests
 
@@ -16,13 +19,19 @@
 
 pub mod bpf;
 pub mod clock;
+pub mod fanotify;
 pub mod fault;
+pub mod job_control;
 pub mod launch;
 pub mod limits;
 mod mapping;
 pub mod memory;
+pub mod pagemap;
 pub mod perf;
 pub mod pidfd;
+pub mod ptrace;
+pub mod schedule;
+pub mod xsave;
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Memory of another process, read without stopping it.
+//! Memory of another process, read without stopping it, or written while it stands still.
 
 use std::io;
 
@@ -22,6 +22,30 @@ pub fn read(pid: u32, address: u64, out: &mut [u8]) -> io::Result<usize> {
     // space that the kernel checks; both arrays have the one element that is claimed.
     let ret = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
     check(ret.try_into().expect("isize is c_long on Linux")).map(|n| usize::try_from(n).unwrap_or(0))
+}
+
+/// Copies all of `bytes` into the memory of process `pid` at `address` (process_vm_writev(2)). The pages must be writable
+/// for the process itself. Only for processes that stand still.
+///
+/// # Errors
+/// EPERM without the right to trace the process, ESRCH when it is gone, EFAULT when a part is not mapped or not
+/// writable: then a part may have been written.
+pub fn write(pid: u32, address: u64, bytes: &[u8]) -> io::Result<()> {
+    crate::fault::check("process_vm_writev")?;
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let address = usize::try_from(address).map_err(|_| io::Error::from_raw_os_error(libc::EFAULT))?;
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: bytes.len() };
+    // SAFETY: `local` describes `bytes`, which the kernel only reads; `remote` is an address in another address space that
+    // the kernel checks (in our own, where tests write, it is checked as any user address is); both arrays have the one
+    // element that is claimed.
+    let ret = unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    let written = check(ret.try_into().expect("isize is c_long on Linux"))?;
+    if usize::try_from(written) == Ok(bytes.len()) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::EFAULT))
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,85 @@
+//! Real-time priority and locked memory for a short time.
+
+use std::io;
+
+use crate::check;
+
+/// While this value lives, the calling thread runs with real-time priority (SCHED_FIFO, sched(7)): nothing but other
+/// real-time threads can take the CPU from it. Not `Send`: it must end on the thread that it began on.
+#[derive(Debug)]
+pub struct RealTime {
+    policy: i32,
+    priority: i32,
+    nice: std::marker::PhantomData<*const ()>,
+}
+
+impl RealTime {
+    /// Raises the calling thread. Children and threads that it starts meanwhile are not raised.
+    ///
+    /// # Errors
+    /// EPERM without CAP_SYS_NICE (or RLIMIT_RTPRIO).
+    pub fn begin() -> io::Result<Self> {
+        crate::fault::check("sched_setscheduler")?;
+        // SAFETY: sched_getscheduler takes an integer; 0 is the calling thread.
+        let policy = i32::try_from(check(unsafe { libc::sched_getscheduler(0) }.into())?).unwrap_or(0);
+        let mut before = libc::sched_param { sched_priority: 0 };
+        // SAFETY: sched_getparam writes one sched_param to the pointer; `before` outlives the call.
+        check(unsafe { libc::sched_getparam(0, &raw mut before) }.into())?;
+        // The lowest: enough against every ordinary thread, and no rival to the kernel's own.
+        let wanted = libc::sched_param { sched_priority: 1 };
+        let fifo = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        // SAFETY: sched_setscheduler reads one sched_param from the pointer; `wanted` outlives the call.
+        check(unsafe { libc::sched_setscheduler(0, fifo, &raw const wanted) }.into())?;
+        Ok(Self { policy, priority: before.sched_priority, nice: std::marker::PhantomData })
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        let before = libc::sched_param { sched_priority: self.priority };
+        // SAFETY: sched_setscheduler reads one sched_param from the pointer; `before` outlives the call. Going back to where
+        // the thread came from needs no privilege.
+        unsafe { libc::sched_setscheduler(0, self.policy, &raw const before) };
+    }
+}
+
+/// While this value lives, what this process has in memory now stays there (mlockall(2) with MCL_ONFAULT: nothing that is
+/// not there yet is brought in), so that nothing has to be read from a disk in a moment that counts.
+#[derive(Debug)]
+pub struct LockedMemory(());
+
+impl LockedMemory {
+    /// Locks.
+    ///
+    /// # Errors
+    /// ENOMEM or EPERM above RLIMIT_MEMLOCK without CAP_IPC_LOCK: to be tolerated.
+    pub fn begin() -> io::Result<Self> {
+        crate::fault::check("mlockall")?;
+        // SAFETY: mlockall takes an integer and moves nothing.
+        check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_ONFAULT) }.into())?;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for LockedMemory {
+    fn drop(&mut self) {
+        // SAFETY: munlockall takes nothing and moves nothing.
+        unsafe { libc::munlockall() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priority_comes_and_goes() {
+        // SAFETY: takes an integer; 0 is the calling thread.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let before = policy();
+        let Ok(guard) = RealTime::begin() else { return };
+        assert_eq!(policy() & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO);
+        drop(guard);
+        assert_eq!(policy(), before);
+    }
+}
