@@ -140,6 +140,15 @@ impl ProcessDir {
         Ok(File::from(rustix::fs::openat(&self.dir, name, flags, Mode::empty())?))
     }
 
+    /// Finds what a link of this process leads to, without opening it for reading (`O_PATH`): opening a device can have
+    /// effects.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn locate(&self, name: &str) -> io::Result<OwnedFd> {
+        Ok(rustix::fs::openat(&self.dir, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
     /// Where a link of this process points: `exe`, `cwd`, `ns/pid`.
     ///
     /// # Errors
@@ -209,7 +218,7 @@ impl ProcessDir {
 }
 
 /// Opens for reading what an `O_PATH` descriptor stands for.
-fn reopen(found: &OwnedFd) -> io::Result<File> {
+pub(crate) fn reopen(found: &OwnedFd) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }

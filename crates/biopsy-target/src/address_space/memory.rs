@@ -1,0 +1,120 @@
+//! The bytes of a process.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use biopsy_image::{Absence, ReadError};
+use biopsy_model::Pid;
+
+use crate::proc_root::{ProcRoot, ProcessDir};
+
+/// The memory of one process, live or frozen, from the moment of opening on: after its end, or when it executed another
+/// program, reads answer [`Absence::Gone`] and never the memory of another one.
+#[derive(Debug)]
+pub struct ProcessMemory {
+    /// A thread that has the memory.
+    tid: Pid,
+    pub(super) process: ProcessDir,
+    /// `/proc/PID/mem`: stays with this address space, whatever happens to the pid.
+    mem: File,
+    /// `/proc/PID/pagemap`: as `mem`.
+    pub(super) pagemap: File,
+    /// The kernel does not know PAGEMAP_SCAN.
+    pub(super) no_scan: AtomicBool,
+    /// process_vm_readv is refused altogether (a seccomp filter of ours).
+    no_readv: AtomicBool,
+}
+
+/// Threads that are tried when the first thread has ended before the others.
+const THREADS: usize = 64;
+
+impl ProcessMemory {
+    /// Opens the memory of the process that has this pid now. Check its identity afterwards.
+    ///
+    /// # Errors
+    /// `NotFound` or ESRCH when it has ended or is a kernel thread, `PermissionDenied` without the right to trace it.
+    pub fn open(pid: Pid) -> io::Result<Self> {
+        let process = ProcRoot::live().process(pid)?;
+        let first = Self::open_thread(pid, pid);
+        if first.is_ok() {
+            return first;
+        }
+        // The first thread of a process may end before the others: then it has no memory any more, and they do.
+        let others = process.tids(THREADS)?.into_iter().filter(|&tid| tid != pid.0);
+        others.map(|tid| Self::open_thread(pid, Pid(tid))).find(Result::is_ok).unwrap_or(first)
+    }
+
+    fn open_thread(pid: Pid, tid: Pid) -> io::Result<Self> {
+        let process = ProcRoot::live().process(tid)?;
+        let memory = Self {
+            tid,
+            mem: process.file("mem")?,
+            pagemap: process.file("pagemap")?,
+            process,
+            no_scan: AtomicBool::new(false),
+            no_readv: AtomicBool::new(false),
+        };
+        if memory.is_there() {
+            return Ok(memory);
+        }
+        Err(io::Error::new(io::ErrorKind::NotFound, format!("process {pid} has no memory (any more)")))
+    }
+
+    /// The thread whose files in `/proc` are used: the first one, where it has not ended.
+    #[must_use]
+    pub fn tid(&self) -> Pid {
+        self.tid
+    }
+
+    /// Whether the address space is still there.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        // Of an address space that is gone the kernel reads nothing, successfully. Nothing is ever mapped at the last
+        // page that a program can have, so nothing is touched.
+        const NOWHERE: u64 = 0x7fff_ffff_f000;
+        !matches!(self.mem.read_at(&mut [0], NOWHERE), Ok(0))
+    }
+
+    /// Reads memory from `address` on, as [`biopsy_image::Image::read`] does. Only for pages that
+    /// [`written`](Self::written) named, as far as a live process is concerned: others would be made by reading.
+    ///
+    /// # Errors
+    /// [`Absence::Gone`] after the end of the process; [`Absence::Unmapped`] when the byte cannot be read (the caller
+    /// knows the mappings and whether one is there).
+    pub fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if !self.no_readv.load(Ordering::Relaxed) {
+            match biopsy_sys::memory::read(self.tid.0, address, buffer) {
+                // The pid may have been given to another process, or the process may have executed another program
+                // meanwhile: what was read counts only if the address space that was opened is still there.
+                Ok(read) if read > 0 => {
+                    return if self.is_there() { Ok(read) } else { Err(missing(address, Absence::Gone)) };
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let refused = [rustix::io::Errno::PERM, rustix::io::Errno::NOSYS];
+                    if refused.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) {
+                        self.no_readv.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+        // `mem` also reads what the process itself may not read (PROT_NONE).
+        match self.mem.read_at(buffer, address) {
+            Ok(0) => Err(missing(address, Absence::Gone)),
+            Ok(read) => Ok(read),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
+                Err(missing(address, Absence::Unmapped))
+            }
+            Err(source) => Err(ReadError::Io { address, source }),
+        }
+    }
+}
+
+pub(super) fn missing(address: u64, why: Absence) -> ReadError {
+    ReadError::Missing { address, why }
+}
