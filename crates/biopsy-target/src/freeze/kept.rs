@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use biopsy_image::ReadError;
+use biopsy_image::{ReadError, Thread};
 
 use super::FreezeError;
 
@@ -19,9 +19,10 @@ pub(crate) trait KeptMemory: Send + Sync {
 ///
 /// `freeze` asks `copy::prepare(&ProcessPlan)` for one, for each process whose method is stop-and-copy.
 pub(crate) trait PreparedCopy: Send {
-    /// Copies. All threads of the process stand still; every microsecond counts; nothing may be allocated.
+    /// Copies. All threads of the process stand still; every microsecond counts. `threads` are those of the window with
+    /// their registers: from each one's stack pointer on, its stack is copied before everything else.
     ///
     /// # Errors
     /// The process is gone, or what is there does not fit into the buffer any more.
-    fn copy(self: Box<Self>) -> Result<Box<dyn KeptMemory>, FreezeError>;
+    fn copy(self: Box<Self>, threads: &[Thread]) -> Result<Box<dyn KeptMemory>, FreezeError>;
 }

@@ -7,6 +7,7 @@
 //! state by state.
 
 mod kept;
+pub mod seccomp;
 mod types;
 
 pub(crate) use kept::{KeptMemory, PreparedCopy};
