@@ -245,6 +245,12 @@ impl MemberFile {
         &self.shown
     }
 
+    /// The file itself, for writers that leave holes in it or write at several places.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Waits until the data is on the disk.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()

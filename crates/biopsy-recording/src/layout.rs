@@ -54,6 +54,9 @@ pub fn process_member(pid: biopsy_model::Pid, name: &str) -> String {
 /// Name ending of a dump that secrets were masked in while it was written.
 const SCRUBBED: &str = ".scrubbed.";
 
+/// Ending of a dump that is being written, or was cut short.
+pub const PARTIAL: &str = ".partial";
+
 /// Member of a dump: `dumps/PID.core.zst`, `dumps/PID-2.scrubbed.core` ... `number` counts dumps of the same process
 /// from 1.
 #[must_use]
@@ -190,7 +193,7 @@ mod tests {
         assert_eq!(dump_member(pid, 1, false, "core.zst"), "dumps/7.core.zst");
         assert_eq!(dump_member(pid, 2, true, "core"), "dumps/7-2.scrubbed.core");
         assert!(is_memory("dumps/7.core.zst") && !is_scrubbed("dumps/7.core.zst"));
-        assert!(is_scrubbed("dumps/7-2.scrubbed.core"));
+        assert!(is_scrubbed("dumps/7-2.scrubbed.core") && is_memory("dumps/7.core.zst.partial"));
         assert!(!is_memory("dumps/7.json") && !is_memory("target/7/a.core"));
     }
 }
