@@ -1,0 +1,217 @@
+//! The parts of mapped PE files, which is what .NET assemblies are, that a debugger needs to name methods and types where the
+//! files are not at hand: headers, metadata, and what ReadyToRun says about its code.
+
+use std::ops::Range;
+
+use biopsy_bytes::Cursor;
+
+use super::super::{Class, CoreKind};
+use super::place::Place;
+use super::wanted::Wanted;
+use crate::{Backing, Image, MemoryExt};
+
+/// Data directories (PE format, "Optional header data directories").
+const EXCEPTIONS: usize = 3;
+const DEBUG: usize = 6;
+const RUNTIME_HEADER: usize = 14;
+/// Most sections of an image.
+const MOST_SECTIONS: u16 = 96;
+/// Most bytes of headers.
+const MOST_HEADERS: u32 = 64 * 1024;
+/// Most bytes of one part.
+const MOST_PART: u32 = 64 * 1024 * 1024;
+/// `RTR` and a zero: the header of ReadyToRun.
+const READY_TO_RUN: u32 = 0x0052_5452;
+/// Sections of ReadyToRun that are not code or data of the program: everything but eagerly made things.
+const MOST_RTR_SECTIONS: u32 = 64;
+
+/// A section of the file.
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    address: u32,
+    size: u32,
+    offset: u32,
+    in_file: u32,
+}
+
+/// A PE file in memory.
+struct PeFile<'a> {
+    image: &'a dyn Image,
+    base: u64,
+    /// Mapped as it is in the file, not section by section.
+    flat: bool,
+    sections: Vec<Section>,
+    directories: Vec<(u32, u32)>,
+    size_of_headers: u32,
+}
+
+/// Adds these parts of every mapped PE file.
+pub(super) fn find(image: &dyn Image, kind: CoreKind, wanted: &mut Wanted) {
+    for mapping in image.mappings() {
+        let at_start = matches!(&mapping.backing, Backing::File { offset: 0, .. });
+        if !at_start || Place::of(mapping) != Place::File {
+            continue;
+        }
+        if let Some(file) = PeFile::open(image, mapping.range()) {
+            file.find(kind, wanted);
+        }
+    }
+}
+
+impl<'a> PeFile<'a> {
+    fn open(image: &'a dyn Image, range: Range<u64>) -> Option<Self> {
+        let mut start = [0; 64];
+        image.read_exact(range.start, &mut start).ok()?;
+        if !start.starts_with(b"MZ") {
+            return None;
+        }
+        let header = u32::from_le_bytes(*start.last_chunk::<4>()?);
+        if header > MOST_HEADERS {
+            return None;
+        }
+        let bytes = image.read_up_to(range.start.checked_add(u64::from(header))?, 4096).ok()?;
+        let mut cursor = Cursor::new(&bytes);
+        if cursor.u32("signature").ok()? != 0x4550 {
+            return None;
+        }
+        cursor.skip("Machine", 2).ok()?;
+        let sections = cursor.u16("NumberOfSections").ok()?.min(MOST_SECTIONS);
+        cursor.skip("to SizeOfOptionalHeader", 12).ok()?;
+        let optional = cursor.u16("SizeOfOptionalHeader").ok()?;
+        cursor.skip("Characteristics", 2).ok()?;
+        let mut optional = cursor.sub("optional header", usize::from(optional)).ok()?;
+        let wide = optional.u16("Magic").ok()? == 0x20b;
+        optional.skip("to SizeOfHeaders", 58).ok()?;
+        let size_of_headers = optional.u32("SizeOfHeaders").ok()?.min(MOST_HEADERS);
+        optional.skip("to NumberOfRvaAndSizes", if wide { 44 } else { 28 }).ok()?;
+        let count = optional.u32("NumberOfRvaAndSizes").ok()?.min(16);
+        let mut directories = Vec::with_capacity(16);
+        for _ in 0..count {
+            directories.push((optional.u32("directory").ok()?, optional.u32("directory size").ok()?));
+        }
+        let mut list = Vec::with_capacity(usize::from(sections));
+        for _ in 0..sections {
+            cursor.skip("Name", 8).ok()?;
+            let size = cursor.u32("VirtualSize").ok()?;
+            let address = cursor.u32("VirtualAddress").ok()?;
+            let in_file = cursor.u32("SizeOfRawData").ok()?;
+            let offset = cursor.u32("PointerToRawData").ok()?;
+            cursor.skip("rest of section header", 16).ok()?;
+            list.push(Section { address, size, offset, in_file });
+        }
+        let file_end = list.iter().map(|one| u64::from(one.offset) + u64::from(one.in_file)).max()?;
+        let mapped = range.end - range.start;
+        let flat = mapped >= file_end;
+        // A section whose contents begin in the first page of the file is mapped from offset 0 too: no start of an image.
+        if !flat && mapped > u64::from(size_of_headers).next_multiple_of(4096) {
+            return None;
+        }
+        Some(Self { image, base: range.start, flat, sections: list, directories, size_of_headers })
+    }
+
+    fn find(&self, kind: CoreKind, wanted: &mut Wanted) {
+        wanted.add(self.base, u64::from(self.size_of_headers.max(1)), Class::Modules);
+        // The entries that hold the id of the symbol file (CodeView), and the header of the runtime.
+        for directory in [DEBUG, RUNTIME_HEADER] {
+            self.add(self.directory(directory), wanted);
+        }
+        self.add_symbol_id(wanted);
+        if kind == CoreKind::Stacks {
+            return;
+        }
+        let Some(header) = self.directory(RUNTIME_HEADER).and_then(|(rva, _)| self.read(rva, 72)) else {
+            return;
+        };
+        let pair = |at: usize| {
+            let mut cursor = Cursor::new(header.get(at..)?);
+            Some((cursor.u32("rva").ok()?, cursor.u32("size").ok()?))
+        };
+        self.add(pair(8), wanted);
+        if let Some(native) = pair(64).filter(|(rva, _)| *rva != 0) {
+            self.ready_to_run(native, wanted);
+        }
+    }
+
+    /// The header of ReadyToRun, its sections, and unwind data.
+    fn ready_to_run(&self, (rva, size): (u32, u32), wanted: &mut Wanted) {
+        self.add(Some((rva, size.max(16))), wanted);
+        // Nothing of the code itself is executed or looked up in the flat mapping, which is there for metadata.
+        if self.flat {
+            return;
+        }
+        let Some(header) = self.read(rva, 16 + MOST_RTR_SECTIONS as usize * 12) else { return };
+        let mut cursor = Cursor::new(&header);
+        if cursor.u32("signature").ok() != Some(READY_TO_RUN) {
+            return;
+        }
+        let mut sections = || {
+            cursor.skip("versions and flags", 8).ok()?;
+            let count = cursor.u32("number of sections").ok()?.min(MOST_RTR_SECTIONS);
+            self.add(Some((rva, 16 + count * 12)), wanted);
+            for _ in 0..count {
+                cursor.skip("type", 4).ok()?;
+                self.add(Some((cursor.u32("rva").ok()?, cursor.u32("size").ok()?)), wanted);
+            }
+            Some(())
+        };
+        sections();
+        self.unwind_data(wanted);
+    }
+
+    /// The table of functions, and the unwind data it points to (which GC information follows).
+    fn unwind_data(&self, wanted: &mut Wanted) {
+        let Some((rva, size)) = self.directory(EXCEPTIONS) else { return };
+        self.add(Some((rva, size)), wanted);
+        let Some(table) = self.read(rva, size.min(MOST_PART) as usize) else { return };
+        let unwind = table.as_chunks::<12>().0.iter().filter_map(|entry| entry.last_chunk::<4>());
+        let unwind = unwind.map(|word| u32::from_le_bytes(*word)).filter(|&rva| rva != 0);
+        let (low, high) = unwind.fold((u32::MAX, 0), |(low, high), rva| (low.min(rva), high.max(rva)));
+        if let Some(length) = high.checked_sub(low) {
+            self.add(Some((low, length.saturating_add(1024))), wanted);
+        }
+    }
+
+    /// What the debug directory points to.
+    fn add_symbol_id(&self, wanted: &mut Wanted) {
+        let Some((rva, size)) = self.directory(DEBUG) else { return };
+        let Some(entries) = self.read(rva, size.min(4096) as usize) else { return };
+        for entry in entries.as_chunks::<28>().0 {
+            let mut cursor = Cursor::new(entry);
+            let mut one = || {
+                cursor.skip("to SizeOfData", 16).ok()?;
+                let size = cursor.u32("SizeOfData").ok()?;
+                Some((cursor.u32("AddressOfRawData").ok()?, size))
+            };
+            // Embedded symbols are as large as a file of them.
+            self.add(one().filter(|(rva, size)| *rva != 0 && *size <= 4096), wanted);
+        }
+    }
+
+    fn directory(&self, index: usize) -> Option<(u32, u32)> {
+        self.directories.get(index).copied().filter(|(rva, size)| *rva != 0 && *size != 0)
+    }
+
+    fn add(&self, part: Option<(u32, u32)>, wanted: &mut Wanted) {
+        if let Some((rva, size)) = part
+            && let Some(address) = self.address(rva)
+        {
+            wanted.add(address, u64::from(size.min(MOST_PART)), Class::Modules);
+        }
+    }
+
+    fn read(&self, rva: u32, length: usize) -> Option<Vec<u8>> {
+        self.image.read_up_to(self.address(rva)?, length).ok()
+    }
+
+    /// Where an address of the image is in memory.
+    fn address(&self, rva: u32) -> Option<u64> {
+        if !self.flat {
+            return self.base.checked_add(u64::from(rva));
+        }
+        let section = self.sections.iter().find(|one| {
+            rva.checked_sub(one.address).is_some_and(|inside| inside < one.size.max(one.in_file))
+        })?;
+        let offset = u64::from(rva - section.address) + u64::from(section.offset);
+        self.base.checked_add(offset)
+    }
+}

@@ -1,0 +1,69 @@
+//! Writes the image of a process as an ELF core: what goes in, notes, layout, and a pipeline over all cores allowed.
+//!
+//! Headers come first and are never touched again, so that the file can be streamed. Contents follow by importance: when
+//! the disk is full or the process is gone midway, what is whole is the part that matters most. What could not be read
+//! after the headers were written is listed in a note at the end (`docs/formats/core.md`).
+
+mod class;
+pub mod contents;
+mod error;
+mod layout;
+mod notes;
+mod options;
+mod pending;
+mod pipeline;
+mod raw;
+mod seekable;
+mod summary;
+
+pub use class::Class;
+pub use error::CoreError;
+pub use options::{Compression, CoreOptions, CoreOutput, CoreProgress, DEFAULT_LEVEL, NoProgress};
+pub use pending::PendingFile;
+pub use summary::{ClassBytes, CoreEstimate, CoreSummary};
+
+pub use crate::vendor::{CaptureMethod, CoreKind, MissingRange, Reason};
+
+use crate::Image;
+use contents::Contents;
+use layout::Layout;
+
+/// Writes `image` as a core.
+///
+/// Memory: some 4 MiB per thread used (at most [`CoreOptions::MAX_THREADS`]), and 100 bytes per mapping.
+///
+/// # Errors
+/// [`CoreError::Image`] when the image cannot say what is there, before anything was written. [`CoreError::Output`] when the
+/// output takes no more: what was written until then is whole, and lacks the mark of a complete file.
+/// [`CoreError::Stopped`] when [`CoreProgress::keep_going`] said so.
+/// Memory that cannot be read is no error: see [`CoreSummary::missing`].
+pub fn write_core(
+    image: &dyn Image,
+    options: &CoreOptions,
+    output: CoreOutput<'_>,
+    progress: &dyn CoreProgress,
+) -> Result<CoreSummary, CoreError> {
+    let layout = plan(image, options)?;
+    pipeline::run(image, options, &layout, output, progress)
+}
+
+/// What [`write_core`] would write, without reading memory.
+///
+/// # Errors
+/// As [`write_core`], before anything was written.
+pub fn estimate_core(image: &dyn Image, options: &CoreOptions) -> Result<CoreEstimate, CoreError> {
+    let layout = plan(image, options)?;
+    Ok(CoreEstimate {
+        logical_bytes: layout.file_size(),
+        contents: layout.class_bytes(),
+        segments: layout.segments(),
+    })
+}
+
+fn plan(image: &dyn Image, options: &CoreOptions) -> Result<Layout, CoreError> {
+    let mut contents = Contents::select(image, options.kind)?;
+    if options.compression == Compression::None {
+        contents.cut_to(options.max_size, notes::size_hint(image));
+    }
+    Layout::new(image, options, contents)
+}
