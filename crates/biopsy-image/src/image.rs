@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{ImageModule, Mapping, ProcessFacts, ReadError, Thread};
+use crate::{Crash, ImageModule, Mapping, ProcessFacts, ReadError, Thread};
 
 /// The memory of one process at one moment, and what is known about it.
 ///
@@ -30,6 +30,12 @@ pub trait Image: Send + Sync {
     /// Facts of the process.
     fn process(&self) -> &ProcessFacts;
 
+    /// What the process died of, where that is known. For signals it is also in the thread ([`Thread::signal`]). An image
+    /// that wraps another passes it on.
+    fn crash(&self) -> Option<&Crash> {
+        None
+    }
+
     /// Appends to `runs` the parts of `range` whose bytes are in the image *and* may differ from zero or from the
     /// mapped file: pages that were written, in the case of a live process. What is left out of an anonymous mapping
     /// reads as zeros in the process; what is left out of a file mapping is in the file. Runs are by address, page
@@ -38,6 +44,18 @@ pub trait Image: Send + Sync {
     /// # Errors
     /// The source cannot be asked any more.
     fn written(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
+        runs.push(range);
+        Ok(())
+    }
+
+    /// Appends to `runs` the parts of `range`, a mapping of a file that is memory (memfd, System V, `/dev/shm`, shared
+    /// anonymous memory), that hold data. Others who map it may have written them, so that the pages of this process do
+    /// not tell; and reading what was never written makes pages, which the target pays for. Runs as in [`Image::written`].
+    /// An image that does not know says the whole range holds data.
+    ///
+    /// # Errors
+    /// The source cannot be asked any more.
+    fn populated(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
         runs.push(range);
         Ok(())
     }

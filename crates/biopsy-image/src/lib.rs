@@ -6,18 +6,35 @@
 
 #![forbid(unsafe_code)]
 
+mod core;
+mod crash;
 mod error;
+pub mod fuzz;
 mod image;
+mod limits;
 pub mod mapping;
 mod memory;
+mod minidump;
 mod module;
+mod open;
 pub mod process;
+pub mod scrub;
+mod storage;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod thread;
+pub mod vendor;
+pub mod write;
 
+pub use crash::{Crash, CrashKind};
 pub use error::{Absence, ReadError};
 pub use image::Image;
+pub use limits::Limits;
 pub use mapping::{Backing, Mapping, Protection};
 pub use memory::{MemoryExt, PAGE_SIZE};
 pub use module::ImageModule;
+pub use open::{DumpKind, OpenError, OpenProblem, Opened, open, open_bytes};
 pub use process::ProcessFacts;
+pub use scrub::{Mask, MaskCount, MaskCounts, ScrubbedImage};
+pub use storage::Encoding;
 pub use thread::{GeneralRegisters, Thread, ThreadSignal};

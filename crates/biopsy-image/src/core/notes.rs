@@ -1,0 +1,348 @@
+//! Notes of a core: walked without reading what is not needed, and taken apart.
+//!
+//! ```text
+//! n_namesz u32 | n_descsz u32 | n_type u32 | name, padded to 4 bytes | contents, padded to 4 bytes
+//! ```
+//!
+//! Notes of a thread follow its NT_PRSTATUS (elf(5), `fs/binfmt_elf.c`).
+
+use biopsy_bytes::Cursor;
+use biopsy_model::loss::Warning;
+
+use super::header::Machine;
+use crate::open::warning;
+use crate::storage::Storage;
+use crate::vendor::{self, DumpNote, EndNote, MissingRange, ThreadNote};
+use crate::{GeneralRegisters, Limits, Mapping, ThreadSignal};
+
+/// Types of notes with owner `CORE` and `LINUX` (`linux/elf.h`).
+pub(super) mod types {
+    pub(in crate::core) const PRSTATUS: u32 = 1;
+    pub(in crate::core) const FPREGSET: u32 = 2;
+    pub(in crate::core) const PRPSINFO: u32 = 3;
+    pub(in crate::core) const AUXV: u32 = 6;
+    pub(in crate::core) const X86_XSTATE: u32 = 0x202;
+    pub(in crate::core) const SIGINFO: u32 = 0x5349_4749;
+    pub(in crate::core) const FILE: u32 = 0x4649_4c45;
+}
+
+/// Notes whose types are kept, from the first one on: enough to tell the writer by their order.
+const KEPT_TYPES: usize = 8;
+/// Most entries of an auxiliary vector; the kernel has about 25.
+const MOST_AUXILIARY: usize = 256;
+
+/// A thread as its notes have it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RawThread {
+    pub(super) tid: u32,
+    /// `pr_cursig`: of the process in cores of the kernel and gdb, not of the thread.
+    pub(super) signal_of_dump: i32,
+    /// `pr_sighold`.
+    pub(super) blocked: u64,
+    pub(super) registers: Option<GeneralRegisters>,
+    /// NT_FPREGSET.
+    pub(super) floating: Vec<u8>,
+    /// NT_X86_XSTATE.
+    pub(super) extended: Vec<u8>,
+    /// NT_SIGINFO behind its NT_PRSTATUS.
+    pub(super) signal: Option<ThreadSignal>,
+    pub(super) parent: u32,
+    pub(super) group: u32,
+    pub(super) session: u32,
+}
+
+/// NT_PRPSINFO.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessNote {
+    pub(super) user: u32,
+    pub(super) group_id: u32,
+    pub(super) pid: u32,
+    pub(super) parent: u32,
+    pub(super) group: u32,
+    pub(super) session: u32,
+    pub(super) name: Vec<u8>,
+    pub(super) arguments: Vec<u8>,
+}
+
+/// An entry of NT_FILE.
+#[derive(Clone, Debug)]
+pub(super) struct FileEntry {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// In bytes.
+    pub(super) offset: u64,
+    pub(super) path: Vec<u8>,
+}
+
+/// Everything that the notes say.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(super) threads: Vec<RawThread>,
+    pub(super) process: Option<ProcessNote>,
+    pub(super) auxiliary: Vec<(u64, u64)>,
+    /// `None`: there is no NT_FILE, so nobody knows what is anonymous.
+    pub(super) files: Option<Vec<FileEntry>>,
+    pub(super) first_types: Vec<u32>,
+    /// A note with owner `GDB`.
+    pub(super) of_gdb: bool,
+    pub(super) dump: Option<DumpNote>,
+    pub(super) named: Vec<ThreadNote>,
+    pub(super) mappings: Option<Vec<Mapping>>,
+    pub(super) left_out: Vec<MissingRange>,
+    extended_bytes: usize,
+}
+
+/// Reads the notes of all PT_NOTE segments. What cannot be read is a warning.
+pub(super) fn read(
+    storage: &dyn Storage,
+    segments: &[(u64, u64)],
+    machine: Machine,
+    limits: &Limits,
+    warnings: &mut Vec<Warning>,
+) -> Notes {
+    let mut reader = NoteReader { storage, machine, limits, notes: Notes::default(), left: limits.notes };
+    for &(offset, size) in segments {
+        if let Err(what) = reader.segment(offset, size) {
+            warnings.push(warning("dump.notes", format!("not all notes of the core can be read: {what}")));
+        }
+    }
+    reader.notes
+}
+
+/// The end note of our own cores, which is not in PT_NOTE: where the note about the dump says.
+pub(super) fn read_end(storage: &dyn Storage, notes: &Notes) -> Option<EndNote> {
+    let dump = notes.dump.as_ref()?;
+    let size = usize::try_from(vendor::END_NOTE_SIZE).ok()?;
+    let mut bytes = vec![0; size];
+    let read = storage.read_full(dump.end_note_offset, &mut bytes).ok()?;
+    let mut cursor = Cursor::at(&bytes[..read], dump.end_note_offset);
+    let name = cursor.u32("n_namesz").ok()? as usize;
+    let contents = cursor.u32("n_descsz").ok()? as usize;
+    let kind = cursor.u32("n_type").ok()?;
+    if kind != vendor::END || cursor.take("name", name).ok()? != vendor::OWNER {
+        return None;
+    }
+    cursor.skip("padding", padding(name)).ok()?;
+    vendor::parse_end(cursor.take("contents", contents.min(cursor.remaining())).ok()?)
+}
+
+struct NoteReader<'a> {
+    storage: &'a dyn Storage,
+    machine: Machine,
+    limits: &'a Limits,
+    notes: Notes,
+    /// How many more notes are read.
+    left: u64,
+}
+
+impl NoteReader<'_> {
+    fn segment(&mut self, offset: u64, size: u64) -> Result<(), String> {
+        let end = offset.saturating_add(size);
+        let mut at = offset;
+        while end.saturating_sub(at) >= 12 {
+            self.left = self.left.checked_sub(1).ok_or("there are more than the limit")?;
+            let mut head = [0; 12 + 8];
+            let wanted = usize::try_from(end - at).map_or(head.len(), |rest| rest.min(head.len()));
+            let read = self.bytes(at, &mut head[..wanted])?;
+            let mut cursor = Cursor::at(&head[..read], at);
+            let mut word = |field| cursor.u32(field).map_err(|error| error.to_string());
+            let (name_size, size, kind) = (word("n_namesz")?, word("n_descsz")?, word("n_type")?);
+            let contents_at = at.saturating_add(12).saturating_add(padded(name_size));
+            let next = contents_at.saturating_add(padded(size));
+            if contents_at.saturating_add(u64::from(size)) > end {
+                return Err(format!(
+                    "the note at {at:#x} claims {size} bytes, which is more than its segment has"
+                ));
+            }
+            let name = cursor.take("name", (name_size as usize).min(8)).unwrap_or_default();
+            self.note(at, name, kind, contents_at, size)?;
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, at: u64, name: &[u8], kind: u32, contents_at: u64, size: u32) -> Result<(), String> {
+        if self.notes.first_types.len() < KEPT_TYPES {
+            self.notes.first_types.push(kind);
+        }
+        // The terminating zero byte is missing in some writers' notes.
+        let name = name.strip_suffix(b"\0").unwrap_or(name);
+        let wanted = match (name, kind) {
+            (b"CORE", types::PRSTATUS | types::PRPSINFO) => true,
+            (b"CORE" | b"LINUX", types::FPREGSET | types::X86_XSTATE) => self.machine == Machine::X86_64,
+            (b"CORE", types::AUXV | types::SIGINFO | types::FILE) => true,
+            (b"biopsy", vendor::DUMP | vendor::THREADS | vendor::MAPPINGS | vendor::LEFT_OUT) => true,
+            (b"GDB", _) => {
+                self.notes.of_gdb = true;
+                false
+            }
+            _ => false,
+        };
+        if !wanted {
+            return Ok(());
+        }
+        if u64::from(size) > self.limits.note_bytes {
+            return Err(format!(
+                "the note at {at:#x} claims {size} bytes, the limit is {}",
+                self.limits.note_bytes
+            ));
+        }
+        let mut contents = vec![0; size as usize];
+        let read = self.bytes(contents_at, &mut contents)?;
+        if read < contents.len() {
+            return Err(format!("the file ends in the note at {at:#x}"));
+        }
+        if name == b"biopsy" {
+            self.ours(kind, &contents);
+        } else {
+            self.usual(kind, contents)?;
+        }
+        Ok(())
+    }
+
+    fn ours(&mut self, kind: u32, contents: &[u8]) {
+        let notes = &mut self.notes;
+        match kind {
+            vendor::DUMP => notes.dump = DumpNote::parse(contents).ok(),
+            vendor::THREADS => notes.named = vendor::parse_threads(contents),
+            vendor::MAPPINGS => notes.mappings = Some(vendor::parse_mappings(contents)),
+            _ => notes.left_out = vendor::parse_left_out(contents),
+        }
+    }
+
+    fn usual(&mut self, kind: u32, contents: Vec<u8>) -> Result<(), String> {
+        let notes = &mut self.notes;
+        match kind {
+            types::PRSTATUS => {
+                if notes.threads.len() >= self.limits.threads {
+                    return Err("there are more threads than the limit".to_owned());
+                }
+                notes.threads.extend(prstatus(&contents, self.machine));
+            }
+            types::PRPSINFO => notes.process = prpsinfo(&contents),
+            types::AUXV => notes.auxiliary = auxv(&contents),
+            types::SIGINFO => {
+                if let Some(thread) = notes.threads.last_mut() {
+                    thread.signal = siginfo(contents);
+                }
+            }
+            types::FILE => notes.files = Some(files(&contents)),
+            types::FPREGSET | types::X86_XSTATE => {
+                let all = notes.extended_bytes.saturating_add(contents.len());
+                if contents.len() <= self.limits.extended_bytes && all <= self.limits.extended_bytes_of_all {
+                    if let Some(thread) = notes.threads.last_mut() {
+                        notes.extended_bytes = all;
+                        if kind == types::FPREGSET {
+                            thread.floating = contents;
+                        } else {
+                            thread.extended = contents;
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, at: u64, buffer: &mut [u8]) -> Result<usize, String> {
+        self.storage.read_full(at, buffer).map_err(|error| error.to_string())
+    }
+}
+
+fn padded(size: u32) -> u64 {
+    u64::from(size).next_multiple_of(4)
+}
+
+fn padding(size: usize) -> usize {
+    size.next_multiple_of(4) - size
+}
+
+/// `struct elf_prstatus` (`linux/elfcore.h`); the registers are at the same place on all 64-bit machines.
+fn prstatus(contents: &[u8], machine: Machine) -> Option<RawThread> {
+    let mut cursor = Cursor::new(contents);
+    cursor.skip("pr_info", 12).ok()?;
+    let signal = cursor.u16("pr_cursig").ok()?;
+    cursor.skip("padding and pr_sigpend", 2 + 8).ok()?;
+    let blocked = cursor.u64("pr_sighold").ok()?;
+    let tid = cursor.u32("pr_pid").ok()?;
+    let parent = cursor.u32("pr_ppid").ok()?;
+    let group = cursor.u32("pr_pgrp").ok()?;
+    let session = cursor.u32("pr_sid").ok()?;
+    cursor.skip("times", 4 * 16).ok()?;
+    let registers = match machine {
+        Machine::X86_64 => GeneralRegisters::from_bytes(cursor.rest()),
+        Machine::Aarch64 => None,
+    };
+    Some(RawThread {
+        tid,
+        signal_of_dump: i32::from(signal),
+        blocked,
+        registers,
+        parent,
+        group,
+        session,
+        ..RawThread::default()
+    })
+}
+
+/// `struct elf_prpsinfo` (`linux/elfcore.h`).
+fn prpsinfo(contents: &[u8]) -> Option<ProcessNote> {
+    let mut cursor = Cursor::new(contents);
+    cursor.skip("pr_state to pr_flag", 16).ok()?;
+    let mut word = |field| cursor.u32(field).ok();
+    let (user, group_id) = (word("pr_uid")?, word("pr_gid")?);
+    let (pid, parent) = (word("pr_pid")?, word("pr_ppid")?);
+    let (group, session) = (word("pr_pgrp")?, word("pr_sid")?);
+    let name = until_zero(cursor.take("pr_fname", 16).ok()?).to_vec();
+    let arguments = until_zero(cursor.take("pr_psargs", 80).ok()?).to_vec();
+    Some(ProcessNote { user, group_id, pid, parent, group, session, name, arguments })
+}
+
+fn auxv(contents: &[u8]) -> Vec<(u64, u64)> {
+    let mut cursor = Cursor::new(contents);
+    let mut entries = Vec::new();
+    while let (Ok(kind), Ok(value)) = (cursor.u64("a_type"), cursor.u64("a_val")) {
+        if kind == 0 || entries.len() >= MOST_AUXILIARY {
+            break;
+        }
+        entries.push((kind, value));
+    }
+    entries
+}
+
+/// `siginfo_t` (sigaction(2)): number, errno, code, and for faults the address.
+fn siginfo(contents: Vec<u8>) -> Option<ThreadSignal> {
+    let mut cursor = Cursor::new(&contents);
+    let number = cursor.u32("si_signo").ok()?.cast_signed();
+    cursor.skip("si_errno", 4).ok()?;
+    let code = cursor.u32("si_code").ok()?.cast_signed();
+    cursor.skip("padding", 4).ok()?;
+    let address = cursor.u64("si_addr").ok();
+    // SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, raised by the kernel and not by kill(2).
+    let is_fault = matches!(number, 4 | 5 | 7 | 8 | 11) && code > 0 && code != 0x80;
+    let address = address.filter(|_| is_fault);
+    (number != 0).then_some(ThreadSignal { number, code: Some(code), address, info: Some(contents) })
+}
+
+/// NT_FILE (`fs/binfmt_elf.c`): count, page size, then start, end and offset in pages of each, then the names.
+fn files(contents: &[u8]) -> Vec<FileEntry> {
+    let mut cursor = Cursor::new(contents);
+    let mut entries = Vec::new();
+    let (Ok(count), Ok(page)) = (cursor.u64("count"), cursor.u64("page_size")) else { return entries };
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(cursor.remaining() / 24);
+    let Ok(mut table) = cursor.sub("entries", count * 24) else { return entries };
+    let mut names = cursor.rest().split(|byte| *byte == 0);
+    let mut entry = || Some((table.u64("start").ok()?, table.u64("end").ok()?, table.u64("file_ofs").ok()?));
+    while let Some((start, end, pages)) = entry() {
+        let path = names.next().unwrap_or_default().to_vec();
+        if start < end {
+            entries.push(FileEntry { start, end, offset: pages.saturating_mul(page), path });
+        }
+    }
+    entries
+}
+
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}

@@ -1,0 +1,259 @@
+//! Opening a dump: which kind it is, and what may be wrong with it.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use biopsy_model::loss::Warning;
+
+use crate::storage::{BytesStorage, Encoding, PlainFile, Storage, StorageError, Unpacked, open_storage};
+use crate::vendor::DumpNote;
+use crate::{Crash, Image, Limits, core, minidump};
+
+/// Which format a dump has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DumpKind {
+    /// ELF core, as the kernel, gdb, createdump and biopsy write it.
+    Core,
+    /// Minidump of Windows, Breakpad or Crashpad.
+    Minidump,
+}
+
+impl fmt::Display for DumpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Core => "core",
+            Self::Minidump => "minidump",
+        })
+    }
+}
+
+/// A dump that was opened.
+pub struct Opened {
+    /// What is in it.
+    pub image: Box<dyn Image>,
+    /// Its format.
+    pub kind: DumpKind,
+    /// How the file is packed.
+    pub encoding: Encoding,
+    /// What biopsy wrote about a dump of its own: kind, pause, whether secrets were masked.
+    pub dump: Option<DumpNote>,
+    /// What a reader should know: what is cut off, contradicts itself or was skipped.
+    pub warnings: Vec<Warning>,
+}
+
+impl Opened {
+    /// What the process died of, where the dump says so.
+    #[must_use]
+    pub fn crash(&self) -> Option<&Crash> {
+        self.image.crash()
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened")
+            .field("kind", &self.kind)
+            .field("encoding", &self.encoding)
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens a core or minidump, packed or not; what it is, is told by its content. Headers are read, memory is not: a
+/// core larger than memory opens at once, unless it is packed in a way that has to be unpacked from the start.
+///
+/// # Errors
+/// When the file cannot be read, is no dump, is one that is not supported, or asks for more than `limits`. A dump that
+/// is cut off or damaged further behind opens, with warnings.
+pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Opened, OpenError> {
+    let path = path.as_ref();
+    open_file(path, limits).map_err(|problem| OpenError { path: path.to_path_buf(), problem })
+}
+
+/// Opens a dump that is in memory. `name` is for messages.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_bytes(
+    name: impl AsRef<Path>,
+    bytes: impl Into<Arc<[u8]>>,
+    limits: &Limits,
+) -> Result<Opened, OpenError> {
+    open_any(Arc::new(BytesStorage(bytes.into())), None, limits)
+        .map_err(|problem| OpenError { path: name.as_ref().to_path_buf(), problem })
+}
+
+fn open_file(path: &Path, limits: &Limits) -> Result<Opened, OpenProblem> {
+    let io = |doing| move |source| OpenProblem::Io { doing, source };
+    // Looked at before it is opened: opening a pipe waits for its writer.
+    let kind = std::fs::metadata(path).map_err(io("find"))?.file_type();
+    if !kind.is_file() {
+        let what = if kind.is_dir() {
+            "a folder"
+        } else if kind.is_fifo() {
+            "a pipe"
+        } else if kind.is_socket() {
+            "a socket"
+        } else {
+            "a device"
+        };
+        return Err(OpenProblem::NotAFile { what });
+    }
+    let file = File::open(path).and_then(PlainFile::new).map_err(io("read"))?;
+    let folder =
+        path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    open_any(Arc::new(file), folder, limits)
+}
+
+fn open_any(file: Arc<dyn Storage>, folder: Option<&Path>, limits: &Limits) -> Result<Opened, OpenProblem> {
+    if file.len() == 0 {
+        return Err(OpenProblem::NotADump { what: "it is empty" });
+    }
+    let Unpacked { storage, encoding, mut warnings, cut } = open_storage(file, folder, limits)?;
+    let mut magic = [0; 4];
+    let read = storage.read_full(0, &mut magic)?;
+    let (image, kind, dump): (Box<dyn Image>, _, _) = match &magic[..read] {
+        b"\x7fELF" => {
+            let core = core::open(storage, cut, limits, &mut warnings)?;
+            let dump = core.dump_note().cloned();
+            (Box::new(core), DumpKind::Core, dump)
+        }
+        b"MDMP" | b"PMDM" => {
+            (Box::new(minidump::open(storage, limits, &mut warnings)?), DumpKind::Minidump, None)
+        }
+        _ if encoding != Encoding::Plain => {
+            return Err(OpenProblem::NotADump {
+                what: "what is packed in it is neither a core nor a minidump",
+            });
+        }
+        _ => return Err(OpenProblem::NotADump { what: "it is neither a core nor a minidump" }),
+    };
+    Ok(Opened { image, kind, encoding, dump, warnings })
+}
+
+pub(crate) fn warning(code: &str, message: String) -> Warning {
+    Warning { code: code.to_owned(), message, hint: None, time: None }
+}
+
+/// A dump could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open `{}` as a dump: {problem}", path.display())]
+pub struct OpenError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong. Its own cause, if it has one, is the source.
+    #[source]
+    pub problem: OpenProblem,
+}
+
+impl OpenError {
+    /// What the user can do, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match &self.problem {
+            OpenProblem::OtherPacking { command, .. } => {
+                Some(format!("unpack it first: `{command} {}`", self.path.display()))
+            }
+            OpenProblem::NoRoom { .. } => {
+                Some("set TMPDIR to a folder that has room for the unpacked dump".to_owned())
+            }
+            OpenProblem::NotAFile { what: "a pipe" } => {
+                Some("a dump is read at many places; write it to a file first".to_owned())
+            }
+            OpenProblem::NotACore { .. } => {
+                Some("give the core that the process left; this is a program or library file".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Why a dump could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenProblem {
+    /// The system refused.
+    #[error("cannot {doing} it: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Not a regular file.
+    #[error("it is {what}")]
+    NotAFile {
+        /// What it is.
+        what: &'static str,
+    },
+    /// Packed in a way that is not read.
+    #[error("it is packed as {format}")]
+    OtherPacking {
+        /// How.
+        format: &'static str,
+        /// The program that unpacks it.
+        command: &'static str,
+    },
+    /// Neither a core nor a minidump.
+    #[error("{what}")]
+    NotADump {
+        /// What it is instead, as far as can be told.
+        what: &'static str,
+    },
+    /// ELF, but not a core.
+    #[error("it is an ELF file of type {e_type}, not a core (type 4)")]
+    NotACore {
+        /// `e_type` of the ELF header.
+        e_type: u16,
+    },
+    /// A core or minidump of a kind of process that is not supported.
+    #[error("it is of {what}, which is not supported")]
+    Unsupported {
+        /// Of what.
+        what: String,
+    },
+    /// A header is cut off or contradicts itself.
+    #[error("it is damaged: {source}")]
+    Header {
+        /// Which field, where.
+        #[from]
+        source: biopsy_bytes::ReadError,
+    },
+    /// Damaged so much that nothing can be shown.
+    #[error("it is damaged: {what}")]
+    Damaged {
+        /// What and where.
+        what: String,
+    },
+    /// It asks for more than the limits.
+    #[error("it has {found} {what}, the limit is {limit}")]
+    OverLimit {
+        /// Of what.
+        what: &'static str,
+        /// How much it has.
+        found: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The temporary file could not be made or written.
+    #[error("cannot unpack it to a temporary file in `{}`: {source}", folder.display())]
+    NoRoom {
+        /// Where.
+        folder: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl From<StorageError> for OpenProblem {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Io(source) => Self::Io { doing: "read", source },
+            StorageError::Damaged { what } => Self::Damaged { what },
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a file is packed with, by its content, never by its name.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use biopsy_model::loss::Warning;
+
+use super::frames::FramedZstd;
+use super::{Storage, seek_table, unpack, walk};
+use crate::Limits;
+use crate::open::{OpenProblem, warning};
+
+/// How the file of a dump is packed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Encoding {
+    /// Not at all.
+    Plain,
+    /// zstd with a seek table: read without unpacking it first.
+    SeekableZstd,
+    /// zstd of several frames without a seek table: read without unpacking it first.
+    FramedZstd,
+    /// zstd of one frame: unpacked to an unlinked temporary file.
+    Zstd,
+    /// gzip: unpacked to an unlinked temporary file.
+    Gzip,
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plain => "plain",
+            Self::SeekableZstd => "zstd with a seek table",
+            Self::FramedZstd => "zstd of several frames",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        })
+    }
+}
+
+/// A dump that can be read at any offset.
+#[derive(Debug)]
+pub(crate) struct Unpacked {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) encoding: Encoding,
+    pub(crate) warnings: Vec<Warning>,
+    /// The compressed file ended early, or is damaged from some place on: the end of `storage` is not the end of the
+    /// dump.
+    pub(crate) cut: bool,
+}
+
+const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// What is known not to be read, and what unpacks it.
+const OTHERS: [(&[u8], &str, &str); 4] = [
+    (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "xz -dk"),
+    (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4 -dk"),
+    (b"BZh", "bzip2", "bzip2 -dk"),
+    (b"PK\x03\x04", "zip", "unzip"),
+];
+
+/// Makes `file` readable at any offset. `folder` is where it lies, for the temporary file that some need.
+pub(crate) fn open_storage(
+    file: Arc<dyn Storage>,
+    folder: Option<&Path>,
+    limits: &Limits,
+) -> Result<Unpacked, OpenProblem> {
+    let mut start = [0; 8];
+    let read = file.read_full(0, &mut start)?;
+    let start = &start[..read];
+    if start.starts_with(&ZSTD) || is_skippable(start) {
+        return open_zstd(file, folder, limits);
+    }
+    if start.starts_with(&GZIP) {
+        return unpack::unpack(file, Encoding::Gzip, folder, limits);
+    }
+    if let Some((_, format, command)) = OTHERS.iter().find(|(magic, _, _)| start.starts_with(magic)) {
+        return Err(OpenProblem::OtherPacking { format, command });
+    }
+    Ok(Unpacked { storage: file, encoding: Encoding::Plain, warnings: Vec::new(), cut: false })
+}
+
+fn is_skippable(start: &[u8]) -> bool {
+    matches!(start, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
+}
+
+fn open_zstd(
+    file: Arc<dyn Storage>,
+    folder: Option<&Path>,
+    limits: &Limits,
+) -> Result<Unpacked, OpenProblem> {
+    let framed = |frames| FramedZstd::new(Arc::clone(&file), frames, limits.frame_bytes, limits.cached_bytes);
+    if let Some(storage) = seek_table::read(&*file, limits)?.and_then(framed) {
+        return Ok(Unpacked {
+            storage: Arc::new(storage),
+            encoding: Encoding::SeekableZstd,
+            warnings: Vec::new(),
+            cut: false,
+        });
+    }
+    if let Some(walked) = walk::walk(&*file, limits)?.filter(|walked| !walked.frames.is_empty()) {
+        let cut = walked.ends_early_at;
+        if let Some(storage) = framed(walked.frames) {
+            let warnings = cut.map(|at| {
+                let message = format!(
+                    "the compressed file is cut off or damaged at {at:#x} of {:#x} bytes; what is before is read",
+                    file.len()
+                );
+                warning("dump.cut-off", message)
+            });
+            return Ok(Unpacked {
+                storage: Arc::new(storage),
+                encoding: Encoding::FramedZstd,
+                warnings: warnings.into_iter().collect(),
+                cut: cut.is_some(),
+            });
+        }
+    }
+    unpack::unpack(file, Encoding::Zstd, folder, limits)
+}
