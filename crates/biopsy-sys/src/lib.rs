@@ -9,6 +9,7 @@
 //! - [`fanotify`]: programs about to be executed wait until we allow it; [`job_control`]: Ctrl-Z must not stop us then
 //! - [`ptrace`]: stop threads, read and set their registers; [`schedule`]: real-time priority for as long as they stand;
 //!   [`xsave`]: where the parts of the extended state lie
+//! - [`stop_bell`]: waiting for stops of traced threads and for descriptors at once
 //! - [`pidfd`], [`launch`], [`clock`], [`limits`]: the rest
 //! - [`fault`]: makes a chosen call fail, for tests
 
@@ -31,6 +32,7 @@ pub mod perf;
 pub mod pidfd;
 pub mod ptrace;
 pub mod schedule;
+pub mod stop_bell;
 pub mod xsave;
 
 use std::io;
