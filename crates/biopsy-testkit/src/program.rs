@@ -43,6 +43,9 @@ pub enum Program {
     ForkChildren,
     /// Threads `ping` and `pong` switch some 100,000 times a second in `throw_and_catch`.
     SwitchStorm,
+    /// Measures how long it was kept from running. Arguments: megabytes of memory (64), threads (20), `huge` or `small` pages;
+    /// answers a line of stdin with `GAP nanoseconds EINTR count`.
+    PauseProbe,
     /// Threads that wait for each other for ever. Argument: `abba` (default), `ring`, `rwlock`, `self`, `gone`, `join`, `none`.
     Deadlock,
     /// Dies of a signal in `crash_here`, called by `middle_of_work`, in a thread `worker`. Arguments: how (`null`, `abort`,
@@ -70,6 +73,7 @@ impl Program {
         Self::ExecsMidway,
         Self::ForkChildren,
         Self::SwitchStorm,
+        Self::PauseProbe,
         Self::Deadlock,
         Self::Crashes,
     ];
@@ -95,6 +99,7 @@ impl Program {
             Self::ExecsMidway => "execs-midway",
             Self::ForkChildren => "fork-children",
             Self::SwitchStorm => "switch-storm",
+            Self::PauseProbe => "pause-probe",
             Self::Deadlock => "deadlock",
             Self::Crashes => "crashes",
         }
@@ -149,6 +154,7 @@ impl Program {
             Self::ExecsMidway => Source::C(include_str!("../programs/execs-midway.c")),
             Self::ForkChildren => Source::C(include_str!("../programs/fork-children.c")),
             Self::SwitchStorm => Source::C(include_str!("../programs/switch-storm.c")),
+            Self::PauseProbe => Source::C(include_str!("../programs/pause-probe.c")),
             Self::Deadlock => Source::C(include_str!("../programs/deadlock.c")),
             Self::Crashes => Source::C(include_str!("../programs/crashes.c")),
         }

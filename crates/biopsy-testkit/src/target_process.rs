@@ -1,6 +1,6 @@
 //! A program that announces `READY` and is never left behind.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -106,6 +106,15 @@ impl TargetProcess {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
             }
         }
+    }
+
+    /// Writes a line to its stdin and returns the next line it says that begins with `prefix`.
+    #[must_use]
+    pub fn ask(&mut self, line: &str, prefix: &str, timeout: Duration) -> Option<String> {
+        let stdin = self.stdin.as_mut()?;
+        stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).ok()?;
+        stdin.flush().ok()?;
+        self.line_starting_with(prefix, timeout)
     }
 
     /// Sends it a signal.
