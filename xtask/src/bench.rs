@@ -1,6 +1,7 @@
 //! The promised numbers of SPECIFICATION.md, measured side by side with perf and samply in one run.
 
 mod compressing;
+mod dumping;
 mod facts;
 mod proc_usage;
 mod recorder;
@@ -29,7 +30,7 @@ pub(crate) struct Options {
     /// Leave out the recording of five minutes
     #[arg(long)]
     no_long: bool,
-    /// Only these workloads: `serving` (M), `compressing` (Z), `long`
+    /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`
@@ -77,6 +78,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("long") && !options.quick && !options.no_long {
         serving::measure_long(&tools, &mut table)?;
+    }
+    if options.wants("dumping") {
+        dumping::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("dumping-large") && !options.quick && !options.no_long {
+        dumping::measure_large(&tools.biopsy, &mut table)?;
     }
     println!("{}", table.summary());
     let file = fresh_file(&folder)?;
@@ -147,4 +154,28 @@ const BARS: &[Bar] = &[
     Bar { row: "10", what: "stacks to the thread's root on M, %", least: true, value: 99.0 },
     Bar { row: "11", what: "recorder memory, 5 min of M, MB", least: false, value: 100.0 },
     Bar { row: "12", what: "change of M's 99th percentile at attach, ms", least: false, value: 5.0 },
+    Bar {
+        row: "D1a",
+        what: "pause inside the target, 4 KiB pages, share of gcore's",
+        least: false,
+        value: 0.04,
+    },
+    Bar { row: "D1b", what: "the same, share of createdump's", least: false, value: 0.04 },
+    Bar { row: "D1c", what: "the same, ms", least: false, value: 25.0 },
+    Bar { row: "D2a", what: "pause, huge pages, share of gcore's", least: false, value: 0.005 },
+    Bar { row: "D2b", what: "the same, share of createdump's", least: false, value: 0.005 },
+    Bar { row: "D2c", what: "the same, ms", least: false, value: 3.0 },
+    Bar { row: "D2d", what: "pause after --collapse, ms", least: false, value: 3.0 },
+    Bar { row: "D3a", what: "pause of 4 GiB, ns a present page", least: false, value: 90.0 },
+    Bar { row: "D3b", what: "pause of 16 GiB, ns a present page", least: false, value: 90.0 },
+    Bar { row: "D3c", what: "predicted pause by measured pause, worst of all", least: false, value: 2.0 },
+    Bar { row: "D4", what: "raw dump of a quiet target, time by gcore's", least: false, value: 1.2 },
+    Bar {
+        row: "D5",
+        what: "compressed dump, time by zstd of the same bytes on all cores",
+        least: false,
+        value: 1.2,
+    },
+    Bar { row: "D6", what: "compressed size by gcore's", least: false, value: 0.35 },
+    Bar { row: "D7", what: "memory of biopsy, MB", least: false, value: 64.0 },
 ];

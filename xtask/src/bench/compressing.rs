@@ -46,8 +46,8 @@ pub(crate) fn measure(tools: &Tools, options: &Options, table: &mut Table) -> Ou
     for kind in &kinds {
         table.add_column("Z", column(*kind, &runs));
     }
-    table.judge("4", table.ratio("Z", Kind::WaitStacks, "work per CPU-s, paired"));
-    table.judge("7", table.ratio("Z", Kind::WaitStacks, "output, KB/s"));
+    table.judge("4", table.value("Z", Kind::WaitStacks.name(), "work per CPU-s, paired"));
+    table.judge("7", table.value("Z", Kind::WaitStacks.name(), "output, KB/s"));
     Ok(())
 }
 
@@ -83,7 +83,7 @@ fn column(kind: Kind, runs: &[Run]) -> Column {
     let of = |kind: Kind, value: &dyn Fn(&Run) -> Option<f64>| -> Vec<f64> {
         runs.iter().filter(|run| run.kind == kind).filter_map(value).collect()
     };
-    let mut column = Column::new(kind);
+    let mut column = Column::new(kind.name());
     column.set("CPU-s", median(&of(kind, &|run| Some(run.cpu))));
     // Less CPU for the same work is more work per CPU second: the ratio is turned round.
     let (own, base) = (of(kind, &|run| Some(run.cpu)), of(Kind::None, &|run| Some(run.cpu)));

@@ -50,17 +50,17 @@ pub(crate) fn measure(tools: &Tools, options: &Options, table: &mut Table) -> Ou
     for kind in &kinds {
         table.add_column("M", column(*kind, &runs, &latencies));
     }
-    table.judge("1", table.ratio("M", Kind::States, "throughput, paired"));
-    table.judge("3", table.ratio("M", Kind::WaitStacks, "throughput, paired"));
+    table.judge("1", table.value("M", Kind::States.name(), "throughput, paired"));
+    table.judge("3", table.value("M", Kind::WaitStacks.name(), "throughput, paired"));
     for (row, peer) in [("2a", Kind::Perf), ("2b", Kind::Samply)] {
         let both = (per_second(&runs, Kind::States), per_second(&runs, peer));
         table.judge(row, paired_ratio(&both.0, &both.1));
     }
-    table.judge("5", table.ratio("M", Kind::WaitStacks, "recorder CPU, cores"));
-    table.judge("6", table.ratio("M", Kind::WaitStacks, "output, KB/s").map(|kb| kb / 1000.0));
-    table.judge("8", table.ratio("M", Kind::WaitStacks, "stop to result, s"));
-    table.judge("10", table.ratio("M", Kind::WaitStacks, "stacks to root, %"));
-    table.judge("12", table.ratio("M", Kind::WaitStacks, "p99 change at attach, ms"));
+    table.judge("5", table.value("M", Kind::WaitStacks.name(), "recorder CPU, cores"));
+    table.judge("6", table.value("M", Kind::WaitStacks.name(), "output, KB/s").map(|kb| kb / 1000.0));
+    table.judge("8", table.value("M", Kind::WaitStacks.name(), "stop to result, s"));
+    table.judge("10", table.value("M", Kind::WaitStacks.name(), "stacks to root, %"));
+    table.judge("12", table.value("M", Kind::WaitStacks.name(), "p99 change at attach, ms"));
     Ok(())
 }
 
@@ -142,7 +142,7 @@ fn values(runs: &[Run], kind: Kind, value: impl Fn(&Run) -> Option<f64>) -> Vec<
 fn column(kind: Kind, runs: &[Run], latencies: &[(Instant, f64)]) -> Column {
     let of = |value: &dyn Fn(&Run) -> Option<f64>| median(&values(runs, kind, value));
     let recorded = |value: fn(&Record) -> f64| of(&|run| run.record.as_ref().map(value));
-    let mut column = Column::new(kind);
+    let mut column = Column::new(kind.name());
     column.set("throughput, /s", of(&|run| Some(run.per_second)));
     let (own, base) = (per_second(runs, kind), per_second(runs, Kind::None));
     if let (Some(own), Some(base)) = (median(&own), median(&base)) {

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use super::BARS;
 use super::facts::Facts;
-use super::recorder::Kind;
 
 /// A promise.
 #[derive(Debug)]
@@ -23,14 +22,14 @@ pub(crate) struct Bar {
 /// What was measured of one recorder on one workload.
 #[derive(Debug)]
 pub(crate) struct Column {
-    kind: Kind,
+    head: &'static str,
     values: Vec<(&'static str, f64)>,
 }
 
 impl Column {
     /// An empty one.
-    pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, values: Vec::new() }
+    pub(crate) fn new(head: &'static str) -> Self {
+        Self { head, values: Vec::new() }
     }
 
     /// Adds a value; nothing where there is none.
@@ -68,8 +67,8 @@ impl Table {
     }
 
     /// One value that was added.
-    pub(crate) fn ratio(&self, workload: &str, kind: Kind, name: &str) -> Option<f64> {
-        self.workloads.get(workload)?.iter().find(|column| column.kind == kind)?.get(name)
+    pub(crate) fn value(&self, workload: &str, head: &str, name: &str) -> Option<f64> {
+        self.workloads.get(workload)?.iter().find(|column| column.head == head)?.get(name)
     }
 
     /// Compares a value with the bar of a row; nothing where it could not be measured.
@@ -81,7 +80,7 @@ impl Table {
     pub(crate) fn summary(&self) -> String {
         let mut text = String::new();
         for (workload, columns) in &self.workloads {
-            let heads: Vec<&str> = columns.iter().map(|column| column.kind.name()).collect();
+            let heads: Vec<&str> = columns.iter().map(|column| column.head).collect();
             let _ = writeln!(
                 text,
                 "\n| {workload} | {} |\n| --- |{}",
@@ -121,7 +120,7 @@ impl Table {
                     .iter()
                     .map(|column| {
                         let values: BTreeMap<&str, f64> = column.values.iter().copied().collect();
-                        (column.kind.name().to_owned(), serde_json::json!(values))
+                        (column.head.to_owned(), serde_json::json!(values))
                     })
                     .collect();
                 ((*workload).to_owned(), serde_json::Value::Object(columns))
