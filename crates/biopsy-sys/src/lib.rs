@@ -20,11 +20,13 @@
 
 pub mod bpf;
 pub mod clock;
+pub mod collapse;
 pub mod fanotify;
 pub mod fault;
 pub mod job_control;
 pub mod launch;
 pub mod limits;
+pub mod locked;
 mod mapping;
 pub mod memory;
 pub mod pagemap;

@@ -1,7 +1,7 @@
 //! pidfd: a handle on a process that cannot come to mean another one.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::check;
 
@@ -30,5 +30,11 @@ impl PidFd {
         // SAFETY: poll reads and writes one pollfd; `poll` outlives the call and the count is 1.
         let ready = unsafe { libc::poll(&raw mut poll, 1, 0) };
         ready > 0
+    }
+}
+
+impl AsFd for PidFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

@@ -67,9 +67,7 @@ impl Cgroup {
 
     fn memory_v2(&self, root: &ProcRoot) -> Option<MemoryLimit> {
         let path = self.v2.as_deref()?;
-        let mounted = ["sys/fs/cgroup", "sys/fs/cgroup/unified"]
-            .into_iter()
-            .find(|mount| root.path(mount).join("cgroup.controllers").exists())?;
+        let mounted = v2_mount(root)?;
         narrowest(levels(path).filter_map(|level| {
             let folder = format!("{mounted}{level}");
             let limit = root.number(&format!("{folder}/memory.max"))?.unsigned_abs();
@@ -90,6 +88,22 @@ impl Cgroup {
             limited.then(|| MemoryLimit { limit, used, folder: PathBuf::from("/").join(folder) })
         }))
     }
+}
+
+/// Path of one version 1 controller (`pids`, `freezer`) in the text of `/proc/PID/cgroup`.
+pub(crate) fn path_of_controller(text: &[u8], wanted: &str) -> Option<String> {
+    String::from_utf8_lossy(text).lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        controllers.split(',').any(|name| name == wanted).then(|| path.to_owned())
+    })
+}
+
+/// Where version 2 of the control groups is mounted, if it is.
+pub(crate) fn v2_mount(root: &ProcRoot) -> Option<&'static str> {
+    ["sys/fs/cgroup", "sys/fs/cgroup/unified"]
+        .into_iter()
+        .find(|mount| root.path(mount).join("cgroup.controllers").exists())
 }
 
 /// A memory limit of a control group.
@@ -116,7 +130,7 @@ fn narrowest(limits: impl Iterator<Item = MemoryLimit>) -> Option<MemoryLimit> {
 }
 
 /// The path and its parents, innermost first: `/a/b`, `/a`, and the root as an empty text.
-fn levels(path: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn levels(path: &str) -> impl Iterator<Item = &str> {
     // A path of another cgroup namespace begins with `/..`; it names nothing below our mount.
     let inside = !path.split('/').any(|part| part == "..");
     let mut rest = inside.then(|| path.trim_end_matches('/'));

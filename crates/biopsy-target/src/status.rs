@@ -19,8 +19,12 @@ pub(crate) struct Status {
     pub(crate) bounding: u64,
     /// seccomp mode: 0 off, 1 strict, 2 filter.
     pub(crate) seccomp: Option<u32>,
+    /// How many seccomp filters (Linux 5.9).
+    pub(crate) seccomp_filters: Option<u32>,
     /// `no_new_privs`.
     pub(crate) no_new_privileges: bool,
+    /// The thread has a shadow stack (`x86_Thread_features`, Linux 6.6).
+    pub(crate) shadow_stack: bool,
 }
 
 impl Status {
@@ -40,6 +44,10 @@ impl Status {
                 "CapEff" => status.capabilities = hex(),
                 "CapBnd" => status.bounding = hex(),
                 "Seccomp" => status.seccomp = number(),
+                "Seccomp_filters" => status.seccomp_filters = number(),
+                "x86_Thread_features" => {
+                    status.shadow_stack = value.split_ascii_whitespace().any(|feature| feature == "shstk");
+                }
                 "NoNewPrivs" => status.no_new_privileges = number() == Some(1),
                 _ => {}
             }
@@ -61,7 +69,8 @@ mod tests {
     fn lines() {
         let status = Status::parse(
             b"Name:\todd\\nUid:\t0\nTgid:\t12\nTracerPid:\t3\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t12\t4\t1\n\
-              CapEff:\t0000004000000000\nSeccomp:\t2\nNoNewPrivs:\t1\n",
+              CapEff:\t0000004000000000\nSeccomp:\t2\nSeccomp_filters:\t3\nNoNewPrivs:\t1\n\
+              x86_Thread_features:\tshstk wrss \nx86_Thread_features_locked:\t\n",
         );
         assert_eq!(status.tgid, Some(12));
         assert_eq!(status.tracer, 3);
@@ -69,7 +78,10 @@ mod tests {
         assert_eq!(status.inner_pid(), Some(1));
         assert_eq!(status.capabilities, 1 << 38);
         assert_eq!(status.seccomp, Some(2));
+        assert_eq!(status.seccomp_filters, Some(3));
         assert!(status.no_new_privileges);
+        assert!(status.shadow_stack);
+        assert!(!Status::parse(b"x86_Thread_features:\t\nx86_Thread_features_locked:\tshstk\n").shadow_stack);
     }
 
     #[test]

@@ -22,6 +22,7 @@
 //! # Ok(()) }
 //! ```
 
+mod files;
 mod flags;
 mod mappings;
 mod memory;

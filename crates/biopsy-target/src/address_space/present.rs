@@ -1,8 +1,10 @@
 //! How many pages there are: what a copy by fork costs.
 
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
 use biopsy_image::{Backing, Mapping, PAGE_SIZE, ReadError};
 use biopsy_sys::pagemap::{FILE, HUGE, PRESENT, Region, SWAPPED, ZERO};
-use std::sync::atomic::Ordering;
 
 use super::memory::ProcessMemory;
 use super::written::BY_KIND;
@@ -76,6 +78,18 @@ impl ProcessMemory {
             self.use_sums(&mut counts);
         }
         Ok(counts)
+    }
+
+    /// Appends to `runs` the private pages of a mapping that are in memory and not part of huge pages.
+    ///
+    /// # Errors
+    /// As [`ProcessMemory::written`].
+    pub(crate) fn small_pages(&self, mapping: &Mapping, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
+        self.regions(mapping.range(), BY_KIND, |region| {
+            if region.categories & (FILE | ZERO | HUGE | SWAPPED) == 0 {
+                runs.push(region.start..region.end);
+            }
+        })
     }
 
     /// Before Linux 6.7 the page tables cannot be asked for huge pages; `smaps_rollup` sums them up.

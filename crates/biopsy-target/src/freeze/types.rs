@@ -16,6 +16,9 @@ pub struct FreezeOptions {
     pub max_pause: Duration,
     /// Whether the memory may be copied while the process stands still, where it cannot be frozen by copy-on-write.
     pub allow_stop_and_copy: bool,
+    /// Only stacks and registers are wanted: then they may be copied while the process stands still, where that is
+    /// shorter than a fork.
+    pub stacks_only: bool,
     /// Turn the heap into huge pages beforehand (`MADV_COLLAPSE`): costs seconds of CPU, shortens the pause by ten times.
     pub collapse: bool,
     /// Run with real-time priority from the first stop to the last release, so that no other process holds the window
@@ -30,6 +33,7 @@ impl Default for FreezeOptions {
         Self {
             max_pause: Duration::from_millis(250),
             allow_stop_and_copy: true,
+            stacks_only: false,
             collapse: false,
             real_time: true,
             at_stage: None,
@@ -140,6 +144,8 @@ pub struct ProcessPlan {
     pub memory_needed: u64,
     /// Memory in bytes that is to be had, by its cgroup and by the machine, whichever is less; `None`: not known.
     pub memory_available: Option<u64>,
+    /// For stop-and-copy: at most so many bytes are copied, stacks first; what does not fit is left out.
+    pub copy_limit: u64,
     /// Single checks, with hints.
     pub checks: Vec<Check>,
 }

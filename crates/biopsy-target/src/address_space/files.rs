@@ -1,0 +1,40 @@
+//! Bytes of mapped files, read from the files: what a process did not write itself need not be read from it.
+
+use std::os::unix::fs::FileExt;
+
+use biopsy_image::{Absence, Backing, Mapping, ReadError};
+use rustix::fs::FileType;
+
+use super::memory::{ProcessMemory, missing};
+use crate::proc_root::reopen;
+
+impl ProcessMemory {
+    /// Reads from the file behind a private mapping, at the place that `address` shows: right for pages that the process
+    /// has no copies of its own of. Nothing is faulted into the process.
+    ///
+    /// # Errors
+    /// [`Absence::LeftOut`] where the file cannot be opened (without CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE),
+    /// [`Absence::Unreadable`] behind its end and for devices.
+    pub fn read_file(&self, mapping: &Mapping, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let Backing::File { offset, .. } = &mapping.backing else {
+            return Err(missing(address, Absence::Unreadable));
+        };
+        let name = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
+        let left_out = || missing(address, Absence::LeftOut);
+        let found = self.process.locate(&name).map_err(|_| left_out())?;
+        let stat = rustix::fs::fstat(&found).map_err(|_| left_out())?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(missing(address, Absence::Unreadable));
+        }
+        let at = address.checked_sub(mapping.start).and_then(|inside| offset.checked_add(inside));
+        let at = at.filter(|_| mapping.contains(address)).ok_or(missing(address, Absence::Unmapped))?;
+        let length = usize::try_from(mapping.end - address).unwrap_or(usize::MAX).min(buffer.len());
+        let Some(part) = buffer.get_mut(..length) else { return Ok(0) };
+        let file = reopen(&found).map_err(|_| left_out())?;
+        match file.read_at(part, at) {
+            Ok(0) if length > 0 => Err(missing(address, Absence::Unreadable)),
+            Ok(read) => Ok(read),
+            Err(source) => Err(ReadError::Io { address, source }),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Stop-and-copy: the fallback where a process cannot fork.
+//!
+//! A bounded set of its memory is copied while it stands still: stacks first, then what it wrote, as far as the buffer and
+//! the time reach. The buffer is there, touched and locked before anything stops: faulting it in during the pause was
+//! measured to cost seconds (P11). What was not copied is known not to be there, and never looks like zeros.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use biopsy_image::{Absence, Backing, Mapping, PAGE_SIZE, ReadError, mapping};
+use biopsy_model::Pid;
+use biopsy_sys::locked::LockedBuffer;
+
+use super::{FreezeError, FreezeOptions, KeptMemory, PreparedCopy, ProcessPlan};
+use crate::address_space::{ProcessMemory, read_mappings};
+
+/// The ABI lets functions use so many bytes below the stack pointer.
+const RED_ZONE: u64 = 128;
+/// The most of one stack that is copied before anything else; deep recursions come with the rest.
+const STACK: u64 = 256 << 10;
+/// Bytes copied in one call.
+const PIECE: usize = 1 << 20;
+/// What the buffer has beyond the plan: the process goes on between plan and window.
+const SLACK: u64 = 4 << 20;
+
+/// Bytes per second that memory of another process is copied at on this machine, on the careful side: measured once, in a
+/// few milliseconds, on memory of our own.
+pub(super) fn rate() -> u64 {
+    /// Assumed where it cannot be measured.
+    const USUAL: u64 = 1 << 30;
+    const SAMPLE: usize = 8 << 20;
+    static RATE: OnceLock<u64> = OnceLock::new();
+    *RATE.get_or_init(|| {
+        let Ok(mut into) = LockedBuffer::new(SAMPLE) else { return USUAL };
+        let from = vec![1u8; SAMPLE];
+        let begin = Instant::now();
+        match biopsy_sys::memory::read(std::process::id(), from.as_ptr().addr() as u64, &mut into) {
+            Ok(read) if read == SAMPLE => {}
+            _ => return USUAL,
+        }
+        let nanos = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
+        // Cold memory in single pages, and walking its tables, take about as long again.
+        ((SAMPLE as u64).saturating_mul(1_000_000_000) / nanos / 2).clamp(USUAL / 8, 4 * USUAL)
+    })
+}
+
+/// Makes a copy ready: opens the process and makes the buffer.
+///
+/// # Errors
+/// The process is gone or protected, or there is no memory for the buffer.
+pub(super) fn prepare(
+    plan: &ProcessPlan,
+    options: &FreezeOptions,
+) -> Result<Box<dyn PreparedCopy>, FreezeError> {
+    let pid = plan.key.pid;
+    let memory = ProcessMemory::open(pid).map_err(FreezeError::step(pid, "opening its memory"))?;
+    let size = usize::try_from(plan.copy_limit.saturating_add(SLACK)).unwrap_or(usize::MAX);
+    let buffer = LockedBuffer::new(size).map_err(FreezeError::step(pid, "making a buffer"))?;
+    Ok(Box::new(Prepared { pid, memory, buffer, stacks_only: options.stacks_only, time: options.max_pause }))
+}
+
+struct Prepared {
+    pid: Pid,
+    memory: ProcessMemory,
+    buffer: LockedBuffer,
+    stacks_only: bool,
+    time: Duration,
+}
+
+impl PreparedCopy for Prepared {
+    fn copy(self: Box<Self>, stack_pointers: &[u64]) -> Result<Box<dyn KeptMemory>, FreezeError> {
+        let deadline = Instant::now() + self.time;
+        let pid = self.pid;
+        let mappings = read_mappings(pid).map_err(FreezeError::step(pid, "reading its mappings"))?;
+        let mut copied = Copied {
+            memory: self.memory,
+            buffer: self.buffer,
+            used: 0,
+            pieces: Vec::with_capacity(4096),
+            written: Vec::with_capacity(4096),
+            known: mappings.len(),
+            mappings,
+        };
+        for stack in stacks(&copied.mappings, stack_pointers) {
+            copied.take(stack, deadline);
+        }
+        // The kernel's code for the process is small, and unwinding needs it.
+        let vdso = copied.mappings.iter().find(|one| matches!(one.backing, Backing::Kernel { .. }) && one.protection.execute);
+        if let Some(vdso) = vdso.map(Mapping::range).filter(|range| range.end < 1 << 47) {
+            copied.take(vdso, deadline);
+        }
+        copied.take_written(self.stacks_only, deadline);
+        if !copied.memory.is_there() {
+            return Err(FreezeError::Ended { pid });
+        }
+        copied.settle();
+        Ok(Box::new(copied))
+    }
+}
+
+/// The used part of each thread's stack, in the order of threads.
+fn stacks(mappings: &[Mapping], stack_pointers: &[u64]) -> Vec<Range<u64>> {
+    let used = |&pointer: &u64| {
+        let own = mapping::find(mappings, pointer).filter(|one| !one.shared)?;
+        let below = pointer.saturating_sub(RED_ZONE);
+        let start = (below - below % PAGE_SIZE).max(own.start);
+        Some(start..own.end.min(start.saturating_add(STACK)))
+    };
+    stack_pointers.iter().filter_map(used).collect()
+}
+
+/// A part of memory, and where it is in the buffer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Piece {
+    range: Range<u64>,
+    at: usize,
+}
+
+/// What was copied.
+struct Copied {
+    /// The process, which runs on: for what does not change (files) or is not frozen anyway (shared memory).
+    memory: ProcessMemory,
+    buffer: LockedBuffer,
+    used: usize,
+    /// By address, once settled; not overlapping.
+    pieces: Vec<Piece>,
+    /// All pages of private memory that the process had written, copied or not, by address.
+    written: Vec<Range<u64>>,
+    mappings: Vec<Mapping>,
+    /// So many mappings were looked through for written pages before time was over.
+    known: usize,
+}
+
+impl Copied {
+    /// Copies what exists of a range of private memory.
+    fn take(&mut self, range: Range<u64>, deadline: Instant) {
+        let Some(own) = mapping::find(&self.mappings, range.start) else { return };
+        let mut runs = Vec::new();
+        if self.memory.written(own, range, &mut runs).is_ok() {
+            for run in runs {
+                self.take_run(run, deadline);
+            }
+        }
+    }
+
+    fn take_run(&mut self, run: Range<u64>, deadline: Instant) {
+        let mut at = run.start;
+        while at < run.end && Instant::now() < deadline {
+            let wanted = usize::try_from(run.end - at).unwrap_or(PIECE).min(PIECE);
+            let end = self.used.saturating_add(wanted).min(self.buffer.len());
+            let Some(room) = self.buffer.get_mut(self.used..end).filter(|room| !room.is_empty()) else { return };
+            let Ok(read) = self.memory.read(at, room) else { return };
+            if read == 0 {
+                return;
+            }
+            let next = at.saturating_add(read as u64);
+            match self.pieces.last_mut() {
+                Some(last) if last.range.end == at => last.range.end = next,
+                _ => self.pieces.push(Piece { range: at..next, at: self.used }),
+            }
+            self.used += read;
+            at = next;
+        }
+    }
+
+    /// Finds all written pages, and copies those that were not copied with the stacks.
+    fn take_written(&mut self, stacks_only: bool, deadline: Instant) {
+        for (index, own) in self.mappings.iter().enumerate().filter(|(_, own)| !own.shared) {
+            if Instant::now() >= deadline || self.memory.written(own, own.range(), &mut self.written).is_err() {
+                self.known = index;
+                break;
+            }
+        }
+        if stacks_only {
+            return;
+        }
+        let mut before: Vec<Range<u64>> = self.pieces.iter().map(|piece| piece.range.clone()).collect();
+        before.sort_unstable_by_key(|range| range.start);
+        let written = std::mem::take(&mut self.written);
+        for part in written.iter().flat_map(|run| without(run.clone(), &before)) {
+            self.take_run(part, deadline);
+        }
+        self.written = written;
+    }
+
+    /// By address, so that reads can search; where stacks overlapped, the first copy stays.
+    fn settle(&mut self) {
+        self.pieces.sort_unstable_by_key(|piece| (piece.range.start, piece.at));
+        let mut end = 0;
+        self.pieces.retain_mut(|piece| {
+            let skip = end.max(piece.range.start) - piece.range.start;
+            piece.at = piece.at.saturating_add(usize::try_from(skip).unwrap_or(usize::MAX));
+            piece.range.start += skip;
+            end = end.max(piece.range.end);
+            piece.range.start < piece.range.end
+        });
+    }
+
+    /// What is in the buffer from this address on.
+    fn found(&self, address: u64) -> Option<&[u8]> {
+        let after = self.pieces.partition_point(|piece| piece.range.start <= address);
+        let piece = self.pieces.get(after.checked_sub(1)?).filter(|piece| piece.range.contains(&address))?;
+        let offset = usize::try_from(address - piece.range.start).ok()?;
+        let length = usize::try_from(piece.range.end - piece.range.start).ok()?;
+        self.buffer.get(piece.at.checked_add(offset)?..piece.at.checked_add(length)?)
+    }
+
+    /// The first address of a piece behind this one.
+    fn next_piece(&self, address: u64) -> u64 {
+        let after = self.pieces.partition_point(|piece| piece.range.start <= address);
+        self.pieces.get(after).map_or(u64::MAX, |piece| piece.range.start)
+    }
+
+    /// The run of written pages that holds the address, or where the next one begins.
+    fn written_at(&self, address: u64) -> Result<&Range<u64>, u64> {
+        let after = self.written.partition_point(|run| run.start <= address);
+        let inside = after.checked_sub(1).and_then(|index| self.written.get(index));
+        match inside.filter(|run| run.contains(&address)) {
+            Some(run) => Ok(run),
+            None => Err(self.written.get(after).map_or(u64::MAX, |run| run.start)),
+        }
+    }
+
+    /// Bytes that the process did not write: zeros, or the mapped file's.
+    fn read_unwritten(&self, own: &Mapping, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        match &own.backing {
+            Backing::Anonymous { .. } if own.protection.read || own.protection.write => {
+                buffer.fill(0);
+                Ok(buffer.len())
+            }
+            Backing::Anonymous { .. } => Err(missing(address, Absence::Unreadable)),
+            Backing::File { .. } => self.memory.read_file(own, address, buffer),
+            Backing::Kernel { .. } | Backing::Unknown => Err(missing(address, Absence::Unreadable)),
+        }
+    }
+}
+
+impl KeptMemory for Copied {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if let Some(found) = self.found(address) {
+            let length = found.len().min(buffer.len());
+            for (to, from) in buffer.iter_mut().zip(found) {
+                *to = *from;
+            }
+            return Ok(length);
+        }
+        let own = mapping::find(&self.mappings, address).ok_or(missing(address, Absence::Unmapped))?;
+        let index = self.mappings.partition_point(|one| one.start < own.start);
+        let mut end = own.end.min(self.next_piece(address));
+        if own.shared {
+            // It is the same memory for all who share it: only pages that exist are read.
+            let mut runs = Vec::new();
+            self.memory.written(own, address..end, &mut runs)?;
+            let here = runs.first().filter(|run| run.start == address);
+            end = here.map(|run| run.end).ok_or(missing(address, Absence::LeftOut))?;
+            return self.memory.read(address, cut(buffer, end - address));
+        }
+        if index >= self.known {
+            return Err(missing(address, Absence::LeftOut));
+        }
+        match self.written_at(address) {
+            Ok(_) => Err(missing(address, Absence::LeftOut)),
+            Err(next) => self.read_unwritten(own, address, cut(buffer, end.min(next) - address)),
+        }
+    }
+
+    fn written(
+        &self,
+        own: &Mapping,
+        range: Range<u64>,
+        runs: &mut Vec<Range<u64>>,
+    ) -> Result<(), ReadError> {
+        let part = range.start.max(own.start)..range.end.min(own.end);
+        if part.is_empty() {
+            return Ok(());
+        }
+        if own.shared {
+            return self.memory.written(own, part, runs);
+        }
+        let index = self.mappings.partition_point(|one| one.end <= part.start);
+        if index >= self.known {
+            // Not looked through: it may all be written.
+            runs.push(part);
+            return Ok(());
+        }
+        let first = self.written.partition_point(|run| run.end <= part.start);
+        for run in self.written.iter().skip(first).take_while(|run| run.start < part.end) {
+            runs.push(run.start.max(part.start)..run.end.min(part.end));
+        }
+        Ok(())
+    }
+}
+
+fn cut(buffer: &mut [u8], length: u64) -> &mut [u8] {
+    let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
+    buffer.get_mut(..length).unwrap_or_default()
+}
+
+/// `range` without `others`, which are by address.
+fn without(range: Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut parts = Vec::new();
+    let mut at = range.start;
+    let first = others.partition_point(|other| other.end <= range.start);
+    for other in others.iter().skip(first).take_while(|other| other.start < range.end) {
+        if at < other.start {
+            parts.push(at..other.start);
+        }
+        at = at.max(other.end);
+    }
+    if at < range.end {
+        parts.push(at..range.end);
+    }
+    parts
+}
+
+fn missing(address: u64, why: Absence) -> ReadError {
+    ReadError::Missing { address, why }
+}

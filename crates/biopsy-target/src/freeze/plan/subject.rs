@@ -1,0 +1,149 @@
+//! What is known of a process and of the machine before a freeze.
+
+use biopsy_image::{Backing, Mapping, PAGE_SIZE};
+use biopsy_model::{Pid, ProcessKey};
+
+use super::tasks::{self, TaskLimit};
+use super::threads::Threads;
+use crate::access::{Access, Allowed};
+use crate::address_space::{PresentCounts, ProcessMemory, read_mappings_in};
+use crate::cgroup::{self, Cgroup};
+use crate::freeze::headroom::{self, Headroom, MemoryGauge};
+use crate::identity;
+use crate::list::Seen;
+use crate::preflight::Facts;
+use crate::preflight::capabilities::SYS_ADMIN;
+use crate::proc_root::{ProcRoot, SMALL};
+
+/// Descriptors of the process that are looked at.
+const DESCRIPTORS: usize = 1 << 16;
+/// Most levels of control groups above a process that are looked at.
+const LEVELS: usize = 64;
+
+/// One process.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    pub(super) key: ProcessKey,
+    pub(super) memory_access: Allowed,
+    pub(super) threads: Threads,
+    /// A control group above it is frozen.
+    pub(super) frozen_group: Option<String>,
+    /// It handles page faults of its own memory (userfaultfd(2)).
+    pub(super) userfaultfd: bool,
+    /// Pages; `None`: could not be counted.
+    pub(super) counts: Option<PresentCounts>,
+    /// Bytes of shared memory that exist (not of files on disk).
+    pub(super) shared_bytes: u64,
+    /// Bytes of private mappings that can be written: what a fork promises anew.
+    pub(super) promised_bytes: u64,
+    pub(super) headroom: Option<Headroom>,
+    pub(super) tasks: Option<TaskLimit>,
+}
+
+impl Subject {
+    /// Reads it; `None` when it is gone, or another one.
+    pub(super) fn read(root: &ProcRoot, facts: &Facts, key: &ProcessKey) -> Option<Self> {
+        let seen = Seen::read(root, key.pid)?;
+        if identity::check_same_in(root, key).is_err() {
+            return None;
+        }
+        let memory_access = Access::of(facts, &seen).memory;
+        let mappings = match memory_access {
+            Allowed::No { .. } => Vec::new(),
+            Allowed::Full | Allowed::Limited { .. } => read_mappings_in(root, key.pid).unwrap_or_default(),
+        };
+        let (counts, shared_bytes) = count(key.pid, &mappings).unzip();
+        Some(Self {
+            key: key.clone(),
+            memory_access,
+            threads: Threads::read(&seen.dir, &mappings),
+            frozen_group: frozen_group(root, &seen),
+            userfaultfd: has_userfaultfd(root, key.pid),
+            counts,
+            shared_bytes: shared_bytes.unwrap_or(0),
+            promised_bytes: promised(&mappings),
+            headroom: MemoryGauge::open(root, &seen.cgroup).read(),
+            tasks: tasks::narrowest(root, &seen),
+        })
+    }
+}
+
+fn count(pid: Pid, mappings: &[Mapping]) -> Option<(PresentCounts, u64)> {
+    let memory = ProcessMemory::open(pid).ok()?;
+    let counts = memory.present_counts(mappings).ok()?;
+    let mut runs = Vec::new();
+    for mapping in mappings.iter().filter(|one| one.shared && is_memory(one)) {
+        // Should it end meanwhile, there is nothing to count.
+        let _ = memory.written(mapping, mapping.range(), &mut runs);
+    }
+    let shared = runs.iter().map(|run| run.end - run.start).sum();
+    Some((counts, shared))
+}
+
+/// Shared memory, as opposed to a file on a disk.
+fn is_memory(mapping: &Mapping) -> bool {
+    let prefixes: [&[u8]; 4] = [b"/memfd:", b"/dev/shm/", b"/dev/zero", b"/SYSV"];
+    mapping.path().is_some_and(|path| prefixes.iter().any(|prefix| path.starts_with(prefix)))
+}
+
+fn promised(mappings: &[Mapping]) -> u64 {
+    let counted = |one: &&Mapping| {
+        let memory = matches!(one.backing, Backing::Anonymous { .. } | Backing::File { .. });
+        memory && one.protection.write && !one.shared
+    };
+    mappings.iter().filter(counted).map(Mapping::size).fold(0, u64::saturating_add) / PAGE_SIZE * PAGE_SIZE
+}
+
+/// The control group that keeps it from running, of either version.
+fn frozen_group(root: &ProcRoot, seen: &Seen) -> Option<String> {
+    if let (Some(path), Some(mount)) = (seen.cgroup.v2.as_deref(), cgroup::v2_mount(root))
+        && let Some(level) = cgroup::levels(path).next()
+    {
+        let folder = format!("{mount}{level}");
+        let events = root.text(&format!("{folder}/cgroup.events")).unwrap_or_default();
+        if events.lines().any(|line| line == "frozen 1") {
+            return Some(format!("/{folder}"));
+        }
+    }
+    let text = seen.dir.read("cgroup", SMALL).ok()?;
+    let path = cgroup::path_of_controller(&text, "freezer")?;
+    cgroup::levels(&path).take(LEVELS).map(|level| format!("sys/fs/cgroup/freezer{level}")).find_map(|folder| {
+        let state = root.text(&format!("{folder}/freezer.state")).ok()?;
+        (state != "THAWED").then(|| format!("/{folder}"))
+    })
+}
+
+/// The kernel may hold up a fork until the program that handles page faults has heard of it (UFFD_FEATURE_EVENT_FORK).
+fn has_userfaultfd(root: &ProcRoot, pid: Pid) -> bool {
+    let Ok(entries) = std::fs::read_dir(root.path(&format!("proc/{pid}/fd"))) else { return false };
+    entries
+        .take(DESCRIPTORS)
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .any(|link| link.as_os_str() == "anon_inode:[userfaultfd]")
+}
+
+/// The machine, and us on it.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    /// Seccomp filters of others can be read: CAP_SYS_ADMIN, and no filter on ourselves.
+    pub(super) may_read_filters: bool,
+    /// Bytes that the kernel may still promise, where it counts them (`vm.overcommit_memory` 2).
+    pub(super) commit_left: Option<u64>,
+    /// Memory for a buffer of ours.
+    pub(super) own_headroom: Option<Headroom>,
+    /// Bytes per second that memory of a stopped process is copied at.
+    pub(super) copy_rate: u64,
+}
+
+impl Machine {
+    pub(super) fn read(root: &ProcRoot, facts: &Facts) -> Self {
+        let own = root.myself().map(|process| Cgroup::read(&process)).unwrap_or_default();
+        Self {
+            may_read_filters: facts.may(SYS_ADMIN) && !facts.seccomp_filter,
+            commit_left: headroom::commit_left(root),
+            own_headroom: MemoryGauge::open(root, &own).read(),
+            copy_rate: crate::freeze::copy::rate(),
+        }
+    }
+}
