@@ -4,6 +4,7 @@
 //! own filters were run here, on the very numbers and arguments (P3 of the measured pitfalls). Reading filters needs a
 //! stopped thread that we trace: it is done in the window, on the thread that is to carry the call.
 
+mod carry;
 mod interpreter;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::io;
 
 use biopsy_sys::ptrace::seccomp::{Instruction, filter};
 
+pub(super) use carry::may_carry;
 pub use interpreter::MAX_INSTRUCTIONS;
 
 /// Most filters on one thread that are run. The kernel bounds the sum of their lengths to 32,768 instructions.
