@@ -41,6 +41,10 @@ pub enum Program {
     ExecsMidway,
     /// A child every 100 ms (argument) that burns CPU in `child_work`; its name is `build-step`.
     ForkChildren,
+    /// Lives for a millisecond and never says READY: for [`Program::Launcher`] to start. Argument: how it ends.
+    ShortLived,
+    /// Starts what lines on its stdin name, as an agent does; see the head of its source.
+    Launcher,
     /// Threads `ping` and `pong` switch some 100,000 times a second in `throw_and_catch`.
     SwitchStorm,
     /// Measures how long it was kept from running. Arguments: megabytes of memory (64), threads (20), `huge` or `small` pages;
@@ -54,7 +58,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// All of them.
+    /// All that say READY.
     pub const ALL: &[Self] = &[
         Self::HotFunction,
         Self::NoFramePointers,
@@ -76,6 +80,7 @@ impl Program {
         Self::PauseProbe,
         Self::Deadlock,
         Self::Crashes,
+        Self::Launcher,
     ];
 
     /// Name of its file, and of its process up to 15 bytes.
@@ -99,6 +104,8 @@ impl Program {
             Self::ExecsMidway => "execs-midway",
             Self::ForkChildren => "fork-children",
             Self::SwitchStorm => "switch-storm",
+            Self::ShortLived => "short-lived",
+            Self::Launcher => "launcher",
             Self::PauseProbe => "pause-probe",
             Self::Deadlock => "deadlock",
             Self::Crashes => "crashes",
@@ -154,6 +161,8 @@ impl Program {
             Self::ExecsMidway => Source::C(include_str!("../programs/execs-midway.c")),
             Self::ForkChildren => Source::C(include_str!("../programs/fork-children.c")),
             Self::SwitchStorm => Source::C(include_str!("../programs/switch-storm.c")),
+            Self::ShortLived => Source::C(include_str!("../programs/short-lived.c")),
+            Self::Launcher => Source::C(include_str!("../programs/launcher.c")),
             Self::PauseProbe => Source::C(include_str!("../programs/pause-probe.c")),
             Self::Deadlock => Source::C(include_str!("../programs/deadlock.c")),
             Self::Crashes => Source::C(include_str!("../programs/crashes.c")),

@@ -127,6 +127,17 @@ impl TargetProcess {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Writes a line to its stdin.
+    ///
+    /// # Panics
+    ///
+    /// Where its stdin is closed: it has ended, or was told to stop.
+    pub fn say(&mut self, line: &str) {
+        use std::io::Write as _;
+        let stdin = self.stdin.as_mut().expect("it was not told to stop");
+        stdin.write_all(format!("{line}\n").as_bytes()).expect("the target reads its stdin");
+    }
+
     /// Tells it to end without waiting for that: closes its stdin.
     pub fn tell_to_stop(&mut self) {
         self.stdin = None;
