@@ -48,15 +48,14 @@ pub trait Image: Send + Sync {
         Ok(())
     }
 
-    /// Appends to `runs` the parts of `range`, a mapping of a file that is memory (memfd, System V, `/dev/shm`, shared
-    /// anonymous memory), that hold data. Others who map it may have written them, so that the pages of this process do
-    /// not tell; and reading what was never written makes pages, which the target pays for. Runs as in [`Image::written`].
-    /// An image that does not know says the whole range holds data.
+    /// Appends to `runs` the parts of `range`, a shared mapping of a file that is memory (memfd, System V, `/dev/shm`, shared
+    /// anonymous memory), that hold data, whoever wrote it: nothing but this process's memory will have them later, and
+    /// reading what was never written makes pages, which the target pays for. Runs as in [`Image::written`], which is asked
+    /// unless an image knows better.
     ///
     /// # Errors
     /// The source cannot be asked any more.
     fn populated(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
-        runs.push(range);
-        Ok(())
+        self.written(range, runs)
     }
 }

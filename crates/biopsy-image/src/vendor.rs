@@ -10,16 +10,17 @@ use crate::{Absence, Backing, Mapping, Protection};
 pub const OWNER: &[u8] = b"biopsy\0";
 /// Version that is written, and the newest that is understood.
 pub const VERSION: u32 = 1;
-/// Type of the note about the dump.
-pub const DUMP: u32 = 1;
+/// Type of the note about the dump. Types are far from the kernel's: gdb looks at the type without the owner, and refuses a core
+/// whose note 1 is not an NT_PRSTATUS.
+pub const DUMP: u32 = 0x6269_6f01;
 /// Type of the note of threads.
-pub const THREADS: u32 = 2;
+pub const THREADS: u32 = 0x6269_6f02;
 /// Type of the note of mappings.
-pub const MAPPINGS: u32 = 3;
+pub const MAPPINGS: u32 = 0x6269_6f03;
 /// Type of the note of what was left out.
-pub const LEFT_OUT: u32 = 4;
+pub const LEFT_OUT: u32 = 0x6269_6f04;
 /// Type of the note at the end of the file.
-pub const END: u32 = 5;
+pub const END: u32 = 0x6269_6f05;
 /// Size in bytes of the end note with its header and padding: its place is reserved before memory is read.
 pub const END_NOTE_SIZE: u64 = 64 * 1024;
 
@@ -329,7 +330,7 @@ pub fn encode_left_out(ranges: &[MissingRange]) -> Vec<u8> {
 /// Ranges of a note `LEFT_OUT`, those that are whole and not empty; unknown reasons are taken as [`Reason::Kind`].
 #[must_use]
 pub fn parse_left_out(bytes: &[u8]) -> Vec<MissingRange> {
-    bytes.as_chunks::<RANGE_SIZE>().0.iter().filter_map(|chunk| parse_range(chunk)).collect()
+    bytes.as_chunks::<RANGE_SIZE>().0.iter().filter_map(parse_range).collect()
 }
 
 /// The whole end note, header and padding included: [`END_NOTE_SIZE`] bytes. Joins neighbours where there are more ranges

@@ -41,11 +41,17 @@ struct Header {
     in_file: u64,
 }
 
-/// Adds these parts of every mapped ELF file, and of the vdso's neighbours nothing: it is taken whole.
+/// Adds these parts of every mapped ELF file. Shared memory that holds one is not looked at: reading a page of it that nobody
+/// has touched would make it.
 pub(super) fn find(image: &dyn Image, wanted: &mut Wanted) {
     for mapping in image.mappings() {
         let at_start = matches!(&mapping.backing, Backing::File { offset: 0, .. });
-        if at_start && matches!(Place::of(mapping), Place::File | Place::MemoryFile) {
+        let safe = match Place::of(mapping) {
+            Place::File => true,
+            Place::MemoryFile => !mapping.shared,
+            Place::Memory | Place::Kernel | Place::Device | Place::Unreadable => false,
+        };
+        if at_start && safe {
             find_in_one(image, mapping.range(), wanted);
         }
     }

@@ -28,11 +28,11 @@ const ASK_AT_ONCE: u64 = 256 * 1024 * 1024;
 pub(super) enum Source {
     /// Only pages that were written are read ([`Image::written`]); the others are zeros. Reading those would make pages in a
     /// live process.
-    WrittenPages,
+    Written,
     /// The same with [`Image::populated`].
-    PopulatedPages,
+    Populated,
     /// All pages are read.
-    AllPages,
+    Whole,
 }
 
 /// What is known of a piece.
@@ -132,7 +132,7 @@ impl Cutter<'_> {
                 return Ok(());
             }
             Place::Kernel => {
-                self.push(self.mapping.range(), State::Present(Class::Modules, Source::AllPages));
+                self.push(self.mapping.range(), State::Present(Class::Modules, Source::Whole));
                 return Ok(());
             }
             Place::Memory | Place::MemoryFile | Place::File => {}
@@ -156,10 +156,12 @@ impl Cutter<'_> {
     /// A part that every kind has.
     fn special(&mut self, range: Range<u64>, class: Class) -> Result<(), ReadError> {
         match self.place {
-            Place::Memory => self.by_pages(range, class, Source::WrittenPages, Reason::Zero),
-            Place::MemoryFile => self.by_pages(range, class, Source::PopulatedPages, Reason::Zero),
-            Place::File => {
-                self.push(range, State::Present(class, Source::AllPages));
+            Place::Memory => self.by_pages(range, class, Source::Written, Reason::Zero),
+            Place::MemoryFile if self.mapping.shared => {
+                self.by_pages(range, class, Source::Populated, Reason::Zero)
+            }
+            Place::File | Place::MemoryFile => {
+                self.push(range, State::Present(class, Source::Whole));
                 Ok(())
             }
             Place::Unreadable | Place::Device | Place::Kernel => Ok(()),
@@ -178,28 +180,31 @@ impl Cutter<'_> {
         match self.place {
             Place::Memory => {
                 let class = if self.mapping.shared { Class::Shared } else { Class::Private };
-                self.by_pages(range, class, Source::WrittenPages, Reason::Zero)
+                self.by_pages(range, class, Source::Written, Reason::Zero)
             }
-            Place::MemoryFile => self.by_pages(range, Class::Shared, Source::PopulatedPages, Reason::Zero),
+            Place::MemoryFile if self.mapping.shared => {
+                self.by_pages(range, Class::Shared, Source::Populated, Reason::Zero)
+            }
+            // A program that was executed from a memfd, for example: nobody has the file.
+            Place::MemoryFile => self.own_copies(range, State::Present(Class::Shared, Source::Whole)),
             Place::File if self.mapping.shared && full => {
-                self.push(range, State::Present(Class::Files, Source::AllPages));
+                self.push(range, State::Present(Class::Files, Source::Whole));
                 Ok(())
             }
             Place::File if self.mapping.shared => {
                 self.push(range, State::Absent(Reason::InFile));
                 Ok(())
             }
-            Place::File => self.own_copies(range, full),
+            Place::File if full => self.own_copies(range, State::Present(Class::Files, Source::Whole)),
+            Place::File => self.own_copies(range, State::Absent(Reason::InFile)),
             Place::Unreadable | Place::Device | Place::Kernel => Ok(()),
         }
     }
 
     /// Pages of a private file mapping that the process wrote to, and the others.
-    fn own_copies(&mut self, range: Range<u64>, full: bool) -> Result<(), ReadError> {
-        let between =
-            if full { State::Present(Class::Files, Source::AllPages) } else { State::Absent(Reason::InFile) };
-        let runs = present(self.image, &range, Source::WrittenPages, SPLIT_FILES_AT)?;
-        self.alternate(range, &runs, State::Present(Class::Private, Source::AllPages), between);
+    fn own_copies(&mut self, range: Range<u64>, between: State) -> Result<(), ReadError> {
+        let runs = present(self.image, &range, Source::Written, SPLIT_FILES_AT)?;
+        self.alternate(range, &runs, State::Present(Class::Private, Source::Whole), between);
         Ok(())
     }
 
@@ -278,9 +283,9 @@ pub(super) fn ask(
     runs: &mut Vec<Range<u64>>,
 ) -> Result<(), ReadError> {
     match source {
-        Source::WrittenPages => image.written(range.clone(), runs)?,
-        Source::PopulatedPages => image.populated(range.clone(), runs)?,
-        Source::AllPages => runs.push(range.clone()),
+        Source::Written => image.written(range.clone(), runs)?,
+        Source::Populated => image.populated(range.clone(), runs)?,
+        Source::Whole => runs.push(range.clone()),
     }
     let mut end = range.start;
     for run in runs.iter_mut() {

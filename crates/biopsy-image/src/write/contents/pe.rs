@@ -1,6 +1,10 @@
-//! The parts of mapped PE files, which is what .NET assemblies are, that a debugger needs to name methods and types where the
-//! files are not at hand: headers, metadata, and what ReadyToRun says about its code.
+//! The parts of mapped PE files, which is what .NET assemblies are, that a debugger needs to walk stacks and heaps and to name
+//! methods and types where the files are not at hand: headers, metadata, and the unwind data of ReadyToRun code.
+//!
+//! Found by trying on .NET 10 with the files moved away: without metadata the runtime's data access gives up altogether; without
+//! unwind data frames of precompiled methods are lost; no other section of ReadyToRun is read.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use biopsy_bytes::Cursor;
@@ -20,10 +24,8 @@ const MOST_SECTIONS: u16 = 96;
 const MOST_HEADERS: u32 = 64 * 1024;
 /// Most bytes of one part.
 const MOST_PART: u32 = 64 * 1024 * 1024;
-/// `RTR` and a zero: the header of ReadyToRun.
-const READY_TO_RUN: u32 = 0x0052_5452;
-/// Sections of ReadyToRun that are not code or data of the program: everything but eagerly made things.
-const MOST_RTR_SECTIONS: u32 = 64;
+/// Size of the header of ReadyToRun with as many sections as there are kinds of, and more.
+const READY_TO_RUN_HEADER: u32 = 16 + 64 * 12;
 
 /// A section of the file.
 #[derive(Clone, Copy, Debug)]
@@ -47,14 +49,19 @@ struct PeFile<'a> {
 
 /// Adds these parts of every mapped PE file.
 pub(super) fn find(image: &dyn Image, kind: CoreKind, wanted: &mut Wanted) {
-    for mapping in image.mappings() {
-        let at_start = matches!(&mapping.backing, Backing::File { offset: 0, .. });
-        if !at_start || Place::of(mapping) != Place::File {
-            continue;
-        }
-        if let Some(file) = PeFile::open(image, mapping.range()) {
-            file.find(kind, wanted);
-        }
+    let files = || {
+        image.mappings().iter().filter_map(|mapping| {
+            let at_start = matches!(&mapping.backing, Backing::File { offset: 0, .. });
+            let path = mapping.path().filter(|_| at_start && Place::of(mapping) == Place::File)?;
+            Some((path, PeFile::open(image, mapping.range())?))
+        })
+    };
+    // The runtime maps an assembly as it is in the file to read its metadata, and section by section to run it. Once both are
+    // there, the second is what debuggers read.
+    let loaded: HashSet<&[u8]> = files().filter(|(_, file)| !file.flat).map(|(path, _)| path).collect();
+    for (path, file) in files() {
+        let twice = file.flat && loaded.contains(path);
+        file.find(kind == CoreKind::Stacks || twice, wanted);
     }
 }
 
@@ -109,14 +116,14 @@ impl<'a> PeFile<'a> {
         Some(Self { image, base: range.start, flat, sections: list, directories, size_of_headers })
     }
 
-    fn find(&self, kind: CoreKind, wanted: &mut Wanted) {
+    fn find(&self, headers_only: bool, wanted: &mut Wanted) {
         wanted.add(self.base, u64::from(self.size_of_headers.max(1)), Class::Modules);
         // The entries that hold the id of the symbol file (CodeView), and the header of the runtime.
         for directory in [DEBUG, RUNTIME_HEADER] {
             self.add(self.directory(directory), wanted);
         }
         self.add_symbol_id(wanted);
-        if kind == CoreKind::Stacks {
+        if headers_only {
             return;
         }
         let Some(header) = self.directory(RUNTIME_HEADER).and_then(|(rva, _)| self.read(rva, 72)) else {
@@ -127,35 +134,13 @@ impl<'a> PeFile<'a> {
             Some((cursor.u32("rva").ok()?, cursor.u32("size").ok()?))
         };
         self.add(pair(8), wanted);
-        if let Some(native) = pair(64).filter(|(rva, _)| *rva != 0) {
-            self.ready_to_run(native, wanted);
-        }
-    }
-
-    /// The header of ReadyToRun, its sections, and unwind data.
-    fn ready_to_run(&self, (rva, size): (u32, u32), wanted: &mut Wanted) {
-        self.add(Some((rva, size.max(16))), wanted);
-        // Nothing of the code itself is executed or looked up in the flat mapping, which is there for metadata.
-        if self.flat {
-            return;
-        }
-        let Some(header) = self.read(rva, 16 + MOST_RTR_SECTIONS as usize * 12) else { return };
-        let mut cursor = Cursor::new(&header);
-        if cursor.u32("signature").ok() != Some(READY_TO_RUN) {
-            return;
-        }
-        let mut sections = || {
-            cursor.skip("versions and flags", 8).ok()?;
-            let count = cursor.u32("number of sections").ok()?.min(MOST_RTR_SECTIONS);
-            self.add(Some((rva, 16 + count * 12)), wanted);
-            for _ in 0..count {
-                cursor.skip("type", 4).ok()?;
-                self.add(Some((cursor.u32("rva").ok()?, cursor.u32("size").ok()?)), wanted);
+        if let Some((native, size)) = pair(64).filter(|(rva, _)| *rva != 0) {
+            self.add(Some((native, size.clamp(16, READY_TO_RUN_HEADER))), wanted);
+            // The flat mapping has it too, but nobody runs the code there.
+            if !self.flat {
+                self.unwind_data(wanted);
             }
-            Some(())
-        };
-        sections();
-        self.unwind_data(wanted);
+        }
     }
 
     /// The table of functions, and the unwind data it points to (which GC information follows).

@@ -117,7 +117,7 @@ fn reason(why: Absence, source: Source) -> Option<Reason> {
     match why {
         Absence::Unreadable => Some(Reason::Unreadable),
         // Behind the end of a mapped file there is nothing to read (SIGBUS); the page was never there.
-        Absence::Unmapped if source == Source::AllPages => Some(Reason::Unreadable),
+        Absence::Unmapped if source == Source::Whole => Some(Reason::Unreadable),
         Absence::LeftOut => Some(Reason::Kind),
         Absence::Unmapped | Absence::Truncated | Absence::Gone => Some(Reason::Gone),
     }
