@@ -6,12 +6,97 @@
 //! at, the kernel lets all threads go on exactly where they were; the design note `docs/design/07-freeze.md` shows why,
 //! state by state.
 
+mod areas;
+mod child;
+mod choose;
+mod collapse;
+mod copy;
+mod facts;
+mod frame;
+mod frozen;
+mod gadgets;
+mod headroom;
+mod holder;
+mod inject;
 mod kept;
+mod plan;
+mod reap;
+mod restart;
 pub mod seccomp;
+mod stack;
+mod stop;
+mod tree;
 mod types;
+mod watchdog;
 
+pub use facts::read_process_facts;
+pub use frozen::FrozenProcess;
+pub use collapse::{CollapseReport, collapse};
+pub use headroom::{Headroom, LimitedBy, MemoryGauge};
 pub(crate) use kept::{KeptMemory, PreparedCopy};
+pub use plan::{Costs, plan, predict_collapse, predict_fork};
 pub use types::{
     FreezeError, FreezeOptions, FreezePlan, FreezeWarning, Method, Pause, ProcessPlan, ReleaseReport, Stage,
     StageHook,
 };
+
+use holder::Holder;
+use tree::Prepared;
+
+/// Freezes the processes of a plan, all in one window: all stop, parents before children; all fork; all run on.
+///
+/// # Errors
+/// The first thing that stood in the way. Then all processes run on as before.
+pub fn freeze(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<FrozenProcess>, FreezeError> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(FreezeError::Architecture { architecture: std::env::consts::ARCH });
+    }
+    let mut plan = plan;
+    loop {
+        let error = match freeze_as_planned(plan.clone(), options) {
+            Ok(frozen) => return Ok(frozen),
+            Err(error) => error,
+        };
+        // What only a stopped thread tells: its filters, its stack. Each round turns one fork into a copy.
+        let (FreezeError::NoSafeThread { pid, .. }
+        | FreezeError::NoGadget { pid, .. }
+        | FreezeError::ForkRefused { pid, .. }) = error
+        else {
+            return Err(error);
+        };
+        match plan::without_fork(&plan, pid, &error.to_string(), options) {
+            Some(other) => plan = other,
+            None => return Err(error),
+        }
+    }
+}
+
+fn freeze_as_planned(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<FrozenProcess>, FreezeError> {
+    let mut prepared: Vec<Prepared> = Vec::new();
+    for process in plan.processes {
+        match prepare(process, options) {
+            Ok(ready) => prepared.push(ready),
+            Err(error) => {
+                prepared.iter_mut().for_each(Prepared::undo);
+                return Err(error);
+            }
+        }
+    }
+    let (holder, frozen) = Holder::start(prepared, options.clone())?;
+    // Should one fail, dropping the others and the holder releases all of them.
+    frozen
+        .into_iter()
+        .enumerate()
+        .map(|(index, one)| FrozenProcess::new(one, index, &holder))
+        .collect()
+}
+
+fn prepare(process: ProcessPlan, options: &FreezeOptions) -> Result<Prepared, FreezeError> {
+    let pid = process.key.pid;
+    let copy: Option<Box<dyn PreparedCopy>> = match process.method {
+        Method::CopyOnWrite => None,
+        Method::StopAndCopy => Some(copy::prepare(&process, options)?),
+        Method::Refused => return Err(FreezeError::Refused { pid, why: process.why }),
+    };
+    Prepared::new(process, copy)
+}

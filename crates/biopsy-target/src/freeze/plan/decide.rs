@@ -60,6 +60,32 @@ pub(super) fn decide(subject: &Subject, machine: &Machine, options: &FreezeOptio
         plan.checks.push(memory_of_fork(subject, &plan));
         return within_pause(plan, subject, machine, options);
     };
+    instead_of_fork(plan, obstacle, subject, machine, options)
+}
+
+/// Decides anew after a fork turned out to be impossible in the window, for this reason.
+pub(super) fn decide_without_fork(
+    subject: &Subject,
+    machine: &Machine,
+    options: &FreezeOptions,
+    why: &str,
+) -> ProcessPlan {
+    let plan = decide(subject, machine, options);
+    if plan.method != Method::CopyOnWrite {
+        return plan;
+    }
+    let checks = plan.checks.into_iter().filter(|check| !["memory", "pause"].contains(&check.name)).collect();
+    let plan = ProcessPlan { checks, ..plan };
+    instead_of_fork(plan, Obstacle::new("fork", why, None), subject, machine, options)
+}
+
+fn instead_of_fork(
+    mut plan: ProcessPlan,
+    obstacle: Obstacle,
+    subject: &Subject,
+    machine: &Machine,
+    options: &FreezeOptions,
+) -> ProcessPlan {
     if !options.allow_stop_and_copy {
         return refuse(plan, obstacle);
     }

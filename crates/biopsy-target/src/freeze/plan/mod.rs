@@ -14,7 +14,7 @@ mod threads;
 
 use std::time::Duration;
 
-use biopsy_model::ProcessKey;
+use biopsy_model::{Pid, ProcessKey};
 
 use super::{FreezeError, FreezeOptions, FreezePlan, Method, ProcessPlan};
 use crate::preflight::{Check, Facts};
@@ -38,6 +38,24 @@ pub fn plan(keys: &[ProcessKey], options: &FreezeOptions) -> Result<FreezePlan, 
         processes.push(decide::decide(&subject, &machine, options));
     }
     Ok(together(processes, options))
+}
+
+/// The same plan with one process copied, after its fork turned out to be impossible in the window. `None`: it cannot be
+/// copied either.
+pub(super) fn without_fork(
+    plan: &FreezePlan,
+    pid: Pid,
+    why: &str,
+    options: &FreezeOptions,
+) -> Option<FreezePlan> {
+    let root = ProcRoot::live();
+    let facts = Facts::read(&root);
+    let machine = Machine::read(&root, &facts);
+    let mut processes = plan.processes.clone();
+    let one = processes.iter_mut().find(|one| one.key.pid == pid && one.method == Method::CopyOnWrite)?;
+    let subject = Subject::read(&root, &facts, &one.key)?;
+    *one = decide::decide_without_fork(&subject, &machine, options, why);
+    Some(together(processes, options)).filter(FreezePlan::is_possible)
 }
 
 /// All processes stand still until the last one is frozen, so each waits for the sum.

@@ -1,0 +1,160 @@
+//! The frozen child: held at its very first stop, never run, ended at the end.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use biopsy_model::Pid;
+use biopsy_sys::ptrace::wait::State;
+use biopsy_sys::ptrace::{self, Options, wait};
+
+use super::frame::EXIT_MARK;
+use crate::proc_root::{ProcRoot, SMALL};
+
+/// How long the end of a child may take: the kernel has to give back its page tables and copied pages.
+const LONGEST_END: Duration = Duration::from_secs(20);
+/// Badness of the child for the out-of-memory killer: the highest there is.
+const WORST: &str = "1000";
+
+/// A child that was made by an injected clone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Child {
+    /// Its pid as we see it.
+    pub(super) pid: u32,
+    /// Its pid as its parent sees it.
+    pub(super) inner: u32,
+}
+
+impl Child {
+    /// When memory runs short, the child goes and not its parent. First of all, before the parent runs again: it is the
+    /// parent's writing that takes memory (P5).
+    pub(super) fn mark(pid: u32) -> io::Result<()> {
+        fs::write(format!("/proc/{pid}/oom_score_adj"), WORST)
+    }
+
+    /// Waits for its first stop and has the kernel kill it if we die. Until then it would end by itself.
+    pub(super) fn hold(pid: u32, deadline: Instant) -> io::Result<Self> {
+        loop {
+            match wait::look(pid)? {
+                State::Stopped(_) => break,
+                State::Running if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+                _ => return Err(io::Error::other("the frozen child did not stop")),
+            }
+        }
+        ptrace::set_options(pid, Options::SYSGOOD | Options::EXIT_KILL)?;
+        let inner = inner_pid(Pid(pid)).ok_or_else(|| io::Error::other("the frozen child is gone"))?;
+        Ok(Self { pid, inner })
+    }
+
+    /// Kills it and takes the news of its end. Its parent still has it as a zombie afterwards.
+    pub(super) fn end(self) -> io::Result<()> {
+        // ESRCH: the out-of-memory killer or the watchdog was faster, and it is a zombie.
+        let _ = ptrace::kill(self.pid);
+        let deadline = Instant::now() + LONGEST_END;
+        let mut nap = Duration::from_micros(50);
+        loop {
+            match wait::look(self.pid)? {
+                State::Exited(_) | State::Killed(_) => return wait::take(self.pid).map(drop),
+                State::Gone => return Ok(()),
+                // A thread that stands at its first stop is killed there.
+                State::Running | State::Stopped(_) if Instant::now() < deadline => {
+                    std::thread::sleep(nap);
+                    nap = (nap * 2).min(Duration::from_millis(5));
+                }
+                State::Running | State::Stopped(_) => {
+                    return Err(io::Error::other("the frozen child does not end"));
+                }
+            }
+        }
+    }
+}
+
+/// The pid that a process has in its own namespace.
+fn inner_pid(pid: Pid) -> Option<u32> {
+    let status = ProcRoot::live().process(pid).ok()?.read("status", SMALL).ok()?;
+    crate::status::Status::parse(&status).namespace_pids.last().copied()
+}
+
+/// Frozen children of `pid` that a killed biopsy left behind: ended, waiting for a parent that does not know them.
+pub(super) fn leftovers(pid: Pid) -> Vec<Child> {
+    let root = ProcRoot::live();
+    let Ok(process) = root.process(pid) else { return Vec::new() };
+    let mut found = Vec::new();
+    for tid in process.tids(crate::list::MAX_THREADS).unwrap_or_default() {
+        let Ok(text) = process.read(&format!("task/{tid}/children"), 1 << 20) else { continue };
+        let text = String::from_utf8_lossy(&text);
+        for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
+            if is_leftover(&root, Pid(child))
+                && let Some(inner) = inner_pid(Pid(child))
+            {
+                found.push(Child { pid: child, inner });
+            }
+        }
+    }
+    found
+}
+
+fn is_leftover(root: &ProcRoot, pid: Pid) -> bool {
+    let Ok(process) = root.process(pid) else { return false };
+    let Ok(line) = process.read("stat", SMALL) else { return false };
+    let Some((exit_signal, exit_code)) = exit_fields(&line) else { return false };
+    let badness = || process.read("oom_score_adj", 16).is_ok_and(|text| text.trim_ascii() == WORST.as_bytes());
+    is_ours(exit_signal, exit_code, badness)
+}
+
+/// Whether a zombie is ours: it sends no signal at its end, and it either ended by itself with our mark, or was killed
+/// after it had been marked for the out-of-memory killer. A program's own children of this kind (clone without a signal)
+/// have neither, and must stay for the program to wait for.
+fn is_ours(exit_signal: i64, exit_code: i64, has_worst_badness: impl FnOnce() -> bool) -> bool {
+    const SIGKILL: i64 = 9;
+    exit_signal == 0
+        && (exit_code == i64::from(EXIT_MARK) << 8 || (exit_code == SIGKILL && has_worst_badness()))
+}
+
+/// Fields 38 (exit_signal) and 52 (exit_code) of the `stat` of a zombie (proc_pid_stat(5)); `None` for the living.
+fn exit_fields(line: &[u8]) -> Option<(i64, i64)> {
+    let close = line.iter().rposition(|&byte| byte == b')')?;
+    let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |manual: usize| fields.get(manual - 3)?.parse::<i64>().ok();
+    if *fields.first()? != "Z" {
+        return None;
+    }
+    Some((number(38)?, number(52)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zombie(exit_signal: u32, exit_code: u32) -> Vec<u8> {
+        let mut line = b"7 (a) Z (b) Z".to_vec();
+        for field in 4..=52 {
+            let value = match field {
+                38 => exit_signal,
+                52 => exit_code,
+                _ => 1,
+            };
+            line.extend_from_slice(format!(" {value}").as_bytes());
+        }
+        line
+    }
+
+    #[test]
+    fn fields_of_zombies_only() {
+        assert_eq!(exit_fields(&zombie(17, 256)), Some((17, 256)));
+        assert_eq!(exit_fields(b"7 (Z) S 1 1"), None);
+        assert_eq!(exit_fields(b"7 (Z"), None);
+    }
+
+    #[test]
+    fn zombies_of_the_program_are_left_to_it() {
+        assert!(is_ours(0, 0xb100, || false), "ended by itself after its tracer died");
+        assert!(is_ours(0, 9, || true), "killed while it was held");
+        assert!(!is_ours(0, 9, || false));
+        assert!(!is_ours(0, 0, || true));
+        assert!(!is_ours(17, 0xb100, || true), "an ordinary child");
+    }
+}

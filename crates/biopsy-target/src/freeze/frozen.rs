@@ -1,0 +1,249 @@
+//! The image of a frozen process.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread, mapping};
+use biopsy_model::{Pid, ProcessKey, Tid};
+
+use super::areas;
+use super::facts::read_process_facts;
+use super::holder::{Frozen, Holder};
+use super::stop::{Halt, StoppedThread};
+use super::{FreezeError, FreezeWarning, KeptMemory, Method, Pause, ReleaseReport};
+use crate::address_space::ProcessMemory;
+use crate::proc_root::ProcRoot;
+
+/// Most files that are looked into for their build id.
+const MOST_MODULES: usize = 16_384;
+
+/// A process as it was at one moment, while the process itself runs on. Ends with its value; [`FrozenProcess::release`]
+/// also tells how that went.
+pub struct FrozenProcess {
+    key: ProcessKey,
+    method: Method,
+    pause: Pause,
+    warnings: Vec<FreezeWarning>,
+    mappings: Vec<Mapping>,
+    threads: Vec<Thread>,
+    modules: Vec<ImageModule>,
+    facts: ProcessFacts,
+    kept: Box<dyn KeptMemory>,
+    live: Arc<ProcessMemory>,
+    child: Option<u32>,
+    index: usize,
+    holder: Option<Arc<Holder>>,
+}
+
+impl FrozenProcess {
+    pub(super) fn new(frozen: Frozen, index: usize, holder: &Arc<Holder>) -> Result<Self, FreezeError> {
+        let pid = frozen.plan.key.pid;
+        let mut mappings = frozen.mappings;
+        let mut kept = frozen.kept;
+        if let Some(child) = frozen.child {
+            let failed = FreezeError::step(pid, "reading the mappings of the frozen child");
+            let memory = ProcessMemory::open(Pid(child)).map_err(&failed)?;
+            mappings = areas::of_child(pid, &frozen.memory, Pid(child), &memory, &mappings).map_err(&failed)?;
+            kept = Some(Box::new(ChildMemory(memory)));
+        }
+        let kept = kept.ok_or(FreezeError::Ended { pid })?;
+        let mut this = Self {
+            key: frozen.plan.key,
+            method: frozen.plan.method,
+            pause: frozen.pause,
+            warnings: frozen.warnings,
+            mappings,
+            threads: threads(pid, frozen.threads),
+            modules: Vec::new(),
+            facts: read_process_facts(pid),
+            kept,
+            live: frozen.memory,
+            child: frozen.child,
+            index,
+            holder: Some(Arc::clone(holder)),
+        };
+        this.modules = biopsy_image::find_modules(&this, &this.mappings, &this.facts, MOST_MODULES);
+        Ok(this)
+    }
+
+    /// Which process it is.
+    #[must_use]
+    pub fn key(&self) -> &ProcessKey {
+        &self.key
+    }
+
+    /// How long the process stood still.
+    #[must_use]
+    pub fn pause(&self) -> Pause {
+        self.pause
+    }
+
+    /// By which means its memory is kept.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// What the reader of the image should know.
+    #[must_use]
+    pub fn warnings(&self) -> &[FreezeWarning] {
+        &self.warnings
+    }
+
+    /// Pid of the frozen child, where there is one: for a watchdog that ends it when memory runs short. It stays this child's
+    /// until the freeze is released.
+    #[must_use]
+    pub fn child(&self) -> Option<Pid> {
+        self.child.map(Pid)
+    }
+
+    /// Whether the kept memory is still there: the out-of-memory killer or a watchdog may have ended the frozen child.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.mappings.iter().find(|one| one.protection.read && !one.not_frozen).is_none_or(|one| {
+            !matches!(
+                self.kept.read(one.start, &mut [0]),
+                Err(ReadError::Missing { why: Absence::Gone, .. })
+            )
+        })
+    }
+
+    /// Gives the kept memory back and removes the frozen child from the process. Dropping does the same, and says nothing.
+    pub fn release(mut self) -> ReleaseReport {
+        self.let_go()
+    }
+
+    fn let_go(&mut self) -> ReleaseReport {
+        self.holder.take().map(|holder| holder.release(self.index)).unwrap_or_default()
+    }
+}
+
+impl Drop for FrozenProcess {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+impl std::fmt::Debug for FrozenProcess {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("FrozenProcess")
+            .field("key", &self.key)
+            .field("method", &self.method)
+            .field("pause", &self.pause)
+            .field("child", &self.child)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Image for FrozenProcess {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let missing = |why| ReadError::Missing { address, why };
+        let one = mapping::find(&self.mappings, address).ok_or_else(|| missing(Absence::Unmapped))?;
+        if !one.protection.read {
+            return Err(missing(Absence::Unreadable));
+        }
+        let length = usize::try_from(one.end - address).map_or(buffer.len(), |rest| rest.min(buffer.len()));
+        let buffer = buffer.get_mut(..length).unwrap_or_default();
+        let result =
+            if one.not_frozen { self.live.read(address, buffer) } else { self.kept.read(address, buffer) };
+        match result {
+            // It is mapped, so the kernel does not give it out: a device, or behind the end of a file.
+            Err(ReadError::Missing { why: Absence::Unmapped, .. }) => Err(missing(Absence::Unreadable)),
+            other => other,
+        }
+    }
+
+    fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    fn modules(&self) -> &[ImageModule] {
+        &self.modules
+    }
+
+    fn process(&self) -> &ProcessFacts {
+        &self.facts
+    }
+
+    fn written(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
+        let first = self.mappings.partition_point(|one| one.end <= range.start);
+        for one in self.mappings.iter().skip(first).take_while(|one| one.start < range.end) {
+            if !one.protection.read {
+                continue;
+            }
+            let part = range.start.max(one.start)..range.end.min(one.end);
+            let from = runs.len();
+            if one.not_frozen {
+                self.live.written(one, part, runs)?;
+            } else {
+                self.kept.written(one, part, runs)?;
+            }
+            join(runs, from);
+        }
+        Ok(())
+    }
+}
+
+/// Joins the run at `from` with the one before it where they touch: mappings are looked at one by one.
+fn join(runs: &mut Vec<Range<u64>>, from: usize) {
+    if let Some(before) = from.checked_sub(1)
+        && let (Some(left), Some(right)) = (runs.get(before).cloned(), runs.get(from).cloned())
+        && left.end == right.start
+    {
+        runs.remove(from);
+        if let Some(joined) = runs.get_mut(before) {
+            joined.end = right.end;
+        }
+    }
+}
+
+/// The memory of a frozen child.
+struct ChildMemory(ProcessMemory);
+
+impl KeptMemory for ChildMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        self.0.read(address, buffer)
+    }
+
+    fn written(
+        &self,
+        mapping: &Mapping,
+        range: Range<u64>,
+        runs: &mut Vec<Range<u64>>,
+    ) -> Result<(), ReadError> {
+        self.0.written(mapping, range, runs)
+    }
+}
+
+/// Threads as an image has them: the first one first, then by id.
+fn threads(pid: Pid, mut stopped: Vec<StoppedThread>) -> Vec<Thread> {
+    stopped.retain(|one| one.registers.is_some() || one.halt == Halt::Waiting);
+    stopped.sort_unstable_by_key(|one| (one.tid != pid.0, one.tid));
+    let process = ProcRoot::live().process(pid).ok();
+    let name = |tid: u32| {
+        let mut name = process.as_ref()?.read(&format!("task/{tid}/comm"), 256).ok()?;
+        if name.last() == Some(&b'\n') {
+            name.pop();
+        }
+        Some(name)
+    };
+    stopped
+        .into_iter()
+        .map(|one| Thread {
+            tid: Tid(one.tid),
+            name: name(one.tid),
+            registers: one.registers,
+            extended: one.extended,
+            signal: None,
+            blocked_signals: one.mask,
+        })
+        .collect()
+}

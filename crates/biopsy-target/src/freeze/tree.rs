@@ -1,0 +1,368 @@
+//! One window for several processes: all stop, all fork, all go on.
+//!
+//! Parents come before children. A child process that a parent starts while it is being stopped is not in the list any more;
+//! it is reported, not frozen.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use biopsy_image::Mapping;
+use biopsy_model::Pid;
+use biopsy_sys::schedule::{LockedMemory, RealTime};
+
+use super::child::Child;
+use super::choose;
+use super::gadgets::{self, Gadgets};
+use super::inject::{Call, Injection, Progress};
+use super::stop::{Scratch, StoppedThread, Threads};
+use super::{
+    FreezeError, FreezeOptions, FreezeWarning, KeptMemory, Method, Pause, PreparedCopy, ProcessPlan, Stage,
+};
+use crate::address_space::{ProcessMemory, read_mappings};
+use crate::identity::check_same;
+
+/// Between two looks at threads that are in the injected call.
+const NAP: Duration = Duration::from_micros(20);
+/// How long a fork may take, in pauses as allowed: the prediction is within a factor of 2, and giving up costs the whole
+/// pause for nothing.
+const FORK_PAUSES: u32 = 4;
+/// For the way from the call back to the thread's own registers.
+const WAY_BACK: Duration = Duration::from_secs(1);
+/// For the child to stand at its first stop.
+const FIRST_STOP: Duration = Duration::from_secs(2);
+
+/// A process made ready: everything that can be done before it stops.
+pub(super) struct Prepared {
+    pub(super) plan: ProcessPlan,
+    pub(super) memory: Arc<ProcessMemory>,
+    pub(super) mappings: Vec<Mapping>,
+    pub(super) gadgets: Option<Gadgets>,
+    copy: Option<Box<dyn PreparedCopy>>,
+}
+
+/// A process that was frozen and runs again.
+pub(super) struct Held {
+    pub(super) prepared: Prepared,
+    pub(super) child: Option<Child>,
+    pub(super) kept: Option<Box<dyn KeptMemory>>,
+    pub(super) threads: Vec<StoppedThread>,
+    pub(super) pause: Pause,
+    pub(super) warnings: Vec<FreezeWarning>,
+    /// Threads that had not stopped, to be let go when they do.
+    pub(super) late: Threads,
+}
+
+impl Prepared {
+    /// Reads what there is to read, and finds or writes the instructions.
+    pub(super) fn new(plan: ProcessPlan, copy: Option<Box<dyn PreparedCopy>>) -> Result<Self, FreezeError> {
+        let pid = plan.key.pid;
+        let gone = |_| FreezeError::Ended { pid };
+        check_same(&plan.key).map_err(gone)?;
+        let opening = |source: std::io::Error| match source.kind() {
+            std::io::ErrorKind::PermissionDenied => FreezeError::NotPermitted { pid, source },
+            std::io::ErrorKind::NotFound => FreezeError::Ended { pid },
+            _ => FreezeError::step(pid, "opening its memory")(source),
+        };
+        let memory = Arc::new(ProcessMemory::open(pid).map_err(opening)?);
+        let mappings = read_mappings(pid).map_err(opening)?;
+        let gadgets = match plan.method {
+            Method::CopyOnWrite => Some(gadgets::find(pid, &mappings, &memory)?),
+            Method::StopAndCopy | Method::Refused => None,
+        };
+        Ok(Self { plan, memory, mappings, gadgets, copy })
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        self.plan.key.pid
+    }
+
+    /// Removes what was written into the process to prepare it.
+    pub(super) fn undo(&mut self) {
+        let pid = self.pid();
+        if let Some(gadgets) = &mut self.gadgets {
+            // The process is gone, or has executed another program: so is the stub.
+            let _ = gadgets.remove_stub(pid, &self.memory);
+        }
+    }
+}
+
+/// The work on one process in the window.
+struct Place {
+    prepared: Prepared,
+    threads: Threads,
+    injection: Option<Injection>,
+    child: Option<u32>,
+    kept: Option<Box<dyn KeptMemory>>,
+    error: Option<FreezeError>,
+    warnings: Vec<FreezeWarning>,
+    pause: Pause,
+}
+
+/// Freezes all of them. On an error all run again and children that were made before it are ended; the processes are given
+/// back, because such children are still to be removed from them.
+pub(super) fn freeze_together(
+    prepared: Vec<Prepared>,
+    options: &FreezeOptions,
+) -> Result<Vec<Held>, (FreezeError, Vec<Prepared>)> {
+    let at = |stage| {
+        if let Some(hook) = &options.at_stage {
+            (hook.0)(stage);
+        }
+    };
+    let mut places = Vec::new();
+    let mut rest = prepared.into_iter();
+    while let Some(prepared) = rest.next() {
+        // The pid could have changed hands before the seizing; afterwards it cannot.
+        let threads = Threads::seize(prepared.pid()).and_then(|threads| {
+            check_same(&prepared.plan.key).map_err(|_| FreezeError::Ended { pid: prepared.pid() })?;
+            Ok(threads)
+        });
+        match threads {
+            Ok(threads) => places.push(Place {
+                prepared,
+                threads,
+                injection: None,
+                child: None,
+                kept: None,
+                error: None,
+                warnings: Vec::new(),
+                pause: Pause::default(),
+            }),
+            Err(error) => {
+                let mut back = vec![prepared];
+                back.extend(places.into_iter().map(|place| place.prepared));
+                back.extend(rest);
+                return Err((error, back));
+            }
+        }
+    }
+    at(Stage::Seized);
+    let mut scratch = Scratch::new();
+    let outcome = window(&mut places, &mut scratch, options, &at);
+    finish(places, outcome)
+}
+
+/// From the first stop to the last release.
+fn window(
+    places: &mut [Place],
+    scratch: &mut Scratch,
+    options: &FreezeOptions,
+    at: &dyn Fn(Stage),
+) -> Result<(), FreezeError> {
+    let _locked = LockedMemory::begin();
+    let real_time = options.real_time.then(RealTime::begin);
+    if let (Some(Err(error)), Some(first)) = (&real_time, places.first_mut()) {
+        first.warnings.push(FreezeWarning::NoRealTime { errno: error.raw_os_error().unwrap_or(0) });
+    }
+    let begin = Instant::now();
+    let deadline = begin + options.max_pause;
+    for place in places.iter_mut() {
+        place.threads.stop(deadline, options.max_pause)?;
+    }
+    at(Stage::Stopped);
+    let stopped = begin.elapsed();
+    for place in places.iter_mut() {
+        place.warnings.extend(place.threads.read_registers(scratch));
+    }
+    at(Stage::RegistersRead);
+    let registers = begin.elapsed();
+
+    // All are asked to fork before any is waited for: on several CPUs they fork at the same time.
+    for place in places.iter_mut() {
+        place.begin_fork(at)?;
+    }
+    for place in places.iter_mut() {
+        if let Some(copy) = place.prepared.copy.take() {
+            let registers = place.threads.list.iter().filter_map(|thread| thread.registers.as_ref());
+            let stack_pointers: Vec<u64> = registers.map(|registers| registers.rsp).collect();
+            place.kept = Some(copy.copy(&stack_pointers)?);
+        }
+    }
+    let limit = options.max_pause * FORK_PAUSES;
+    let fork_deadline = begin + limit;
+    while places.iter().any(Place::is_forking) {
+        for place in places.iter_mut().filter(|place| place.is_forking()) {
+            place.look_at_fork(at);
+        }
+        if Instant::now() > fork_deadline {
+            let pid = places.iter().find(|place| place.is_forking()).map_or(Pid(0), Place::pid);
+            return Err(FreezeError::TookTooLong { pid, stage: Stage::CallEntered, limit });
+        }
+        if places.iter().any(Place::is_forking) {
+            std::thread::sleep(NAP);
+        }
+    }
+    let forked = begin.elapsed();
+    for place in places.iter_mut() {
+        let except = place.injection.as_ref().filter(|one| !one.is_done()).map(Injection::tid);
+        place.warnings.extend(place.threads.release(except));
+    }
+    at(Stage::OthersReleased);
+    way_back(places, at)?;
+    let all = begin.elapsed();
+    for place in places.iter_mut() {
+        place.pause = Pause {
+            stopped: all,
+            stop: stopped,
+            registers: registers.saturating_sub(stopped),
+            fork: forked.saturating_sub(registers),
+            resume: all.saturating_sub(forked),
+            threads: u32::try_from(place.threads.list.len()).unwrap_or(u32::MAX),
+        };
+    }
+    at(Stage::Released);
+    Ok(())
+}
+
+/// The threads that forked get their registers back and go on.
+fn way_back(places: &mut [Place], at: &dyn Fn(Stage)) -> Result<(), FreezeError> {
+    for place in places.iter_mut() {
+        let pid = place.pid();
+        if let Some(injection) = &mut place.injection {
+            injection.leave().map_err(FreezeError::step(pid, "letting a thread run"))?;
+        }
+    }
+    let deadline = Instant::now() + WAY_BACK;
+    loop {
+        let mut pending = None;
+        for place in places.iter_mut() {
+            let Some(injection) = place.injection.as_mut().filter(|one| !one.is_done()) else { continue };
+            match injection.poll(at)? {
+                Progress::Done(_) => {
+                    place.warnings.extend(place.threads.release(None));
+                }
+                Progress::Pending | Progress::Child(_) => pending = Some(place.pid()),
+            }
+        }
+        let Some(pid) = pending else { return Ok(()) };
+        if Instant::now() > deadline {
+            return Err(FreezeError::TookTooLong { pid, stage: Stage::OthersReleased, limit: WAY_BACK });
+        }
+        std::thread::sleep(NAP);
+    }
+}
+
+impl Place {
+    fn pid(&self) -> Pid {
+        self.prepared.pid()
+    }
+
+    /// Sends the best thread to the fork, if this process is to fork.
+    fn begin_fork(&mut self, at: &dyn Fn(Stage)) -> Result<(), FreezeError> {
+        let pid = self.pid();
+        let Some(gadgets) = &self.prepared.gadgets else { return Ok(()) };
+        if !gadgets.are_there(&self.prepared.memory) {
+            return Err(FreezeError::NoGadget { pid, why: "its code has just changed".to_owned() });
+        }
+        if let Some(address) = gadgets.stub {
+            self.warnings.push(FreezeWarning::StubWritten { address });
+        }
+        let chosen = choose::choose(
+            &self.threads.list,
+            &self.prepared.mappings,
+            &self.prepared.memory,
+            gadgets.entry.syscall,
+        )
+        .map_err(|why| FreezeError::NoSafeThread { pid, why })?;
+        let thread = self.threads.list.get(chosen.index).ok_or(FreezeError::Ended { pid })?;
+        let mut injection = Injection::new(pid, thread, chosen.room, gadgets.entry, Call::Clone)?;
+        let started = injection.start(at);
+        self.injection = Some(injection);
+        started
+    }
+
+    /// Whether it is on its way to the fork or in it.
+    fn is_forking(&self) -> bool {
+        self.child.is_none()
+            && self.error.is_none()
+            && self.injection.as_ref().is_some_and(|injection| !injection.is_done())
+    }
+
+    fn look_at_fork(&mut self, at: &dyn Fn(Stage)) {
+        let pid = self.pid();
+        let Some(injection) = &mut self.injection else { return };
+        match injection.poll(at) {
+            Ok(Progress::Pending) => {}
+            Ok(Progress::Child(child)) => {
+                self.child = Some(child);
+                if let Err(error) = Child::mark(child) {
+                    self.error = Some(FreezeError::step(pid, "marking the frozen child")(error));
+                }
+                at(Stage::ChildMarked);
+            }
+            Ok(Progress::Done(result)) => {
+                let errno = result.map_or(0, |result| i32::try_from(-result).unwrap_or(0));
+                self.error = Some(FreezeError::ForkRefused {
+                    pid,
+                    source: std::io::Error::from_raw_os_error(errno),
+                });
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    /// A thread in the middle of an injection is let go as it is.
+    fn abandon(&mut self) {
+        if let Some(injection) = self.injection.as_ref().filter(|one| !one.is_done()) {
+            self.threads.abandon(injection.tid());
+        }
+    }
+}
+
+/// Holds the children, or, after an error, lets everything go and ends them.
+fn finish(
+    mut places: Vec<Place>,
+    outcome: Result<(), FreezeError>,
+) -> Result<Vec<Held>, (FreezeError, Vec<Prepared>)> {
+    let mut error = outcome.err();
+    for place in &mut places {
+        place.abandon();
+        drop(place.threads.release(None));
+        error = error.or(place.error.take());
+    }
+    let mut held = Vec::new();
+    let mut back = Vec::new();
+    for place in places {
+        let pid = place.pid();
+        let deadline = Instant::now() + FIRST_STOP;
+        let child = place.child.map(|child| Child::hold(child, deadline)).transpose();
+        match child {
+            Ok(child) if error.is_none() => held.push(Held {
+                prepared: place.prepared,
+                child,
+                kept: place.kept,
+                threads: place.threads.list.iter().map(StoppedThread::seen).collect(),
+                pause: place.pause,
+                warnings: place.warnings,
+                late: place.threads,
+            }),
+            Ok(child) => {
+                if let Some(child) = child {
+                    let _ = child.end();
+                }
+                back.push(place.prepared);
+            }
+            Err(source) => {
+                if let Some(child) = place.child {
+                    let _ = biopsy_sys::ptrace::kill(child);
+                    let _ = biopsy_sys::ptrace::wait::take(child);
+                }
+                back.push(place.prepared);
+                error = error.or(Some(FreezeError::step(pid, "holding the frozen child")(source)));
+            }
+        }
+    }
+    match error {
+        None => Ok(held),
+        Some(error) => {
+            // One could not be held: none is.
+            for one in held {
+                if let Some(child) = one.child {
+                    let _ = child.end();
+                }
+                back.push(one.prepared);
+            }
+            Err((error, back))
+        }
+    }
+}
