@@ -268,6 +268,10 @@ impl KeptMemory for Copied {
         }
     }
 
+    fn mappings(&self) -> Option<&[Mapping]> {
+        Some(&self.mappings)
+    }
+
     fn written(
         &self,
         own: &Mapping,

@@ -18,6 +18,11 @@ pub(crate) trait KeptMemory: Send + Sync {
         range: Range<u64>,
         runs: &mut Vec<Range<u64>>,
     ) -> Result<(), ReadError>;
+
+    /// The mappings as they were in the window, where this memory has its own list.
+    fn mappings(&self) -> Option<&[Mapping]> {
+        None
+    }
 }
 
 /// A copy that is made ready before the window (buffer there, faulted in, locked) and made in it.
