@@ -150,6 +150,11 @@ impl Learned {
         Arc::clone(&search)
     }
 
+    /// Copies of all values, for the scanner of memory.
+    pub(crate) fn values(&self) -> Vec<Zeroizing<Vec<u8>>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).values.clone()
+    }
+
     /// What the verification pass needs to find the values again without knowing them.
     pub(crate) fn fingerprints(&self, key: &BundleKey) -> Fingerprints {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +185,7 @@ impl Search {
 }
 
 /// Long enough, and not something that every log is full of.
-fn is_worth_learning(value: &[u8], source: Source, lists: &Lists) -> bool {
+pub(crate) fn is_worth_learning(value: &[u8], source: Source, lists: &Lists) -> bool {
     if value.len() < LEARN_MIN || value.len() > LEARN_MAX {
         return false;
     }

@@ -21,7 +21,7 @@
 //! The map: [`Redactor`] is the door; `rules` (data in `rules/*.toml`), `scan` (one pass), `shape` and `key` (the two
 //! kinds of rules), `quote` and `value` (where a value ends), `plausible` (is it one at all), `learned` and `forms`
 //! (values seen elsewhere), `wide` (UTF-16), [`stream`](Redactor::stream) (files of any size), `env` and
-//! `command_line`. [`verify`] is the second opinion: code of its own that shares nothing with the rest.
+//! `command_line`; [`memory`] is another door: secrets in the memory of processes, masked with as many bytes. [`verify`] is the second opinion: code of its own that shares nothing with the rest.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,7 @@ mod fuzz;
 mod key;
 mod learned;
 mod lines;
+pub mod memory;
 mod plausible;
 mod pseudonym;
 mod quote;

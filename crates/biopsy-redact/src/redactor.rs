@@ -280,6 +280,11 @@ impl Redactor {
         }
     }
 
+    /// Copies of everything learned.
+    pub(crate) fn learned_values(&self) -> Vec<zeroize::Zeroizing<Vec<u8>>> {
+        self.learned.values()
+    }
+
     /// Learns a value that a rule found by the name of a variable or option.
     pub(crate) fn learn_told(&self, value: &[u8]) -> bool {
         self.learned.learn(value, Source::Told, &self.key, self.engine.lists())

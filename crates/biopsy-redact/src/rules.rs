@@ -133,12 +133,38 @@ pub(crate) struct Rule {
     #[serde(default)]
     pub(crate) min_entropy: f64,
 
+    /// How the rule is used on the memory of processes; without it, it is not used there.
+    #[serde(default)]
+    pub(crate) memory: Option<MemoryUse>,
+
     /// Examples: text, then the values that must be masked. `¦` is dropped; it keeps examples from looking like live
     /// secrets to the scanners of code hosts.
     #[serde(default, rename = "match")]
     #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
     pub(crate) matches: Vec<Vec<String>>,
     /// Examples that must stay as they are.
+    #[serde(default)]
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
+    pub(crate) no_match: Vec<String>,
+}
+
+/// How a rule is used on memory, where text stands between everything else: only what is a secret beyond doubt is
+/// masked, and what is searched for first must be rare.
+#[derive(Deserialize, Clone, Default, Debug)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemoryUse {
+    /// What is searched for instead of the keywords or words of the rule: at least three bytes of ASCII, any case. For
+    /// key rules these are the words that the value hangs on.
+    #[serde(default)]
+    pub(crate) anchors: Vec<String>,
+    /// Shortest value, in bytes, where it is more than that of the rule.
+    #[serde(default)]
+    pub(crate) min_length: usize,
+    /// Further examples: text, then the values that must be masked.
+    #[serde(default, rename = "match")]
+    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
+    pub(crate) matches: Vec<Vec<String>>,
+    /// Examples that must stay as they are in memory, though in text they may not.
     #[serde(default)]
     #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
     pub(crate) no_match: Vec<String>,

@@ -1,0 +1,144 @@
+//! The second stage: is what an anchor announces a secret, and where does it end?
+
+use std::ops::Range;
+
+use super::private_key;
+use super::window::{BACKWARD, Encoding, FORWARD, Windows};
+use crate::RedactError;
+use crate::key::KeyRule;
+use crate::plausible::Lists;
+use crate::rules::{Kind, Rule};
+use crate::shape::Shape;
+
+/// Rule whose code is here and not in its expression: keys may be longer than what an expression should look at.
+const PRIVATE_KEY: &str = "private-key";
+/// Characters behind a key that may belong to its value.
+const KEY_AFTER: usize = 4096;
+/// Characters in front of a key that are looked at: its name, and brackets that are open.
+const KEY_BEFORE: usize = BACKWARD / 2;
+/// Characters in front of a shape: escapes in front of a word.
+const SHAPE_BEFORE: usize = 8;
+
+/// A rule, ready to be asked about a place in memory.
+#[derive(Debug)]
+pub(super) struct Detector {
+    how: How,
+    min_length: usize,
+    anchors: Vec<String>,
+}
+
+#[derive(Debug)]
+enum How {
+    Key(KeyRule),
+    Shape(Box<Shape>, usize),
+    PrivateKey,
+}
+
+impl Detector {
+    /// From a rule that is used on memory.
+    pub(super) fn new(rule: &Rule) -> Result<Self, RedactError> {
+        let wrong =
+            |problem: String| RedactError::Rule { pack: "memory".to_owned(), rule: rule.id.clone(), problem };
+        let memory = rule.memory.clone().unwrap_or_default();
+        let mut anchors = match rule.kind {
+            _ if !memory.anchors.is_empty() => memory.anchors,
+            // Names that are not ASCII are left to the text rules.
+            Kind::Key => KeyRule::keywords(rule).into_iter().filter(|word| word.is_ascii()).collect(),
+            Kind::Shape => rule.keywords.clone(),
+        };
+        let how = match rule.kind {
+            _ if rule.id == PRIVATE_KEY => {
+                anchors = [private_key::BEGIN, private_key::END]
+                    .iter()
+                    .map(|line| String::from_utf8_lossy(line).into_owned())
+                    .collect();
+                How::PrivateKey
+            }
+            Kind::Key => How::Key(KeyRule::new(rule)),
+            Kind::Shape => {
+                // Matches begin at the anchor.
+                let rule = Rule { before: 0, ..rule.clone() };
+                How::Shape(Box::new(Shape::compile(&rule).map_err(wrong)?), rule.after)
+            }
+        };
+        for anchor in &mut anchors {
+            anchor.make_ascii_lowercase();
+        }
+        if let Some(anchor) = anchors.iter().find(|anchor| anchor.len() < 3 || !anchor.is_ascii()) {
+            return Err(wrong(format!("anchor `{anchor}` is not ASCII of at least three bytes")));
+        }
+        Ok(Self { how, min_length: memory.min_length, anchors })
+    }
+
+    /// What is searched for.
+    pub(super) fn anchors(&self) -> &[String] {
+        &self.anchors
+    }
+
+    /// Calls `found` with each stretch of memory that is secret, given that an anchor of `length` characters is at `at`.
+    pub(super) fn find(
+        &self,
+        windows: &mut Windows<'_>,
+        at: usize,
+        length: usize,
+        encoding: Encoding,
+        lists: &Lists,
+        mut found: impl FnMut(Range<usize>),
+    ) {
+        match &self.how {
+            How::Key(rule) => {
+                if encoding == Encoding::Bytes && !may_have_value(windows.raw(at + length, 160)) {
+                    return;
+                }
+                let window = windows.around(at, encoding, KEY_BEFORE, KEY_AFTER);
+                let word = window.at..window.at + length;
+                if word.end > window.text.len() || !may_have_value(&window.text[word.end..]) {
+                    return;
+                }
+                for value in rule.find(window.text, word, lists) {
+                    if value.range.len() >= self.min_length {
+                        found(window.place(value.range));
+                    }
+                }
+            }
+            How::Shape(shape, after) => {
+                let window = windows.around(at, encoding, SHAPE_BEFORE, *after);
+                let mut captures = shape.captures();
+                let Some(matched) = shape.find(window.text, window.at, 0, lists, &mut captures) else {
+                    return;
+                };
+                for value in matched.values.into_iter().filter(|value| value.len() >= self.min_length) {
+                    found(window.place(value));
+                }
+            }
+            How::PrivateKey => {
+                let is_end = windows.is(at, b'E', 5, encoding);
+                if is_end {
+                    let window = windows.around(at, encoding, FORWARD, private_key::END.len() + 80);
+                    for range in private_key::in_front(window.text, window.at) {
+                        found(window.place(range));
+                    }
+                } else {
+                    let window = windows.around(at, encoding, 0, FORWARD);
+                    for range in private_key::behind(&window.text[window.at..]) {
+                        found(window.place(window.at + range.start..window.at + range.end));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A quick look at what stands behind a key word: most of them are words in a sentence, or names of members, and
+/// nothing that a value can hang on follows. Says yes to everything that [`KeyRule`] may say yes to.
+fn may_have_value(behind: &[u8]) -> bool {
+    let name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$');
+    let length = behind.iter().take(72).take_while(|byte| name(byte)).count();
+    let Some(next) = behind.get(length) else { return false };
+    matches!(
+        next,
+        b'=' | b':' | b'%' | b'&' | b'"' | b'\'' | b'`' | b'\\' | b'>' | b'<' | b']' | b' ' | b'\t' | 0x1b
+            // `password->x`: the dash counts as part of the name.
+            | b'^' | b'#'
+    )
+}

@@ -1,0 +1,154 @@
+//! Values that are known to be secrets: found by their keys in the environment, on the command line and in the
+//! configuration of a process, and searched for in its memory, wherever they stand.
+
+use zeroize::Zeroizing;
+
+use crate::forms;
+use crate::learned;
+use crate::plausible::Lists;
+use crate::rules::Words;
+use crate::{RedactError, Redactor};
+
+/// Most values. A process has a handful; what has more is not configuration.
+const VALUES_MAX: usize = 256;
+/// Longest byte string that is searched for; longer values are searched for in pieces.
+const PIECE: usize = 2048;
+/// Byte strings beyond which the rarer forms of values are not searched for: each costs speed.
+const PATTERNS_MANY: usize = 32;
+
+/// Secret values to be searched for. Wiped when dropped.
+#[derive(Default)]
+pub struct Literals {
+    values: Vec<Zeroizing<Vec<u8>>>,
+    refused: usize,
+}
+
+impl Literals {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Everything that `redactor` has learned: from the environment and command line passed to [`Redactor::env`] and
+    /// [`Redactor::command_line`], and from text.
+    #[must_use]
+    pub fn learned_by(redactor: &Redactor) -> Self {
+        let mut literals = Self::new();
+        for value in redactor.learned_values() {
+            literals.push(&value);
+        }
+        literals
+    }
+
+    /// Adds a value that the caller knows to be a secret. Values that are too short, or words that memory is full of,
+    /// are refused: `false`.
+    ///
+    /// # Errors
+    /// When the word lists that come with the program cannot be read, which the tests rule out.
+    pub fn add(&mut self, value: &[u8]) -> Result<bool, RedactError> {
+        let lists = Lists::new(Words::load()?);
+        if !learned::is_worth_learning(value, learned::Source::Told, &lists) {
+            self.refused += 1;
+            return Ok(false);
+        }
+        Ok(self.push(value))
+    }
+
+    fn push(&mut self, value: &[u8]) -> bool {
+        if self.values.len() >= VALUES_MAX {
+            self.refused += 1;
+            return false;
+        }
+        if !self.values.iter().any(|known| known.as_slice() == value) {
+            self.values.push(Zeroizing::new(value.to_vec()));
+        }
+        true
+    }
+
+    /// How many values.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// How many values were refused: too short, too common, or too many.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+
+    /// The byte strings to be searched for: each value as it is, as text writes it (percent-encoded, escaped), and in
+    /// base64, where there are not too many.
+    pub(super) fn patterns(&self) -> Vec<Pattern> {
+        let mut patterns = Vec::new();
+        for value in &self.values {
+            push(&mut patterns, value);
+        }
+        let escaped = |form: &forms::Form, value: &[u8]| !form.base64 && !is_hex(&form.bytes, value);
+        let base64 = |form: &forms::Form, _: &[u8]| form.base64;
+        let wanted: [&dyn Fn(&forms::Form, &[u8]) -> bool; 2] = [&escaped, &base64];
+        for wanted in wanted {
+            let mut more = Vec::new();
+            for value in &self.values {
+                let forms = forms::of(value);
+                // The first three of base64 are the usual alphabet at each offset.
+                for form in forms.iter().filter(|form| wanted(form, value)).take(8) {
+                    push(&mut more, &form.bytes);
+                }
+            }
+            more.retain(|one: &Pattern| !patterns.iter().any(|known: &Pattern| known.bytes == one.bytes));
+            if patterns.len() + more.len() <= PATTERNS_MANY {
+                patterns.append(&mut more);
+            }
+        }
+        patterns
+    }
+}
+
+fn is_hex(form: &[u8], value: &[u8]) -> bool {
+    form.len() == 2 * value.len() && form.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Adds a byte string, in pieces, and what stands for it in UTF-16.
+fn push(patterns: &mut Vec<Pattern>, bytes: &[u8]) {
+    let mut add = |bytes: &[u8], wide: bool| {
+        let known = patterns.iter().any(|one| one.bytes.as_slice() == bytes);
+        if bytes.len() >= learned::LEARN_MIN && !known {
+            patterns.push(Pattern { bytes: Zeroizing::new(bytes.to_vec()), wide });
+        }
+    };
+    for piece in bytes.chunks(PIECE) {
+        add(piece, piece.is_ascii());
+    }
+    if bytes.is_ascii() {
+        return;
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for piece in little.chunks(PIECE).chain(big.chunks(PIECE)) {
+            add(piece, false);
+        }
+    }
+}
+
+/// One byte string.
+pub(super) struct Pattern {
+    /// As it stands in memory.
+    pub(super) bytes: Zeroizing<Vec<u8>>,
+    /// Also with a zero byte between each two bytes.
+    pub(super) wide: bool,
+}
+
+impl std::fmt::Debug for Literals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Literals").field("values", &self.values.len()).finish_non_exhaustive()
+    }
+}
