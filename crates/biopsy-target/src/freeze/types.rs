@@ -229,6 +229,41 @@ pub enum FreezeWarning {
     },
 }
 
+impl fmt::Display for FreezeWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ThreadNotStopped { tid } => {
+                write!(f, "thread {tid} was in an uninterruptible wait: its registers are not complete")
+            }
+            Self::ThreadEnded { tid } => {
+                write!(f, "thread {tid} ended while the process was stopped: it has no registers")
+            }
+            Self::BornMeanwhile { pid } => {
+                write!(f, "process {pid} was born while the others were frozen: it is not among them")
+            }
+            Self::Interrupted { tid } => {
+                write!(f, "a system call of thread {tid} was broken off with EINTR, as any debugger would do")
+            }
+            Self::NoRealTime { errno } => {
+                write!(
+                    f,
+                    "real-time priority was refused (errno {errno}): on a busy machine the pause may be longer"
+                )
+            }
+            Self::StubWritten { address } => write!(
+                f,
+                "the program has no instructions that could be used: 32 unused bytes at {address:#x} were written for the time of the freeze"
+            ),
+            Self::ZombieLeft { pid, why } => {
+                write!(
+                    f,
+                    "the ended copy {pid} stays a zombie until the process ends or is dumped again: {why}"
+                )
+            }
+        }
+    }
+}
+
 /// Why a process could not be frozen. It runs on as before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -314,7 +349,9 @@ pub enum FreezeError {
         limit: Duration,
     },
     /// There is not enough memory for it.
-    #[error("not enough memory to freeze process {pid}: {needed} bytes are needed, {available} are to be had")]
+    #[error(
+        "not enough memory to freeze process {pid}: {needed} bytes are needed, {available} are to be had"
+    )]
     Memory {
         /// The process.
         pid: Pid,
