@@ -15,7 +15,7 @@ pub fn fuzz_dump(bytes: &[u8]) {
 }
 
 /// Reads the bytes as a core inside of a zstd file of several frames, whose sizes the first bytes say.
-pub fn fuzz_compressed(bytes: &[u8]) {
+pub fn fuzz_packed(bytes: &[u8]) {
     // As they are: seek tables, frame headers, gzip.
     fuzz_dump(bytes);
     // And packed, so that mutations reach the core behind the frames.

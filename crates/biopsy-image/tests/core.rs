@@ -140,7 +140,8 @@ fn files_without_segments_are_mappings_whose_bytes_were_left_out() {
         .memory(0x2000, 6, pattern(PAGE, 1));
     let opened = opened(&core);
     let image = &*opened.image;
-    let found: Vec<_> = image.mappings().iter().map(|one| (one.start, one.end, one.protection.write)).collect();
+    let found: Vec<_> =
+        image.mappings().iter().map(|one| (one.start, one.end, one.protection.write)).collect();
     assert_eq!(
         found,
         [(0x1000, 0x2000, false), (0x2000, 0x3000, true), (0x3000, 0x5000, false), (0x8000, 0x9000, false)]
@@ -184,7 +185,8 @@ fn a_module_says_its_build_id_and_bias_in_memory() {
 
 #[test]
 fn more_program_headers_than_16_bits_can_count() {
-    let mut core = CoreBuilder::new().page(16).process(1, "a", "a").thread(1, 0, &registers(1)).extended_count();
+    let mut core =
+        CoreBuilder::new().page(16).process(1, "a", "a").thread(1, 0, &registers(1)).extended_count();
     let count = 70_000u64;
     for index in 0..count {
         core = core.memory(0x1000 + index * 0x2000, 4, (index as u32).to_le_bytes());
@@ -202,7 +204,8 @@ fn a_million_mappings_and_files_take_no_quadratic_time() {
         (0..count).map(|at| (at * 0x4000 + 0x1000, at * 0x4000 + 0x3000, 0, &b"/f"[..])).collect();
     core = core.files(&files);
     for index in 0..count {
-        core = core.segment(Segment { start: 0x2000 + index * 0x4000, bytes: vec![1], size: 0x1000, flags: 4 });
+        core =
+            core.segment(Segment { start: 0x2000 + index * 0x4000, bytes: vec![1], size: 0x1000, flags: 4 });
     }
     let opened = opened(&core);
     assert_eq!(opened.image.mappings().len() as u64, 2 * count);
@@ -219,9 +222,16 @@ fn overlapping_and_lying_headers_are_cut_and_told() {
         .segment(Segment { start: u64::MAX - 10, bytes: vec![1], size: 4096, flags: 6 })
         .segment(Segment { start: 0x9000, bytes: pattern(2 * PAGE, 4), size: 0x1000, flags: 6 });
     let opened = opened(&core);
-    assert!(opened.warnings.iter().any(|warning| warning.code == "dump.odd-headers"), "{:?}", opened.warnings);
+    assert!(
+        opened.warnings.iter().any(|warning| warning.code == "dump.odd-headers"),
+        "{:?}",
+        opened.warnings
+    );
     let image = &*opened.image;
-    assert_eq!(image.read_up_to(0x2fff, 2).unwrap(), [pattern(2 * PAGE, 1)[0x1fff], pattern(2 * PAGE, 2)[0x1000]]);
+    assert_eq!(
+        image.read_up_to(0x2fff, 2).unwrap(),
+        [pattern(2 * PAGE, 1)[0x1fff], pattern(2 * PAGE, 2)[0x1000]]
+    );
     assert_eq!(image.read_up_to(0x9fff, 2).unwrap().len(), 1, "p_filesz is larger than p_memsz");
     assert_eq!(absence(image, u64::MAX - 10), Some(Absence::Unmapped));
 }
@@ -245,13 +255,19 @@ fn a_truncated_core_opens_and_says_what_is_missing() {
 #[test]
 fn notes_with_absurd_sizes_are_told_and_the_rest_is_read() {
     let mut core = kernel_like().build();
-    let at = core.windows(4).position(|four| four == b"SIGI".map(|byte| byte).as_slice() || four == [0x49, 0x47, 0x49, 0x53]);
+    let at = core
+        .windows(4)
+        .position(|four| four == b"SIGI".map(|byte| byte).as_slice() || four == [0x49, 0x47, 0x49, 0x53]);
     // `n_descsz` of NT_SIGINFO, four bytes before its type.
     let at = at.expect("the core has NT_SIGINFO") - 4;
     core[at..at + 4].copy_from_slice(&0xffff_fff0_u32.to_le_bytes());
     let opened = open_bytes("core", core, &Limits::default()).unwrap();
     assert_eq!(opened.image.threads().len(), 1, "the note behind it cannot be found");
-    assert!(opened.warnings.iter().any(|one| one.message.contains("claims 4294967280 bytes")), "{:?}", opened.warnings);
+    assert!(
+        opened.warnings.iter().any(|one| one.message.contains("claims 4294967280 bytes")),
+        "{:?}",
+        opened.warnings
+    );
     assert_eq!(opened.image.read_up_to(0x50_0000, 16).unwrap(), pattern(16, 3));
 }
 
@@ -266,7 +282,9 @@ fn what_is_no_core_of_this_kind_is_said_plainly() {
     assert!(message(with(2, 2, 4, 22)).contains("big-endian"));
     assert!(message(with(2, 1, 4, 243)).contains("RISC-V"));
     assert!(message(with(2, 1, 4, 0x4242)).contains("16962"));
-    assert!(message(b"\x7fELF\x02".to_vec()).contains("`e_ident data` at offset 0x5 needs 1 bytes, 0 remain"));
+    assert!(
+        message(b"\x7fELF\x02".to_vec()).contains("`e_ident data` at offset 0x5 needs 1 bytes, 0 remain")
+    );
     assert!(message(b"hello, this is text".to_vec()).contains("neither a core nor a minidump"));
     assert!(message(Vec::new()).contains("empty"));
     let library = open_bytes("x", with(2, 1, 3, 62), &Limits::default()).unwrap_err();
@@ -275,7 +293,9 @@ fn what_is_no_core_of_this_kind_is_said_plainly() {
     let many = CoreBuilder::new().memory(0, 4, vec![1]).memory(8, 4, vec![1]).build();
     let mut limits = Limits::small();
     limits.program_headers = 2;
-    assert!(open_bytes("x", many, &limits).unwrap_err().to_string().contains("3 program headers, the limit is 2"));
+    assert!(
+        open_bytes("x", many, &limits).unwrap_err().to_string().contains("3 program headers, the limit is 2")
+    );
 }
 
 #[test]

@@ -9,10 +9,10 @@ fn windows() -> MinidumpBuilder {
     pdb.extend(b"octopus.pdb\0");
     MinidumpBuilder::windows()
         .pid(4711)
-        .thread(1, 0x14000_1000, 0x10_0000)
-        .thread(2, 0x14000_2000, 0x20_0000)
+        .thread(1, 0x1_4000_1000, 0x10_0000)
+        .thread(2, 0x1_4000_2000, 0x20_0000)
         .name(2, "worker é")
-        .module(0x14000_0000, 0x8000, r"C:\Program Files\Octopus\Octopus.Server.exe", &pdb)
+        .module(0x1_4000_0000, 0x8000, r"C:\Program Files\Octopus\Octopus.Server.exe", &pdb)
         .module(0x7ff8_0000_0000, 0x1000, r"C:\Windows\System32\ntdll.dll", &[])
         .exception(2, 0xc000_0005, 0, 0xdead)
         .memory(0x10_0000, &[1; 4096])
@@ -32,9 +32,13 @@ fn a_windows_minidump_has_threads_modules_memory_and_its_exception() {
         assert!(opened.warnings.is_empty(), "{:?}", opened.warnings);
         let image = &*opened.image;
         let threads = image.threads();
-        assert_eq!(threads.iter().map(|one| one.tid.0).collect::<Vec<_>>(), [2, 1], "the one with the exception first");
+        assert_eq!(
+            threads.iter().map(|one| one.tid.0).collect::<Vec<_>>(),
+            [2, 1],
+            "the one with the exception first"
+        );
         let registers = threads[0].registers.expect("x86-64");
-        assert_eq!((registers.r15, registers.rip, registers.rsp), (2, 0x14000_2000, 0x20_0000));
+        assert_eq!((registers.r15, registers.rip, registers.rsp), (2, 0x1_4000_2000, 0x20_0000));
         assert_eq!(threads[0].name.as_deref(), Some("worker é".as_bytes()));
         assert_eq!((threads[0].extended.len(), threads[0].extended[0]), (512, 0x7f), "the FXSAVE area");
         assert_eq!(threads[0].signal, None);
@@ -43,7 +47,10 @@ fn a_windows_minidump_has_threads_modules_memory_and_its_exception() {
         assert_eq!((crash.thread.map(|one| one.0), crash.address), (Some(2), Some(0xdead)));
         assert!(crash.description.contains("ACCESS_VIOLATION"), "{}", crash.description);
         let modules = image.modules();
-        assert_eq!((modules[0].start, modules[0].end, modules[0].is_elf), (0x14000_0000, 0x14000_8000, false));
+        assert_eq!(
+            (modules[0].start, modules[0].end, modules[0].is_elf),
+            (0x1_4000_0000, 0x1_4000_8000, false)
+        );
         assert_eq!(modules[1].path, br"C:\Windows\System32\ntdll.dll");
         let facts = image.process();
         assert_eq!((facts.pid.0, facts.name.as_slice()), (4711, &b"Octopus.Server.exe"[..]));

@@ -196,7 +196,8 @@ fn a_sparse_core_larger_than_memory_opens_and_says_where_its_data_is() {
     let folder = biopsy_testkit::temp_dir("sparse");
     let path = folder.path().join("core");
     let size = 1u64 << 40;
-    let mut head = CoreBuilder::new().process(1, "large", "large").files(&[]).memory(START, 6, vec![1]).build();
+    let mut head =
+        CoreBuilder::new().process(1, "large", "large").files(&[]).memory(START, 6, vec![1]).build();
     let at = head.len() as u64 - 1;
     // p_filesz and p_memsz of the second program header.
     for field in [32, 40] {

@@ -18,6 +18,8 @@ mod segments;
 mod space;
 mod threads;
 
+pub use modules::find as find_modules;
+
 use std::sync::Arc;
 
 use biopsy_model::loss::Warning;

@@ -14,7 +14,7 @@ const PT_NOTE: u32 = 4;
 const NT_GNU_BUILD_ID: u32 = 3;
 
 /// Finds modules: neighbouring mappings of the same file, from one whose offset is 0 up to the next such one; and the vdso.
-pub(super) fn find(
+pub fn find(
     image: &dyn Image,
     mappings: &[Mapping],
     process: &ProcessFacts,

@@ -229,14 +229,14 @@ impl NoteReader<'_> {
             types::FILE => notes.files = Some(files(&contents)),
             types::FPREGSET | types::X86_XSTATE => {
                 let all = notes.extended_bytes.saturating_add(contents.len());
-                if contents.len() <= self.limits.extended_bytes && all <= self.limits.extended_bytes_of_all {
-                    if let Some(thread) = notes.threads.last_mut() {
-                        notes.extended_bytes = all;
-                        if kind == types::FPREGSET {
-                            thread.floating = contents;
-                        } else {
-                            thread.extended = contents;
-                        }
+                let fits = contents.len() <= self.limits.extended_bytes
+                    && all <= self.limits.extended_bytes_of_all;
+                if let Some(thread) = notes.threads.last_mut().filter(|_| fits) {
+                    notes.extended_bytes = all;
+                    if kind == types::FPREGSET {
+                        thread.floating = contents;
+                    } else {
+                        thread.extended = contents;
                     }
                 }
             }

@@ -3,7 +3,9 @@
 mod core;
 mod minidump;
 mod pack;
+mod samples;
 
 pub use core::{CoreBuilder, CoreNote, Segment};
 pub use minidump::MinidumpBuilder;
 pub use pack::{gzip, seekable_zstd, zstd_frames, zstd_stream};
+pub use samples::{samples, small_core, small_minidump};

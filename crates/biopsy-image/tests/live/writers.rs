@@ -1,0 +1,78 @@
+//! Programs that write cores.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whether a program is on the path; says so when it is not.
+#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
+pub(crate) fn has(tool: &str) -> bool {
+    let there = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()));
+    if !there {
+        eprintln!("skipped a part: `{tool}` is not installed");
+    }
+    there
+}
+
+/// A core by gdb.
+pub(crate) fn gcore(pid: u32, folder: &Path) -> PathBuf {
+    let output = Command::new("gcore")
+        .arg("-o")
+        .arg(folder.join("core"))
+        .arg(pid.to_string())
+        .output()
+        .expect("gcore runs");
+    let core = folder.join(format!("core.{pid}"));
+    assert!(core.exists(), "gcore wrote nothing: {}", String::from_utf8_lossy(&output.stderr));
+    core
+}
+
+/// All createdump programs below the .NET root of the targets.
+pub(crate) fn createdumps() -> Vec<PathBuf> {
+    let Some(root) = dotnet_root() else { return Vec::new() };
+    let mut found: Vec<PathBuf> = std::fs::read_dir(root.join("shared/Microsoft.NETCore.App"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("createdump")))
+        .filter(|program| program.is_file())
+        .collect();
+    found.sort();
+    found
+}
+
+/// `unpack` beside the targets says where it is.
+fn dotnet_root() -> Option<PathBuf> {
+    let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/targets");
+    let output = Command::new(targets.join("unpack")).output().ok()?;
+    Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
+}
+
+/// A core by createdump.
+pub(crate) fn createdump(program: &Path, kind: &str, pid: u32, core: &Path) {
+    let output = Command::new(program)
+        .arg(kind)
+        .arg("-f")
+        .arg(core)
+        .arg(pid.to_string())
+        .output()
+        .expect("createdump runs");
+    assert!(output.status.success(), "{}: {}", program.display(), String::from_utf8_lossy(&output.stdout));
+}
+
+/// Whether the kernel puts cores into the working folder of the process; says so when not. The pattern is never changed.
+#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
+pub(crate) fn kernel_writes_cores_here() -> bool {
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    let here = !pattern.trim().is_empty() && !pattern.starts_with(['|', '/', '@']) && !pattern.contains('/');
+    if !here {
+        eprintln!("skipped: `kernel.core_pattern` is `{}`, so cores do not come here", pattern.trim());
+    }
+    here
+}
+
+/// The only file in a folder.
+pub(crate) fn only_file(folder: &Path) -> Option<PathBuf> {
+    let mut entries = std::fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    let first = entries.next()?.path();
+    entries.next().is_none().then_some(first)
+}
