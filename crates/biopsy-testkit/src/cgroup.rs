@@ -1,4 +1,4 @@
-//! A cgroup with little CPU, on either version of cgroups.
+//! Cgroups with little of something, on either version of cgroups.
 
 use std::fs;
 use std::io;
@@ -57,6 +57,83 @@ impl CpuLimit {
 }
 
 impl Drop for CpuLimit {
+    fn drop(&mut self) {
+        // A group with processes cannot be removed: give them back first. Nothing more can be done about an error here.
+        for pid in fs::read_to_string(self.group.join("cgroup.procs")).unwrap_or_default().lines() {
+            let _ = fs::write(self.home.join("cgroup.procs"), pid);
+        }
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// Puts processes under a limit of memory or of tasks until dropped.
+#[derive(Debug)]
+pub struct GroupLimit {
+    group: PathBuf,
+    home: PathBuf,
+}
+
+impl GroupLimit {
+    /// A new group that may use so many bytes of memory, without swap.
+    ///
+    /// # Errors
+    ///
+    /// Where no memory controller can be written to.
+    pub fn memory(bytes: u64) -> io::Result<Self> {
+        let limit = Self::new("memory", "memory.limit_in_bytes", "memory.max", bytes)?;
+        // Refused where the kernel does not count swap.
+        for name in ["memory.memsw.limit_in_bytes", "memory.swap.max"] {
+            let file = limit.group.join(name);
+            if file.exists() {
+                let bytes = if name == "memory.swap.max" { 0 } else { bytes };
+                let _ = fs::write(file, bytes.to_string());
+            }
+        }
+        Ok(limit)
+    }
+
+    /// A new group that may have so many processes and threads.
+    ///
+    /// # Errors
+    ///
+    /// Where no pids controller can be written to.
+    pub fn tasks(count: u64) -> io::Result<Self> {
+        Self::new("pids", "pids.max", "pids.max", count)
+    }
+
+    fn new(controller: &str, file_of_v1: &str, file_of_v2: &str, value: u64) -> io::Result<Self> {
+        let two = Path::new("/sys/fs/cgroup");
+        let controllers = fs::read_to_string(two.join("cgroup.controllers")).unwrap_or_default();
+        let is_two = controllers.split_ascii_whitespace().any(|name| name == controller);
+        let home = if is_two { two.to_path_buf() } else { two.join(controller) };
+        if is_two {
+            // Refused where it is already so and processes are in the root's children: the write below decides.
+            let _ = fs::write(two.join("cgroup.subtree_control"), format!("+{controller}"));
+        }
+        let group = home.join(format!("biopsy-test-{}-{}", std::process::id(), unique()));
+        fs::create_dir(&group)?;
+        let limit = Self { group, home };
+        fs::write(limit.group.join(if is_two { file_of_v2 } else { file_of_v1 }), value.to_string())?;
+        Ok(limit)
+    }
+
+    /// Moves `pid` with all its threads into the group.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn add(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.group.join("cgroup.procs"), pid.to_string())
+    }
+
+    /// The folder of the group.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.group
+    }
+}
+
+impl Drop for GroupLimit {
     fn drop(&mut self) {
         // A group with processes cannot be removed: give them back first. Nothing more can be done about an error here.
         for pid in fs::read_to_string(self.group.join("cgroup.procs")).unwrap_or_default().lines() {

@@ -29,7 +29,7 @@ mod survival;
 mod target_process;
 mod wrap;
 
-pub use cgroup::CpuLimit;
+pub use cgroup::{CpuLimit, GroupLimit};
 pub use compile::{compile_c, compile_rust};
 pub use kill::{is_running, send_signal};
 pub use machine::{MachineLock, machine_to_myself};

@@ -50,11 +50,26 @@ pub enum Program {
     /// Measures how long it was kept from running. Arguments: megabytes of memory (64), threads (20), `huge` or `small` pages;
     /// answers a line of stdin with `GAP nanoseconds EINTR count`.
     PauseProbe,
+    /// Holds magic values in all registers and checks them for ever; see the source for its exit codes. Arguments: keepers
+    /// (2) or `single`, megabytes (16). Answers a line of stdin with `INTACT ...`.
+    Registers,
+    /// The same, linked statically.
+    StaticRegisters,
+    /// One thread, no C library: not a single `syscall; ret` or rt_sigreturn. Answers a line of stdin with `INTACT`.
+    NoGadgets,
     /// Threads that wait for each other for ever. Argument: `abba` (default), `ring`, `rwlock`, `self`, `gone`, `join`, `none`.
     Deadlock,
     /// Dies of a signal in `crash_here`, called by `middle_of_work`, in a thread `worker`. Arguments: how (`null`, `abort`,
     /// `stack-overflow` ..., see the source), after how many milliseconds (default: on a byte on stdin).
     Crashes,
+    /// Idle, with a seccomp filter that kills it for a fork. Says `READY PID ADDRESS` of 64 KiB of `0x5a`.
+    SeccompKill,
+    /// The same, with a filter that makes a fork fail with EPERM.
+    SeccompErrno,
+    /// One area of memory of each kind. Argument: a file of 16 pages. Says `READY PID name=address,bytes ...`.
+    Areas,
+    /// Writes to all of its memory over and over. Arguments: MiB (64), `huge`. Says `ROUNDS n` when asked by a line.
+    WriteHeavy,
 }
 
 impl Program {
@@ -78,9 +93,16 @@ impl Program {
         Self::ForkChildren,
         Self::SwitchStorm,
         Self::PauseProbe,
+        Self::Registers,
+        Self::StaticRegisters,
+        Self::NoGadgets,
         Self::Deadlock,
         Self::Crashes,
         Self::Launcher,
+        Self::SeccompKill,
+        Self::SeccompErrno,
+        Self::Areas,
+        Self::WriteHeavy,
     ];
 
     /// Name of its file, and of its process up to 15 bytes.
@@ -107,8 +129,15 @@ impl Program {
             Self::ShortLived => "short-lived",
             Self::Launcher => "launcher",
             Self::PauseProbe => "pause-probe",
+            Self::Registers => "registers",
+            Self::StaticRegisters => "static-regs",
+            Self::NoGadgets => "no-gadgets",
             Self::Deadlock => "deadlock",
             Self::Crashes => "crashes",
+            Self::SeccompKill => "seccomp-kill",
+            Self::SeccompErrno => "seccomp-errno",
+            Self::Areas => "areas",
+            Self::WriteHeavy => "write-heavy",
         }
     }
 
@@ -136,6 +165,10 @@ impl Program {
         match self {
             Self::NoFramePointers => &["-O2", "-fomit-frame-pointer", "-momit-leaf-frame-pointer"],
             Self::Stripped => &["-O2", "-fomit-frame-pointer", "-s"],
+            Self::SeccompKill => &["-O2", "-fno-omit-frame-pointer", "-DANSWER=SECCOMP_RET_KILL_PROCESS"],
+            Self::SeccompErrno => &["-O2", "-fno-omit-frame-pointer", "-DANSWER=(SECCOMP_RET_ERRNO|1)"],
+            Self::StaticRegisters => &["-O2", "-static"],
+            Self::NoGadgets => &["-O2", "-static", "-nostdlib", "-fno-stack-protector", "-fcf-protection=none"],
             // GCC would turn the recursion into a loop.
             Self::DeepStack => &["-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"],
             _ => &["-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"],
@@ -164,8 +197,13 @@ impl Program {
             Self::ShortLived => Source::C(include_str!("../programs/short-lived.c")),
             Self::Launcher => Source::C(include_str!("../programs/launcher.c")),
             Self::PauseProbe => Source::C(include_str!("../programs/pause-probe.c")),
+            Self::Registers | Self::StaticRegisters => Source::C(include_str!("../programs/registers.c")),
+            Self::NoGadgets => Source::C(include_str!("../programs/no-gadgets.c")),
             Self::Deadlock => Source::C(include_str!("../programs/deadlock.c")),
             Self::Crashes => Source::C(include_str!("../programs/crashes.c")),
+            Self::SeccompKill | Self::SeccompErrno => Source::C(include_str!("../programs/seccomp.c")),
+            Self::Areas => Source::C(include_str!("../programs/areas.c")),
+            Self::WriteHeavy => Source::C(include_str!("../programs/write-heavy.c")),
         }
     }
 }
