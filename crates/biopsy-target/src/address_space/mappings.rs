@@ -94,7 +94,8 @@ pub(super) fn parse_line(line: &[u8]) -> Option<Mapping> {
     let permissions = field()?.as_bytes();
     let offset = hex(field()?)?;
     let (major, minor) = field()?.split_once(':')?;
-    let device = rustix::fs::makedev(u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+    let device =
+        rustix::fs::makedev(u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
     let inode: u64 = field()?.parse().ok()?;
     let name = rest.trim_ascii_start();
     let [read, write, execute, sharing, ..] = *permissions else { return None };

@@ -31,7 +31,8 @@ fn backing(line: &[u8]) -> Backing {
 
 #[test]
 fn a_line() {
-    let mapping = parse_line(b"7f0a1000-7f0a3000 r-xs 00001000 08:11 1234    /usr/lib/a b (deleted)").unwrap();
+    let mapping =
+        parse_line(b"7f0a1000-7f0a3000 r-xs 00001000 08:11 1234    /usr/lib/a b (deleted)").unwrap();
     assert_eq!((mapping.start, mapping.end), (0x7f0a_1000, 0x7f0a_3000));
     assert!(mapping.protection.read && !mapping.protection.write && mapping.protection.execute);
     assert!(mapping.shared);
@@ -70,7 +71,9 @@ fn names() {
 
 #[test]
 fn lines_that_are_none() {
-    for line in [&b""[..], b"x", b"2000-1000 rw-p 0 00:00 0", b"1000-2000 rw 0 00:00 0", b"1000-2000 rw-p 0 00 0"] {
+    for line in
+        [&b""[..], b"x", b"2000-1000 rw-p 0 00:00 0", b"1000-2000 rw 0 00:00 0", b"1000-2000 rw-p 0 00 0"]
+    {
         assert!(parse_line(line).is_none(), "{line:?}");
     }
     let error = parse(&b"1000-2000 rw-p 00000000 00:00 0\nnonsense\x1b\n"[..]).unwrap_err();
@@ -109,7 +112,9 @@ fn own_mappings_are_read_whole() {
     let (_, mappings) = myself();
     let text = [7u8; 16];
     assert!(mapping::find(&mappings, address(&text)).unwrap().protection.write);
-    assert!(mappings.iter().any(|one| matches!(&one.backing, Backing::Kernel { label } if label == "[vdso]")));
+    assert!(
+        mappings.iter().any(|one| matches!(&one.backing, Backing::Kernel { label } if label == "[vdso]"))
+    );
     let exe = std::fs::read_link("/proc/self/exe").unwrap();
     assert!(mappings.iter().any(|one| one.path() == Some(exe.as_os_str().as_encoded_bytes())));
 }
@@ -213,7 +218,9 @@ fn after_the_end_it_is_gone() {
         mappings = read_mappings(pid).unwrap();
     }
     let memory = ProcessMemory::open(pid).unwrap();
-    let stack = mappings.iter().find(|one| matches!(&one.backing, Backing::Anonymous { label } if label == "[stack]"));
+    let stack = mappings
+        .iter()
+        .find(|one| matches!(&one.backing, Backing::Anonymous { label } if label == "[stack]"));
     let stack = stack.unwrap().clone();
     let mut runs = Vec::new();
     memory.written(&stack, stack.range(), &mut runs).unwrap();
@@ -235,5 +242,7 @@ fn a_mapped_file_that_was_made_private_is_a_file() {
     file.write_all(&[1; 4096]).unwrap();
     let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
     let line = format!("1000-2000 rw-p 00000000 08:01 {inode}   /x");
-    assert!(matches!(parse_line(line.as_bytes()).unwrap().backing, Backing::File { identity: (_, i), .. } if i == inode));
+    assert!(
+        matches!(parse_line(line.as_bytes()).unwrap().backing, Backing::File { identity: (_, i), .. } if i == inode)
+    );
 }

@@ -86,7 +86,10 @@ impl PreparedCopy for Prepared {
             copied.take(stack, deadline);
         }
         // The kernel's code for the process is small, and unwinding needs it.
-        let vdso = copied.mappings.iter().find(|one| matches!(one.backing, Backing::Kernel { .. }) && one.protection.execute);
+        let vdso = copied
+            .mappings
+            .iter()
+            .find(|one| matches!(one.backing, Backing::Kernel { .. }) && one.protection.execute);
         if let Some(vdso) = vdso.map(Mapping::range).filter(|range| range.end < 1 << 47) {
             copied.take(vdso, deadline);
         }
@@ -149,7 +152,9 @@ impl Copied {
         while at < run.end && Instant::now() < deadline {
             let wanted = usize::try_from(run.end - at).unwrap_or(PIECE).min(PIECE);
             let end = self.used.saturating_add(wanted).min(self.buffer.len());
-            let Some(room) = self.buffer.get_mut(self.used..end).filter(|room| !room.is_empty()) else { return };
+            let Some(room) = self.buffer.get_mut(self.used..end).filter(|room| !room.is_empty()) else {
+                return;
+            };
             let Ok(read) = self.memory.read(at, room) else { return };
             if read == 0 {
                 return;
@@ -167,7 +172,8 @@ impl Copied {
     /// Finds all written pages, and copies those that were not copied with the stacks.
     fn take_written(&mut self, stacks_only: bool, deadline: Instant) {
         for (index, own) in self.mappings.iter().enumerate().filter(|(_, own)| !own.shared) {
-            if Instant::now() >= deadline || self.memory.written(own, own.range(), &mut self.written).is_err() {
+            if Instant::now() >= deadline || self.memory.written(own, own.range(), &mut self.written).is_err()
+            {
                 self.known = index;
                 break;
             }
@@ -272,12 +278,7 @@ impl KeptMemory for Copied {
         Some(&self.mappings)
     }
 
-    fn written(
-        &self,
-        own: &Mapping,
-        range: Range<u64>,
-        runs: &mut Vec<Range<u64>>,
-    ) -> Result<(), ReadError> {
+    fn written(&self, own: &Mapping, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
         let part = range.start.max(own.start)..range.end.min(own.end);
         if part.is_empty() {
             return Ok(());

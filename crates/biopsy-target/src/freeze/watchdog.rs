@@ -110,7 +110,8 @@ mod tests {
         std::fs::write(base.join("a/memory.max"), (1u64 << 30).to_string()).unwrap();
         // The gauge keeps the file open: write in place, in one step.
         let mut options = std::fs::OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).open(base.join("a/memory.current")).unwrap();
+        let file =
+            options.write(true).create(true).truncate(false).open(base.join("a/memory.current")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, format!("{used:<24}").as_bytes(), 0).unwrap();
     }
 

@@ -54,7 +54,10 @@ pub(super) fn decide(subject: &Subject, machine: &Machine, options: &FreezeOptio
         if options.stacks_only {
             let copy = copy(plan.clone(), subject, machine, options);
             if copy.method == Method::StopAndCopy && copy.predicted_pause < fork {
-                return ProcessPlan { why: "only stacks are wanted: copying them is shorter than a fork".to_owned(), ..copy };
+                return ProcessPlan {
+                    why: "only stacks are wanted: copying them is shorter than a fork".to_owned(),
+                    ..copy
+                };
             }
         }
         plan.checks.push(memory_of_fork(subject, &plan));
@@ -89,7 +92,8 @@ fn instead_of_fork(
     if !options.allow_stop_and_copy {
         return refuse(plan, obstacle);
     }
-    plan.why = format!("it cannot fork ({}), so memory is copied while it stands still", obstacle.check.detail);
+    plan.why =
+        format!("it cannot fork ({}), so memory is copied while it stands still", obstacle.check.detail);
     put(&mut plan.checks, Check { status: crate::preflight::Status::Limited, ..obstacle.check });
     copy(plan, subject, machine, options)
 }
@@ -115,7 +119,8 @@ fn never(subject: &Subject) -> Option<Obstacle> {
     }
     if subject.threads.tracer != 0 {
         let why = format!("it is traced by process {} (a debugger?)", subject.threads.tracer);
-        let hint = format!("end process {} first: a process can have one tracer only", subject.threads.tracer);
+        let hint =
+            format!("end process {} first: a process can have one tracer only", subject.threads.tracer);
         return Some(Obstacle::new("debugger", why, Some(hint)));
     }
     if let Some(folder) = &subject.frozen_group {
@@ -128,7 +133,8 @@ fn never(subject: &Subject) -> Option<Obstacle> {
         return Some(Obstacle::new("process", "none of its threads is left", None));
     }
     if threads.uninterruptible == threads.count {
-        let why = "all of its threads are in uninterruptible waits (a disk or a file server that does not answer?)";
+        let why =
+            "all of its threads are in uninterruptible waits (a disk or a file server that does not answer?)";
         return Some(Obstacle::new("uninterruptible", why, Some("try again when it goes on".to_owned())));
     }
     if subject.counts.is_none() {
@@ -205,7 +211,10 @@ fn memory_of_fork(subject: &Subject, plan: &ProcessPlan) -> Check {
     const NAME: &str = "memory";
     let own = bytes_text(plan.memory_needed);
     match &subject.headroom {
-        None => Check::ok(NAME, format!("at most {own} more while the frozen copy lives; what is left is not known")),
+        None => Check::ok(
+            NAME,
+            format!("at most {own} more while the frozen copy lives; what is left is not known"),
+        ),
         Some(headroom) if headroom.to_spare() < plan.memory_needed => {
             let detail = format!(
                 "{} are left {}; should it write to more than that while it is dumped, the frozen copy is ended and the \
@@ -266,7 +275,10 @@ fn within_pause(
     let stacks = FreezeOptions { stacks_only: true, ..options.clone() };
     let copied = copy(plan.clone(), subject, machine, &stacks);
     if options.allow_stop_and_copy && copied.method == Method::StopAndCopy {
-        ways.push(format!("take stacks only with `--kind stacks` (about {})", predict::text(copied.predicted_pause)));
+        ways.push(format!(
+            "take stacks only with `--kind stacks` (about {})",
+            predict::text(copied.predicted_pause)
+        ));
     }
     ways.push(format!("allow more with `--max-pause {}`", predict::more(predicted)));
     let why = format!("{pages}: more than the {} that are allowed", predict::text(options.max_pause));
@@ -295,7 +307,10 @@ fn copy(mut plan: ProcessPlan, subject: &Subject, machine: &Machine, options: &F
             predict::text(options.max_pause),
             bytes_text(in_memory)
         );
-        let hint = format!("allow more with `--max-pause {}`", predict::more(stop + time_of(stacks, machine.copy_rate)));
+        let hint = format!(
+            "allow more with `--max-pause {}`",
+            predict::more(stop + time_of(stacks, machine.copy_rate))
+        );
         return refuse(plan, Obstacle::new(NAME, why, Some(hint)));
     }
     let wanted = if options.stacks_only { stacks } else { counts.own_bytes() };
@@ -316,8 +331,11 @@ fn copy(mut plan: ProcessPlan, subject: &Subject, machine: &Machine, options: &F
         );
         Check::limited(NAME, detail, (in_pause < in_memory).then_some(hint))
     } else {
-        let detail =
-            format!("{} are copied while it stands still for about {}", bytes_text(copied), predict::text(plan.predicted_pause));
+        let detail = format!(
+            "{} are copied while it stands still for about {}",
+            bytes_text(copied),
+            predict::text(plan.predicted_pause)
+        );
         Check::ok(NAME, detail)
     });
     plan
@@ -328,7 +346,9 @@ fn bytes_in(time: Duration, rate: u64) -> u64 {
 }
 
 fn time_of(bytes: u64, rate: u64) -> Duration {
-    Duration::from_micros(u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(rate.max(1))).unwrap_or(u64::MAX))
+    Duration::from_micros(
+        u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(rate.max(1))).unwrap_or(u64::MAX),
+    )
 }
 
 /// What is worth knowing and stands in the way of nothing.
@@ -343,7 +363,10 @@ fn remarks(subject: &Subject) -> Vec<Check> {
         checks.push(Check::limited("uninterruptible", detail, None));
     }
     if threads.stopped > 0 {
-        checks.push(Check::ok("stopped", format!("{} threads are stopped by a signal, and stay so", threads.stopped)));
+        checks.push(Check::ok(
+            "stopped",
+            format!("{} threads are stopped by a signal, and stay so", threads.stopped),
+        ));
     }
     if threads.filtered > 0 {
         let detail = format!(

@@ -71,7 +71,10 @@ fn together(mut processes: Vec<ProcessPlan>, options: &FreezeOptions) -> FreezeP
                 predict::text(predicted_pause),
                 predict::text(options.max_pause),
             );
-            let hint = format!("dump this one alone, or allow more with `--max-pause {}`", predict::more(predicted_pause));
+            let hint = format!(
+                "dump this one alone, or allow more with `--max-pause {}`",
+                predict::more(predicted_pause)
+            );
             longest.checks.push(Check::missing("pause", longest.why.clone(), Some(hint)));
         }
     }

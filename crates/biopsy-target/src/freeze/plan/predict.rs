@@ -109,7 +109,12 @@ mod tests {
 
     #[test]
     fn nothing_overflows() {
-        let most = PresentCounts { swapped: u64::MAX, others: u64::MAX, mappings: u64::MAX, ..counts(u64::MAX, u64::MAX) };
+        let most = PresentCounts {
+            swapped: u64::MAX,
+            others: u64::MAX,
+            mappings: u64::MAX,
+            ..counts(u64::MAX, u64::MAX)
+        };
         assert!(predict_fork(&most, u64::MAX) > Duration::from_secs(1_000_000));
         predict_collapse(&most, 1);
     }

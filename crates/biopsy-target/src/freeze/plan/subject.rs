@@ -107,10 +107,12 @@ fn frozen_group(root: &ProcRoot, seen: &Seen) -> Option<String> {
     }
     let text = seen.dir.read("cgroup", SMALL).ok()?;
     let path = cgroup::path_of_controller(&text, "freezer")?;
-    cgroup::levels(&path).take(LEVELS).map(|level| format!("sys/fs/cgroup/freezer{level}")).find_map(|folder| {
-        let state = root.text(&format!("{folder}/freezer.state")).ok()?;
-        (state != "THAWED").then(|| format!("/{folder}"))
-    })
+    cgroup::levels(&path).take(LEVELS).map(|level| format!("sys/fs/cgroup/freezer{level}")).find_map(
+        |folder| {
+            let state = root.text(&format!("{folder}/freezer.state")).ok()?;
+            (state != "THAWED").then(|| format!("/{folder}"))
+        },
+    )
 }
 
 /// The kernel may hold up a fork until the program that handles page faults has heard of it (UFFD_FEATURE_EVENT_FORK).

@@ -77,7 +77,10 @@ fn of_user(root: &ProcRoot, seen: &Seen) -> Option<TaskLimit> {
         if same { Some(Stat::parse(&dir.read("stat", SMALL).ok()?)?.threads) } else { None }
     };
     let used: u64 = root.pids().ok()?.into_iter().filter_map(of_same_user).sum();
-    Some(TaskLimit { left: limit.saturating_sub(used), by: "its limit `Max processes` (`ulimit -u`)".to_owned() })
+    Some(TaskLimit {
+        left: limit.saturating_sub(used),
+        by: "its limit `Max processes` (`ulimit -u`)".to_owned(),
+    })
 }
 
 /// The soft limit in a line of `/proc/PID/limits`; `None`: unlimited.
@@ -130,7 +133,8 @@ mod tests {
 
     #[test]
     fn the_limit_of_a_user() {
-        let text = b"Limit   Soft Limit  Hard Limit  Units\nMax processes             96365    96365   processes\n";
+        let text =
+            b"Limit   Soft Limit  Hard Limit  Units\nMax processes             96365    96365   processes\n";
         assert_eq!(soft_limit(text, "Max processes"), Some(96_365));
         assert_eq!(soft_limit(b"Max processes   unlimited unlimited processes\n", "Max processes"), None);
     }

@@ -50,7 +50,10 @@ fn planned(subject: &Subject) -> ProcessPlan {
 }
 
 fn check<'a>(plan: &'a ProcessPlan, name: &str) -> &'a Check {
-    plan.checks.iter().find(|check| check.name == name).unwrap_or_else(|| panic!("no {name}: {:#?}", plan.checks))
+    plan.checks
+        .iter()
+        .find(|check| check.name == name)
+        .unwrap_or_else(|| panic!("no {name}: {:#?}", plan.checks))
 }
 
 #[track_caller]
@@ -178,7 +181,8 @@ fn a_copy_takes_what_fits() {
     assert_eq!(copy.status, Status::Limited);
     assert!(copy.detail.ends_with("the rest is left out") && copy.hint.is_some(), "{copy:?}");
 
-    let poor = Machine { own_headroom: Some(Headroom { bytes: 1 << 20, by: LimitedBy::Machine }), ..machine() };
+    let poor =
+        Machine { own_headroom: Some(Headroom { bytes: 1 << 20, by: LimitedBy::Machine }), ..machine() };
     assert_eq!(decide(&large, &poor, &FreezeOptions::default()).method, Method::Refused);
     let hasty = FreezeOptions { max_pause: Duration::from_micros(900), ..FreezeOptions::default() };
     let plan = decide(&large, &machine(), &hasty);
@@ -254,7 +258,11 @@ mod over_proc {
         };
         for (tid, state, status) in [
             (PID, 'D', "Seccomp:\t0\nTracerPid:\t0\n"),
-            (PID - 1, 'S', "Seccomp:\t2\nSeccomp_filters:\t3\nTracerPid:\t12\nx86_Thread_features:\tshstk \n"),
+            (
+                PID - 1,
+                'S',
+                "Seccomp:\t2\nSeccomp_filters:\t3\nTracerPid:\t12\nx86_Thread_features:\tshstk \n",
+            ),
             (PID - 2, 'Z', "Seccomp:\t1\n"),
         ] {
             write(&proc, &format!("proc/{PID}/task/{tid}/stat"), &line(tid, state));

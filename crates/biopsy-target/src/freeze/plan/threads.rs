@@ -43,7 +43,8 @@ impl Threads {
     pub(super) fn read(process: &ProcessDir, mappings: &[Mapping]) -> Self {
         let mut threads = Self::default();
         for tid in process.tids(MAX_THREADS).unwrap_or_default() {
-            let Some(stat) = process.read(&format!("task/{tid}/stat"), SMALL).ok().and_then(|text| Stat::parse(&text))
+            let Some(stat) =
+                process.read(&format!("task/{tid}/stat"), SMALL).ok().and_then(|text| Stat::parse(&text))
             else {
                 continue;
             };
@@ -103,7 +104,10 @@ fn is_safe(mappings: &[Mapping], stack_pointer: u64) -> bool {
     }
     let index = mappings.partition_point(|one| one.start < own.start);
     let guarded = index.checked_sub(1).and_then(|below| mappings.get(below)).is_some_and(|below| {
-        below.end == own.start && !below.protection.read && !below.protection.write && below.size() <= LARGEST_GUARD
+        below.end == own.start
+            && !below.protection.read
+            && !below.protection.write
+            && below.size() <= LARGEST_GUARD
     });
     guarded && stack_pointer - own.start >= ROOM
 }
@@ -116,7 +120,10 @@ mod tests {
 
     #[test]
     fn stack_pointers() {
-        assert_eq!(stack_pointer(b"0 0x3 0x7f 0x20 0x7f 0xff 0x0 0x7ffc85910cc8 0x7f35fcca32ad\n"), Some(0x7ffc_8591_0cc8));
+        assert_eq!(
+            stack_pointer(b"0 0x3 0x7f 0x20 0x7f 0xff 0x0 0x7ffc85910cc8 0x7f35fcca32ad\n"),
+            Some(0x7ffc_8591_0cc8)
+        );
         assert_eq!(stack_pointer(b"-1 0x7ffc85910cc8 0x7f35fcca32ad\n"), Some(0x7ffc_8591_0cc8));
         assert_eq!(stack_pointer(b"running\n"), None);
         assert_eq!(stack_pointer(b""), None);

@@ -16,11 +16,8 @@ fn calls(syscall: u64, stack: u64) -> [Call; 4] {
     const EXIT_GROUP: u32 = 231;
     /// Length of the instruction `syscall`.
     const SYSCALL: u64 = 2;
-    let call = |number, arguments| Call {
-        number,
-        instruction_pointer: syscall.wrapping_add(SYSCALL),
-        arguments,
-    };
+    let call =
+        |number, arguments| Call { number, instruction_pointer: syscall.wrapping_add(SYSCALL), arguments };
     [
         call(CLONE, [0, stack, 0, 0, 0, 0]),
         call(RT_SIGRETURN, [0, stack, 0, 0, 0, 0]),
@@ -52,7 +49,9 @@ pub(in crate::freeze) fn may_carry(tid: u32, syscall: u64, stack: u64) -> Result
                 return Err("its seccomp filter would kill it for the fork");
             }
             Answer::Errno(_) | Answer::Trace => return Err("its seccomp filter forbids the fork"),
-            Answer::UserNotification => return Err("its seccomp filter would ask another process about the fork"),
+            Answer::UserNotification => {
+                return Err("its seccomp filter would ask another process about the fork");
+            }
         }
     }
     Ok(())

@@ -151,7 +151,10 @@ pub fn read_filters(tid: u32) -> io::Result<Vec<Vec<Instruction>>> {
     while let Some(found) = filter(tid, filters.len())? {
         filters.push(found);
         if filters.len() > MAX_FILTERS {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("more than {MAX_FILTERS} filters")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("more than {MAX_FILTERS} filters"),
+            ));
         }
     }
     Ok(filters)
