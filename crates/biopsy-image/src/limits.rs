@@ -11,6 +11,8 @@ pub struct Limits {
     pub notes: u64,
     /// Bytes of one note. NT_FILE has about 90 bytes for each mapped file.
     pub note_bytes: u64,
+    /// Bytes of all notes that are read.
+    pub note_bytes_of_all: u64,
     /// Threads.
     pub threads: usize,
     /// Bytes of the extended registers of one thread (11 KiB with AMX).
@@ -44,6 +46,7 @@ impl Default for Limits {
             program_headers: 4 << 20,
             notes: 4 << 20,
             note_bytes: 512 << 20,
+            note_bytes_of_all: 2 << 30,
             threads: 1 << 20,
             extended_bytes: 64 << 10,
             extended_bytes_of_all: 1 << 30,
@@ -68,6 +71,7 @@ impl Limits {
             program_headers: 4096,
             notes: 4096,
             note_bytes: 1 << 20,
+            note_bytes_of_all: 4 << 20,
             threads: 256,
             extended_bytes: 16 << 10,
             extended_bytes_of_all: 1 << 20,

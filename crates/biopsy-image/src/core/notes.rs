@@ -100,7 +100,14 @@ pub(super) fn read(
     limits: &Limits,
     warnings: &mut Vec<Warning>,
 ) -> Notes {
-    let mut reader = NoteReader { storage, machine, limits, notes: Notes::default(), left: limits.notes };
+    let mut reader = NoteReader {
+        storage,
+        machine,
+        limits,
+        notes: Notes::default(),
+        left: limits.notes,
+        bytes_left: limits.note_bytes_of_all,
+    };
     for &(offset, size) in segments {
         if let Err(what) = reader.segment(offset, size) {
             warnings.push(warning("dump.notes", format!("not all notes of the core can be read: {what}")));
@@ -133,6 +140,8 @@ struct NoteReader<'a> {
     notes: Notes,
     /// How many more notes are read.
     left: u64,
+    /// How many more bytes of their contents.
+    bytes_left: u64,
 }
 
 impl NoteReader<'_> {
@@ -187,6 +196,10 @@ impl NoteReader<'_> {
                 self.limits.note_bytes
             ));
         }
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(u64::from(size))
+            .ok_or_else(|| format!("with the note at {at:#x} they are larger than the limit"))?;
         let mut contents = vec![0; size as usize];
         let read = self.bytes(contents_at, &mut contents)?;
         if read < contents.len() {
@@ -229,8 +242,8 @@ impl NoteReader<'_> {
             types::FILE => notes.files = Some(files(&contents)),
             types::FPREGSET | types::X86_XSTATE => {
                 let all = notes.extended_bytes.saturating_add(contents.len());
-                let fits = contents.len() <= self.limits.extended_bytes
-                    && all <= self.limits.extended_bytes_of_all;
+                let fits =
+                    contents.len() <= self.limits.extended_bytes && all <= self.limits.extended_bytes_of_all;
                 if let Some(thread) = notes.threads.last_mut().filter(|_| fits) {
                     notes.extended_bytes = all;
                     if kind == types::FPREGSET {

@@ -201,3 +201,104 @@ pub(super) fn within(regions: &[Region], range: Range<u64>) -> &[Region] {
     let behind = regions.partition_point(|region| region.start < range.end);
     regions.get(first..behind).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::vendor::Reason;
+    use crate::{Backing, Protection};
+
+    const END: u64 = 96;
+
+    /// Ranges by address that do not overlap, some of them touching.
+    fn apart() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        proptest::collection::vec((0u64..5, 1u64..9), 0..12).prop_map(|steps| {
+            let mut at = 0;
+            let ranges = steps.into_iter().map(|(gap, length)| {
+                let start = at + gap;
+                at = start + length;
+                (start, at)
+            });
+            ranges.filter(|(_, end)| *end <= END).collect()
+        })
+    }
+
+    fn missing() -> impl Strategy<Value = Vec<MissingRange>> {
+        let one = (0u64..END, 1u64..20, 0usize..3).prop_map(|(start, length, reason)| MissingRange {
+            range: start..start + length,
+            reason: [Reason::Zero, Reason::Kind, Reason::Unreadable][reason],
+        });
+        proptest::collection::vec(one, 0..4)
+    }
+
+    fn at(regions: &[Region], address: u64) -> Option<Content> {
+        let region = &regions[find(regions, address)?];
+        Some(region.part(address, address + 1).content)
+    }
+
+    /// The first of ranges that may overlap: the one that starts first, then the one that was first.
+    fn told_at(ranges: &[MissingRange], address: u64) -> Option<Content> {
+        let mut sorted: Vec<&MissingRange> = ranges.iter().collect();
+        sorted.sort_by_key(|one| one.range.start);
+        let one = sorted.into_iter().find(|one| one.range.contains(&address))?;
+        Some(one.reason.absence().map_or(Content::Zero, Content::Missing))
+    }
+
+    proptest! {
+        /// Against the same rules, byte by byte.
+        #[test]
+        fn every_byte_is_what_the_topmost_layer_says(
+            maps in apart(),
+            segments in apart(),
+            fills in proptest::collection::vec(0u64..9, 12),
+            anonymous in any::<u16>(),
+            left_out in missing(),
+            unread in missing(),
+            zeros: bool,
+            file_len in 0u64..2000,
+        ) {
+            let mappings: Vec<Mapping> = maps.iter().enumerate().map(|(index, &(start, end))| Mapping {
+                start,
+                end,
+                protection: Protection { read: index % 3 > 0, ..Protection::default() },
+                shared: false,
+                backing: if anonymous >> index & 1 == 1 { Backing::Anonymous { label: String::new() } } else { Backing::Unknown },
+                not_frozen: false,
+            }).collect();
+            let loads: Vec<Load> = segments.iter().zip(&fills).map(|(&(start, end), fill)| Load {
+                start,
+                end,
+                filled_to: end.min(start + fill),
+                offset: 1000 + start * 7,
+                protection: Protection::default(),
+            }).collect();
+            let parts = Parts { loads: &loads, mappings: &mappings, left_out: &left_out, missing: &unread, zeros, file_len };
+            let space = build(&parts);
+            for two in space.regions.windows(2) {
+                prop_assert!(two[0].end <= two[1].start, "{:?}", two);
+            }
+            let mut truncated = 0;
+            for address in 0..END + 20 {
+                let mapping = mappings.iter().find(|one| one.contains(address));
+                let load = loads.iter().find(|one| one.start <= address && address < one.end);
+                let mut expected = mapping.map(|one| Content::Missing(absence_of(one)));
+                if zeros && mapping.is_some_and(Mapping::is_anonymous) && load.is_some_and(|one| one.filled_to <= address) {
+                    expected = Some(Content::Zero);
+                }
+                expected = told_at(&left_out, address).or(expected);
+                if let Some(load) = load.filter(|one| address < one.filled_to) {
+                    expected = Some(Content::File(load.offset + address - load.start));
+                }
+                expected = told_at(&unread, address).or(expected);
+                if let Some(Content::File(offset)) = expected && offset >= file_len {
+                    expected = Some(Content::Missing(Absence::Truncated));
+                    truncated += 1;
+                }
+                prop_assert_eq!(at(&space.regions, address), expected, "at {}", address);
+            }
+            prop_assert_eq!(space.truncated_bytes, truncated);
+        }
+    }
+}

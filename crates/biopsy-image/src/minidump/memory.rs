@@ -58,14 +58,18 @@ pub(super) fn read(
     let mut directory = vec![0; count as usize * 12];
     let read = storage.read_full(directory_at, &mut directory)?;
     let mut cursor = Cursor::at(&directory[..read], directory_at);
-    let mut found = Found { streams_end: storage.len(), ..Found::default() };
+    let mut found = Found::default();
+    // What has to be held: the other streams may point anywhere, but not behind where only memory follows.
+    let mut others_end = directory_at.saturating_add(u64::from(count) * 12);
     for _ in 0..count {
         let kind = cursor.u32("StreamType")?;
         let size = cursor.u32("DataSize")?;
         let at = cursor.u32("Rva")?;
+        others_end = others_end.max(u64::from(at).saturating_add(u64::from(size)));
         found.stream(storage, kind, u64::from(at), size, limits)?;
     }
-    let Found { mut ranges, odd, streams_end } = found;
+    let Found { mut ranges, odd, base } = found;
+    let streams_end = base.filter(|base| *base >= others_end).unwrap_or(storage.len());
     ranges.sort_by_key(|range| range.start);
     // Stacks of threads are in the list of memory as well, so it is usual that ranges overlap.
     cut_overlaps(&mut ranges);
@@ -88,7 +92,8 @@ pub(super) fn read(
 struct Found {
     ranges: Vec<MemoryRange>,
     odd: u64,
-    streams_end: u64,
+    /// Where the memory of a full dump begins: Windows writes it behind everything else.
+    base: Option<u64>,
 }
 
 impl Found {
@@ -122,8 +127,7 @@ impl Found {
         let (count, mut next) = if kind == MEMORY_64_LIST {
             let count = cursor.u64("NumberOfMemoryRanges").ok()?;
             let base = cursor.u64("BaseRva").ok()?;
-            // Windows writes all memory of a full dump behind everything else.
-            self.streams_end = self.streams_end.min(base);
+            self.base = Some(base);
             (usize::try_from(count).ok()?, base)
         } else {
             (cursor.u32("count").ok()? as usize, 0)

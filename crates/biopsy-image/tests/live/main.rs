@@ -352,3 +352,36 @@ fn a_core_of_the_kernel_has_the_thread_that_crashed_first() {
         check_registers_against_gdb(image, &program, &core);
     }
 }
+
+#[test]
+fn a_core_that_the_kernel_cut_off_at_its_limit_says_so() {
+    if !require(Privilege::Cc) || !writers::kernel_writes_cores_here() {
+        return;
+    }
+    let folder = temp_dir("limit");
+    let mut command = Command::new("sh");
+    // 512 or 1024 bytes each, which depends on the shell.
+    command.args(["-c", "ulimit -c 5000 && exec \"$0\""]).arg(program()).current_dir(folder.path());
+    let mut target = start(command);
+    let [pattern, _] = addresses(&target);
+    target.signal(Signal::USR1);
+    target.wait_for_exit(std::time::Duration::from_secs(60)).expect("it crashes");
+    let core = writers::only_file(folder.path()).expect("a core as large as the limit");
+    let opened = opened(&core);
+    let codes: Vec<&str> = opened.warnings.iter().map(|warning| warning.code.as_str()).collect();
+    assert_eq!(codes, ["dump.truncated"]);
+    let image = &*opened.image;
+    check_magic(image);
+    let mut lost = 0;
+    for mapping in image.mappings() {
+        let last = image.read(mapping.end - 1, &mut [0]);
+        lost += u32::from(matches!(last, Err(ReadError::Missing { why: Absence::Truncated, .. })));
+    }
+    assert!(lost > 0);
+    // Half of the memory is enough to see that what is there is right.
+    if let Ok(bytes) = image.read_up_to(pattern, PATTERN_BYTES) {
+        for (at, word) in (0u32..).zip(bytes.chunks_exact(4)) {
+            assert_eq!(word, at.wrapping_mul(2_654_435_761).to_le_bytes(), "word {at}");
+        }
+    }
+}
