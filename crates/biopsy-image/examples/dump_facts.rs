@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use biopsy_image::{Limits, MemoryExt, open};
+use biopsy_image::{Limits, open};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os().nth(1).ok_or("give a dump")?;
@@ -50,14 +50,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} modules in {:?}", image.modules().len(), started.elapsed());
     let started = Instant::now();
     let mut sum = 0u64;
+    let mut buffer = vec![0; 1 << 20];
     for mapping in image.mappings() {
         let mut at = mapping.start;
-        while let Ok(read) = image.read_up_to(at, 1 << 20) {
-            sum += read.len() as u64;
-            at += read.len() as u64;
-            if at >= mapping.end {
-                break;
-            }
+        while at < mapping.end {
+            let most = buffer.len().min(usize::try_from(mapping.end - at)?);
+            let Ok(read) = image.read(at, &mut buffer[..most]) else { break };
+            sum += read as u64;
+            at += read as u64;
         }
     }
     println!("{sum} bytes read in {:?}", started.elapsed());

@@ -219,3 +219,43 @@ fn a_sparse_core_larger_than_memory_opens_and_says_where_its_data_is() {
     let total: u64 = runs.iter().map(|run| run.end - run.start).sum();
     assert!(total <= 64 * PAGE_SIZE, "{runs:x?}");
 }
+
+/// 256 GiB of memory in frames of 1 MiB that are all the same: none of them is unpacked before it is asked for.
+#[test]
+fn a_seekable_core_larger_than_memory_opens_at_once() {
+    const FRAME: usize = 1 << 20;
+    let frames = 256u64 << 10;
+    let size = frames * FRAME as u64;
+    // The head in a frame of its own: memory begins with the second one.
+    let mut head = CoreBuilder::new()
+        .page(FRAME as u64)
+        .process(1, "large", "large")
+        .thread(1, 0, &Default::default())
+        .files(&[])
+        .memory(START, 6, vec![1])
+        .build();
+    head.truncate(FRAME);
+    for field in [32, 40] {
+        head[64 + 56 + field..64 + 56 + field + 8].copy_from_slice(&size.to_le_bytes());
+    }
+    let memory: Vec<u8> = (0..FRAME as u32 / 4).flat_map(u32::to_le_bytes).collect();
+    let mut packed = zstd_frames(&head, FRAME);
+    let mut table = [packed.len() as u32, FRAME as u32].map(u32::to_le_bytes).concat();
+    let one = zstd::bulk::compress(&memory[..4096].repeat(FRAME / 4096), 1).unwrap();
+    for _ in 0..frames {
+        packed.extend_from_slice(&one);
+        table.extend([one.len() as u32, FRAME as u32].map(u32::to_le_bytes).concat());
+    }
+    packed.extend([0x184D_2A5E, table.len() as u32 + 9].map(u32::to_le_bytes).concat());
+    packed.extend(&table);
+    packed.extend((frames as u32 + 1).to_le_bytes());
+    packed.push(0);
+    packed.extend(0x8F92_EAB1_u32.to_le_bytes());
+    let opened = open_bytes("large", packed, &Limits::default()).unwrap();
+    assert_eq!(opened.encoding, Encoding::SeekableZstd);
+    assert!(opened.warnings.is_empty(), "{:?}", opened.warnings);
+    for address in [START, START + size / 3 / 4096 * 4096, START + size - 4096] {
+        assert_eq!(opened.image.read_up_to(address, 4096).unwrap(), memory[..4096]);
+    }
+    assert!(opened.image.read(START + size, &mut [0]).is_err_and(|error| error.is_missing()));
+}

@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use biopsy_image::{Absence, CrashKind, Image, Limits, MemoryExt, Opened, PAGE_SIZE, ReadError, open};
+use biopsy_image::write::{Compression, CoreKind, CoreOptions, CoreOutput, NoProgress, write_core};
+use biopsy_image::{
+    Absence, Backing, CrashKind, Image, Limits, MemoryExt, Opened, PAGE_SIZE, ReadError, open,
+};
 use biopsy_testkit::{Privilege, Signal, Survival, TargetProcess, compile_c, require, temp_dir};
 
 const SOURCE: &str = include_str!("known.c");
@@ -236,8 +239,43 @@ fn a_core_of_gdb_is_the_process() {
     check_registers_against_gdb(image, &program, &core);
     check_module(image, &program);
     check_packings(&core, pattern);
+    check_our_own(image, &folder.path().join("ours"));
     survival.assert_unharmed();
     target.stop();
+}
+
+/// What our writer makes of it reads back the same.
+fn check_our_own(image: &dyn Image, path: &Path) {
+    for compression in [Compression::None, Compression::SeekableZstd { level: 1 }] {
+        let file = File::create(path).expect("a folder of our own");
+        let options = CoreOptions { compression, ..CoreOptions::new(CoreKind::Full) };
+        write_core(image, &options, CoreOutput::File(&file), &NoProgress).expect("there is room");
+        let ours = opened(path);
+        assert!(ours.warnings.is_empty(), "{:?}", ours.warnings);
+        let ours = &*ours.image;
+        assert_eq!(ours.mappings(), image.mappings());
+        assert_eq!(ours.modules(), image.modules());
+        for (ours, theirs) in ours.threads().iter().zip(image.threads()) {
+            assert_eq!(
+                (ours.tid, ours.registers, &ours.extended),
+                (theirs.tid, theirs.registers, &theirs.extended)
+            );
+        }
+        let (mut first, mut second) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+        for mapping in image.mappings() {
+            let mut at = mapping.start;
+            while at < mapping.end {
+                let most = first.len().min((mapping.end - at) as usize);
+                let count = image.read(at, &mut first[..most]).unwrap_or(0);
+                let same = ours.read(at, &mut second[..most]).unwrap_or(0);
+                // Devices and the like are never written.
+                if !matches!(mapping.backing, Backing::Kernel { .. }) {
+                    assert!(count == same && first[..count] == second[..same], "{mapping:x?} at {at:#x}");
+                }
+                at += (count as u64).max(PAGE_SIZE);
+            }
+        }
+    }
 }
 
 /// The same core, packed by other programs: as systemd-coredump does (zstd of one frame), and gzip.
