@@ -70,6 +70,17 @@ pub fn find_in(root: &ProcRoot, selector: &Selector) -> Result<Target, FindError
     }
 }
 
+/// Whether a process answers to `name`, but for case: what `--wait-for` waits for.
+pub(crate) fn answers_to(seen: &Seen, name: &str) -> bool {
+    names::is_loosely(seen, name)
+}
+
+/// Whether a process that is about to execute a program will answer to `wanted`. `name` is what it will be called,
+/// `exe` the name of the program's file.
+pub(crate) fn will_answer_to(name: &str, exe: &str, arguments: &[String], wanted: &str) -> bool {
+    names::will_be(name, exe, arguments, wanted)
+}
+
 type Test<'a> = &'a dyn Fn(&Seen) -> bool;
 
 fn by_pid(root: &ProcRoot, pid: Pid) -> Result<Target, FindError> {

@@ -12,23 +12,27 @@ const MAX_COMPARED: usize = 64;
 
 /// All names of a process, in the order of how likely they are meant.
 pub(super) fn of(seen: &Seen) -> Vec<String> {
-    let mut names = vec![seen.name()];
+    of_parts(seen.name(), seen.exe_name().unwrap_or_default(), &seen.arguments)
+}
+
+/// The names of a process called `name` that runs a program whose file is called `exe`.
+fn of_parts(name: String, exe: &str, arguments: &[String]) -> Vec<String> {
+    let mut names = vec![name];
     let mut add = |name: &str| {
         if !name.is_empty() && !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
     };
-    let exe = seen.exe_name().unwrap_or_default();
     add(exe);
     // A login shell has `-` before its name; `nginx: master process` and the like have it before a colon.
-    let first = seen.arguments.first().map_or("", String::as_str);
+    let first = arguments.first().map_or("", String::as_str);
     let first = first.strip_prefix('-').unwrap_or(first);
     add(command::base_name(first));
     if let Some((title, _)) = first.split_once(": ") {
         add(command::base_name(title));
     }
     let kind = command::kind_by_name(exe).or_else(|| command::kind_by_name(command::base_name(first)));
-    if let Some(entry) = kind.and_then(|kind| command::entry(kind, &seen.arguments)) {
+    if let Some(entry) = kind.and_then(|kind| command::entry(kind, arguments)) {
         add(&entry);
         if let Some((stem, _extension)) = entry.rsplit_once('.') {
             add(stem);
@@ -39,6 +43,12 @@ pub(super) fn of(seen: &Seen) -> Vec<String> {
         }
     }
     names
+}
+
+/// Whether a process that is about to execute a program will answer to `wanted`, as [`is_loosely`] would find it then.
+pub(super) fn will_be(name: &str, exe: &str, arguments: &[String], wanted: &str) -> bool {
+    of_parts(name.to_owned(), exe, arguments).iter().any(|name| is_same_but_for_case(name, wanted))
+        || is_assembly(exe, wanted)
 }
 
 /// Exactly one of its names.
@@ -53,7 +63,10 @@ pub(super) fn is_loosely(seen: &Seen, wanted: &str) -> bool {
 
 /// An application host of .NET has the name of its assembly without `.dll`.
 fn is_assembly_of(seen: &Seen, wanted: &str) -> bool {
-    let Some(exe) = seen.exe_name() else { return false };
+    seen.exe_name().is_some_and(|exe| is_assembly(exe, wanted))
+}
+
+fn is_assembly(exe: &str, wanted: &str) -> bool {
     let host = wanted.len().checked_sub(4).and_then(|at| wanted.split_at_checked(at));
     command::kind_by_name(exe).is_none()
         && host.is_some_and(|(name, end)| end.eq_ignore_ascii_case(".dll") && name.eq_ignore_ascii_case(exe))

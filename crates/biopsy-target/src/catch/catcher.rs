@@ -1,0 +1,173 @@
+//! Catching processes that are about to start.
+
+use std::time::Duration;
+
+use biopsy_model::Pid;
+use biopsy_sys::fanotify::ExecGate;
+use biopsy_sys::job_control::JobControl;
+
+use super::caught::Caught;
+use super::engine::Settings;
+use super::error::CatchError;
+use super::marks::Marks;
+use super::options::{CatchOptions, Way};
+use super::tracer::{Next, Tracer};
+use super::{CatchStatistics, Ended};
+use crate::identity;
+use crate::list;
+use crate::proc_root::{ProcRoot, SMALL};
+use crate::status::Status;
+
+/// `CAP_SYS_PTRACE` and `CAP_SYS_ADMIN` of `linux/capability.h`.
+const CAP_SYS_PTRACE: u64 = 1 << 19;
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+
+/// The way that was taken, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChosenWay {
+    /// [`Way::Gate`] or [`Way::Parent`].
+    pub way: Way,
+    /// In words.
+    pub why: String,
+    /// What it does not see, in words.
+    pub limits: Vec<String>,
+}
+
+/// Catches processes as they start, and hands them out at the moment that was asked for.
+///
+/// While it lives, each execution on the marked file systems (or of the traced process's descendants) takes some ten
+/// microseconds longer. Dropping it ends that, and lets go what is followed.
+#[derive(Debug)]
+pub struct Catcher {
+    tracer: Tracer,
+    chosen: ChosenWay,
+    _job_control: JobControl,
+}
+
+impl Catcher {
+    /// From the moment this returns, whatever starts is caught.
+    ///
+    /// # Errors
+    /// [`CatchError`]: no way is open, or the parent is gone, traced by a debugger, or not ours to trace.
+    pub fn new(options: &CatchOptions) -> Result<Self, CatchError> {
+        if let Some(parent) = &options.below {
+            identity::check_same(parent)?;
+        }
+        let job_control = JobControl::ignore();
+        let settings = || Settings {
+            name: Some(options.name.clone()),
+            below: options.below.clone(),
+            on: options.on,
+            hold_limit: options.hold_limit,
+            max_held: options.max_held,
+            max_waiting: options.max_waiting,
+        };
+        let capabilities = own_capabilities();
+        let gate = match options.way {
+            Way::Parent => Err("it was not asked for".to_owned()),
+            Way::Automatic | Way::Gate => open_gate(options, capabilities),
+        };
+        let gate_refused = match gate {
+            Ok((gate, marks)) => {
+                let chosen = ChosenWay {
+                    way: Way::Gate,
+                    why: format!(
+                        "executions on {} file systems wait for biopsy (fanotify), some ten microseconds each; nothing is traced but what answers to `{}`",
+                        marks.marked,
+                        crate::printable(&options.name)
+                    ),
+                    limits: marks.refused.clone(),
+                };
+                let (tracer, ()) =
+                    Tracer::start(settings(), |engine| Ok((engine.with_gate(gate, marks), ())))?;
+                return Ok(Self { tracer, chosen, _job_control: job_control });
+            }
+            Err(why) => why,
+        };
+        let no_way =
+            |parent: &str| CatchError::NoWay { gate: gate_refused.clone(), parent: parent.to_owned() };
+        if options.way == Way::Gate {
+            return Err(no_way("tracing the parent was not asked for"));
+        }
+        let Some(parent) = options.below.clone() else {
+            return Err(no_way("no parent is named that could be traced instead"));
+        };
+        // A setuid program that is executed under a tracer without that capability runs without its rights.
+        if capabilities & CAP_SYS_PTRACE == 0 && !is_without_new_privileges(parent.pid) {
+            return Err(CatchError::WouldDisarmSetuid { pid: parent.pid });
+        }
+        let chosen = ChosenWay {
+            way: Way::Parent,
+            why: format!(
+                "process {} and all that it starts are traced, because executions cannot be held: {gate_refused}",
+                parent.pid
+            ),
+            limits: vec!["debuggers that it starts cannot trace what is traced already".to_owned()],
+        };
+        let (tracer, ()) = Tracer::start(settings(), move |mut engine| {
+            engine.trace_tree(&parent)?;
+            Ok((engine, ()))
+        })?;
+        Ok(Self { tracer, chosen, _job_control: job_control })
+    }
+
+    /// The way that was taken, and why.
+    #[must_use]
+    pub fn chosen(&self) -> &ChosenWay {
+        &self.chosen
+    }
+
+    /// The next process that is held, or `None` when there was none within `timeout`.
+    ///
+    /// # Errors
+    /// [`CatchError::Ended`] when nothing more can come: the parent is gone, and everything below it.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Caught>, CatchError> {
+        match self.tracer.next(timeout)? {
+            Next::Caught(caught) => Ok(Some(*caught)),
+            Next::Nothing => Ok(None),
+            Next::Ended(Ended { .. }) => Err(CatchError::Ended),
+        }
+    }
+
+    /// What it has cost and missed so far.
+    #[must_use]
+    pub fn statistics(&self) -> CatchStatistics {
+        self.tracer.statistics()
+    }
+
+    /// Ends it and waits until everything is let go; processes that are held are waited for.
+    pub fn finish(self) {
+        self.tracer.finish();
+    }
+}
+
+fn open_gate(options: &CatchOptions, capabilities: u64) -> Result<(ExecGate, Marks), String> {
+    if capabilities & CAP_SYS_ADMIN == 0 {
+        return Err("permission events need CAP_SYS_ADMIN".to_owned());
+    }
+    if capabilities & CAP_SYS_PTRACE == 0 {
+        return Err("following other users' processes needs CAP_SYS_PTRACE".to_owned());
+    }
+    let gate = ExecGate::open().map_err(|error| format!("permission events are refused: {error}"))?;
+    let root = ProcRoot::live();
+    let pids = match &options.below {
+        Some(parent) => list::tree_pids(&root, parent.pid),
+        None => root.pids().unwrap_or_default(),
+    };
+    let mut marks = Marks::default();
+    marks.extend(&gate, &pids);
+    match marks.marked {
+        0 => Err(marks.refused.first().cloned().unwrap_or_else(|| "no file system can be marked".to_owned())),
+        _ => Ok((gate, marks)),
+    }
+}
+
+fn own_capabilities() -> u64 {
+    let status = ProcRoot::live().myself().and_then(|process| process.read("status", SMALL));
+    status.map_or(0, |text| Status::parse(&text).capabilities)
+}
+
+fn is_without_new_privileges(pid: Pid) -> bool {
+    let status = ProcRoot::live().process(pid).and_then(|process| process.read("status", SMALL));
+    status.is_ok_and(|text| Status::parse(&text).no_new_privileges)
+}

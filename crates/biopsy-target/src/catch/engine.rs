@@ -1,0 +1,577 @@
+//! The thread that traces: takes requests at the gate and stops of threads, and never waits for anything else.
+//!
+//! Whatever happens to biopsy, nobody stays held. The end of this thread detaches from all that it traces, and every
+//! program that waits at the gate goes on. A stop at the delivery of a signal is only looked at, never taken: the
+//! kernel then delivers the signal when we die in the middle, as if nobody had been there.
+
+mod collect;
+mod stops;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use biopsy_model::{Pid, ProcessKey, Tid};
+use biopsy_sys::fanotify::{ExecGate, ExecRequest};
+use biopsy_sys::ptrace::wait::{self, State, Stop};
+use biopsy_sys::ptrace::{self, Options};
+use biopsy_sys::stop_bell::StopBell;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::caught::Catch;
+use super::error::CatchError;
+use super::launch::Launch;
+use super::marks::Marks;
+use super::options::CatchOn;
+use super::{CatchStatistics, Ended};
+use crate::identity;
+use crate::list;
+use crate::proc_root::{ProcRoot, SMALL};
+use crate::stat::Stat;
+use crate::status::Status;
+
+/// Stops handled before the gate is looked at again.
+const STOPS_AT_ONCE: usize = 256;
+/// How long a process that was let through the gate may take to execute its program. It comes when the call failed.
+const START_WITHIN: Duration = Duration::from_secs(2);
+/// How long the threads of one process may take to come to their stops. A thread that waits for a disk takes longer, and
+/// is then missing in the dump.
+const COLLECT_WITHIN: Duration = Duration::from_secs(1);
+/// How long a debugger waits at the gate for us to let its victim go.
+const DEFER_AT_MOST: Duration = Duration::from_millis(500);
+/// How often to look for new mount namespaces, and whether the parent is still there.
+const HOUSEKEEPING: Duration = Duration::from_secs(2);
+/// No chain of parents is longer.
+const GENERATIONS: usize = 4096;
+/// Longest sleep: a stop that the bell missed is found then.
+const NAP: Duration = Duration::from_millis(500);
+/// Sleep while something is under way.
+const SHORT_NAP: Duration = Duration::from_millis(5);
+
+/// What the thread is to do.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// What is waited for; `None`: the one process that is followed.
+    pub(super) name: Option<String>,
+    pub(super) below: Option<ProcessKey>,
+    pub(super) on: CatchOn,
+    pub(super) hold_limit: Duration,
+    pub(super) max_held: usize,
+    pub(super) max_waiting: usize,
+}
+
+/// From those who hold a [`super::Caught`] or the catcher.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Let a held process go.
+    Release(u64),
+    /// Let everything go that is not held, catch nothing more.
+    Finish,
+}
+
+/// To the catcher.
+#[derive(Debug)]
+pub(super) enum Report {
+    Caught(Box<Catch>),
+    /// The process that was followed has ended, or was let go; nothing more will come.
+    Ended(Ended),
+    Failed(CatchError),
+}
+
+/// Where a process is on its way.
+#[derive(Clone, Debug)]
+enum Stage {
+    /// Let through the gate; its exec is awaited.
+    Starting { since: Instant, asked: bool },
+    /// Traced because of what it may start.
+    Passing,
+    /// It is one of those that are waited for.
+    Following { since: Instant },
+    /// All its threads are awaited at their stops.
+    Collecting { why: Why, first: Tid, until: Instant },
+    /// Everything is read; a place to hold it is awaited.
+    Waiting { id: u64, since: Instant },
+    /// Handed out.
+    Held { id: u64, since: Instant },
+    /// Its threads are let go as they stop.
+    Leaving,
+}
+
+/// Why threads are collected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Why {
+    /// It ends, with this wait status.
+    End(i32),
+    /// This signal is about to end it.
+    Signal(i32),
+    /// It has run for long enough.
+    Time,
+}
+
+#[derive(Debug)]
+struct Process {
+    key: ProcessKey,
+    stage: Stage,
+    threads: BTreeSet<Tid>,
+    /// Threads that ended by themselves while it was followed.
+    ended_threads: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Traced {
+    process: Pid,
+    /// Where it stands, when it is kept there.
+    kept: Option<Stop>,
+}
+
+/// A debugger at the gate, until its victim is free.
+#[derive(Debug)]
+struct Deferred {
+    _request: ExecRequest,
+    victim: Pid,
+    until: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) settings: Settings,
+    pub(super) bell: StopBell,
+    pub(super) commands: Receiver<Command>,
+    pub(super) reports: Sender<Report>,
+    pub(super) statistics: Arc<Mutex<CatchStatistics>>,
+    gate: Option<ExecGate>,
+    marks: Marks,
+    options: Options,
+    /// Children are traced too.
+    follows_children: bool,
+    processes: BTreeMap<Pid, Process>,
+    threads: BTreeMap<Tid, Traced>,
+    /// Catches that are ready and have no place yet.
+    queue: VecDeque<Box<Catch>>,
+    deferred: Vec<Deferred>,
+    next_id: u64,
+    finishing: bool,
+    housekeeping: Instant,
+    /// How the one that is followed ended.
+    last_end: Option<i32>,
+}
+
+impl Engine {
+    pub(super) fn new(
+        settings: Settings,
+        bell: StopBell,
+        commands: Receiver<Command>,
+        reports: Sender<Report>,
+        statistics: Arc<Mutex<CatchStatistics>>,
+    ) -> Self {
+        Self {
+            settings,
+            bell,
+            commands,
+            reports,
+            statistics,
+            gate: None,
+            marks: Marks::default(),
+            options: Options::SYSGOOD | Options::CLONE | Options::EXEC | Options::EXIT,
+            follows_children: false,
+            processes: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            queue: VecDeque::new(),
+            deferred: Vec::new(),
+            next_id: 1,
+            finishing: false,
+            housekeeping: Instant::now() + HOUSEKEEPING,
+            last_end: None,
+        }
+    }
+
+    /// Catches at the gate.
+    pub(super) fn with_gate(mut self, gate: ExecGate, marks: Marks) -> Self {
+        self.gate = Some(gate);
+        self.marks = marks;
+        self
+    }
+
+    /// Catches what a process and its descendants start. Must be called on the thread that will run.
+    pub(super) fn trace_tree(&mut self, parent: &ProcessKey) -> Result<(), CatchError> {
+        self.options = self.options | Options::FORK | Options::VFORK;
+        self.follows_children = true;
+        identity::check_same(parent)?;
+        let root = ProcRoot::live();
+        self.seize_process(parent, Stage::Passing)?;
+        // What it has started before. Children that appear from now on are traced from their birth.
+        for pid in list::tree_pids(&root, parent.pid) {
+            if self.processes.contains_key(&pid) {
+                continue;
+            }
+            // One that cannot be traced (a debugger's, an ending one) is left alone.
+            if let Some(key) = identity::key_of(&root, pid)
+                && let Err(error) = self.seize_process(&key, Stage::Passing)
+            {
+                self.note(format!("what process {pid} starts is not seen: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows one process. Must be called on the thread that will run.
+    pub(super) fn trace_process(&mut self, key: &ProcessKey) -> Result<(), CatchError> {
+        identity::check_same(key)?;
+        self.seize_process(key, Stage::Following { since: Instant::now() })
+    }
+
+    /// Seizes all threads, until none is left that is not ours. None of them is stopped.
+    fn seize_process(&mut self, key: &ProcessKey, stage: Stage) -> Result<(), CatchError> {
+        let pid = key.pid;
+        let process = ProcRoot::live().process(pid).map_err(|source| CatchError::Refused { pid, source })?;
+        let mut threads = BTreeSet::new();
+        let mut refused = None;
+        loop {
+            let new: Vec<Tid> = process
+                .tids(list::MAX_THREADS)
+                .unwrap_or_default()
+                .into_iter()
+                .map(Tid)
+                .filter(|tid| !self.threads.contains_key(tid))
+                .collect();
+            let mut seized = 0;
+            for tid in new {
+                match ptrace::seize(tid.0, self.options) {
+                    Ok(()) => {
+                        seized += 1;
+                        threads.insert(tid);
+                        self.threads.insert(tid, Traced { process: pid, kept: None });
+                    }
+                    // A thread that is ending, or that was traced with its creator a moment ago.
+                    Err(source) => refused = Some(source),
+                }
+            }
+            if seized == 0 {
+                break;
+            }
+        }
+        self.bell.looked();
+        if threads.is_empty() {
+            let status = process.read("status", SMALL).map(|text| Status::parse(&text)).unwrap_or_default();
+            return Err(match status.tracer {
+                0 => CatchError::Refused {
+                    pid,
+                    source: refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()),
+                },
+                tracer => CatchError::Traced { pid, tracer: Pid(tracer) },
+            });
+        }
+        self.processes.insert(pid, Process { key: key.clone(), stage, threads, ended_threads: 0 });
+        // The pid may have been given away before we had it; we have it now, whatever it is.
+        if let Err(error) = identity::check_same(key) {
+            self.leave(pid);
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// Until everything is let go. Returning detaches from what is still traced.
+    pub(super) fn run(mut self) {
+        if let Err(error) = self.turn() {
+            let _ = self.reports.send(Report::Failed(error.into()));
+        }
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        loop {
+            self.bell.clear();
+            self.obey();
+            self.take_requests()?;
+            let busy = self.look_at_stops()?;
+            self.bell.looked();
+            self.check_times();
+            self.hand_out();
+            if self.is_done() {
+                return Ok(());
+            }
+            if !busy {
+                self.sleep();
+            }
+        }
+    }
+
+    fn is_done(&mut self) -> bool {
+        if self.finishing {
+            return !self.processes.values().any(|process| matches!(process.stage, Stage::Held { .. }));
+        }
+        // Without a gate nothing new can come once the last traced process is gone.
+        if self.gate.is_none() && self.processes.is_empty() {
+            let _ = self.reports.send(Report::Ended(Ended { status: self.last_end }));
+            return true;
+        }
+        false
+    }
+
+    fn obey(&mut self) {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Release(id)) => self.release(id),
+                Ok(Command::Finish) => self.finish(),
+                Err(std::sync::mpsc::TryRecvError::Empty) => return,
+                // Nobody is left who could want anything.
+                Err(std::sync::mpsc::TryRecvError::Disconnected) => {
+                    self.finish();
+                    for id in self.held() {
+                        self.release(id);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.finishing {
+            return;
+        }
+        self.finishing = true;
+        self.gate = None;
+        self.deferred.clear();
+        self.queue.clear();
+        let idle = |process: &Process| !matches!(process.stage, Stage::Held { .. });
+        let leaving: Vec<Pid> =
+            self.processes.iter().filter(|(_, process)| idle(process)).map(|(pid, _)| *pid).collect();
+        for pid in leaving {
+            self.leave(pid);
+        }
+    }
+
+    fn held(&self) -> Vec<u64> {
+        let held = self.processes.values().filter_map(|process| match process.stage {
+            Stage::Held { id, .. } => Some(id),
+            _ => None,
+        });
+        held.collect()
+    }
+
+    /// Requests at the gate. Whoever is not ours goes on at once.
+    fn take_requests(&mut self) -> io::Result<()> {
+        loop {
+            let Some(gate) = &self.gate else { return Ok(()) };
+            let requests = gate.take()?;
+            if requests.is_empty() {
+                return Ok(());
+            }
+            for request in requests {
+                let taken = Instant::now();
+                self.consider(request);
+                let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+                statistics.count_request(taken.elapsed());
+            }
+        }
+    }
+
+    /// Seizes the process that asks if it may be one of those that are waited for.
+    fn consider(&mut self, request: ExecRequest) {
+        let pid = Pid(request.pid());
+        if pid.0 == 0 || self.processes.contains_key(&pid) {
+            return;
+        }
+        let Some(ancestors) = ancestors(pid, self.settings.below.as_ref()) else { return };
+        let launch = Launch::read(pid);
+        let tracer = launch.as_ref().is_some_and(Launch::traces_others);
+        if tracer && let Some(&victim) = ancestors.iter().find(|pid| self.processes.contains_key(pid)) {
+            self.note(format!("process {victim} is let go: it starts a program that traces it"));
+            self.leave(victim);
+            self.deferred.push(Deferred { _request: request, victim, until: Instant::now() + DEFER_AT_MOST });
+            return;
+        }
+        let Some(name) = &self.settings.name else { return };
+        let file =
+            std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(request.file())));
+        let file = file.ok().map(|path| path.to_string_lossy().into_owned());
+        // What cannot be told now is told by the process after its exec.
+        if launch.is_some_and(|launch| !launch.answers_to(file.as_deref(), name)) {
+            return;
+        }
+        let Some(key) = identity::key_of(&ProcRoot::live(), pid) else { return };
+        // The call comes from any thread; the others end with it, if it succeeds.
+        let stage = Stage::Starting { since: Instant::now(), asked: false };
+        match self.seize_process(&key, stage) {
+            Ok(()) => {}
+            Err(error) => self.miss(format!("process {pid} could not be held: {error}")),
+        }
+    }
+
+    /// True: there may be more at once.
+    fn look_at_stops(&mut self) -> io::Result<bool> {
+        let untaken = |one: &Traced| matches!(one.kept, Some(Stop::Signal(_)));
+        if self.threads.values().any(untaken) {
+            // Stops that are left in place would hide the others from a look at any.
+            let tids: Vec<Tid> =
+                self.threads.iter().filter(|(_, one)| one.kept.is_none()).map(|(tid, _)| *tid).collect();
+            for tid in tids {
+                let state = wait::look(tid.0)?;
+                self.handle(tid, state);
+            }
+            return Ok(false);
+        }
+        if self.threads.is_empty() {
+            return Ok(false);
+        }
+        for _ in 0..STOPS_AT_ONCE {
+            let Some((tid, state)) = wait::look_at_any()? else { return Ok(false) };
+            self.handle(Tid(tid), state);
+            // From here on, thread by thread.
+            if self.threads.get(&Tid(tid)).is_some_and(untaken) {
+                return Ok(true);
+            }
+        }
+        Ok(true)
+    }
+
+    fn handle(&mut self, tid: Tid, state: State) {
+        match state {
+            State::Running => {}
+            State::Stopped(stop) => self.stopped(tid, stop),
+            State::Exited(code) => {
+                let _ = wait::take(tid.0);
+                self.thread_gone(tid, Some(code << 8));
+            }
+            State::Killed(signal) => {
+                let _ = wait::take(tid.0);
+                self.thread_gone(tid, Some(signal));
+            }
+            State::Gone => self.thread_gone(tid, None),
+        }
+    }
+
+    /// Lets a process go: threads that stand at once, the others when they stop.
+    fn leave(&mut self, pid: Pid) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.stage = Stage::Leaving;
+        let tids: Vec<Tid> = process.threads.iter().copied().collect();
+        // The one at a fatal signal last: it takes the others with it, and those must not find us in their way.
+        let (signalled, others): (Vec<Tid>, Vec<Tid>) = tids.into_iter().partition(|tid| {
+            self.threads.get(tid).is_some_and(|one| matches!(one.kept, Some(Stop::Signal(_))))
+        });
+        for tid in others.into_iter().chain(signalled) {
+            match self.threads.get(&tid).and_then(|one| one.kept) {
+                Some(stop) => self.let_go(tid, stop),
+                None => {
+                    if ptrace::interrupt(tid.0).is_err() {
+                        self.thread_gone(tid, None);
+                    }
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, wanted: u64) {
+        let found = self.processes.iter().find_map(|(pid, process)| match process.stage {
+            Stage::Held { id, .. } | Stage::Waiting { id, .. } if id == wanted => Some(*pid),
+            _ => None,
+        });
+        if let Some(pid) = found {
+            self.leave(pid);
+        }
+    }
+
+    fn check_times(&mut self) {
+        let now = Instant::now();
+        let free = |victim: &Pid| !self.processes.contains_key(victim);
+        self.deferred.retain(|deferred| now < deferred.until && !free(&deferred.victim));
+        let pids: Vec<Pid> = self.processes.keys().copied().collect();
+        for pid in pids {
+            let Some(process) = self.processes.get_mut(&pid) else { continue };
+            match &mut process.stage {
+                Stage::Starting { since, asked } if now >= *since + START_WITHIN && !*asked => {
+                    *asked = true;
+                    for tid in &process.threads {
+                        // Gone threads are reported by the wait.
+                        let _ = ptrace::interrupt(tid.0);
+                    }
+                }
+                Stage::Following { since } => {
+                    if let Some(after) = self.settings.on.after
+                        && now >= *since + after
+                        && let Some(&first) = process.threads.first()
+                    {
+                        self.collect(pid, first, Why::Time);
+                    }
+                }
+                Stage::Collecting { until, .. } if now >= *until => self.collected(pid),
+                Stage::Held { since, .. } | Stage::Waiting { since, .. }
+                    if now >= *since + self.settings.hold_limit =>
+                {
+                    self.note(format!("process {pid} was let go after the longest time it may be held"));
+                    self.queue.retain(|catch| catch.key.pid != pid);
+                    self.leave(pid);
+                }
+                _ => {}
+            }
+        }
+        if now >= self.housekeeping {
+            self.housekeeping = now + HOUSEKEEPING;
+            self.keep_house();
+        }
+    }
+
+    fn keep_house(&mut self) {
+        let Some(gate) = &self.gate else { return };
+        let root = ProcRoot::live();
+        let pids = match &self.settings.below {
+            Some(parent) => list::tree_pids(&root, parent.pid),
+            None => root.pids().unwrap_or_default(),
+        };
+        self.marks.extend(gate, &pids);
+        if let Some(parent) = &self.settings.below
+            && self.processes.is_empty()
+            && !identity::is_same(parent)
+        {
+            let _ = self.reports.send(Report::Ended(Ended { status: None }));
+            self.finish();
+        }
+    }
+
+    fn sleep(&self) {
+        let under_way = self.processes.values().any(|process| {
+            !matches!(process.stage, Stage::Passing | Stage::Held { .. })
+                && !(matches!(process.stage, Stage::Following { .. }) && self.settings.on.after.is_none())
+        });
+        let nap = if under_way || !self.deferred.is_empty() { SHORT_NAP } else { NAP };
+        let mut fds = vec![PollFd::new(&self.bell, PollFlags::IN)];
+        fds.extend(self.gate.as_ref().map(|gate| PollFd::new(gate, PollFlags::IN)));
+        let nap = Timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
+        // An interrupted sleep is a short one.
+        let _ = poll(&mut fds, Some(&nap));
+    }
+
+    fn note(&self, text: String) {
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        statistics.add_note(text);
+    }
+
+    fn miss(&self, text: String) {
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        statistics.missed += 1;
+        statistics.add_note(text);
+    }
+}
+
+/// The ancestors of a process, nearest first, up to and with `below`; `None` when it does not descend from `below`.
+fn ancestors(pid: Pid, below: Option<&ProcessKey>) -> Option<Vec<Pid>> {
+    let root = ProcRoot::live();
+    let mut found = Vec::new();
+    let mut at = pid;
+    for _ in 0..GENERATIONS {
+        let line = root.process(at).ok()?.read("stat", SMALL).ok()?;
+        let stat = Stat::parse(&line)?;
+        if below.is_some_and(|parent| parent.pid == at && parent.start_ticks == stat.start_ticks) {
+            return (at != pid).then_some(found);
+        }
+        if stat.parent == 0 {
+            break;
+        }
+        at = Pid(stat.parent);
+        found.push(at);
+    }
+    below.is_none().then_some(found)
+}

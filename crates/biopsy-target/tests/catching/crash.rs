@@ -1,0 +1,176 @@
+//! Following a process to its crash.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use biopsy_image::Image;
+use biopsy_target::catch::{CatchOn, Caught, Cause, Followed, Follower};
+use biopsy_testkit::{Privilege, Program, Signal, Survival, TargetProcess, require_all};
+
+use super::{LONG, key};
+
+const NEEDED: [Privilege; 2] = [Privilege::Ptrace, Privilege::Cc];
+
+fn follow(target: &TargetProcess, on: CatchOn) -> Follower {
+    Follower::new(&key(target.pid()), on, Duration::from_secs(60)).unwrap()
+}
+
+fn caught(follower: &mut Follower) -> Box<Caught> {
+    match follower.next(LONG).unwrap() {
+        Followed::Caught(caught) => caught,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The program crashes when it is told; its wait status as its parent sees it, without the bit for a core dump.
+fn crash(mode: &str, follows: bool) -> (ExitStatus, Option<Box<Caught>>) {
+    let mut target = TargetProcess::start(Program::Crashes, &[mode]);
+    let follower = follows.then(|| follow(&target, CatchOn::CRASH));
+    target.say("");
+    let held = follower.map(|mut follower| {
+        let caught = caught(&mut follower);
+        assert!(target.is_running(), "it is held before its end");
+        caught
+    });
+    let held = held.map(|held| {
+        assert!(held.is_held());
+        held
+    });
+    match held {
+        None => (target.wait_for_exit(LONG).expect("it crashes"), None),
+        Some(held) => {
+            let pid = target.pid();
+            // Everything is asked while it is held.
+            check_image(&held, mode);
+            assert_eq!(held.key().pid.0, pid);
+            let cause = held.cause();
+            drop(held);
+            let status = target.wait_for_exit(LONG).expect("it crashes");
+            assert_eq!(
+                cause,
+                Cause::Signal { signal: status.signal().expect("it dies of a signal") },
+                "{mode}"
+            );
+            (status, None)
+        }
+    }
+}
+
+fn check_image(held: &Caught, mode: &str) {
+    assert!(held.warnings().is_empty(), "{mode}: {:?}", held.warnings());
+    let threads = held.threads();
+    assert!(threads.len() >= 2, "{mode}: all threads are alive");
+    let signal = threads[0].signal.as_ref().expect("the first thread is the one");
+    assert_eq!(signal.info.as_ref().map(Vec::len), Some(128));
+    assert!(threads.iter().skip(1).all(|thread| thread.signal.is_none()));
+    assert!(threads.iter().all(|thread| thread.registers.is_some()));
+    assert_eq!(threads[0].name.as_deref(), Some(&b"worker"[..]), "{mode}");
+    if mode == "null" {
+        assert_eq!(signal.address, Some(24));
+    }
+}
+
+#[test]
+fn the_parent_learns_the_same_with_and_without_us() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for mode in ["null", "stack-overflow", "abort", "divide", "illegal", "trap", "bus", "handler"] {
+        let (without, _) = crash(mode, false);
+        let (with, _) = crash(mode, true);
+        assert_eq!(with, without, "{mode}");
+        assert!(without.signal().is_some(), "{mode}");
+    }
+}
+
+#[test]
+fn an_end_without_a_crash_is_only_told() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::Idle, &[]);
+    let mut follower = follow(&target, CatchOn::CRASH);
+    target.stop();
+    assert!(matches!(follower.next(LONG).unwrap(), Followed::Ended(ended) if ended.status == Some(0)));
+    assert!(matches!(follower.next(LONG).unwrap(), Followed::Ended(_)), "and again");
+}
+
+#[test]
+fn a_signal_from_outside_that_ends_it_is_held_too() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::BusyLoop, &["3"]);
+    let mut follower = follow(&target, CatchOn::CRASH);
+    target.signal(Signal::QUIT);
+    let held = caught(&mut follower);
+    assert_eq!(held.cause(), Cause::Signal { signal: 3 });
+    assert_eq!(held.threads().len(), 4);
+    assert!(held.threads().iter().all(|thread| thread.registers.is_some()));
+    held.release();
+    assert_eq!(target.wait_for_exit(LONG).and_then(|status| status.signal()), Some(3));
+}
+
+#[test]
+fn threads_that_start_and_end_are_followed() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::RunawayThreads, &["60"]);
+    let mut follower = follow(&target, CatchOn::CRASH);
+    assert!(matches!(follower.next(Duration::from_secs(1)).unwrap(), Followed::Nothing));
+    target.signal(Signal::ABORT);
+    let held = caught(&mut follower);
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", target.pid())).unwrap().count();
+    assert_eq!(held.threads().len(), tasks);
+    assert!(tasks > 5, "it starts twenty a second");
+    held.release();
+    assert_eq!(target.wait_for_exit(LONG).and_then(|status| status.signal()), Some(6));
+}
+
+#[test]
+fn signals_and_job_control_are_left_as_they_are() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::BusyLoop, &["2"]);
+    let survival = Survival::before(target.pid());
+    let mut follower = follow(&target, CatchOn::CRASH);
+    for _ in 0..200 {
+        // Ignored by default, and seen by a tracer all the same.
+        target.signal(Signal::WINCH);
+        target.signal(Signal::CHILD);
+    }
+    target.signal(Signal::STOP);
+    super::until("it is stopped", || state(target.pid()) == 't');
+    assert!(matches!(follower.next(Duration::from_millis(300)).unwrap(), Followed::Nothing));
+    assert_eq!(state(target.pid()), 't', "it stays stopped");
+    target.signal(Signal::CONT);
+    super::until("it goes on", || state(target.pid()) != 't');
+    assert!(follower.statistics().signals_passed >= 2);
+    follower.finish();
+    survival.assert_unharmed();
+    target.stop();
+}
+
+#[test]
+fn a_process_that_is_stopped_stays_stopped_when_we_leave() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::Idle, &[]);
+    let follower = follow(&target, CatchOn::CRASH);
+    target.signal(Signal::STOP);
+    super::until("it is stopped", || state(target.pid()) == 't');
+    follower.finish();
+    super::until("it is stopped, and untraced", || state(target.pid()) == 'T');
+    target.signal(Signal::CONT);
+    target.stop();
+}
+
+/// State letter of a process.
+fn state(pid: u32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+}
