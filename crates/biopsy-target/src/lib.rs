@@ -12,6 +12,7 @@
 //! - [`access`](mod@access): what may be captured of one process, tried rather than guessed
 //! - [`preflight`](mod@preflight): checks of the machine and the account, each with a hint that holds here
 //! - [`address_space`]: mappings and memory of a process, live or frozen
+//! - [`catch`]: processes held at their end or at a fatal signal, short-lived ones included
 //! - [`proc_root`]: where `/proc` and `/sys` are, so that tests build their own
 //!
 //! ```no_run
@@ -26,6 +27,7 @@
 
 pub mod access;
 pub mod address_space;
+pub mod catch;
 pub mod cgroup;
 mod command;
 mod elf;
