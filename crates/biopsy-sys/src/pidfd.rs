@@ -33,6 +33,32 @@ impl PidFd {
     }
 }
 
+impl PidFd {
+    /// Kills the process by SIGKILL (pidfd_send_signal(2)). For frozen copies, which are ours to end.
+    ///
+    /// # Errors
+    /// ESRCH when it is gone.
+    pub fn kill(&self) -> io::Result<()> {
+        let no_info = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: pidfd_send_signal reads no information where the pointer is null; the rest are integers.
+        check(unsafe {
+            libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), libc::SIGKILL, no_info, 0)
+        })
+        .map(drop)
+    }
+
+    /// Takes the memory of a process that is being killed, here and now (process_mrelease(2), Linux 5.15), instead of
+    /// waiting until it gets a CPU to do it itself.
+    ///
+    /// # Errors
+    /// EINVAL when it was not killed, ESRCH when its memory is gone already, EAGAIN when it is doing it itself.
+    pub fn release_memory(&self) -> io::Result<()> {
+        crate::fault::check("process_mrelease")?;
+        // SAFETY: process_mrelease takes two integers.
+        check(unsafe { libc::syscall(libc::SYS_process_mrelease, self.0.as_raw_fd(), 0) }).map(drop)
+    }
+}
+
 impl AsFd for PidFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

@@ -140,7 +140,12 @@ fn mappings_have_their_names_and_flags() {
     assert!(memfd.shared && matches!(memfd.backing, Backing::File { deleted: true, .. }));
     assert!(!subject.mapping("closed").protection.read);
     let flags = read_area_flags(Pid(subject.target.pid())).unwrap();
-    let flag = |name: &str| *flags.iter().find(|one| one.start <= subject.areas[name].start && one.end > subject.areas[name].start).unwrap();
+    let flag = |name: &str| {
+        *flags
+            .iter()
+            .find(|one| one.start <= subject.areas[name].start && one.end > subject.areas[name].start)
+            .unwrap()
+    };
     assert!(flag("dontfork").dont_fork && !flag("plain").dont_fork);
     assert!(flag("wipeonfork").wipe_on_fork && !flag("plain").wipe_on_fork);
 }
@@ -157,7 +162,11 @@ fn pages_of_files_come_from_the_file() {
     assert_eq!(subject.memory.read_file(own, own.start + 14 * PAGE, &mut buffer).unwrap(), 8192);
     assert!(buffer.iter().all(|&byte| byte == b'x'));
     assert_eq!(subject.memory.read_file(own, own.start + 15 * PAGE, &mut buffer).unwrap(), 4096);
-    assert_eq!(subject.memory.present_counts(std::slice::from_ref(own)).unwrap(), before, "nothing was faulted in");
+    assert_eq!(
+        subject.memory.present_counts(std::slice::from_ref(own)).unwrap(),
+        before,
+        "nothing was faulted in"
+    );
     let outside = subject.memory.read_file(own, own.end, &mut buffer).unwrap_err();
     assert!(matches!(outside, ReadError::Missing { why: Absence::Unmapped, .. }), "{outside}");
     assert!(subject.memory.read_file(subject.mapping("plain"), own.start, &mut buffer).is_err());

@@ -1,4 +1,5 @@
-// Writes to all pages of its memory, over and over. Arguments: MiB of memory, 64; `huge` to ask for huge pages.
+// Writes to all pages of its memory, over and over. Arguments: MiB of memory, 64; `huge`: in huge pages, `can-be-huge`: in
+// small ones that may be turned into huge ones.
 // Says `ROUNDS n` when it gets a line on stdin.
 #include "target.h"
 
@@ -24,8 +25,10 @@ int main(int argc, char **argv) {
         perror("mmap");
         return 2;
     }
-    madvise(memory, bytes, argc > 2 && strcmp(argv[2], "huge") == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    const char *pages = argc > 2 ? argv[2] : "";
+    madvise(memory, bytes, strcmp(pages, "huge") == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     memset(memory, 1, bytes);
+    if (strcmp(pages, "can-be-huge") == 0) madvise(memory, bytes, MADV_HUGEPAGE);
     start_thread(answer, NULL);
     say_ready();
     for (;;) {

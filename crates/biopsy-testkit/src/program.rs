@@ -68,7 +68,7 @@ pub enum Program {
     SeccompErrno,
     /// One area of memory of each kind. Argument: a file of 16 pages. Says `READY PID name=address,bytes ...`.
     Areas,
-    /// Writes to all of its memory over and over. Arguments: MiB (64), `huge`. Says `ROUNDS n` when asked by a line.
+    /// Writes to all of its memory over and over. Arguments: MiB (64), `huge` or `can-be-huge`. Says `ROUNDS n` when asked by a line.
     WriteHeavy,
 }
 
@@ -221,4 +221,10 @@ pub(crate) fn dotnet_targets() -> Option<PathBuf> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
     let folder = repository.parent()?.join("shared/targets");
     folder.exists().then_some(folder)
+}
+
+/// The program that starts the .NET targets (see [`crate::Privilege::DotNetTargets`]): `run RUNTIME TARGET ARGUMENTS`.
+#[must_use]
+pub fn dotnet_run() -> Option<PathBuf> {
+    dotnet_targets().map(|folder| folder.join("run")).filter(|program| program.exists())
 }

@@ -57,7 +57,7 @@ pub fn collapse(key: &ProcessKey, limit: Duration) -> Result<CollapseReport, Fre
     let mut tried = 0;
     for (done, &piece) in pieces.iter().enumerate() {
         let short = tried % LOOK_EVERY == 0
-            && gauge.read().is_some_and(|left| left.to_spare() < LOOK_EVERY * HUGE_PAGE);
+            && gauge.read().is_some_and(|left| left.to_spare(0) < LOOK_EVERY * HUGE_PAGE);
         if short || begin.elapsed() >= limit {
             report.left = (pieces.len() - done) as u64;
             break;

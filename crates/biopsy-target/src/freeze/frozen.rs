@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread, mapping};
 use biopsy_model::{Pid, ProcessKey, Tid};
+use biopsy_sys::pidfd::PidFd;
 
 use super::areas;
 use super::facts::read_process_facts;
 use super::holder::{Frozen, Holder};
 use super::stop::{Halt, StoppedThread};
-use super::{FreezeError, FreezeWarning, KeptMemory, Method, Pause, ReleaseReport};
+use super::watchdog::{Watchdog, end_at_once};
+use super::{FreezeError, FreezeWarning, Headroom, KeptMemory, MemoryGauge, Method, Pause, ReleaseReport};
 use crate::address_space::ProcessMemory;
+use crate::cgroup::Cgroup;
 use crate::proc_root::ProcRoot;
 
 /// Most files that are looked into for their build id.
@@ -31,6 +34,8 @@ pub struct FrozenProcess {
     kept: Box<dyn KeptMemory>,
     live: Arc<ProcessMemory>,
     child: Option<u32>,
+    /// Ends the child when memory runs short. Gone before the child is removed: its pid is this child's until then.
+    watchdog: Option<Watchdog>,
     index: usize,
     holder: Option<Arc<Holder>>,
 }
@@ -43,10 +48,14 @@ impl FrozenProcess {
         if let Some(child) = frozen.child {
             let failed = FreezeError::step(pid, "reading the mappings of the frozen child");
             let memory = ProcessMemory::open(Pid(child)).map_err(&failed)?;
-            mappings = areas::of_child(pid, &frozen.memory, Pid(child), &memory, &mappings).map_err(&failed)?;
+            mappings =
+                areas::of_child(pid, &frozen.memory, Pid(child), &memory, &mappings).map_err(&failed)?;
             kept = Some(Box::new(ChildMemory(memory)));
         }
         let kept = kept.ok_or(FreezeError::Ended { pid })?;
+        if let Some(of_window) = kept.mappings() {
+            mappings = of_window.to_vec();
+        }
         let mut this = Self {
             key: frozen.plan.key,
             method: frozen.plan.method,
@@ -59,6 +68,7 @@ impl FrozenProcess {
             kept,
             live: frozen.memory,
             child: frozen.child,
+            watchdog: frozen.child.and_then(|child| watch(pid, child, frozen.plan.memory_needed)),
             index,
             holder: Some(Arc::clone(holder)),
         };
@@ -101,10 +111,7 @@ impl FrozenProcess {
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.mappings.iter().find(|one| one.protection.read && !one.not_frozen).is_none_or(|one| {
-            !matches!(
-                self.kept.read(one.start, &mut [0]),
-                Err(ReadError::Missing { why: Absence::Gone, .. })
-            )
+            !matches!(self.kept.read(one.start, &mut [0]), Err(ReadError::Missing { why: Absence::Gone, .. }))
         })
     }
 
@@ -113,9 +120,26 @@ impl FrozenProcess {
         self.let_go()
     }
 
+    /// What memory was left when the frozen child was ended because it ran short; reads answer since then that the memory is
+    /// gone. `None`: that did not happen.
+    #[must_use]
+    pub fn ended_early(&self) -> Option<Headroom> {
+        self.watchdog.as_ref()?.fired()
+    }
+
     fn let_go(&mut self) -> ReleaseReport {
+        self.watchdog = None;
         self.holder.take().map(|holder| holder.release(self.index)).unwrap_or_default()
     }
+}
+
+/// Watches the memory of the process's control groups, which the child counts to, and of the machine. Without a thread for it
+/// the kernel has to choose, and takes the child first too.
+fn watch(pid: Pid, child: u32, own: u64) -> Option<Watchdog> {
+    let root = ProcRoot::live();
+    let cgroup = Cgroup::read(&root.process(pid).ok()?);
+    let handle = PidFd::open(child).ok()?;
+    Watchdog::start(MemoryGauge::open(&root, &cgroup), own, move || end_at_once(&handle)).ok()
 }
 
 impl Drop for FrozenProcess {
@@ -151,6 +175,8 @@ impl Image for FrozenProcess {
         let result =
             if one.not_frozen { self.live.read(address, buffer) } else { self.kept.read(address, buffer) };
         match result {
+            // While it is ended, its tables are emptied page by page.
+            _ if !one.not_frozen && self.ended_early().is_some() => Err(missing(Absence::Gone)),
             // It is mapped, so the kernel does not give it out: a device, or behind the end of a file.
             Err(ReadError::Missing { why: Absence::Unmapped, .. }) => Err(missing(Absence::Unreadable)),
             other => other,
@@ -185,6 +211,10 @@ impl Image for FrozenProcess {
                 self.live.written(one, part, runs)?;
             } else {
                 self.kept.written(one, part, runs)?;
+                // While it is ended, its tables are emptied page by page: what they say now is not what it had.
+                if self.ended_early().is_some() {
+                    return Err(ReadError::Missing { address: range.start, why: Absence::Gone });
+                }
             }
             join(runs, from);
         }

@@ -33,20 +33,35 @@ pub struct Headroom {
 }
 
 impl Headroom {
-    /// What must be left when a frozen copy begins its life, so that the watchdog has time to see it shrink: a control
-    /// group is small and watched closely, on a machine others take memory too.
+    /// Below so many bytes a frozen copy of a process with `own` bytes of memory has to be ended.
+    ///
+    /// While the copy is ended, which takes some 12 ms for each GiB, the process goes on copying pages, on each CPU at up to
+    /// 1 GiB/s, and nothing but the process itself is left for the kernel to take: seen, a process was killed because 16 MiB
+    /// were not enough for that.
     #[must_use]
-    pub fn reserve(&self) -> u64 {
+    pub fn line(&self, own: u64) -> u64 {
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64).min(8);
+        self.least().saturating_add((own / 64).saturating_mul(cpus))
+    }
+
+    /// A control group is small and watched closely; on a machine others take memory too.
+    fn least(&self) -> u64 {
         match self.by {
-            LimitedBy::Machine => 256 << 20,
+            LimitedBy::Machine => 128 << 20,
             LimitedBy::Group(_) => 32 << 20,
         }
     }
 
+    /// What must be left when a frozen copy of a process with `own` bytes begins its life.
+    #[must_use]
+    pub fn reserve(&self, own: u64) -> u64 {
+        self.line(own).saturating_add(self.least())
+    }
+
     /// Bytes beyond the reserve.
     #[must_use]
-    pub fn to_spare(&self) -> u64 {
-        self.bytes.saturating_sub(self.reserve())
+    pub fn to_spare(&self, own: u64) -> u64 {
+        self.bytes.saturating_sub(self.reserve(own))
     }
 }
 
@@ -118,7 +133,7 @@ impl MemoryGauge {
             let bytes = group.left(enough)?;
             Some(Headroom { bytes, by: LimitedBy::Group(group.folder.clone()) })
         });
-        groups.chain(machine).min_by_key(|one| (one.to_spare(), one.bytes))
+        groups.chain(machine).min_by_key(|one| (one.to_spare(0), one.bytes))
     }
 }
 

@@ -29,9 +29,9 @@ mod tree;
 mod types;
 mod watchdog;
 
+pub use collapse::{CollapseReport, collapse};
 pub use facts::read_process_facts;
 pub use frozen::FrozenProcess;
-pub use collapse::{CollapseReport, collapse};
 pub use headroom::{Headroom, LimitedBy, MemoryGauge};
 pub(crate) use kept::{KeptMemory, PreparedCopy};
 pub use plan::{Costs, plan, predict_collapse, predict_fork};
@@ -84,11 +84,7 @@ fn freeze_as_planned(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<Fr
     }
     let (holder, frozen) = Holder::start(prepared, options.clone())?;
     // Should one fail, dropping the others and the holder releases all of them.
-    frozen
-        .into_iter()
-        .enumerate()
-        .map(|(index, one)| FrozenProcess::new(one, index, &holder))
-        .collect()
+    frozen.into_iter().enumerate().map(|(index, one)| FrozenProcess::new(one, index, &holder)).collect()
 }
 
 fn prepare(process: ProcessPlan, options: &FreezeOptions) -> Result<Prepared, FreezeError> {

@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use biopsy_sys::pidfd::PidFd;
+use rustix::io::Errno;
+
 use super::headroom::{Headroom, MemoryGauge};
 
 /// Bytes that one CPU can make the process take in a second by writing: 4 µs for each page of 4 KiB, measured.
@@ -28,18 +31,24 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches; calls `end` once when less than half of the reserve is left.
+    /// Watches for a copy of a process with `own` bytes of memory; calls `end` once when too little is left. With real-time
+    /// priority, where that is allowed: it sleeps nearly always, but must not wait when it matters.
     ///
     /// # Errors
     /// No thread can be made.
-    pub(crate) fn start(gauge: MemoryGauge, end: impl FnOnce() + Send + 'static) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        gauge: MemoryGauge,
+        own: u64,
+        end: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
         let fired = Arc::new(Mutex::new(None));
         let (stop, stopped) = channel();
         let told = Arc::clone(&fired);
-        let thread = std::thread::Builder::new()
-            .name("memory-watch".to_owned())
-            .spawn(move || watch(&gauge, &stopped, cpus, &told, end))?;
+        let thread = std::thread::Builder::new().name("memory-watch".to_owned()).spawn(move || {
+            let _real_time = biopsy_sys::schedule::RealTime::begin();
+            watch(&gauge, own, &stopped, cpus, &told, end);
+        })?;
         Ok(Self { fired, stop: Some(stop), thread: Some(thread) })
     }
 
@@ -59,24 +68,44 @@ impl Drop for Watchdog {
     }
 }
 
+/// Ends a frozen copy: it is killed, and its memory is taken at once, by us. Would it have to wait for a CPU, the process
+/// would go on copying pages meanwhile, and the kernel, for which a process that ends has no memory any more, would take the
+/// process itself (seen).
+pub(super) fn end_at_once(copy: &PidFd) {
+    /// How often it is tried to take the memory; the copy may be in the middle of giving it back itself.
+    const TRIES: usize = 50;
+    // ESRCH: the kernel was faster.
+    let _ = copy.kill();
+    for _ in 0..TRIES {
+        match copy.release_memory() {
+            Ok(()) => return,
+            Err(error) if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) => {}
+            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {}
+            Err(_) => return,
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
 fn watch(
     gauge: &MemoryGauge,
+    own: u64,
     stopped: &Receiver<()>,
     cpus: u64,
     fired: &Mutex<Option<Headroom>>,
     end: impl FnOnce(),
 ) {
     loop {
-        let Some(headroom) = gauge.read_below(ENOUGH) else {
+        let Some(headroom) = gauge.read_below(ENOUGH.saturating_add(own / 4)) else {
             // Nothing can be read: there is nothing to watch.
             return;
         };
-        if headroom.bytes < headroom.reserve() / 2 {
+        if headroom.bytes < headroom.line(own) {
             *fired.lock().unwrap_or_else(PoisonError::into_inner) = Some(headroom);
             end();
             return;
         }
-        match stopped.recv_timeout(nap(&headroom, cpus)) {
+        match stopped.recv_timeout(nap(&headroom, own, cpus)) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -87,8 +116,8 @@ fn watch(
 const ENOUGH: u64 = 256 << 20;
 
 /// Half of the time in which all CPUs together could use up what is above the line.
-fn nap(headroom: &Headroom, cpus: u64) -> Duration {
-    let above = headroom.bytes.saturating_sub(headroom.reserve() / 2);
+fn nap(headroom: &Headroom, own: u64, cpus: u64) -> Duration {
+    let above = headroom.bytes.saturating_sub(headroom.line(own));
     let micros = above / 2 / (cpus.saturating_mul(PER_CPU) / 1_000_000).max(1);
     Duration::from_micros(micros).clamp(SHORTEST, LONGEST)
 }
@@ -122,7 +151,7 @@ mod tests {
         let gauge = MemoryGauge::open(&ProcRoot::at(folder.path()), &Cgroup::parse(b"0::/a\n"));
         let ended = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&ended);
-        let watchdog = Watchdog::start(gauge, move || tell.store(true, Ordering::SeqCst)).unwrap();
+        let watchdog = Watchdog::start(gauge, 0, move || tell.store(true, Ordering::SeqCst)).unwrap();
         assert!(watchdog.fired().is_none() && !ended.load(Ordering::SeqCst));
         group(folder.path(), (1 << 30) - (8 << 20));
         while !ended.load(Ordering::SeqCst) {
@@ -136,16 +165,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         group(folder.path(), 0);
         let gauge = MemoryGauge::open(&ProcRoot::at(folder.path()), &Cgroup::parse(b"0::/a\n"));
-        let watchdog = Watchdog::start(gauge, || panic!("nothing is short")).unwrap();
+        let watchdog = Watchdog::start(gauge, 0, || panic!("nothing is short")).unwrap();
         drop(watchdog);
     }
 
     #[test]
     fn the_less_is_left_the_closer_it_looks() {
         let left = |bytes| Headroom { bytes, by: LimitedBy::Group(PathBuf::from("/x")) };
-        assert_eq!(nap(&left(16 << 30), 2), LONGEST);
-        assert_eq!(nap(&left(17 << 20), 2), SHORTEST);
-        let some = nap(&left(80 << 20), 2);
+        assert_eq!(nap(&left(16 << 30), 0, 2), LONGEST);
+        assert_eq!(nap(&left(33 << 20), 0, 2), SHORTEST);
+        let some = nap(&left(96 << 20), 0, 2);
         assert!(some > SHORTEST && some < LONGEST, "{some:?}");
     }
 }

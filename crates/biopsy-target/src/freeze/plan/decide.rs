@@ -177,8 +177,10 @@ fn no_fork(subject: &Subject, machine: &Machine) -> Option<Obstacle> {
         return Some(Obstacle::new("commit", why, None));
     }
     let tables = page_tables(subject);
-    if let Some(headroom) = subject.headroom.as_ref().filter(|headroom| headroom.to_spare() < tables) {
-        let least = tables.saturating_add(headroom.reserve());
+    if let Some(headroom) =
+        subject.headroom.as_ref().filter(|headroom| headroom.to_spare(own_bytes(subject)) < tables)
+    {
+        let least = tables.saturating_add(headroom.reserve(own_bytes(subject)));
         let why = format!(
             "a fork needs {} to begin with, and {} are left {}",
             bytes_text(least),
@@ -195,6 +197,10 @@ pub(super) fn page_tables(subject: &Subject) -> u64 {
     let counts = subject.counts.unwrap_or_default();
     let lowest = counts.small_entries().saturating_add(counts.huge_pages).saturating_mul(ENTRY);
     lowest.saturating_add(STRUCTURES)
+}
+
+fn own_bytes(subject: &Subject) -> u64 {
+    subject.counts.unwrap_or_default().own_bytes()
 }
 
 fn where_text(headroom: &crate::freeze::headroom::Headroom) -> String {
@@ -215,11 +221,11 @@ fn memory_of_fork(subject: &Subject, plan: &ProcessPlan) -> Check {
             NAME,
             format!("at most {own} more while the frozen copy lives; what is left is not known"),
         ),
-        Some(headroom) if headroom.to_spare() < plan.memory_needed => {
+        Some(headroom) if headroom.to_spare(own_bytes(subject)) < plan.memory_needed => {
             let detail = format!(
                 "{} are left {}; should it write to more than that while it is dumped, the frozen copy is ended and the \
                  dump is cut short",
-                bytes_text(headroom.to_spare()),
+                bytes_text(headroom.to_spare(own_bytes(subject))),
                 where_text(headroom)
             );
             Check::limited(NAME, detail, None)
