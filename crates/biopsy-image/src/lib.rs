@@ -26,6 +26,7 @@ mod thread;
 pub mod vendor;
 pub mod write;
 
+pub use core::find_modules;
 pub use crash::{Crash, CrashKind};
 pub use error::{Absence, ReadError};
 pub use image::Image;

@@ -82,6 +82,8 @@ fn a_breakpad_minidump_has_a_signal_build_ids_and_mappings() {
     assert_eq!((image.threads()[0].tid.0, signal.number, signal.address), (11, 11, Some(0x18)));
     let module = &image.modules()[0];
     assert_eq!((module.is_elf, module.build_id.as_deref()), (true, Some(&[0xab; 20][..])));
+    assert_eq!(module.bias, 0, "a program at 4 MiB was linked there");
+    assert_eq!(image.process().writer.as_deref(), Some("breakpad"));
     let mappings = image.mappings();
     assert_eq!(mappings[0].backing, Backing::Unknown, "memory that is in no map");
     assert_eq!(mappings[1].path(), Some(&b"/opt/server"[..]));

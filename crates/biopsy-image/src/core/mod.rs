@@ -69,6 +69,12 @@ pub(crate) fn open(
             ),
         ));
     }
+    if threads.is_empty() && space.regions.is_empty() {
+        warnings.push(warning(
+            "dump.empty",
+            "the core has neither threads nor memory that can be read".to_owned(),
+        ));
+    }
     let process = process::build(&notes, &mappings, writer);
     Ok(CoreImage::new(storage, mappings, threads, process, notes, space.regions, limits.modules))
 }

@@ -13,7 +13,9 @@ const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const NT_GNU_BUILD_ID: u32 = 3;
 
-/// Finds modules: neighbouring mappings of the same file, from one whose offset is 0 up to the next such one; and the vdso.
+/// Finds the modules of any image by its mappings: neighbouring mappings of the same file, from one whose offset is 0 up to
+/// the next such one; and the vdso. Of the first `most` the ELF header and notes are read from memory, for build id and
+/// bias.
 pub fn find(
     image: &dyn Image,
     mappings: &[Mapping],

@@ -175,6 +175,18 @@ impl Reader<'_, '_> {
         (modules, main)
     }
 
+    /// Programs that leave a stream of their own.
+    fn writer(&self) -> Option<&'static str> {
+        let has = |kind: MINIDUMP_STREAM_TYPE| self.dump.get_raw_stream(kind as u32).is_ok();
+        if has(MINIDUMP_STREAM_TYPE::CrashpadInfoStream) {
+            Some("crashpad")
+        } else if has(MINIDUMP_STREAM_TYPE::BreakpadInfoStream) || has(MINIDUMP_STREAM_TYPE::LinuxMaps) {
+            Some("breakpad")
+        } else {
+            None
+        }
+    }
+
     fn process(&self, main: Option<Vec<u8>>) -> ProcessFacts {
         let header = &self.dump.header;
         let pid = self.misc.as_ref().and_then(|misc| misc.raw.process_id().copied());
@@ -184,6 +196,7 @@ impl Reader<'_, '_> {
             pid: Pid(pid.unwrap_or(0)),
             name: name.unwrap_or_default().to_vec(),
             executable: main,
+            writer: self.writer().map(str::to_owned),
             kernel: system.map(|system| {
                 let (version, build) = system.os_parts();
                 match build {
@@ -213,7 +226,9 @@ fn module(raw: &MinidumpModule) -> Option<ImageModule> {
         end,
         path: raw.code_file().as_bytes().to_vec(),
         build_id,
-        bias: if is_elf { start } else { 0 },
+        // Breakpad gives the address of the file's first byte. What lies below 4 GiB was linked there (0x400000 for
+        // programs that are not position independent), as the kernel puts nothing else there.
+        bias: if is_elf && start >= 1 << 32 { start } else { 0 },
         is_elf,
         deleted: false,
     })

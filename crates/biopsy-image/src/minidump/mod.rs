@@ -48,6 +48,12 @@ pub(crate) fn open(
     let dump: Streams<'_> = Minidump::read(bytes.as_slice()).map_err(|error| problem(&error))?;
     let facts = facts::read(&dump, &bytes, limits, warnings);
     let mappings = mappings::build(&dump, &facts, &memory.ranges, limits, warnings);
+    if facts.threads.is_empty() && memory.ranges.is_empty() {
+        warnings.push(warning(
+            "dump.empty",
+            "the minidump has neither threads nor memory that can be read".to_owned(),
+        ));
+    }
     if memory.truncated_bytes > 0 {
         warnings.push(warning(
             "dump.truncated",
