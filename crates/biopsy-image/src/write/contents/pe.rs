@@ -2,7 +2,8 @@
 //! methods and types where the files are not at hand: headers, metadata, and the unwind data of ReadyToRun code.
 //!
 //! Found by trying on .NET 10 with the files moved away: without metadata the runtime's data access gives up altogether; without
-//! unwind data frames of precompiled methods are lost; no other section of ReadyToRun is read.
+//! unwind data frames of precompiled methods are lost; without the debug section of ReadyToRun there are no IL offsets, so no line
+//! numbers. Nothing else of ReadyToRun is read.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -26,6 +27,11 @@ const MOST_HEADERS: u32 = 64 * 1024;
 const MOST_PART: u32 = 64 * 1024 * 1024;
 /// Size of the header of ReadyToRun with as many sections as there are kinds of, and more.
 const READY_TO_RUN_HEADER: u32 = 16 + 64 * 12;
+/// `RTR` and a zero.
+const READY_TO_RUN: u32 = 0x0052_5452;
+/// Sections that are read (`ReadyToRunSectionType` in the runtime's `readytorun.h`): how code maps to IL, types by name, and names
+/// of other assemblies.
+const SECTIONS_READ: [u32; 3] = [105, 108, 112];
 
 /// A section of the file.
 #[derive(Clone, Copy, Debug)]
@@ -139,8 +145,25 @@ impl<'a> PeFile<'a> {
             // The flat mapping has it too, but nobody runs the code there.
             if !self.flat {
                 self.unwind_data(wanted);
+                self.sections_read(native, size, wanted);
             }
         }
+    }
+
+    /// `READYTORUN_HEADER`: signature, version, flags, number of sections, then type, address and size of each.
+    fn sections_read(&self, rva: u32, size: u32, wanted: &mut Wanted) -> Option<()> {
+        let header = self.read(rva, size.min(READY_TO_RUN_HEADER) as usize)?;
+        let mut cursor = Cursor::new(&header);
+        if cursor.u32("signature").ok()? != READY_TO_RUN {
+            return None;
+        }
+        cursor.skip("version and flags", 8).ok()?;
+        for _ in 0..cursor.u32("number of sections").ok()? {
+            let kind = cursor.u32("type").ok()?;
+            let section = (cursor.u32("rva").ok()?, cursor.u32("size").ok()?);
+            self.add(Some(section).filter(|_| SECTIONS_READ.contains(&kind)), wanted);
+        }
+        Some(())
     }
 
     /// The table of functions, and the unwind data it points to (which GC information follows).
