@@ -59,3 +59,38 @@ pub trait Image: Send + Sync {
         self.written(range, runs)
     }
 }
+
+/// What is lent is an image too, so that wrappers can be put around what somebody else holds.
+impl<I: Image + ?Sized> Image for &I {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        (**self).read(address, buffer)
+    }
+
+    fn mappings(&self) -> &[Mapping] {
+        (**self).mappings()
+    }
+
+    fn threads(&self) -> &[Thread] {
+        (**self).threads()
+    }
+
+    fn modules(&self) -> &[ImageModule] {
+        (**self).modules()
+    }
+
+    fn process(&self) -> &ProcessFacts {
+        (**self).process()
+    }
+
+    fn crash(&self) -> Option<&Crash> {
+        (**self).crash()
+    }
+
+    fn written(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
+        (**self).written(range, runs)
+    }
+
+    fn populated(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
+        (**self).populated(range, runs)
+    }
+}
