@@ -1,5 +1,6 @@
 //! Opening a dump: which kind it is, and what may be wrong with it.
 
+use std::error::Error as _;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -140,14 +141,24 @@ pub(crate) fn warning(code: &str, message: String) -> Warning {
 }
 
 /// A dump could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot open `{}` as a dump: {problem}", path.display())]
+#[derive(Debug)]
 pub struct OpenError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong. Its own cause, if it has one, is the source.
-    #[source]
+    /// What is wrong. It is in the message; its own cause, if it has one, is the source.
     pub problem: OpenProblem,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot open `{}` as a dump: {}", self.path.display(), self.problem)
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.problem.source()
+    }
 }
 
 impl OpenError {
@@ -160,6 +171,9 @@ impl OpenError {
             }
             OpenProblem::NoRoom { .. } => {
                 Some("set TMPDIR to a folder that has room for the unpacked dump".to_owned())
+            }
+            OpenProblem::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("cores are readable by their owner only; run as that user or as root".to_owned())
             }
             OpenProblem::NotAFile { what: "a pipe" } => {
                 Some("a dump is read at many places; write it to a file first".to_owned())
@@ -177,7 +191,7 @@ impl OpenError {
 #[non_exhaustive]
 pub enum OpenProblem {
     /// The system refused.
-    #[error("cannot {doing} it: {source}")]
+    #[error("cannot {doing} it")]
     Io {
         /// What was being done.
         doing: &'static str,
@@ -217,11 +231,10 @@ pub enum OpenProblem {
         what: String,
     },
     /// A header is cut off or contradicts itself.
-    #[error("it is damaged: {source}")]
+    #[error("it is damaged: {field}")]
     Header {
         /// Which field, where.
-        #[from]
-        source: biopsy_bytes::ReadError,
+        field: biopsy_bytes::ReadError,
     },
     /// Damaged so much that nothing can be shown.
     #[error("it is damaged: {what}")]
@@ -240,13 +253,19 @@ pub enum OpenProblem {
         limit: u64,
     },
     /// The temporary file could not be made or written.
-    #[error("cannot unpack it to a temporary file in `{}`: {source}", folder.display())]
+    #[error("cannot unpack it to a temporary file in `{}`", folder.display())]
     NoRoom {
         /// Where.
         folder: PathBuf,
         /// The system's answer.
         source: io::Error,
     },
+}
+
+impl From<biopsy_bytes::ReadError> for OpenProblem {
+    fn from(field: biopsy_bytes::ReadError) -> Self {
+        Self::Header { field }
+    }
 }
 
 impl From<StorageError> for OpenProblem {
