@@ -15,5 +15,6 @@
 
 pub mod elf;
 pub mod fuzz;
+pub mod image;
 pub mod symbols;
 pub mod unwind;

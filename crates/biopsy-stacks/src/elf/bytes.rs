@@ -31,8 +31,13 @@ pub(crate) struct Bytes {
 
 #[derive(Debug)]
 enum Source {
-    File { file: File, identity: FileIdentity },
+    File {
+        file: File,
+        identity: FileIdentity,
+    },
     Memory(Arc<[u8]>),
+    /// Parts of a file that are known, as they were mapped: offset and bytes, by offset.
+    Pieces(Vec<(u64, Vec<u8>)>),
 }
 
 impl Bytes {
@@ -61,11 +66,30 @@ impl Bytes {
         Self { label: PathBuf::from(label), source: Source::Memory(bytes) }
     }
 
+    /// A file of which only some parts are known. They may overlap.
+    pub(crate) fn from_pieces(label: &str, mut pieces: Vec<(u64, Vec<u8>)>) -> Self {
+        pieces.sort_by_key(|(offset, _)| *offset);
+        Self { label: PathBuf::from(label), source: Source::Pieces(pieces) }
+    }
+
+    /// The bytes that are known from `offset` on.
+    fn piece(pieces: &[(u64, Vec<u8>)], offset: u64) -> &[u8] {
+        let tails = pieces.iter().take_while(|(start, _)| *start <= offset);
+        let tail = |(start, bytes): &'_ (u64, Vec<u8>)| {
+            let skip = usize::try_from(offset - start).ok()?;
+            Some(bytes.len().saturating_sub(skip)).filter(|left| *left > 0).map(|left| (skip, left))
+        };
+        let best = tails.filter_map(|piece| Some((tail(piece)?, piece)));
+        best.max_by_key(|((_, left), _)| *left)
+            .and_then(|((skip, _), (_, bytes))| bytes.get(skip..))
+            .unwrap_or(&[])
+    }
+
     /// `None` for memory.
     pub(crate) fn identity(&self) -> Option<FileIdentity> {
         match &self.source {
             Source::File { identity, .. } => Some(*identity),
-            Source::Memory(_) => None,
+            Source::Memory(_) | Source::Pieces(_) => None,
         }
     }
 
@@ -77,6 +101,11 @@ impl Bytes {
         match &self.source {
             Source::File { identity, .. } => identity.size,
             Source::Memory(bytes) => bytes.len() as u64,
+            Source::Pieces(pieces) => pieces
+                .iter()
+                .map(|(offset, bytes)| offset.saturating_add(bytes.len() as u64))
+                .max()
+                .unwrap_or(0),
         }
     }
 
@@ -114,12 +143,26 @@ impl Bytes {
                 let slice = range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or(&[]);
                 Ok(slice.to_vec())
             }
+            Source::Pieces(pieces) => {
+                let known = Self::piece(pieces, offset);
+                known.get(..length).map(<[u8]>::to_vec).ok_or_else(|| ElfError::CutShort {
+                    path: self.label.clone(),
+                    what,
+                    offset,
+                    size,
+                    available: offset.saturating_add(known.len() as u64),
+                })
+            }
         }
     }
 
     /// Reads up to `size` bytes at `offset`: fewer at the end of the file.
     pub(crate) fn read_up_to(&self, what: &'static str, offset: u64, size: u64) -> Result<Vec<u8>, ElfError> {
-        let size = size.min(self.len().saturating_sub(offset));
+        let known = match &self.source {
+            Source::Pieces(pieces) => Self::piece(pieces, offset).len() as u64,
+            _ => self.len().saturating_sub(offset),
+        };
+        let size = size.min(known);
         self.read(what, offset, size, size)
     }
 }

@@ -14,6 +14,7 @@ pub const EM_X86_64: u16 = 62;
 pub const EM_AARCH64: u16 = 183;
 
 const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
 const PT_NOTE: u32 = 4;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
@@ -47,6 +48,7 @@ pub(crate) struct Segment {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SegmentKind {
     Load,
+    Dynamic,
     Note,
     EhFrameHeader,
 }
@@ -113,6 +115,7 @@ fn parse_segments(
     let parsed = table.chunks_exact(usize::from(entry)).filter_map(|raw| {
         let kind = match u32_at(raw, 0)? {
             PT_LOAD => SegmentKind::Load,
+            PT_DYNAMIC => SegmentKind::Dynamic,
             PT_NOTE => SegmentKind::Note,
             PT_GNU_EH_FRAME => SegmentKind::EhFrameHeader,
             _ => return None,

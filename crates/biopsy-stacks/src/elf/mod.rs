@@ -5,6 +5,7 @@ mod cache;
 mod error;
 pub(crate) mod header;
 mod limits;
+mod mapped;
 mod notes;
 mod section;
 
@@ -46,7 +47,11 @@ impl ElfFile {
 
     fn new(bytes: Bytes, limits: &Limits) -> Result<Self, ElfError> {
         let headers = header::parse(&bytes, limits)?;
-        Ok(Self { bytes, headers, limits: *limits, unwind: OnceLock::new(), build_id: OnceLock::new() })
+        Ok(Self::with_headers(bytes, headers, limits))
+    }
+
+    fn with_headers(bytes: Bytes, headers: Headers, limits: &Limits) -> Self {
+        Self { bytes, headers, limits: *limits, unwind: OnceLock::new(), build_id: OnceLock::new() }
     }
 
     /// The path it was opened by.
@@ -67,6 +72,19 @@ impl ElfFile {
     /// GNU build id, 1 to 64 bytes.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.build_id.get_or_init(|| notes::find_build_id(self)).as_deref()
+    }
+
+    /// The two have the same headers: entry point, segments. What tells files without a build id apart.
+    pub(crate) fn same_headers(&self, other: &Self) -> bool {
+        let head = |file: &Self| file.bytes.read_up_to("headers", 0, 64).unwrap_or_default();
+        let segments = |file: &Self| -> Vec<(u64, u64, u64, u64)> {
+            file.headers
+                .segments
+                .iter()
+                .map(|one| (one.offset, one.svma, one.file_size, one.memory_size))
+                .collect()
+        };
+        head(self).len() == 64 && head(self) == head(other) && segments(self) == segments(other)
     }
 
     /// The stated address of the byte at `offset` of the file: through the executable segment that holds it, or

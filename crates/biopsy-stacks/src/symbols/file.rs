@@ -11,6 +11,7 @@ use super::plt::PltNames;
 use super::table::{SymbolTable, TableKind};
 use super::{Options, Resolved, demangle, mini_debug};
 use crate::elf::{ElfCache, ElfError, ElfFile};
+use crate::image::Names;
 
 /// Symbol tables and debug information of one file, its debug file and what is packed inside it.
 #[derive(Debug)]
@@ -67,6 +68,19 @@ impl FileSymbols {
 
     pub(crate) fn build_id(&self) -> Option<&[u8]> {
         self.file.build_id()
+    }
+
+    /// The best that names can come from.
+    pub(crate) fn names(&self) -> Names {
+        if self.debug.is_some() {
+            Names::Debug
+        } else if !self.tables.is_empty() {
+            Names::Symbols
+        } else if self.dynamic.is_some() {
+            Names::Exported
+        } else {
+            Names::None
+        }
     }
 
     pub(crate) fn function_start(&self, svma: Svma) -> Option<Svma> {

@@ -31,12 +31,15 @@ pub use kallsyms::KallsymsError;
 pub use source::{ModuleSource, Options, Resolved};
 
 use crate::elf::{ElfCache, ElfError, ElfFile, FileIdentity};
+use crate::image::Names;
 use debug_file::DebugPlaces;
 use file::{FileSymbols, Loader};
 use jit_dump::JitDump;
 use jit_files::JitFiles;
 use kallsyms::Kallsyms;
 use perf_map::PerfMap;
+
+pub(crate) use table::find_data;
 
 pub(crate) use perf_map::fuzz as fuzz_perf_map;
 
@@ -89,6 +92,16 @@ impl SymbolProblem {
 enum FileKey {
     File(FileIdentity),
     Image(Arc<[u8]>),
+    /// An open file, by where it is in memory: it is held as long as its names are.
+    Open(usize),
+}
+
+/// What is known of some addresses in one open file.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) resolved: Vec<Option<Resolved>>,
+    pub(crate) starts: Vec<Option<Svma>>,
+    pub(crate) names: Names,
 }
 
 /// Finds names, and keeps what it read for the next question.
@@ -126,6 +139,31 @@ impl Symbolizer {
         let Some(key) = self.file_key(source) else { return vec![None; addresses.len()] };
         let Some(file) = self.files.get(&key) else { return vec![None; addresses.len()] };
         addresses.iter().map(|svma| file.resolve(*svma, &self.options)).collect()
+    }
+
+    /// Names and function starts for stated addresses in an open file, whose path in the process is `label`. `root`: as in
+    /// [`ModuleSource`].
+    pub(crate) fn open_file(
+        &mut self,
+        file: &Arc<ElfFile>,
+        label: &str,
+        root: Option<&Path>,
+        addresses: &[Svma],
+    ) -> Found {
+        let key = FileKey::Open(Arc::as_ptr(file).addr());
+        if !self.files.contains_key(&key) {
+            let source = ModuleSource { root: root.map(Path::to_owned), ..ModuleSource::elf(label) };
+            self.load(key.clone(), Arc::clone(file), &source);
+        }
+        let Some(symbols) = self.files.get(&key) else {
+            let count = addresses.len();
+            return Found { resolved: vec![None; count], starts: vec![None; count], names: Names::None };
+        };
+        Found {
+            resolved: addresses.iter().map(|svma| symbols.resolve(*svma, &self.options)).collect(),
+            starts: addresses.iter().map(|svma| symbols.function_start(*svma)).collect(),
+            names: symbols.names(),
+        }
     }
 
     /// First address of the function around each address, by unwind information, which stripped files have too: frames

@@ -191,6 +191,21 @@ impl SymbolTable {
     }
 }
 
+/// Stated address of an exported variable.
+pub(crate) fn find_data(file: &ElfFile, name: &str) -> Option<u64> {
+    let table = file.sections().iter().find(|section| section.kind == SHT_DYNSYM && section.has_bytes())?;
+    let names = file.section_at(table.link)?;
+    let limit = file.limits().symbols.saturating_mul(SYMBOL_BYTES as u64);
+    let strings = file.read("symbol names", names.offset, names.size, 64 << 20).ok()?;
+    let raw = file.read("symbol table", table.offset, table.size, limit).ok()?;
+    let symbol = raw.chunks_exact(SYMBOL_BYTES).find(|raw| {
+        let start = u32_at(raw, 0).unwrap_or(0) as usize;
+        let tail = strings.get(start..).unwrap_or(&[]);
+        tail.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+    })?;
+    u64_at(symbol, 8).filter(|svma| *svma != 0)
+}
+
 fn entry(raw: &[u8], sections: &[Section]) -> Option<Entry> {
     let (info, section) = (*raw.get(4)?, u16_at(raw, 6)?);
     let (binding, kind) = (info >> 4, info & 15);

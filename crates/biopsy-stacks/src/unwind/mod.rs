@@ -9,6 +9,7 @@ mod modules;
 mod prologue;
 mod registers;
 mod rule;
+mod signal_frame;
 mod stack;
 mod table;
 mod walk;
@@ -21,12 +22,13 @@ use biopsy_model::stack::StackEnd;
 
 pub use modules::{ExecutableMapping, Module};
 pub use registers::UserRegisters;
-pub use stack::StackMemory;
+pub use stack::{ProcessMemory, StackMemory};
 pub(crate) use table::UnwindTable;
 
 use crate::elf::ElfFile;
 use modules::Modules;
 use rule::Rule;
+use stack::Reader;
 use table::Context;
 
 /// How one unwinding ended.
@@ -41,6 +43,36 @@ pub struct Unwound {
     pub needed_beyond: bool,
     /// Frames whose caller was found by frame pointer, for want of unwind information.
     pub by_frame_pointer: u32,
+}
+
+/// How a frame was found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FoundBy {
+    /// By the thread's registers: the innermost frame.
+    Registers,
+    /// By the unwind information of its callee.
+    UnwindInfo,
+    /// By a frame pointer: right for code that keeps one, and a guess otherwise.
+    FramePointer,
+    /// By the word at the stack pointer, which lies behind a call instruction.
+    CallSite,
+    /// The kernel saved its registers when a signal interrupted it.
+    SignalFrame,
+}
+
+/// A frame as the walk finds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WalkedFrame {
+    /// Instruction pointer: a return address in callers.
+    pub ip: Avma,
+    /// The address to look names up by: inside the call, in callers.
+    pub lookup: Avma,
+    /// Stack pointer.
+    pub sp: Avma,
+    /// `rbp`, where it is known.
+    pub fp: Option<u64>,
+    /// How it was found.
+    pub found: FoundBy,
 }
 
 /// Unwinds the stacks of one process. Add its executable mappings, keep them up to date, then unwind.
@@ -116,7 +148,20 @@ impl ProcessUnwinder {
         stack: StackMemory<'_>,
         out: &mut Vec<Avma>,
     ) -> Unwound {
-        walk::walk(self, registers, stack, out)
+        walk::walk(self, registers, Reader::new(stack), walk::MAX_FRAMES, |frame| out.push(frame.lookup))
+    }
+
+    /// The same with all memory of the process behind the copied piece: also signal handlers on stacks of their own, and
+    /// trampolines without unwind information. At most `max_frames`.
+    pub fn unwind_over(
+        &mut self,
+        registers: &UserRegisters,
+        stack: StackMemory<'_>,
+        memory: &dyn ProcessMemory,
+        max_frames: usize,
+        out: &mut Vec<WalkedFrame>,
+    ) -> Unwound {
+        walk::walk(self, registers, Reader::over(stack, memory), max_frames, |frame| out.push(frame))
     }
 
     /// Judges a chain that the kernel walked by frame pointers (`ip`, then return addresses): appends lookup

@@ -7,9 +7,6 @@
 //! 48 8d 6c 24 30     lea rbp, [rsp+0x30]   or   48 89 e5  mov rbp, rsp     (before the other pushes)
 //! ```
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
 /// Longest prologue looked at, in bytes: seven pushes and a `sub` take 20.
 const BEFORE: usize = 32;
 const AFTER: usize = 8;
@@ -18,10 +15,12 @@ const PUSH_RBP: u8 = 0x55;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
 /// Bytes between the stack pointer and the return address, when `ip` is where the frame pointer is not set up yet or not any
-/// more. `memory`: the process's memory by address (`/proc/PID/mem`).
-pub(super) fn return_address_offset(memory: &File, ip: u64) -> Option<u64> {
+/// more. `read`: fills a buffer from an address in the process's memory, or says that it cannot.
+pub(super) fn return_address_offset(read: impl FnOnce(u64, &mut [u8]) -> bool, ip: u64) -> Option<u64> {
     let mut code = [0; BEFORE + AFTER];
-    memory.read_exact_at(&mut code, ip.checked_sub(BEFORE as u64)?).ok()?;
+    if !read(ip.checked_sub(BEFORE as u64)?, &mut code) {
+        return None;
+    }
     offset_in(&code[..BEFORE], &code[BEFORE..])
 }
 

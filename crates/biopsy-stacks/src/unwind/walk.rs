@@ -1,5 +1,7 @@
 //! From frame to frame up to the thread's root.
 
+use std::os::unix::fs::FileExt;
+
 use biopsy_model::Avma;
 use biopsy_model::stack::StackEnd;
 
@@ -7,11 +9,12 @@ use super::evaluate::{Evaluated, Evaluator};
 use super::prologue::return_address_offset;
 use super::registers::{CALLEE_SAVED, RBP, RIP, RSP, Registers};
 use super::rule::{LOST, Offsets, Rule, UNCHANGED};
+use super::signal_frame;
 use super::stack::{Reader, Unreadable};
-use super::{ProcessUnwinder, StackMemory, Unwound, UserRegisters};
+use super::{FoundBy, ProcessUnwinder, Unwound, UserRegisters, WalkedFrame};
 
 /// A copied stack of 64 KiB holds 4,096 of the smallest frames (16 bytes).
-const MAX_FRAMES: usize = 4096;
+pub(super) const MAX_FRAMES: usize = 4096;
 
 /// The longest call instruction looked for before a return address, in bytes: `call *disp32(base,index,scale)`.
 const CALL_BYTES: u64 = 7;
@@ -20,31 +23,40 @@ enum Step {
     Caller {
         registers: Registers,
         interrupted: bool,
-        by_frame_pointer: bool,
+        found: FoundBy,
     },
     End(StackEnd),
     /// A word is needed that the copy does not have.
     Unreadable(Unreadable),
 }
 
+/// Calls `emit` for each frame, innermost first.
 pub(super) fn walk(
     unwinder: &mut ProcessUnwinder,
     user: &UserRegisters,
-    memory: StackMemory<'_>,
-    out: &mut Vec<Avma>,
+    mut stack: Reader<'_>,
+    max_frames: usize,
+    mut emit: impl FnMut(WalkedFrame),
 ) -> Unwound {
-    let mut stack = Reader::new(memory);
     let mut registers = Registers::new(user);
     let mut by_frame_pointer = 0;
     // The ip of a sample, and of code that a signal interrupted, is exact; a return address lies after its call.
     let mut exact = true;
     let mut rule = unwinder.rule(user.ip).unwrap_or(Rule::Nothing);
-    let first = out.len();
+    let mut found = FoundBy::Registers;
+    let mut frames = 0;
     let mut needed_beyond = false;
     let end = loop {
         let lookup = if exact { registers.ip() } else { registers.ip().wrapping_sub(1) };
-        out.push(Avma(lookup));
-        if out.len() - first >= MAX_FRAMES {
+        emit(WalkedFrame {
+            ip: Avma(registers.ip()),
+            lookup: Avma(lookup),
+            sp: Avma(registers.sp()),
+            fp: registers.get(RBP),
+            found,
+        });
+        frames += 1;
+        if frames >= max_frames {
             break StackEnd::Truncated;
         }
         let frame = Frame { lookup, exact, chained: by_frame_pointer > 0 };
@@ -54,17 +66,18 @@ pub(super) fn walk(
                 needed_beyond = unreadable == Unreadable::Beyond;
                 break StackEnd::Truncated;
             }
-            Step::Caller { registers: caller, interrupted, by_frame_pointer: by_pointer } => {
-                if caller.ip() == 0 {
+            Step::Caller { registers: caller, interrupted, found: how } => {
+                if caller.ip() == 0 && !interrupted {
                     break StackEnd::Root;
                 }
+                let by_pointer = how == FoundBy::FramePointer;
                 let lookup = if interrupted { caller.ip() } else { caller.ip().wrapping_sub(1) };
-                let Some(next) = unwinder.rule(lookup) else {
-                    break if by_pointer || by_frame_pointer > 0 {
-                        StackEnd::FramePointers
-                    } else {
-                        StackEnd::NoUnwindInfo
-                    };
+                let next = match unwinder.rule(lookup) {
+                    Some(next) => next,
+                    // A signal handler over a jump to where there is no code.
+                    None if interrupted && stack.has_whole() => Rule::Nothing,
+                    None if by_pointer || by_frame_pointer > 0 => break StackEnd::FramePointers,
+                    None => break StackEnd::NoUnwindInfo,
                 };
                 if caller.ip() == registers.ip() && caller.sp() == registers.sp() {
                     break StackEnd::NoUnwindInfo;
@@ -73,6 +86,7 @@ pub(super) fn walk(
                 registers = caller;
                 rule = next;
                 exact = interrupted;
+                found = how;
             }
         }
     };
@@ -94,6 +108,14 @@ impl Frame {
         registers: &Registers,
         stack: &mut Reader<'_>,
     ) -> Step {
+        // A return address that is a signal trampoline: C libraries without unwind information for it (musl, Go), and
+        // `ip - 1` would be the end of another function.
+        if !self.exact
+            && stack.has_whole()
+            && let Some(caller) = signal_frame::interrupted(registers, stack)
+        {
+            return Step::Caller { registers: caller, interrupted: true, found: FoundBy::SignalFrame };
+        }
         match rule {
             Rule::Root => Step::End(StackEnd::Root),
             Rule::Offsets(offsets) => match by_offsets(&offsets, registers, stack) {
@@ -119,7 +141,8 @@ impl Frame {
         if backwards && !interrupted {
             return Step::End(StackEnd::NoUnwindInfo);
         }
-        Step::Caller { registers: caller, interrupted, by_frame_pointer: false }
+        let found = if interrupted { FoundBy::SignalFrame } else { FoundBy::UnwindInfo };
+        Step::Caller { registers: caller, interrupted, found }
     }
 
     fn evaluate(
@@ -145,7 +168,7 @@ impl Frame {
             && let Some(caller) = just_called(unwinder, self.lookup, registers, stack)
                 .or_else(|| before_frame_pointer(unwinder, self.lookup, registers, stack))
         {
-            return Step::Caller { registers: caller, interrupted: false, by_frame_pointer: false };
+            return Step::Caller { registers: caller, interrupted: false, found: FoundBy::CallSite };
         }
         let broken = Step::End(if self.chained { StackEnd::FramePointers } else { StackEnd::NoUnwindInfo });
         let Some(fp) = registers.get(RBP) else { return broken };
@@ -177,7 +200,7 @@ impl Frame {
         caller.set(RBP, saved);
         caller.set(RSP, fp.wrapping_add(16));
         caller.set(RIP, return_address);
-        Step::Caller { registers: caller, interrupted: false, by_frame_pointer: true }
+        Step::Caller { registers: caller, interrupted: false, found: FoundBy::FramePointer }
     }
 }
 
@@ -232,8 +255,10 @@ fn just_called(
     let return_address = stack.word(registers.sp()).ok()?;
     let before = return_address.checked_sub(CALL_BYTES)?;
     let module = unwinder.modules.find(before)?;
-    let file = module.file.as_ref()?;
-    let code = file.code_at(before.wrapping_sub(module.bias), CALL_BYTES)?;
+    let mut code = vec![0; CALL_BYTES as usize];
+    if !stack.code(before, &mut code) {
+        code = module.file.as_ref()?.code_at(before.wrapping_sub(module.bias), CALL_BYTES)?;
+    }
     if !ends_in_call(&code) {
         return None;
     }
@@ -251,9 +276,12 @@ fn before_frame_pointer(
     registers: &Registers,
     stack: &mut Reader<'_>,
 ) -> Option<Registers> {
-    let memory = unwinder.memory.as_ref()?;
     unwinder.modules.find(lookup).filter(|module| module.file.is_none())?;
-    let cfa = registers.sp().wrapping_add(return_address_offset(memory, lookup)?).wrapping_add(8);
+    let read = |address: u64, code: &mut [u8]| match &unwinder.memory {
+        Some(memory) => memory.read_exact_at(code, address).is_ok(),
+        None => stack.code(address, code),
+    };
+    let cfa = registers.sp().wrapping_add(return_address_offset(read, lookup)?).wrapping_add(8);
     let return_address = stack.word(cfa.wrapping_sub(8)).ok()?;
     unwinder.modules.find(return_address.wrapping_sub(1))?;
     let mut caller = *registers;

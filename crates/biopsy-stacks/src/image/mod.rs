@@ -1,0 +1,205 @@
+//! Stacks of all threads of an image: a frozen process, a core, a minidump.
+//!
+//! ```text
+//! mappings, modules ─► modules::Code ─► ProcessUnwinder ─► frames ─► names::Places ─► names
+//!                          ▲                  ▲
+//!        files of this machine          registers, memory
+//!        with the same build id;
+//!        else the image's memory
+//! ```
+//!
+//! Unwind information and names come from the file at the path that the process knew, when it is the same file (build
+//! id, or equal headers where there is no build id), and else from what the image has of it in memory. What has neither
+//! is walked by frame pointers and shown as module + offset. Nothing is guessed by scanning the stack.
+
+mod memory;
+mod modules;
+mod names;
+mod options;
+
+use std::sync::Arc;
+
+use biopsy_image::{GeneralRegisters, Image, MemoryExt, Thread};
+use biopsy_model::stack::StackEnd;
+use biopsy_model::symbol::Function;
+use biopsy_model::{Avma, Tid};
+
+pub use modules::{CodeModule, LocalFile, Names};
+pub use options::{CompiledNames, Options};
+
+use crate::elf::{ElfCache, Limits};
+use crate::unwind::{FoundBy, StackMemory, UserRegisters};
+use memory::ImageMemory;
+use modules::Code;
+use names::Places;
+
+/// Bytes of a stack that are read at once; most stacks are smaller.
+const STACK: usize = 16 << 10;
+
+/// Index into [`ImageStacks::places`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PlaceHandle(pub u32);
+
+/// A place in code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The lookup address: inside the call, for callers.
+    pub address: Avma,
+    /// Index into [`ImageStacks::modules`].
+    pub module: Option<usize>,
+    /// In an ELF file: the address as the file states it. In other memory: from the module's start. Without a module: the
+    /// address.
+    pub offset: u64,
+    /// Innermost inlined function first; empty when no name is known.
+    pub functions: Vec<Function>,
+    /// Stated address of the function around it, by unwind information.
+    pub function_start: Option<u64>,
+}
+
+/// One frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// Where.
+    pub place: PlaceHandle,
+    /// Instruction pointer; the return address, for callers.
+    pub ip: Avma,
+    /// Stack pointer.
+    pub sp: Avma,
+    /// How it was found.
+    pub found: FoundBy,
+}
+
+/// The stack of one thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadStack {
+    /// The thread.
+    pub tid: Tid,
+    /// Innermost first; empty when the image has no registers of it.
+    pub frames: Vec<Frame>,
+    /// How far it got.
+    pub end: StackEnd,
+    /// It was cut because of a limit.
+    pub cut: bool,
+    /// The instruction that is next, up to 16 bytes, from the image or from the same file of this machine.
+    pub code: Vec<u8>,
+    /// The two bytes before it: `0f 05` behind a system call.
+    pub code_before: Option<[u8; 2]>,
+}
+
+/// All stacks of an image.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ImageStacks {
+    /// In the order of the image's threads.
+    pub threads: Vec<ThreadStack>,
+    /// Places in code, each once.
+    pub places: Vec<Place>,
+    /// Code that is mapped.
+    pub modules: Vec<CodeModule>,
+    /// Where glibc keeps what it said before it aborted (`__abort_msg`): address of the pointer.
+    pub abort_message: Option<Avma>,
+    /// What could not be read, in words.
+    pub problems: Vec<String>,
+}
+
+impl ImageStacks {
+    /// A place.
+    #[must_use]
+    pub fn place(&self, handle: PlaceHandle) -> Option<&Place> {
+        self.places.get(handle.0 as usize)
+    }
+
+    /// The module of a place.
+    #[must_use]
+    pub fn module_of(&self, place: &Place) -> Option<&CodeModule> {
+        self.modules.get(place.module?)
+    }
+
+    /// The stack of a thread.
+    #[must_use]
+    pub fn of(&self, tid: Tid) -> Option<&ThreadStack> {
+        self.threads.iter().find(|stack| stack.tid == tid)
+    }
+}
+
+/// Walks the stacks of all threads and finds names.
+#[must_use]
+pub fn walk(image: &dyn Image, options: &Options<'_>) -> ImageStacks {
+    let cache = Arc::new(ElfCache::new(Limits::default()));
+    let mut code = Code::gather(image, options, &cache);
+    let mut places = Places::default();
+    let mut problems = Vec::new();
+    let mut left = options.frames;
+    let mut threads = Vec::new();
+    for thread in image.threads().iter().take(options.threads) {
+        let stack = walk_thread(image, thread, &mut code, &mut places, options.frames_per_thread.min(left));
+        left = left.saturating_sub(stack.frames.len());
+        threads.push(stack);
+    }
+    if image.threads().len() > threads.len() {
+        problems.push(format!(
+            "stacks of the first {} of {} threads only",
+            threads.len(),
+            image.threads().len()
+        ));
+    }
+    if code.too_many {
+        problems.push(format!("code of the first {} modules only", code.modules.len()));
+    }
+    let abort_message = code.abort_message();
+    let (places, missing) = places.resolve(&mut code, options, cache);
+    problems.extend(missing);
+    ImageStacks { threads, places, modules: code.modules, abort_message, problems }
+}
+
+fn walk_thread(
+    image: &dyn Image,
+    thread: &Thread,
+    code: &mut Code,
+    places: &mut Places,
+    limit: usize,
+) -> ThreadStack {
+    let nothing = |end, cut| ThreadStack {
+        tid: thread.tid,
+        frames: Vec::new(),
+        end,
+        cut,
+        code: Vec::new(),
+        code_before: None,
+    };
+    let Some(registers) = &thread.registers else { return nothing(StackEnd::Skipped, false) };
+    if limit == 0 {
+        return nothing(StackEnd::Skipped, true);
+    }
+    let user = user_registers(registers);
+    let copy = image.read_up_to(registers.rsp, STACK).unwrap_or_default();
+    let stack = StackMemory { base: registers.rsp, bytes: &copy };
+    let mut walked = Vec::new();
+    let unwound = code.unwinder.unwind_over(&user, stack, &ImageMemory(image), limit, &mut walked);
+    let frames = walked.iter().enumerate().map(|(position, frame)| {
+        let trampoline = walked.get(position + 1).is_some_and(|next| next.found == FoundBy::SignalFrame);
+        // A trampoline's own address is exact: the handler returns to its first instruction.
+        let lookup = if trampoline { frame.ip } else { frame.lookup };
+        let place = places.intern(code, lookup, trampoline);
+        Frame { place, ip: frame.ip, sp: frame.sp, found: frame.found }
+    });
+    let frames: Vec<Frame> = frames.collect();
+    let cut = frames.len() >= limit && unwound.end == StackEnd::Truncated;
+    let around = registers.rip.checked_sub(2).map(|start| code.bytes(image, start, 18)).unwrap_or_default();
+    let code_before = around.first_chunk().copied();
+    let code = match around.get(2..) {
+        Some(next) => next.to_vec(),
+        // The first instruction of a mapping.
+        None => code.bytes(image, registers.rip, 16),
+    };
+    ThreadStack { tid: thread.tid, frames, end: unwound.end, cut, code, code_before }
+}
+
+fn user_registers(registers: &GeneralRegisters) -> UserRegisters {
+    let GeneralRegisters { rip, rsp, rbp, rbx, r12, r13, r14, r15, .. } = *registers;
+    UserRegisters { ip: rip, sp: rsp, fp: rbp, saved: Some([rbx, r12, r13, r14, r15]) }
+}
+
+/// gdb's words for it.
+fn signal_trampoline() -> Function {
+    Function { name: String::from("<signal handler called>"), file: None, line: None }
+}

@@ -1,0 +1,415 @@
+//! Which code lies where in an image, and where its unwind information and names come from.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use biopsy_image::process::auxiliary;
+use biopsy_image::{Backing, Image, ImageModule, Mapping};
+use biopsy_model::module::ModuleKind;
+use biopsy_model::{Avma, FileOffset};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::memory::read;
+use super::options::Options;
+use crate::elf::{ElfCache, ElfFile};
+use crate::unwind::{ExecutableMapping, ProcessUnwinder};
+
+/// The vdso has two to four pages.
+const VDSO: usize = 64 << 10;
+/// More modules than any process has; their number comes from the dump.
+const MODULES: usize = 1 << 16;
+
+/// Code of one file, or of a runtime, or the vdso.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CodeModule {
+    /// What kind of code.
+    pub kind: ModuleKind,
+    /// Path as the process saw it, made UTF-8 lossily; `[vdso]`; empty for memory without a name.
+    pub path: String,
+    /// Lowest address that is mapped.
+    pub start: Avma,
+    /// Behind the highest.
+    pub end: Avma,
+    /// GNU build id, from the image's memory, or from the file where the image has none.
+    pub build_id: Option<Vec<u8>>,
+    /// The file of this machine at that path.
+    pub file: LocalFile,
+    /// Headers, unwind information or symbols were read from the image's memory.
+    pub from_memory: bool,
+    /// What names of its functions come from.
+    pub names: Names,
+    /// Its name was gone when it was looked at.
+    pub deleted: bool,
+}
+
+/// What became of the file of this machine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LocalFile {
+    /// Not a file, or files were not to be looked at.
+    NotLooked,
+    /// There is none, or it is not ELF.
+    Missing,
+    /// The same build id, or the same headers.
+    Same,
+    /// Another one: not used.
+    Different,
+    /// The image has nothing to compare it with. It is used, and may be the wrong one.
+    Unverified,
+}
+
+/// What names come from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Names {
+    /// Nothing.
+    None,
+    /// What it exports for others: functions in between have the wrong name or none.
+    Exported,
+    /// Its full symbol table.
+    Symbols,
+    /// Debug information, with source files and lines.
+    Debug,
+}
+
+/// Modules and an unwinder that knows them.
+pub(super) struct Code {
+    pub(super) unwinder: ProcessUnwinder,
+    pub(super) modules: Vec<CodeModule>,
+    pub(super) files: Vec<Option<Arc<ElfFile>>>,
+    /// There were more than are looked at.
+    pub(super) too_many: bool,
+}
+
+impl Code {
+    pub(super) fn gather(image: &dyn Image, options: &Options<'_>, cache: &ElfCache) -> Self {
+        let mut code = Self {
+            unwinder: ProcessUnwinder::new(),
+            modules: Vec::new(),
+            files: Vec::new(),
+            too_many: false,
+        };
+        code.mappings(image, options, cache);
+        code.modules_without_mappings(image, options, cache);
+        code.vdso(image, cache);
+        code
+    }
+
+    fn mappings(&mut self, image: &dyn Image, options: &Options<'_>, cache: &ElfCache) {
+        // gdb leaves text out of its cores altogether, and then no mapping of the file is executable: its headers can
+        // say which is code.
+        let paths =
+            image.mappings().iter().filter(|mapping| mapping.protection.execute).filter_map(Mapping::path);
+        let with_code: FxHashSet<&[u8]> = paths.collect();
+        let mut loads: FxHashMap<(&[u8], u64), Load> = FxHashMap::default();
+        let mut bases: FxHashMap<&[u8], (u64, u64)> = FxHashMap::default();
+        for mapping in image.mappings() {
+            let Backing::File { path, offset, .. } = &mapping.backing else {
+                let code = mapping.protection.execute && !is_vdso(mapping) && !is_vsyscall(mapping);
+                if code && let Some(index) = self.nameless(mapping) {
+                    self.add(index, mapping);
+                }
+                continue;
+            };
+            let start = base(&mut bases, mapping, path, *offset);
+            let told = mapping.protection.execute;
+            if !told && (mapping.protection.write || with_code.contains(path.as_slice())) {
+                continue;
+            }
+            let load = loads.entry((path, start)).or_insert_with(|| {
+                let hint = module_at(image, mapping.start);
+                let (module, file) = file_module(image, options, cache, path, start, hint);
+                Load::Prepared(Box::new(module), file)
+            });
+            if !told && !load.file(&self.files).is_some_and(|file| is_code(file, *offset)) {
+                continue;
+            }
+            if let Load::Prepared(module, file) = load {
+                let Some(index) = self.push(CodeModule::clone(module), file.take()) else { return };
+                *load = Load::Pushed(index);
+            }
+            if let Load::Pushed(index) = *load {
+                self.add(index, mapping);
+            }
+        }
+    }
+
+    fn add(&mut self, index: usize, mapping: &Mapping) {
+        let offset = match &mapping.backing {
+            Backing::File { offset, .. } => *offset,
+            _ => 0,
+        };
+        let Some(module) = self.modules.get_mut(index) else { return };
+        module.start = module.start.min(Avma(mapping.start));
+        module.end = module.end.max(Avma(mapping.end));
+        let executable = ExecutableMapping {
+            start: Avma(mapping.start),
+            end: Avma(mapping.end),
+            file_offset: FileOffset(offset),
+            tag: index as u32,
+        };
+        self.unwinder.add_module(&executable, self.files.get(index).cloned().flatten());
+    }
+
+    /// Modules of a dump that does not list mappings, or lists none of code (minidumps).
+    fn modules_without_mappings(&mut self, image: &dyn Image, options: &Options<'_>, cache: &ElfCache) {
+        for module in image.modules() {
+            let covered =
+                self.modules.iter().any(|known| known.start.0 < module.end && module.start < known.end.0);
+            let executable = image.mappings().iter().any(|mapping| {
+                mapping.start < module.end
+                    && module.start < mapping.end
+                    && mapping.protection != Default::default()
+            });
+            // A module whose mappings are listed and none of which is code (a .NET assembly) has none.
+            if covered || (executable && !module.is_elf) {
+                continue;
+            }
+            let (made, file) = file_module(image, options, cache, &module.path, module.start, Some(module));
+            let Some(index) = self.push(made, file) else { return };
+            if let Some(made) = self.modules.get_mut(index) {
+                made.end = Avma(module.end);
+            }
+            let whole = ExecutableMapping {
+                start: Avma(module.start),
+                end: Avma(module.end),
+                file_offset: FileOffset(0),
+                tag: index as u32,
+            };
+            let Some(file) = self.files.get(index).cloned().flatten() else {
+                self.unwinder.add_module(&whole, None);
+                continue;
+            };
+            let first = file.loads().next().map_or(0, |load| load.svma.wrapping_sub(load.offset));
+            for load in file.loads().filter(|load| load.executable) {
+                let start = module.start.wrapping_add(load.svma.wrapping_sub(first));
+                let mapping = ExecutableMapping {
+                    start: Avma(start),
+                    end: Avma(start.saturating_add(load.memory_size).min(module.end)),
+                    file_offset: FileOffset(load.offset),
+                    tag: index as u32,
+                };
+                self.unwinder.add_module(&mapping, Some(Arc::clone(&file)));
+            }
+        }
+    }
+
+    /// Up to `length` bytes of code, from the image or from the file.
+    pub(super) fn bytes(&self, image: &dyn Image, address: u64, length: usize) -> Vec<u8> {
+        let bytes = read(image, address, length);
+        if !bytes.is_empty() {
+            return bytes;
+        }
+        let found = self.unwinder.find(Avma(address));
+        let code = found.and_then(|found| found.file()?.code_at(found.svma(Avma(address))?.0, length as u64));
+        code.unwrap_or_default()
+    }
+
+    /// Address of glibc's `__abort_msg`.
+    pub(super) fn abort_message(&self) -> Option<Avma> {
+        self.modules.iter().zip(&self.files).find_map(|(module, file)| {
+            if !module.name().starts_with("libc.so") && !module.name().starts_with("libc-") {
+                return None;
+            }
+            let file = file.as_ref()?;
+            let svma = crate::symbols::find_data(file, "__abort_msg")?;
+            let first = file.loads().next().map_or(0, |load| load.svma.wrapping_sub(load.offset));
+            Some(Avma(module.start.0.wrapping_add(svma.wrapping_sub(first))))
+        })
+    }
+
+    fn push(&mut self, module: CodeModule, file: Option<Arc<ElfFile>>) -> Option<usize> {
+        if self.modules.len() >= MODULES {
+            self.too_many = true;
+            return None;
+        }
+        self.modules.push(module);
+        self.files.push(file);
+        Some(self.modules.len() - 1)
+    }
+
+    fn nameless(&mut self, mapping: &Mapping) -> Option<usize> {
+        let label = match &mapping.backing {
+            Backing::Anonymous { label } | Backing::Kernel { label } => label.clone(),
+            Backing::File { .. } | Backing::Unknown => String::new(),
+        };
+        self.push(
+            CodeModule { path: label, ..CodeModule::new(ModuleKind::Jit, mapping.start, mapping.end) },
+            None,
+        )
+    }
+
+    fn vdso(&mut self, image: &dyn Image, cache: &ElfCache) {
+        let mapping = image.mappings().iter().find(|mapping| is_vdso(mapping));
+        let stated = image.process().auxiliary.iter().find(|(kind, _)| *kind == auxiliary::SYSINFO_EHDR);
+        let Some(start) = mapping.map(|mapping| mapping.start).or(stated.map(|(_, value)| *value)) else {
+            return;
+        };
+        let bytes = read(image, start, mapping.map_or(VDSO, |found| VDSO.min(found.size() as usize)));
+        let end = start.saturating_add((bytes.len() as u64).max(4096));
+        let file = ElfFile::from_bytes("[vdso]", bytes, cache.limits()).ok().map(Arc::new);
+        let module = CodeModule {
+            path: String::from("[vdso]"),
+            build_id: file.as_ref().and_then(|file| file.build_id().map(<[u8]>::to_vec)),
+            from_memory: file.is_some(),
+            ..CodeModule::new(ModuleKind::Vdso, start, end)
+        };
+        let Some(index) = self.push(module, file.clone()) else { return };
+        let mapping = ExecutableMapping {
+            start: Avma(start),
+            end: Avma(end),
+            file_offset: FileOffset(0),
+            tag: index as u32,
+        };
+        self.unwinder.add_module(&mapping, file);
+    }
+}
+
+impl CodeModule {
+    fn new(kind: ModuleKind, start: u64, end: u64) -> Self {
+        Self {
+            kind,
+            path: String::new(),
+            start: Avma(start),
+            end: Avma(end),
+            build_id: None,
+            file: LocalFile::NotLooked,
+            from_memory: false,
+            names: Names::None,
+            deleted: false,
+        }
+    }
+
+    /// The last part of its path, or what it is.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self.path.rsplit('/').next() {
+            Some(name) if !name.is_empty() => name,
+            _ if self.kind == ModuleKind::Jit => "[compiled code]",
+            _ => "[unnamed]",
+        }
+    }
+}
+
+/// One load of a file: pushed when its first code is met.
+enum Load {
+    Prepared(Box<CodeModule>, Option<Arc<ElfFile>>),
+    Pushed(usize),
+}
+
+impl Load {
+    fn file<'a>(&'a self, files: &'a [Option<Arc<ElfFile>>]) -> Option<&'a ElfFile> {
+        match self {
+            Self::Prepared(_, file) => file.as_deref(),
+            Self::Pushed(index) => files.get(*index)?.as_deref(),
+        }
+    }
+}
+
+/// Where the load that a mapping belongs to begins. A mapping of the file's beginning starts one; dlmopen and some runtimes
+/// map a file more than once.
+fn base<'a>(
+    bases: &mut FxHashMap<&'a [u8], (u64, u64)>,
+    mapping: &Mapping,
+    path: &'a [u8],
+    offset: u64,
+) -> u64 {
+    let starts = offset == 0 && !mapping.protection.write;
+    let start = match bases.get(path) {
+        Some((start, end)) if !starts || mapping.start == *end => *start,
+        _ => mapping.start,
+    };
+    bases.insert(path, (start, mapping.end));
+    start
+}
+
+/// What the file has at `offset` is code.
+fn is_code(file: &ElfFile, offset: u64) -> bool {
+    file.loads().any(|load| {
+        let page_start = load.offset & !0xfff;
+        load.executable && (page_start..load.offset.saturating_add(load.file_size)).contains(&offset)
+    })
+}
+
+fn file_module(
+    image: &dyn Image,
+    options: &Options<'_>,
+    cache: &ElfCache,
+    path: &[u8],
+    start: u64,
+    hint: Option<&ImageModule>,
+) -> (CodeModule, Option<Arc<ElfFile>>) {
+    let name = String::from_utf8_lossy(path).into_owned();
+    let read_memory = |address, length| read(image, address, length);
+    let mapped = ElfFile::from_mapped(&name, start, &read_memory, cache.limits()).ok();
+    let stated = hint.and_then(|hint| hint.build_id.clone());
+    let build_id = mapped.as_ref().and_then(|file| file.build_id().map(<[u8]>::to_vec)).or(stated);
+    let mut module = CodeModule {
+        path: name,
+        deleted: hint.is_some_and(|hint| hint.deleted),
+        ..CodeModule::new(ModuleKind::Elf, start, start)
+    };
+    let mut local = None;
+    if options.local_files {
+        (module.file, local) = find_local(options, cache, path, build_id.as_deref(), mapped.as_ref());
+    }
+    let magic = read(image, start, 4);
+    if mapped.is_none() && local.is_none() && magic.len() == 4 && magic != *b"\x7fELF" {
+        module.kind = ModuleKind::OtherFile;
+    }
+    module.build_id =
+        build_id.or_else(|| local.as_ref().and_then(|file| file.build_id().map(<[u8]>::to_vec)));
+    module.from_memory = local.is_none() && mapped.is_some();
+    (module, local.or(mapped.map(Arc::new)))
+}
+
+fn is_vdso(mapping: &Mapping) -> bool {
+    matches!(&mapping.backing, Backing::Kernel { label } if label == "[vdso]")
+}
+
+fn is_vsyscall(mapping: &Mapping) -> bool {
+    mapping.start >= 1 << 63
+}
+
+fn module_at(image: &dyn Image, address: u64) -> Option<&ImageModule> {
+    image.modules().iter().find(|module| (module.start..module.end).contains(&address))
+}
+
+/// The file of this machine at a path of the process.
+fn find_local(
+    options: &Options<'_>,
+    cache: &ElfCache,
+    path: &[u8],
+    build_id: Option<&[u8]>,
+    mapped: Option<&ElfFile>,
+) -> (LocalFile, Option<Arc<ElfFile>>) {
+    let Ok(path) = std::str::from_utf8(path) else { return (LocalFile::Missing, None) };
+    // Names of memory (`/memfd:x`, `/SYSV00000000`, `[...]`) lead nowhere; `/proc` and `/dev` are not where programs lie.
+    let foreign = !path.starts_with('/') || path.starts_with("/proc/") || path.starts_with("/dev/");
+    if foreign {
+        return (LocalFile::Missing, None);
+    }
+    let mut candidates: Vec<PathBuf> =
+        options.roots.iter().map(|root| below(root, Path::new(path))).collect();
+    candidates.push(PathBuf::from(path));
+    let mut worst = LocalFile::Missing;
+    for candidate in &candidates {
+        let Ok(file) = cache.open(path, std::slice::from_ref(candidate)) else { continue };
+        let same = match (build_id, file.build_id()) {
+            (Some(wanted), Some(found)) => Some(wanted == found),
+            (Some(_), None) => Some(false),
+            _ => mapped.map(|mapped| mapped.same_headers(&file)),
+        };
+        match same {
+            Some(true) => return (LocalFile::Same, Some(file)),
+            Some(false) => worst = LocalFile::Different,
+            None => return (LocalFile::Unverified, Some(file)),
+        }
+    }
+    (worst, None)
+}
+
+/// `path` as seen below `root`; `..` does not lead out.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    let mut joined = root.to_owned();
+    joined.extend(path.components().filter(|part| matches!(part, Component::Normal(_))));
+    joined
+}

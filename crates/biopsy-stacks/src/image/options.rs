@@ -1,0 +1,63 @@
+//! How the stacks of an image are walked.
+
+use std::path::PathBuf;
+
+use biopsy_model::Avma;
+
+use crate::symbols::{self, Resolved};
+
+/// Bounds and sources.
+#[derive(Clone)]
+pub struct Options<'a> {
+    /// Frames of one thread at most. A stack overflow has tens of thousands; its beginning tells what recurses.
+    pub frames_per_thread: usize,
+    /// Frames of all threads together at most.
+    pub frames: usize,
+    /// Threads at most.
+    pub threads: usize,
+    /// Look at files of this machine at the paths that the process knew, and believe those that are the same (build id, or
+    /// the headers in the image).
+    pub local_files: bool,
+    /// Folders below which the process's paths are looked up, before the root of this machine: `/proc/PID/root` of a frozen
+    /// process, an unpacked container image.
+    pub roots: Vec<PathBuf>,
+    /// Where names are looked for.
+    pub symbols: symbols::Options,
+    /// Names of code that a runtime compiled, where somebody knows them.
+    pub compiled: Option<&'a dyn CompiledNames>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            frames_per_thread: 20_000,
+            frames: 1_000_000,
+            threads: 100_000,
+            local_files: true,
+            roots: Vec::new(),
+            symbols: symbols::Options::default(),
+            compiled: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Options")
+            .field("frames_per_thread", &self.frames_per_thread)
+            .field("frames", &self.frames)
+            .field("threads", &self.threads)
+            .field("local_files", &self.local_files)
+            .field("roots", &self.roots)
+            .field("symbols", &self.symbols)
+            .field("compiled", &self.compiled.is_some())
+            .finish()
+    }
+}
+
+/// Names of code that has no file: what a managed runtime's own structures in the image say, or a perf map kept beside it.
+pub trait CompiledNames {
+    /// The functions at `address`, as [`Resolved`] wants them.
+    fn find(&self, address: Avma) -> Option<Resolved>;
+}

@@ -1,0 +1,38 @@
+//! Signal frames told by the code of their trampoline, where no unwind information does.
+//!
+//! ```text
+//! 48 c7 c0 0f 00 00 00   mov rax, 15 (rt_sigreturn)      or   b8 0f 00 00 00   mov eax, 15
+//! 0f 05                  syscall
+//! ```
+//!
+//! When the handler returned there, the stack pointer is at the `ucontext` of the kernel's `rt_sigframe`
+//! (`arch/x86/include/asm/sigframe.h`), whose registers begin at byte 40 (`struct sigcontext_64`).
+
+use super::registers::{CALLEE_SAVED, RBP, RBX, RIP, RSP, Registers};
+use super::stack::Reader;
+
+const LONG: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+const SHORT: [u8; 7] = [0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// Offset of the registers in the `ucontext`, in bytes.
+const REGISTERS: u64 = 40;
+/// Position of each register, in words: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+const POSITIONS: [(u16, u64); 8] =
+    [(12, 4), (13, 5), (14, 6), (15, 7), (RBP, 10), (RBX, 11), (RSP, 15), (RIP, 16)];
+
+/// The registers that the signal interrupted, when the frame is such a trampoline.
+pub(super) fn interrupted(registers: &Registers, stack: &mut Reader<'_>) -> Option<Registers> {
+    let mut code = [0; LONG.len()];
+    if !stack.code(registers.ip(), &mut code) || !(code == LONG || code.starts_with(&SHORT)) {
+        return None;
+    }
+    let mut caller = *registers;
+    for register in CALLEE_SAVED {
+        caller.forget(register);
+    }
+    for (register, position) in POSITIONS {
+        let at = registers.sp().wrapping_add(REGISTERS + position * 8);
+        caller.set(register, stack.word(at).ok()?);
+    }
+    Some(caller)
+}
