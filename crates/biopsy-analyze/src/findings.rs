@@ -17,7 +17,7 @@ pub(crate) mod scene;
 mod single;
 mod sleep;
 mod switching;
-mod words;
+pub(crate) mod words;
 
 use crate::Analysis;
 use crate::finding::{Finding, Severity};

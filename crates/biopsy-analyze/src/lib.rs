@@ -22,6 +22,7 @@
 
 mod calls;
 pub mod completeness;
+pub mod dump;
 pub mod finding;
 mod findings;
 pub mod flame;

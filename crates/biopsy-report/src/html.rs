@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 
 /// Built from `ui/src` by `npm run build`; a test checks that they are current.
 const SCRIPT: &str = include_str!("../../../ui/dist/report.js");
-const STYLE: &str = include_str!("../../../ui/dist/report.css");
+pub(crate) const STYLE: &str = include_str!("../../../ui/dist/report.css");
 
 pub(crate) fn render(capture: &Capture, analysis: &Analysis) -> String {
     let page = page::page(capture, analysis);
@@ -64,7 +64,7 @@ fn push_json(html: &mut String, json: &str) {
 }
 
 /// Text as the content of an element.
-fn text(raw: &str) -> String {
+pub(crate) fn text(raw: &str) -> String {
     let mut escaped = String::with_capacity(raw.len());
     for char in raw.chars() {
         match char {
@@ -82,7 +82,7 @@ fn text(raw: &str) -> String {
 }
 
 /// A script's name in a content security policy: `sha256-BASE64`.
-fn hash(script: &str) -> String {
+pub(crate) fn hash(script: &str) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut encoded = String::from("sha256-");
     for group in Sha256::digest(script.as_bytes()).chunks(3) {

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+pub mod dump;
 pub mod export;
 mod html;
 mod json;
@@ -40,6 +41,7 @@ mod words;
 use biopsy_analyze::Analysis;
 use biopsy_model::capture::Capture;
 
+pub use dump::{render_dump_html, render_dump_json, render_dump_markdown, render_dump_text};
 pub use text::TextOptions;
 
 /// The report as one self-contained HTML page: no network, opens from disk.

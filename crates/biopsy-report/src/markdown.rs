@@ -265,7 +265,7 @@ fn short(text: &str) -> &str {
 }
 
 /// Text that stays text: no markup, no line ends, no cells of a table. `code` in back-ticks stays code.
-fn plain(raw: &str) -> String {
+pub(crate) fn plain(raw: &str) -> String {
     let paired = raw.matches('`').count().is_multiple_of(2);
     let mut text = String::with_capacity(raw.len() + 8);
     let mut inside = false;
@@ -295,7 +295,7 @@ fn plain(raw: &str) -> String {
 }
 
 /// Text as code, whatever is in it.
-fn code(raw: &str) -> String {
+pub(crate) fn code(raw: &str) -> String {
     let clean: String = raw.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     let clean = clean.replace('|', "\\|");
     let longest = clean.split(|char| char != '`').map(str::len).max().unwrap_or(0);

@@ -26,7 +26,7 @@ impl Default for TextOptions {
 const INFOS: usize = 3;
 
 pub(crate) fn render(capture: &Capture, analysis: &Analysis, options: TextOptions) -> String {
-    let mut page = Page { text: String::new(), width: options.width.clamp(40, 160), color: options.color };
+    let mut page = Page::new(options);
     findings(&mut page, analysis);
     page.text.push('\n');
     threads(&mut page, analysis);
@@ -36,20 +36,24 @@ pub(crate) fn render(capture: &Capture, analysis: &Analysis, options: TextOption
     page.text
 }
 
-struct Page {
-    text: String,
+pub(crate) struct Page {
+    pub(crate) text: String,
     width: usize,
     color: bool,
 }
 
 impl Page {
+    pub(crate) fn new(options: TextOptions) -> Self {
+        Page { text: String::new(), width: options.width.clamp(40, 160), color: options.color }
+    }
+
     /// `word` in the colour `code` (ANSI SGR).
     fn painted(&self, code: &str, word: &str) -> String {
         if self.color { format!("\x1b[{code}m{word}\x1b[0m") } else { word.to_owned() }
     }
 
     /// A line with a heading of 12 columns; what does not fit goes on below it.
-    fn line(&mut self, heading: &str, paint: &str, body: &str) {
+    pub(crate) fn line(&mut self, heading: &str, paint: &str, body: &str) {
         const INDENT: usize = 12;
         let mut column = INDENT;
         let painted = self.painted(paint, heading);
@@ -74,7 +78,7 @@ impl Page {
 }
 
 /// No control characters: a name in a recording must not be able to steer the terminal.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
 

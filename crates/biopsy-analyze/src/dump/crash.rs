@@ -1,0 +1,422 @@
+//! What a process died of.
+
+use biopsy_image::{GeneralRegisters, Image, Mapping, MemoryExt, Thread, mapping};
+use biopsy_model::Tid;
+use biopsy_stacks::image::{ImageStacks, ThreadStack};
+
+use super::facts::DumpFacts;
+use super::groups::FrameRow;
+use super::instruction::{self, Instruction};
+use super::signal;
+
+/// Addresses below are a null pointer plus an offset: the kernel maps nothing there (`vm.mmap_min_addr` is 65536).
+const NULL_REACH: u64 = 0x1_0000;
+/// How far below a stack's end an access still is that stack growing: compilers probe page by page, alloca does not.
+const STACK_REACH: u64 = 1 << 20;
+/// A message of an abort is a line.
+const MESSAGE: usize = 1024;
+
+/// What a process died of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Crash {
+    /// The thread it happened in.
+    pub thread: Tid,
+    /// Number of the signal.
+    pub signal: i32,
+    /// Its name.
+    pub signal_name: String,
+    /// What it means.
+    pub meaning: &'static str,
+    /// `si_code`, and what it says.
+    pub code: Option<(i32, Option<&'static str>)>,
+    /// The process that sent it, when it was sent.
+    pub sender: Option<u32>,
+    /// The address that was accessed, by the kernel or by the instruction.
+    pub address: Option<u64>,
+    /// What kind of address that is.
+    pub address_kind: Option<AddressKind>,
+    /// How it was accessed.
+    pub access: Option<Access>,
+    /// The instruction.
+    pub instruction: Option<Instruction>,
+    /// The function it happened in, as it is said in a sentence; below functions of the C library that only pass it on.
+    pub function: Option<String>,
+    /// File and line of it.
+    pub source: Option<(String, Option<u32>)>,
+    /// The innermost frame, when that is another function.
+    pub innermost: Option<String>,
+    /// What the C library said before it aborted, redacted.
+    pub message: Option<String>,
+    /// There is a message, and it is not shown because nobody redacts it.
+    pub message_withheld: bool,
+}
+
+/// How memory was accessed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Written.
+    Write,
+    /// Executed.
+    Execute,
+}
+
+impl Access {
+    /// `read`, `written`, `executed`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "written",
+            Self::Execute => "executed",
+        }
+    }
+}
+
+/// What kind of address a fault was at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AddressKind {
+    /// A null pointer plus an offset.
+    Null {
+        /// The offset in bytes.
+        offset: u64,
+    },
+    /// Below the end of the thread's stack.
+    StackOverflow {
+        /// Size of the stack in bytes.
+        stack: u64,
+    },
+    /// In a mapping that allows nothing: a guard page, or memory that is reserved only.
+    Guard,
+    /// In no mapping.
+    Unmapped,
+    /// Not an address of this architecture: bits 47 to 63 are not equal.
+    NonCanonical,
+    /// A pattern that allocators write over freed or fresh memory.
+    Poison {
+        /// Which, in words.
+        pattern: &'static str,
+    },
+    /// Its bytes are printable: a pointer was overwritten with text.
+    Text,
+    /// Of the kernel's half.
+    Kernel,
+    /// Mapped, and may not be executed.
+    NotExecutable,
+    /// Mapped, and may not be written.
+    ReadOnly,
+    /// Mapped from a file, and the file has nothing there.
+    BehindFile,
+    /// Mapped and accessible, as far as the dump tells.
+    Accessible,
+}
+
+impl AddressKind {
+    /// In words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Null { offset: 0 } => "a null pointer".to_owned(),
+            Self::Null { offset } => {
+                format!("a null pointer plus {offset} bytes: a field of an object that is not there")
+            }
+            Self::StackOverflow { stack } => format!(
+                "just below the thread's stack of {}: the stack overflowed",
+                crate::findings::words::bytes(*stack as f64)
+            ),
+            Self::Guard => "in a guard page, or in memory that is only reserved".to_owned(),
+            Self::Unmapped => {
+                "not mapped: the memory was given back, or the pointer was never right".to_owned()
+            }
+            Self::NonCanonical => {
+                "not an address at all (not canonical): the pointer was overwritten".to_owned()
+            }
+            Self::Poison { pattern } => format!("a pattern, not an address: {pattern}"),
+            Self::Text => "eight printable characters: the pointer was overwritten with text".to_owned(),
+            Self::Kernel => "an address of the kernel".to_owned(),
+            Self::NotExecutable => "data, which cannot be executed".to_owned(),
+            Self::ReadOnly => "memory that may only be read".to_owned(),
+            Self::BehindFile => "in a mapped file, behind the file's end".to_owned(),
+            Self::Accessible => "mapped and accessible, as far as the dump tells".to_owned(),
+        }
+    }
+
+    /// The address itself may be shown: it is not contents of memory that was taken for an address.
+    #[must_use]
+    pub fn may_be_shown(&self) -> bool {
+        !matches!(self, Self::Text)
+    }
+}
+
+pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> Option<Crash> {
+    let crashed = image.threads().iter().find_map(|thread| {
+        let signal = thread.signal.as_ref()?;
+        signal::is_fatal(signal.number, signal.code).then_some((thread, signal))
+    });
+    let (thread, signal) = crashed?;
+    let stack = stacks.of(thread.tid);
+    let code = signal.code.filter(|_| signal.code.is_some());
+    let decoded = stack.zip(thread.registers.as_ref()).and_then(|(stack, registers)| {
+        (!stack.code.is_empty()).then(|| instruction::decode(&stack.code, registers)).flatten()
+    });
+    let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: signal.number };
+    let told = signal.address.filter(|_| signal::has_address(signal.number, signal.code));
+    let (address, access) = fault.address(told, code);
+    let (function, source, innermost) = faulting(stacks, stack);
+    let raw = abort_message(image, stacks).filter(|_| signal.number == 6);
+    Some(Crash {
+        thread: thread.tid,
+        signal: signal.number,
+        signal_name: signal::name(signal.number),
+        meaning: signal::meaning(signal.number),
+        code: code.map(|code| (code, signal::code_words(signal.number, code))),
+        sender: signal::sender(signal.info.as_deref(), code).filter(|pid| *pid != image.process().pid.0),
+        address_kind: address.map(|address| fault.classify(address, access)),
+        address,
+        access,
+        function,
+        source,
+        innermost,
+        message_withheld: raw.is_some() && facts.redact.is_none(),
+        message: raw.zip(facts.redact).map(|(raw, redact)| redact(&raw)),
+        instruction: decoded.filter(|_| signal.number != 6),
+    })
+}
+
+struct Fault<'a> {
+    image: &'a dyn Image,
+    thread: &'a Thread,
+    stack: Option<&'a ThreadStack>,
+    decoded: Option<&'a Instruction>,
+    number: i32,
+}
+
+impl Fault<'_> {
+    /// The kernel's address, else what the instruction accesses; and how.
+    fn address(&self, told: Option<u64>, code: Option<i32>) -> (Option<u64>, Option<Access>) {
+        if !matches!(self.number, 7 | 11) {
+            return (None, None);
+        }
+        let Some(registers) = &self.thread.registers else { return (told, None) };
+        let operands = self.decoded.map(|decoded| decoded.operands.as_slice()).unwrap_or_default();
+        match told {
+            Some(address) if address == registers.rip => (told, Some(Access::Execute)),
+            Some(address) => {
+                // The operand that reaches the address: a wide access may fault in its middle.
+                let hit = operands
+                    .iter()
+                    .find(|operand| address.wrapping_sub(operand.address) < u64::from(operand.bytes.max(1)));
+                let access =
+                    hit.or(operands.first().filter(|_| operands.len() == 1)).map(|operand| operand.access);
+                (told, access)
+            }
+            // A general protection fault has no address: what is not canonical is in the registers.
+            None if code.is_none_or(|code| code == 0x80) => {
+                if self.stack.is_some_and(|stack| stack.code.is_empty()) && !canonical(registers.rip) {
+                    return (Some(registers.rip), Some(Access::Execute));
+                }
+                let odd = operands.iter().find(|operand| !canonical(operand.address));
+                (odd.map(|operand| operand.address), odd.map(|operand| operand.access))
+            }
+            None => (None, None),
+        }
+    }
+
+    fn classify(&self, address: u64, access: Option<Access>) -> AddressKind {
+        let base = self.decoded.and_then(|decoded| {
+            let operand = decoded.operands.iter().find(|operand| operand.address == address)?;
+            operand.base.as_ref().map(|(_, value)| *value)
+        });
+        for value in [Some(address), base].into_iter().flatten() {
+            if let Some(pattern) = poison(value) {
+                return AddressKind::Poison { pattern };
+            }
+            if is_text(value) {
+                return AddressKind::Text;
+            }
+        }
+        if address < NULL_REACH {
+            return AddressKind::Null { offset: address };
+        }
+        if !canonical(address) {
+            return AddressKind::NonCanonical;
+        }
+        if address >> 47 != 0 {
+            return AddressKind::Kernel;
+        }
+        let mappings = self.image.mappings();
+        let found = mapping::find(mappings, address);
+        if let Some(stack) = self.overflown(address, found) {
+            return AddressKind::StackOverflow { stack };
+        }
+        let Some(found) = found else { return AddressKind::Unmapped };
+        let allowed = found.protection;
+        if !(allowed.read || allowed.write || allowed.execute) {
+            return AddressKind::Guard;
+        }
+        match access {
+            Some(Access::Execute) if !allowed.execute => AddressKind::NotExecutable,
+            Some(Access::Write) if !allowed.write => AddressKind::ReadOnly,
+            _ if self.number == 7 && found.path().is_some() => AddressKind::BehindFile,
+            _ => AddressKind::Accessible,
+        }
+    }
+
+    /// Size of the stack that ends just above `address`.
+    fn overflown(&self, address: u64, at: Option<&Mapping>) -> Option<u64> {
+        let registers: &GeneralRegisters = self.thread.registers.as_ref()?;
+        let accessible = |mapping: &Mapping| mapping.protection.write;
+        if at.is_some_and(accessible) {
+            return None;
+        }
+        // The stack is where its callers have their frames: the innermost frame may be below it already.
+        let callers = self.stack.map(|stack| stack.frames.as_slice()).unwrap_or_default();
+        let sp = callers.get(1..).unwrap_or_default().iter().map(|frame| frame.sp.0);
+        let inside = sp
+            .chain([registers.rsp])
+            .find_map(|sp| mapping::find(self.image.mappings(), sp).filter(|one| accessible(one)))?;
+        let below = inside.start.checked_sub(address)?;
+        let near = registers.rsp < inside.start.saturating_add(64 << 10);
+        (below > 0 && below <= STACK_REACH && near).then(|| inside.size())
+    }
+}
+
+/// Bits 47 to 63 are equal.
+fn canonical(address: u64) -> bool {
+    let top = address.cast_signed() >> 47;
+    top == 0 || top == -1
+}
+
+/// Patterns of allocators and debuggers, with room for an offset in the lowest two bytes.
+fn poison(address: u64) -> Option<&'static str> {
+    const PATTERNS: &[(u64, &str)] = &[
+        (0xdddd_dddd_dddd, "`0xdd…`, as debugging allocators write over freed memory"),
+        (0xdead_beef_dead, "`0xdeadbeef…`, as many programs mark memory that is gone"),
+        (0xdead_dead_dead, "`0xdead…`, as many programs mark memory that is gone"),
+        (0xfeee_feee_feee, "`0xfeee…`, as debugging allocators write over freed memory"),
+        (0xefef_efef_efef, "`0xef…`, as debugging allocators write over freed memory"),
+        (0x5a5a_5a5a_5a5a, "`0x5a…`, as jemalloc writes over freed memory"),
+        (0xa5a5_a5a5_a5a5, "`0xa5…`, as jemalloc fills fresh memory"),
+        (0x6b6b_6b6b_6b6b, "`0x6b…`, as the kernel's allocator writes over freed memory"),
+        (0xcdcd_cdcd_cdcd, "`0xcd…`, as debugging allocators fill fresh memory"),
+        (0xcccc_cccc_cccc, "`0xcc…`, as debugging compilers fill fresh variables"),
+        (0xabab_abab_abab, "`0xab…`, as debugging allocators write behind a block"),
+        (0xbaad_f00d_baad, "`0xbaadf00d…`, as debugging allocators fill fresh memory"),
+    ];
+    PATTERNS.iter().find(|(pattern, _)| address >> 16 == *pattern).map(|(_, words)| *words)
+}
+
+/// At least seven of its bytes are printable, which makes it no address.
+fn is_text(address: u64) -> bool {
+    !canonical(address)
+        && address.to_le_bytes().iter().filter(|byte| (0x20..0x7f).contains(*byte)).count() >= 7
+}
+
+type Where = (Option<String>, Option<(String, Option<u32>)>, Option<String>);
+
+/// The first function from inside that is not one through which everybody ends: `abort`, `raise`, checks of the C library.
+fn faulting(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
+    const PASSES: &[&str] = &[
+        "raise",
+        "abort",
+        "pthread_kill",
+        "__pthread_kill",
+        "__assert",
+        "__GI_",
+        "__libc_message",
+        "malloc_printerr",
+        "_int_free",
+        "free",
+        "__libc_free",
+        "malloc_consolidate",
+        "_int_malloc",
+        "__fortify_fail",
+        "__chk_fail",
+        "__stack_chk_fail",
+        "<signal handler called>",
+        "gsignal",
+        "kill",
+        "__libc_fatal",
+        "std::terminate",
+        "__cxa_throw",
+        "_Unwind_",
+        "__gnu_cxx::__verbose_terminate_handler",
+        "__cxxabiv1::",
+        "core::panicking::",
+        "std::panicking::",
+        "rust_panic",
+        "std::process::abort",
+        "__rust_start_panic",
+        "panic_abort",
+        "tcache_put",
+        "___pthread",
+    ];
+    let Some(stack) = stack else { return (None, None, None) };
+    let rows: Vec<FrameRow> = stack
+        .frames
+        .iter()
+        .take(64)
+        .filter_map(|frame| {
+            let place = stacks.place(frame.place)?;
+            let function = place.functions.first();
+            Some(FrameRow {
+                function: function.map(|function| function.name.clone()),
+                inlined: false,
+                module: stacks.module_of(place).map_or("", |module| module.name()).to_owned(),
+                offset: place.offset,
+                address: place.address,
+                source: function.and_then(|function| Some((function.file.clone()?, function.line))),
+                found: frame.found,
+                repeats: (1, 1),
+                skipped: 0,
+            })
+        })
+        .collect();
+    let first = rows.first().map(FrameRow::label);
+    let passes = |row: &&FrameRow| {
+        let library = row.module.starts_with("libc.")
+            || row.module.starts_with("libc-")
+            || row.module.starts_with("libpthread");
+        let nowhere = row.function.is_none() && row.module.is_empty();
+        nowhere
+            || row.function.as_deref().is_some_and(|name| {
+                PASSES.iter().any(|one| name == *one || (one.len() > 6 && name.starts_with(one)))
+            })
+            || (library && row.function.is_none())
+    };
+    match rows.iter().find(|row| !passes(row)) {
+        Some(row) => {
+            let label = row.label();
+            let inner = first.filter(|first| *first != label);
+            (Some(label), row.source.clone(), inner)
+        }
+        None => (first, None, None),
+    }
+}
+
+/// struct abort_msg_s of glibc: u32 size (of the mapping), then the text.
+fn abort_message(image: &dyn Image, stacks: &ImageStacks) -> Option<String> {
+    let message = image.read_u64(stacks.abort_message?.0).ok().filter(|pointer| *pointer != 0)?;
+    let text = image.read_c_string(message.checked_add(4)?, MESSAGE).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.trim_end().replace(['\n', '\r'], " ");
+    (!line.is_empty()).then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_text_and_canonical_addresses() {
+        assert!(poison(0xdddd_dddd_dddd_dddd).is_some());
+        assert!(poison(0xdddd_dddd_dddd_ddf5).is_some(), "a field of a freed object");
+        assert!(poison(0xdead_beef_dead_beef).is_some());
+        assert!(poison(0x7fff_dddd_dddd).is_none());
+        assert!(is_text(u64::from_le_bytes(*b"password")));
+        assert!(!is_text(0x7f12_3456_789a));
+        assert!(canonical(0x7fff_ffff_ffff) && canonical(0xffff_8000_0000_0000));
+        assert!(!canonical(0x8000_0000_0000));
+    }
+}

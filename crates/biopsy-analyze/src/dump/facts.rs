@@ -1,0 +1,68 @@
+//! What the caller knows of a dump beside its image.
+
+use std::ops::Range;
+
+use biopsy_model::{Nanos, Tid};
+
+/// Facts that stand beside the memory: in the recording, in the notes of the writer, in the name of the file.
+#[derive(Clone, Default)]
+pub struct DumpFacts<'a> {
+    /// What the file is, in words: `ELF core, zstd`.
+    pub format: String,
+    /// What is in it, in words: `full`, `heap`, `stacks`.
+    pub kind: Option<String>,
+    /// Secrets of known shapes were masked in its memory; `None`: not known.
+    pub scrubbed: Option<bool>,
+    /// Size of the file in bytes.
+    pub file_bytes: Option<u64>,
+    /// How long the process was stopped for it.
+    pub pause: Option<Nanos>,
+    /// Its command line. The caller has redacted it.
+    pub command_line: Option<String>,
+    /// What was met while the dump was opened or made, in words.
+    pub warnings: Vec<String>,
+    /// What is known to be missing, where the writer said why.
+    pub missing: Vec<MissingPart>,
+    /// What was recorded of threads beside the dump.
+    pub threads: Vec<ThreadFacts>,
+    /// What open descriptors lead to, redacted: `3` → `socket 10.0.0.7:5432`.
+    pub descriptors: Vec<(u32, String)>,
+    /// Redacts a text that comes from the memory of the process (the message of an abort). Without it no such text is shown.
+    pub redact: Option<&'a dyn Fn(&str) -> String>,
+}
+
+impl std::fmt::Debug for DumpFacts<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("DumpFacts")
+            .field("format", &self.format)
+            .field("kind", &self.kind)
+            .field("scrubbed", &self.scrubbed)
+            .field("redact", &self.redact.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A range that is not in the dump.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MissingPart {
+    /// Addresses.
+    pub range: Range<u64>,
+    /// Why, in words: `left out of this kind of dump`.
+    pub reason: String,
+}
+
+/// What was recorded of one thread beside the dump.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ThreadFacts {
+    /// Which.
+    pub tid: Tid,
+    /// Its name.
+    pub name: Option<String>,
+    /// CPU time since its start.
+    pub cpu: Option<Nanos>,
+    /// The kernel's letter: `R`, `S`, `D` ... (proc(5)).
+    pub state: Option<char>,
+    /// The kernel function it waits in.
+    pub wait_channel: Option<String>,
+}

@@ -1,0 +1,105 @@
+//! What a dump says: what the process died of, what its threads do and wait for, what its memory is, and what cannot be
+//! told.
+//!
+//! [`analyze_dump`] is a pure function over an image and its stacks. It reads memory of the image to follow locks and
+//! system call arguments, never more than a few words at a time, and what it gives back is derived: no contents of
+//! memory, apart from the message of an abort, which goes through the caller's redaction.
+//!
+//! Managed frames and heaps have their place in [`biopsy_stacks::image::CompiledNames`]; here they are frames like others.
+
+mod crash;
+mod facts;
+mod findings;
+mod groups;
+mod identity;
+mod instruction;
+mod locks;
+mod memory;
+mod modules;
+mod signal;
+mod state;
+mod system_call;
+mod threads;
+mod undetermined;
+mod waits;
+
+use biopsy_image::Image;
+use biopsy_stacks::image::ImageStacks;
+
+pub use crash::{Access, AddressKind, Crash};
+pub use facts::{DumpFacts, MissingPart, ThreadFacts};
+pub use groups::{FrameRow, StackGroup};
+pub use identity::Identity;
+pub use instruction::Instruction;
+pub use locks::{LockKind, LockOwner, LockWait};
+pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing};
+pub use modules::{ModuleRow, SymbolStatus};
+pub use state::{ThreadState, WaitKind};
+pub use threads::DumpThread;
+pub use waits::{LockQueue, WaitGraph};
+
+use crate::Finding;
+
+/// Everything a report of a dump shows.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct DumpAnalysis {
+    /// Which process, written by whom, when.
+    pub identity: Identity,
+    /// What it died of; `None`: it did not die, or the dump does not say.
+    pub crash: Option<Crash>,
+    /// All threads, in the order of the dump.
+    pub threads: Vec<DumpThread>,
+    /// Threads with equal stacks; those that matter first.
+    pub groups: Vec<StackGroup>,
+    /// Who waits for whom.
+    pub waits: WaitGraph,
+    /// What its memory is.
+    pub memory: MemorySplit,
+    /// Mapped code, and where names come from.
+    pub modules: Vec<ModuleRow>,
+    /// What could not be determined, and why.
+    pub undetermined: Vec<String>,
+    /// What an expert would say, the most important first. Never empty.
+    pub findings: Vec<Finding>,
+}
+
+/// Analyses a dump. `stacks`: of the same image.
+#[must_use]
+pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> DumpAnalysis {
+    let threads = threads::threads(image, stacks, facts);
+    let waits = WaitGraph::new(&threads);
+    let crash = crash::find(image, stacks, facts);
+    let mut analysis = DumpAnalysis {
+        identity: Identity::new(image, facts),
+        groups: groups::groups(stacks, &threads, crash.as_ref(), &waits),
+        crash,
+        threads,
+        waits,
+        memory: memory::split(image, stacks, facts),
+        modules: modules::rows(stacks),
+        undetermined: Vec::new(),
+        findings: Vec::new(),
+    };
+    analysis.assign_groups();
+    analysis.undetermined = undetermined::list(image, stacks, facts, &analysis);
+    analysis.findings = findings::find(&analysis);
+    analysis
+}
+
+impl DumpAnalysis {
+    /// A thread.
+    #[must_use]
+    pub fn thread(&self, tid: biopsy_model::Tid) -> Option<&DumpThread> {
+        self.threads.iter().find(|thread| thread.tid == tid)
+    }
+
+    fn assign_groups(&mut self) {
+        for (index, group) in self.groups.iter().enumerate() {
+            for member in &group.members {
+                if let Some(thread) = self.threads.get_mut(*member) {
+                    thread.group = index;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Signals and their codes in words (signal(7), sigaction(2)).
+
+/// Signals that end a process because of what it did, or that leave a core.
+pub(super) fn is_fatal(number: i32, code: Option<i32>) -> bool {
+    match number {
+        // A debugger stops with SIGTRAP too: only a breakpoint instruction, or the kernel, is the program's own.
+        5 => matches!(code, Some(1 | 2 | 0x80)),
+        3 | 4 | 6 | 7 | 8 | 11 | 24 | 25 | 31 => true,
+        _ => false,
+    }
+}
+
+/// `SIGSEGV`.
+pub(super) fn name(number: i32) -> String {
+    const NAMES: [&str; 32] = [
+        "",
+        "SIGHUP",
+        "SIGINT",
+        "SIGQUIT",
+        "SIGILL",
+        "SIGTRAP",
+        "SIGABRT",
+        "SIGBUS",
+        "SIGFPE",
+        "SIGKILL",
+        "SIGUSR1",
+        "SIGSEGV",
+        "SIGUSR2",
+        "SIGPIPE",
+        "SIGALRM",
+        "SIGTERM",
+        "SIGSTKFLT",
+        "SIGCHLD",
+        "SIGCONT",
+        "SIGSTOP",
+        "SIGTSTP",
+        "SIGTTIN",
+        "SIGTTOU",
+        "SIGURG",
+        "SIGXCPU",
+        "SIGXFSZ",
+        "SIGVTALRM",
+        "SIGPROF",
+        "SIGWINCH",
+        "SIGIO",
+        "SIGPWR",
+        "SIGSYS",
+    ];
+    match usize::try_from(number).ok().filter(|number| *number > 0).and_then(|number| NAMES.get(number)) {
+        Some(name) => (*name).to_owned(),
+        None => format!("signal {number}"),
+    }
+}
+
+/// What the signal means.
+pub(super) fn meaning(number: i32) -> &'static str {
+    match number {
+        3 => "quit, asked for from outside",
+        4 => "an instruction that the processor does not know",
+        5 => "a breakpoint",
+        6 => "the process aborted itself",
+        7 => "memory that could not be delivered",
+        8 => "an arithmetic error",
+        11 => "memory that must not be accessed that way",
+        24 => "the limit of CPU time",
+        25 => "the limit of file size",
+        31 => "a system call that is not allowed",
+        _ => "a signal",
+    }
+}
+
+/// `si_code` in words; `None`: not one that says more.
+pub(super) fn code_words(number: i32, code: i32) -> Option<&'static str> {
+    Some(match (number, code) {
+        (_, 0) => "sent by `kill`",
+        (_, -1) => "sent by `sigqueue`",
+        (_, -2) => "sent by a timer",
+        (_, -6) => "sent by `tgkill` (`raise`, `abort`, `pthread_kill`)",
+        (11, 1) => "the address is not mapped",
+        (11, 2) => "the mapping does not allow it",
+        (11, 3) => "a bound check failed",
+        (11, 4) => "a protection key does not allow it",
+        (11, 0x80) => "the kernel did not get an address: not canonical, or a misaligned access",
+        (7, 1) => "a misaligned address",
+        (7, 2) => {
+            "the address is in a mapping, and nothing is behind it: the end of a file, or no memory left"
+        }
+        (7, 3) => "an error of the device",
+        (7, 4 | 5) => "an error of the memory hardware",
+        (8, 1) => "integer division by zero",
+        (8, 2) => "integer overflow",
+        (8, 3) => "floating point division by zero",
+        (8, 4) => "floating point overflow",
+        (8, 5) => "floating point underflow",
+        (8, 6) => "floating point inexact result",
+        (8, 7) => "invalid floating point operation",
+        (4, 1 | 2) => "an illegal instruction",
+        (4, 5 | 6) => "a privileged instruction",
+        (5, 1) | (5, 0x80) => "a breakpoint instruction",
+        (5, 2) => "a single step",
+        (31, 1) => "stopped by seccomp",
+        _ => return None,
+    })
+}
+
+/// For signals that a fault raises `si_addr` is an address; for signals that are sent it is not.
+pub(super) fn has_address(number: i32, code: Option<i32>) -> bool {
+    matches!(number, 4 | 5 | 7 | 8 | 11) && code.is_none_or(|code| code > 0 && code != 0x80)
+}
+
+/// Who sent it: `si_pid` at byte 16 of `siginfo_t`, for signals that were sent.
+pub(super) fn sender(info: Option<&[u8]>, code: Option<i32>) -> Option<u32> {
+    if !matches!(code, Some(0 | -1 | -6)) {
+        return None;
+    }
+    let bytes = info?.get(16..20)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes)).filter(|pid| *pid != 0)
+}

@@ -1,0 +1,80 @@
+//! One row a thread.
+
+use biopsy_image::Image;
+use biopsy_model::{Nanos, Tid};
+use biopsy_stacks::image::ImageStacks;
+use rustc_hash::FxHashMap;
+
+use super::facts::DumpFacts;
+use super::locks::{self, LockWait};
+use super::state::{self, ThreadState};
+
+/// A thread of the dump.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DumpThread {
+    /// Which.
+    pub tid: Tid,
+    /// Its name; `thread TID` where none is known.
+    pub name: String,
+    /// The name is the thread's own.
+    pub named: bool,
+    /// What it was doing.
+    pub state: ThreadState,
+    /// The futex it waits at.
+    pub lock: Option<LockWait>,
+    /// CPU time since its start, where it was recorded beside the dump.
+    pub cpu: Option<Nanos>,
+    /// The kernel function it waits in, likewise.
+    pub wait_channel: Option<String>,
+    /// Number of the signal it was stopped by or died of.
+    pub signal: Option<i32>,
+    /// Index into [`DumpAnalysis::groups`](super::DumpAnalysis::groups).
+    pub group: usize,
+}
+
+impl DumpThread {
+    /// What it was doing, in words, with what is known of the lock.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match &self.lock {
+            Some(lock) => lock.words(),
+            None => self.state.words().to_owned(),
+        }
+    }
+
+    /// `worker (4711)`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        if self.named { format!("{} ({})", self.name, self.tid) } else { format!("thread {}", self.tid) }
+    }
+}
+
+pub(super) fn threads(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> Vec<DumpThread> {
+    let process = image.process();
+    let beside: FxHashMap<Tid, _> = facts.threads.iter().map(|thread| (thread.tid, thread)).collect();
+    let by_tid: FxHashMap<Tid, _> = stacks.threads.iter().map(|stack| (stack.tid, stack)).collect();
+    let known = locks::Tids::new(image);
+    let rows = image.threads().iter().map(|thread| {
+        let beside = beside.get(&thread.tid);
+        let own = thread.name.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
+        let main = (thread.tid.0 == process.pid.0 && !process.name.is_empty())
+            .then(|| String::from_utf8_lossy(&process.name).into_owned());
+        let name = own.or_else(|| beside.and_then(|beside| beside.name.clone())).or(main);
+        let name = name.filter(|name| !name.is_empty());
+        let stack = by_tid.get(&thread.tid).copied();
+        let state = state::state(image, thread.registers.as_ref(), stack, facts);
+        let lock = locks::find(image, &known, thread, stack, stacks, &state);
+        DumpThread {
+            tid: thread.tid,
+            named: name.is_some(),
+            name: name.unwrap_or_else(|| format!("thread {}", thread.tid)),
+            state,
+            lock,
+            cpu: beside.and_then(|beside| beside.cpu),
+            wait_channel: beside.and_then(|beside| beside.wait_channel.clone()),
+            signal: thread.signal.as_ref().map(|signal| signal.number),
+            group: 0,
+        }
+    });
+    rows.collect()
+}

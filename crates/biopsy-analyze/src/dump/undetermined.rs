@@ -1,0 +1,153 @@
+//! What could not be determined, and why.
+
+use biopsy_image::Image;
+use biopsy_model::module::ModuleKind;
+use biopsy_model::stack::StackEnd;
+use biopsy_stacks::image::{ImageStacks, LocalFile, Names};
+use biopsy_stacks::unwind::FoundBy;
+
+use super::facts::DumpFacts;
+use super::state::ThreadState;
+use super::{AddressKind, DumpAnalysis, LockKind};
+use crate::findings::words::threads;
+
+pub(super) fn list(
+    image: &dyn Image,
+    stacks: &ImageStacks,
+    facts: &DumpFacts<'_>,
+    analysis: &DumpAnalysis,
+) -> Vec<String> {
+    let mut list = Vec::new();
+    list.extend(facts.warnings.iter().cloned());
+    registers(image, &mut list);
+    ends(stacks, &mut list);
+    modules(stacks, &mut list);
+    locks(analysis, &mut list);
+    if let Some(crash) = &analysis.crash {
+        if crash.address.is_none() && matches!(crash.signal, 7 | 11) {
+            list.push(
+                "the address of the fault: the dump does not have it, and the instruction could not be read"
+                    .to_owned(),
+            );
+        }
+        if crash.address_kind == Some(AddressKind::Accessible) {
+            list.push("why the access failed: the mapping allows it, as far as the dump tells".to_owned());
+        }
+        if crash.message_withheld {
+            list.push(
+                "the message of the abort: it is there, and is not shown because nothing redacts it"
+                    .to_owned(),
+            );
+        }
+    }
+    if analysis.threads.iter().all(|thread| !thread.named) && !analysis.threads.is_empty() {
+        list.push("names of threads: cores of the kernel and of gdb do not have them".to_owned());
+    }
+    list.extend(stacks.problems.iter().take(20).cloned());
+    list
+}
+
+fn registers(image: &dyn Image, list: &mut Vec<String>) {
+    let without = image.threads().iter().filter(|thread| thread.registers.is_none()).count();
+    if without > 0 {
+        list.push(format!("stacks of {}: the dump has no registers of them", threads(without)));
+    }
+    if image.threads().is_empty() {
+        list.push("threads: the dump has none".to_owned());
+    }
+}
+
+fn ends(stacks: &ImageStacks, list: &mut Vec<String>) {
+    let count = |wanted: &dyn Fn(StackEnd, bool) -> bool| {
+        stacks.threads.iter().filter(|stack| !stack.frames.is_empty() && wanted(stack.end, stack.cut)).count()
+    };
+    let cut = count(&|_, cut| cut);
+    if cut > 0 {
+        list.push(format!("the outer frames of {}: their stacks are deeper than the limit", threads(cut)));
+    }
+    let missing = count(&|end, cut| end == StackEnd::Truncated && !cut);
+    if missing > 0 {
+        list.push(format!(
+            "the outer frames of {}: the dump does not have that part of their stacks",
+            threads(missing)
+        ));
+    }
+    let lost = count(&|end, _| matches!(end, StackEnd::NoUnwindInfo));
+    if lost > 0 {
+        list.push(format!(
+            "the outer frames of {}: there is code without unwind information, and frame pointers lead nowhere",
+            threads(lost)
+        ));
+    }
+    let pointers = stacks
+        .threads
+        .iter()
+        .filter(|stack| stack.frames.iter().any(|frame| frame.found == FoundBy::FramePointer))
+        .count();
+    if pointers > 0 {
+        list.push(format!(
+            "for certain some frames of {}: they were found by frame pointers, for want of unwind information",
+            threads(pointers)
+        ));
+    }
+}
+
+fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
+    let mut used = vec![false; stacks.modules.len()];
+    for frame in stacks.threads.iter().flat_map(|stack| &stack.frames) {
+        if let Some(slot) = stacks.place(frame.place).and_then(|place| used.get_mut(place.module?)) {
+            *slot = true;
+        }
+    }
+    let names = |wanted: &dyn Fn(&biopsy_stacks::image::CodeModule) -> bool| -> Vec<String> {
+        let modules = stacks.modules.iter().zip(&used).filter(|(module, used)| **used && wanted(module));
+        let mut names: Vec<String> = modules.map(|(module, _)| format!("`{}`", module.name())).collect();
+        names.dedup();
+        names
+    };
+    let nameless = names(&|module| module.kind == ModuleKind::Elf && module.names == Names::None);
+    if !nameless.is_empty() {
+        list.push(format!("names of functions in {}: no symbols were found", some(&nameless)));
+    }
+    let exported = names(&|module| module.kind == ModuleKind::Elf && module.names == Names::Exported);
+    if !exported.is_empty() {
+        list.push(format!("names of functions that are not exported in {}: stripped", some(&exported)));
+    }
+    let unverified = names(&|module| module.file == LocalFile::Unverified);
+    if !unverified.is_empty() {
+        list.push(format!(
+            "whether the files of this machine are those of the process for {}: the dump has no build ids of them",
+            some(&unverified)
+        ));
+    }
+    let compiled = names(&|module| module.kind == ModuleKind::Jit || module.kind == ModuleKind::OtherFile);
+    if !compiled.is_empty() {
+        list.push(
+            "names of functions that a runtime compiled while it ran: frames of managed code are addresses"
+                .to_owned(),
+        );
+    }
+}
+
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+fn locks(analysis: &DumpAnalysis, list: &mut Vec<String>) {
+    let unknown = analysis.threads.iter().filter(|thread| {
+        let futex = matches!(&thread.state, ThreadState::InSystemCall { name, .. } if name == "futex");
+        let told =
+            thread.lock.as_ref().is_some_and(|lock| lock.kind != LockKind::Futex || lock.thread().is_some());
+        futex && !told
+    });
+    let unknown = unknown.count();
+    if unknown > 0 {
+        list.push(format!(
+            "what {} wait for at a futex: no lock of a C library, and no name says it (locks of Go, .NET and others keep no owner \
+             that could be read here)",
+            threads(unknown)
+        ));
+    }
+}

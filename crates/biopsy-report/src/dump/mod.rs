@@ -1,0 +1,44 @@
+//! The report of a dump: text for the terminal, JSON for programs, Markdown for tickets, one page for people.
+//!
+//! All are pure functions of a [`DumpAnalysis`]. What they show is derived: no memory contents, no command line but the one
+//! that the caller redacted.
+
+mod graph;
+mod html;
+mod markdown;
+pub mod schema;
+mod sections;
+mod stacks;
+mod text;
+mod words;
+
+use biopsy_analyze::dump::DumpAnalysis;
+
+use crate::TextOptions;
+
+/// The report as one self-contained HTML page: no network, opens from disk, readable without scripts.
+#[must_use]
+pub fn render_dump_html(analysis: &DumpAnalysis) -> String {
+    html::render(analysis)
+}
+
+/// The report as JSON, pretty-printed, in the schema of [`schema::DumpReport`].
+#[must_use]
+pub fn render_dump_json(analysis: &DumpAnalysis) -> String {
+    let report = schema::DumpReport::new(analysis);
+    let mut json = serde_json::to_string_pretty(&report).expect("the report's types serialise to a string");
+    json.push('\n');
+    json
+}
+
+/// The report as Markdown: short enough for a ticket.
+#[must_use]
+pub fn render_dump_markdown(analysis: &DumpAnalysis) -> String {
+    markdown::render(analysis)
+}
+
+/// The report for the terminal: findings, then the stacks that matter.
+#[must_use]
+pub fn render_dump_text(analysis: &DumpAnalysis, options: TextOptions) -> String {
+    text::render(analysis, options)
+}

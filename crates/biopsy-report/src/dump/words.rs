@@ -1,0 +1,123 @@
+//! Words and numbers that the forms of the report share.
+
+use biopsy_analyze::dump::{DumpAnalysis, Identity, StackGroup};
+use biopsy_model::stack::StackEnd;
+use jiff::Timestamp;
+
+use crate::units;
+
+/// `2026-11-21 10:27:03 UTC`.
+pub(super) fn taken(identity: &Identity) -> Option<String> {
+    let time = Timestamp::from_nanosecond(i128::from(identity.taken_at_unix_nanos?)).ok()?;
+    Some(time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+}
+
+/// `ELF core, full, 12.3 MiB, written by gcore`.
+pub(super) fn file(identity: &Identity) -> String {
+    let mut parts = Vec::new();
+    if !identity.format.is_empty() {
+        parts.push(identity.format.clone());
+    }
+    parts.extend(identity.kind.as_ref().map(|kind| format!("kind {kind}")));
+    parts.extend(identity.file_bytes.map(|bytes| units::bytes(units::to_f64(bytes))));
+    parts.extend(identity.writer.as_ref().map(|writer| format!("written by {writer}")));
+    match identity.scrubbed {
+        Some(true) => parts.push("scrubbed".to_owned()),
+        Some(false) => parts.push("not scrubbed".to_owned()),
+        None => {}
+    }
+    parts.join(", ")
+}
+
+/// Why the stack ends where it does; `None` at the root.
+pub(super) fn end(group: &StackGroup) -> Option<&'static str> {
+    if group.cut {
+        return Some("deeper than the limit: cut here");
+    }
+    match group.end {
+        StackEnd::Root => None,
+        StackEnd::Truncated => Some("the dump does not have the rest of the stack"),
+        StackEnd::FramePointers => Some("walked by frame pointers, which end here"),
+        StackEnd::NoUnwindInfo => Some("no unwind information from here on"),
+        StackEnd::Skipped => Some("the dump has no registers of it"),
+        StackEnd::KernelOnly => Some("no user part"),
+    }
+}
+
+/// `worker-*, timer (4711)`: names of the threads of a group, patterns of numbered ones.
+pub(super) fn names(analysis: &DumpAnalysis, group: &StackGroup) -> String {
+    const SHOWN: usize = 3;
+    let mut names: Vec<(String, usize)> = Vec::new();
+    for thread in group.members.iter().filter_map(|index| analysis.threads.get(*index)) {
+        let name = if thread.named { pattern(&thread.name) } else { String::new() };
+        match names.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => names.push((name, 1)),
+        }
+    }
+    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = names.len().saturating_sub(SHOWN);
+    let alone = group.members.len() == 1;
+    let mut words: Vec<String> = names
+        .into_iter()
+        .filter(|(name, _)| !name.is_empty())
+        .take(SHOWN)
+        .map(|(name, count)| if count > 1 { format!("{name} ×{count}") } else { name })
+        .collect();
+    if let Some(thread) =
+        group.members.first().and_then(|index| analysis.threads.get(*index)).filter(|_| alone)
+    {
+        words = vec![if thread.named { thread.name.clone() } else { format!("thread {}", thread.tid) }];
+    }
+    if words.is_empty() {
+        let tids = group.members.iter().filter_map(|index| analysis.threads.get(*index));
+        let shown: Vec<String> = tids.take(6).map(|thread| thread.tid.to_string()).collect();
+        let rest = group.members.len().saturating_sub(shown.len());
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        return format!("threads {}{rest}", shown.join(", "));
+    }
+    if more > 0 {
+        words.push(format!("and {more} more names"));
+    }
+    words.join(", ")
+}
+
+/// `worker-17` → `worker-*`.
+fn pattern(name: &str) -> String {
+    let head = name.trim_end_matches(|char: char| char.is_ascii_digit());
+    if head.len() < name.len() && !head.is_empty() { format!("{head}*") } else { name.to_owned() }
+}
+
+/// Share of threads whose stacks are whole.
+pub(super) fn whole_stacks(analysis: &DumpAnalysis) -> Option<f64> {
+    let all = analysis.threads.len();
+    let whole = analysis.groups.iter().filter(|group| group.end == StackEnd::Root || group.cut);
+    let whole: usize = whole.map(|group| group.members.len()).sum();
+    (all > 0).then(|| whole as f64 / all as f64)
+}
+
+/// Share of frames with names.
+pub(super) fn named_frames(analysis: &DumpAnalysis) -> Option<f64> {
+    let mut all = 0_usize;
+    let mut named = 0_usize;
+    for group in &analysis.groups {
+        for row in &group.frames {
+            let times = group.members.len().saturating_mul(row.repeats.0 as usize);
+            all = all.saturating_add(times);
+            named = named.saturating_add(if row.function.is_some() { times } else { 0 });
+        }
+    }
+    (all > 0).then(|| named as f64 / all as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pattern;
+
+    #[test]
+    fn numbered_threads_share_a_pattern() {
+        assert_eq!(pattern("worker-17"), "worker-*");
+        assert_eq!(pattern("main"), "main");
+        assert_eq!(pattern("17"), "17");
+    }
+}
