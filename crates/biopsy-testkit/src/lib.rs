@@ -36,7 +36,7 @@ pub use machine::{MachineLock, machine_to_myself};
 pub use mariadb::{MariaDb, Sysbench};
 pub use names::{ODD_NAMES, copy_under_odd_name};
 pub use privilege::{Privilege, require, require_all};
-pub use program::Program;
+pub use program::{Program, dotnet_run};
 pub use rustix::process::Signal;
 pub use survival::Survival;
 pub use target_process::TargetProcess;

@@ -70,6 +70,10 @@ pub enum Program {
     Areas,
     /// Writes to all of its memory over and over. Arguments: MiB (64), `huge` or `can-be-huge`. Says `ROUNDS n` when asked by a line.
     WriteHeavy,
+    /// Idle, with memory of every kind whose words are known by their addresses. Argument: MiB of the two large areas (16).
+    /// Says `READY PID name:start:end:step ...` (hexadecimal; one page of each `step` is written); ends with code 4 when a
+    /// word has changed.
+    SelfChecking,
 }
 
 impl Program {
@@ -103,6 +107,7 @@ impl Program {
         Self::SeccompErrno,
         Self::Areas,
         Self::WriteHeavy,
+        Self::SelfChecking,
     ];
 
     /// Name of its file, and of its process up to 15 bytes.
@@ -138,6 +143,7 @@ impl Program {
             Self::SeccompErrno => "seccomp-errno",
             Self::Areas => "areas",
             Self::WriteHeavy => "write-heavy",
+            Self::SelfChecking => "self-checking",
         }
     }
 
@@ -204,6 +210,7 @@ impl Program {
             Self::SeccompKill | Self::SeccompErrno => Source::C(include_str!("../programs/seccomp.c")),
             Self::Areas => Source::C(include_str!("../programs/areas.c")),
             Self::WriteHeavy => Source::C(include_str!("../programs/write-heavy.c")),
+            Self::SelfChecking => Source::C(include_str!("../programs/self-checking.c")),
         }
     }
 }

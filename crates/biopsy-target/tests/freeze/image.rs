@@ -1,0 +1,159 @@
+//! What the frozen image says: memory of the moment, areas that fork does not carry, registers, modules.
+
+use std::process::Command;
+
+use biopsy_image::{Absence, Image, MemoryExt, ReadError};
+use biopsy_testkit::{TargetProcess, compile_c};
+
+use crate::support::{alone, assert_intact, frozen, options, ready, start_registers};
+
+const AREAS: &str = r#"
+#include "target.h"
+#include <sys/mman.h>
+static volatile uint64_t counter = 1;
+static char *area(void) {
+    char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 0x77, 8192);
+    return memory;
+}
+static void *counts(void *memory) {
+    volatile uint64_t *copy = memory;
+    for (;;) { counter++; copy[0] = counter; copy[512] = counter; }
+    return NULL;
+}
+int main(void) {
+    limit_own_life();
+    char *dont = area(), *wiped = area(), *none = area(), *counted = area();
+    if (madvise(dont, 8192, MADV_DONTFORK) != 0 || madvise(wiped, 8192, MADV_WIPEONFORK) != 0) return 2;
+    mprotect(none, 8192, PROT_NONE);
+    start_thread(counts, counted);
+    printf("READY %d %lx %lx %lx %lx %lx\n", getpid(), (long)dont, (long)wiped, (long)none, (long)counted, (long)&counter);
+    fflush(stdout);
+    char line[64];
+    while (fgets(line, sizeof line, stdin) != NULL) { printf("INTACT\n"); fflush(stdout); }
+    _exit(0);
+}
+"#;
+
+#[test]
+fn p4_p10_memory_is_of_one_moment_and_nothing_is_missing() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut target = TargetProcess::spawn(Command::new(compile_c("areas", AREAS, &["-O1"])));
+    let words: Vec<u64> = target
+        .ready_line()
+        .split_ascii_whitespace()
+        .skip(2)
+        .map(|word| u64::from_str_radix(word, 16).unwrap())
+        .collect();
+    let [dont, wiped, none, counted, counter] = words[..] else { panic!("{}", target.ready_line()) };
+    let one = frozen(target.pid(), &options());
+
+    // Left out by fork, read from the process itself, and marked so.
+    for address in [dont, wiped] {
+        assert_eq!(one.read_u64(address).unwrap(), 0x7777_7777_7777_7777);
+        let mapping = biopsy_image::mapping::find(one.mappings(), address).unwrap();
+        assert!(mapping.not_frozen, "{mapping:?}");
+    }
+    assert!(matches!(one.read_u64(none), Err(ReadError::Missing { why: Absence::Unreadable, .. })));
+    assert!(matches!(one.read_u64(8), Err(ReadError::Missing { why: Absence::Unmapped, .. })));
+
+    // One moment: the copies of the counter follow each other by one instruction.
+    let first = [counter, counted, counted + 4096].map(|address| one.read_u64(address).unwrap());
+    assert!(first[0] - first[1] <= 1 && first[1] - first[2] <= 1, "{first:?}");
+    // It stays that moment, while the process counts on.
+    assert_intact(&mut target);
+    let again = [counter, counted, counted + 4096].map(|address| one.read_u64(address).unwrap());
+    assert_eq!(first, again);
+    let mut live = [0; 8];
+    biopsy_sys::memory::read(target.pid(), counter, &mut live).unwrap();
+    assert!(u64::from_le_bytes(live) > first[0], "the process runs on");
+
+    // What was written is found, by mapping; files are not taken for holes of zeros.
+    let mut runs = Vec::new();
+    one.written(0..u64::MAX, &mut runs).unwrap();
+    assert!(runs.iter().any(|run| run.contains(&counted)) && runs.iter().any(|run| run.contains(&dont)));
+    assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start), "by address, not touching");
+
+    let executable = one.modules().iter().find(|module| module.path.ends_with(b"/areas")).unwrap();
+    assert!(executable.is_elf);
+    assert!(executable.build_id.is_some() || !cfg!(target_env = "gnu"));
+    assert!(one.modules().iter().any(|module| module.path.windows(7).any(|part| part == b"libc.so")));
+    assert_eq!(one.process().name, b"areas");
+    assert!(one.release().reaped);
+    target.stop();
+}
+
+#[test]
+fn every_keeper_shows_its_own_seed() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut target = start_registers(&["3"]);
+    let one = frozen(target.pid(), &options());
+    assert_eq!(one.threads().len(), 8);
+    assert_eq!(one.threads()[0].tid.0, target.pid());
+    for thread in one.threads() {
+        let registers = thread.registers.expect("it stood still");
+        let name = String::from_utf8_lossy(thread.name.as_deref().unwrap_or_default()).into_owned();
+        let stack = biopsy_image::mapping::find(one.mappings(), registers.rsp).unwrap();
+        assert!(stack.is_anonymous() && !stack.shared, "{name}");
+        let code = biopsy_image::mapping::find(one.mappings(), registers.rip).unwrap();
+        assert!(code.protection.execute, "{name}");
+        if name.starts_with("keeper") && registers.r15.wrapping_sub(registers.rbx) == 12 {
+            // In its loop, where all registers follow from one.
+            assert_eq!(registers.r10, registers.rbx + 7, "{name}");
+            // The red zone holds the same.
+            assert_eq!(one.read_u64(registers.rsp - 24).unwrap() + 1, registers.rbx, "{name}");
+        }
+    }
+    assert!(one.release().reaped);
+    assert_intact(&mut target);
+    target.stop();
+}
+
+/// P10: a process is not made larger by being looked at. P5: the child goes first when memory runs short.
+#[test]
+fn p5_p10_the_child_is_marked_and_the_process_does_not_grow() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut target = start_registers(&["single", "32"]);
+    let pid = target.pid();
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap().to_owned();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    assert_intact(&mut target);
+    let before = resident();
+    let one = frozen(pid, &options());
+    let child = one.child().unwrap();
+    assert_eq!(std::fs::read_to_string(format!("/proc/{child}/oom_score_adj")).unwrap().trim(), "1000");
+    let mut total = 0;
+    let mut runs = Vec::new();
+    one.written(0..u64::MAX, &mut runs).unwrap();
+    let mut buffer = vec![0; 1 << 20];
+    for run in runs {
+        let mut at = run.start;
+        while at < run.end {
+            match one.read(at, &mut buffer) {
+                Ok(read) => {
+                    total += read;
+                    at += read as u64;
+                }
+                Err(error) => panic!("{at:#x}: {error}"),
+            }
+        }
+    }
+    assert!(total >= 32 << 20, "{total}");
+    assert!(one.release().reaped);
+    // The frames took a few pages of stack, no more.
+    assert!(resident() <= before + 64, "{before} kB, now {} kB", resident());
+    assert_intact(&mut target);
+    target.stop();
+}

@@ -1,0 +1,8 @@
+//! The freeze, on living processes: nothing of them is changed, whatever happens and whenever biopsy dies.
+
+mod bad_days;
+mod image;
+mod intact;
+mod kills;
+mod kinds;
+mod support;
