@@ -1,6 +1,5 @@
 //! Opening a dump: which kind it is, and what may be wrong with it.
 
-use std::error::Error as _;
 use std::fmt;
 use std::fs::File;
 use std::io;

@@ -423,3 +423,31 @@ fn a_core_that_the_kernel_cut_off_at_its_limit_says_so() {
         }
     }
 }
+
+/// The runtime starts createdump when it dies, and tells it the thread and the signal.
+#[test]
+fn a_core_of_a_dying_dotnet_server_has_its_signal_and_its_heap() {
+    if !require(Privilege::DotNetTargets) {
+        return;
+    }
+    let folder = temp_dir("dotnet");
+    let core = folder.path().join("core");
+    writers::crash_dotnet("net9.0", "native-segfault", &core);
+    let opened = opened(&core);
+    assert!(opened.warnings.is_empty(), "{:?}", opened.warnings);
+    let image = &*opened.image;
+    assert_eq!(image.process().writer.as_deref(), Some("createdump"));
+    let crash = opened.crash().expect("it died");
+    assert_eq!((crash.description.as_str(), crash.address), ("SIGSEGV", Some(0)));
+    assert_eq!(crash.thread, Some(image.threads()[0].tid));
+    let module = |name: &[u8]| {
+        let mut all = image.modules().iter().filter(|module| module.path.ends_with(name));
+        all.next().unwrap_or_else(|| panic!("no module {}", name.escape_ascii()))
+    };
+    let runtime = module(b"/libcoreclr.so");
+    assert!(runtime.is_elf && runtime.build_id.is_some());
+    assert!(!module(b"/System.Private.CoreLib.dll").is_elf);
+    // The stack of the thread that died is there.
+    let registers = image.threads()[0].registers.expect("x86-64");
+    assert!(image.read_up_to(registers.rsp, 512).is_ok_and(|bytes| bytes.len() == 512));
+}

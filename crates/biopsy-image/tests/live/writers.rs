@@ -59,6 +59,19 @@ pub(crate) fn createdump(program: &Path, kind: &str, pid: u32, core: &Path) {
     assert!(output.status.success(), "{}: {}", program.display(), String::from_utf8_lossy(&output.stdout));
 }
 
+/// A server of the targets that dies in this way, and leaves a core with its heap.
+pub(crate) fn crash_dotnet(runtime: &str, way: &str, core: &Path) {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/targets/run");
+    let output = Command::new(run)
+        .args([runtime, "server", "--sick", way, "--port", "0"])
+        .env("DOTNET_DbgEnableMiniDump", "1")
+        .env("DOTNET_DbgMiniDumpType", "2")
+        .env("DOTNET_DbgMiniDumpName", core)
+        .output()
+        .expect("the target starts");
+    assert!(!output.status.success() && core.exists(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// Whether the kernel puts cores into the working folder of the process; says so when not. The pattern is never changed.
 #[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
 pub(crate) fn kernel_writes_cores_here() -> bool {
