@@ -40,6 +40,8 @@ pub trait Image: Send + Sync {
     /// mapped file: pages that were written, in the case of a live process. What is left out of an anonymous mapping
     /// reads as zeros in the process; what is left out of a file mapping is in the file. Runs are by address, page
     /// granular, cut to `range`, not touching each other. An image that does not know says the whole range is there.
+    /// Memory that a dump lacks although nobody knows that it was zeros is a run too, one of its own: reading it says why it
+    /// is missing.
     ///
     /// # Errors
     /// The source cannot be asked any more.

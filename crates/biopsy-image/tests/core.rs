@@ -313,12 +313,18 @@ fn a_core_of_aarch64_has_threads_without_registers() {
 }
 
 #[test]
-fn written_is_what_is_in_the_file() {
+fn written_is_what_is_in_the_file_and_what_may_have_been() {
     let opened = opened(&kernel_like());
     let mut runs = Vec::new();
     opened.image.written(0x40_0000..0x70_0000, &mut runs).unwrap();
     assert_eq!(
         runs,
-        [0x40_0000..0x40_1000, 0x40_2000..0x40_3000, 0x50_0000..0x50_4000, 0x60_0000..0x60_1000]
+        [
+            0x40_0000..0x40_1000, // the rest of this segment was left out, but it is in the file that was mapped
+            0x40_2000..0x40_3000,
+            0x50_0000..0x50_4000,
+            0x60_0000..0x60_1000,
+            0x60_1000..0x60_3000, // left out, and nobody knows whether it was zeros; what is behind cannot be read
+        ]
     );
 }

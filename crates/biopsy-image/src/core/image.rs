@@ -142,24 +142,46 @@ impl Image for CoreImage {
     }
 
     /// What is in the file and is not one of its holes; holes in mapped files are zeros that were written, so they count.
+    /// Of memory that is missing although it may be anything nobody must think that it is zeros: runs of their own.
     fn written(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
         let from = runs.len();
         let mut pieces = Vec::new();
+        let mut missing_to = None;
         for region in space::within(&self.regions, range.clone()) {
-            let Content::File(offset) = region.content else { continue };
             let (start, end) = (region.start.max(range.start), region.end.min(range.end));
-            let anonymous = crate::mapping::find(&self.mappings, start)
-                .is_some_and(|mapping| mapping.is_anonymous() && mapping.end >= end);
-            if !anonymous {
-                push_pages(runs, from, start..end, &range);
-                continue;
-            }
-            let at = offset.saturating_add(start - region.start);
-            pieces.clear();
-            self.storage.data_runs(at..at.saturating_add(end - start), &mut pieces);
-            for piece in &pieces {
-                let run = start + (piece.start - at)..start + (piece.end - at);
-                push_pages(runs, from, run, &range);
+            let mapping = crate::mapping::find(&self.mappings, start).filter(|mapping| mapping.end >= end);
+            match region.content {
+                Content::Zero | Content::Missing(Absence::Unreadable | Absence::Unmapped) => {}
+                Content::Missing(Absence::LeftOut)
+                    if mapping.is_some_and(|mapping| mapping.path().is_some()) => {}
+                Content::Missing(_) => {
+                    match runs[from..]
+                        .last_mut()
+                        .filter(|last| missing_to == Some(last.end) && last.end == start)
+                    {
+                        Some(last) => last.end = end,
+                        None => runs.push(start..end),
+                    }
+                    missing_to = Some(end);
+                }
+                Content::File(offset) => {
+                    let from = if missing_to == Some(start) { runs.len() } else { from };
+                    if mapping.is_some_and(Mapping::is_anonymous) {
+                        let at = offset.saturating_add(start - region.start);
+                        pieces.clear();
+                        self.storage.data_runs(at..at.saturating_add(end - start), &mut pieces);
+                        for piece in &pieces {
+                            push_pages(
+                                runs,
+                                from,
+                                start + (piece.start - at)..start + (piece.end - at),
+                                &(start..end),
+                            );
+                        }
+                    } else {
+                        push_pages(runs, from, start..end, &(start..end));
+                    }
+                }
             }
         }
         Ok(())

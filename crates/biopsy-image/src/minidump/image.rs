@@ -88,17 +88,31 @@ impl Image for MinidumpImage {
         self.facts.crash.as_ref()
     }
 
+    /// The memory that is there. Memory of the process alone that is not there may be anything: runs of their own.
     fn written(&self, range: Range<u64>, runs: &mut Vec<Range<u64>>) -> Result<(), ReadError> {
-        let from = runs.len();
-        let first = self.ranges.partition_point(|one| one.filled_to <= range.start);
-        for one in self.ranges.iter().skip(first).take_while(|one| one.start < range.end) {
-            let (start, end) = (one.start.max(range.start), one.filled_to.min(range.end));
-            if start >= end {
-                continue;
+        let first = self.mappings.partition_point(|one| one.end <= range.start);
+        for mapping in self.mappings.iter().skip(first).take_while(|one| one.start < range.end) {
+            let (start, end) = (mapping.start.max(range.start), mapping.end.min(range.end));
+            let is_file = mapping.path().is_some();
+            let readable = mapping.protection.read;
+            let mut at = start;
+            let inside = self.ranges.partition_point(|one| one.filled_to <= start);
+            for one in self.ranges.iter().skip(inside).take_while(|one| one.start < end) {
+                let (from, to) = (one.start.max(start), one.filled_to.min(end));
+                if from >= to {
+                    continue;
+                }
+                if at < from && readable && !is_file {
+                    runs.push(at..from);
+                }
+                match runs.last_mut() {
+                    Some(last) if at == from && last.end == from && from > start => last.end = to,
+                    _ => runs.push(from..to),
+                }
+                at = to;
             }
-            match runs[from..].last_mut() {
-                Some(last) if last.end == start => last.end = end,
-                _ => runs.push(start..end),
+            if at < end && readable && !is_file {
+                runs.push(at..end);
             }
         }
         Ok(())
