@@ -18,6 +18,7 @@
 
 mod cgroup;
 mod compile;
+mod grandchild;
 mod kill;
 mod machine;
 mod mariadb;
@@ -31,6 +32,7 @@ mod wrap;
 
 pub use cgroup::{CpuLimit, GroupLimit};
 pub use compile::{compile_c, compile_rust};
+pub use grandchild::GrandChild;
 pub use kill::{is_running, send_signal};
 pub use machine::{MachineLock, machine_to_myself};
 pub use mariadb::{MariaDb, Sysbench};
