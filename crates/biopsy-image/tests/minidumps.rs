@@ -112,3 +112,19 @@ fn names_that_are_too_long_to_be_copied_for_each_module_are_left_out() {
     assert!(opened.warnings.iter().any(|one| one.code == "dump.limit"), "{:?}", opened.warnings);
     assert_eq!(opened.image.threads().len(), 1);
 }
+
+/// A directory that names one list of memory 4,000 times: each is read once at most.
+#[test]
+fn a_list_that_is_named_many_times_is_no_work_without_end() {
+    let mut bytes = MinidumpBuilder::breakpad().thread(1, 1, 1).memory(0x1000, &[1; 64]).build();
+    let streams = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
+    let entry = (0..streams).map(|at| 32 + at * 12).find(|at| bytes[*at] == 5).expect("a list of memory");
+    let entry: [u8; 12] = bytes[entry..entry + 12].try_into().unwrap();
+    let directory = bytes.len() as u32;
+    bytes[8..12].copy_from_slice(&4000u32.to_le_bytes());
+    bytes[12..16].copy_from_slice(&directory.to_le_bytes());
+    bytes.extend(entry.repeat(4000));
+    let opened = opened(bytes);
+    assert_eq!(opened.image.read_up_to(0x1000, 100).unwrap(), [1; 64]);
+    assert_eq!(opened.image.mappings().len(), 1);
+}

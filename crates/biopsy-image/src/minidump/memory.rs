@@ -58,7 +58,7 @@ pub(super) fn read(
     let mut directory = vec![0; count as usize * 12];
     let read = storage.read_full(directory_at, &mut directory)?;
     let mut cursor = Cursor::at(&directory[..read], directory_at);
-    let mut found = Found::default();
+    let mut found = Found { bytes_left: limits.minidump_bytes, ..Found::default() };
     // What has to be held: the other streams may point anywhere, but not behind where only memory follows.
     let mut others_end = directory_at.saturating_add(u64::from(count) * 12);
     for _ in 0..count {
@@ -92,6 +92,8 @@ pub(super) fn read(
 struct Found {
     ranges: Vec<MemoryRange>,
     odd: u64,
+    /// How many more bytes of lists are read: a directory may name the same list many times.
+    bytes_left: u64,
     /// Where the memory of a full dump begins: Windows writes it behind everything else.
     base: Option<u64>,
 }
@@ -111,7 +113,8 @@ impl Found {
             THREAD_LIST => (4, 48),
             _ => return Ok(()),
         };
-        let size = u64::from(size).min(storage.len().saturating_sub(at)).min(limits.minidump_bytes);
+        let size = u64::from(size).min(storage.len().saturating_sub(at)).min(self.bytes_left);
+        self.bytes_left -= size;
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         let read = storage.read_full(at, &mut bytes)?;
         let bytes = &bytes[..read];
