@@ -68,7 +68,7 @@ pub(super) fn read(
         others_end = others_end.max(u64::from(at).saturating_add(u64::from(size)));
         found.stream(storage, kind, u64::from(at), size, limits)?;
     }
-    let Found { mut ranges, odd, base } = found;
+    let Found { mut ranges, odd, base, .. } = found;
     let streams_end = base.filter(|base| *base >= others_end).unwrap_or(storage.len());
     ranges.sort_by_key(|range| range.start);
     // Stacks of threads are in the list of memory as well, so it is usual that ranges overlap.
