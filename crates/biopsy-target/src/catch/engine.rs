@@ -374,7 +374,13 @@ impl Engine {
         if pid.0 == 0 || self.processes.contains_key(&pid) {
             return;
         }
-        let Some(ancestors) = ancestors(pid, self.settings.below.as_ref()) else { return };
+        // With nothing to compare with, nobody is asked for ancestors.
+        let ancestors = if self.settings.below.is_none() && self.processes.is_empty() {
+            Vec::new()
+        } else {
+            let Some(ancestors) = ancestors(pid, self.settings.below.as_ref()) else { return };
+            ancestors
+        };
         let launch = Launch::read(pid);
         let tracer = launch.as_ref().is_some_and(Launch::traces_others);
         if tracer && let Some(&victim) = ancestors.iter().find(|pid| self.processes.contains_key(pid)) {

@@ -14,6 +14,9 @@
 //! What they have in common: nobody is ever stopped by SIGSTOP; signals are passed on as they came; a process stopped by
 //! job control stays stopped; when biopsy dies, be it by SIGKILL, everything goes on.
 //!
+//! The process that uses this module must not itself wait for children that it traces here: waitid(2) does not tell a
+//! traced process from a child, and takes the stop away.
+//!
 //! Limits. A process under a tracer cannot be traced by another one: a debugger that is started below a process is
 //! recognised by its name, and the process is let go for it; one that is started elsewhere is refused by the kernel. A
 //! signal that the process ignores wakes its threads for a moment, as with every tracer. With the gate, a container

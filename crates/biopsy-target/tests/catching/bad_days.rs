@@ -1,11 +1,10 @@
 //! What goes wrong, and that nobody stays held.
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use biopsy_target::catch::{CatchError, CatchOn, CatchOptions, Catcher, Follower, Way};
-use biopsy_testkit::{Privilege, Program, Signal, Survival, TargetProcess, require_all};
+use biopsy_testkit::{GrandChild, Privilege, Program, Signal, Survival, TargetProcess, require_all};
 
 use super::{LONG, key, launcher, next, said, short_lived, until};
 
@@ -93,6 +92,9 @@ fn everything_goes_on_when_the_catcher_is_killed() {
     }
     for way in ["gate", "parent"] {
         let mut parent = TargetProcess::start(Program::Launcher, &[]);
+        // Its first thread changes how it handles signals.
+        parent.say(&format!("START {} 0", short_lived()));
+        said(&parent, "ENDED");
         let survival = Survival::before(parent.pid()).threads_may_change().files_may_change();
         let mut catcher = catcher_in_another_process(&format!("{} {way}", parent.pid()));
         // Two are held, two wait, one sleeps and is followed, and all that at once.
@@ -114,13 +116,13 @@ fn a_signal_is_not_lost_when_the_follower_is_killed_while_it_holds() {
     if !require_all(&NEEDED) {
         return;
     }
-    let mut target = TargetProcess::start(Program::BusyLoop, &["2"]);
+    let mut target = GrandChild::start(Program::BusyLoop, &["2"]);
     let mut follower = catcher_in_another_process(&format!("{} follow", target.pid()));
     target.signal(Signal::QUIT);
     follower.wait_for("HOLDING");
-    assert!(target.is_running());
+    assert_eq!(target.ended(Duration::from_millis(50)), None);
     follower.kill();
-    assert_eq!(target.wait_for_exit(LONG).and_then(|status| status.signal()), Some(3));
+    assert_eq!(target.ended(LONG), Some(3));
 }
 
 #[test]
@@ -128,12 +130,12 @@ fn a_process_that_is_killed_while_it_is_held_ends() {
     if !require_all(&NEEDED) {
         return;
     }
-    let mut target = TargetProcess::start(Program::BusyLoop, &["2"]);
+    let mut target = GrandChild::start(Program::BusyLoop, &["2"]);
     let mut follower = Follower::new(&key(target.pid()), CatchOn::CRASH, LONG).unwrap();
     target.signal(Signal::QUIT);
     let held = follower.next(LONG).unwrap();
     target.signal(Signal::KILL);
-    assert_eq!(target.wait_for_exit(LONG).and_then(|status| status.signal()), Some(9));
+    assert_eq!(target.ended(LONG), Some(9));
     drop(held);
 }
 
@@ -163,9 +165,12 @@ fn a_parent_that_ends_is_the_end() {
         return;
     }
     for way in [Way::Gate, Way::Parent] {
-        let (mut parent, mut catcher) = launcher(way, CatchOn::EXIT);
-        parent.stop();
-        drop(parent);
+        let mut parent = GrandChild::start(Program::Launcher, &[]);
+        let mut options = CatchOptions::new("short-lived", CatchOn::EXIT).below(key(parent.pid()));
+        options.way = way;
+        let mut catcher = Catcher::new(&options).unwrap();
+        parent.close();
+        assert_eq!(parent.ended(LONG), Some(0));
         assert!(matches!(catcher.next(LONG), Err(CatchError::Ended)), "{way:?}");
     }
 }
@@ -208,7 +213,7 @@ fn a_process_under_a_debugger_is_left_to_it() {
     if !require_all(&NEEDED) {
         return;
     }
-    let target = TargetProcess::start(Program::Idle, &[]);
+    let target = GrandChild::start(Program::Idle, &[]);
     let first = Follower::new(&key(target.pid()), CatchOn::CRASH, LONG).unwrap();
     let second = Follower::new(&key(target.pid()), CatchOn::CRASH, LONG);
     let Err(error @ CatchError::Traced { .. }) = second else { panic!("{second:?}") };

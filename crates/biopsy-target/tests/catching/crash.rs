@@ -1,18 +1,16 @@
 //! Following a process to its crash.
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use biopsy_image::Image;
 use biopsy_target::catch::{CatchOn, Caught, Cause, Followed, Follower};
-use biopsy_testkit::{Privilege, Program, Signal, Survival, TargetProcess, require_all};
+use biopsy_testkit::{GrandChild, Privilege, Program, Signal, Survival, require_all};
 
 use super::{LONG, key};
 
 const NEEDED: [Privilege; 2] = [Privilege::Ptrace, Privilege::Cc];
 
-fn follow(target: &TargetProcess, on: CatchOn) -> Follower {
+fn follow(target: &GrandChild, on: CatchOn) -> Follower {
     Follower::new(&key(target.pid()), on, Duration::from_secs(60)).unwrap()
 }
 
@@ -24,37 +22,22 @@ fn caught(follower: &mut Follower) -> Box<Caught> {
 }
 
 /// The program crashes when it is told; its wait status as its parent sees it, without the bit for a core dump.
-fn crash(mode: &str, follows: bool) -> (ExitStatus, Option<Box<Caught>>) {
-    let mut target = TargetProcess::start(Program::Crashes, &[mode]);
+fn crash(mode: &str, follows: bool) -> i32 {
+    let mut target = GrandChild::start(Program::Crashes, &[mode]);
     let follower = follows.then(|| follow(&target, CatchOn::CRASH));
-    target.say("");
-    let held = follower.map(|mut follower| {
-        let caught = caught(&mut follower);
-        assert!(target.is_running(), "it is held before its end");
-        caught
-    });
-    let held = held.map(|held| {
-        assert!(held.is_held());
-        held
-    });
-    match held {
-        None => (target.wait_for_exit(LONG).expect("it crashes"), None),
-        Some(held) => {
-            let pid = target.pid();
-            // Everything is asked while it is held.
-            check_image(&held, mode);
-            assert_eq!(held.key().pid.0, pid);
-            let cause = held.cause();
-            drop(held);
-            let status = target.wait_for_exit(LONG).expect("it crashes");
-            assert_eq!(
-                cause,
-                Cause::Signal { signal: status.signal().expect("it dies of a signal") },
-                "{mode}"
-            );
-            (status, None)
-        }
+    target.tell();
+    if let Some(mut follower) = follower {
+        let held = caught(&mut follower);
+        assert_eq!(target.ended(Duration::from_millis(50)), None, "it is held before its end");
+        check_image(&held, mode);
+        assert_eq!(held.key().pid.0, target.pid());
+        let Cause::Signal { signal } = held.cause() else { panic!("{mode}: {:?}", held.cause()) };
+        held.release();
+        let status = target.ended(LONG).expect("it crashes");
+        assert_eq!(status, signal, "{mode}");
+        return status;
     }
+    target.ended(LONG).expect("it crashes")
 }
 
 fn check_image(held: &Caught, mode: &str) {
@@ -77,10 +60,9 @@ fn the_parent_learns_the_same_with_and_without_us() {
         return;
     }
     for mode in ["null", "stack-overflow", "abort", "divide", "illegal", "trap", "bus", "handler"] {
-        let (without, _) = crash(mode, false);
-        let (with, _) = crash(mode, true);
-        assert_eq!(with, without, "{mode}");
-        assert!(without.signal().is_some(), "{mode}");
+        let without = crash(mode, false);
+        assert_eq!(crash(mode, true), without, "{mode}");
+        assert!((1..64).contains(&without), "{mode}");
     }
 }
 
@@ -89,9 +71,9 @@ fn an_end_without_a_crash_is_only_told() {
     if !require_all(&NEEDED) {
         return;
     }
-    let mut target = TargetProcess::start(Program::Idle, &[]);
+    let mut target = GrandChild::start(Program::Idle, &[]);
     let mut follower = follow(&target, CatchOn::CRASH);
-    target.stop();
+    target.close();
     assert!(matches!(follower.next(LONG).unwrap(), Followed::Ended(ended) if ended.status == Some(0)));
     assert!(matches!(follower.next(LONG).unwrap(), Followed::Ended(_)), "and again");
 }
@@ -101,7 +83,7 @@ fn a_signal_from_outside_that_ends_it_is_held_too() {
     if !require_all(&NEEDED) {
         return;
     }
-    let mut target = TargetProcess::start(Program::BusyLoop, &["3"]);
+    let mut target = GrandChild::start(Program::BusyLoop, &["3"]);
     let mut follower = follow(&target, CatchOn::CRASH);
     target.signal(Signal::QUIT);
     let held = caught(&mut follower);
@@ -109,7 +91,7 @@ fn a_signal_from_outside_that_ends_it_is_held_too() {
     assert_eq!(held.threads().len(), 4);
     assert!(held.threads().iter().all(|thread| thread.registers.is_some()));
     held.release();
-    assert_eq!(target.wait_for_exit(LONG).and_then(|status| status.signal()), Some(3));
+    assert_eq!(target.ended(LONG), Some(3));
 }
 
 #[test]
@@ -117,7 +99,7 @@ fn threads_that_start_and_end_are_followed() {
     if !require_all(&NEEDED) {
         return;
     }
-    let mut target = TargetProcess::start(Program::RunawayThreads, &["60"]);
+    let mut target = GrandChild::start(Program::RunawayThreads, &["60"]);
     let mut follower = follow(&target, CatchOn::CRASH);
     assert!(matches!(follower.next(Duration::from_secs(1)).unwrap(), Followed::Nothing));
     target.signal(Signal::ABORT);
@@ -126,7 +108,7 @@ fn threads_that_start_and_end_are_followed() {
     assert_eq!(held.threads().len(), tasks);
     assert!(tasks > 5, "it starts twenty a second");
     held.release();
-    assert_eq!(target.wait_for_exit(LONG).and_then(|status| status.signal()), Some(6));
+    assert_eq!(target.ended(LONG), Some(6));
 }
 
 #[test]
@@ -134,7 +116,7 @@ fn signals_and_job_control_are_left_as_they_are() {
     if !require_all(&NEEDED) {
         return;
     }
-    let mut target = TargetProcess::start(Program::BusyLoop, &["2"]);
+    let mut target = GrandChild::start(Program::BusyLoop, &["2"]);
     let survival = Survival::before(target.pid());
     let mut follower = follow(&target, CatchOn::CRASH);
     for _ in 0..200 {
@@ -151,7 +133,8 @@ fn signals_and_job_control_are_left_as_they_are() {
     assert!(follower.statistics().signals_passed >= 2);
     follower.finish();
     survival.assert_unharmed();
-    target.stop();
+    target.close();
+    assert_eq!(target.ended(LONG), Some(0));
 }
 
 #[test]
@@ -159,14 +142,15 @@ fn a_process_that_is_stopped_stays_stopped_when_we_leave() {
     if !require_all(&NEEDED) {
         return;
     }
-    let mut target = TargetProcess::start(Program::Idle, &[]);
+    let mut target = GrandChild::start(Program::Idle, &[]);
     let follower = follow(&target, CatchOn::CRASH);
     target.signal(Signal::STOP);
     super::until("it is stopped", || state(target.pid()) == 't');
     follower.finish();
     super::until("it is stopped, and untraced", || state(target.pid()) == 'T');
     target.signal(Signal::CONT);
-    target.stop();
+    target.close();
+    assert_eq!(target.ended(LONG), Some(0));
 }
 
 /// State letter of a process.

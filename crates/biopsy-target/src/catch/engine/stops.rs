@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use biopsy_image::GeneralRegisters;
 use biopsy_model::{Pid, Tid};
 use biopsy_sys::ptrace;
 use biopsy_sys::ptrace::registers;
@@ -11,6 +12,7 @@ use super::{Engine, Process, Stage, Traced, Why};
 use crate::catch::launch::is_tracer;
 use crate::catch::signals::{Disposition, disposition};
 use crate::find;
+use crate::freeze::restarted;
 use crate::identity;
 use crate::list::Seen;
 use crate::proc_root::{ProcRoot, SMALL};
@@ -19,6 +21,8 @@ use crate::status::Status;
 /// `exit` and `exit_group` of `asm/unistd_64.h`.
 const EXIT: u64 = 60;
 const EXIT_GROUP: u64 = 231;
+/// SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU: they interrupt system calls without a tracer, too.
+const JOB_CONTROL: [i32; 5] = [18, 19, 20, 21, 22];
 
 impl Engine {
     pub(super) fn stopped(&mut self, tid: Tid, stop: Stop) {
@@ -42,7 +46,7 @@ impl Engine {
                 self.go_on(tid, 0);
             }
             (Some(Stage::Following { .. }), Stop::Signal(signal)) => self.signalled(pid, tid, signal),
-            (Some(_), Stop::Signal(signal)) => self.pass(tid, signal),
+            (Some(_), Stop::Signal(signal)) => self.pass(tid, signal, disposition(pid, tid, signal)),
             (Some(_), Stop::Group(_)) => {
                 if ptrace::listen(tid.0).is_err() {
                     self.go_on(tid, 0);
@@ -155,17 +159,28 @@ impl Engine {
     }
 
     fn signalled(&mut self, pid: Pid, tid: Tid, signal: i32) {
-        let on = self.settings.on;
-        if !on.fatal_signal || disposition(pid, tid, signal) != Disposition::Fatal {
-            return self.pass(tid, signal);
+        let disposition = disposition(pid, tid, signal);
+        if self.settings.on.fatal_signal && disposition == Disposition::Fatal {
+            self.keep(tid, Stop::Signal(signal));
+            self.collect(pid, tid, Why::Signal(signal));
+        } else {
+            self.pass(tid, signal, disposition);
         }
-        self.keep(tid, Stop::Signal(signal));
-        self.collect(pid, tid, Why::Signal(signal));
     }
 
     /// Passes a signal on as it came.
-    fn pass(&mut self, tid: Tid, signal: i32) {
+    ///
+    /// Without a tracer, a signal that is ignored does not even wake the thread. With one it does, for the time it takes
+    /// us to pass it on; most system calls are taken up again by the kernel, and the others (epoll_wait) by us.
+    fn pass(&mut self, tid: Tid, signal: i32, disposition: Disposition) {
         self.statistics.lock().unwrap_or_else(std::sync::PoisonError::into_inner).signals_passed += 1;
+        if disposition == Disposition::Harmless
+            && !JOB_CONTROL.contains(&signal)
+            && let Ok(words) = registers::general(tid.0)
+            && let Some(restarted) = restarted(&GeneralRegisters::from_words(&words))
+        {
+            let _ = registers::set_general(tid.0, &restarted.to_words());
+        }
         self.go_on(tid, signal);
     }
 
