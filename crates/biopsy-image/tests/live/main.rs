@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use biopsy_image::write::{Compression, CoreKind, CoreOptions, CoreOutput, NoProgress, write_core};
 use biopsy_image::{
-    Absence, Backing, CrashKind, Image, Limits, MemoryExt, Opened, PAGE_SIZE, ReadError, open,
+    Absence, Backing, CrashKind, Encoding, Image, Limits, MemoryExt, Opened, PAGE_SIZE, ReadError, open,
 };
 use biopsy_testkit::{Privilege, Signal, Survival, TargetProcess, compile_c, require, temp_dir};
 
@@ -276,6 +276,18 @@ fn check_our_own(image: &dyn Image, path: &Path) {
             }
         }
     }
+    // The compressed one, when the disk was full: found by walking over its frames.
+    let file = File::options().write(true).open(path).expect("it is ours");
+    let whole = file.metadata().expect("it is there").len();
+    file.set_len(whole * 6 / 10).expect("files can be cut");
+    let cut = opened(path);
+    assert_eq!(cut.encoding, Encoding::FramedZstd);
+    assert_eq!(cut.warnings[0].code, "dump.cut-off");
+    assert_eq!(cut.image.threads().len(), image.threads().len());
+    assert!(
+        cut.image.read_u64(image.threads()[0].registers.expect("x86-64").rsp).is_ok(),
+        "stacks come first"
+    );
 }
 
 /// The same core, packed by other programs: as systemd-coredump does (zstd of one frame), and gzip.
