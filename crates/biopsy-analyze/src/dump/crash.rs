@@ -1,6 +1,6 @@
 //! What a process died of.
 
-use biopsy_image::{GeneralRegisters, Image, Mapping, MemoryExt, Thread, mapping};
+use biopsy_image::{CrashKind, GeneralRegisters, Image, Mapping, MemoryExt, Thread, mapping};
 use biopsy_model::Tid;
 use biopsy_stacks::image::{ImageStacks, ThreadStack};
 
@@ -21,7 +21,7 @@ const MESSAGE: usize = 1024;
 pub struct Crash {
     /// The thread it happened in.
     pub thread: Tid,
-    /// Number of the signal.
+    /// Number of the signal; 0 for an exception of another system.
     pub signal: i32,
     /// Its name.
     pub signal_name: String,
@@ -150,13 +150,16 @@ impl AddressKind {
 }
 
 pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> Option<Crash> {
+    if let Some(told) = image.crash().filter(|told| !matches!(told.kind, CrashKind::Signal { .. })) {
+        return foreign(image, stacks, told);
+    }
     let crashed = image.threads().iter().find_map(|thread| {
         let signal = thread.signal.as_ref()?;
         signal::is_fatal(signal.number, signal.code).then_some((thread, signal))
     });
     let (thread, signal) = crashed?;
     let stack = stacks.of(thread.tid);
-    let code = signal.code.filter(|_| signal.code.is_some());
+    let code = signal.code;
     let decoded = stack.zip(thread.registers.as_ref()).and_then(|(stack, registers)| {
         (!stack.code.is_empty()).then(|| instruction::decode(&stack.code, registers)).flatten()
     });
@@ -181,6 +184,37 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         message_withheld: raw.is_some() && facts.redact.is_none(),
         message: raw.zip(facts.redact).map(|(raw, redact)| redact(&raw)),
         instruction: decoded.filter(|_| signal.number != 6),
+    })
+}
+
+/// An exception of another system: its own words, and what can be told of the address.
+fn foreign(image: &dyn Image, stacks: &ImageStacks, told: &biopsy_image::Crash) -> Option<Crash> {
+    let thread = image.threads().iter().find(|thread| Some(thread.tid) == told.thread)?;
+    let stack = stacks.of(thread.tid);
+    let decoded = stack.zip(thread.registers.as_ref()).and_then(|(stack, registers)| {
+        (!stack.code.is_empty()).then(|| instruction::decode(&stack.code, registers)).flatten()
+    });
+    // As SIGSEGV, whose rules are the same.
+    let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: 11 };
+    let (address, access) = fault.address(told.address, Some(1));
+    let address = told.address.and(address);
+    let (function, source, innermost) = faulting(stacks, stack);
+    Some(Crash {
+        thread: thread.tid,
+        signal: 0,
+        signal_name: told.description.clone(),
+        meaning: "an exception",
+        code: None,
+        sender: None,
+        address_kind: address.map(|address| fault.classify(address, access)),
+        address,
+        access,
+        instruction: decoded,
+        function,
+        source,
+        innermost,
+        message: None,
+        message_withheld: false,
     })
 }
 
@@ -388,7 +422,8 @@ fn faulting(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
     match rows.iter().find(|row| !passes(row)) {
         Some(row) => {
             let label = row.label();
-            let inner = first.filter(|first| *first != label);
+            let named = rows.first().is_some_and(|row| row.function.is_some());
+            let inner = first.filter(|first| named && *first != label);
             (Some(label), row.source.clone(), inner)
         }
         None => (first, None, None),

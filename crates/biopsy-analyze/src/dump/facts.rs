@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use biopsy_image::vendor::CoreKind;
+use biopsy_image::{DumpKind, Encoding, Opened};
 use biopsy_model::{Nanos, Tid};
 
 /// Facts that stand beside the memory: in the recording, in the notes of the writer, in the name of the file.
@@ -29,6 +31,39 @@ pub struct DumpFacts<'a> {
     pub descriptors: Vec<(u32, String)>,
     /// Redacts a text that comes from the memory of the process (the message of an abort). Without it no such text is shown.
     pub redact: Option<&'a dyn Fn(&str) -> String>,
+}
+
+impl DumpFacts<'_> {
+    /// What the opened file says of itself. The rest is for the caller to add.
+    #[must_use]
+    pub fn of(opened: &Opened) -> Self {
+        let kind = match opened.kind {
+            DumpKind::Core => "ELF core",
+            DumpKind::Minidump => "minidump",
+        };
+        let note = opened.dump.as_ref();
+        let packed =
+            if opened.encoding == Encoding::Plain { String::new() } else { format!(", {}", opened.encoding) };
+        let hinted = |warning: &biopsy_model::loss::Warning| match &warning.hint {
+            Some(hint) => format!("{} ({hint})", warning.message),
+            None => warning.message.clone(),
+        };
+        Self {
+            format: format!("{kind}{packed}"),
+            kind: note.and_then(|note| note.kind).map(|kind| {
+                match kind {
+                    CoreKind::Full => "full",
+                    CoreKind::Heap => "heap",
+                    CoreKind::Stacks => "stacks",
+                }
+                .to_owned()
+            }),
+            scrubbed: note.map(|note| note.scrubbed),
+            pause: note.and_then(|note| note.pause_nanos).map(Nanos),
+            warnings: opened.warnings.iter().map(hinted).collect(),
+            ..Self::default()
+        }
+    }
 }
 
 impl std::fmt::Debug for DumpFacts<'_> {

@@ -22,6 +22,7 @@ pub(super) fn list(
     registers(image, &mut list);
     ends(stacks, &mut list);
     modules(stacks, &mut list);
+    goroutines(stacks, &mut list);
     locks(analysis, &mut list);
     if let Some(crash) = &analysis.crash {
         if crash.address.is_none() && matches!(crash.signal, 7 | 11) {
@@ -86,7 +87,7 @@ fn ends(stacks: &ImageStacks, list: &mut Vec<String>) {
         .count();
     if pointers > 0 {
         list.push(format!(
-            "for certain some frames of {}: they were found by frame pointers, for want of unwind information",
+            "whether all frames of {} are right: some were found by frame pointers, for want of unwind information",
             threads(pointers)
         ));
     }
@@ -126,6 +127,15 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
             "names of functions that a runtime compiled while it ran: frames of managed code are addresses"
                 .to_owned(),
         );
+    }
+}
+
+/// Go runs its goroutines on few threads.
+fn goroutines(stacks: &ImageStacks, list: &mut Vec<String>) {
+    let names =
+        stacks.places.iter().flat_map(|place| &place.functions).map(|function| function.name.as_str());
+    if names.into_iter().any(|name| name.starts_with("runtime.mcall") || name.starts_with("runtime.goexit")) {
+        list.push("goroutines that were not running: only those on a thread have a stack here".to_owned());
     }
 }
 

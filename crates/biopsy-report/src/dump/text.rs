@@ -51,15 +51,20 @@ fn findings(page: &mut Page, analysis: &DumpAnalysis) {
                 "2"
             }
         };
-        page.line(finding.severity.word(), paint, &finding.title.replace('`', ""));
+        page.line(finding.severity.word(), paint, &bare(&finding.title));
         let serious = finding.severity >= Severity::Warning;
         for evidence in finding.evidence.iter().filter(|_| serious).take(5) {
-            page.line("", "", &format!("· {}", evidence.text.replace('`', "")));
+            page.line("", "", &format!("· {}", bare(&evidence.text)));
         }
         if let Some(step) = finding.next_steps.first().filter(|_| serious) {
-            page.line("", "", &format!("→ {}", step.replace('`', "")));
+            page.line("", "", &format!("→ {}", bare(step)));
         }
     }
+}
+
+/// Without the back-ticks that mark code; those of a quotation stay.
+fn bare(text: &str) -> String {
+    if text.matches('`').count().is_multiple_of(2) { text.replace('`', "") } else { text.to_owned() }
 }
 
 fn stacks(page: &mut Page, analysis: &DumpAnalysis) {

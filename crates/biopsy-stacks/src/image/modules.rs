@@ -119,7 +119,10 @@ impl Code {
                 let (module, file) = file_module(image, options, cache, path, start, hint);
                 Load::Prepared(Box::new(module), file)
             });
-            if !told && !load.file(&self.files).is_some_and(|file| is_code(file, *offset)) {
+            // Files of managed code are not ELF, and what a runtime compiles is in a file that is memory.
+            let managed = load.file(&self.files).is_none() && may_be_managed(path);
+            let code = load.file(&self.files).is_some_and(|file| is_code(file, *offset));
+            if !(told || code || managed) {
                 continue;
             }
             if let Load::Prepared(module, file) = load {
@@ -329,6 +332,12 @@ fn is_code(file: &ElfFile, offset: u64) -> bool {
     })
 }
 
+/// A mapping whose protection is not known, that may be managed code: assemblies, and the memory that .NET maps a second
+/// time to write its code.
+fn may_be_managed(path: &[u8]) -> bool {
+    path.starts_with(b"/memfd:doublemapper") || path.to_ascii_lowercase().ends_with(b".dll")
+}
+
 fn file_module(
     image: &dyn Image,
     options: &Options<'_>,
@@ -352,7 +361,8 @@ fn file_module(
         (module.file, local) = find_local(options, cache, path, build_id.as_deref(), mapped.as_ref());
     }
     let magic = read(image, start, 4);
-    if mapped.is_none() && local.is_none() && magic.len() == 4 && magic != *b"\x7fELF" {
+    let other = magic.len() == 4 && magic != *b"\x7fELF" || may_be_managed(path);
+    if mapped.is_none() && local.is_none() && other {
         module.kind = ModuleKind::OtherFile;
     }
     module.build_id =

@@ -69,6 +69,10 @@ fn explanation(crash: &Crash) -> String {
             "Recursion without end, or a very large local variable: the access went below the thread's stack. The repeating \
              functions in the stack of the thread say what recurses."
         }
+        Some(AddressKind::Null { .. }) if crash.access == Some(Access::Execute) => {
+            "A pointer to a function, or a return address, was null or overwritten, and was jumped to. The caller in the stack is \
+             where it was used."
+        }
         Some(AddressKind::Null { .. }) => {
             "A pointer that should lead to an object was null; the small address is the offset of the field that was used. The \
              function where it happened uses the pointer; who did not set it may be further out in the stack."
@@ -117,9 +121,16 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
     if let (Some(address), Some(kind)) = (crash.address, &crash.address_kind) {
         let shown = if kind.may_be_shown() { format!("{address:#x} ") } else { String::new() };
         let access = crash.access.map_or("accessed", Access::word);
-        list.push(fact(format!("address {shown}was {access}; it is {}", kind.words()), None));
+        let words = match (kind, crash.access) {
+            (AddressKind::Null { offset: 1.. }, Some(Access::Execute)) => {
+                "a small number, not a function".to_owned()
+            }
+            _ => kind.words(),
+        };
+        list.push(fact(format!("address {shown}was {access}; it is {words}"), None));
     }
-    if let Some(instruction) = &crash.instruction {
+    // What is executed where no code should be is no instruction.
+    if let Some(instruction) = crash.instruction.as_ref().filter(|_| crash.access != Some(Access::Execute)) {
         let registers = instruction.operands.iter().find_map(|operand| {
             let (name, value) = operand.base.as_ref()?;
             // What is not an address may be contents of memory.
