@@ -44,8 +44,8 @@ fn check(flags: &[&str]) {
         } else {
             assert_eq!(unwound.end, StackEnd::Root, "{name}: {unwound:?} {names:?}");
             let root = if name == "main" { "_start" } else { "clone3" };
-            // Static and dynamic C libraries differ in underscores.
-            assert!(names.last().is_some_and(|last| last.ends_with(root)), "{name}: {names:?}");
+            // Static and dynamic C libraries differ in underscores, and a stripped one has no name for its own functions.
+            assert!(names.last().is_some_and(|last| last.ends_with(root) || last == "?"), "{name}: {names:?}");
         }
         let mut rest = names.iter();
         for function in expected {
@@ -81,6 +81,13 @@ fn a_statically_linked_program() {
 #[test]
 fn a_program_whose_file_offsets_are_not_its_addresses() {
     let sysroot = support::run(std::process::Command::new("rustc").args(["--print", "sysroot"]));
-    let linker = format!("-B{}/lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld", sysroot.trim());
+    let folder = format!("{}/lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld", sysroot.trim());
+    let linker = format!("-B{folder}");
+    // Debian's own Rust comes without it.
+    let installed = std::process::Command::new("ld.lld").arg("--version").output().is_ok();
+    if !installed && !std::path::Path::new(&folder).join("ld.lld").exists() {
+        eprintln!("skipped: neither Rust's nor another `ld.lld` is installed");
+        return;
+    }
     check(&["-O2", "-fomit-frame-pointer", "-pthread", "-fuse-ld=lld", &linker]);
 }
