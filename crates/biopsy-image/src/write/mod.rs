@@ -8,6 +8,7 @@ mod class;
 pub mod contents;
 mod error;
 mod layout;
+mod minidump;
 mod notes;
 mod options;
 mod pending;
@@ -18,6 +19,7 @@ mod summary;
 
 pub use class::Class;
 pub use error::CoreError;
+pub use minidump::{MinidumpSummary, write_minidump};
 pub use options::{Compression, CoreOptions, CoreOutput, CoreProgress, DEFAULT_LEVEL, NoProgress};
 pub use pending::PendingFile;
 pub use summary::{ClassBytes, CoreEstimate, CoreSummary};

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use biopsy_image::write::{Class, Reason};
-use biopsy_image::{Absence, Image, MemoryExt, ReadError};
+use biopsy_image::{Absence, MemoryExt, ReadError};
 
 use super::synthetic::{PAGE, Synthetic};
 use super::*;

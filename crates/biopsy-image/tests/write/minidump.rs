@@ -1,0 +1,34 @@
+//! Minidumps of stacks, read by the readers of others and ours.
+
+use biopsy_image::write::write_minidump;
+use biopsy_image::{DumpKind, MemoryExt};
+
+use super::synthetic::PAGE;
+use super::*;
+
+#[test]
+fn a_minidump_has_threads_registers_and_stacks() {
+    let image = one_of_everything();
+    let mut bytes = Vec::new();
+    let summary = write_minidump(&image, &mut bytes).unwrap();
+    assert_eq!((summary.threads, summary.missing_bytes), (2, 0));
+    assert_eq!(summary.written_bytes, bytes.len() as u64);
+
+    let opened = read_back(bytes);
+    assert_eq!(opened.kind, DumpKind::Minidump);
+    let core = &*opened.image;
+    assert_eq!(core.process().pid, image.process.pid);
+    assert_eq!(core.threads().len(), 2);
+    for (ours, theirs) in image.threads.iter().zip(core.threads()) {
+        let (a, b) = (ours.registers.unwrap(), theirs.registers.unwrap());
+        assert_eq!((a.rip, a.rsp, a.r15, a.rbp), (b.rip, b.rsp, b.r15, b.rbp));
+        assert_eq!((ours.tid, &ours.name), (theirs.tid, &theirs.name));
+        let start = a.rsp / PAGE * PAGE;
+        assert_eq!(core.read_up_to(start, PAGE as usize).unwrap(), image.truth(start));
+    }
+    assert_eq!(core.crash().and_then(|crash| crash.address), Some(0xdead));
+    // Memory that is not of stacks is missing, not zeros.
+    assert!(core.read(0x80_0000, &mut [0]).unwrap_err().is_missing());
+    let paths: Vec<_> = core.mappings().iter().filter_map(|one| one.path()).collect();
+    assert!(paths.iter().any(|path| path.starts_with(b"/memfd:doublemapper")), "{paths:?}");
+}
