@@ -65,6 +65,21 @@ pub fn has_shadow_stack(tid: u32) -> io::Result<bool> {
     }
 }
 
+/// Whether system calls of the thread may be turned into SIGSYS by a switch in its own memory
+/// (`PR_SET_SYSCALL_USER_DISPATCH`, as Wine uses it). False on kernels that cannot tell (before Linux 6.4).
+///
+/// # Errors
+/// ESRCH when the thread is gone or not stopped.
+pub fn has_call_dispatch(tid: u32) -> io::Result<bool> {
+    // `PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG` and `struct ptrace_sud_config`: mode, selector, offset, length.
+    let mut words = [0u64; 4];
+    match request(0x4211, tid, size_of_val(&words), words.as_mut_ptr().expose_provenance()) {
+        Ok(_) => Ok(words[0] != 0),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
 /// The blocked signals (bit 0 is signal 1). Of a thread that waits in a call with a mask of its own (ppoll, sigsuspend),
 /// the mask that it will have afterwards.
 ///

@@ -100,7 +100,8 @@ fn is_leftover(root: &ProcRoot, pid: Pid) -> bool {
     let Ok(process) = root.process(pid) else { return false };
     let Ok(line) = process.read("stat", SMALL) else { return false };
     let Some((exit_signal, exit_code)) = exit_fields(&line) else { return false };
-    let badness = || process.read("oom_score_adj", 16).is_ok_and(|text| text.trim_ascii() == WORST.as_bytes());
+    let badness =
+        || process.read("oom_score_adj", 16).is_ok_and(|text| text.trim_ascii() == WORST.as_bytes());
     is_ours(exit_signal, exit_code, badness)
 }
 

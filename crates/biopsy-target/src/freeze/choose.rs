@@ -68,6 +68,9 @@ pub(super) fn suits(
     if registers::has_shadow_stack(thread.tid).unwrap_or(true) {
         return Err("it has a shadow stack");
     }
+    if registers::has_call_dispatch(thread.tid).unwrap_or(true) {
+        return Err("its system calls are dispatched in user mode");
+    }
     if doing(registers) == Doing::UserMode && in_restartable_sequence(thread.tid, registers, memory) {
         return Err("it is in a restartable sequence");
     }

@@ -46,7 +46,8 @@ fn read(process: &ProcessDir, facts: &mut ProcessFacts) {
         _ => path,
     });
     if let Ok(bytes) = process.read("auxv", SMALL) {
-        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_ne_bytes(*eight)).collect();
+        let words: Vec<u64> =
+            bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_ne_bytes(*eight)).collect();
         let pairs = words.as_chunks::<2>().0.iter().map(|pair| (pair[0], pair[1]));
         facts.auxiliary = pairs.take_while(|pair| pair.0 != 0).collect();
     }

@@ -120,8 +120,8 @@ fn write_frame(
     let segments = (r.cs & 0xffff) | (r.ss & 0xffff) << 48;
     let head = [restorer, flags, 0, stack_pointer, stack_flags, stack_size];
     let general = [
-        r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx, r.rax, r.rcx,
-        r.rsp, r.rip, r.eflags, segments,
+        r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rdi, r.rsi, r.rbp, r.rbx, r.rdx, r.rax,
+        r.rcx, r.rsp, r.rip, r.eflags, segments,
     ];
     // Error code, trap number, old mask and fault address are not restored.
     let tail = [0, 0, 0, 0, state_at.unwrap_or(0), 0, 0, 0, 0, 0, 0, 0, 0, signal_mask];
@@ -137,9 +137,8 @@ fn write_frame(
 /// thread that may not use them, and would then load nothing but SSE).
 fn usable_state(extended: &[u8]) -> Option<Vec<u8>> {
     use biopsy_sys::xsave::{LEGACY_BYTES, component_end};
-    let word = |at: usize| {
-        extended.get(at..at + 8).and_then(|eight| eight.try_into().ok()).map(u64::from_le_bytes)
-    };
+    let word =
+        |at: usize| extended.get(at..at + 8).and_then(|eight| eight.try_into().ok()).map(u64::from_le_bytes);
     if extended.len() < LEGACY_BYTES {
         return None;
     }
@@ -254,7 +253,7 @@ mod tests {
         let state = usable_state(&extended(11_008, 3 | 3 << 17, 3)).unwrap();
         assert_eq!(state.len(), 576 + 4);
         assert_eq!(state[480..484], 576_u32.to_le_bytes());
-        assert_eq!(usable_state(&extended(575, 3, 3)[..575]), None);
+        assert_eq!(usable_state(&extended(576, 3, 3)[..575]), None);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(super) fn find(pid: Pid, mappings: &[Mapping], memory: &ProcessMemory) -> Re
     let mut syscall = None;
     let mut restorer = None;
     for mapping in candidates(mappings) {
-        let Ok(file) = open_mapped(pid, mapping) else { continue };
+        let Ok(file) = open_mapped(memory.tid(), mapping) else { continue };
         search(&file, mapping, |at, bytes| {
             let found = |pattern: &[u8]| {
                 memchr::memmem::find_iter(bytes, pattern)
@@ -58,8 +58,9 @@ pub(super) fn find(pid: Pid, mappings: &[Mapping], memory: &ProcessMemory) -> Re
                 syscall = found(SYSCALL_RET);
             }
             if restorer.is_none() {
-                restorer =
-                    RESTORERS.into_iter().find_map(|pattern| found(pattern).map(|address| (address, pattern)));
+                restorer = RESTORERS
+                    .into_iter()
+                    .find_map(|pattern| found(pattern).map(|address| (address, pattern)));
             }
             syscall.is_none() || restorer.is_none()
         });
@@ -69,7 +70,7 @@ pub(super) fn find(pid: Pid, mappings: &[Mapping], memory: &ProcessMemory) -> Re
     }
     let mut why = "no file is mapped as code".to_owned();
     for mapping in candidates(mappings) {
-        match write_stub(pid, mapping, memory) {
+        match write_stub(mapping, memory) {
             Ok(address) => {
                 let entry = Entry { syscall: address, restorer: address + STUB_RESTORER };
                 return Ok(Gadgets { entry, restorer: RESTORERS[0], stub: Some(address) });
@@ -88,10 +89,10 @@ impl Gadgets {
     }
 
     /// Puts back the zeros where a stub was written. The process runs, and no thread may be in the stub.
-    pub(super) fn remove_stub(&mut self, pid: Pid, memory: &ProcessMemory) -> io::Result<()> {
+    pub(super) fn remove_stub(&mut self, memory: &ProcessMemory) -> io::Result<()> {
         let Some(address) = self.stub.take() else { return Ok(()) };
         if holds(memory, address, &STUB) {
-            writable_memory(pid)?.write_all_at(&[0; STUB.len()], address)?;
+            writable_memory(memory.tid())?.write_all_at(&[0; STUB.len()], address)?;
         }
         Ok(())
     }
@@ -110,7 +111,9 @@ fn candidates(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
     let is_first = |one: &&Mapping| {
         let path = one.path().unwrap_or_default();
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        [&b"libc.so"[..], b"libc-", b"ld-", b"libpthread", b"ld.so"].iter().any(|start| name.starts_with(start))
+        [&b"libc.so"[..], b"libc-", b"ld-", b"libpthread", b"ld.so"]
+            .iter()
+            .any(|start| name.starts_with(start))
     };
     let first = mappings.iter().filter(is_code).filter(is_first);
     first.chain(mappings.iter().filter(is_code).filter(move |one| !is_first(one)))
@@ -168,8 +171,8 @@ fn writable_memory(pid: Pid) -> io::Result<File> {
 }
 
 /// Writes the stub into the slack behind the code of this mapping.
-fn write_stub(pid: Pid, mapping: &Mapping, memory: &ProcessMemory) -> io::Result<u64> {
-    let file = open_mapped(pid, mapping)?;
+fn write_stub(mapping: &Mapping, memory: &ProcessMemory) -> io::Result<u64> {
+    let file = open_mapped(memory.tid(), mapping)?;
     let none = |what: &str| io::Error::new(io::ErrorKind::NotFound, what.to_owned());
     let code_end = code_end(&file, mapping).ok_or_else(|| none("the end of its code is not known"))?;
     let address = code_end.checked_next_multiple_of(16).ok_or_else(|| none("it has no slack"))?;
@@ -183,7 +186,7 @@ fn write_stub(pid: Pid, mapping: &Mapping, memory: &ProcessMemory) -> io::Result
     if !holds(memory, address, &[0; STUB.len()]) {
         return Err(none("the padding behind its code is not empty"));
     }
-    writable_memory(pid)?.write_all_at(&STUB, address)?;
+    writable_memory(memory.tid())?.write_all_at(&STUB, address)?;
     if holds(memory, address, &STUB) { Ok(address) } else { Err(none("the stub could not be written")) }
 }
 

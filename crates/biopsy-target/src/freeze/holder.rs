@@ -181,7 +181,7 @@ impl Hold {
         }
         if let Some(gadgets) = &mut self.gadgets {
             // The process is gone, or has executed another program: so is the stub.
-            let _ = gadgets.remove_stub(self.key.pid, &self.memory);
+            let _ = gadgets.remove_stub(&self.memory);
         }
         at(Stage::Reaped);
         report
@@ -190,7 +190,8 @@ impl Hold {
     /// Removes our child from the process, and those that a killed biopsy left behind.
     fn reap(&mut self, own: Option<Child>, report: &mut ReleaseReport, at: &dyn Fn(Stage)) {
         let mut children: Vec<Child> = own.into_iter().collect();
-        let older = child::leftovers(self.key.pid).into_iter().filter(|one| own.is_none_or(|own| own.pid != one.pid));
+        let older =
+            child::leftovers(self.key.pid).into_iter().filter(|one| own.is_none_or(|own| own.pid != one.pid));
         children.extend(older);
         if children.is_empty() {
             return;
@@ -202,7 +203,8 @@ impl Hold {
         let reaped = reap::reap(self.key.pid, &children, &self.memory, gadgets, at);
         report.pause = reaped.pause;
         report.reaped = own.is_none_or(|own| reaped.gone.contains(&own));
-        report.leftovers = u32::try_from(reaped.gone.iter().filter(|one| Some(**one) != own).count()).unwrap_or(0);
+        report.leftovers =
+            u32::try_from(reaped.gone.iter().filter(|one| Some(**one) != own).count()).unwrap_or(0);
         let why = reaped.why.unwrap_or_else(|| "no thread of the process could do it".to_owned());
         for child in children.iter().filter(|child| !reaped.gone.contains(child)) {
             let why = why.clone();

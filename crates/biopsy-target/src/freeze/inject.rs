@@ -28,6 +28,9 @@ use super::{FreezeError, Stage, restart};
 
 /// `clone` on x86-64.
 const NR_CLONE: u64 = 56;
+/// `CLONE_FILES`, and no signal at the end: the child shares the table of open files. With a copy of its own, a connection
+/// that the process closes would stay open until the child ends, and the peer would wait for its end.
+pub(super) const CLONE_FLAGS: u64 = 0x400;
 /// `wait4` on x86-64.
 const NR_WAIT4: u64 = 61;
 /// `__WALL | WNOHANG` of wait(2): children of every kind, at once.
@@ -37,7 +40,7 @@ const SIGSYS: i32 = 31;
 /// Which call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Call {
-    /// `clone(0, child's stack)`: a copy of the process that sends no signal when it ends.
+    /// `clone(CLONE_FILES, child's stack)`: a copy of the process that sends no signal when it ends.
     Clone,
     /// `wait4(pid, NULL, __WALL | WNOHANG, NULL)`: removes an ended child.
     Wait(u32),
@@ -93,7 +96,8 @@ impl Injection {
         entry: Entry,
         call: Call,
     ) -> Result<Self, FreezeError> {
-        let refused = |why: &str| FreezeError::NoSafeThread { pid, why: format!("thread {}: {why}", thread.tid) };
+        let refused =
+            |why: &str| FreezeError::NoSafeThread { pid, why: format!("thread {}: {why}", thread.tid) };
         let original = thread.registers.ok_or_else(|| refused("its registers are not known"))?;
         let mask = thread.mask.ok_or_else(|| refused("its signal mask is not known"))?;
         let frames = frame::build(room.top, &restart::by_itself(&original), &thread.extended, mask, entry)
@@ -101,7 +105,17 @@ impl Injection {
         if room.top.saturating_sub(frames.base) > room.bytes {
             return Err(refused("its stack is full"));
         }
-        Ok(Self { pid, tid: thread.tid, call, original, mask, frames, entry, step: Step::Entering, result: None })
+        Ok(Self {
+            pid,
+            tid: thread.tid,
+            call,
+            original,
+            mask,
+            frames,
+            entry,
+            step: Step::Entering,
+            result: None,
+        })
     }
 
     pub(super) fn tid(&self) -> u32 {
@@ -119,7 +133,7 @@ impl Injection {
     /// Writes the frames, sends the thread to the call and lets it run.
     pub(super) fn start(&mut self, at: &dyn Fn(Stage)) -> Result<(), FreezeError> {
         let step = |what| FreezeError::step(self.pid, what);
-        biopsy_sys::memory::write(self.pid.0, self.frames.base, &self.frames.bytes)
+        biopsy_sys::memory::write(self.tid, self.frames.base, &self.frames.bytes)
             .map_err(step("writing below a stack"))?;
         at(Stage::FrameWritten);
         let arguments = match self.call {
@@ -127,7 +141,7 @@ impl Injection {
                 // The child is traced from its first moment on, and therefore never runs.
                 ptrace::set_options(self.tid, Options::SYSGOOD | Options::CLONE)
                     .map_err(step("setting options"))?;
-                (NR_CLONE, 0, self.frames.child, 0)
+                (NR_CLONE, CLONE_FLAGS, self.frames.child, 0)
             }
             Call::Wait(child) => (NR_WAIT4, u64::from(child), 0, WAIT_OPTIONS),
         };
@@ -163,13 +177,8 @@ impl Injection {
         let stop = match wait::look(self.tid).map_err(FreezeError::step(self.pid, "waiting for a thread"))? {
             State::Running => return Ok(Progress::Pending),
             State::Stopped(stop) => stop,
-            State::Exited(_) | State::Killed(_) => {
-                let _ = wait::take(self.tid);
-                self.step = Step::Done;
-                return Err(FreezeError::Ended { pid: self.pid });
-            }
-            State::Gone => {
-                self.step = Step::Done;
+            // Whoever has the list of threads takes the news of its end.
+            State::Exited(_) | State::Killed(_) | State::Gone => {
                 return Err(FreezeError::Ended { pid: self.pid });
             }
         };

@@ -51,13 +51,14 @@ pub(super) fn reap(
         return reaped;
     }
     let mut scratch = Scratch::new();
-    let tids = ProcRoot::live().process(pid).and_then(|process| process.tids(MOST_THREADS)).unwrap_or_default();
+    let tids =
+        ProcRoot::live().process(pid).and_then(|process| process.tids(MOST_THREADS)).unwrap_or_default();
     for tid in tids {
         if left.is_empty() {
             break;
         }
         // Fresh each time: the process runs, and maps what it likes.
-        let Ok(mappings) = read_mappings(pid) else { break };
+        let Ok(mappings) = read_mappings(memory.tid()) else { break };
         let begin = Instant::now();
         let mut threads = match Threads::seize_one(pid, tid) {
             Ok(threads) => threads,
@@ -66,17 +67,23 @@ pub(super) fn reap(
                 continue;
             }
         };
-        let outcome = with_thread(&mut threads, tid, &mut left, |threads| {
-            threads.stop_known(begin + LIMIT, LIMIT)?;
-            threads.read_registers(&mut scratch);
-            if !gadgets.are_there(memory) {
-                return Err(FreezeError::NoGadget { pid, why: "its code has changed".to_owned() });
-            }
-            let thread = threads.find(tid).ok_or(FreezeError::Ended { pid })?;
-            let room = choose::suits(thread, &mappings, memory, gadgets.entry.syscall)
-                .map_err(|why| FreezeError::NoSafeThread { pid, why: format!("thread {tid}: {why}") })?;
-            Ok((room, gadgets.entry))
-        }, at);
+        let outcome = with_thread(
+            &mut threads,
+            tid,
+            &mut left,
+            |threads| {
+                threads.stop_known(begin + LIMIT, LIMIT)?;
+                threads.read_registers(&mut scratch);
+                if !gadgets.are_there(memory) {
+                    return Err(FreezeError::NoGadget { pid, why: "its code has changed".to_owned() });
+                }
+                let thread = threads.find(tid).ok_or(FreezeError::Ended { pid })?;
+                let room = choose::suits(thread, &mappings, memory, gadgets.entry.syscall)
+                    .map_err(|why| FreezeError::NoSafeThread { pid, why: format!("thread {tid}: {why}") })?;
+                Ok((room, gadgets.entry))
+            },
+            at,
+        );
         match outcome {
             Ok(()) => reaped.why = None,
             Err(error) => reaped.why = Some(error.to_string()),

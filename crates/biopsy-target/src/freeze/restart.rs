@@ -63,7 +63,7 @@ pub(super) fn by_itself(registers: &GeneralRegisters) -> GeneralRegisters {
 }
 
 /// Registers that restart a call which would give EINTR for our stop; `None` for all other threads, which need nothing.
-pub(super) fn restarted(registers: &GeneralRegisters) -> Option<GeneralRegisters> {
+pub(crate) fn restarted(registers: &GeneralRegisters) -> Option<GeneralRegisters> {
     if doing(registers) != Doing::Interrupted || !is_ours(registers) {
         return None;
     }

@@ -112,7 +112,14 @@ fn guard_inside(memory: &ProcessMemory, own: &Mapping, stack_pointer: u64, fs_ba
     let entries = |first: u64, last: u64| {
         let mut bytes = vec![0; usize::try_from(last.saturating_sub(first).min(PAGES) * 8).ok()?];
         pagemap.read_exact_at(&mut bytes, first.checked_mul(8)?).ok()?;
-        Some(bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_le_bytes(*eight) & GUARD != 0).collect::<Vec<_>>())
+        Some(
+            bytes
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .map(|eight| u64::from_le_bytes(*eight) & GUARD != 0)
+                .collect::<Vec<_>>(),
+        )
     };
     let here = stack_pointer / PAGE_SIZE;
     let lowest = own.start.max(stack_pointer.saturating_sub(LARGEST_STACK)) / PAGE_SIZE;

@@ -104,7 +104,8 @@ impl Threads {
 
     /// Seizes threads that are not known yet, and asks them to stop if wanted. Returns how many.
     fn seize_new(&mut self, stop: bool) -> Result<usize, FreezeError> {
-        let tids = self.process.tids(crate::list::MAX_THREADS).map_err(|_| FreezeError::Ended { pid: self.pid })?;
+        let tids =
+            self.process.tids(crate::list::MAX_THREADS).map_err(|_| FreezeError::Ended { pid: self.pid })?;
         let mut count = 0;
         let mut served = Instant::now();
         for tid in tids {
@@ -169,11 +170,7 @@ impl Threads {
                 Ok(State::Stopped(Stop::Signal(signal))) => {
                     let _ = ptrace::cont(thread.tid, signal);
                 }
-                Ok(State::Exited(_) | State::Killed(_)) => {
-                    // An exec of another thread waits until this one is taken.
-                    let _ = wait::take(thread.tid);
-                    thread.halt = Halt::Ended;
-                }
+                Ok(State::Exited(_) | State::Killed(_)) => thread.take_end(self.pid),
                 Ok(State::Gone) => thread.halt = Halt::Ended,
                 Ok(State::Running | State::Stopped(_)) | Err(_) => {}
             }
@@ -240,10 +237,7 @@ impl Threads {
                     let _ = ptrace::cont(thread.tid, 0);
                     missing += 1;
                 }
-                State::Exited(_) | State::Killed(_) => {
-                    let _ = wait::take(thread.tid);
-                    thread.halt = Halt::Ended;
-                }
+                State::Exited(_) | State::Killed(_) => thread.take_end(self.pid),
                 State::Gone => thread.halt = Halt::Ended,
             }
         }
@@ -316,10 +310,7 @@ impl Threads {
                     let _ = ptrace::detach(thread.tid, signal);
                     thread.halt = Halt::Ended;
                 }
-                Ok(State::Exited(_) | State::Killed(_)) => {
-                    let _ = wait::take(thread.tid);
-                    thread.halt = Halt::Ended;
-                }
+                Ok(State::Exited(_) | State::Killed(_)) => thread.take_end(self.pid),
                 Ok(State::Gone) => thread.halt = Halt::Ended,
                 Ok(State::Running) | Err(_) => missing += 1,
             }
@@ -362,15 +353,23 @@ impl StoppedThread {
         }
     }
 
+    /// Takes the news of its end: an exec of another thread waits until that is done, and so does the parent of the process.
+    /// But if the process is a child of ours, the news belongs to whoever in this program started it.
+    fn take_end(&mut self, pid: Pid) {
+        if self.tid != pid.0 || !is_child_of_ours(pid) {
+            let _ = wait::take(self.tid);
+        }
+        self.halt = Halt::Ended;
+    }
+
     /// Lets the thread go, if it stands still. A warning: its call gives EINTR.
     fn release(&mut self) -> Option<FreezeWarning> {
         if !self.halt.is_still() {
             return None;
         }
         let warning = self.restart_call();
-        // ESRCH: killed meanwhile; it goes away by itself.
-        let _ = ptrace::detach(self.tid, 0);
-        self.halt = Halt::Ended;
+        // ESRCH: killed meanwhile. The news of its end has to be taken, else its process cannot go away.
+        self.halt = if ptrace::detach(self.tid, 0).is_ok() { Halt::Ended } else { Halt::Waiting };
         warning
     }
 
@@ -389,6 +388,11 @@ impl StoppedThread {
         let Some(after) = restart::restarted(before) else { return Some(warning) };
         registers::set_general(self.tid, &after.to_words()).is_err().then_some(warning)
     }
+}
+
+fn is_child_of_ours(pid: Pid) -> bool {
+    let line = ProcRoot::live().process(pid).and_then(|process| process.read("stat", SMALL)).ok();
+    line.and_then(|line| Stat::parse(&line)).is_none_or(|stat| stat.parent == std::process::id())
 }
 
 impl Drop for Threads {

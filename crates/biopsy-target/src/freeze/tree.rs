@@ -20,6 +20,8 @@ use super::{
 };
 use crate::address_space::{ProcessMemory, read_mappings};
 use crate::identity::check_same;
+use crate::proc_root::{ProcRoot, SMALL};
+use crate::stat::Stat;
 
 /// Between two looks at threads that are in the injected call.
 const NAP: Duration = Duration::from_micros(20);
@@ -28,6 +30,8 @@ const NAP: Duration = Duration::from_micros(20);
 const FORK_PAUSES: u32 = 4;
 /// For the way from the call back to the thread's own registers.
 const WAY_BACK: Duration = Duration::from_secs(1);
+/// How often it is looked whether a process was killed in the window.
+const LOOK_FOR_END: Duration = Duration::from_millis(5);
 /// For the child to stand at its first stop.
 const FIRST_STOP: Duration = Duration::from_secs(2);
 
@@ -64,7 +68,7 @@ impl Prepared {
             _ => FreezeError::step(pid, "opening its memory")(source),
         };
         let memory = Arc::new(ProcessMemory::open(pid).map_err(opening)?);
-        let mappings = read_mappings(pid).map_err(opening)?;
+        let mappings = read_mappings(memory.tid()).map_err(opening)?;
         let gadgets = match plan.method {
             Method::CopyOnWrite => Some(gadgets::find(pid, &mappings, &memory)?),
             Method::StopAndCopy | Method::Refused => None,
@@ -78,10 +82,9 @@ impl Prepared {
 
     /// Removes what was written into the process to prepare it.
     pub(super) fn undo(&mut self) {
-        let pid = self.pid();
         if let Some(gadgets) = &mut self.gadgets {
             // The process is gone, or has executed another program: so is the stub.
-            let _ = gadgets.remove_stub(pid, &self.memory);
+            let _ = gadgets.remove_stub(&self.memory);
         }
     }
 }
@@ -167,22 +170,32 @@ fn window(
     at(Stage::RegistersRead);
     let registers = begin.elapsed();
 
-    // All are asked to fork before any is waited for: on several CPUs they fork at the same time.
+    // All are asked to fork before any is waited for: on several CPUs they fork at the same time. If one cannot, those that
+    // are on their way are led to the end all the same.
     for place in places.iter_mut() {
-        place.begin_fork(at)?;
+        place.error = place.begin_fork(at).err();
+        if place.error.is_some() {
+            break;
+        }
     }
-    for place in places.iter_mut() {
-        if let Some(copy) = place.prepared.copy.take() {
-            let registers = place.threads.list.iter().filter_map(|thread| thread.registers.as_ref());
-            let stack_pointers: Vec<u64> = registers.map(|registers| registers.rsp).collect();
-            place.kept = Some(copy.copy(&stack_pointers)?);
+    if places.iter().all(|place| place.error.is_none()) {
+        for place in places.iter_mut() {
+            place.error = place.copy().err();
         }
     }
     let limit = options.max_pause * FORK_PAUSES;
     let fork_deadline = begin + limit;
+    let mut look_for_end = begin + LOOK_FOR_END;
     while places.iter().any(Place::is_forking) {
+        let look = Instant::now() > look_for_end;
         for place in places.iter_mut().filter(|place| place.is_forking()) {
             place.look_at_fork(at);
+            if look && place.is_forking() && place.has_ended() {
+                place.error = Some(FreezeError::Ended { pid: place.pid() });
+            }
+        }
+        if look {
+            look_for_end = Instant::now() + LOOK_FOR_END;
         }
         if Instant::now() > fork_deadline {
             let pid = places.iter().find(|place| place.is_forking()).map_or(Pid(0), Place::pid);
@@ -222,16 +235,23 @@ fn way_back(places: &mut [Place], at: &dyn Fn(Stage)) -> Result<(), FreezeError>
             injection.leave().map_err(FreezeError::step(pid, "letting a thread run"))?;
         }
     }
-    let deadline = Instant::now() + WAY_BACK;
+    let begin = Instant::now();
+    let deadline = begin + WAY_BACK;
     loop {
         let mut pending = None;
-        for place in places.iter_mut() {
+        for place in places.iter_mut().filter(|place| place.error.is_none()) {
+            let pid = place.pid();
             let Some(injection) = place.injection.as_mut().filter(|one| !one.is_done()) else { continue };
-            match injection.poll(at)? {
-                Progress::Done(_) => {
-                    place.warnings.extend(place.threads.release(None));
-                }
-                Progress::Pending | Progress::Child(_) => pending = Some(place.pid()),
+            match injection.poll(at) {
+                Ok(Progress::Done(_)) => place.warnings.extend(place.threads.release(None)),
+                Ok(Progress::Pending | Progress::Child(_)) => pending = Some(pid),
+                // It was frozen, and was killed afterwards: the image is whole.
+                Err(FreezeError::Ended { .. }) => place.give_up_way_back(),
+                Err(other) => return Err(other),
+            }
+            if pending == Some(pid) && begin.elapsed() > LOOK_FOR_END && place.has_ended() {
+                place.give_up_way_back();
+                pending = None;
             }
         }
         let Some(pid) = pending else { return Ok(()) };
@@ -292,13 +312,34 @@ impl Place {
             }
             Ok(Progress::Done(result)) => {
                 let errno = result.map_or(0, |result| i32::try_from(-result).unwrap_or(0));
-                self.error = Some(FreezeError::ForkRefused {
-                    pid,
-                    source: std::io::Error::from_raw_os_error(errno),
-                });
+                self.error =
+                    Some(FreezeError::ForkRefused { pid, source: std::io::Error::from_raw_os_error(errno) });
             }
             Err(error) => self.error = Some(error),
         }
+    }
+
+    /// Copies what is to be copied, if this process is to be copied.
+    fn copy(&mut self) -> Result<(), FreezeError> {
+        let Some(copy) = self.prepared.copy.take() else { return Ok(()) };
+        let registers = self.threads.list.iter().filter_map(|thread| thread.registers.as_ref());
+        let stack_pointers: Vec<u64> = registers.map(|registers| registers.rsp).collect();
+        self.kept = Some(copy.copy(&stack_pointers)?);
+        Ok(())
+    }
+
+    /// Whether the thread of the injection has been killed. The kernel tells the end of a first thread only when all others
+    /// are gone, and those wait for us.
+    fn has_ended(&self) -> bool {
+        let Some(injection) = &self.injection else { return false };
+        let line =
+            ProcRoot::live().bytes(&format!("proc/{}/task/{}/stat", self.pid(), injection.tid()), SMALL);
+        line.ok().and_then(|line| Stat::parse(&line)).is_none_or(|stat| stat.is_zombie())
+    }
+
+    fn give_up_way_back(&mut self) {
+        self.abandon();
+        self.injection = None;
     }
 
     /// A thread in the middle of an injection is let go as it is.

@@ -312,6 +312,43 @@ int main(void) {
 }
 "#;
 
+/// The frozen child holds no file of the process open: a peer sees the end of a connection when it is closed.
+#[test]
+fn files_that_the_process_closes_are_closed() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let program = compile_c("closes", CLOSES, &["-O1"]);
+    let mut target = TargetProcess::spawn(Command::new(program));
+    let one = frozen(target.pid(), &options());
+    let line = target.ask("close", "END", crate::support::PATIENCE);
+    assert!(line.is_some(), "the other end sees it while the child is held");
+    assert!(one.release().reaped);
+    target.stop();
+}
+
+const CLOSES: &str = r#"
+#include "target.h"
+static int ends[2];
+static void *peer(void *unused) {
+    (void)unused;
+    char byte;
+    if (read(ends[0], &byte, 1) == 0) printf("END\n");
+    fflush(stdout);
+    return NULL;
+}
+int main(void) {
+    limit_own_life();
+    if (pipe(ends) != 0) return 2;
+    start_thread(peer, NULL);
+    say_ready();
+    char line[64];
+    while (fgets(line, sizeof line, stdin) != NULL) close(ends[1]);
+    _exit(0);
+}
+"#;
+
 #[test]
 fn a_process_that_is_not_there() {
     let _one = alone();

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use biopsy_target::freeze::Stage;
-use biopsy_testkit::{Signal, Survival, TargetProcess, send_signal};
+use biopsy_testkit::{Program, Signal, Survival, TargetProcess, send_signal};
 
 use crate::support::{
     accomplice, alone, assert_intact, assert_no_child_lives, assert_untraced, at_stages, children,
@@ -85,6 +85,18 @@ fn p1_killed_at_every_stage_with_a_single_thread_in_a_read() {
     }
     let mut target = start_registers(&["single"]);
     sweep(&mut target, 3);
+    target.stop();
+}
+
+/// What is killed while a stub is written leaves the stub, and the next freeze takes it away.
+#[test]
+fn killed_at_every_stage_of_a_program_without_usable_instructions() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::NoGadgets, &[]);
+    sweep(&mut target, 1);
     target.stop();
 }
 

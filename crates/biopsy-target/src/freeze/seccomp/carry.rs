@@ -3,10 +3,11 @@
 use biopsy_model::Pid;
 
 use super::{Answer, Call, answer, read_filters};
+use crate::freeze::inject::CLONE_FLAGS;
 use crate::proc_root::{ProcRoot, SMALL};
 use crate::status::Status;
 
-/// `clone(0, stack)`, as `freeze` makes it; `wait4(pid, NULL, __WALL | WNOHANG, NULL)`, which removes the ended child;
+/// `clone(CLONE_FILES, stack)`, as `freeze` makes it; `wait4(pid, NULL, __WALL | WNOHANG, NULL)`, which removes the ended child;
 /// rt_sigreturn and exit_group, which are made only if biopsy dies: by the thread to get its registers back, and by the
 /// child to end.
 fn calls(syscall: u64, stack: u64) -> [Call; 4] {
@@ -19,7 +20,7 @@ fn calls(syscall: u64, stack: u64) -> [Call; 4] {
     let call =
         |number, arguments| Call { number, instruction_pointer: syscall.wrapping_add(SYSCALL), arguments };
     [
-        call(CLONE, [0, stack, 0, 0, 0, 0]),
+        call(CLONE, [CLONE_FLAGS, stack, 0, 0, 0, 0]),
         call(RT_SIGRETURN, [0, stack, 0, 0, 0, 0]),
         call(WAIT4, [2, 0, 0x4000_0001, 0, 0, 0]),
         call(EXIT_GROUP, [0; 6]),
