@@ -153,8 +153,8 @@ pub(crate) struct Rule {
 #[derive(Deserialize, Clone, Default, Debug)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MemoryUse {
-    /// What is searched for instead of the keywords or words of the rule: at least three bytes of ASCII, any case. For
-    /// key rules these are the words that the value hangs on.
+    /// What is searched for instead of the keywords or words of the rule: at least three bytes of ASCII, any case. The
+    /// rule begins at the start, or behind a `^` in it. For key rules they begin with the word that the value hangs on.
     #[serde(default)]
     pub(crate) anchors: Vec<String>,
     /// Shortest value, in bytes, where it is more than that of the rule.

@@ -24,7 +24,32 @@ const SHAPE_BEFORE: usize = 8;
 pub(super) struct Detector {
     how: How,
     min_length: usize,
-    anchors: Vec<String>,
+    anchors: Vec<DetectorAnchor>,
+}
+
+/// A text whose presence a rule is asked about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct DetectorAnchor {
+    /// In lower case.
+    pub(super) text: String,
+    /// Where in the text the rule begins.
+    pub(super) offset: usize,
+    /// Length of the word of a key rule, from there on.
+    pub(super) length: usize,
+}
+
+impl DetectorAnchor {
+    /// From `TEXT`, or `BEFORE^TEXT` where the rule begins behind what comes before.
+    fn parse(text: &str) -> Self {
+        let text = text.to_ascii_lowercase();
+        let (offset, text) = match text.split_once('^') {
+            Some((before, rest)) => (before.len(), format!("{before}{rest}")),
+            None => (0, text),
+        };
+        let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b' ');
+        let length = text.as_bytes()[offset..].iter().take_while(|byte| in_name(byte)).count();
+        Self { text, offset, length }
+    }
 }
 
 #[derive(Debug)]
@@ -61,17 +86,15 @@ impl Detector {
                 How::Shape(Box::new(Shape::compile(&rule).map_err(wrong)?), rule.after)
             }
         };
-        for anchor in &mut anchors {
-            anchor.make_ascii_lowercase();
-        }
         if let Some(anchor) = anchors.iter().find(|anchor| anchor.len() < 3 || !anchor.is_ascii()) {
             return Err(wrong(format!("anchor `{anchor}` is not ASCII of at least three bytes")));
         }
+        let anchors = anchors.iter().map(|anchor| DetectorAnchor::parse(anchor)).collect();
         Ok(Self { how, min_length: memory.min_length, anchors })
     }
 
     /// What is searched for.
-    pub(super) fn anchors(&self) -> &[String] {
+    pub(super) fn anchors(&self) -> &[DetectorAnchor] {
         &self.anchors
     }
 

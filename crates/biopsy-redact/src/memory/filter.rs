@@ -17,6 +17,8 @@ use super::gram::{self, GRAM, Gram, Tables};
 
 /// Bits of the table of hashes.
 const HASH_BITS: u32 = 13;
+/// Words that hold them.
+const WORDS: usize = (1 << HASH_BITS) / 64;
 /// Bytes that a place is decided by, from its start on: four characters of UTF-16, without the last half.
 const REACH: usize = 2 * GRAM - 1;
 /// Memory is tested for zeros in steps of this many bytes.
@@ -27,8 +29,8 @@ const PAGE: usize = 4096;
 pub(super) struct Filter {
     tables: Tables,
     /// Bits by hash of a whole gram, and by hash of one of three bytes.
-    whole: Box<[u64]>,
-    short: Box<[u64]>,
+    whole: Box<[u64; WORDS]>,
+    short: Box<[u64; WORDS]>,
     any_short: bool,
     /// Anchors by slot of [`Filter::slot`].
     slots: Vec<Vec<Entry>>,
@@ -60,11 +62,10 @@ impl Filter {
     pub(super) fn new(anchors: &[Vec<u8>]) -> Self {
         let chosen = gram::choose(anchors);
         let grams: BTreeSet<Gram> = chosen.iter().map(|(_, gram)| *gram).collect();
-        let words = (1usize << HASH_BITS) / 64;
         let mut filter = Self {
             tables: Tables::new(&grams),
-            whole: vec![0; words].into(),
-            short: vec![0; words].into(),
+            whole: Box::new([0; WORDS]),
+            short: Box::new([0; WORDS]),
             any_short: false,
             slots: vec![Vec::new(); 1 << HASH_BITS],
             level: Level::new(),
@@ -145,11 +146,20 @@ fn gram_at(bytes: &[u8], at: usize, stride: usize) -> Option<u32> {
     (gram & BETWEEN == 0).then(|| every_other(gram))
 }
 
+/// The eight bytes at `at`; those behind the end of `bytes` are zero.
+#[inline(always)]
 fn eight(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => last_eight(bytes, at),
+    }
+}
+
+#[cold]
+fn last_eight(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];
-    let rest = &bytes[at.min(bytes.len())..];
-    let length = rest.len().min(8);
-    eight[..length].copy_from_slice(&rest[..length]);
+    let rest = bytes.get(at..).unwrap_or_default();
+    eight[..rest.len().min(8)].copy_from_slice(&rest[..rest.len().min(8)]);
     u64::from_le_bytes(eight)
 }
 

@@ -1,6 +1,6 @@
 //! Which four bytes of an anchor are looked for first, and how they share the eight buckets of the filter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 /// Bytes of a gram.
@@ -39,23 +39,41 @@ impl Gram {
     }
 }
 
+/// Most rounds of moving grams between buckets.
+const ROUNDS: usize = 4;
+/// What a gram costs that never turns up: it takes room in the buckets.
+const ROOM: f64 = 1e-5;
+
 /// Chooses a gram of each anchor, as few different and as rare ones as it can: `(offset, gram)` by anchor.
+///
+/// The usual greedy way to cover a set: next comes the gram that costs least for each anchor that it newly stands for.
 pub(super) fn choose(anchors: &[Vec<u8>]) -> Vec<(usize, Gram)> {
-    let mut order: Vec<usize> = (0..anchors.len()).collect();
-    order.sort_by_key(|index| anchors[*index].len());
-    let mut chosen: Vec<(usize, Gram)> = anchors.iter().map(|_| (0, Gram { bytes: [None; GRAM] })).collect();
-    let mut known = BTreeSet::new();
-    for index in order {
-        // A gram that is looked for anyway costs nothing more.
-        let found = Gram::of(&anchors[index]).find(|(_, gram)| known.contains(gram)).or_else(|| {
-            Gram::of(&anchors[index]).min_by(|(_, one), (_, other)| one.rate().total_cmp(&other.rate()))
-        });
-        if let Some(found) = found {
-            known.insert(found.1);
-            chosen[index] = found;
+    let mut places: BTreeMap<Gram, Vec<(usize, usize)>> = BTreeMap::new();
+    for (index, anchor) in anchors.iter().enumerate() {
+        for (offset, gram) in Gram::of(anchor) {
+            let of_gram = places.entry(gram).or_default();
+            if of_gram.last().is_none_or(|(last, _)| *last != index) {
+                of_gram.push((index, offset));
+            }
         }
     }
-    chosen
+    let mut chosen: Vec<Option<(usize, Gram)>> = vec![None; anchors.len()];
+    while chosen.contains(&None) {
+        let new =
+            |at: &[(usize, usize)]| at.iter().filter(|(index, _)| chosen[*index].is_none()).count() as f64;
+        let cost = |gram: &Gram, at: &[(usize, usize)]| (ROOM + gram.rate()) / new(at);
+        let Some((gram, at)) = places
+            .iter()
+            .filter(|(_, at)| new(at) > 0.0)
+            .min_by(|(one, at), (other, other_at)| cost(one, at).total_cmp(&cost(other, other_at)))
+        else {
+            break;
+        };
+        for (index, offset) in at {
+            chosen[*index].get_or_insert((*offset, *gram));
+        }
+    }
+    chosen.into_iter().map(|one| one.unwrap_or((0, Gram { bytes: [None; GRAM] }))).collect()
 }
 
 /// Low and high halves of bytes that a bucket lets through, by place in the gram.
@@ -83,6 +101,18 @@ impl Cluster {
         Self::rated(low, high)
     }
 
+    /// All of them together.
+    fn of_all(group: &[Self]) -> Self {
+        let (mut low, mut high) = ([0u16; GRAM], [0u16; GRAM]);
+        for one in group {
+            for place in 0..GRAM {
+                low[place] |= one.low[place];
+                high[place] |= one.high[place];
+            }
+        }
+        Self::rated(low, high)
+    }
+
     fn with(&self, other: &Self) -> Self {
         let both = |one: &[u16; GRAM], other: &[u16; GRAM]| std::array::from_fn(|at| one[at] | other[at]);
         Self::rated(both(&self.low, &other.low), both(&self.high, &other.high))
@@ -90,12 +120,19 @@ impl Cluster {
 
     fn rated(low: [u16; GRAM], high: [u16; GRAM]) -> Self {
         let rates = rates();
-        let passes = |place: usize, byte: usize| {
-            (low[place] >> (byte & 15)) & 1 == 1 && (high[place] >> (byte >> 4)) & 1 == 1
-        };
-        let rate = (0..GRAM)
-            .map(|place| (0..256).filter(|byte| passes(place, *byte)).map(|byte| rates[byte]).sum::<f64>())
-            .product();
+        let mut rate = 1.0;
+        for place in 0..GRAM {
+            let mut at_place = 0.0;
+            for half in (0..16).filter(|half| (high[place] >> half) & 1 == 1) {
+                let row = &rates[half * 16..half * 16 + 16];
+                at_place += row
+                    .iter()
+                    .enumerate()
+                    .map(|(at, rate)| rate * f64::from((low[place] >> at) & 1))
+                    .sum::<f64>();
+            }
+            rate *= at_place;
+        }
         Self { low, high, rate }
     }
 }
@@ -110,37 +147,13 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Joins grams until there are as many groups as buckets, those first that let the least through by mistake.
+    /// Divides the grams among the buckets, so that little else is let through.
     pub(super) fn new(grams: &BTreeSet<Gram>) -> Self {
-        let mut clusters: Vec<Cluster> = grams.iter().map(Cluster::of).collect();
-        // What each pair would let through more if it were joined; the pairs of one cluster change in each step.
-        let costs = |one: &Cluster, other: &Cluster| one.with(other).rate - one.rate - other.rate;
-        let mut pairs: Vec<Vec<f64>> =
-            clusters.iter().map(|one| clusters.iter().map(|other| costs(one, other)).collect()).collect();
-        while clusters.len() > BUCKETS {
-            let mut best = (f64::INFINITY, 0, 1);
-            for (one, row) in pairs.iter().enumerate() {
-                for (other, cost) in row.iter().enumerate().skip(one + 1) {
-                    if *cost < best.0 {
-                        best = (*cost, one, other);
-                    }
-                }
-            }
-            let (_, one, other) = best;
-            clusters[one] = clusters[one].with(&clusters[other]);
-            clusters.swap_remove(other);
-            pairs.swap_remove(other);
-            for row in &mut pairs {
-                row.swap_remove(other);
-            }
-            for third in 0..clusters.len() {
-                let cost = costs(&clusters[one], &clusters[third]);
-                pairs[one][third] = cost;
-                pairs[third][one] = cost;
-            }
-        }
+        let mut groups = join(grams);
+        improve(&mut groups);
         let mut tables = Self { low: [[0; 16]; GRAM], high: [[0; 16]; GRAM] };
-        for (bucket, cluster) in clusters.iter().enumerate() {
+        for (bucket, group) in groups.iter().enumerate() {
+            let cluster = Cluster::of_all(group);
             for place in 0..GRAM {
                 for half in 0..16 {
                     tables.low[place][half] |= (((cluster.low[place] >> half) & 1) as u8) << bucket;
@@ -149,6 +162,79 @@ impl Tables {
             }
         }
         tables
+    }
+}
+
+/// Joins grams until there are as many groups as buckets, those first that let the least through by mistake.
+fn join(grams: &BTreeSet<Gram>) -> Vec<Vec<Cluster>> {
+    let mut groups: Vec<Vec<Cluster>> = grams.iter().map(|gram| vec![Cluster::of(gram)]).collect();
+    let mut clusters: Vec<Cluster> = grams.iter().map(Cluster::of).collect();
+    // What each pair would let through more if it were joined; the pairs of one cluster change in each step.
+    let costs = |one: &Cluster, other: &Cluster| one.with(other).rate - one.rate - other.rate;
+    let mut pairs: Vec<Vec<f64>> =
+        clusters.iter().map(|one| clusters.iter().map(|other| costs(one, other)).collect()).collect();
+    while clusters.len() > BUCKETS {
+        let mut best = (f64::INFINITY, 0, 1);
+        for (one, row) in pairs.iter().enumerate() {
+            for (other, cost) in row.iter().enumerate().skip(one + 1) {
+                if *cost < best.0 {
+                    best = (*cost, one, other);
+                }
+            }
+        }
+        let (_, one, other) = best;
+        clusters[one] = clusters[one].with(&clusters[other]);
+        clusters.swap_remove(other);
+        let members = groups.swap_remove(other);
+        groups[one].extend(members);
+        pairs.swap_remove(other);
+        for row in &mut pairs {
+            row.swap_remove(other);
+        }
+        for third in 0..clusters.len() {
+            let cost = costs(&clusters[one], &clusters[third]);
+            pairs[one][third] = cost;
+            pairs[third][one] = cost;
+        }
+    }
+    groups
+}
+
+/// Moves single grams to where they cost less, as long as that helps.
+fn improve(groups: &mut [Vec<Cluster>]) {
+    for _ in 0..ROUNDS {
+        let mut moved = false;
+        for from in 0..groups.len() {
+            let mut member = 0;
+            while groups[from].len() > 1 && member < groups[from].len() {
+                let gram = groups[from].swap_remove(member);
+                let without = Cluster::of_all(&groups[from]);
+                let saved = without.with(&gram).rate - without.rate;
+                let best = (0..groups.len())
+                    .filter(|to| *to != from)
+                    .map(|to| {
+                        let there = Cluster::of_all(&groups[to]);
+                        (there.with(&gram).rate - there.rate, to)
+                    })
+                    .min_by(|one, other| one.0.total_cmp(&other.0))
+                    .filter(|(cost, _)| *cost < saved);
+                match best {
+                    Some((_, to)) => {
+                        groups[to].push(gram);
+                        moved = true;
+                    }
+                    None => {
+                        groups[from].push(gram);
+                        let last = groups[from].len() - 1;
+                        groups[from].swap(member, last);
+                        member += 1;
+                    }
+                }
+            }
+        }
+        if !moved {
+            return;
+        }
     }
 }
 

@@ -39,7 +39,7 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-use self::detect::Detector;
+use self::detect::{Detector, DetectorAnchor};
 use self::filter::{Candidate, Filter};
 use self::window::{BACKWARD, Encoding, FORWARD, Windows};
 use crate::plausible::Lists;
@@ -54,6 +54,10 @@ pub use literals::Literals;
 /// A byte is masked because of an anchor at most [`FORWARD`] in front of it or, at the end of a private key, behind
 /// it; and what an anchor says depends on bytes at most [`BACKWARD`] on its other side.
 pub const OVERLAP: usize = FORWARD + BACKWARD;
+
+/// Byte strings of literals that are searched for together with the anchors of rules; more get a pass of their own, which
+/// is better than a filter that lets too much through.
+const VALUES_FEW: usize = 24;
 
 /// What stands where a secret was.
 const MASK: u8 = b'*';
@@ -83,9 +87,18 @@ struct Anchor {
 
 enum Meaning {
     /// These rules are to be asked.
-    Rules(Vec<usize>),
+    Rules(Vec<Asked>),
     /// It is the secret. `wide`: also as UTF-16.
     Literal { wide: bool },
+}
+
+/// A rule that is asked at an anchor.
+struct Asked {
+    rule: usize,
+    /// Where in the anchor it begins.
+    offset: usize,
+    /// Length of its word.
+    length: usize,
 }
 
 /// A stretch of memory that is secret.
@@ -121,13 +134,14 @@ impl MemoryScanner {
         for rule in rules::load(false, &[])?.iter().filter(|rule| rule.memory.is_some()) {
             let index = detectors.len();
             let detector = Detector::new(rule)?;
-            for text in detector.anchors() {
+            for DetectorAnchor { text, offset, length } in detector.anchors() {
                 let known = anchors.iter_mut().find(|anchor| anchor.bytes.as_slice() == text.as_bytes());
+                let asked = Asked { rule: index, offset: *offset, length: *length };
                 match known.map(|anchor| &mut anchor.meaning) {
-                    Some(Meaning::Rules(rules)) => rules.push(index),
+                    Some(Meaning::Rules(rules)) => rules.push(asked),
                     _ => anchors.push(Anchor {
                         bytes: Zeroizing::new(text.clone().into_bytes()),
-                        meaning: Meaning::Rules(vec![index]),
+                        meaning: Meaning::Rules(vec![asked]),
                     }),
                 }
             }
@@ -135,15 +149,18 @@ impl MemoryScanner {
             names.push(rule.id.clone());
         }
         names.push(LEARNED_RULE.to_owned());
-        let mut sets = vec![AnchorSet::new(anchors)];
         let values: Vec<Anchor> = literals
             .patterns()
             .into_iter()
             .map(|pattern| Anchor { bytes: pattern.bytes, meaning: Meaning::Literal { wide: pattern.wide } })
             .collect();
-        if !values.is_empty() {
+        let mut sets = Vec::new();
+        if values.len() <= VALUES_FEW {
+            anchors.extend(values);
+        } else {
             sets.push(AnchorSet::new(values));
         }
+        sets.push(AnchorSet::new(anchors));
         Ok(Self { sets, detectors, names, lists: Lists::new(Words::load()?) })
     }
 
@@ -226,11 +243,12 @@ impl MemoryScanner {
                 let readings =
                     [(at.stride == 1, Encoding::Bytes), (little, Encoding::Little), (big, Encoding::Big)];
                 for (_, encoding) in readings.into_iter().filter(|(is, _)| *is) {
-                    for rule in rules {
+                    for Asked { rule, offset, length } in rules {
+                        let start = at.start + offset * at.stride;
                         let push = |range: Range<usize>| {
                             found.push(Found { start: range.start, end: range.end, rule: *rule, encoding });
                         };
-                        self.detectors[*rule].find(windows, at.start, length, encoding, &self.lists, push);
+                        self.detectors[*rule].find(windows, start, *length, encoding, &self.lists, push);
                     }
                 }
             }

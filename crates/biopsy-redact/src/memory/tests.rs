@@ -53,6 +53,8 @@ fn is_text_only(rule: &str, text: &str, values: &[String]) -> bool {
             values.iter().any(|value| splice(value).chars().count() < 4) || text.starts_with("Пароль")
         }
         "mail-token" => text.starts_with("bot "),
+        "ai-key" => text.starts_with("sk-0"),
+        "rsa-xml-key" => text.starts_with("<D>"),
         _ => false,
     }
 }
