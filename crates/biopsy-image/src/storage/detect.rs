@@ -24,6 +24,10 @@ pub enum Encoding {
     Zstd,
     /// gzip: unpacked to an unlinked temporary file.
     Gzip,
+    /// lz4 (systemd-coredump before version 246): unpacked to an unlinked temporary file.
+    Lz4,
+    /// xz (systemd-coredump where it has nothing else): unpacked to an unlinked temporary file.
+    Xz,
 }
 
 impl fmt::Display for Encoding {
@@ -34,6 +38,8 @@ impl fmt::Display for Encoding {
             Self::FramedZstd => "zstd of several frames",
             Self::Zstd => "zstd",
             Self::Gzip => "gzip",
+            Self::Lz4 => "lz4",
+            Self::Xz => "xz",
         })
     }
 }
@@ -50,13 +56,13 @@ pub(crate) struct Unpacked {
 }
 
 const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// What is known not to be read, and what unpacks it.
-const OTHERS: [(&[u8], &str, &str); 4] = [
-    (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "xz -dk"),
-    (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4 -dk"),
-    (b"BZh", "bzip2", "bzip2 -dk"),
-    (b"PK\x03\x04", "zip", "unzip"),
+const OTHERS: [(&[u8], &str, &str); 2] = [(b"BZh", "bzip2", "bzip2 -dk"), (b"PK\x03\x04", "zip", "unzip")];
+/// What has to be unpacked from its start.
+const FROM_THE_START: [(&[u8], Encoding); 3] = [
+    (&[0x1f, 0x8b], Encoding::Gzip),
+    (&[0x04, 0x22, 0x4d, 0x18], Encoding::Lz4),
+    (&[0xfd, b'7', b'z', b'X', b'Z', 0], Encoding::Xz),
 ];
 
 /// Makes `file` readable at any offset. `folder` is where it lies, for the temporary file that some need.
@@ -71,8 +77,8 @@ pub(crate) fn open_storage(
     if start.starts_with(&ZSTD) || is_skippable(start) {
         return open_zstd(file, folder, limits);
     }
-    if start.starts_with(&GZIP) {
-        return unpack::unpack(file, Encoding::Gzip, folder, limits);
+    if let Some((_, encoding)) = FROM_THE_START.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return unpack::unpack(file, *encoding, folder, limits);
     }
     if let Some((_, format, command)) = OTHERS.iter().find(|(magic, _, _)| start.starts_with(magic)) {
         return Err(OpenProblem::OtherPacking { format, command });

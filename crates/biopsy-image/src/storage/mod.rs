@@ -5,7 +5,7 @@
 //! | anything else | positioned reads ([`plain`]) |
 //! | zstd with a seek table at its end | frames are unpacked when they are needed ([`frames`]) |
 //! | zstd of several frames that say their sizes | the same, after a walk over the headers ([`walk`]) |
-//! | zstd of one frame, gzip | unpacked once to an unlinked file ([`unpack`]) |
+//! | zstd of one frame, gzip, lz4, xz | unpacked once to an unlinked file ([`unpack`]) |
 
 mod cache;
 mod detect;

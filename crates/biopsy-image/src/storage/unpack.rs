@@ -1,13 +1,16 @@
 //! Unpacking what can only be read from its start: once, with holes for zeros, to a file that has no name.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
+use lz4_flex::frame::FrameDecoder;
+use xz4rust::{XzDecoder, XzReader};
 
 use super::{Encoding, PlainFile, Storage, Unpacked};
 use crate::Limits;
@@ -17,6 +20,10 @@ use crate::open::{OpenProblem, warning};
 const CHUNK: usize = 1 << 20;
 /// Zeros of this size and alignment are not written.
 const PAGE: usize = 4096;
+/// Dictionary of xz, in bytes: what `xz -9` uses. It grows from the smaller one to what the file asks for.
+const XZ_DICTIONARY: usize = 64 << 20;
+const XZ_FIRST_DICTIONARY: usize = 1 << 20;
+const XZ_BUFFER: NonZeroUsize = NonZeroUsize::new(64 << 10).unwrap();
 /// Below this many written bytes nobody asks for the ratio.
 const RATIO_MATTERS_FROM: u64 = 1 << 30;
 
@@ -29,14 +36,10 @@ pub(super) fn unpack(
     folder: Option<&Path>,
     limits: &Limits,
 ) -> Result<Unpacked, OpenProblem> {
-    let consumed = AtomicU64::new(0);
-    let reader = BufReader::with_capacity(256 << 10, SourceReader { source: &*source, at: &consumed });
-    let mut reader: Box<dyn Read + '_> = if encoding == Encoding::Gzip {
-        Box::new(MultiGzDecoder::new(reader))
-    } else {
-        let decoder = zstd::stream::read::Decoder::with_buffer(reader);
-        Box::new(decoder.map_err(|source| OpenProblem::Io { doing: "start unpacking", source })?)
-    };
+    let consumed = Arc::new(AtomicU64::new(0));
+    let reader = BufReader::with_capacity(256 << 10, SourceReader { source, at: Arc::clone(&consumed) });
+    let mut reader =
+        decoder(encoding, reader).map_err(|source| OpenProblem::Io { doing: "start unpacking", source })?;
     let (file, folder) = temporary_file(folder)?;
     let mut output = SparseOutput { file, folder, at: 0, written: 0 };
     let mut chunk = vec![0; CHUNK];
@@ -67,6 +70,20 @@ pub(super) fn unpack(
         ));
     }
     Ok(Unpacked { storage: Arc::new(output.finish()?), encoding, warnings, cut: failure.is_some() })
+}
+
+fn decoder(encoding: Encoding, reader: impl BufRead + 'static) -> io::Result<Box<dyn Read>> {
+    Ok(match encoding {
+        Encoding::Gzip => Box::new(MultiGzDecoder::new(reader)),
+        Encoding::Lz4 => Box::new(FrameDecoder::new(reader)),
+        Encoding::Xz => {
+            let decoder = XzDecoder::in_heap_with_alloc_dict_size(XZ_FIRST_DICTIONARY, XZ_DICTIONARY);
+            Box::new(XzReader::new_with_buffer_size_and_decoder(reader, XZ_BUFFER, decoder))
+        }
+        Encoding::Plain | Encoding::SeekableZstd | Encoding::FramedZstd | Encoding::Zstd => {
+            Box::new(zstd::stream::read::Decoder::with_buffer(reader)?)
+        }
+    })
 }
 
 /// Reads until the buffer is full, the end or an error. What was read before an error counts.
@@ -113,12 +130,12 @@ fn temporary_file(beside: Option<&Path>) -> Result<(File, PathBuf), OpenProblem>
 }
 
 /// The compressed file from its start, and how far it was read.
-struct SourceReader<'a> {
-    source: &'a dyn Storage,
-    at: &'a AtomicU64,
+struct SourceReader {
+    source: Arc<dyn Storage>,
+    at: Arc<AtomicU64>,
 }
 
-impl Read for SourceReader<'_> {
+impl Read for SourceReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let at = self.at.load(Ordering::Relaxed);
         let read = self.source.read_at(at, buffer)?;
