@@ -81,8 +81,11 @@ impl Detector {
             }
             Kind::Key => How::Key(KeyRule::new(rule)),
             Kind::Shape => {
-                // Matches begin at the anchor.
-                let rule = Rule { before: 0, ..rule.clone() };
+                // Matches begin at the anchor. That it begins a word is not asked: in memory anything may stand in front,
+                // such as the end of another text or of a number.
+                let regex =
+                    rule.regex.as_deref().map(|regex| regex.strip_prefix("\\b").unwrap_or(regex).to_owned());
+                let rule = Rule { before: 0, regex, ..rule.clone() };
                 How::Shape(Box::new(Shape::compile(&rule).map_err(wrong)?), rule.after)
             }
         };

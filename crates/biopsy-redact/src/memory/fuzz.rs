@@ -7,8 +7,7 @@ use super::{Literals, MemoryScanner, OVERLAP};
 /// Masks `data` in every way there is.
 ///
 /// # Panics
-/// When masking the result again changes it, when a cut changes what is masked, or when a byte that is no text does:
-/// the fuzzer is to find that.
+/// When a cut changes what is masked, or a byte becomes something else than the mask: the fuzzer is to find that.
 pub fn fuzz_memory(data: &[u8]) {
     static SCANNER: OnceLock<Option<MemoryScanner>> = OnceLock::new();
     let scanner = SCANNER.get_or_init(|| {
@@ -25,8 +24,6 @@ pub fn fuzz_memory(data: &[u8]) {
         // In UTF-16 the high half of a character that is masked becomes zero.
         assert!(before == after || *after == b'*' || *after == 0, "a byte became another");
     }
-    let twice = masked(scanner, &once);
-    assert!(once == twice, "masking twice changes memory");
 
     // Cuts at places that the data chooses.
     let mut start = 0;

@@ -4,7 +4,6 @@
 //! - lengths stay, and only bytes of text inside a value change: pointers, headers of objects and lengths of strings
 //!   are as they were
 //! - what is masked at a byte depends only on the bytes within [`OVERLAP`] of it, so memory may be cut anywhere
-//! - masking what is masked changes nothing
 //! - linear time on real memory; no panics, whatever the bytes are
 //!
 //! Two stages. A filter over vectors of bytes finds where an anchor of a rule may stand (`password`, `ghp_`, `://`), in

@@ -89,6 +89,10 @@ fn every_example_of_every_rule_used_on_memory_holds_in_all_encodings() {
             }
         }
         for text in rule.no_match.iter().chain(&memory.no_match).map(|text| splice(text)) {
+            // In memory a token need not begin a word.
+            if text.starts_with("task_live_") {
+                continue;
+            }
             for how in ALL {
                 let before = in_memory(&text, how);
                 if masked(scanner, &before) != before {
@@ -115,6 +119,16 @@ fn only_text_is_masked() {
 
 fn is_left(memory: &[u8], value: &str, how: Written) -> bool {
     memchr::memmem::find(memory, &write(value, how)).is_some()
+}
+
+#[test]
+fn tokens_are_found_behind_whatever_stands_in_front() {
+    for token in ["gh¦p_0123456789abcdefghijABCDEFGHIJ012345", "xo¦xb-123456789012-abcdefghijkl"] {
+        for how in ALL {
+            let memory = [&b"A\x01Z"[..], &write(&splice(token), how), &[0, 0]].concat();
+            assert!(!is_left(&masked(scanner(), &memory), &splice(token), how), "{token} {how:?}");
+        }
+    }
 }
 
 #[test]
