@@ -1,5 +1,5 @@
 //! Entry points for fuzzing: arbitrary bytes through every reader of this crate. Any panic, any answer that breaks the
-//! contract of [`Image`] and any unbounded memory is a bug.
+//! contract of [`Image`](crate::Image) and any unbounded memory is a bug.
 
 mod check;
 
