@@ -32,6 +32,8 @@ pub enum Privilege {
     Sysbench,
     /// `zstd`.
     Zstd,
+    /// `gdb`, with its `gcore`.
+    Gdb,
     /// Debian's `perf`.
     PerfTool,
     /// The prebuilt .NET targets that are beside the repository on the project's own machines.
@@ -98,6 +100,7 @@ fn missing(needed: Privilege) -> Option<String> {
         Privilege::MariaDb => missing_program("/usr/sbin/mariadbd", &["--no-defaults", "--version"]),
         Privilege::Sysbench => missing_program("sysbench", &["--version"]),
         Privilege::Zstd => missing_program("zstd", &["--version"]),
+        Privilege::Gdb => missing_program("gdb", &["--version"]),
         Privilege::PerfTool => missing_program("perf", &["--version"]),
         Privilege::DotNetTargets => missing_dotnet_targets(),
     }

@@ -204,7 +204,13 @@ fn doing(group: &StackGroup, threads: &[DumpThread]) -> String {
             None => {}
         }
     }
-    counts.into_iter().max_by_key(|(_, count)| *count).map(|(words, _)| words).unwrap_or_default()
+    let all: usize = counts.iter().map(|(_, count)| count).sum();
+    let same = counts.len() == 1;
+    let most = counts.into_iter().rev().max_by_key(|(_, count)| *count);
+    most.map_or(String::new(), |(words, count)| match same {
+        true => words,
+        false => format!("{words} ({count} of {all}; the others differ)"),
+    })
 }
 
 fn rows(stacks: &ImageStacks, stack: &ThreadStack) -> (Vec<FrameRow>, usize) {

@@ -192,6 +192,7 @@ fn classify(mapping: &Mapping, stack_pointers: &[u64]) -> MemoryClass {
         Backing::File { .. } if allowed.execute => MemoryClass::FileCode,
         Backing::File { .. } if allowed.write && !mapping.shared => MemoryClass::FileData,
         Backing::File { .. } => MemoryClass::File,
+        Backing::Unknown if has_stack => MemoryClass::Stack,
         Backing::Unknown => MemoryClass::Unknown,
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use biopsy_analyze::dump::{DumpAnalysis, LockKind, LockOwner};
+use biopsy_analyze::dump::{DumpAnalysis, LockKind, LockOwner, LockQueue};
 use biopsy_model::Tid;
 
 use crate::html::text;
-use crate::units::count;
+use crate::units::{count, counted};
 
 /// Boxes of one picture: more would not be read.
 const BOXES: usize = 60;
@@ -32,26 +32,48 @@ pub(super) fn section(html: &mut String, analysis: &DumpAnalysis) {
         return;
     }
     html.push_str("<section id=\"waits\"><h2>Waits</h2>");
-    html.push_str(
-        "<p class=\"lead\">An arrow leads from who waits to who has what it waits for. Owners were read from the locks in memory.</p>",
-    );
-    for (index, picture) in pictures(analysis).into_iter().enumerate() {
-        if index == PICTURES {
-            html.push_str("<p class=\"note\">There are more: see the table.</p>");
-            break;
-        }
+    let pictures = pictures(analysis);
+    let lead = if pictures.is_empty() {
+        "No thread waits for a lock that another one holds, as far as locks have owners that can be read."
+    } else {
+        "An arrow leads from who waits to who has what it waits for. Owners were read from the locks in memory."
+    };
+    let _ = write!(html, "<p class=\"lead\">{lead}</p>");
+    let more = pictures.len() > PICTURES;
+    for picture in pictures.into_iter().take(PICTURES) {
         picture.draw(html, analysis);
+    }
+    if more {
+        html.push_str("<p class=\"note\">There are more: see the table.</p>");
     }
     table(html, analysis);
     html.push_str("</section>\n");
 }
 
 fn table(html: &mut String, analysis: &DumpAnalysis) {
+    let owned = |queue: &&LockQueue| queue.owner != LockOwner::NotKnown;
+    let queues: Vec<&LockQueue> = analysis.waits.queues.iter().filter(owned).collect();
+    if !queues.is_empty() {
+        rows(html, analysis, &queues);
+    }
+    let others: Vec<&LockQueue> = analysis.waits.queues.iter().filter(|queue| !owned(queue)).collect();
+    if !others.is_empty() {
+        let _ = write!(
+            html,
+            "<details class=\"more\"><summary>{} without an owner: conditions, semaphores, futexes of runtimes</summary>",
+            counted(others.len() as u64, "wait", "waits")
+        );
+        rows(html, analysis, &others);
+        html.push_str("</details>");
+    }
+}
+
+fn rows(html: &mut String, analysis: &DumpAnalysis, queues: &[&LockQueue]) {
     html.push_str(
         "<div class=\"table\"><table><thead><tr><th>What</th><th>At</th><th>Held by</th><th class=\"numeric\">Waiting</th><th>Who \
          waits</th></tr></thead><tbody>",
     );
-    for queue in analysis.waits.queues.iter().take(QUEUES) {
+    for queue in queues.iter().take(QUEUES) {
         let owner = match queue.owner {
             LockOwner::Thread(tid) => text(&label(analysis, tid)),
             LockOwner::Elsewhere(tid) => format!("thread {tid}, <span class=\"bad\">not in the dump</span>"),
@@ -64,7 +86,8 @@ fn table(html: &mut String, analysis: &DumpAnalysis) {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = write!(
             html,
-            "<tr title=\"{}\"><td>{}</td><td><code>{:#x}</code></td><td>{owner}</td><td class=\"numeric\">{}</td><td class=\"text\">{}{more}</td></tr>",
+            "<tr title=\"{}\"><td>{}</td><td><code>{:#x}</code></td><td>{owner}</td><td class=\"numeric\">{}</td>\
+             <td class=\"text\">{}{more}</td></tr>",
             text(&queue.proof),
             queue.kind.words(),
             queue.lock,
@@ -73,8 +96,8 @@ fn table(html: &mut String, analysis: &DumpAnalysis) {
         );
     }
     html.push_str("</tbody></table></div>");
-    if analysis.waits.queues.len() > QUEUES {
-        let _ = write!(html, "<p class=\"note\">{} more.</p>", analysis.waits.queues.len() - QUEUES);
+    if queues.len() > QUEUES {
+        let _ = write!(html, "<p class=\"note\">{} more.</p>", queues.len() - QUEUES);
     }
 }
 

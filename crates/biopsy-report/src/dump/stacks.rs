@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use biopsy_analyze::dump::{DumpAnalysis, FrameRow, StackGroup};
 
+use super::html::marked;
 use super::words;
 use crate::html::text;
 use crate::units::{count, counted};
@@ -64,7 +65,11 @@ fn one(html: &mut String, analysis: &DumpAnalysis, index: usize, group: &StackGr
     if !mark.is_empty() {
         let _ = write!(html, " <span class=\"mark\">{mark}</span>");
     }
-    let _ = write!(html, "<span class=\"doing\">{}</span></span></summary>", text(&group.doing));
+    let _ = write!(html, "<span class=\"doing\">{}", marked(&group.doing));
+    if let Some(row) = group.own_frame() {
+        let _ = write!(html, ", in <span class=\"function\">{}</span>", text(&row.label()));
+    }
+    html.push_str("</span></span></summary>");
     if group.members.len() > 1 {
         members(html, analysis, group);
     }

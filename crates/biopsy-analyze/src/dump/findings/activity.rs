@@ -140,7 +140,8 @@ pub(super) fn overview(analysis: &DumpAnalysis) -> Finding {
     Finding {
         id: "overview",
         severity: Severity::Info,
-        impact: 0.0,
+        // Before what is said of memory and symbols.
+        impact: 0.5,
         title,
         explanation: "Told from the registers of each thread: the system call it is in, and its arguments."
             .to_owned(),
