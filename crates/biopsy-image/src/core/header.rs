@@ -16,6 +16,9 @@ const PN_XNUM: u16 = 0xffff;
 /// Smallest size of a program header of 64-bit files.
 pub(super) const PROGRAM_HEADER_SIZE: u64 = 56;
 
+/// Largest size that is believed; no writer has more than the smallest.
+const LARGEST_PROGRAM_HEADER: u64 = 256;
+
 /// Machines whose cores are opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Machine {
@@ -70,10 +73,10 @@ pub(super) fn read(storage: &dyn Storage) -> Result<Header, OpenProblem> {
     cursor.skip("e_flags and e_ehsize", 6)?;
     let program_header_size = u64::from(cursor.u16("e_phentsize")?);
     let count = cursor.u16("e_phnum")?;
-    if program_header_size < PROGRAM_HEADER_SIZE {
+    if !(PROGRAM_HEADER_SIZE..=LARGEST_PROGRAM_HEADER).contains(&program_header_size) {
         return Err(OpenProblem::Damaged {
             what: format!(
-                "program headers of {program_header_size} bytes (`e_phentsize` at offset 0x36), at least 56 are needed"
+                "program headers of {program_header_size} bytes (`e_phentsize` at offset 0x36), 56 are expected"
             ),
         });
     }
