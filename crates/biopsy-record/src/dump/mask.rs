@@ -124,6 +124,3 @@ fn entries(dir: &ProcessDir, file: &str) -> Vec<String> {
     let entries = bytes.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
     entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect()
 }
-
-#[cfg(test)]
-mod tests;

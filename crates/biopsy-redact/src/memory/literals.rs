@@ -91,10 +91,9 @@ impl Literals {
         for value in &self.values {
             push(&mut patterns, value);
         }
-        let escaped = |form: &forms::Form, value: &[u8]| !form.base64 && !is_hex(&form.bytes, value);
-        let base64 = |form: &forms::Form, _: &[u8]| form.base64;
-        let wanted: [&dyn Fn(&forms::Form, &[u8]) -> bool; 2] = [&escaped, &base64];
-        for wanted in wanted {
+        for base64 in [false, true] {
+            let wanted =
+                |form: &forms::Form, value: &[u8]| form.base64 == base64 && !is_hex(&form.bytes, value);
             let mut more = Vec::new();
             for value in &self.values {
                 let forms = forms::of(value);

@@ -19,7 +19,9 @@ pub(super) fn behind(text: &[u8]) -> Vec<Range<usize>> {
     let start = label + 5;
     let body = &text[start..];
     match memchr::memmem::find(body, b"-----") {
-        Some(end) if runs(&body[..end], RUN_MIN).next().is_some() => vec![start..start + end],
+        Some(end) if runs(&body[..end], RUN_MIN).next().is_some() => {
+            std::iter::once(start..start + end).collect()
+        }
         Some(_) => Vec::new(),
         None => runs(body, RUN_MIN_OPEN).map(|run| start + run.start..start + run.end).collect(),
     }
@@ -34,7 +36,11 @@ pub(super) fn in_front(text: &[u8], at: usize) -> Vec<Range<usize>> {
     let belongs = |byte: &u8| is_base64(*byte) || matches!(byte, b'\n' | b'\r' | b' ' | b'\t' | b'\\');
     let length = text[..at].iter().rev().take_while(|byte| belongs(byte)).count();
     let body = at - length..at;
-    if runs(&text[body.clone()], RUN_MIN).next().is_some() { vec![body] } else { Vec::new() }
+    if runs(&text[body.clone()], RUN_MIN).next().is_some() {
+        std::iter::once(body).collect()
+    } else {
+        Vec::new()
+    }
 }
 
 /// Where the label of a line ends, if the line is of a private key.

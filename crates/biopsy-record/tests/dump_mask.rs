@@ -2,7 +2,9 @@
 
 use std::process::{Child, Command, Stdio};
 
-use super::*;
+use biopsy_image::scrub::{Mask, MaskCounts};
+use biopsy_model::Pid;
+use biopsy_record::dump::mask::{Literals, MemoryMask};
 
 struct Sleeper(Child);
 
