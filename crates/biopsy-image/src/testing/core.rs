@@ -136,7 +136,9 @@ impl CoreBuilder {
     pub fn files(self, files: &[(u64, u64, u64, &[u8])]) -> Self {
         let mut contents = [files.len() as u64, 4096].map(u64::to_le_bytes).concat();
         for (start, end, pages, _) in files {
-            contents.extend([start, end, pages].map(|word| word.to_le_bytes()).concat());
+            for word in [start, end, pages] {
+                contents.extend_from_slice(&word.to_le_bytes());
+            }
         }
         for (_, _, _, path) in files {
             contents.extend_from_slice(path);
@@ -200,16 +202,17 @@ impl CoreBuilder {
         out.extend(0u32.to_le_bytes());
         let in_header = if self.extended_count { 0xffff } else { count as u16 };
         out.extend([64, 56, in_header, 64, 1, 0].map(u16::to_le_bytes).concat());
-        let header = |kind: u32, flags: u32, words: [u64; 6]| {
-            let words = words.map(u64::to_le_bytes).concat();
-            [kind.to_le_bytes().to_vec(), flags.to_le_bytes().to_vec(), words].concat()
+        let header = |out: &mut Vec<u8>, kind: u32, flags: u32, words: [u64; 6]| {
+            out.extend_from_slice(&kind.to_le_bytes());
+            out.extend_from_slice(&flags.to_le_bytes());
+            words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
         };
-        out.extend(header(4, 0, [notes_at as u64, 0, 0, notes.len() as u64, 0, 4]));
+        header(&mut out, 4, 0, [notes_at as u64, 0, 0, notes.len() as u64, 0, 4]);
         let mut at = ((sections_at + 64) as u64).next_multiple_of(self.page);
         let mut places = Vec::new();
         for segment in &self.segments {
             let in_file = segment.bytes.len() as u64;
-            out.extend(header(1, segment.flags, [at, segment.start, 0, in_file, segment.size, self.page]));
+            header(&mut out, 1, segment.flags, [at, segment.start, 0, in_file, segment.size, self.page]);
             places.push(at);
             at = (at + in_file).next_multiple_of(self.page);
         }
