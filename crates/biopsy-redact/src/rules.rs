@@ -157,6 +157,9 @@ pub(crate) struct MemoryUse {
     /// rule begins at the start, or behind a `^` in it. For key rules they begin with the word that the value hangs on.
     #[serde(default)]
     pub(crate) anchors: Vec<String>,
+    /// The anchors are searched for as they are written, and not in any case.
+    #[serde(default)]
+    pub(crate) exact: bool,
     /// Shortest value, in bytes, where it is more than that of the rule.
     #[serde(default)]
     pub(crate) min_length: usize,

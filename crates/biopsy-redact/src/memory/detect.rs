@@ -30,8 +30,10 @@ pub(super) struct Detector {
 /// A text whose presence a rule is asked about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct DetectorAnchor {
-    /// In lower case.
+    /// In lower case, unless it is searched for as it is.
     pub(super) text: String,
+    /// It is searched for as it is.
+    pub(super) exact: bool,
     /// Where in the text the rule begins.
     pub(super) offset: usize,
     /// Length of the word of a key rule, from there on.
@@ -40,15 +42,15 @@ pub(super) struct DetectorAnchor {
 
 impl DetectorAnchor {
     /// From `TEXT`, or `BEFORE^TEXT` where the rule begins behind what comes before.
-    fn parse(text: &str) -> Self {
-        let text = text.to_ascii_lowercase();
+    fn parse(text: &str, exact: bool) -> Self {
+        let text = if exact { text.to_owned() } else { text.to_ascii_lowercase() };
         let (offset, text) = match text.split_once('^') {
             Some((before, rest)) => (before.len(), format!("{before}{rest}")),
             None => (0, text),
         };
         let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b' ');
         let length = text.as_bytes()[offset..].iter().take_while(|byte| in_name(byte)).count();
-        Self { text, offset, length }
+        Self { text, exact, offset, length }
     }
 }
 
@@ -65,6 +67,7 @@ impl Detector {
         let wrong =
             |problem: String| RedactError::Rule { pack: "memory".to_owned(), rule: rule.id.clone(), problem };
         let memory = rule.memory.clone().unwrap_or_default();
+        let exact = memory.exact || rule.id == PRIVATE_KEY;
         let mut anchors = match rule.kind {
             _ if !memory.anchors.is_empty() => memory.anchors,
             // Names that are not ASCII are left to the text rules.
@@ -92,7 +95,7 @@ impl Detector {
         if let Some(anchor) = anchors.iter().find(|anchor| anchor.len() < 3 || !anchor.is_ascii()) {
             return Err(wrong(format!("anchor `{anchor}` is not ASCII of at least three bytes")));
         }
-        let anchors = anchors.iter().map(|anchor| DetectorAnchor::parse(anchor)).collect();
+        let anchors = anchors.iter().map(|anchor| DetectorAnchor::parse(anchor, exact)).collect();
         Ok(Self { how, min_length: memory.min_length, anchors })
     }
 

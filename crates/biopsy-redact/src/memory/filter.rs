@@ -58,8 +58,8 @@ pub(super) struct Candidate {
 }
 
 impl Filter {
-    /// A filter for `anchors`, each of at least three bytes.
-    pub(super) fn new(anchors: &[Vec<u8>]) -> Self {
+    /// A filter for `anchors`, each of at least three bytes, and whether their case matters.
+    pub(super) fn new(anchors: &[(&[u8], bool)]) -> Self {
         let chosen = gram::choose(anchors);
         let grams: BTreeSet<Gram> = chosen.iter().map(|(_, gram)| *gram).collect();
         let mut filter = Self {
@@ -123,7 +123,8 @@ impl Filter {
 
 impl Entry {
     fn is(&self, gram: u32) -> bool {
-        let bytes = gram.to_le_bytes().map(|byte| byte.to_ascii_lowercase());
+        let bytes =
+            gram.to_le_bytes().map(|byte| if self.gram.exact { byte } else { byte.to_ascii_lowercase() });
         self.gram.bytes.iter().zip(bytes).all(|(want, byte)| want.is_none_or(|want| want == byte))
     }
 }

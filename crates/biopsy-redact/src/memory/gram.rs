@@ -8,20 +8,25 @@ pub(super) const GRAM: usize = 4;
 /// Buckets of the filter: bits of a byte.
 const BUCKETS: usize = 8;
 
-/// Four bytes in a row of an anchor, letters in lower case; `None` stands for any byte, behind an anchor of three.
+/// Four bytes in a row of an anchor; `None` stands for any byte, behind an anchor of three.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Gram {
     /// The bytes.
     pub(super) bytes: [Option<u8>; GRAM],
+    /// Case matters; else letters are in lower case and stand for both.
+    pub(super) exact: bool,
 }
 
 impl Gram {
-    /// All grams of an anchor, with their offsets: one, when it is short.
-    fn of(anchor: &[u8]) -> impl Iterator<Item = (usize, Gram)> {
+    /// All grams of an anchor, with their offsets: one, when it is short. None begins with a zero byte (in UTF-16, high
+    /// byte first, one could): the filter skips pages of zeros, at whose end it would stand.
+    fn of(anchor: &[u8], exact: bool) -> impl Iterator<Item = (usize, Gram)> {
         let last = anchor.len().saturating_sub(GRAM);
-        (0..=last).map(move |offset| {
-            let byte = |at: usize| anchor.get(offset + at).map(u8::to_ascii_lowercase);
-            (offset, Gram { bytes: std::array::from_fn(byte) })
+        (0..=last).filter(|offset| anchor.get(*offset) != Some(&0)).map(move |offset| {
+            let byte = |at: usize| {
+                anchor.get(offset + at).map(|byte| if exact { *byte } else { byte.to_ascii_lowercase() })
+            };
+            (offset, Gram { bytes: std::array::from_fn(byte), exact })
         })
     }
 
@@ -29,7 +34,7 @@ impl Gram {
     fn rate(&self) -> f64 {
         let rate = rates();
         let of = |byte: Option<u8>| match byte {
-            Some(b) if b.is_ascii_lowercase() => {
+            Some(b) if b.is_ascii_lowercase() && !self.exact => {
                 rate[usize::from(b)] + rate[usize::from(b.to_ascii_uppercase())]
             }
             Some(b) => rate[usize::from(b)],
@@ -47,10 +52,10 @@ const ROOM: f64 = 1e-5;
 /// Chooses a gram of each anchor, as few different and as rare ones as it can: `(offset, gram)` by anchor.
 ///
 /// The usual greedy way to cover a set: next comes the gram that costs least for each anchor that it newly stands for.
-pub(super) fn choose(anchors: &[Vec<u8>]) -> Vec<(usize, Gram)> {
+pub(super) fn choose(anchors: &[(&[u8], bool)]) -> Vec<(usize, Gram)> {
     let mut places: BTreeMap<Gram, Vec<(usize, usize)>> = BTreeMap::new();
-    for (index, anchor) in anchors.iter().enumerate() {
-        for (offset, gram) in Gram::of(anchor) {
+    for (index, (anchor, exact)) in anchors.iter().enumerate() {
+        for (offset, gram) in Gram::of(anchor, *exact) {
             let of_gram = places.entry(gram).or_default();
             if of_gram.last().is_none_or(|(last, _)| *last != index) {
                 of_gram.push((index, offset));
@@ -73,7 +78,7 @@ pub(super) fn choose(anchors: &[Vec<u8>]) -> Vec<(usize, Gram)> {
             chosen[*index].get_or_insert((*offset, *gram));
         }
     }
-    chosen.into_iter().map(|one| one.unwrap_or((0, Gram { bytes: [None; GRAM] }))).collect()
+    chosen.into_iter().map(|one| one.unwrap_or((0, Gram { bytes: [None; GRAM], exact: false }))).collect()
 }
 
 /// Low and high halves of bytes that a bucket lets through, by place in the gram.
@@ -91,7 +96,8 @@ impl Cluster {
             match byte {
                 None => (low[place], high[place]) = (u16::MAX, u16::MAX),
                 Some(byte) => {
-                    for byte in [*byte, byte.to_ascii_uppercase()] {
+                    let other = if gram.exact { *byte } else { byte.to_ascii_uppercase() };
+                    for byte in [*byte, other] {
                         low[place] |= 1 << (byte & 15);
                         high[place] |= 1 << (byte >> 4);
                     }

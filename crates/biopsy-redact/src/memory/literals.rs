@@ -98,7 +98,8 @@ impl Literals {
             for value in &self.values {
                 let forms = forms::of(value);
                 // The first three of base64 are the usual alphabet at each offset.
-                for form in forms.iter().filter(|form| wanted(form, value)).take(8) {
+                let most = if base64 { 3 } else { 8 };
+                for form in forms.iter().filter(|form| wanted(form, value)).take(most) {
                     push(&mut more, &form.bytes);
                 }
             }

@@ -79,8 +79,10 @@ struct AnchorSet {
 
 /// A byte string, and what it means.
 struct Anchor {
-    /// In lower case, unless it is a literal.
+    /// In lower case, unless `exact`.
     bytes: Zeroizing<Vec<u8>>,
+    /// Case matters.
+    exact: bool,
     meaning: Meaning,
 }
 
@@ -133,13 +135,17 @@ impl MemoryScanner {
         for rule in rules::load(false, &[])?.iter().filter(|rule| rule.memory.is_some()) {
             let index = detectors.len();
             let detector = Detector::new(rule)?;
-            for DetectorAnchor { text, offset, length } in detector.anchors() {
-                let known = anchors.iter_mut().find(|anchor| anchor.bytes.as_slice() == text.as_bytes());
+            for DetectorAnchor { text, exact, offset, length } in detector.anchors() {
+                let same = |anchor: &&mut Anchor| {
+                    anchor.bytes.as_slice() == text.as_bytes() && anchor.exact == *exact
+                };
+                let known = anchors.iter_mut().find(same);
                 let asked = Asked { rule: index, offset: *offset, length: *length };
                 match known.map(|anchor| &mut anchor.meaning) {
                     Some(Meaning::Rules(rules)) => rules.push(asked),
                     _ => anchors.push(Anchor {
                         bytes: Zeroizing::new(text.clone().into_bytes()),
+                        exact: *exact,
                         meaning: Meaning::Rules(vec![asked]),
                     }),
                 }
@@ -151,7 +157,11 @@ impl MemoryScanner {
         let values: Vec<Anchor> = literals
             .patterns()
             .into_iter()
-            .map(|pattern| Anchor { bytes: pattern.bytes, meaning: Meaning::Literal { wide: pattern.wide } })
+            .map(|pattern| Anchor {
+                bytes: pattern.bytes,
+                exact: true,
+                meaning: Meaning::Literal { wide: pattern.wide },
+            })
             .collect();
         let mut sets = Vec::new();
         if values.len() <= VALUES_FEW {
@@ -275,7 +285,8 @@ pub fn mask_in_blocks(scanner: &MemoryScanner, memory: &[u8], block: usize) -> B
 
 impl AnchorSet {
     fn new(anchors: Vec<Anchor>) -> Self {
-        let texts: Vec<Vec<u8>> = anchors.iter().map(|anchor| anchor.bytes.to_vec()).collect();
+        let texts: Vec<(&[u8], bool)> =
+            anchors.iter().map(|anchor| (&anchor.bytes[..], anchor.exact)).collect();
         Self { filter: Filter::new(&texts), anchors }
     }
 }
@@ -284,10 +295,9 @@ impl Anchor {
     fn is_at(&self, bytes: &[u8], at: Candidate) -> bool {
         let span = (self.bytes.len() - 1) * at.stride + 1;
         let Some(there) = bytes.get(at.start..at.start + span) else { return false };
-        let exact = matches!(self.meaning, Meaning::Literal { .. });
         let characters = there.iter().step_by(at.stride);
         let same = |(one, other): (&u8, &u8)| {
-            if exact { one == other } else { one.to_ascii_lowercase() == *other }
+            if self.exact { one == other } else { one.to_ascii_lowercase() == *other }
         };
         characters.zip(self.bytes.iter()).all(same)
             && (at.stride == 1 || there.iter().skip(1).step_by(2).all(|half| *half == 0))
