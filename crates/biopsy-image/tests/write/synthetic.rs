@@ -21,6 +21,8 @@ pub(crate) struct Synthetic {
     pub(crate) process: ProcessFacts,
     /// Seeds of the pages that were written.
     pub(crate) written: BTreeMap<u64, u64>,
+    /// Pages that hold just these bytes.
+    pub(crate) bytes: BTreeMap<u64, Vec<u8>>,
     /// After so many reads the process is gone.
     pub(crate) reads_left: Option<AtomicU64>,
     /// Pages that are read, in order.
@@ -122,6 +124,9 @@ impl Synthetic {
 
     /// What the process would read there, of a mapping that it may read.
     pub(crate) fn truth(&self, address: u64) -> Vec<u8> {
+        if let Some(bytes) = self.bytes.get(&address) {
+            return bytes.clone();
+        }
         match self.written.get(&address) {
             Some(&seed) => page(address, seed),
             None => {

@@ -51,7 +51,7 @@ pub(super) fn find(image: &dyn Image, wanted: &mut Wanted) {
             Place::MemoryFile => !mapping.shared,
             Place::Memory | Place::Kernel | Place::Device | Place::Unreadable => false,
         };
-        if at_start && safe {
+        if at_start && safe && !wanted.is_full() {
             find_in_one(image, mapping.range(), wanted);
         }
     }

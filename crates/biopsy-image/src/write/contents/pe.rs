@@ -66,6 +66,9 @@ pub(super) fn find(image: &dyn Image, kind: CoreKind, wanted: &mut Wanted) {
     // there, the second is what debuggers read.
     let loaded: HashSet<&[u8]> = files().filter(|(_, file)| !file.flat).map(|(path, _)| path).collect();
     for (path, file) in files() {
+        if wanted.is_full() {
+            break;
+        }
         let twice = file.flat && loaded.contains(path);
         file.find(kind == CoreKind::Stacks || twice, wanted);
     }

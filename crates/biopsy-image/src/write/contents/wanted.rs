@@ -8,10 +8,16 @@ use crate::PAGE_SIZE;
 /// Ranges nearer to each other than this are one: a program header costs as much as a little memory.
 const JOIN_BELOW: u64 = 16 * 1024;
 
+/// Most bytes of parts of modules, and most ranges. A process can map files that claim anything; an honest one of a thousand libraries
+/// has some hundred megabytes.
+const MOST_OF_MODULES: u64 = 1024 * 1024 * 1024;
+const MOST_RANGES: usize = 1 << 20;
+
 /// Collects ranges.
 #[derive(Default, Debug)]
 pub(super) struct Wanted {
     ranges: Vec<(Range<u64>, Class)>,
+    of_modules: u64,
 }
 
 impl Wanted {
@@ -21,9 +27,22 @@ impl Wanted {
         else {
             return;
         };
-        if length > 0 {
-            self.ranges.push((start / PAGE_SIZE * PAGE_SIZE..end, class));
+        if length == 0 {
+            return;
         }
+        if class == Class::Modules {
+            let of_modules = self.of_modules.saturating_add(length);
+            if of_modules > MOST_OF_MODULES || self.is_full() {
+                return;
+            }
+            self.of_modules = of_modules;
+        }
+        self.ranges.push((start / PAGE_SIZE * PAGE_SIZE..end, class));
+    }
+
+    /// No more modules need be looked at.
+    pub(super) fn is_full(&self) -> bool {
+        self.of_modules >= MOST_OF_MODULES / 2 || self.ranges.len() >= MOST_RANGES
     }
 
     /// The ranges by address, not overlapping. Where two overlap, the more important one has it.

@@ -52,7 +52,7 @@ pub(super) fn build(
             }
             // The header of XSAVE is behind the legacy area.
             if one.extended.len() >= thread::FXSAVE + 64 {
-                notes.add(LINUX, NT_X86_XSTATE, &one.extended);
+                notes.add(LINUX, NT_X86_XSTATE, thread::extended_state(&one.extended));
             }
         }
     }

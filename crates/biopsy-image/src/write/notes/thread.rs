@@ -43,6 +43,30 @@ pub(super) fn signal_information(thread: &Thread) -> Vec<u8> {
     out
 }
 
+/// NT_X86_XSTATE without what is in its initial state at the end: the tiles of AMX, 8 KiB that are next to never in use. gdb knows
+/// sizes up to those of AVX-512 and PKRU, and warns of any other, thread by thread.
+pub(super) fn extended_state(extended: &[u8]) -> &[u8] {
+    /// Ends of the upper halves of the AVX-512 registers, and of PKRU, in the layout of Intel's processors.
+    const AVX_512: usize = 2688;
+    const PKRU: usize = 2696;
+    /// `XCR0` is put here by the kernel (`arch/x86/include/asm/user.h`), the features in use are behind the legacy area.
+    const ENABLED: usize = 464;
+    let word = |at: usize| {
+        extended
+            .get(at..)
+            .and_then(|rest| rest.first_chunk::<8>())
+            .map_or(0, |word| u64::from_le_bytes(*word))
+    };
+    let (enabled, in_use) = (word(ENABLED), word(FXSAVE));
+    let has_avx_512 = enabled & 0xe0 == 0xe0;
+    let known = if enabled & 0x200 != 0 { PKRU } else { AVX_512 };
+    if extended.len() > PKRU && has_avx_512 && in_use >> 10 == 0 {
+        extended.get(..known).unwrap_or(extended)
+    } else {
+        extended
+    }
+}
+
 /// Puts `bytes` at a fixed place of a structure of known size.
 pub(super) fn put(out: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = out.get_mut(at..at + bytes.len()) {
@@ -56,6 +80,19 @@ mod tests {
 
     use super::*;
     use crate::ThreadSignal;
+
+    #[test]
+    fn tiles_that_are_not_in_use_are_left_out() {
+        let mut state = vec![1; 11_008];
+        state[464..472].copy_from_slice(&0x6_00e7u64.to_le_bytes());
+        state[512..520].copy_from_slice(&0xe7u64.to_le_bytes());
+        assert_eq!(extended_state(&state).len(), 2688);
+        state[464..472].copy_from_slice(&0x6_02e7u64.to_le_bytes());
+        assert_eq!(extended_state(&state).len(), 2696);
+        state[512..520].copy_from_slice(&0x6_00e7u64.to_le_bytes());
+        assert_eq!(extended_state(&state).len(), 11_008, "in use");
+        assert_eq!(extended_state(&state[..832]).len(), 832);
+    }
 
     #[test]
     fn a_status_has_everything_at_the_kernels_place() {
