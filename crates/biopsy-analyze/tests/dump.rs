@@ -1,7 +1,7 @@
 //! What is said of dumps that are made byte by byte: locks, states, crashes, and what must not be said.
 
 use biopsy_analyze::dump::{
-    AddressKind, DumpAnalysis, DumpFacts, LockKind, LockOwner, MemoryClass, ThreadState, WaitKind,
+    AddressKind, DumpAnalysis, DumpFacts, LockKind, LockOwner, MemoryClass, ThreadState, WaitGraph, WaitKind,
     analyze_dump,
 };
 use biopsy_image::testing::{CoreBuilder, Segment};
@@ -85,7 +85,7 @@ fn two_mutexes_in_opposite_order_are_a_deadlock_without_any_symbols() {
     ];
     let analysis = analyze(&core(&threads, heap), &ImageStacks::default());
     assert_eq!(analysis.waits.cycles, [vec![Tid(11), Tid(12)]]);
-    assert_eq!(analysis.waits.behind(Tid(11)), [Tid(12), Tid(13)]);
+    assert_eq!(WaitGraph::behind(&analysis.waits.waiters(), &[Tid(11), Tid(12)]), [Tid(13)]);
     let first = &analysis.findings[0];
     assert_eq!(first.id, "deadlock");
     assert!(first.evidence.iter().any(|evidence| evidence.text.contains("1 thread more wait")), "{first:#?}");
@@ -231,7 +231,7 @@ fn addresses_of_faults_are_told_apart() {
     let executed = GeneralRegisters { rip: HEAP + 8, ..running() };
     assert_eq!(kind(&executed, (11, 2, HEAP + 8), &[0xc3]), AddressKind::NotExecutable);
     // mov byte ptr [rax], 1
-    assert_eq!(kind(&at(0x40_0010), (11, 2, 0x40_0010), &[0xc6, 0x00, 0x01]), AddressKind::ReadOnly);
+    assert_eq!(kind(&at(0x40_0010), (11, 2, 0x40_0010), &[0xc6, 0x00, 0x01]), AddressKind::Protected);
     // call: writes below the stack pointer, which is at the stack's end.
     let deep = GeneralRegisters { rsp: STACK, ..running() };
     let overflow = kind(&deep, (11, 2, STACK - 8), &[0xe8, 0, 0, 0, 0]);
@@ -277,7 +277,7 @@ fn what_is_not_in_the_dump_is_counted_and_never_taken_for_zeros() {
     let memory = analyze(&core, &ImageStacks::default()).memory;
     let anonymous = memory.classes.iter().find(|row| row.class == MemoryClass::Anonymous).expect("a row");
     assert_eq!((anonymous.mapped, anonymous.in_dump), (0x10000 + 4096, 8192));
-    assert_eq!(memory.missing.iter().map(|missing| missing.bytes).sum::<u64>(), 0x10000 - 4096);
+    assert_eq!(memory.missing.iter().map(|missing| missing.bytes).sum::<u64>(), 0x10000 - 4096 + 0x2000);
     // A lock in memory that is missing has no owner.
     let lost = core_with_lost_lock();
     assert_eq!(lost.threads[0].lock.as_ref().map(|lock| lock.owner), Some(LockOwner::NotKnown));

@@ -79,6 +79,7 @@ fn a_statically_linked_program() {
 
 /// `lld` saves space in the file: there the offset of code is not its address, unlike with the GNU linker.
 #[test]
+#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
 fn a_program_whose_file_offsets_are_not_its_addresses() {
     let sysroot = support::run(std::process::Command::new("rustc").args(["--print", "sysroot"]));
     let folder = format!("{}/lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld", sysroot.trim());

@@ -106,6 +106,8 @@ pub enum AddressKind {
     NotExecutable,
     /// Mapped, and may not be written.
     ReadOnly,
+    /// Memory of its own that may not be written. Dumps of gdb do not tell a guard page from it.
+    Protected,
     /// Mapped from a file, and the file has nothing there.
     BehindFile,
     /// Mapped and accessible, as far as the dump tells.
@@ -137,6 +139,7 @@ impl AddressKind {
             Self::Kernel => "an address of the kernel".to_owned(),
             Self::NotExecutable => "data, which cannot be executed".to_owned(),
             Self::ReadOnly => "memory that may only be read".to_owned(),
+            Self::Protected => "memory that may not be written: a guard page, or made read-only".to_owned(),
             Self::BehindFile => "in a mapped file, behind the file's end".to_owned(),
             Self::Accessible => "mapped and accessible, as far as the dump tells".to_owned(),
         }
@@ -291,7 +294,8 @@ impl Fault<'_> {
         }
         match access {
             Some(Access::Execute) if !allowed.execute => AddressKind::NotExecutable,
-            Some(Access::Write) if !allowed.write => AddressKind::ReadOnly,
+            Some(Access::Write) if !allowed.write && found.path().is_some() => AddressKind::ReadOnly,
+            Some(Access::Write) if !allowed.write => AddressKind::Protected,
             _ if self.number == 7 && found.path().is_some() => AddressKind::BehindFile,
             _ => AddressKind::Accessible,
         }

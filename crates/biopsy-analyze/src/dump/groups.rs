@@ -121,6 +121,7 @@ pub(super) fn groups(
     let by_tid: FxHashMap<Tid, &ThreadStack> =
         stacks.threads.iter().map(|stack| (stack.tid, stack)).collect();
     let identities = identities(stacks);
+    let stuck = waits.stuck();
     let mut known: FxHashMap<(Vec<u32>, StackEnd), usize> = FxHashMap::default();
     let mut groups: Vec<StackGroup> = Vec::new();
     for (index, thread) in threads.iter().enumerate() {
@@ -149,7 +150,7 @@ pub(super) fn groups(
         let Some(group) = groups.get_mut(group) else { continue };
         group.members.push(index);
         group.crashed |= crash.is_some_and(|crash| crash.thread == thread.tid);
-        group.in_cycle |= waits.in_cycle(thread.tid);
+        group.in_cycle |= stuck.contains(&thread.tid);
         group.running += usize::from(thread.state == ThreadState::Running);
     }
     for group in &mut groups {

@@ -42,21 +42,28 @@ impl WaitGraph {
         Self { cycles: cycles(&edges), queues: queues(threads), edges }
     }
 
-    /// Whether it is part of a circle.
+    /// All members of circles.
     #[must_use]
-    pub fn in_cycle(&self, tid: Tid) -> bool {
-        self.cycles.iter().any(|cycle| cycle.contains(&tid))
+    pub fn stuck(&self) -> FxHashSet<Tid> {
+        self.cycles.iter().flatten().copied().collect()
     }
 
-    /// All that wait for `tid`, directly or through others, itself left out.
+    /// Who waits directly for each thread.
     #[must_use]
-    pub fn behind(&self, tid: Tid) -> Vec<Tid> {
+    pub fn waiters(&self) -> FxHashMap<Tid, Vec<Tid>> {
         let mut waiters: FxHashMap<Tid, Vec<Tid>> = FxHashMap::default();
         for (waiter, owner) in &self.edges {
             waiters.entry(*owner).or_default().push(*waiter);
         }
-        let mut seen = FxHashSet::from_iter([tid]);
-        let mut open = vec![tid];
+        waiters
+    }
+
+    /// All that wait for one of `roots`, directly or through others, these left out. `waiters`: as
+    /// [`WaitGraph::waiters`] gives it.
+    #[must_use]
+    pub fn behind(waiters: &FxHashMap<Tid, Vec<Tid>>, roots: &[Tid]) -> Vec<Tid> {
+        let mut seen: FxHashSet<Tid> = roots.iter().copied().collect();
+        let mut open = roots.to_vec();
         let mut found = Vec::new();
         while let Some(next) = open.pop() {
             for waiter in waiters.get(&next).into_iter().flatten() {

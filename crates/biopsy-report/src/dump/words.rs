@@ -47,8 +47,10 @@ pub(super) fn end(group: &StackGroup) -> Option<&'static str> {
 /// `worker-*, timer (4711)`: names of the threads of a group, patterns of numbered ones.
 pub(super) fn names(analysis: &DumpAnalysis, group: &StackGroup) -> String {
     const SHOWN: usize = 3;
+    /// Threads whose names are looked at: a group may have a hundred thousand.
+    const MEMBERS: usize = 2_000;
     let mut names: Vec<(String, usize)> = Vec::new();
-    for thread in group.members.iter().filter_map(|index| analysis.threads.get(*index)) {
+    for thread in group.members.iter().take(MEMBERS).filter_map(|index| analysis.threads.get(*index)) {
         let name = if thread.named { pattern(&thread.name) } else { String::new() };
         match names.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,

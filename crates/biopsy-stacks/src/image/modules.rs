@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use biopsy_image::process::auxiliary;
-use biopsy_image::{Backing, Image, ImageModule, Mapping};
+use biopsy_image::{Backing, Image, ImageModule, Mapping, Protection, mapping};
 use biopsy_model::module::ModuleKind;
 use biopsy_model::{Avma, FileOffset};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -154,16 +154,19 @@ impl Code {
 
     /// Modules of a dump that does not list mappings, or lists none of code (minidumps).
     fn modules_without_mappings(&mut self, image: &dyn Image, options: &Options<'_>, cache: &ElfCache) {
+        let mut known: Vec<(u64, u64)> =
+            self.modules.iter().map(|module| (module.start.0, module.end.0)).collect();
+        known.sort_unstable();
         for module in image.modules() {
-            let covered =
-                self.modules.iter().any(|known| known.start.0 < module.end && module.start < known.end.0);
-            let executable = image.mappings().iter().any(|mapping| {
-                mapping.start < module.end
-                    && module.start < mapping.end
-                    && mapping.protection != Default::default()
-            });
+            let after = known.partition_point(|(start, _)| *start < module.end);
+            let covered = after
+                .checked_sub(1)
+                .and_then(|last| known.get(last))
+                .is_some_and(|(_, end)| *end > module.start);
             // A module whose mappings are listed and none of which is code (a .NET assembly) has none.
-            if covered || (executable && !module.is_elf) {
+            let mapping = mapping::find(image.mappings(), module.start);
+            let listed = mapping.is_some_and(|mapping| mapping.protection != Protection::default());
+            if covered || (listed && !module.is_elf) {
                 continue;
             }
             let (made, file) = file_module(image, options, cache, &module.path, module.start, Some(module));
@@ -380,7 +383,9 @@ fn is_vsyscall(mapping: &Mapping) -> bool {
 }
 
 fn module_at(image: &dyn Image, address: u64) -> Option<&ImageModule> {
-    image.modules().iter().find(|module| (module.start..module.end).contains(&address))
+    let modules = image.modules();
+    let after = modules.partition_point(|module| module.start <= address);
+    modules.get(after.checked_sub(1)?).filter(|module| address < module.end)
 }
 
 /// The file of this machine at a path of the process.

@@ -2,7 +2,7 @@
 
 use super::{at, fact, severity_by, share, steps};
 use crate::dump::state::{ThreadState, WaitKind};
-use crate::dump::{DumpAnalysis, LockKind};
+use crate::dump::{DumpAnalysis, DumpThread, LockKind};
 use crate::finding::{Finding, Reference, Severity, Value};
 use crate::findings::words::{percent, threads};
 
@@ -95,9 +95,11 @@ pub(super) fn running(analysis: &DumpAnalysis) -> Option<Finding> {
     })
 }
 
+type Kind = fn(&DumpThread) -> bool;
+
 /// The last word: what they all do.
 pub(super) fn overview(analysis: &DumpAnalysis) -> Finding {
-    let kinds: &[(&str, fn(&crate::dump::DumpThread) -> bool)] = &[
+    let kinds: &[(&str, Kind)] = &[
         ("execute code of their own", |thread| thread.state == ThreadState::Running),
         ("wait for a lock", |thread| {
             thread.lock.as_ref().is_some_and(|lock| {

@@ -44,6 +44,7 @@ fn what(crash: &Crash) -> String {
         (Some(AddressKind::Null { .. }), _) => "a field of a null pointer was used".to_owned(),
         (Some(AddressKind::NotExecutable), _) => "data was executed".to_owned(),
         (Some(AddressKind::ReadOnly), _) => "memory that may only be read was written".to_owned(),
+        (Some(AddressKind::Protected), _) => "memory that may not be written was written".to_owned(),
         (Some(AddressKind::Poison { .. }), _) => {
             "memory that was freed, or never filled, was used as a pointer".to_owned()
         }

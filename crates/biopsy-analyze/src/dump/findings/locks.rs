@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use biopsy_model::Tid;
+use rustc_hash::FxHashSet;
 
 use super::{at, fact, severity_by, share, steps};
 use crate::dump::locks::{LockKind, LockOwner};
-use crate::dump::{DumpAnalysis, DumpThread};
+use crate::dump::{DumpAnalysis, DumpThread, WaitGraph};
 use crate::finding::{Evidence, Finding, Reference, Severity, Value};
 use crate::findings::words::threads;
 
@@ -26,14 +27,8 @@ fn place(analysis: &DumpAnalysis, tid: Tid) -> Option<String> {
 pub(super) fn deadlock(analysis: &DumpAnalysis) -> Option<Finding> {
     let first = analysis.waits.cycles.first()?;
     let members: usize = analysis.waits.cycles.iter().map(Vec::len).sum();
-    let behind: usize = analysis
-        .waits
-        .cycles
-        .iter()
-        .flat_map(|cycle| cycle.first())
-        .map(|tid| analysis.waits.behind(*tid).len() + 1)
-        .sum::<usize>()
-        .saturating_sub(members);
+    let all: Vec<Tid> = analysis.waits.cycles.iter().flatten().copied().collect();
+    let behind = WaitGraph::behind(&analysis.waits.waiters(), &all).len();
     let title = match (analysis.waits.cycles.len(), first.as_slice()) {
         (1, [one]) => format!("Deadlock: {} waits for a lock that it holds itself", label(analysis, *one)),
         (1, [one, other]) => {
@@ -122,15 +117,17 @@ pub(super) fn abandoned(analysis: &DumpAnalysis) -> Option<Finding> {
 
 /// Many wait for one that is not stuck itself.
 pub(super) fn queue(analysis: &DumpAnalysis) -> Option<Finding> {
-    let stuck = |tid: Tid| analysis.waits.in_cycle(tid);
+    let stuck = analysis.waits.stuck();
+    let waiting: FxHashSet<Tid> = analysis.waits.edges.iter().map(|(waiter, _)| *waiter).collect();
+    let waiters = analysis.waits.waiters();
     // By the thread that everybody waits for in the end.
     let mut roots: BTreeMap<Tid, usize> = BTreeMap::new();
     for queue in &analysis.waits.queues {
-        if let (LockOwner::Thread(owner), false) = (queue.owner, queue.kind == LockKind::Join) {
-            let waits = analysis.waits.edges.iter().any(|(waiter, _)| *waiter == owner);
-            if !waits && !stuck(owner) {
-                roots.insert(owner, analysis.waits.behind(owner).len());
-            }
+        if let (LockOwner::Thread(owner), false) = (queue.owner, queue.kind == LockKind::Join)
+            && !waiting.contains(&owner)
+            && !stuck.contains(&owner)
+        {
+            roots.entry(owner).or_insert_with(|| WaitGraph::behind(&waiters, &[owner]).len());
         }
     }
     let (owner, waiting) = roots.into_iter().max_by_key(|(_, waiting)| *waiting)?;
