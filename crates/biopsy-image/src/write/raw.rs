@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 /// What a hole is made of.
 const PAGE: usize = 4096;
 
-/// Writes `bytes` at `offset`, but for pages of zeros, and returns how many bytes were written. The file reads as zeros there
-/// already: it is new, and its size was set.
+/// Writes `bytes` at `offset`, but for pages of zeros, and returns how many bytes were written. The file is new, so
+/// it reads as zeros there, or will once it has its size.
 pub(super) fn write_sparse(file: &File, offset: u64, bytes: &[u8]) -> io::Result<u64> {
     let mut written = 0;
     for run in data_runs(bytes) {

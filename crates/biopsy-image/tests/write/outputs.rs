@@ -192,6 +192,27 @@ fn stopping_stops_and_leaves_no_thread_behind() {
 }
 
 #[test]
+fn a_plain_file_that_was_stopped_ends_where_it_is_whole() {
+    let image = large();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let watch = Watch { stop_at: Some(6), ..Watch::default() };
+    let options = options(CoreKind::Heap, Compression::None);
+    write_core(&image, &options, CoreOutput::File(file.as_file()), &watch).unwrap_err();
+    let opened = biopsy_image::open(file.path(), &Limits::default()).unwrap();
+    assert!(!opened.warnings.is_empty(), "it must not look complete");
+    let mut there = 0;
+    for at in 0..6144 {
+        let address = 0x1000_0000 + at * PAGE;
+        match opened.image.read_up_to(address, PAGE as usize) {
+            Ok(bytes) => assert!(bytes == image.truth(address)[..bytes.len()], "{address:#x}"),
+            Err(error) => assert!(error.is_missing(), "{error}"),
+        }
+        there += u64::from(opened.image.read(address, &mut [0]).is_ok());
+    }
+    assert!((1000..2000).contains(&there), "{there}");
+}
+
+#[test]
 fn an_image_with_nothing_in_it_is_a_core() {
     let image = Synthetic::new();
     let (summary, bytes) = written(&image, &options(CoreKind::Full, Compression::None));

@@ -69,10 +69,7 @@ pub(super) fn run(
         _ => None,
     };
     let mut ordered = Ordered::new(output, options, layout);
-    if let Some(file) = in_place {
-        file.set_len(layout.file_size()).map_err(|source| ordered.failed(source))?;
-    }
-    std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         let (sender, receiver) = channel();
         for _ in 0..workers {
             let sender = sender.clone();
@@ -90,7 +87,14 @@ pub(super) fn run(
         // Whoever waits for room must not wait for ever.
         shared.window.close();
         result
-    })?;
+    });
+    if let Err(error) = result {
+        // Blocks that others wrote behind the one that failed have holes before them, which would read as zeros.
+        if let Some(file) = in_place {
+            let _ = file.set_len(ordered.whole());
+        }
+        return Err(error);
+    }
     let missing = shared.missing.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
     let end = vendor::encode_end_note(&missing);
     ordered.finish(&end)?;

@@ -50,6 +50,11 @@ impl<'a> Ordered<'a> {
         self.written
     }
 
+    /// Bytes of the uncompressed core that are written without a gap.
+    pub(super) fn whole(&self) -> u64 {
+        self.whole
+    }
+
     /// Whether the ceiling is reached.
     pub(super) fn is_full(&self) -> bool {
         self.ceiling.is_some_and(|ceiling| self.written >= ceiling)
@@ -78,10 +83,14 @@ impl<'a> Ordered<'a> {
             let table = self.table.encode();
             self.give(&table)?;
         }
-        if let CoreOutput::Stream(stream) = &mut self.output {
-            stream.flush().map_err(|source| self.failed(source))?;
+        match &mut self.output {
+            CoreOutput::Stream(stream) => stream.flush().map_err(|source| self.failed(source)),
+            // The end of a plain core is zeros that were not written.
+            CoreOutput::File(file) if self.compression == Compression::None => {
+                file.set_len(self.logical).map_err(|source| self.failed(source))
+            }
+            CoreOutput::File(_) => Ok(()),
         }
-        Ok(())
     }
 
     /// The output failed.
