@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod context;
+pub mod dump;
 pub mod logs;
 pub mod masking;
 pub mod metrics;
 pub mod trace;
+pub mod triggers;

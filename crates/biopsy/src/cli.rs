@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::ps::PsArgs;
+use crate::dump::DumpArgs;
 use crate::render::terminal::ColorChoice;
 
 /// Takes evidence from a living server without hurting it: a timeline trace, metrics, logs and context on one clock,
@@ -30,7 +31,8 @@ pub(crate) enum Command {
     Capture(Box<CaptureArgs>),
     /// Record a timeline trace alone; attach to a process, or start a program and record it from the beginning.
     Trace(Box<CaptureArgs>),
-    /// Report on a recording (also one that was cut short) or on a perf.data file.
+    Dump(Box<DumpArgs>),
+    /// Report on a recording (also one that was cut short), a core or minidump of any writer, or a perf.data file.
     Analyze(AnalyzeArgs),
     /// Write a recording in the format of another tool.
     Export(ExportArgs),
@@ -128,7 +130,7 @@ impl Method {
 /// Arguments of `analyze`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// A bundle, a recording's folder, or a perf.data file.
+    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, or a perf.data file.
     pub(crate) file: PathBuf,
     /// Write the report as a page for a browser.
     #[arg(long, value_name = "FILE")]
@@ -169,7 +171,7 @@ pub(crate) struct ManArgs {
 }
 
 /// `90s`, `3m`, `1h30m`, `20ms`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let signed: jiff::SignedDuration =
         text.parse().map_err(|_| "a duration looks like `60s`, `3m`, `1h30m` or `20ms`".to_owned())?;
     let duration = Duration::try_from(signed).map_err(|_| "a duration is not negative".to_owned())?;

@@ -6,6 +6,7 @@
 
 mod cli;
 mod commands;
+mod dump;
 mod exit_codes;
 mod failure;
 mod render;
@@ -39,6 +40,7 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
         Command::Doctor(args) => commands::doctor(args, terminal),
         Command::Capture(args) => session::run(args, session::Kind::Capture, cli.color),
         Command::Trace(args) => session::run(args, session::Kind::Trace, cli.color),
+        Command::Dump(args) => dump::run(args, cli.color),
         Command::Analyze(args) => commands::analyze(args, terminal),
         Command::Export(args) => commands::export(args),
         Command::Completions(args) => commands::completions(args),

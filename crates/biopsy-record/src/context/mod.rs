@@ -11,6 +11,7 @@
 //! | `facts.txt` | namespaces, scheduling, out-of-memory score, security labels |
 //! | `status.txt`, `limits.txt`, `smaps_rollup.txt`, `mountinfo.txt`, `cgroup.txt` | as in `/proc` |
 //! | `cgroup-settings.txt` | limits and counters of its control groups and their parents |
+//! | `smaps.txt` | the same with what is in memory; only beside a dump, from the frozen copy |
 //! | `maps.txt`, `maps-summary.txt` | mappings; memory by file |
 //! | `descriptors.txt` | open files by kind, and each |
 //! | `sockets.txt` | connections by state and peer, and each |
@@ -26,6 +27,7 @@ mod facts;
 mod host;
 mod maps;
 mod members;
+mod smaps;
 mod sockets;
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,7 @@ use members::Members;
 
 pub use clock::clock_pair;
 pub use host::host_info;
+pub use smaps::write_smaps;
 
 /// When the context is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

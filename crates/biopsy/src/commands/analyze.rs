@@ -1,4 +1,4 @@
-//! `biopsy analyze`: the report on a recording.
+//! `biopsy analyze`: the report on a recording or a dump.
 
 use std::io::{self, Write};
 
@@ -11,6 +11,10 @@ use super::{input, written};
 
 /// Runs `biopsy analyze`.
 pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Failure> {
+    let dumps = super::core::dumps_at(&args.file);
+    if !dumps.is_empty() {
+        return super::core::analyze(&dumps, args, terminal);
+    }
     let capture = input::open(&args.file)?;
     let analysis = biopsy_analyze::analyze(&capture);
     if let Some(path) = &args.html {

@@ -1,6 +1,7 @@
 //! The commands that read, and those that tell.
 
 mod analyze;
+pub(crate) mod core;
 pub(crate) mod doctor;
 mod export;
 mod input;

@@ -4,14 +4,14 @@
 //! recorders while [`controls`] listens to keys and signals and [`progress`] shows how it goes; [`seal`] reports,
 //! checks for secrets and packs.
 
-mod controls;
+pub(crate) mod controls;
 pub(crate) mod output;
-mod progress;
-mod record;
+pub(crate) mod progress;
+pub(crate) mod record;
 mod result;
-mod seal;
-mod subject;
-mod verify;
+pub(crate) mod seal;
+pub(crate) mod subject;
+pub(crate) mod verify;
 
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;

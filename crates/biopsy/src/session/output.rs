@@ -24,18 +24,28 @@ impl Place {
         let place = if args.folder {
             Self { folder: without_ending(&named), bundle: None }
         } else {
-            let mut folder = without_ending(&named).into_os_string();
-            folder.push(".recording");
-            Self { folder: folder.into(), bundle: Some(named) }
+            Self::bundle(&named)
         };
-        for path in place.bundle.iter().chain([&place.folder]) {
+        place.check()?;
+        Ok(place)
+    }
+
+    /// A bundle, and the folder beside it that it is made from.
+    pub(crate) fn bundle(named: &Path) -> Self {
+        let mut folder = without_ending(named).into_os_string();
+        folder.push(".recording");
+        Self { folder: folder.into(), bundle: Some(named.to_owned()) }
+    }
+
+    /// Refuses names that are taken and folders that cannot be written to.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        for path in self.bundle.iter().chain([&self.folder]) {
             if path.symlink_metadata().is_ok() {
                 return Err(Failure::new(Code::Output, format!("`{}` exists already", path.display()))
                     .with_hint(Some("name another file with `--output`; nothing is ever overwritten")));
             }
         }
-        place.check_parent()?;
-        Ok(place)
+        self.check_parent()
     }
 
     /// What there will be at the end.
@@ -79,6 +89,11 @@ fn parent(path: &Path) -> PathBuf {
 
 /// `biopsy-mariadbd-20261121-104500.biopsy.zip`; with a random part where others may write into the folder too.
 fn default_name(target: &str) -> String {
+    format!("{}.biopsy.zip", default_stem(target))
+}
+
+/// The same without an ending, for folders.
+pub(crate) fn default_stem(target: &str) -> String {
     let name: String = target
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
@@ -87,7 +102,7 @@ fn default_name(target: &str) -> String {
     let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let shared = std::fs::metadata(".").is_ok_and(|meta| meta.mode() & 0o022 != 0);
     let random = if shared { format!("-{:08x}", random_word()) } else { String::new() };
-    format!("biopsy-{name}-{now}{random}.biopsy.zip")
+    format!("biopsy-{name}-{now}{random}")
 }
 
 fn random_word() -> u32 {
@@ -119,7 +134,13 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// A recording leaves this much of the disk to the server, or a twentieth of a small one.
-const DISK_RESERVE: u64 = 256 << 20;
+pub(crate) const DISK_RESERVE: u64 = 256 << 20;
+
+/// Bytes that are free for us on the disk of `path`, or of the folder that it will be in.
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(path).or_else(|_| rustix::fs::statvfs(&parent(path))).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
 
 /// Whether so little is left on the disk of `path` that recording should end.
 pub(crate) fn disk_is_nearly_full(path: &Path) -> bool {

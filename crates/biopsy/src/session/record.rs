@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use biopsy_model::capture::CaptureHeader;
 use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
-use biopsy_model::{ClockPair, Pid};
+use biopsy_model::{ClockPair, Pid, ProcessKey};
 use biopsy_record::context::{self, Moment, clock_pair, host_info};
 use biopsy_record::logs::{self, LogWatch};
 use biopsy_record::masking::Masking;
@@ -61,11 +61,9 @@ pub(crate) fn record(
     // Before anything is touched: from here on a signal ends the recording, not the process.
     let controls = Controls::listen(!args.quiet && args.program.is_empty())
         .map_err(|error| Failure::new(Code::Bug, format!("cannot listen to signals: {error}")))?;
-    let redactor = Redactor::new(biopsy_redact::Options::default())
-        .map_err(|error| Failure::from_error(Code::Bug, &error))?;
-    let masking = Masking::new(Arc::new(redactor), Arc::new(RedactionLog::new()));
+    let masking = new_masking()?;
     let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
-    let session = Session { header: header(args, &subject, &masking), folder, masking };
+    let session = Session { header: header(&subject.info.key, &subject.name, &masking), folder, masking };
     session.folder.header(&session.header).map_err(output_failure)?;
 
     let tree = subject.tree(args);
@@ -358,9 +356,16 @@ fn clock_step(start: &ClockPair, end: &ClockPair) -> Option<Warning> {
     })
 }
 
-fn header(args: &CaptureArgs, subject: &Subject, masking: &Masking) -> CaptureHeader {
+/// A redactor for one recording, with a key of its own.
+pub(crate) fn new_masking() -> Result<Masking, Failure> {
+    let redactor = Redactor::new(biopsy_redact::Options::default())
+        .map_err(|error| Failure::from_error(Code::Bug, &error))?;
+    Ok(Masking::new(Arc::new(redactor), Arc::new(RedactionLog::new())))
+}
+
+/// The header of a recording that begins now.
+pub(crate) fn header(target: &ProcessKey, name: &str, masking: &Masking) -> CaptureHeader {
     let typed: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    debug_assert!(args.target.is_some() || !args.program.is_empty());
     let redacted = masking.redactor().command_line(&typed);
     masking.log().add(layout::HEADER, &redacted.hits);
     CaptureHeader {
@@ -368,8 +373,8 @@ fn header(args: &CaptureArgs, subject: &Subject, masking: &Masking) -> CaptureHe
         command: redacted.args,
         start: clock_pair(),
         end: None,
-        target: Some(subject.info.key.clone()),
-        target_name: masking.text(layout::HEADER, &subject.name).into_owned(),
+        target: Some(target.clone()),
+        target_name: masking.text(layout::HEADER, name).into_owned(),
         host: host_info(Path::new("/proc"), masking),
         ended_by: String::new(),
     }
@@ -382,7 +387,11 @@ fn log_config(args: &CaptureArgs, target: Pid) -> logs::Config {
 }
 
 /// `target/processes.json`, with masked command lines.
-fn write_processes(folder: &RecordingFolder, masking: &Masking, tree: &[ProcessInfo]) -> Result<(), Failure> {
+pub(crate) fn write_processes(
+    folder: &RecordingFolder,
+    masking: &Masking,
+    tree: &[ProcessInfo],
+) -> Result<(), Failure> {
     let member = layout::PROCESSES;
     let mut tree = tree.to_vec();
     for process in &mut tree {
@@ -396,7 +405,7 @@ fn write_processes(folder: &RecordingFolder, masking: &Masking, tree: &[ProcessI
     folder.processes(&tree).map_err(output_failure)
 }
 
-fn warn_all(folder: &RecordingFolder, warnings: &[Warning]) {
+pub(crate) fn warn_all(folder: &RecordingFolder, warnings: &[Warning]) {
     for warning in warnings {
         if let Err(error) = folder.warn(warning) {
             tracing::warn!(%error, message = warning.message, "a warning could not be written");
@@ -404,7 +413,7 @@ fn warn_all(folder: &RecordingFolder, warnings: &[Warning]) {
     }
 }
 
-fn warning(code: &str, message: String) -> Warning {
+pub(crate) fn warning(code: &str, message: String) -> Warning {
     Warning { code: code.to_owned(), message, hint: None, time: None }
 }
 
@@ -412,7 +421,7 @@ fn failed(code: &str, error: &WriteError) -> Warning {
     warning(code, error.to_string())
 }
 
-pub(super) fn output_failure(error: WriteError) -> Failure {
+pub(crate) fn output_failure(error: WriteError) -> Failure {
     Failure::from_error(Code::Output, &error).with_hint(error.hint())
 }
 

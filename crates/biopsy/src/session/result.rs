@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
@@ -23,7 +24,8 @@ struct Summary<'a> {
     is_bundle: bool,
     snapshots: Vec<String>,
     trace: Option<Trace<'a>>,
-    report: Option<serde_json::Value>,
+    /// As it is in `report.json`: parsing it again would take more memory than the recording did.
+    report: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -96,7 +98,7 @@ fn text(out: &mut Vec<u8>, recorded: &Recorded, sealed: &Sealed, color: ColorCho
 
 fn document<'a>(recorded: &'a Recorded, sealed: &Sealed) -> Summary<'a> {
     let report = sealed.read.as_ref().and_then(|(capture, analysis)| {
-        serde_json::from_str(&biopsy_report::render_json(capture, analysis)).ok()
+        RawValue::from_string(biopsy_report::render_json(capture, analysis)).ok()
     });
     Summary {
         version: 1,

@@ -79,14 +79,19 @@ pub(crate) fn find_or_start(args: &CaptureArgs) -> Result<Subject, Failure> {
         .map_err(|error| Failure::from_error(Code::Usage, &error).with_hint(error.hint()))?;
     let target =
         find(&selector).map_err(|error| Failure::from_error(Code::Target, &error).with_hint(error.hint()))?;
-    let name = match &target.info.runtime.entry {
+    let name = display_name(&selector, &target.info);
+    Ok(Subject { info: target.info, name, held: None })
+}
+
+/// What a process is called in headings and file names: its entry assembly or script when it was asked for by name.
+pub(crate) fn display_name(selector: &Selector, info: &ProcessInfo) -> String {
+    match &info.runtime.entry {
         Some(entry) if matches!(selector, Selector::Name(_)) => {
             let file = entry.rsplit('/').next().unwrap_or(entry);
             file.strip_suffix(".dll").unwrap_or(file).to_owned()
         }
-        _ => target.info.name.clone(),
-    };
-    Ok(Subject { info: target.info, name, held: None })
+        _ => info.name.clone(),
+    }
 }
 
 /// Looks before anything is touched whether it can work, and says what will be missing.

@@ -18,9 +18,9 @@ use crate::failure::Failure;
 const REDO_BYTES: u64 = 256 << 20;
 
 /// Masks what was learned after a member had been written.
-pub(super) fn mask_again(folder: &RecordingFolder, masking: &Masking) -> Result<(), Failure> {
+pub(crate) fn mask_again(folder: &RecordingFolder, masking: &Masking) -> Result<(), Failure> {
     for name in members(folder.path()) {
-        if name == layout::TIMELINE || name == layout::REDACTION {
+        if name == layout::TIMELINE || name == layout::REDACTION || layout::is_memory(&name) {
             continue;
         }
         let path = folder.path().join(&name);
@@ -38,9 +38,12 @@ pub(super) fn mask_again(folder: &RecordingFolder, masking: &Masking) -> Result<
 }
 
 /// Refuses if a secret is still there.
-pub(super) fn check(folder: &Path, capture: &Capture, redactor: &Redactor) -> Result<(), Failure> {
+pub(crate) fn check(folder: &Path, capture: &Capture, redactor: &Redactor) -> Result<(), Failure> {
     let strings = timeline_strings(capture);
-    let files = members(folder).into_iter().filter(|name| name != layout::TIMELINE).filter_map(|name| {
+    // Memory is not text: the manifest says what it is, and nobody calls it clean.
+    let texts =
+        members(folder).into_iter().filter(|name| name != layout::TIMELINE && !layout::is_memory(name));
+    let files = texts.filter_map(|name| {
         let file = File::open(folder.join(&name)).ok()?;
         Some((name, Box::new(file) as Box<dyn Read>))
     });
@@ -82,7 +85,7 @@ fn timeline_strings(capture: &Capture) -> Vec<u8> {
 }
 
 /// Names of all members, folders walked without following links.
-pub(super) fn members(folder: &Path) -> Vec<String> {
+pub(crate) fn members(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
     while let Some(relative) = open.pop() {

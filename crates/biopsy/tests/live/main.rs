@@ -2,6 +2,7 @@
 
 mod bad_days;
 mod bad_files;
+mod dump;
 mod exports;
 mod harm;
 mod shapes;

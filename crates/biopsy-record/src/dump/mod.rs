@@ -1,0 +1,110 @@
+//! Dumps: the image of a process, written into a recording with the facts of how it was got.
+//!
+//! The image comes frozen from `biopsy-target`; here it becomes `dumps/PID.core.zst` and `dumps/PID.json`. A core has its
+//! final name only when it is whole; what was cut short keeps the ending `.partial`, and the facts say what is missing.
+
+mod facts;
+pub mod mask;
+mod progress;
+
+use std::time::{Duration, SystemTime};
+
+use biopsy_image::Image;
+use biopsy_image::write::{
+    CaptureMethod, Compression, CoreError, CoreKind, CoreOptions, CoreOutput, CoreSummary, write_core,
+};
+use biopsy_model::Pid;
+use biopsy_recording::{RecordingFolder, WriteError, layout};
+
+pub use facts::{DumpFacts, FACTS_VERSION};
+pub use progress::DumpProgress;
+
+/// What is common to the dumps of one command.
+#[derive(Clone, Debug)]
+pub struct DumpSettings {
+    /// What goes in.
+    pub kind: CoreKind,
+    /// How it is packed.
+    pub compression: Compression,
+    /// Most bytes of one file.
+    pub max_size: Option<u64>,
+    /// Secrets are masked by the image that is handed in.
+    pub scrubbed: bool,
+}
+
+/// How one image was got.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// How its memory is kept.
+    pub method: CaptureMethod,
+    /// How long the process stood still.
+    pub pause: Duration,
+    /// What was predicted, where it was.
+    pub predicted_pause: Option<Duration>,
+    /// Why the dump was taken: `asked for`, or the trigger in words.
+    pub reason: String,
+    /// What the one who froze it wants said.
+    pub warnings: Vec<String>,
+    /// Counts this process's dumps of this recording, from 1.
+    pub number: u32,
+}
+
+/// A dump that was written, or as much of it as could be.
+#[derive(Debug)]
+pub struct Dumped {
+    /// Whose.
+    pub pid: Pid,
+    /// Member of the recording that holds the core.
+    pub member: String,
+    /// What was written; an error leaves a file that ends in `.partial`.
+    pub result: Result<CoreSummary, CoreError>,
+    /// What is in the member of the facts.
+    pub facts: DumpFacts,
+}
+
+/// Writes one image into the recording.
+///
+/// # Errors
+/// The recording cannot be written at all. A core that is cut short is no error here: see [`Dumped::result`].
+pub fn write(
+    image: &dyn Image,
+    origin: &Origin,
+    settings: &DumpSettings,
+    folder: &RecordingFolder,
+    progress: &DumpProgress<'_>,
+) -> Result<Dumped, WriteError> {
+    let pid = image.process().pid;
+    let ending = match settings.compression {
+        Compression::SeekableZstd { .. } => "core.zst",
+        Compression::None => "core",
+    };
+    let whole = layout::dump_member(pid, origin.number, settings.scrubbed, ending);
+    let partial = format!("{whole}{}", layout::PARTIAL);
+    let taken = SystemTime::now();
+    let file = folder.create_member(&partial)?;
+    let options = core_options(settings, origin);
+    let result = write_core(image, &options, CoreOutput::File(file.file()), progress);
+    let member = match &result {
+        Ok(_) => {
+            folder.rename_member(&partial, &whole)?;
+            whole
+        }
+        Err(_) => partial,
+    };
+    let facts = DumpFacts::of(image, origin, settings, &result, &member, taken);
+    folder.write_json(&layout::dump_member(pid, origin.number, settings.scrubbed, "json"), &facts)?;
+    Ok(Dumped { pid, member, result, facts })
+}
+
+/// The options of the core writer.
+#[must_use]
+pub fn core_options(settings: &DumpSettings, origin: &Origin) -> CoreOptions {
+    CoreOptions {
+        compression: settings.compression,
+        max_size: settings.max_size,
+        scrubbed: settings.scrubbed,
+        method: origin.method,
+        pause: Some(origin.pause),
+        ..CoreOptions::new(settings.kind)
+    }
+}

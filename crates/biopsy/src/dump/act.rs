@@ -1,0 +1,330 @@
+//! Freezing, writing, releasing.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use biopsy_image::Image;
+use biopsy_image::scrub::{MaskCount, ScrubbedImage};
+use biopsy_image::write::{
+    CaptureMethod, Compression, CoreError, CoreOutput, CoreSummary, DEFAULT_LEVEL, write_core,
+};
+use biopsy_model::capture::CaptureHeader;
+use biopsy_record::context::{self, Moment};
+use biopsy_record::dump::mask::{Literals, MemoryMask};
+use biopsy_record::dump::{DumpProgress, DumpSettings, Dumped, Origin, core_options};
+use biopsy_record::masking::Masking;
+use biopsy_recording::RecordingFolder;
+use biopsy_target::freeze::{self, FreezePlan, FrozenProcess, Method};
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::terminal::{ColorChoice, Terminal};
+use crate::session::output::{Place, disk_is_nearly_full};
+use crate::session::record::{header, new_masking, output_failure, warn_all, write_processes};
+
+use super::args::DumpArgs;
+use super::forecast::{freeze_failure, freeze_options};
+use super::show::{Meter, pause_text, size};
+use super::subject::Subject;
+
+/// A recording that dumps go into.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) folder: Arc<RecordingFolder>,
+    pub(crate) masking: Masking,
+    pub(crate) header: CaptureHeader,
+    pub(crate) place: Place,
+    pub(crate) dumps: Vec<Dumped>,
+    /// Values that were masked in dumped memory, by rule.
+    pub(crate) masked: Vec<MaskCount>,
+}
+
+/// Creates the recording and takes the context, before anything is stopped.
+pub(crate) fn open(subject: &Subject, place: Place) -> Result<Opened, Failure> {
+    let masking = new_masking()?;
+    let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
+    let header = header(&subject.target().key, &subject.name, &masking);
+    folder.header(&header).map_err(output_failure)?;
+    let opened = Opened { folder, masking, header, place, dumps: Vec::new(), masked: Vec::new() };
+    take_context(subject, &opened)?;
+    Ok(opened)
+}
+
+/// Adds the context of processes to the recording.
+pub(crate) fn take_context(subject: &Subject, opened: &Opened) -> Result<(), Failure> {
+    let Opened { folder, masking, .. } = opened;
+    let summary =
+        context::collect(&context::Config::default(), Moment::Start, &subject.pids(), folder, masking)
+            .map_err(output_failure)?;
+    warn_all(folder, &summary.warnings);
+    write_processes(folder, masking, &subject.processes)
+}
+
+/// Freezes the processes of the plan and writes each into the recording.
+pub(crate) fn dump(
+    args: &DumpArgs,
+    subject: &Subject,
+    plan: FreezePlan,
+    opened: &mut Opened,
+    reason: &str,
+    number: u32,
+) -> Result<(), Failure> {
+    let terminal = Terminal::of_stderr(ColorChoice::Auto);
+    let predicted: Vec<Duration> = plan.processes.iter().map(|process| process.predicted_pause).collect();
+    let literals = secrets_of(args, subject);
+    let frozen = freeze_all(args, plan)?;
+    for (at, process) in frozen.into_iter().enumerate() {
+        let origin = Origin {
+            predicted_pause: predicted.get(at).copied(),
+            reason: reason.to_owned(),
+            number,
+            ..origin(&process)
+        };
+        if let Some(copy) = process.child() {
+            let pid = process.process().pid;
+            context::write_smaps(&opened.folder, &opened.masking, pid, copy).map_err(output_failure)?;
+        }
+        write_one(args, &process, &literals, &origin, opened, terminal)?;
+        report_release(args, process.release());
+    }
+    Ok(())
+}
+
+/// Writes one image, whatever it came from.
+pub(crate) fn write_one(
+    args: &DumpArgs,
+    image: &dyn Image,
+    literals: &Literals,
+    origin: &Origin,
+    opened: &mut Opened,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    let settings = settings(args);
+    let progress = DumpProgress::default();
+    let meter = Meter::start(image, args.quiet, terminal);
+    let folder = Arc::clone(&opened.folder);
+    let dumped = std::thread::scope(|scope| {
+        scope.spawn(|| watch(&progress, &meter, folder.path()));
+        let written = if args.scrub {
+            let masked = ScrubbedImage::new(image, MemoryMask::new(literals));
+            let written = biopsy_record::dump::write(&masked, origin, &settings, &folder, &progress);
+            merge(&mut opened.masked, masked.counts());
+            written
+        } else {
+            biopsy_record::dump::write(image, origin, &settings, &folder, &progress)
+        };
+        meter.finish();
+        written
+    });
+    opened.dumps.push(dumped.map_err(output_failure)?);
+    Ok(())
+}
+
+/// Adds up counts of several dumps by rule.
+fn merge(all: &mut Vec<MaskCount>, more: Vec<MaskCount>) {
+    for one in more {
+        match all.iter_mut().find(|known| known.rule == one.rule) {
+            Some(known) => known.count = known.count.saturating_add(one.count),
+            None => all.push(one),
+        }
+    }
+}
+
+/// Draws the progress, and ends the dump when the disk is nearly full.
+fn watch(progress: &DumpProgress<'_>, meter: &Meter, path: &Path) {
+    while !meter.is_finished() {
+        meter.update(progress.done.load(Relaxed), progress.total.load(Relaxed));
+        if disk_is_nearly_full(path) {
+            progress.stop.store(true, Relaxed);
+        }
+        meter.rest();
+    }
+}
+
+/// One core into a file of its own: no context, no report.
+pub(crate) fn dump_to_file(
+    args: &DumpArgs,
+    subject: &Subject,
+    plan: FreezePlan,
+    path: &Path,
+    color: ColorChoice,
+) -> Result<Code, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(Code::Output, format!("cannot write `{}`: {error}", path.display()))
+    };
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(biopsy_recording::layout::PARTIAL);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial).map_err(failed)?;
+    let written = alone(args, subject, plan, CoreOutput::File(&file), Some(path), color);
+    match written {
+        Ok((summary, origin)) => {
+            if path.symlink_metadata().is_ok() {
+                return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+            }
+            std::fs::rename(&partial, path).map_err(failed)?;
+            super::show::show_alone(args, &path.display().to_string(), &summary, &origin)
+        }
+        Err(failure) => {
+            // An empty file helps nobody; what was written until the disk was full may.
+            if file.metadata().is_ok_and(|meta| meta.len() == 0) {
+                let _ = std::fs::remove_file(&partial);
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// One core to standard output, as it comes.
+pub(crate) fn dump_to_stdout(
+    args: &DumpArgs,
+    subject: &Subject,
+    plan: FreezePlan,
+    color: ColorChoice,
+) -> Result<Code, Failure> {
+    let mut out = std::io::stdout().lock();
+    let (summary, _) = alone(args, subject, plan, CoreOutput::Stream(&mut out), None, color)?;
+    out.flush()
+        .map_err(|error| Failure::new(Code::Output, format!("cannot write to standard output: {error}")))?;
+    Ok(if summary.is_whole() { Code::Ok } else { Code::Partial })
+}
+
+fn alone(
+    args: &DumpArgs,
+    subject: &Subject,
+    plan: FreezePlan,
+    output: CoreOutput<'_>,
+    path: Option<&Path>,
+    color: ColorChoice,
+) -> Result<(CoreSummary, Origin), Failure> {
+    let predicted = plan.predicted_pause;
+    let terminal = Terminal::of_stderr(color);
+    let literals = secrets_of(args, subject);
+    let Some(process) = freeze_all(args, plan)?.pop() else {
+        return Err(Failure::new(Code::Bug, "nothing was frozen"));
+    };
+    let origin = Origin { predicted_pause: Some(predicted), ..origin(&process) };
+    let options = core_options(&settings(args), &origin);
+    let progress = DumpProgress::default();
+    let meter = Meter::start(&process, args.quiet, terminal);
+    let folder = path.unwrap_or(Path::new("/dev/null"));
+    let written = std::thread::scope(|scope| {
+        scope.spawn(|| watch(&progress, &meter, folder));
+        let written = if args.scrub {
+            let masked = ScrubbedImage::new(&process, MemoryMask::new(&literals));
+            write_core(&masked, &options, output, &progress)
+        } else {
+            write_core(&process, &options, output, &progress)
+        };
+        meter.finish();
+        written
+    });
+    report_release(args, process.release());
+    written.map(|summary| (summary, origin)).map_err(|error| core_failure(&error))
+}
+
+/// What the writer needs to know.
+fn settings(args: &DumpArgs) -> DumpSettings {
+    let compression = if args.raw {
+        Compression::None
+    } else {
+        Compression::SeekableZstd { level: args.level.unwrap_or(DEFAULT_LEVEL) }
+    };
+    DumpSettings {
+        kind: args.kind.into(),
+        compression,
+        max_size: args.max_size.map(|megabytes| megabytes.saturating_mul(1 << 20)),
+        scrubbed: args.scrub,
+    }
+}
+
+/// Values that the process was given as secrets, to be masked wherever they are in its memory.
+pub(crate) fn secrets_of(args: &DumpArgs, subject: &Subject) -> Literals {
+    if args.scrub { Literals::of(&subject.pids()) } else { Literals::default() }
+}
+
+#[expect(clippy::print_stderr, reason = "the pause is said as soon as it is known")]
+fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<Vec<FrozenProcess>, Failure> {
+    let plan = if args.collapse { collapse(args, plan)? } else { plan };
+    let frozen = freeze::freeze(plan, &freeze_options(args)).map_err(|error| freeze_failure(&error))?;
+    if !args.quiet {
+        for process in &frozen {
+            let pause = process.pause();
+            eprintln!(
+                "process {} stood still for {} ({} threads); it runs again",
+                process.process().pid,
+                pause_text(pause.stopped),
+                pause.threads
+            );
+        }
+    }
+    Ok(frozen)
+}
+
+/// How long making huge pages may take, per process.
+const COLLAPSE_WITHIN: Duration = Duration::from_secs(120);
+
+/// Makes huge pages of the heaps, and plans again with what there is then.
+#[expect(clippy::print_stderr, reason = "it takes seconds, and the process feels it")]
+fn collapse(args: &DumpArgs, plan: FreezePlan) -> Result<FreezePlan, Failure> {
+    let keys: Vec<_> = plan.processes.iter().map(|process| process.key.clone()).collect();
+    for key in &keys {
+        let report = freeze::collapse(key, COLLAPSE_WITHIN).map_err(|error| freeze_failure(&error))?;
+        if !args.quiet {
+            eprintln!(
+                "process {}: {} huge pages made in {}, {} pieces refused, {} left",
+                key.pid,
+                report.made,
+                pause_text(report.took),
+                report.refused,
+                report.left
+            );
+        }
+    }
+    freeze::plan(&keys, &freeze_options(args)).map_err(|error| freeze_failure(&error))
+}
+
+fn origin(process: &FrozenProcess) -> Origin {
+    Origin {
+        method: match process.method() {
+            Method::CopyOnWrite => CaptureMethod::CopyOnWrite,
+            Method::StopAndCopy => CaptureMethod::StopAndCopy,
+            Method::Refused => CaptureMethod::Unknown,
+        },
+        pause: process.pause().stopped,
+        warnings: process.warnings().iter().map(ToString::to_string).collect(),
+        number: 1,
+        reason: "asked for".to_owned(),
+        predicted_pause: None,
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "what the user should know of the release")]
+fn report_release(args: &DumpArgs, report: freeze::ReleaseReport) {
+    if args.quiet {
+        return;
+    }
+    for warning in &report.warnings {
+        eprintln!("note: {warning}");
+    }
+}
+
+fn core_failure(error: &CoreError) -> Failure {
+    let hint = match error {
+        CoreError::Output { whole, logical, .. } if *whole > 0 => Some(format!(
+            "what was written is whole up to there ({} of {}) and keeps the ending `.partial`",
+            size(*whole),
+            size(*logical)
+        )),
+        _ => None,
+    };
+    let code = match error {
+        CoreError::Output { .. } | CoreError::Stopped { .. } => Code::Output,
+        _ => Code::Bug,
+    };
+    Failure::from_error(code, error).with_hint(hint)
+}

@@ -1,0 +1,103 @@
+//! What may be typed after `biopsy dump`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use biopsy_image::write::CoreKind;
+use clap::{Args, ValueEnum};
+
+use crate::cli::duration;
+
+/// Dump a process or a whole tree, with a pause of milliseconds: now, or when something happens.
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// The process: pid, name, .NET entry assembly, systemd unit or container id.
+    pub(crate) target: String,
+    /// All processes below it too, frozen in one moment.
+    #[arg(long)]
+    pub(crate) tree: bool,
+    /// How much: all that can be read; what debuggers need for stacks and heaps; or stacks alone.
+    #[arg(long, value_enum, default_value_t = Kind::Heap)]
+    pub(crate) kind: Kind,
+    /// Mask secrets of known shapes, and those found in the process's environment and configuration, in the dumped
+    /// memory. Fewer secrets, never none.
+    #[arg(long)]
+    pub(crate) scrub: bool,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Refuse if the process would have to stand still longer than this.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "250ms")]
+    pub(crate) max_pause: Duration,
+    /// Turn the heap into huge pages before: seconds of CPU, and a pause ten times shorter. For large heaps.
+    #[arg(long)]
+    pub(crate) collapse: bool,
+    /// Where it goes: a folder; a bundle, if it ends in `.zip`; the core alone, if it ends in `.core`, `.core.zst` or
+    /// `.zst`; `-`: the core alone, to standard output. [default: biopsy-NAME-DATE-TIME here, a folder]
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    /// Do not compress: a sparse core file.
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Level of zstd.
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, conflicts_with = "raw",
+          value_parser = clap::value_parser!(i32).range(-7..=19))]
+    pub(crate) level: Option<i32>,
+    /// Most megabytes of one core; what matters least is left out first.
+    #[arg(long, value_name = "MB")]
+    pub(crate) max_size: Option<u64>,
+    /// Wait for this to happen and dump then: `crash`, `exit`, `exit!=0`, `cpu>90%:30s`, `memory>2G`, `threads>500`, `fds>1000`,
+    /// `hang:10s`, `log:PATH:REGEX`, `after:10m`. May be repeated: any of them.
+    #[arg(long = "on", value_name = "TRIGGER")]
+    pub(crate) on: Vec<String>,
+    /// Dump this many times, then end.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) count: u32,
+    /// At least this long between two dumps.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub(crate) every: Duration,
+    /// If there is no such process yet, wait for it to start.
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Catch processes of this name below the target as they start, and dump them when they end (or as `--on` says),
+    /// however short they live.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) wait_for: Option<String>,
+    /// Wait at most this long.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// For programs: print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// How much a dump holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Kind {
+    /// Everything that can be read, the text of mapped files included.
+    Full,
+    /// All memory of its own, and of mapped files what names and unwinds them. Debuggers find the rest in the files.
+    Heap,
+    /// Stacks, registers and modules.
+    Stacks,
+}
+
+impl From<Kind> for CoreKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Full => Self::Full,
+            Kind::Heap => Self::Heap,
+            Kind::Stacks => Self::Stacks,
+        }
+    }
+}
+
+impl DumpArgs {
+    /// Whether something has to happen before anything is dumped.
+    pub(crate) fn waits(&self) -> bool {
+        !self.on.is_empty() || self.wait || self.wait_for.is_some()
+    }
+}

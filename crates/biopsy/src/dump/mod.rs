@@ -1,0 +1,46 @@
+//! `biopsy dump`: from a name, or an event, to cores with their context and a report.
+//!
+//! The flow: [`subject`] finds the processes; [`forecast`] says what freezing them would cost, and refuses; [`act`] freezes,
+//! writes and releases; [`conclude`] reports, checks and seals; [`show`] says what there is. [`wait`] stands before all that
+//! where something has to happen first.
+
+mod act;
+mod args;
+mod conclude;
+mod forecast;
+mod place;
+mod show;
+mod subject;
+mod wait;
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::terminal::{ColorChoice, Terminal};
+
+pub(crate) use args::DumpArgs;
+
+use place::Destination;
+
+/// Runs `biopsy dump`.
+pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> {
+    let terminal = Terminal::of_stderr(color);
+    if args.waits() {
+        return wait::run(args, color);
+    }
+    let subject = subject::find(args)?;
+    let destination = Destination::choose(args, &subject.name)?;
+    let plan = forecast::forecast(args, &subject, &destination, terminal)?;
+    if args.dry_run {
+        return Ok(Code::Ok);
+    }
+    match destination {
+        Destination::Recording(place) => {
+            let mut opened = act::open(&subject, place)?;
+            act::dump(args, &subject, plan, &mut opened, "asked for", 1)?;
+            let concluded = conclude::conclude(opened)?;
+            show::show(args, &concluded, color)
+        }
+        Destination::File(path) => act::dump_to_file(args, &subject, plan, &path, color),
+        Destination::Stdout => act::dump_to_stdout(args, &subject, plan, color),
+    }
+}

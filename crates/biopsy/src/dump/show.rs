@@ -1,0 +1,235 @@
+//! What the user sees: progress, and the result.
+
+use std::io::Write;
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use biopsy_image::Image;
+use biopsy_image::write::CoreSummary;
+use biopsy_record::dump::{DumpFacts, Dumped, Origin};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::terminal::{ColorChoice, Terminal};
+pub(crate) use crate::session::progress::size;
+
+use super::args::DumpArgs;
+use super::conclude::Concluded;
+
+/// How often the line is drawn.
+const REDRAW: Duration = Duration::from_millis(150);
+
+/// A bar over the bytes of one core.
+pub(crate) struct Meter {
+    bar: ProgressBar,
+    finished: (Mutex<bool>, Condvar),
+}
+
+impl Meter {
+    pub(crate) fn start(image: &dyn Image, quiet: bool, terminal: Terminal) -> Self {
+        let bar = ProgressBar::new(0);
+        if quiet || !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let style = ProgressStyle::with_template("{bar:20} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars(if terminal.unicode { "━╸─" } else { "=> " });
+        bar.set_style(style);
+        bar.set_message(format!("writing process {}", image.process().pid));
+        Self { bar, finished: (Mutex::new(false), Condvar::new()) }
+    }
+
+    pub(crate) fn update(&self, done: u64, total: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+    }
+
+    /// Waits until the next time to draw, or until it is over.
+    pub(crate) fn rest(&self) {
+        let (finished, told) = &self.finished;
+        let guard = finished.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*guard {
+            drop(told.wait_timeout(guard, REDRAW));
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        *self.finished.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn finish(&self) {
+        *self.finished.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.finished.1.notify_all();
+        self.bar.finish_and_clear();
+    }
+}
+
+/// `820 µs`, `14 ms`, `1.3 s`
+pub(crate) fn pause_text(pause: Duration) -> String {
+    let micros = pause.as_micros();
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..10_000 => format!("{:.1} ms", pause.as_secs_f64() * 1e3),
+        10_000..1_000_000 => format!("{:.0} ms", pause.as_secs_f64() * 1e3),
+        _ => format!("{:.1} s", pause.as_secs_f64()),
+    }
+}
+
+/// The result for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    /// Version of this document.
+    version: u32,
+    path: String,
+    is_bundle: bool,
+    bytes: u64,
+    dumps: Vec<&'a DumpFacts>,
+    masked: Vec<(String, u64)>,
+}
+
+/// Shows what was made.
+pub(crate) fn show(args: &DumpArgs, concluded: &Concluded, color: ColorChoice) -> Result<Code, Failure> {
+    if args.json {
+        let document = Document {
+            version: 1,
+            path: concluded.path.to_string_lossy().into_owned(),
+            is_bundle: concluded.is_bundle,
+            bytes: concluded.bytes,
+            dumps: concluded.dumps.iter().map(|dumped| &dumped.facts).collect(),
+            masked: concluded.masked.clone(),
+        };
+        print_document(&document)?;
+    } else {
+        let mut out = Vec::new();
+        // Writing to a Vec does not fail.
+        let _ = text(&mut out, concluded, color);
+        crate::commands::written(std::io::stdout().lock().write_all(&out))?;
+    }
+    let whole = concluded.dumps.iter().all(|dumped| dumped.facts.whole);
+    Ok(if whole && !concluded.dumps.is_empty() { Code::Ok } else { Code::Partial })
+}
+
+fn text(out: &mut dyn Write, concluded: &Concluded, color: ColorChoice) -> std::io::Result<()> {
+    let terminal = Terminal::of_stdout(color);
+    if let Some(report) = &concluded.report {
+        writeln!(out, "{}\n", crate::commands::core::text(report, terminal).trim_end())?;
+    }
+    for dumped in &concluded.dumps {
+        line(out, dumped)?;
+    }
+    if !concluded.masked.is_empty() {
+        let all: u64 = concluded.masked.iter().map(|(_, count)| count).sum();
+        let rules: Vec<String> =
+            concluded.masked.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
+        writeln!(
+            out,
+            "scrubbed: {all} values masked ({}); not clean: only known shapes are found",
+            rules.join(", ")
+        )?;
+    }
+    let path = concluded.path.display();
+    if concluded.is_bundle {
+        writeln!(out, "{path} ({}): report.html in it opens in any browser", size(concluded.bytes))
+    } else {
+        writeln!(out, "{path} ({}): open {path}/report.html in a browser", size(concluded.bytes))
+    }
+}
+
+fn line(out: &mut dyn Write, dumped: &Dumped) -> std::io::Result<()> {
+    let facts = &dumped.facts;
+    let threads = if facts.threads == facts.threads_with_registers {
+        format!("{} threads", facts.threads)
+    } else {
+        format!("{} of {} threads with registers", facts.threads_with_registers, facts.threads)
+    };
+    match &dumped.result {
+        Ok(summary) => writeln!(
+            out,
+            "{}: {} of {} memory in {}, {threads}; pause {}{}",
+            dumped.member,
+            size(summary.written_bytes),
+            size(summary.contents.total()),
+            pause_text(summary.total),
+            pause_text(Duration::from_secs_f64(facts.pause_ms / 1e3)),
+            missing_text(facts),
+        ),
+        Err(_) => writeln!(
+            out,
+            "{}: not whole: {}",
+            dumped.member,
+            facts.error.as_deref().unwrap_or("it ends early")
+        ),
+    }
+}
+
+fn missing_text(facts: &DumpFacts) -> String {
+    let bytes: u64 = facts.missing.iter().map(|missing| missing.bytes).sum();
+    if bytes > 0 { format!("; {} could not be read", size(bytes)) } else { String::new() }
+}
+
+/// Says what is in a file that holds one core alone.
+pub(crate) fn show_alone(
+    args: &DumpArgs,
+    path: &str,
+    summary: &CoreSummary,
+    origin: &Origin,
+) -> Result<Code, Failure> {
+    #[derive(Serialize)]
+    struct Alone<'a> {
+        version: u32,
+        path: &'a str,
+        bytes: u64,
+        memory_bytes: u64,
+        pause_ms: f64,
+        predicted_pause_ms: Option<f64>,
+        total_ms: f64,
+        whole: bool,
+    }
+    if args.json {
+        print_document(&Alone {
+            version: 1,
+            path,
+            bytes: summary.written_bytes,
+            memory_bytes: summary.contents.total(),
+            pause_ms: origin.pause.as_secs_f64() * 1e3,
+            predicted_pause_ms: origin.predicted_pause.map(|pause| pause.as_secs_f64() * 1e3),
+            total_ms: summary.total.as_secs_f64() * 1e3,
+            whole: summary.is_whole(),
+        })?;
+    } else {
+        let text = format!(
+            "{path}: {} of {} memory in {}; pause {}\n",
+            size(summary.written_bytes),
+            size(summary.contents.total()),
+            pause_text(summary.total),
+            pause_text(origin.pause)
+        );
+        crate::commands::written(std::io::stdout().lock().write_all(text.as_bytes()))?;
+    }
+    Ok(if summary.is_whole() { Code::Ok } else { Code::Partial })
+}
+
+/// Prints a value as one JSON document.
+pub(crate) fn print_document<T: Serialize>(document: &T) -> Result<(), Failure> {
+    let mut out = serde_json::to_vec_pretty(document)
+        .map_err(|error| Failure::new(Code::Bug, format!("cannot write the result: {error}")))?;
+    out.push(b'\n');
+    crate::commands::written(std::io::stdout().lock().write_all(&out)).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_for_people() {
+        assert_eq!(pause_text(Duration::from_micros(820)), "820 µs");
+        assert_eq!(pause_text(Duration::from_micros(1_870)), "1.9 ms");
+        assert_eq!(pause_text(Duration::from_millis(14)), "14 ms");
+        assert_eq!(pause_text(Duration::from_millis(1300)), "1.3 s");
+    }
+}

@@ -1,0 +1,368 @@
+//! Waiting for something to happen, then dumping: triggers on a running process, and processes caught as they start.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use biopsy_image::Image;
+use biopsy_image::write::CaptureMethod;
+use biopsy_record::dump::Origin;
+use biopsy_record::dump::mask::Literals;
+use biopsy_record::triggers::{self, Fired, Trigger, Watch, WatchEnd, WatchOptions, Watched};
+use biopsy_target::Selector;
+use biopsy_target::catch::{CatchError, CatchOn, CatchOptions, Catcher, Caught};
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::terminal::{ColorChoice, Terminal};
+use crate::session::controls::{Controls, Wish};
+use crate::session::output::Place;
+use crate::session::subject::display_name;
+
+use super::act::{self, Opened};
+use super::args::DumpArgs;
+use super::place::Destination;
+use super::subject::{self, Subject};
+use super::{conclude, forecast, show};
+
+/// How soon Ctrl-C and the end of the time are noticed.
+const SLICE: Duration = Duration::from_millis(100);
+/// How often a process that is not there yet is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Caught processes that may wait to be dumped, held at their end.
+const MAX_WAITING: usize = 512;
+
+/// Runs `biopsy dump` with `--on`, `--wait` or `--wait-for`.
+pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> {
+    let triggers = parse(args)?;
+    let stop = Stop::start(args.duration)?;
+    let Some(subject) = find(args, &stop.flag)? else { return Ok(nothing(args, "no such process started")) };
+    let Destination::Recording(place) = Destination::choose(args, &subject.name)? else {
+        return Err(Failure::new(Code::Usage, "a dump that waits makes a recording")
+            .with_hint(Some("name a folder or a `.zip` with `--output`, or leave it out")));
+    };
+    if args.dry_run {
+        let destination = Destination::Recording(place);
+        return forecast::forecast(args, &subject, &destination, Terminal::of_stderr(color))
+            .map(|_| Code::Ok);
+    }
+    let mut dumper =
+        Dumper { args, literals: act::secrets_of(args, &subject), subject, place, opened: None, number: 0 };
+    let ended = match &args.wait_for {
+        Some(name) => catch(&mut dumper, name, &triggers, &stop.flag),
+        None if triggers.is_empty() => dumper.dump_now("it started").map(|()| "it was dumped".to_owned()),
+        None => watch(&mut dumper, triggers, &stop.flag),
+    };
+    let Some(opened) = dumper.opened else { return ended.map(|why| nothing(args, &why)) };
+    // What was dumped before something went wrong is kept, and told first.
+    let concluded = conclude::conclude(opened)?;
+    let code = show::show(args, &concluded, color)?;
+    ended.map(|_| code)
+}
+
+#[expect(clippy::print_stderr, reason = "why there is no dump")]
+fn nothing(args: &DumpArgs, why: &str) -> Code {
+    if !args.quiet {
+        eprintln!("nothing was dumped: {why}");
+    }
+    Code::Partial
+}
+
+fn parse(args: &DumpArgs) -> Result<Vec<Trigger>, Failure> {
+    args.on
+        .iter()
+        .map(|text| {
+            Trigger::parse(text)
+                .map_err(|error| Failure::from_error(Code::Usage, &error).with_hint(Some(error.hint())))
+        })
+        .collect()
+}
+
+fn find(args: &DumpArgs, stop: &AtomicBool) -> Result<Option<Subject>, Failure> {
+    if !args.wait {
+        return subject::find(args).map(Some);
+    }
+    let selector = Selector::parse(&args.target)
+        .map_err(|error| Failure::from_error(Code::Usage, &error).with_hint(error.hint()))?;
+    let found = triggers::wait_for(&selector, LOOK_EVERY, stop)
+        .map_err(|error| Failure::from_error(Code::Target, &error).with_hint(error.hint()))?;
+    Ok(found.map(|target| {
+        let name = display_name(&selector, &target.info);
+        Subject::of(target.info, name, args.tree)
+    }))
+}
+
+/// Ctrl-C, or the end of the time that was given.
+struct Stop {
+    flag: Arc<AtomicBool>,
+}
+
+impl Stop {
+    fn start(within: Option<Duration>) -> Result<Self, Failure> {
+        let controls = Controls::listen(false)
+            .map_err(|error| Failure::new(Code::Bug, format!("cannot listen to signals: {error}")))?;
+        let flag = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&flag);
+        let end = within.map(|time| Instant::now() + time);
+        let listen = move || {
+            loop {
+                let over = end.is_some_and(|end| Instant::now() >= end);
+                if over || controls.wait(SLICE) == Some(Wish::Stop) {
+                    told.store(true, Relaxed);
+                }
+                // Whoever waits has gone.
+                if Arc::strong_count(&told) == 1 {
+                    break;
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("biopsy-stop".to_owned())
+            .spawn(listen)
+            .map_err(|error| Failure::new(Code::Bug, format!("cannot start a thread: {error}")))?;
+        Ok(Self { flag })
+    }
+}
+
+/// Dumps that go into one recording, as they come.
+struct Dumper<'a> {
+    args: &'a DumpArgs,
+    subject: Subject,
+    literals: Literals,
+    place: Place,
+    /// Made when the first dump comes: what never happened leaves nothing behind.
+    opened: Option<Opened>,
+    number: u32,
+}
+
+impl Dumper<'_> {
+    fn opened(&mut self, subject: &Subject) -> Result<&mut Opened, Failure> {
+        if self.opened.is_none() {
+            self.opened = Some(act::open(subject, self.place.clone())?);
+        }
+        match &mut self.opened {
+            Some(opened) => Ok(opened),
+            None => Err(Failure::new(Code::Bug, "the recording is not open")),
+        }
+    }
+
+    /// Freezes and dumps the running target, with the tree of this moment.
+    fn dump_now(&mut self, reason: &str) -> Result<(), Failure> {
+        let Some(subject) = self.subject.again(self.args.tree) else {
+            return Err(Failure::new(
+                Code::Target,
+                format!("process {} has ended", self.subject.target().key.pid),
+            ));
+        };
+        self.dump_frozen(&subject, reason)
+    }
+
+    fn dump_frozen(&mut self, subject: &Subject, reason: &str) -> Result<(), Failure> {
+        let args = self.args;
+        let destination = Destination::Recording(self.place.clone());
+        let plan = forecast::forecast(args, subject, &destination, Terminal::of_stderr(ColorChoice::Auto))?;
+        self.number += 1;
+        let number = self.number;
+        let opened = self.opened(subject)?;
+        let reason = opened.masking.text(biopsy_recording::layout::DUMPS_FOLDER, reason).into_owned();
+        act::dump(args, subject, plan, opened, &reason, number)
+    }
+
+    /// Dumps a process that is held, and lets it go.
+    #[expect(clippy::print_stderr, reason = "each dump is said as it comes")]
+    fn dump_held(&mut self, caught: Caught, reason: &str) -> Result<(), Failure> {
+        let pid = caught.key().pid;
+        let info = biopsy_target::list::process(pid);
+        let subject = match info {
+            Ok(info) => Subject { name: self.subject.name.clone(), processes: vec![info] },
+            // It is going: what is known of the target has to do.
+            Err(_) => self.subject.clone(),
+        };
+        self.number += 1;
+        // Of different processes each is the first.
+        let number = if self.args.wait_for.is_some() { 1 } else { self.number };
+        let args = self.args;
+        let fresh = if args.wait_for.is_some() { Some(act::secrets_of(args, &subject)) } else { None };
+        let first = self.opened.is_none();
+        let opened = self.opened(&subject)?;
+        if !first {
+            act::take_context(&subject, opened)?;
+        }
+        let reason = opened.masking.text(biopsy_recording::layout::DUMPS_FOLDER, reason).into_owned();
+        let origin = Origin {
+            method: CaptureMethod::Held,
+            pause: caught.held(),
+            predicted_pause: None,
+            reason: reason.clone(),
+            warnings: caught.warnings().to_vec(),
+            number,
+        };
+        let literals = fresh.as_ref().unwrap_or(&self.literals);
+        let Some(opened) = &mut self.opened else { return Ok(()) };
+        act::write_one(
+            args,
+            &caught as &dyn Image,
+            literals,
+            &origin,
+            opened,
+            Terminal::of_stderr(ColorChoice::Auto),
+        )?;
+        let release = caught.release();
+        if let Some(dumped) = opened.dumps.last_mut() {
+            dumped.facts.pause_ms = release.held.as_secs_f64() * 1e3;
+        }
+        if !args.quiet {
+            eprintln!("process {pid}: {reason}; held for {}", show::pause_text(release.held));
+        }
+        Ok(())
+    }
+}
+
+/// Triggers on the target itself.
+#[expect(clippy::print_stderr, reason = "what is waited for, and what happened")]
+fn watch(dumper: &mut Dumper<'_>, triggers: Vec<Trigger>, stop: &Arc<AtomicBool>) -> Result<String, Failure> {
+    let options = WatchOptions {
+        count: Some(dumper.args.count),
+        every: dumper.args.every,
+        stop: Arc::clone(stop),
+        ..WatchOptions::default()
+    };
+    let failed =
+        |error: triggers::WatchError| Failure::from_error(Code::Target, &error).with_hint(error.hint());
+    let key = dumper.subject.target().key.clone();
+    let words: Vec<String> = triggers.iter().map(ToString::to_string).collect();
+    let mut watch = Watch::new(&key, triggers, options).map_err(failed)?;
+    if !dumper.args.quiet {
+        eprintln!("waiting for {} of {} (pid {})", words.join(" or "), dumper.subject.name, key.pid);
+        for warning in watch.warnings() {
+            eprintln!("note: {warning}");
+        }
+    }
+    loop {
+        match watch.next().map_err(failed)? {
+            Watched::Fired(fired) => fire(dumper, *fired)?,
+            Watched::Ended(end) => return Ok(end_words(end)),
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a trigger is said when it fires")]
+fn fire(dumper: &mut Dumper<'_>, fired: Fired) -> Result<(), Failure> {
+    if !dumper.args.quiet {
+        eprintln!("{}", fired.reason);
+    }
+    match fired.caught {
+        Some(caught) => {
+            let tree = dumper.args.tree.then(|| dumper.subject.again(true)).flatten();
+            let held = caught.key().pid;
+            // What is below it runs on and may end with it: it is frozen first, while the other is held anyway.
+            if let Some(mut below) = tree {
+                below.processes.retain(|process| process.key.pid != held);
+                if !below.processes.is_empty() {
+                    dumper.dump_frozen(&below, &fired.reason)?;
+                }
+            }
+            dumper.dump_held(*caught, &fired.reason)
+        }
+        None => dumper.dump_now(&fired.reason),
+    }
+}
+
+fn end_words(end: WatchEnd) -> String {
+    match end {
+        WatchEnd::ProcessEnded { status: Some(status) } if status & 0x7f != 0 => {
+            format!("the process was ended by signal {}", status & 0x7f)
+        }
+        WatchEnd::ProcessEnded { status: Some(status) } => {
+            format!("the process ended with exit code {}", (status >> 8) & 0xff)
+        }
+        WatchEnd::ProcessEnded { status: None } => "the process has ended".to_owned(),
+        WatchEnd::Done => "it was dumped as often as was asked for".to_owned(),
+        WatchEnd::Stopped => "stopped before it happened".to_owned(),
+    }
+}
+
+/// Processes of a name below the target, as they start.
+#[expect(clippy::print_stderr, reason = "what is waited for, and by which way")]
+fn catch(
+    dumper: &mut Dumper<'_>,
+    name: &str,
+    triggers: &[Trigger],
+    stop: &Arc<AtomicBool>,
+) -> Result<String, Failure> {
+    let options = CatchOptions {
+        max_waiting: MAX_WAITING,
+        ..CatchOptions::new(name, moments(triggers)?).below(dumper.subject.target().key.clone())
+    };
+    let failed = |error: CatchError| Failure::from_error(Code::Target, &error).with_hint(error.hint());
+    let mut catcher = Catcher::new(&options).map_err(failed)?;
+    if !dumper.args.quiet {
+        eprintln!("waiting for {name} below {} ({})", dumper.subject.name, catcher.chosen().why);
+    }
+    let mut taken = 0;
+    let why = loop {
+        if stop.load(Relaxed) {
+            break "stopped".to_owned();
+        }
+        if taken >= dumper.args.count {
+            break "it was dumped as often as was asked for".to_owned();
+        }
+        match catcher.next(SLICE) {
+            Ok(Some(caught)) => {
+                taken += 1;
+                let reason = caught.cause().to_string();
+                dumper.dump_held(caught, &reason)?;
+            }
+            Ok(None) if !biopsy_target::is_same(&dumper.subject.target().key) => {
+                break format!("process {} has ended", dumper.subject.target().key.pid);
+            }
+            Ok(None) => {}
+            Err(CatchError::Ended) => break format!("everything below {} has ended", dumper.subject.name),
+            Err(error) => return Err(failed(error)),
+        }
+    };
+    let statistics = catcher.statistics();
+    catcher.finish();
+    if !dumper.args.quiet {
+        eprintln!(
+            "{} followed, {} caught, {} missed; {} executions waited {} at most",
+            statistics.followed,
+            statistics.caught,
+            statistics.missed,
+            statistics.executions,
+            show::pause_text(statistics.longest_wait)
+        );
+        for note in statistics.notes.iter().take(20) {
+            eprintln!("note: {note}");
+        }
+    }
+    Ok(why)
+}
+
+/// At which moments of its life a caught process is held.
+fn moments(triggers: &[Trigger]) -> Result<CatchOn, Failure> {
+    if triggers.is_empty() {
+        return Ok(CatchOn::EXIT);
+    }
+    let mut on = CatchOn::default();
+    for trigger in triggers {
+        let one = match trigger {
+            Trigger::Exit => CatchOn::EXIT,
+            Trigger::Failure => CatchOn::FAILURE,
+            Trigger::Crash => CatchOn::CRASH,
+            Trigger::After { duration } => CatchOn { after: Some(*duration), ..CatchOn::default() },
+            _ => {
+                let message = format!("`--wait-for` does not go with `--on {trigger}`");
+                return Err(Failure::new(Code::Usage, message)
+                    .with_hint(Some("it goes with `exit`, `exit!=0`, `crash` and `after:TIME`")));
+            }
+        };
+        on = CatchOn {
+            exit: on.exit || one.exit,
+            failure: on.failure || one.failure,
+            fatal_signal: on.fatal_signal || one.fatal_signal,
+            after: on.after.or(one.after),
+        };
+    }
+    Ok(on)
+}
