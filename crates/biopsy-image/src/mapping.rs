@@ -94,6 +94,14 @@ impl Mapping {
     }
 }
 
+/// Whether a path in `/proc/PID/maps` or NT_FILE is of memory that no disk has: memfd, System V, shared anonymous memory,
+/// `/dev/shm`, huge pages (`mm/shmem.c`, `mm/memfd.c`, `ipc/shm.c`, `fs/hugetlbfs` of the kernel).
+#[must_use]
+pub fn is_memory_file(path: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 5] = [b"/memfd:", b"/SYSV", b"/dev/zero", b"/dev/shm/", b"/anon_hugepage"];
+    BEGINNINGS.iter().any(|beginning| path.starts_with(beginning))
+}
+
 /// The mapping that holds `address`, in a list by address.
 #[must_use]
 pub fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {

@@ -328,3 +328,16 @@ fn written_is_what_is_in_the_file_and_what_may_have_been() {
         ]
     );
 }
+
+#[test]
+fn shared_memory_that_was_left_out_is_not_said_to_be_on_disk() {
+    let core = CoreBuilder::new()
+        .process(1, "a", "a")
+        .files(&[(0x1000, 0x2000, 0, b"/lib/a.so"), (0x8000, 0x9000, 0, b"/dev/zero (deleted)")])
+        .memory(0x2000, 6, pattern(PAGE, 1));
+    let opened = opened(&core);
+    let mut runs = Vec::new();
+    opened.image.written(0..0x10000, &mut runs).unwrap();
+    assert_eq!(runs, [0x2000..0x3000, 0x8000..0x9000]);
+    assert_eq!(absence(&*opened.image, 0x8000), Some(Absence::LeftOut));
+}

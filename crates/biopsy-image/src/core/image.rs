@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::modules;
 use super::notes::Notes;
 use super::space::{self, Content, Region};
+use crate::mapping::{find, is_memory_file};
 use crate::storage::{Storage, StorageError};
 use crate::vendor::DumpNote;
 use crate::{
@@ -149,11 +150,10 @@ impl Image for CoreImage {
         let mut missing_to = None;
         for region in space::within(&self.regions, range.clone()) {
             let (start, end) = (region.start.max(range.start), region.end.min(range.end));
-            let mapping = crate::mapping::find(&self.mappings, start).filter(|mapping| mapping.end >= end);
+            let mapping = find(&self.mappings, start).filter(|mapping| mapping.end >= end);
             match region.content {
                 Content::Zero | Content::Missing(Absence::Unreadable | Absence::Unmapped) => {}
-                Content::Missing(Absence::LeftOut)
-                    if mapping.is_some_and(|mapping| mapping.path().is_some()) => {}
+                Content::Missing(Absence::LeftOut) if mapping.is_some_and(is_on_disk) => {}
                 Content::Missing(_) => {
                     match runs[from..]
                         .last_mut()
@@ -186,6 +186,11 @@ impl Image for CoreImage {
         }
         Ok(())
     }
+}
+
+/// Whether what is not in the core can be had from a file.
+fn is_on_disk(mapping: &Mapping) -> bool {
+    mapping.path().is_some_and(|path| !is_memory_file(path))
 }
 
 /// Appends a run in whole pages, cut to `range` and joined with the one before.

@@ -4,6 +4,7 @@ use biopsy_model::loss::Warning;
 
 use super::notes::{FileEntry, Notes};
 use super::segments::Load;
+use crate::mapping::is_memory_file;
 use crate::open::{OpenProblem, warning};
 use crate::process::auxiliary;
 use crate::{Backing, Limits, Mapping, Protection, Thread};
@@ -135,8 +136,7 @@ fn plain(start: u64, end: u64, protection: Protection, backing: Backing) -> Mapp
 fn of_file(file: &FileEntry, start: u64, end: u64, protection: Option<Protection>) -> Mapping {
     let (path, deleted) = without_deleted(&file.path);
     // A core does not say what is shared; of these it is known.
-    let shared =
-        [&b"/memfd:"[..], b"/SYSV", b"/dev/zero", b"/dev/shm/"].iter().any(|start| path.starts_with(start));
+    let shared = is_memory_file(path);
     let backing = Backing::File {
         path: path.to_vec(),
         offset: file.offset.saturating_add(start.saturating_sub(file.start)),

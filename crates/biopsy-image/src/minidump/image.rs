@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::facts::Facts;
 use super::memory::MemoryRange;
-use crate::mapping::find;
+use crate::mapping::{find, is_memory_file};
 use crate::storage::{Storage, StorageError};
 use crate::{Absence, Crash, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread};
 
@@ -93,7 +93,7 @@ impl Image for MinidumpImage {
         let first = self.mappings.partition_point(|one| one.end <= range.start);
         for mapping in self.mappings.iter().skip(first).take_while(|one| one.start < range.end) {
             let (start, end) = (mapping.start.max(range.start), mapping.end.min(range.end));
-            let is_file = mapping.path().is_some();
+            let is_file = mapping.path().is_some_and(|path| !is_memory_file(path));
             let readable = mapping.protection.read;
             let mut at = start;
             let inside = self.ranges.partition_point(|one| one.filled_to <= start);

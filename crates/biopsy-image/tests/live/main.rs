@@ -239,7 +239,9 @@ fn a_core_of_gdb_is_the_process() {
     check_registers_against_gdb(image, &program, &core);
     check_module(image, &program);
     check_packings(&core, pattern);
-    check_our_own(image, &folder.path().join("ours"));
+    let ours = folder.path().join("ours");
+    check_our_own(image, &ours);
+    check_our_own_cut_off(image, &ours);
     survival.assert_unharmed();
     target.stop();
 }
@@ -270,13 +272,20 @@ fn check_our_own(image: &dyn Image, path: &Path) {
                 let same = ours.read(at, &mut second[..most]).unwrap_or(0);
                 // Devices and the like are never written.
                 if !matches!(mapping.backing, Backing::Kernel { .. }) {
-                    assert!(count == same && first[..count] == second[..same], "{mapping:x?} at {at:#x}");
+                    assert!(
+                        count == same && first[..count] == second[..same],
+                        "{mapping:x?} at {at:#x}: {count} and {same} bytes; {:?}",
+                        ours.read(at, &mut [0])
+                    );
                 }
                 at += (count as u64).max(PAGE_SIZE);
             }
         }
     }
-    // The compressed one, when the disk was full: found by walking over its frames.
+}
+
+/// A compressed core of ours, when the disk was full: found by walking over its frames.
+fn check_our_own_cut_off(image: &dyn Image, path: &Path) {
     let file = File::options().write(true).open(path).expect("it is ours");
     let whole = file.metadata().expect("it is there").len();
     file.set_len(whole * 6 / 10).expect("files can be cut");
@@ -342,6 +351,7 @@ fn cores_of_createdump_are_the_process() {
                 // In a small dump the heap is missing, and known to be no mistake.
                 let missing = image.read(pattern, &mut [0; 8]);
                 assert!(matches!(missing, Err(ReadError::Missing { .. })), "{missing:?}");
+                check_our_own(image, &folder.path().join("ours"));
             }
             check_module(image, &program);
             // The writers of the three versions are the same code, and gdb takes seconds.
