@@ -125,7 +125,7 @@ impl Detector {
                     return;
                 }
                 for value in rule.find(window.text, word, lists) {
-                    if value.range.len() >= self.min_length {
+                    if value.range.len() >= self.min_length && !belongs_to_code(window.text, &value.range) {
                         found(window.place(value.range));
                     }
                 }
@@ -156,6 +156,20 @@ impl Detector {
             }
         }
     }
+}
+
+/// Memory is full of names that programs are made of, and a debugger needs them: what compilers call the parts of a
+/// member (`<Password>k__BackingField`, seen in each .NET process) looks like an element that was cut short, and lists
+/// of files (`UserSecrets.dll:/usr/...`) like a setting.
+fn belongs_to_code(text: &[u8], value: &Range<usize>) -> bool {
+    const ROOTS: [&[u8]; 16] = [
+        b"/usr/", b"/lib", b"/opt/", b"/home/", b"/root/", b"/var/", b"/etc/", b"/tmp/", b"/app/", b"/run/",
+        b"/srv/", b"/mnt/", b"/proc/", b"/dev/", b"/sys/", b"/bin/",
+    ];
+    let open_element =
+        text[..value.start].ends_with(b">") && !text[value.end..].trim_ascii_start().starts_with(b"<");
+    let value = &text[value.clone()];
+    open_element || ROOTS.iter().any(|root| value.starts_with(root))
 }
 
 /// A quick look at what stands behind a key word: most of them are words in a sentence, or names of members, and
