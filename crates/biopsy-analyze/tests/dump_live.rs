@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, analyze_dump};
-use biopsy_image::{Limits, Opened, open};
+use biopsy_image::write::{CoreKind, CoreOptions, CoreOutput, NoProgress, write_core};
+use biopsy_image::{Limits, Opened, open, open_bytes};
 use biopsy_stacks::image::{ImageStacks, Options, walk};
 use biopsy_testkit::{Privilege, Program, Survival, TargetProcess, require_all};
 
@@ -161,17 +162,24 @@ fn each_way_to_wait_for_ever_is_what_it_is() {
     assert!(said.contains("2 wait at a condition, semaphore or other futex"), "{said}");
 }
 
-#[test]
-fn crashes_are_told_with_their_cause() {
+fn assert_crashes(expected: &[(&str, &str, &str)]) {
     if !require_all(NEEDED) {
         return;
     }
-    for (mode, id, words) in [
+    for (mode, id, words) in expected {
+        let dump = Dump::of_crash(mode);
+        let said = evidence(&dump.analyze(), id);
+        assert!(said.contains("`crash_here`"), "{mode}: {said}");
+        assert!(said.contains(words), "{mode}: {said}");
+    }
+}
+
+#[test]
+fn bad_pointers_are_told_apart() {
+    assert_crashes(&[
         ("null", "null-pointer", "0x18 was read"),
         ("null-write", "null-pointer", "was written"),
         ("guard", "bad-pointer", "guard page"),
-        ("assert", "abort", "an order must be there"),
-        ("double-free", "abort", "double free"),
         ("wild-jump", "null-pointer", "0x1234 was executed"),
         ("jump-data", "bad-pointer", "cannot be executed"),
         ("read-only", "bad-pointer", "only be read"),
@@ -179,15 +187,18 @@ fn crashes_are_told_with_their_cause() {
         ("non-canonical", "bad-pointer", "0xdeadbeef"),
         ("freed", "bad-pointer", "`0xdd"),
         ("bus", "bad-pointer", "behind the file's end"),
+    ]);
+}
+
+#[test]
+fn aborts_and_other_signals_are_told_with_their_reason() {
+    assert_crashes(&[
+        ("assert", "abort", "an order must be there"),
+        ("double-free", "abort", "double free"),
         ("divide", "fatal-signal", "division by zero"),
         ("illegal", "fatal-signal", "illegal instruction"),
         ("trap", "fatal-signal", "breakpoint"),
-    ] {
-        let dump = Dump::of_crash(mode);
-        let said = evidence(&dump.analyze(), id);
-        assert!(said.contains("`crash_here`"), "{mode}: {said}");
-        assert!(said.contains(words), "{mode}: {said}");
-    }
+    ]);
 }
 
 #[test]
@@ -239,5 +250,47 @@ fn static_and_stripped_programs_have_the_stacks_that_gdb_shows() {
         let dump = Dump::of(&target);
         dump.assert_like_gdb(&program);
         assert_eq!(dump.analyze().waits.cycles.len(), 1, "{name}");
+    }
+}
+
+/// Each thread with the instruction pointers of its frames.
+fn stacks(opened: &Opened) -> Vec<(u32, Vec<u64>)> {
+    let mut options = Options { local_files: false, ..Options::default() };
+    options.symbols.debug_folders.clear();
+    let walked = walk(&*opened.image, &options);
+    let one = |stack: &biopsy_stacks::image::ThreadStack| {
+        (stack.tid.0, stack.frames.iter().map(|frame| frame.ip.0).collect())
+    };
+    walked.threads.iter().map(one).collect()
+}
+
+/// On another machine there are none of the process's files: what the dump has of them is enough, in all kinds.
+#[test]
+fn dumps_of_each_kind_have_the_same_stacks_on_another_machine() {
+    if !require_all(NEEDED) {
+        return;
+    }
+    let target = TargetProcess::start(Program::Deadlock, &["abba"]);
+    // core(5): all mappings, so that gdb writes text and unwind information too.
+    std::fs::write(format!("/proc/{}/coredump_filter", target.pid()), "0x7f").expect("the filter is ours");
+    let dump = Dump::of(&target);
+    let whole = dump.by_gdb(&Program::Deadlock.path());
+    let sorted = |mut stacks: Vec<(u32, Vec<u64>)>| {
+        stacks.sort_unstable();
+        stacks
+    };
+    let whole = sorted(whole);
+    assert_eq!(sorted(stacks(&dump.opened)), whole, "gdb's core");
+    for kind in [CoreKind::Full, CoreKind::Heap, CoreKind::Stacks] {
+        let mut bytes = Vec::new();
+        write_core(&*dump.opened.image, &CoreOptions::new(kind), CoreOutput::Stream(&mut bytes), &NoProgress)
+            .expect("the core is written");
+        let opened = open_bytes("written", bytes, &Limits::default()).expect("the core opens");
+        assert_eq!(sorted(stacks(&opened)), whole, "{kind:?}");
+        let analysis =
+            analyze_dump(&*opened.image, &walk(&*opened.image, &Options::default()), &DumpFacts::of(&opened));
+        if kind != CoreKind::Stacks {
+            assert_eq!(analysis.waits.cycles.len(), 1, "{kind:?}");
+        }
     }
 }
