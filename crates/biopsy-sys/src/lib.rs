@@ -18,6 +18,7 @@
     reason = "the one crate for it; each block says what the callee needs and why it holds"
 )]
 
+pub mod boost;
 pub mod bpf;
 pub mod clock;
 pub mod collapse;

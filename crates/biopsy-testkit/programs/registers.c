@@ -201,6 +201,10 @@ static uint64_t milliseconds(void) {
     return (uint64_t)time.tv_sec * 1000u + (uint64_t)time.tv_nsec / 1000000u;
 }
 
+// Opened before READY, so that the list of open files does not change afterwards.
+static int pipes[4][2];
+static int epolls[4];
+
 static void *waiter(void *argument) {
     long way = (long)argument % 4;
     static const char *const names[] = {"in-read", "in-poll", "in-nap", "in-epoll"};
@@ -208,9 +212,6 @@ static void *waiter(void *argument) {
     stack_t stack = {0};
     sigset_t mask;
     set_signal_state(&stack, &mask, 1);
-    int ends[2];
-    if (pipe(ends) != 0) _exit(2);
-    int epoll = epoll_create1(0);
     for (;;) {
         char byte;
         struct epoll_event event;
@@ -219,10 +220,10 @@ static void *waiter(void *argument) {
         long result = 0;
         errno = 0;
         switch (way) {
-        case 0: result = read(ends[0], &byte, 1); break;
+        case 0: result = read(pipes[way][0], &byte, 1); break;
         case 1: result = poll(NULL, 0, 100); break;
         case 2: result = nanosleep(&nap, NULL); break;
-        default: result = epoll_wait(epoll, &event, 1, 100); break;
+        default: result = epoll_wait(epolls[way], &event, 1, 100); break;
         }
         uint64_t took = milliseconds() - begin;
         if (result < 0 && errno == EINTR)
@@ -253,6 +254,10 @@ int main(int argc, char **argv) {
     stack_t stack = {0};
     sigset_t mask;
     set_signal_state(&stack, &mask, 0);
+    for (long i = 0; i < 4 && !single; i++) {
+        if (pipe(pipes[i]) != 0) _exit(2);
+        epolls[i] = epoll_create1(0);
+    }
     for (long i = 0; i < keepers; i++) start_thread(keeper, (void *)i);
     for (long i = 0; i < 4 && !single; i++) start_thread(waiter, (void *)i);
     say_ready();

@@ -100,6 +100,10 @@ impl FrozenProcess {
         &self.warnings
     }
 
+    pub(super) fn add_warning(&mut self, warning: FreezeWarning) {
+        self.warnings.push(warning);
+    }
+
     /// Pid of the frozen child, where there is one: for a watchdog that ends it when memory runs short. It stays this child's
     /// until the freeze is released.
     #[must_use]

@@ -126,6 +126,11 @@ impl Injection {
         self.pid
     }
 
+    /// Whether the thread is in the call.
+    pub(super) fn is_in_call(&self) -> bool {
+        self.step == Step::Calling
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.step == Step::Done
     }

@@ -41,8 +41,13 @@ pub use types::{
     StageHook,
 };
 
+use biopsy_model::Pid;
 use holder::Holder;
 use tree::Prepared;
+
+use crate::list::tree_pids;
+use crate::proc_root::{ProcRoot, SMALL};
+use crate::stat::Stat;
 
 /// Freezes the processes of a plan, all in one window: all stop, parents before children; all fork; all run on.
 ///
@@ -85,7 +90,29 @@ fn freeze_as_planned(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<Fr
     }
     let (holder, frozen) = Holder::start(prepared, options.clone())?;
     // Should one fail, dropping the others and the holder releases all of them.
-    frozen.into_iter().enumerate().map(|(index, one)| FrozenProcess::new(one, index, &holder)).collect()
+    let mut all = frozen
+        .into_iter()
+        .enumerate()
+        .map(|(index, one)| FrozenProcess::new(one, index, &holder))
+        .collect::<Result<Vec<FrozenProcess>, FreezeError>>()?;
+    if all.len() > 1 {
+        warn_of_the_unborn(&mut all);
+    }
+    Ok(all)
+}
+
+/// Of a tree, names processes below the first one that nobody planned for: they were born since.
+fn warn_of_the_unborn(all: &mut [FrozenProcess]) {
+    let root = ProcRoot::live();
+    let known: Vec<Pid> = all.iter().flat_map(|one| [Some(one.key().pid), one.child()]).flatten().collect();
+    let Some(first) = all.first_mut() else { return };
+    for pid in tree_pids(&root, first.key().pid) {
+        let line = root.process(pid).and_then(|process| process.read("stat", SMALL)).ok();
+        let lives = line.and_then(|line| Stat::parse(&line)).is_some_and(|stat| !stat.is_zombie());
+        if lives && !known.contains(&pid) {
+            first.add_warning(FreezeWarning::BornMeanwhile { pid });
+        }
+    }
 }
 
 fn prepare(process: ProcessPlan, options: &FreezeOptions) -> Result<Prepared, FreezeError> {

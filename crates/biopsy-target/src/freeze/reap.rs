@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
+use biopsy_sys::boost::Boost;
 
 use super::child::Child;
 use super::choose;
@@ -18,8 +19,8 @@ use crate::proc_root::ProcRoot;
 
 /// Threads that are tried. Most programs' first thread will do.
 const MOST_THREADS: usize = 16;
-/// For one thread to stop, and for each call: it does not wait for anything.
-const LIMIT: Duration = Duration::from_millis(200);
+/// For one thread to stop, and for each call. It waits for nothing but a CPU, and is held up by nothing until it has one.
+const LIMIT: Duration = Duration::from_secs(5);
 /// The kernel may still be busy handing the ended child over to its parent.
 const TRIES: usize = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
@@ -59,6 +60,8 @@ pub(super) fn reap(
         }
         // Fresh each time: the process runs, and maps what it likes.
         let Ok(mappings) = read_mappings(memory.tid()) else { break };
+        // On a busy machine the thread would wait for a CPU, stopped or on its way to be.
+        let boost = if Boost::most() > 0 { Boost::prepare().ok() } else { None };
         let begin = Instant::now();
         let mut threads = match Threads::seize_one(pid, tid) {
             Ok(threads) => threads,
@@ -67,6 +70,9 @@ pub(super) fn reap(
                 continue;
             }
         };
+        if let Some(boost) = &boost {
+            boost.raise(tid);
+        }
         let outcome = with_thread(
             &mut threads,
             tid,
@@ -89,6 +95,9 @@ pub(super) fn reap(
             Err(error) => reaped.why = Some(error.to_string()),
         }
         threads.release(None);
+        if let Some(boost) = &boost {
+            boost.lower();
+        }
         if threads.release_late() > 0 {
             reaped.late = Some(threads);
             break;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_image::Mapping;
 use biopsy_model::Pid;
+use biopsy_sys::boost::Boost;
 use biopsy_sys::schedule::{LockedMemory, RealTime};
 
 use super::child::Child;
@@ -25,6 +26,8 @@ use crate::stat::Stat;
 
 /// Between two looks at threads that are in the injected call.
 const NAP: Duration = Duration::from_micros(20);
+/// The longest sleep while a fork is under way.
+const LONGEST_NAP: Duration = Duration::from_millis(100);
 /// How long a fork may take, in pauses as allowed: the prediction is within a factor of 2, and giving up costs the whole
 /// pause for nothing.
 const FORK_PAUSES: u32 = 4;
@@ -89,6 +92,37 @@ impl Prepared {
     }
 }
 
+/// How long the tracer sleeps between two looks at a fork. Each look takes the CPU, with real-time priority, from whoever has
+/// it, and that may be the very thread that forks: on a busy machine it then waits for its next turn. So nobody looks while
+/// the fork cannot be over yet, and seldom afterwards.
+struct Naps {
+    expected: Duration,
+    slept: bool,
+}
+
+impl Naps {
+    fn new(places: &[Place]) -> Self {
+        let expected = places.iter().map(|place| place.prepared.plan.predicted_pause).max();
+        Self { expected: expected.unwrap_or_default(), slept: false }
+    }
+
+    fn next(&mut self, places: &[Place]) -> Duration {
+        let in_call = places
+            .iter()
+            .filter(|place| place.is_forking())
+            .all(|place| place.injection.as_ref().is_some_and(Injection::is_in_call));
+        if !in_call {
+            return NAP;
+        }
+        if !self.slept {
+            self.slept = true;
+            // Predictions are within a factor of 2.
+            return (self.expected * 2 / 5).clamp(NAP, LONGEST_NAP);
+        }
+        (self.expected / 64).clamp(NAP, LONGEST_NAP / 100)
+    }
+}
+
 /// The work on one process in the window.
 struct Place {
     prepared: Prepared,
@@ -99,6 +133,9 @@ struct Place {
     error: Option<FreezeError>,
     warnings: Vec<FreezeWarning>,
     pause: Pause,
+    /// Lends priority to the thread that forks: the fork is made in its name, and on a busy machine it would wait its turn
+    /// with everybody, while all others stand still.
+    boost: Option<Boost>,
 }
 
 /// Freezes all of them. On an error all run again and children that were made before it are ended; the processes are given
@@ -112,6 +149,7 @@ pub(super) fn freeze_together(
             (hook.0)(stage);
         }
     };
+    let mut boosts = boosts(&prepared, options);
     let mut places = Vec::new();
     let mut rest = prepared.into_iter();
     while let Some(prepared) = rest.next() {
@@ -122,6 +160,7 @@ pub(super) fn freeze_together(
         });
         match threads {
             Ok(threads) => places.push(Place {
+                boost: prepared.gadgets.is_some().then(|| boosts.pop()).flatten(),
                 prepared,
                 threads,
                 injection: None,
@@ -143,6 +182,13 @@ pub(super) fn freeze_together(
     let mut scratch = Scratch::new();
     let outcome = window(&mut places, &mut scratch, options, &at);
     finish(places, outcome)
+}
+
+/// One for each process that is to fork, as far as there are CPUs for it.
+fn boosts(prepared: &[Prepared], options: &FreezeOptions) -> Vec<Boost> {
+    let forks = prepared.iter().filter(|one| one.gadgets.is_some()).count();
+    let wanted = if options.real_time { forks.min(Boost::most()) } else { 0 };
+    (0..wanted).map_while(|_| Boost::prepare().ok()).collect()
 }
 
 /// From the first stop to the last release.
@@ -186,6 +232,7 @@ fn window(
     let limit = options.max_pause * FORK_PAUSES;
     let fork_deadline = begin + limit;
     let mut look_for_end = begin + LOOK_FOR_END;
+    let mut naps = Naps::new(places);
     while places.iter().any(Place::is_forking) {
         let look = Instant::now() > look_for_end;
         for place in places.iter_mut().filter(|place| place.is_forking()) {
@@ -202,7 +249,7 @@ fn window(
             return Err(FreezeError::TookTooLong { pid, stage: Stage::CallEntered, limit });
         }
         if places.iter().any(Place::is_forking) {
-            std::thread::sleep(NAP);
+            std::thread::sleep(naps.next(places));
         }
     }
     let forked = begin.elapsed();
@@ -212,6 +259,9 @@ fn window(
     }
     at(Stage::OthersReleased);
     way_back(places, at)?;
+    for boost in places.iter().filter_map(|place| place.boost.as_ref()) {
+        boost.lower();
+    }
     let all = begin.elapsed();
     for place in places.iter_mut() {
         place.pause = Pause {
@@ -286,6 +336,9 @@ impl Place {
         .map_err(|why| FreezeError::NoSafeThread { pid, why })?;
         let thread = self.threads.list.get(chosen.index).ok_or(FreezeError::Ended { pid })?;
         let mut injection = Injection::new(pid, thread, chosen.room, gadgets.entry, Call::Clone)?;
+        if let Some(boost) = &self.boost {
+            boost.raise(injection.tid());
+        }
         let started = injection.start(at);
         self.injection = Some(injection);
         started
@@ -357,6 +410,9 @@ fn finish(
 ) -> Result<Vec<Held>, (FreezeError, Vec<Prepared>)> {
     let mut error = outcome.err();
     for place in &mut places {
+        if let Some(boost) = &place.boost {
+            boost.lower();
+        }
         place.abandon();
         drop(place.threads.release(None));
         error = error.or(place.error.take());

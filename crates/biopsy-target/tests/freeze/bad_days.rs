@@ -312,6 +312,32 @@ int main(void) {
 }
 "#;
 
+/// One of a tree cannot fork: none is frozen, and of those that could, nothing is left.
+#[test]
+fn a_tree_of_which_one_cannot_fork() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut able = start_registers(&["1"]);
+    let mut unable = TargetProcess::spawn(Command::new(compile_c("no-fork", NO_FORK, &["-O1"])));
+    let survival = (Survival::before(able.pid()), Survival::before(unable.pid()));
+    for pids in [[able.pid(), unable.pid()], [unable.pid(), able.pid()]] {
+        let outcome = try_freeze(&pids, &options());
+        assert!(
+            matches!(outcome, Err(FreezeError::ForkRefused { .. } | FreezeError::Refused { .. })),
+            "{outcome:?}"
+        );
+        assert_intact(&mut able);
+        assert_intact(&mut unable);
+        assert_eq!(children(able.pid()), []);
+    }
+    survival.0.assert_unharmed();
+    survival.1.assert_unharmed();
+    able.stop();
+    unable.stop();
+}
+
 /// The frozen child holds no file of the process open: a peer sees the end of a connection when it is closed.
 #[test]
 fn files_that_the_process_closes_are_closed() {

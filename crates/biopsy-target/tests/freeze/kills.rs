@@ -2,6 +2,7 @@
 //!
 //! `BIOPSY_KILLS=1000` sets how many random moments are tried (150).
 
+use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 use biopsy_target::freeze::Stage;
@@ -33,6 +34,9 @@ fn the_one_that_is_killed() {
         }
         Err(_) => options(),
     };
+    // From now on it freezes.
+    let mut out = std::io::stdout();
+    out.write_all(b"\nBEGIN\n").and_then(|()| out.flush()).expect("somebody reads it");
     loop {
         // A target that is being let go by the one that was killed before may still be traced.
         if let Ok(all) = try_freeze(&[pid], &options) {
@@ -115,7 +119,9 @@ fn killed_at_random_moments() {
     for kill in 0..kills {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut child = accomplice(&format!("{} forever", target.pid()));
-        std::thread::sleep(Duration::from_micros(5_000 + (state >> 33) % 60_000));
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        assert!(lines.map_while(Result::ok).any(|line| line == "BEGIN"), "it begins");
+        std::thread::sleep(Duration::from_micros((state >> 33) % 40_000));
         child.kill().expect("it was started");
         child.wait().expect("it was started");
         if kill % 10 == 0 {

@@ -10,6 +10,11 @@ use crate::support::{
     alone, assert_intact, assert_untraced, children, freeze_once, frozen, options, ready, try_freeze,
 };
 
+#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
+fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
 #[test]
 fn static_program() {
     let _one = alone();
@@ -66,7 +71,7 @@ fn musl_program() {
     let program = folder.path().join("musl-idle");
     let built = Command::new("musl-gcc").args(["-static", "-O2", "-o"]).arg(&program).arg(&source).status();
     if !built.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no `musl-gcc`");
+        skip("no `musl-gcc`");
         return;
     }
     let mut target = TargetProcess::spawn(Command::new(&program));
@@ -113,7 +118,7 @@ fn p2_go_program() {
     build.env("HOME", folder.path()).env("GOCACHE", folder.path().join("cache")).env("CGO_ENABLED", "0");
     build.env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off").current_dir(folder.path());
     if !build.output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: no `go`");
+        skip("no `go`");
         return;
     }
     let mut target = TargetProcess::spawn(Command::new(&program));
@@ -210,7 +215,7 @@ fn p2_guards_inside_of_a_mapping() {
     let program = compile_c("inner-guard", INNER_GUARD, &["-O1"]);
     let mut target = TargetProcess::spawn(Command::new(program));
     if target.ready_line().contains("unsupported") {
-        eprintln!("skipped: this kernel has no MADV_GUARD_INSTALL");
+        skip("this kernel has no MADV_GUARD_INSTALL");
         return;
     }
     for _ in 0..20 {
@@ -288,6 +293,12 @@ fn parent_and_three_children_in_one_window() {
         }
         assert_intact(&mut target);
     }
+    // One that nobody planned for is named.
+    let last = pids.pop().expect("four");
+    let all = try_freeze(&pids, &options()).unwrap_or_else(|error| panic!("{error:?}"));
+    let unborn = FreezeWarning::BornMeanwhile { pid: biopsy_model::Pid(last) };
+    assert_eq!(all[0].warnings(), [unborn]);
+    drop(all);
     for pid in &pids {
         assert_untraced(*pid);
     }

@@ -128,8 +128,8 @@ pub(crate) fn accomplice(orders: &str) -> Child {
         .args(["--exact", "kills::the_one_that_is_killed", "--nocapture", "--test-threads=1"])
         .env("BIOPSY_TEST_ORDERS", orders)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .expect("it can be started")
 }
