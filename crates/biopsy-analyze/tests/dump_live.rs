@@ -195,6 +195,7 @@ fn aborts_and_other_signals_are_told_with_their_reason() {
     assert_crashes(&[
         ("assert", "abort", "an order must be there"),
         ("double-free", "abort", "double free"),
+        ("double-free", "abort", "the heap is damaged"),
         ("divide", "fatal-signal", "division by zero"),
         ("illegal", "fatal-signal", "illegal instruction"),
         ("trap", "fatal-signal", "breakpoint"),

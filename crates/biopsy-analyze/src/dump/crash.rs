@@ -45,6 +45,8 @@ pub struct Crash {
     pub source: Option<(String, Option<u32>)>,
     /// The innermost frame, when that is another function.
     pub innermost: Option<String>,
+    /// What the functions on the way say of the reason, in words.
+    pub reason: Option<&'static str>,
     /// What the C library said before it aborted, redacted.
     pub message: Option<String>,
     /// There is a message, and it is not shown because nobody redacts it.
@@ -184,6 +186,7 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         function,
         source,
         innermost,
+        reason: reason(stacks, stack),
         message_withheld: raw.is_some() && facts.redact.is_none(),
         message: raw.zip(facts.redact).map(|(raw, redact)| redact(&raw)),
         instruction: decoded.filter(|_| signal.number != 6),
@@ -216,6 +219,7 @@ fn foreign(image: &dyn Image, stacks: &ImageStacks, told: &biopsy_image::Crash) 
         function,
         source,
         innermost,
+        reason: reason(stacks, stack),
         message: None,
         message_withheld: false,
     })
@@ -432,6 +436,31 @@ fn faulting(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
         }
         None => (first, None, None),
     }
+}
+
+/// What it means that the process ended through these functions.
+fn reason(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Option<&'static str> {
+    const REASONS: &[(&str, &str)] = &[
+        ("__stack_chk_fail", "a buffer on the stack overflowed: the canary behind it was overwritten"),
+        ("__fortify_fail", "a checked function of the C library found a buffer overflow"),
+        ("__chk_fail", "a checked function of the C library found a buffer overflow"),
+        ("malloc_printerr", "the heap is damaged, or memory was freed twice"),
+        ("__assert_fail", "an assertion failed"),
+        ("__cxxabiv1::__terminate", "a C++ exception was not caught, or `std::terminate` was called"),
+        ("std::terminate", "a C++ exception was not caught, or `std::terminate` was called"),
+        ("core::panicking", "a Rust panic"),
+        ("rust_panic", "a Rust panic"),
+        ("runtime.fatalpanic", "a Go panic"),
+        ("runtime.dieFromSignal", "a Go panic, or a fatal error of its runtime"),
+        (
+            "PROCAbort",
+            "the .NET runtime ended the process: an unhandled exception, or a fatal error of the runtime",
+        ),
+        ("VMError::report_and_die", "the Java virtual machine found a fatal error"),
+    ];
+    let frames = stack?.frames.iter().take(64).filter_map(|frame| stacks.place(frame.place));
+    let mut names = frames.flat_map(|place| &place.functions).map(|function| function.name.as_str());
+    names.find_map(|name| REASONS.iter().find(|(known, _)| name.starts_with(known)).map(|(_, words)| *words))
 }
 
 /// struct abort_msg_s of glibc: u32 size (of the mapping), then the text.

@@ -46,6 +46,7 @@ pub(super) fn decode(code: &[u8], registers: &GeneralRegisters) -> Option<Instru
     options.set_uppercase_hex(false);
     options.set_space_after_operand_separator(true);
     options.set_rip_relative_addresses(true);
+    options.set_branch_leading_zeros(false);
     let mut text = String::new();
     formatter.format(&decoded, &mut text);
     let mut factory = InstructionInfoFactory::new();

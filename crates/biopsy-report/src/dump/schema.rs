@@ -155,6 +155,9 @@ pub struct Crash {
     /// The function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// What the functions on the way say of the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// What the C library said, redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -467,6 +470,7 @@ fn crash(crash: &dump::Crash) -> Crash {
         access: crash.access.map(|access| access.word().to_owned()),
         instruction: crash.instruction.as_ref().map(|instruction| instruction.text.clone()),
         function: crash.function.clone(),
+        reason: crash.reason.map(str::to_owned),
         message: crash.message.clone(),
     }
 }

@@ -57,6 +57,9 @@ fn what(crash: &Crash) -> String {
         (Some(AddressKind::Guard), _) => "a guard page was hit".to_owned(),
         (Some(AddressKind::BehindFile), _) => "a mapped file is shorter than its mapping".to_owned(),
         (Some(AddressKind::Kernel), _) => "an address of the kernel was used".to_owned(),
+        (None, _) if crash.signal == 6 && crash.reason.is_some() => {
+            crash.reason.unwrap_or_default().to_owned()
+        }
         (Some(AddressKind::Accessible) | None, _) => match &crash.code {
             Some((_, Some(words))) if crash.signal != 6 => (*words).to_owned(),
             _ => crash.meaning.to_owned(),
@@ -111,6 +114,9 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
     list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}")));
     if let Some(message) = &crash.message {
         list.push(fact(format!("the C library said: {message}"), None));
+    }
+    if let Some(reason) = crash.reason.filter(|_| crash.signal != 6) {
+        list.push(fact(format!("the functions on the way say: {reason}"), None));
     }
     if let Some((code, words)) = crash.code {
         let words = words.map_or(String::new(), |words| format!(": {words}"));
