@@ -16,6 +16,7 @@ pub struct GrandChild {
     launcher: TargetProcess,
     pid: u32,
     status: Option<i32>,
+    is_ready: bool,
 }
 
 impl GrandChild {
@@ -27,8 +28,8 @@ impl GrandChild {
     #[must_use]
     pub fn start(program: Program, arguments: &[&str]) -> Self {
         let path = program.path();
-        let started = Self::spawn(path.to_str().expect("a path of ours"), arguments);
-        started.launcher.line_starting_with("READY", WITHIN).expect("it gets ready");
+        let mut started = Self::spawn(path.to_str().expect("a path of ours"), arguments);
+        started.wait_until_ready();
         started
     }
 
@@ -41,21 +42,34 @@ impl GrandChild {
     pub fn spawn(path: &str, arguments: &[&str]) -> Self {
         let mut launcher = TargetProcess::start(Program::Launcher, &[]);
         launcher.say(&format!("START {path} {}", arguments.join(" ")));
-        let line = launcher.line_starting_with("STARTED", WITHIN).expect("it starts");
-        let pid = line.split(' ').nth(1).and_then(|pid| pid.parse().ok()).expect("a pid");
-        Self { launcher, pid, status: None }
+        // The program may be faster than who started it.
+        let mut is_ready = false;
+        let pid = loop {
+            let line = launcher.next_line(WITHIN).expect("it starts");
+            is_ready |= line.starts_with("READY");
+            if let Some(pid) = line.strip_prefix("STARTED ") {
+                break pid.parse().expect("a pid");
+            }
+        };
+        Self { launcher, pid, status: None, is_ready }
+    }
+
+    /// Waits until it says READY.
+    ///
+    /// # Panics
+    ///
+    /// Where it does not within a minute.
+    pub fn wait_until_ready(&mut self) {
+        if !self.is_ready {
+            self.launcher.line_starting_with("READY", WITHIN).expect("it gets ready");
+            self.is_ready = true;
+        }
     }
 
     /// Its pid.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
-    }
-
-    /// The next line on its stdout that begins with `prefix`.
-    #[must_use]
-    pub fn line_starting_with(&self, prefix: &str, timeout: Duration) -> Option<String> {
-        self.launcher.line_starting_with(prefix, timeout)
     }
 
     /// Writes an empty line to its stdin.

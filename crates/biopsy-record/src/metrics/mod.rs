@@ -15,7 +15,7 @@ mod folder_sink;
 mod network;
 pub(crate) mod parse;
 mod processes;
-mod procfile;
+pub(crate) mod procfile;
 mod rate;
 mod reading;
 mod recorder;

@@ -410,12 +410,15 @@ impl Engine {
     fn look_at_stops(&mut self) -> io::Result<bool> {
         let untaken = |one: &Traced| matches!(one.kept, Some(Stop::Signal(_)));
         if self.threads.values().any(untaken) {
-            // Stops that are left in place would hide the others from a look at any.
-            let tids: Vec<Tid> =
-                self.threads.iter().filter(|(_, one)| one.kept.is_none()).map(|(tid, _)| *tid).collect();
-            for tid in tids {
-                let state = wait::look(tid.0)?;
-                self.handle(tid, state);
+            // Stops that are left in place would hide the others from a look at any. Threads that are kept are looked at
+            // too: SIGKILL takes them out of their stop and to the next one, at their end.
+            let tids: Vec<(Tid, Option<Stop>)> =
+                self.threads.iter().map(|(tid, one)| (*tid, one.kept)).collect();
+            for (tid, kept) in tids {
+                match wait::look(tid.0)? {
+                    State::Stopped(stop) if kept == Some(stop) => {}
+                    state => self.handle(tid, state),
+                }
             }
             return Ok(false);
         }

@@ -185,10 +185,8 @@ impl Engine {
     }
 
     pub(super) fn go_on(&mut self, tid: Tid, signal: i32) {
-        if ptrace::cont(tid.0, signal).is_err() {
-            // Killed meanwhile: its end will be told.
-            let _ = wait::take(tid.0);
-        }
+        // When it was killed meanwhile it is not there to go on; its end comes as another stop.
+        let _ = ptrace::cont(tid.0, signal);
     }
 
     /// Keeps a thread where it stands. A stop at a signal is not taken: see the module.
@@ -203,10 +201,15 @@ impl Engine {
 
     /// Detaches from a stopped thread; it goes on as if it had never been traced.
     pub(super) fn let_go(&mut self, tid: Tid, stop: Stop) {
-        if ptrace::detach(tid.0, signal_of(stop)).is_err() {
-            let _ = wait::take(tid.0);
+        match ptrace::detach(tid.0, signal_of(stop)) {
+            Ok(()) => self.thread_gone(tid, None),
+            // Killed meanwhile, and on its way to the stop at its end: it is let go there.
+            Err(_) => {
+                if let Some(one) = self.threads.get_mut(&tid) {
+                    one.kept = None;
+                }
+            }
         }
-        self.thread_gone(tid, None);
     }
 
     /// Lets the process go, beginning with the thread that stands here.

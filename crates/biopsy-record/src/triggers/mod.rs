@@ -1,0 +1,33 @@
+//! Triggers: what starts a recording or a dump by itself.
+//!
+//! | trigger | fires when |
+//! | --- | --- |
+//! | `exit` | the process ends, however; it is held at its end |
+//! | `exit!=0` | it ends with another exit code, or by a signal; held |
+//! | `crash` | a signal is about to end it; held, with all its threads |
+//! | `cpu>90%:30s` | CPU time, in per cent of one core, is above 90 at every reading for 30 s; `cpu>150%` is possible |
+//! | `memory>2G`, `threads>500`, `fds>1000` | resident memory, threads, open descriptors; `:TIME` can follow |
+//! | `hang:10s` | nothing moves that should, see below |
+//! | `log:REGEX`, `log:PATH:REGEX` | a new line of its stdout and stderr (where these are files), or of a file, matches |
+//! | `after:10m` | time has passed |
+//!
+//! `>`, `>=`, `<` and `<=` compare. A condition that stays true fires once, and again when it was false in between
+//! ([`Again`]). [`Watch`] yields [`Fired`]; [`wait_for`] waits for a process to appear.
+
+mod conditions;
+mod hang;
+mod latch;
+mod log_tail;
+mod parse;
+mod quantity;
+mod reading;
+mod trigger;
+mod wait;
+mod watch;
+
+pub use latch::Again;
+pub use parse::ParseTriggerError;
+pub use quantity::parse_duration;
+pub use trigger::{Comparison, Quantity, Trigger};
+pub use wait::wait_for;
+pub use watch::{Fired, Watch, WatchEnd, WatchError, WatchOptions, Watched};

@@ -1,0 +1,294 @@
+//! From what the user typed to a trigger.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::quantity::{parse_bytes, parse_count, parse_duration, parse_percent};
+use super::trigger::{Comparison, Quantity, Trigger};
+
+/// Longest text that is a trigger.
+const LONGEST: usize = 4096;
+/// Most memory of one compiled pattern.
+const PATTERN_BYTES: usize = 1 << 20;
+
+/// What was typed is no trigger.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseTriggerError {
+    /// No word that is known.
+    #[error("`{text}` is no trigger")]
+    Unknown {
+        /// What was typed.
+        text: String,
+    },
+    /// The value behind a comparison is none.
+    #[error("`{value}` is no bound for `{what}`")]
+    Value {
+        /// The word before it.
+        what: &'static str,
+        /// What was typed.
+        value: String,
+    },
+    /// The comparison is missing.
+    #[error("`{text}` does not say what to compare with")]
+    NoComparison {
+        /// What was typed.
+        text: String,
+        /// The word.
+        what: &'static str,
+    },
+    /// The time is none.
+    #[error("`{value}` is no length of time")]
+    Duration {
+        /// The word before it.
+        what: &'static str,
+        /// What was typed.
+        value: String,
+    },
+    /// The regular expression is none.
+    #[error("the pattern `{pattern}` cannot be used: {why}")]
+    Pattern {
+        /// What was typed.
+        pattern: String,
+        /// The last line of what the library says.
+        why: String,
+    },
+    /// Something follows that does not belong there.
+    #[error("`{what}` takes nothing behind it, but `{rest}` was given")]
+    Rest {
+        /// The word.
+        what: &'static str,
+        /// What follows.
+        rest: String,
+    },
+}
+
+impl ParseTriggerError {
+    /// The right form, with an example.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let example = match self {
+            Self::Value { what, .. } | Self::NoComparison { what, .. } | Self::Duration { what, .. } => {
+                example(what)
+            }
+            Self::Pattern { .. } => "for example `log:ERROR.*timeout` or `log:/var/log/app.log:OutOfMemory`",
+            Self::Rest { .. } | Self::Unknown { .. } => {
+                "triggers are `exit`, `exit!=0`, `crash`, `cpu>90%:30s`, `memory>2G`, `threads>500`, `fds>1000`, `hang:10s`, `log:REGEX`, `log:PATH:REGEX`, `after:10m`"
+            }
+        };
+        example.to_owned()
+    }
+}
+
+fn example(what: &str) -> &'static str {
+    match what {
+        "cpu" => {
+            "for example `cpu>90%:30s`: more than 90 % of one core for 30 seconds (`cpu>150%` for several)"
+        }
+        "memory" => "for example `memory>2G` or `memory>512M:1m`",
+        "threads" => "for example `threads>500`",
+        "fds" => "for example `fds>1000`",
+        "hang" => "for example `hang:10s`",
+        "after" => "for example `after:10m`",
+        _ => "for example `cpu>90%:30s`",
+    }
+}
+
+const QUANTITIES: [(&str, Quantity); 8] = [
+    ("cpu", Quantity::Cpu),
+    ("memory", Quantity::Memory),
+    ("mem", Quantity::Memory),
+    ("rss", Quantity::Memory),
+    ("threads", Quantity::Threads),
+    ("fds", Quantity::Descriptors),
+    ("handles", Quantity::Descriptors),
+    ("files", Quantity::Descriptors),
+];
+
+impl Trigger {
+    /// Parses one trigger: `exit`, `exit!=0`, `crash`, `cpu>90%:30s` (with `>`, `>=`, `<`, `<=`; for memory, threads and fds
+    /// likewise), `hang:10s`, `log:REGEX`, `log:PATH:REGEX` (a path begins with `/`, `./` or `../`; a colon in it is
+    /// written `\:`), `after:10m`.
+    ///
+    /// # Errors
+    /// [`ParseTriggerError`], whose hint has an example of the right form.
+    pub fn parse(text: &str) -> Result<Self, ParseTriggerError> {
+        let text = text.trim();
+        let unknown = || ParseTriggerError::Unknown { text: text.chars().take(80).collect() };
+        if text.len() > LONGEST {
+            return Err(unknown());
+        }
+        let word_end = text.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(text.len());
+        let (word, rest) = text.split_at(word_end);
+        let word = word.to_ascii_lowercase();
+        let rest = rest.trim_start();
+        if let Some(&(_, quantity)) = QUANTITIES.iter().find(|(name, _)| *name == word) {
+            return parse_bound(text, quantity, rest);
+        }
+        let nothing_more = |what, trigger| match rest {
+            "" => Ok(trigger),
+            rest => Err(ParseTriggerError::Rest { what, rest: rest.to_owned() }),
+        };
+        match word.as_str() {
+            "exit" => match rest.replace(' ', "").as_str() {
+                "!=0" => Ok(Self::Failure),
+                _ => nothing_more("exit", Self::Exit),
+            },
+            "crash" => nothing_more("crash", Self::Crash),
+            "hang" => Ok(Self::Hang { lasting: parse_time("hang", rest)? }),
+            "after" => Ok(Self::After { duration: parse_time("after", rest)? }),
+            "log" => parse_log(rest.strip_prefix(':').ok_or_else(unknown)?),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+fn parse_bound(text: &str, quantity: Quantity, rest: &str) -> Result<Trigger, ParseTriggerError> {
+    let what = quantity.word();
+    let signs = [
+        (">=", Comparison::AtLeast),
+        ("<=", Comparison::AtMost),
+        (">", Comparison::Above),
+        ("<", Comparison::Below),
+    ];
+    let found = signs.iter().find_map(|(sign, comparison)| Some((*comparison, rest.strip_prefix(sign)?)));
+    let Some((comparison, rest)) = found else {
+        return Err(ParseTriggerError::NoComparison { text: text.to_owned(), what });
+    };
+    let (value, lasting) = match rest.split_once(':') {
+        Some((value, lasting)) => (value, parse_positive(what, lasting)?),
+        None => (rest, Duration::ZERO),
+    };
+    let bound = match quantity {
+        Quantity::Cpu => parse_percent(value),
+        Quantity::Memory => parse_bytes(value),
+        Quantity::Threads | Quantity::Descriptors => parse_count(value),
+    };
+    let bound = bound.ok_or_else(|| ParseTriggerError::Value { what, value: value.trim().to_owned() })?;
+    Ok(Trigger::Bound { quantity, comparison, bound, lasting })
+}
+
+fn parse_time(what: &'static str, rest: &str) -> Result<Duration, ParseTriggerError> {
+    parse_positive(what, rest.strip_prefix(':').unwrap_or(rest))
+}
+
+fn parse_positive(what: &'static str, text: &str) -> Result<Duration, ParseTriggerError> {
+    let duration = parse_duration(text).filter(|duration| !duration.is_zero());
+    duration.ok_or_else(|| ParseTriggerError::Duration { what, value: text.trim().to_owned() })
+}
+
+fn parse_log(text: &str) -> Result<Trigger, ParseTriggerError> {
+    let is_path = ["/", "./", "../"].iter().any(|start| text.starts_with(start));
+    let (path, pattern) = match find_colon(text).filter(|_| is_path) {
+        Some(colon) => {
+            let (path, pattern) = text.split_at(colon);
+            (Some(PathBuf::from(path.replace("\\:", ":"))), pattern.strip_prefix(':').unwrap_or(pattern))
+        }
+        None => (None, text),
+    };
+    if pattern.is_empty() {
+        let why = "it is empty, and would match every line".to_owned();
+        return Err(ParseTriggerError::Pattern { pattern: pattern.to_owned(), why });
+    }
+    Ok(Trigger::Log { path, pattern: compile(pattern)? })
+}
+
+/// The first colon that has no backslash before it.
+fn find_colon(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    (1..bytes.len()).find(|&at| bytes.get(at) == Some(&b':') && bytes.get(at - 1) != Some(&b'\\'))
+}
+
+fn compile(pattern: &str) -> Result<Regex, ParseTriggerError> {
+    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build().map_err(|error| ParseTriggerError::Pattern {
+        pattern: pattern.to_owned(),
+        why: error.to_string().lines().next_back().unwrap_or_default().trim().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn same(text: &str, written: &str) {
+        let trigger = Trigger::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(trigger.to_string(), written, "{text}");
+        assert_eq!(Trigger::parse(written).unwrap(), trigger, "{text}");
+    }
+
+    #[test]
+    fn every_form() {
+        same("exit", "exit");
+        same("exit != 0", "exit!=0");
+        same("CRASH", "crash");
+        same("cpu>90%:30s", "cpu>90%:30s");
+        same("cpu > 150", "cpu>150%");
+        same("cpu<=5%:1m", "cpu<=5%:1m");
+        same("memory>2G", "memory>2G");
+        same("mem >= 1.5GiB : 90s", "memory>=1536M:90s");
+        same("threads>500", "threads>500");
+        same("fds>1000:10s", "fds>1000:10s");
+        same("hang:10s", "hang:10s");
+        same("after:10m", "after:10m");
+        same("log:ERROR: .* timed out", "log:ERROR: .* timed out");
+        same("log:/var/log/a.log:ERROR: x", "log:/var/log/a.log:ERROR: x");
+        same("log:/var/log/a\\:b.log:x", "log:/var/log/a\\:b.log:x");
+        same("log:./app.log:x", "log:./app.log:x");
+    }
+
+    #[test]
+    fn a_pattern_that_begins_with_a_slash_and_has_no_colon_is_no_path() {
+        let trigger = Trigger::parse("log:/api/[0-9]+ 500").unwrap();
+        assert!(matches!(trigger, Trigger::Log { path: None, .. }));
+    }
+
+    #[test]
+    fn refusals_say_what_would_be_right() {
+        let refused = |text: &str| {
+            let error = Trigger::parse(text).unwrap_err();
+            (error.to_string(), error.hint())
+        };
+        assert_eq!(
+            refused("cpu>lots"),
+            (
+                "`lots` is no bound for `cpu`".to_owned(),
+                "for example `cpu>90%:30s`: more than 90 % of one core for 30 seconds (`cpu>150%` for several)".to_owned()
+            )
+        );
+        assert_eq!(refused("memory 2G").0, "`memory 2G` does not say what to compare with");
+        assert_eq!(refused("cpu>90%:soon").0, "`soon` is no length of time");
+        assert_eq!(refused("hang").0, "`` is no length of time");
+        assert_eq!(refused("hang:0s").0, "`0s` is no length of time");
+        assert_eq!(refused("crash:now").0, "`crash` takes nothing behind it, but `:now` was given");
+        assert_eq!(refused("disk>5").0, "`disk>5` is no trigger");
+        assert!(refused("disk>5").1.contains("`hang:10s`"));
+        assert!(refused("log:(").0.starts_with("the pattern `(` cannot be used: "));
+        assert!(refused("log:/var/log/x:").0.contains("is empty"));
+        assert!(refused("log:a{1000}{1000}").0.contains("cannot be used"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text in "\\PC{0,60}") {
+            let _ = Trigger::parse(&text);
+        }
+
+        #[test]
+        fn what_is_written_is_read_again(
+            quantity in 0..4_usize, comparison in 0..4_usize, bound in 0..1_000_000_u32, seconds in 0..100_000_u64,
+        ) {
+            let trigger = Trigger::Bound {
+                quantity: [Quantity::Cpu, Quantity::Memory, Quantity::Threads, Quantity::Descriptors][quantity],
+                comparison: [Comparison::Above, Comparison::AtLeast, Comparison::Below, Comparison::AtMost][comparison],
+                bound: bound.into(),
+                lasting: Duration::from_secs(seconds),
+            };
+            prop_assert_eq!(Trigger::parse(&trigger.to_string()).unwrap(), trigger);
+        }
+    }
+}

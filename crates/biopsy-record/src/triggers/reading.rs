@@ -1,0 +1,132 @@
+//! What a process uses at one moment.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use biopsy_model::ProcessKey;
+use biopsy_target::identity::ticks_per_second;
+
+use super::trigger::Quantity;
+use crate::metrics::parse::parse_stat;
+use crate::metrics::procfile::ProcFile;
+
+/// Most descriptors that are counted by listing them, on kernels before 6.2.
+const LISTED: usize = 1 << 20;
+
+/// Values of one moment; `None`: could not be read, or is not known yet.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Reading {
+    pub(super) at: Instant,
+    /// Per cent of one core since the reading before.
+    pub(super) cpu: Option<f64>,
+    /// Resident bytes.
+    pub(super) memory: Option<f64>,
+    pub(super) threads: Option<f64>,
+    pub(super) descriptors: Option<f64>,
+}
+
+impl Reading {
+    pub(super) fn of(&self, quantity: Quantity) -> Option<f64> {
+        match quantity {
+            Quantity::Cpu => self.cpu,
+            Quantity::Memory => self.memory,
+            Quantity::Threads => self.threads,
+            Quantity::Descriptors => self.descriptors,
+        }
+    }
+}
+
+/// Reads one process again and again. The open file stays with that process: a pid that is given away again is no
+/// danger.
+#[derive(Debug)]
+pub(super) struct Reader {
+    folder: PathBuf,
+    stat: ProcFile,
+    start_ticks: u64,
+    buffer: Vec<u8>,
+    before: Option<(Instant, u64)>,
+    wants_descriptors: bool,
+}
+
+impl Reader {
+    pub(super) fn new(key: &ProcessKey, wants_descriptors: bool) -> Self {
+        let folder = PathBuf::from(format!("/proc/{}", key.pid));
+        Self {
+            stat: ProcFile::new(folder.join("stat"), true),
+            folder,
+            start_ticks: key.start_ticks,
+            buffer: Vec::new(),
+            before: None,
+            wants_descriptors,
+        }
+    }
+
+    /// A reading; `None`: the process has ended.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ticks, bytes and counts of one process are far below 2^53"
+    )]
+    pub(super) fn read(&mut self) -> Option<Reading> {
+        let descriptors = self.wants_descriptors.then(|| self.count_descriptors()).flatten();
+        let at = Instant::now();
+        let stat = parse_stat(self.stat.read_single(&mut self.buffer).ok()?)?;
+        let ended = matches!(stat.state, b'Z' | b'X' | b'x') && stat.threads <= 1;
+        if stat.start != self.start_ticks || ended {
+            return None;
+        }
+        let ticks = stat.user.saturating_add(stat.system);
+        let cpu = self.before.and_then(|(then, before)| {
+            let elapsed = at.duration_since(then).as_secs_f64();
+            let seconds = ticks.saturating_sub(before) as f64 / ticks_per_second() as f64;
+            (elapsed > 0.0).then(|| seconds / elapsed * 100.0)
+        });
+        self.before = Some((at, ticks));
+        Some(Reading {
+            at,
+            cpu,
+            memory: Some(stat.resident_pages as f64 * rustix::param::page_size() as f64),
+            threads: Some(stat.threads as f64),
+            descriptors: descriptors.map(|count| count as f64),
+        })
+    }
+
+    /// Since Linux 6.2 the size of the folder is the number of its entries.
+    fn count_descriptors(&self) -> Option<u64> {
+        let folder = self.folder.join("fd");
+        match std::fs::metadata(&folder).ok()?.len() {
+            0 => u64::try_from(std::fs::read_dir(folder).ok()?.take(LISTED).count()).ok(),
+            count => Some(count),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use biopsy_model::Pid;
+    use biopsy_target::ProcRoot;
+    use biopsy_target::identity::key_of;
+
+    use super::*;
+
+    #[test]
+    fn this_process_uses_something() {
+        let key = key_of(&ProcRoot::live(), Pid(std::process::id())).unwrap();
+        let mut reader = Reader::new(&key, true);
+        let first = reader.read().unwrap();
+        assert_eq!(first.cpu, None, "nothing to compare with yet");
+        assert!(first.memory.unwrap() > 1e5);
+        assert!(first.threads.unwrap() >= 1.0);
+        let held: Vec<std::fs::File> = (0..50).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+        let second = reader.read().unwrap();
+        assert!(second.cpu.is_some());
+        assert!(second.descriptors.unwrap() >= 50.0);
+        drop(held);
+    }
+
+    #[test]
+    fn another_process_of_the_same_pid_is_the_end() {
+        let mut key = key_of(&ProcRoot::live(), Pid(std::process::id())).unwrap();
+        key.start_ticks += 1;
+        assert_eq!(Reader::new(&key, false).read(), None);
+    }
+}
