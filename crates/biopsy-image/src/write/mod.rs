@@ -5,7 +5,7 @@
 //! after the headers were written is listed in a note at the end (`docs/formats/core.md`).
 
 mod class;
-pub mod contents;
+mod contents;
 mod error;
 mod layout;
 mod minidump;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::vendor::{CaptureMethod, CoreKind};
 
-/// Level of zstd where none is named: fastest of those within a few percent of the best ratio on memory
-/// (`docs/formats/core.md` has the measurement).
+/// Level of zstd where none is named: lower ones save little time and cost much size, higher ones the other way round
+/// (measured in `docs/formats/core.md`).
 pub const DEFAULT_LEVEL: i32 = 1;
 
 /// How the file is packed.
