@@ -1,8 +1,8 @@
 //! Find a process, identify it safely, tell its tree and runtime, and say what may be recorded of it.
 //!
-//! Everything here reads `/proc` and `/sys` and nothing else: no process is stopped, traced or signalled. Processes
-//! vanish while they are read; that is normal and never an error of a list. Text from `/proc` is hostile input:
-//! names hold spaces, parentheses, newlines, escape sequences and bytes that are not UTF-8.
+//! Everything here but [`mod@freeze`] and [`catch`] reads `/proc` and `/sys` and nothing else: no process is stopped, traced
+//! or signalled. Processes vanish while they are read; that is normal and never an error of a list. Text from `/proc` is
+//! hostile input: names hold spaces, parentheses, newlines, escape sequences and bytes that are not UTF-8.
 //!
 //! - [`selector`] and [`find`](mod@find): from what the user typed to one process, or a clear refusal
 //! - [`identity`]: a process is boot + pid + start, checked again after every attach
@@ -12,6 +12,7 @@
 //! - [`access`](mod@access): what may be captured of one process, tried rather than guessed
 //! - [`preflight`](mod@preflight): checks of the machine and the account, each with a hint that holds here
 //! - [`address_space`]: mappings and memory of a process, live or frozen
+//! - [`mod@freeze`]: all memory of one moment, for a pause of milliseconds
 //! - [`catch`]: processes held at their end or at a fatal signal, short-lived ones included
 //! - [`proc_root`]: where `/proc` and `/sys` are, so that tests build their own
 //!
