@@ -198,7 +198,13 @@ impl MemoryScanner {
             }
             end = end.max(found.end);
         }
-        for found in &room.found {
+        // By encoding, and by where its units begin: what is behind this has not been overwritten yet.
+        let mut done = [0usize; 6];
+        for found in &mut room.found {
+            let done = &mut done[2 * found.encoding as usize + found.start % 2];
+            // By whole units: a literal ends with a character, not with the other half of its unit.
+            found.start += done.saturating_sub(found.start) & !1;
+            *done = found.end.max(*done);
             overwrite(bytes, found, &inner);
         }
         room.found.clear();

@@ -171,6 +171,13 @@ fn literals_are_masked_wherever_they_stand() {
             }
         }
     }
+    // Inside a longer value, which goes on behind it.
+    for how in ALL {
+        let before = in_memory("a;Password=n0t-s0-s3cret-and-more;Timeout=5", how);
+        let after = masked(&scanner, &before);
+        let expected = in_memory("a;Password=**********************;Timeout=5", how);
+        assert_eq!(after, expected, "{how:?}");
+    }
     // The first byte of UTF-16, high byte first, may be the last of a page of zeros.
     let mut memory = vec![0; 4095];
     memory.extend(write("schlüssel-4711", Written::Big));
