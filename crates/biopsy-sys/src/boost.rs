@@ -11,7 +11,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,15 +19,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::check;
 use crate::schedule::RealTime;
 
-/// How long the lender waits at a time before it looks whether it is still to.
-const TURN: Duration = Duration::from_millis(10);
+/// How long the lender waits at a time before it looks to whom it is to lend.
+const TURN: Duration = Duration::from_millis(1);
 
 /// A lender, ready to lend. Dropping it ends the loan.
 #[derive(Debug)]
 pub struct Boost {
     tid: libc::pid_t,
-    orders: Option<Sender<u32>>,
-    stop: Arc<AtomicBool>,
+    orders: Option<Sender<()>>,
+    /// To whom; 0: to nobody.
+    borrower: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -54,33 +55,48 @@ impl Boost {
     pub fn prepare() -> io::Result<Self> {
         let (orders, inbox) = channel();
         let (ready, is_ready) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let borrower = Arc::new(AtomicU32::new(0));
+        let told = Arc::clone(&borrower);
         let thread = std::thread::Builder::new().name("biopsy-lender".to_owned()).spawn(move || {
             let priority = RealTime::begin();
             // SAFETY: gettid takes nothing.
             let tid = unsafe { libc::gettid() };
             let works = priority.is_ok();
-            let _ = ready.send(priority.as_ref().map(|_| tid).map_err(|error| error.raw_os_error().unwrap_or(0)));
+            let _ =
+                ready.send(priority.as_ref().map(|_| tid).map_err(|error| error.raw_os_error().unwrap_or(0)));
             if works {
                 lend(&inbox, &told);
             }
         })?;
         let failed = |errno| io::Error::from_raw_os_error(errno);
         let tid = is_ready.recv().map_err(|_| io::Error::other("the lender ended"))?.map_err(failed)?;
-        Ok(Self { tid, orders: Some(orders), stop, thread: Some(thread) })
+        Ok(Self { tid, orders: Some(orders), borrower, thread: Some(thread) })
     }
 
-    /// Lends to this thread, once. Takes effect within microseconds.
+    /// Lends to this thread, and no longer to another one. Takes effect within microseconds; within a millisecond, when it
+    /// was lent to another one just before.
     pub fn raise(&self, tid: u32) {
+        if self.borrower.swap(tid, Ordering::AcqRel) == tid {
+            return;
+        }
+        let lender = libc::sched_param { sched_priority: 1 };
+        // SAFETY: as in `lower`.
+        unsafe {
+            libc::sched_setscheduler(
+                self.tid,
+                libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
+                &raw const lender,
+            )
+        };
         if let Some(orders) = &self.orders {
             // The lender ends only when told to.
-            let _ = orders.send(tid);
+            let _ = orders.send(());
         }
     }
 
     /// Ends the loan at once.
     pub fn lower(&self) {
+        self.borrower.store(0, Ordering::Release);
         let ordinary = libc::sched_param { sched_priority: 0 };
         // When the priority of who waits changes, the kernel changes that of the owner with it.
         // SAFETY: sched_setscheduler reads one sched_param from the pointer; `ordinary` outlives the call. The thread is ours
@@ -91,7 +107,6 @@ impl Boost {
 
 impl Drop for Boost {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
         self.lower();
         self.orders = None;
         if let Some(thread) = self.thread.take() {
@@ -100,18 +115,30 @@ impl Drop for Boost {
     }
 }
 
-fn lend(inbox: &Receiver<u32>, stop: &AtomicBool) {
-    let Ok(tid) = inbox.recv() else { return };
-    let word = AtomicU32::new(tid);
-    while !stop.load(Ordering::Acquire) {
-        match wait_for(&word) {
-            Err(error) if error.raw_os_error() == Some(libc::ETIMEDOUT) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // It is gone, and the futex is ours or nobody's.
-            Ok(()) | Err(_) => return,
+/// Each order says that there is somebody to lend to; with the last end of the orders, it is over.
+fn lend(inbox: &Receiver<()>, borrower: &AtomicU32) {
+    while inbox.recv().is_ok() {
+        let mut word = AtomicU32::new(0);
+        loop {
+            let tid = borrower.load(Ordering::Acquire);
+            if tid == 0 {
+                break;
+            }
+            if word.load(Ordering::Relaxed) & TID != tid {
+                word = AtomicU32::new(tid);
+            }
+            match wait_for(&word) {
+                Err(error) if error.raw_os_error() == Some(libc::ETIMEDOUT) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It is gone, and the futex is ours or nobody's.
+                Ok(()) | Err(_) => break,
+            }
         }
     }
 }
+
+/// The part of the word that says who owns the futex (`FUTEX_TID_MASK` of `linux/futex.h`).
+const TID: u32 = 0x3fff_ffff;
 
 /// Waits for the futex, at most for one turn.
 fn wait_for(word: &AtomicU32) -> io::Result<()> {
@@ -158,7 +185,16 @@ mod tests {
         wait_for_priority(&child, |priority| priority < 0);
         boost.lower();
         assert_eq!(priority(&child), before);
+        boost.raise(child.id());
+        wait_for_priority(&child, |priority| priority < 0);
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        boost.raise(other.id());
+        wait_for_priority(&other, |priority| priority < 0);
+        wait_for_priority(&child, |priority| priority == before);
         drop(boost);
+        assert_eq!(priority(&other), before);
+        other.kill().unwrap();
+        other.wait().unwrap();
         assert_eq!(priority(&child), before);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_image::GeneralRegisters;
 use biopsy_model::Pid;
+use biopsy_sys::boost::Boost;
 use biopsy_sys::ptrace::wait::{State, Stop};
 use biopsy_sys::ptrace::{self, Options, registers, wait};
 
@@ -23,6 +24,8 @@ use crate::status::Status;
 const ROUNDS_RUNNING: usize = 20;
 /// How long all others wait for a thread that is in an uninterruptible wait.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// After so long, threads are helped to stop: those that still run are waiting for a CPU.
+const UNHELPED: Duration = Duration::from_micros(300);
 /// Between two looks at threads that have not stopped yet.
 const SHORTEST_NAP: Duration = Duration::from_micros(15);
 const LONGEST_NAP: Duration = Duration::from_micros(200);
@@ -178,16 +181,28 @@ impl Threads {
     }
 
     /// Stops all threads, also those that nobody knew of. On success each is still, or waits in the kernel, or has ended.
-    pub(super) fn stop(&mut self, deadline: Instant, limit: Duration) -> Result<(), FreezeError> {
-        self.stop_threads(true, deadline, limit)
+    /// Threads that would wait long for a CPU, in which to stop, are lent priority, one at a time.
+    pub(super) fn stop(
+        &mut self,
+        deadline: Instant,
+        limit: Duration,
+        boost: Option<&Boost>,
+    ) -> Result<(), FreezeError> {
+        self.stop_threads(true, deadline, limit, boost)
     }
 
     /// Stops the threads that were seized, and leaves the others alone.
     pub(super) fn stop_known(&mut self, deadline: Instant, limit: Duration) -> Result<(), FreezeError> {
-        self.stop_threads(false, deadline, limit)
+        self.stop_threads(false, deadline, limit, None)
     }
 
-    fn stop_threads(&mut self, all: bool, deadline: Instant, limit: Duration) -> Result<(), FreezeError> {
+    fn stop_threads(
+        &mut self,
+        all: bool,
+        deadline: Instant,
+        limit: Duration,
+        boost: Option<&Boost>,
+    ) -> Result<(), FreezeError> {
         let begin = Instant::now();
         for thread in self.list.iter().filter(|one| one.halt == Halt::Running) {
             // Gone already: the next look says so.
@@ -210,6 +225,12 @@ impl Threads {
             }
             if Instant::now() > deadline {
                 return Err(FreezeError::NotStopped { pid: self.pid, missing, limit });
+            }
+            if begin.elapsed() > UNHELPED
+                && let (Some(boost), Some(late)) =
+                    (boost, self.list.iter().find(|one| one.halt == Halt::Running))
+            {
+                boost.raise(late.tid);
             }
             std::thread::sleep(nap);
             nap = (nap * 2).min(LONGEST_NAP);

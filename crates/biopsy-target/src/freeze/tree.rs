@@ -205,8 +205,18 @@ fn window(
     }
     let begin = Instant::now();
     let deadline = begin + options.max_pause;
+    // One lender serves all: whoever is late is helped, and then the thread that forks.
+    let mut boost = places.iter_mut().find_map(|place| place.boost.take());
     for place in places.iter_mut() {
-        place.threads.stop(deadline, options.max_pause)?;
+        place.threads.stop(deadline, options.max_pause, boost.as_ref())?;
+    }
+    if let Some(boost) = &boost {
+        boost.lower();
+    }
+    if let Some(place) =
+        places.iter_mut().find(|place| place.prepared.gadgets.is_some() && place.boost.is_none())
+    {
+        place.boost = boost.take();
     }
     at(Stage::Stopped);
     let stopped = begin.elapsed();
