@@ -96,6 +96,22 @@ pub fn write(
     Ok(Dumped { pid, member, result, facts })
 }
 
+impl Dumped {
+    /// Notes how long the process stood still, where that is known only after it was let go.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn set_pause(
+        &mut self,
+        pause: Duration,
+        number: u32,
+        folder: &RecordingFolder,
+    ) -> Result<(), WriteError> {
+        self.facts.pause_ms = pause.as_secs_f64() * 1e3;
+        folder.write_json(&layout::dump_member(self.pid, number, self.facts.scrubbed, "json"), &self.facts)
+    }
+}
+
 /// The options of the core writer.
 #[must_use]
 pub fn core_options(settings: &DumpSettings, origin: &Origin) -> CoreOptions {

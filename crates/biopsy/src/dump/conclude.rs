@@ -34,14 +34,13 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     let mut report = None;
     let mut warnings = Vec::new();
     for (at, dumped) in opened.dumps.iter().enumerate() {
-        let core = folder.path().join(&dumped.member);
-        match super::super::commands::core::read(&core) {
-            Ok(read) => {
-                write_reports(&opened, dumped, at, &read)?;
-                if at == 0 {
-                    report = Some(Box::new(move |terminal: Terminal| read.text(terminal))
-                        as Box<dyn Fn(Terminal) -> String>);
-                }
+        let file = folder.path().join(&dumped.member);
+        // In a container its files are elsewhere; a process that ended has no root any more, and nothing is lost by asking.
+        let roots = vec![PathBuf::from(format!("/proc/{}/root", dumped.pid))];
+        match core::read(&file, roots, Some(opened.masking.redactor())) {
+            Ok(analysis) => {
+                write_reports(&opened, dumped, at, &analysis)?;
+                report.get_or_insert(analysis);
             }
             Err(failure) => {
                 warnings

@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::controls::{Controls, Wish};
 use crate::session::output::Place;
+use crate::session::record::output_failure;
 use crate::session::subject::display_name;
 
 use super::act::{self, Opened};
@@ -209,7 +210,7 @@ impl Dumper<'_> {
         )?;
         let release = caught.release();
         if let Some(dumped) = opened.dumps.last_mut() {
-            dumped.facts.pause_ms = release.held.as_secs_f64() * 1e3;
+            dumped.set_pause(release.held, number, &opened.folder).map_err(output_failure)?;
         }
         if !args.quiet {
             eprintln!("process {pid}: {reason}; held for {}", show::pause_text(release.held));

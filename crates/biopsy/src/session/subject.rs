@@ -83,15 +83,21 @@ pub(crate) fn find_or_start(args: &CaptureArgs) -> Result<Subject, Failure> {
     Ok(Subject { info: target.info, name, held: None })
 }
 
-/// What a process is called in headings and file names: its entry assembly or script when it was asked for by name.
+/// What a process is called in headings and file names: its entry assembly or script when it was asked for by name, or
+/// when its own name is that of the runtime, which says nothing.
 pub(crate) fn display_name(selector: &Selector, info: &ProcessInfo) -> String {
     match &info.runtime.entry {
-        Some(entry) if matches!(selector, Selector::Name(_)) => {
+        Some(entry) if matches!(selector, Selector::Name(_)) || is_runtime_name(&info.name) => {
             let file = entry.rsplit('/').next().unwrap_or(entry);
             file.strip_suffix(".dll").unwrap_or(file).to_owned()
         }
         _ => info.name.clone(),
     }
+}
+
+fn is_runtime_name(name: &str) -> bool {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    matches!(stem, "dotnet" | "java" | "node" | "python" | "ruby" | "php" | "perl")
 }
 
 /// Looks before anything is touched whether it can work, and says what will be missing.
