@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use biopsy_model::{Avma, FileOffset, Svma};
 
-use crate::elf::{ElfCache, ElfFile, Limits};
+use crate::elf::{ElfCache, ElfFile, Limits, Parts};
 use crate::symbols::{self, ModuleSource, Options, Symbolizer};
 use crate::unwind::{ExecutableMapping, ProcessUnwinder, StackMemory, UserRegisters};
 
@@ -14,6 +14,7 @@ use crate::unwind::{ExecutableMapping, ProcessUnwinder, StackMemory, UserRegiste
 pub fn fuzz_elf(bytes: &[u8]) {
     let limits = Limits { unwind: 4 << 20, symbols: 1 << 16, dwarf: 16 << 20, ..Limits::default() };
     let image: Arc<[u8]> = Arc::from(bytes);
+    fuzz_mapped(bytes, &limits);
     let Ok(file) = ElfFile::from_bytes("[fuzz]", Arc::clone(&image), &limits) else { return };
     let _ = file.build_id();
     let file = Arc::new(file);
@@ -46,6 +47,22 @@ pub fn fuzz_elf(bytes: &[u8]) {
     let options = Options { debug_folders: Vec::new(), kallsyms: PathBuf::new(), ..Options::default() };
     let mut symbolizer = Symbolizer::new(options, Arc::new(ElfCache::new(limits)));
     symbolizer.elf(&ModuleSource::vdso(image), &addresses);
+}
+
+/// The bytes as the memory of a process that maps a file at `START`.
+fn fuzz_mapped(bytes: &[u8], limits: &Limits) {
+    const START: u64 = 0x2_0000_0000;
+    let read = |address: u64, length: usize| -> Vec<u8> {
+        let at = usize::try_from(address.wrapping_sub(START)).unwrap_or(usize::MAX);
+        let end = at.saturating_add(length).min(bytes.len());
+        bytes.get(at..end).map(<[u8]>::to_vec).unwrap_or_default()
+    };
+    let Ok(file) = ElfFile::from_mapped("[fuzz]", START, &read, limits, Parts::All) else { return };
+    let _ = (file.build_id(), file.same_headers(&file), symbols::find_data(&file, "__abort_msg"));
+    let file = Arc::new(file);
+    let options = Options { debug_folders: Vec::new(), kallsyms: PathBuf::new(), ..Options::default() };
+    let mut symbolizer = Symbolizer::new(options, Arc::new(ElfCache::new(*limits)));
+    symbolizer.open_file(&file, "[fuzz]", None, &interesting(&file));
 }
 
 /// Reads the bytes as a perf map.

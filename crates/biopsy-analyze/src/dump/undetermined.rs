@@ -23,6 +23,7 @@ pub(super) fn list(
     ends(stacks, &mut list);
     modules(stacks, &mut list);
     goroutines(stacks, &mut list);
+    managed_locks(stacks, &mut list);
     locks(analysis, &mut list);
     if let Some(crash) = &analysis.crash {
         if crash.address.is_none() && matches!(crash.signal, 7 | 11) {
@@ -126,6 +127,15 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
         list.push(
             "names of functions that a runtime compiled while it ran: frames of managed code are addresses"
                 .to_owned(),
+        );
+    }
+}
+
+/// The locks of .NET are not those of the C library.
+fn managed_locks(stacks: &ImageStacks, list: &mut Vec<String>) {
+    if stacks.modules.iter().any(|module| module.name() == "libcoreclr.so") {
+        list.push(
+            "whether managed code holds locks (monitors) or is in a deadlock: only locks of the C library are read here".to_owned(),
         );
     }
 }

@@ -97,6 +97,15 @@ impl Bytes {
         &self.label
     }
 
+    /// Bytes in memory.
+    pub(crate) fn held(&self) -> u64 {
+        match &self.source {
+            Source::File { .. } => 0,
+            Source::Memory(bytes) => bytes.len() as u64,
+            Source::Pieces(pieces) => pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
+        }
+    }
+
     pub(crate) fn len(&self) -> u64 {
         match &self.source {
             Source::File { identity, .. } => identity.size,

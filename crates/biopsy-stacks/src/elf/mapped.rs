@@ -29,13 +29,24 @@ const SHT_DYNSYM: u32 = 11;
 /// Reads up to so many bytes at an address: fewer where the memory is not known.
 pub(crate) type ReadMemory<'a> = dyn Fn(u64, usize) -> Vec<u8> + 'a;
 
+/// How much is copied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Parts {
+    /// Headers and notes.
+    Identity,
+    /// Unwind information and symbols too.
+    All,
+}
+
 impl ElfFile {
-    /// The file whose first byte is mapped at `start`. `label` appears in errors only.
+    /// The file whose first byte is mapped at `start`. `label` appears in errors only. `parts`: with unwind information and
+    /// symbols, or only what tells which file it is.
     pub(crate) fn from_mapped(
         label: &str,
         start: u64,
         read: &ReadMemory<'_>,
         limits: &Limits,
+        parts: Parts,
     ) -> Result<Self, ElfError> {
         let first = read(start, HEADERS);
         let mut headers = header::parse(&Bytes::from_pieces(label, vec![(0, first.clone())]), limits)?;
@@ -43,8 +54,13 @@ impl ElfFile {
         headers.sections = Vec::new();
         let mut mapped = Mapped { start, read, limits, headers, pieces: vec![(0, first)] };
         mapped.notes();
-        mapped.unwind_information();
-        mapped.symbols();
+        match parts {
+            Parts::Identity => {}
+            Parts::All => {
+                mapped.unwind_information();
+                mapped.symbols();
+            }
+        }
         let Mapped { headers, pieces, .. } = mapped;
         Ok(Self::with_headers(Bytes::from_pieces(label, pieces), headers, limits))
     }

@@ -19,6 +19,7 @@ pub use cache::ElfCache;
 pub use error::ElfError;
 pub use header::{EM_AARCH64, EM_X86_64};
 pub use limits::Limits;
+pub(crate) use mapped::Parts;
 
 use crate::unwind::UnwindTable;
 use bytes::Bytes;
@@ -72,6 +73,11 @@ impl ElfFile {
     /// GNU build id, 1 to 64 bytes.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.build_id.get_or_init(|| notes::find_build_id(self)).as_deref()
+    }
+
+    /// Bytes of it that are held in memory: zero for a file.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.bytes.held()
     }
 
     /// The two have the same headers: entry point, segments. What tells files without a build id apart.

@@ -11,11 +11,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::memory::read;
 use super::options::Options;
-use crate::elf::{ElfCache, ElfFile};
+use crate::elf::{ElfCache, ElfFile, Parts};
 use crate::unwind::{ExecutableMapping, ProcessUnwinder};
 
 /// The vdso has two to four pages.
 const VDSO: usize = 64 << 10;
+/// Unwind information and symbols of all modules that are copied from the image, in bytes: a browser has 100 MB of them.
+/// Mappings of a hostile dump may all lead to the same memory.
+const COPIED: u64 = 512 << 20;
 /// More modules than any process has; their number comes from the dump.
 const MODULES: usize = 1 << 16;
 
@@ -77,6 +80,8 @@ pub(super) struct Code {
     pub(super) files: Vec<Option<Arc<ElfFile>>>,
     /// There were more than are looked at.
     pub(super) too_many: bool,
+    /// Bytes that may still be copied from the image.
+    room: u64,
 }
 
 impl Code {
@@ -86,6 +91,7 @@ impl Code {
             modules: Vec::new(),
             files: Vec::new(),
             too_many: false,
+            room: COPIED,
         };
         code.mappings(image, options, cache);
         code.modules_without_mappings(image, options, cache);
@@ -94,6 +100,7 @@ impl Code {
     }
 
     fn mappings(&mut self, image: &dyn Image, options: &Options<'_>, cache: &ElfCache) {
+        let mut room = self.room;
         // gdb leaves text out of its cores altogether, and then no mapping of the file is executable: its headers can
         // say which is code.
         let paths =
@@ -114,9 +121,13 @@ impl Code {
             if !told && (mapping.protection.write || with_code.contains(path.as_slice())) {
                 continue;
             }
+            if loads.len() >= MODULES && !loads.contains_key(&(path.as_slice(), start)) {
+                self.too_many = true;
+                continue;
+            }
             let load = loads.entry((path, start)).or_insert_with(|| {
                 let hint = module_at(image, mapping.start);
-                let (module, file) = file_module(image, options, cache, path, start, hint);
+                let (module, file) = file_module(image, options, cache, path, start, hint, &mut room);
                 Load::Prepared(Box::new(module), file)
             });
             // Files of managed code are not ELF, and what a runtime compiles is in a file that is memory.
@@ -126,13 +137,14 @@ impl Code {
                 continue;
             }
             if let Load::Prepared(module, file) = load {
-                let Some(index) = self.push(CodeModule::clone(module), file.take()) else { return };
+                let Some(index) = self.push(CodeModule::clone(module), file.take()) else { break };
                 *load = Load::Pushed(index);
             }
             if let Load::Pushed(index) = *load {
                 self.add(index, mapping);
             }
         }
+        self.room = room;
     }
 
     fn add(&mut self, index: usize, mapping: &Mapping) {
@@ -169,7 +181,9 @@ impl Code {
             if covered || (listed && !module.is_elf) {
                 continue;
             }
-            let (made, file) = file_module(image, options, cache, &module.path, module.start, Some(module));
+            let hint = Some(module);
+            let (made, file) =
+                file_module(image, options, cache, &module.path, module.start, hint, &mut self.room);
             let Some(index) = self.push(made, file) else { return };
             if let Some(made) = self.modules.get_mut(index) {
                 made.end = Avma(module.end);
@@ -348,14 +362,15 @@ fn file_module(
     path: &[u8],
     start: u64,
     hint: Option<&ImageModule>,
+    room: &mut u64,
 ) -> (CodeModule, Option<Arc<ElfFile>>) {
     let name = String::from_utf8_lossy(path).into_owned();
     let read_memory = |address, length| read(image, address, length);
-    let mapped = ElfFile::from_mapped(&name, start, &read_memory, cache.limits()).ok();
+    let from_memory = |parts| ElfFile::from_mapped(&name, start, &read_memory, cache.limits(), parts).ok();
+    let mapped = from_memory(Parts::Identity);
     let stated = hint.and_then(|hint| hint.build_id.clone());
     let build_id = mapped.as_ref().and_then(|file| file.build_id().map(<[u8]>::to_vec)).or(stated);
     let mut module = CodeModule {
-        path: name,
         deleted: hint.is_some_and(|hint| hint.deleted),
         ..CodeModule::new(ModuleKind::Elf, start, start)
     };
@@ -371,7 +386,11 @@ fn file_module(
     module.build_id =
         build_id.or_else(|| local.as_ref().and_then(|file| file.build_id().map(<[u8]>::to_vec)));
     module.from_memory = local.is_none() && mapped.is_some();
-    (module, local.or(mapped.map(Arc::new)))
+    let parts = if *room > 0 { Parts::All } else { Parts::Identity };
+    let file = local.or_else(|| mapped.and_then(|_| from_memory(parts)).map(Arc::new));
+    *room = room.saturating_sub(file.as_ref().map_or(0, |file| file.held_bytes()));
+    module.path = name;
+    (module, file)
 }
 
 fn is_vdso(mapping: &Mapping) -> bool {
