@@ -46,7 +46,7 @@ fn the_one_that_is_killed() {
 }
 
 /// Kills an accomplice at its own hand and looks at the target.
-fn die_at(stage: usize, target: &mut TargetProcess) {
+pub(crate) fn die_at(stage: usize, target: &mut TargetProcess) {
     let mut child = accomplice(&format!("{} {stage}", target.pid()));
     let status = child.wait().expect("it was started");
     assert!(!status.success(), "it dies at {:?}", Stage::ALL[stage]);

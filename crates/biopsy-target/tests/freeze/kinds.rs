@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use biopsy_image::{Image, MemoryExt};
-use biopsy_target::freeze::{FreezeError, FreezeWarning};
+use biopsy_target::freeze::{FreezeError, FreezeWarning, Stage};
 use biopsy_testkit::{Privilege, Program, Survival, TargetProcess, compile_c, require, temp_dir};
 
 use crate::support::{
@@ -122,12 +122,14 @@ fn p2_go_program() {
         return;
     }
     let mut target = TargetProcess::spawn(Command::new(&program));
+    let mut done = 0;
     for _ in 0..40 {
         match try_freeze(&[target.pid()], &options()) {
             Ok(all) => {
                 for one in all {
                     let report = one.release();
                     assert!(report.reaped, "{report:?}");
+                    done += 1;
                 }
             }
             // No thread happened to be on a stack that may be written to.
@@ -136,8 +138,21 @@ fn p2_go_program() {
         }
         assert_intact(&mut target);
     }
-    assert_untraced(target.pid());
+    assert!(done >= 20, "{done} of 40: the signal stacks of its threads are nearly always free");
     assert_eq!(children(target.pid()), []);
+    // The frames on its signal stacks bring its threads home, too.
+    for stage in 0..Stage::ALL.len() {
+        crate::kills::die_at(stage, &mut target);
+    }
+    let gone = (0..20).any(|_| {
+        if let Ok(all) = try_freeze(&[target.pid()], &options()) {
+            drop(all);
+        }
+        children(target.pid()).is_empty()
+    });
+    assert!(gone, "what the dead left behind goes with the next freeze");
+    assert_intact(&mut target);
+    assert_untraced(target.pid());
     target.stop();
 }
 
