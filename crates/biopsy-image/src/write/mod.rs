@@ -45,6 +45,8 @@ pub fn write_core(
     output: CoreOutput<'_>,
     progress: &dyn CoreProgress,
 ) -> Result<CoreSummary, CoreError> {
+    let described = dotnet_header::describe(image);
+    let image = described.as_ref().map_or(image, |described| described as &dyn Image);
     let layout = plan(image, options)?;
     pipeline::run(image, options, &layout, output, progress)
 }
