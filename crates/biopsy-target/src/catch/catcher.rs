@@ -9,6 +9,7 @@ use biopsy_sys::job_control::JobControl;
 use super::caught::Caught;
 use super::engine::Settings;
 use super::error::CatchError;
+use super::gatekeeper::Gatekeeper;
 use super::marks::Marks;
 use super::options::{CatchOptions, Way};
 use super::tracer::{Next, Tracer};
@@ -78,8 +79,9 @@ impl Catcher {
                     ),
                     limits: marks.refused.clone(),
                 };
+                let keeper = Gatekeeper::start()?;
                 let (tracer, ()) =
-                    Tracer::start(settings(), |engine| Ok((engine.with_gate(gate, marks), ())))?;
+                    Tracer::start(settings(), |engine| Ok((engine.with_gate(gate, keeper, marks), ())))?;
                 return Ok(Self { tracer, chosen, _job_control: job_control });
             }
             Err(why) => why,
@@ -148,6 +150,10 @@ fn open_gate(options: &CatchOptions, capabilities: u64) -> Result<(ExecGate, Mar
     if capabilities & CAP_SYS_PTRACE == 0 {
         return Err("following other users' processes needs CAP_SYS_PTRACE".to_owned());
     }
+    // Before 6.8 the kernel asks us while it holds the lock that seizing needs (`bprm_execve` in `fs/exec.c`).
+    if !kernel_is_at_least(6, 8) {
+        return Err("a process can be held while it executes from Linux 6.8 on".to_owned());
+    }
     let gate = ExecGate::open().map_err(|error| format!("permission events are refused: {error}"))?;
     let root = ProcRoot::live();
     let pids = match &options.below {
@@ -160,6 +166,14 @@ fn open_gate(options: &CatchOptions, capabilities: u64) -> Result<(ExecGate, Mar
         0 => Err(marks.refused.first().cloned().unwrap_or_else(|| "no file system can be marked".to_owned())),
         _ => Ok((gate, marks)),
     }
+}
+
+fn kernel_is_at_least(major: u32, minor: u32) -> bool {
+    let release = ProcRoot::live().text("proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release
+        .split(|character: char| !character.is_ascii_digit())
+        .map_while(|part| part.parse::<u32>().ok());
+    numbers.next().zip(numbers.next()).is_some_and(|running| running >= (major, minor))
 }
 
 fn own_capabilities() -> u64 {

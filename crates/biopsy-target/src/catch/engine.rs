@@ -22,6 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::caught::Catch;
 use super::error::CatchError;
+use super::gatekeeper::Gatekeeper;
 use super::launch::Launch;
 use super::marks::Marks;
 use super::options::CatchOn;
@@ -142,6 +143,7 @@ pub(super) struct Engine {
     pub(super) reports: Sender<Report>,
     pub(super) statistics: Arc<Mutex<CatchStatistics>>,
     gate: Option<ExecGate>,
+    keeper: Option<Gatekeeper>,
     marks: Marks,
     options: Options,
     /// Children are traced too.
@@ -173,6 +175,7 @@ impl Engine {
             reports,
             statistics,
             gate: None,
+            keeper: None,
             marks: Marks::default(),
             options: Options::SYSGOOD | Options::CLONE | Options::EXEC | Options::EXIT,
             follows_children: false,
@@ -188,7 +191,8 @@ impl Engine {
     }
 
     /// Catches at the gate.
-    pub(super) fn with_gate(mut self, gate: ExecGate, marks: Marks) -> Self {
+    pub(super) fn with_gate(mut self, gate: ExecGate, keeper: Gatekeeper, marks: Marks) -> Self {
+        self.keeper = Some(keeper);
         self.gate = Some(gate);
         self.marks = marks;
         self
@@ -393,14 +397,22 @@ impl Engine {
         let file =
             std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(request.file())));
         let file = file.ok().map(|path| path.to_string_lossy().into_owned());
-        // What cannot be told now is told by the process after its exec.
-        if launch.is_some_and(|launch| !launch.answers_to(file.as_deref(), name)) {
+        // Only while the program itself is opened: later in the call, the kernel holds a lock that seizing needs.
+        let Some(launch) = launch.filter(|launch| launch.names(request.file())) else { return };
+        if !launch.answers_to(file.as_deref(), name) {
             return;
         }
         let Some(key) = identity::key_of(&ProcRoot::live(), pid) else { return };
         // The call comes from any thread; the others end with it, if it succeeds.
         let stage = Stage::Starting { since: Instant::now(), asked: false };
-        match self.seize_process(&key, stage) {
+        let Some(keeper) = &self.keeper else { return };
+        keeper.hold(request);
+        let seized = self.seize_process(&key, stage);
+        let in_time = self.keeper.as_ref().is_some_and(Gatekeeper::allow);
+        if !in_time {
+            self.note(format!("process {pid} was let through the gate before it was held"));
+        }
+        match seized {
             Ok(()) => {}
             Err(error) => self.miss(format!("process {pid} could not be held: {error}")),
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use biopsy_sys::schedule::RealTime;
 use biopsy_sys::stop_bell::{BellHandle, StopBell};
 
 use super::caught::{Caught, Hold};
@@ -46,6 +47,9 @@ impl Tracer {
         let thread =
             std::thread::Builder::new().name("catch".to_owned()).spawn(move || match begin(engine) {
                 Ok((engine, what)) => {
+                    // Whoever starts a program on this machine may wait for this thread: on a busy one, without it,
+                    // executions waited ten seconds. It does little, and sleeps most of the time.
+                    let _ahead = RealTime::begin().ok();
                     if ready.send(Ok(what)).is_ok() {
                         engine.run();
                     }
@@ -99,9 +103,20 @@ impl Tracer {
     /// Lets everything go and waits until that is done. Whatever is held is waited for.
     pub(super) fn finish(mut self) {
         self.stop();
+        // Catches that nobody has asked for are let go; the thread closes its end when it is through.
+        while let Ok(report) = self.reports.recv() {
+            self.let_go(report);
+        }
         if let Some(thread) = self.thread.take() {
             // A panic there has detached from everything as well.
             let _ = thread.join();
+        }
+    }
+
+    fn let_go(&self, report: Report) {
+        if let Report::Caught(catch) = report {
+            let _ = self.commands.send(Command::Release(catch.id));
+            self.bell.ring();
         }
     }
 
@@ -116,10 +131,7 @@ impl Drop for Tracer {
         self.stop();
         // Unread catches are nobody's: they are let go, or we would wait for their hold limit.
         while let Ok(report) = self.reports.try_recv() {
-            if let Report::Caught(catch) = report {
-                let _ = self.commands.send(Command::Release(catch.id));
-                self.bell.ring();
-            }
+            self.let_go(report);
         }
     }
 }

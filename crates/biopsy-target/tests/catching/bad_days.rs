@@ -264,3 +264,18 @@ fn held_processes_outlive_the_catcher_that_is_dropped() {
     });
     parent.stop();
 }
+
+#[test]
+fn what_nobody_asked_for_is_let_go_at_the_end() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for way in [Way::Gate, Way::Parent] {
+        let (mut parent, catcher) = launcher(way, CatchOn::EXIT);
+        parent.say(&format!("-8 0 0 {} 0", short_lived()));
+        until("four are held and four wait", || catcher.statistics().caught == 4);
+        catcher.finish();
+        assert!(said(&parent, "DONE").starts_with("DONE as-expected 8 of 8"), "{way:?}");
+        parent.stop();
+    }
+}

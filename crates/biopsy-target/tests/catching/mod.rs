@@ -1,5 +1,6 @@
 //! What the tests of catching share.
 
+mod agent;
 mod bad_days;
 mod burst;
 mod crash;
