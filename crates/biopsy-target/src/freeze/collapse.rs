@@ -54,15 +54,13 @@ pub fn collapse(key: &ProcessKey, limit: Duration) -> Result<CollapseReport, Fre
     let gauge = MemoryGauge::open(&root, &Cgroup::read(&process));
     let mut report = CollapseReport::default();
     let pieces = pieces(key)?;
-    let mut tried = 0;
-    for (done, &piece) in pieces.iter().enumerate() {
-        let short = tried % LOOK_EVERY == 0
+    for (done, &piece) in (0u64..).zip(&pieces) {
+        let short = done % LOOK_EVERY == 0
             && gauge.read().is_some_and(|left| left.to_spare(0) < LOOK_EVERY * HUGE_PAGE);
         if short || begin.elapsed() >= limit {
-            report.left = (pieces.len() - done) as u64;
+            report.left = (pieces.len() as u64).saturating_sub(done);
             break;
         }
-        tried += 1;
         let error = match biopsy_sys::collapse::collapse(&handle, piece, HUGE_PAGE) {
             Ok(()) => {
                 report.made += 1;
