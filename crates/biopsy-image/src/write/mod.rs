@@ -6,6 +6,7 @@
 
 mod class;
 mod contents;
+mod dotnet_header;
 mod error;
 mod layout;
 mod minidump;
