@@ -61,7 +61,7 @@ pub fn freeze(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<FrozenPro
     loop {
         let error = match freeze_as_planned(plan.clone(), options) {
             Ok(frozen) => return Ok(frozen),
-            Err(error) => error,
+            Err(error) => said_of_the_dead(&plan, error),
         };
         // What only a stopped thread tells: its filters, its stack. Each round turns one fork into a copy.
         let (FreezeError::NoSafeThread { pid, .. }
@@ -74,6 +74,15 @@ pub fn freeze(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<FrozenPro
             Some(other) => plan = other,
             None => return Err(error),
         }
+    }
+}
+
+/// Whatever step failed because the process was gone by then: that it has ended is what there is to say.
+fn said_of_the_dead(plan: &FreezePlan, error: FreezeError) -> FreezeError {
+    let of = error.pid().and_then(|pid| plan.processes.iter().find(|process| process.key.pid == pid));
+    match of {
+        Some(process) if !crate::is_same(&process.key) => FreezeError::Ended { pid: process.key.pid },
+        _ => error,
     }
 }
 

@@ -374,6 +374,25 @@ pub enum FreezeError {
 }
 
 impl FreezeError {
+    /// The process that it is about.
+    #[must_use]
+    pub fn pid(&self) -> Option<Pid> {
+        match self {
+            Self::Architecture { .. } => None,
+            Self::Ended { pid }
+            | Self::Traced { pid, .. }
+            | Self::NotPermitted { pid, .. }
+            | Self::Refused { pid, .. }
+            | Self::NotStopped { pid, .. }
+            | Self::NoSafeThread { pid, .. }
+            | Self::NoGadget { pid, .. }
+            | Self::ForkRefused { pid, .. }
+            | Self::TookTooLong { pid, .. }
+            | Self::Memory { pid, .. }
+            | Self::Step { pid, .. } => Some(*pid),
+        }
+    }
+
     /// Wraps the error of a step; a process that is not there any more is [`FreezeError::Ended`].
     pub(crate) fn step(pid: Pid, step: &'static str) -> impl Fn(std::io::Error) -> Self {
         const ESRCH: i32 = 3;

@@ -13,19 +13,21 @@ use biopsy_image::scrub::{MaskCount, ScrubbedImage};
 use biopsy_image::write::{
     CaptureMethod, Compression, CoreError, CoreOutput, CoreSummary, DEFAULT_LEVEL, write_core,
 };
+use biopsy_model::Pid;
 use biopsy_model::capture::CaptureHeader;
+use biopsy_model::loss::Warning;
 use biopsy_record::context::{self, Moment};
 use biopsy_record::dump::mask::{Literals, MemoryMask};
 use biopsy_record::dump::{DumpProgress, DumpSettings, Dumped, Origin, core_options};
 use biopsy_record::masking::Masking;
 use biopsy_recording::RecordingFolder;
-use biopsy_target::freeze::{self, FreezePlan, FrozenProcess, Method};
+use biopsy_target::freeze::{self, FreezeError, FreezePlan, FrozenProcess, Method};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::output::{Place, disk_is_nearly_full};
-use crate::session::record::{header, new_masking, output_failure, warn_all, write_processes};
+use crate::session::record::{header, new_masking, output_failure, warn_all, warning, write_processes};
 
 use super::args::DumpArgs;
 use super::forecast::{freeze_failure, freeze_options};
@@ -75,18 +77,20 @@ pub(crate) fn dump(
     number: u32,
 ) -> Result<(), Failure> {
     let terminal = Terminal::of_stderr(ColorChoice::Auto);
-    let predicted: Vec<Duration> = plan.processes.iter().map(|process| process.predicted_pause).collect();
+    let predicted: Vec<(Pid, Duration)> =
+        plan.processes.iter().map(|process| (process.key.pid, process.predicted_pause)).collect();
     let literals = secrets_of(args, subject);
-    let frozen = freeze_all(args, plan)?;
-    for (at, process) in frozen.into_iter().enumerate() {
+    let (frozen, gone) = freeze_all(args, plan)?;
+    warn_all(&opened.folder, &gone);
+    for process in frozen {
+        let pid = process.process().pid;
         let origin = Origin {
-            predicted_pause: predicted.get(at).copied(),
+            predicted_pause: predicted.iter().find(|(of, _)| *of == pid).map(|(_, pause)| *pause),
             reason: reason.to_owned(),
             number,
             ..origin(&process)
         };
         if let Some(copy) = process.child() {
-            let pid = process.process().pid;
             context::write_smaps(&opened.folder, &opened.masking, pid, copy).map_err(output_failure)?;
         }
         write_one(args, &process, &literals, &origin, opened, terminal)?;
@@ -204,7 +208,7 @@ fn alone(
     let predicted = plan.predicted_pause;
     let terminal = Terminal::of_stderr(color);
     let literals = secrets_of(args, subject);
-    let Some(process) = freeze_all(args, plan)?.pop() else {
+    let Some(process) = freeze_all(args, plan)?.0.pop() else {
         return Err(Failure::new(Code::Bug, "nothing was frozen"));
     };
     let origin = Origin { predicted_pause: Some(predicted), ..origin(&process) };
@@ -247,11 +251,28 @@ pub(crate) fn secrets_of(args: &DumpArgs, subject: &Subject) -> Literals {
     if args.scrub { Literals::of(&subject.pids()) } else { Literals::default() }
 }
 
+/// Freezes all of the plan. Children that ended meanwhile are left out, with a warning: a tree in which something
+/// always ends could not be dumped otherwise.
 #[expect(clippy::print_stderr, reason = "the pause is said as soon as it is known")]
-fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<Vec<FrozenProcess>, Failure> {
-    let plan = if args.collapse { collapse(args, plan)? } else { plan };
-    let frozen = freeze::freeze(plan, &freeze_options(args)).map_err(|error| freeze_failure(&error))?;
+fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<(Vec<FrozenProcess>, Vec<Warning>), Failure> {
+    let mut plan = if args.collapse { collapse(args, plan)? } else { plan };
+    let mut gone = Vec::new();
+    let frozen = loop {
+        match freeze::freeze(plan.clone(), &freeze_options(args)) {
+            Ok(frozen) => break frozen,
+            Err(FreezeError::Ended { pid }) if is_child(&plan, pid) => {
+                plan.processes.retain(|process| process.key.pid != pid);
+                let message =
+                    format!("process {pid} ended before it could be frozen: it is not among the dumps");
+                gone.push(warning("dump.child-ended", message));
+            }
+            Err(error) => return Err(freeze_failure(&error)),
+        }
+    };
     if !args.quiet {
+        for one in &gone {
+            eprintln!("note: {}", one.message);
+        }
         for process in &frozen {
             let pause = process.pause();
             eprintln!(
@@ -262,7 +283,12 @@ fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<Vec<FrozenProcess>, F
             );
         }
     }
-    Ok(frozen)
+    Ok((frozen, gone))
+}
+
+/// Whether it is in the plan, and not the process that was named.
+fn is_child(plan: &FreezePlan, pid: Pid) -> bool {
+    plan.processes.iter().skip(1).any(|process| process.key.pid == pid)
 }
 
 /// How long making huge pages may take, per process.

@@ -32,8 +32,7 @@ pub(crate) fn forecast(
     destination: &Destination,
     terminal: Terminal,
 ) -> Result<FreezePlan, Failure> {
-    let plan =
-        freeze::plan(&subject.keys(), &freeze_options(args)).map_err(|error| freeze_failure(&error))?;
+    let plan = plan_all(args, subject)?;
     let disk = Disk::of(args, &plan, destination);
     if args.json && args.dry_run {
         return print_json(args, subject, &plan, &disk).map(|()| plan);
@@ -57,6 +56,20 @@ pub(crate) fn forecast(
     }
     disk.check()?;
     Ok(plan)
+}
+
+/// The plan for those processes that are still there; the target itself must be.
+fn plan_all(args: &DumpArgs, subject: &Subject) -> Result<FreezePlan, Failure> {
+    let mut keys = subject.keys();
+    loop {
+        match freeze::plan(&keys, &freeze_options(args)) {
+            Ok(plan) => return Ok(plan),
+            Err(freeze::FreezeError::Ended { pid }) if keys.iter().skip(1).any(|key| key.pid == pid) => {
+                keys.retain(|key| key.pid != pid);
+            }
+            Err(error) => return Err(freeze_failure(&error)),
+        }
+    }
 }
 
 /// What the disk has, and what the dump will take.
@@ -117,13 +130,14 @@ fn write_plan(
     disk: &Disk,
     terminal: Terminal,
 ) -> std::io::Result<()> {
-    let more = match subject.processes.len() {
+    let more = match plan.processes.len() {
         1 => String::new(),
         count => format!(" and {} below it, frozen in one moment", count - 1),
     };
     writeln!(out, "dump of {} (pid {}){more}", subject.name, subject.target().key.pid)?;
-    for (process, info) in plan.processes.iter().zip(&subject.processes) {
-        if plan.processes.len() > 1 {
+    for process in &plan.processes {
+        let info = subject.processes.iter().find(|info| info.key == process.key);
+        if let Some(info) = info.filter(|_| plan.processes.len() > 1) {
             writeln!(out, "  {} (pid {})", info.name, process.key.pid)?;
         }
         writeln!(out, "  method  {}: {}", method_words(process.method), process.why)?;

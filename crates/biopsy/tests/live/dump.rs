@@ -127,11 +127,19 @@ fn a_tree_is_frozen_together() {
     }
     let _machine = machine_to_myself();
     let mut target = TargetProcess::start(Program::ForkChildren, &[]);
-    let dumped = dump_unharmed(&target, &["--tree"]);
-    let dumps = dumped.result["dumps"].as_array().unwrap();
-    assert!(dumps.len() > 1, "{:#}", dumped.result);
-    assert_eq!(dumps[0]["pid"], target.pid(), "the target is first: {:#}", dumped.result);
-    assert!((0..dumps.len()).all(|at| dumped.core(at).is_file()));
+    // Its children live for 50 ms: one that ends in the last moment must not keep the others from being dumped.
+    let mut most = 0;
+    for _ in 0..30 {
+        let dumped = dump_unharmed(&target, &["--tree"]);
+        let dumps = dumped.result["dumps"].as_array().unwrap();
+        assert_eq!(dumps[0]["pid"], target.pid(), "the target is first: {:#}", dumped.result);
+        assert!((0..dumps.len()).all(|at| dumped.core(at).is_file()));
+        most = most.max(dumps.len());
+        if most > 1 {
+            break;
+        }
+    }
+    assert!(most > 1, "no child was dumped in thirty tries");
     target.stop();
 }
 
