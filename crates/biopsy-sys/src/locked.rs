@@ -32,7 +32,8 @@ impl LockedBuffer {
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let start = NonNull::new(address.cast::<u8>()).ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
+        let start =
+            NonNull::new(address.cast::<u8>()).ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
         let mut buffer = Self { start, len, locked: false };
         for advice in [libc::MADV_HUGEPAGE, libc::MADV_DONTDUMP, libc::MADV_DONTFORK] {
             // Refused by kernels without it: the buffer is good all the same.
