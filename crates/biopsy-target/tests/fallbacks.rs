@@ -229,7 +229,6 @@ fn p5_a_process_in_a_full_group_lives_and_the_copy_ends() {
     }
     const MIB: u64 = 1 << 20;
     let mut target = TargetProcess::start(Program::WriteHeavy, &["256"]);
-    let survival = Survival::before(target.pid());
     // Its memory is charged where it was made; a copy of a page is charged to where the process is now. So the group has
     // room for 128 MiB of copies, and the process will want 256.
     let limit = GroupLimit::memory(128 * MIB).expect("a group can be made");
