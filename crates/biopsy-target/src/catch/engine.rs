@@ -553,9 +553,10 @@ impl Engine {
     }
 
     fn sleep(&self) {
-        let under_way = self.processes.values().any(|process| {
-            !matches!(process.stage, Stage::Passing | Stage::Held { .. })
-                && !(matches!(process.stage, Stage::Following { .. }) && self.settings.on.after.is_none())
+        let under_way = self.processes.values().any(|process| match process.stage {
+            Stage::Passing | Stage::Held { .. } => false,
+            Stage::Following { .. } => self.settings.on.after.is_some(),
+            _ => true,
         });
         let nap = if under_way || !self.deferred.is_empty() { SHORT_NAP } else { NAP };
         let mut fds = vec![PollFd::new(&self.bell, PollFlags::IN)];
