@@ -94,6 +94,13 @@ pub(crate) fn dump(
             context::write_smaps(&opened.folder, &opened.masking, pid, copy).map_err(output_failure)?;
         }
         write_one(args, &process, &literals, &origin, opened, terminal)?;
+        if let Some(left) = process.ended_early() {
+            let message = format!(
+                "the frozen copy of process {pid} was ended because memory ran short ({}): what was not written by then is missing",
+                format_args!("{} were left", size(left.bytes))
+            );
+            warn_all(&opened.folder, &[warning("dump.memory-short", message)]);
+        }
         report_release(args, process.release());
     }
     Ok(())

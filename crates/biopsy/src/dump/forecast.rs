@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
+use biopsy_model::Pid;
 use biopsy_target::freeze::{self, FreezeOptions, FreezePlan, Method, ProcessPlan};
-use biopsy_target::{Check, Status};
+use biopsy_target::{Check, FindError, Selector, Status};
 use serde::Serialize;
 
 use crate::exit_codes::Code;
@@ -22,7 +23,12 @@ const USUAL_SHARE: f64 = 0.3;
 
 /// The options of the freeze that follow from the command line.
 pub(crate) fn freeze_options(args: &DumpArgs) -> FreezeOptions {
-    FreezeOptions { max_pause: args.max_pause, collapse: args.collapse, ..FreezeOptions::default() }
+    FreezeOptions {
+        max_pause: args.max_pause,
+        collapse: args.collapse,
+        stacks_only: args.kind == Kind::Stacks,
+        ..FreezeOptions::default()
+    }
 }
 
 /// Plans, says so, and refuses where it would do harm.
@@ -49,7 +55,7 @@ pub(crate) fn forecast(
         crate::commands::written(written)?;
     }
     if let Some(refused) = plan.processes.iter().find(|one| one.method == Method::Refused) {
-        return Err(refusal(args, refused));
+        return Err(refusal(refused));
     }
     if plan.predicted_pause > args.max_pause {
         return Err(too_long(args, &plan));
@@ -63,13 +69,26 @@ fn plan_all(args: &DumpArgs, subject: &Subject) -> Result<FreezePlan, Failure> {
     let mut keys = subject.keys();
     loop {
         match freeze::plan(&keys, &freeze_options(args)) {
-            Ok(plan) => return Ok(plan),
+            Ok(mut plan) => {
+                let target = keys.first().map(|key| key.pid);
+                plan.processes.retain(|process| {
+                    let pid = process.key.pid;
+                    process.method != Method::Refused || Some(pid) == target || !has_ended(pid)
+                });
+                return Ok(plan);
+            }
             Err(freeze::FreezeError::Ended { pid }) if keys.iter().skip(1).any(|key| key.pid == pid) => {
                 keys.retain(|key| key.pid != pid);
             }
             Err(error) => return Err(freeze_failure(&error)),
         }
     }
+}
+
+/// Gone, or a zombie: there is no memory to dump.
+fn has_ended(pid: Pid) -> bool {
+    let found = biopsy_target::find(&Selector::Pid(pid));
+    matches!(found, Err(FindError::NotFound { .. } | FindError::Zombie { .. }))
 }
 
 /// What the disk has, and what the dump will take.
@@ -191,12 +210,10 @@ fn method_words(method: Method) -> &'static str {
     }
 }
 
-fn refusal(args: &DumpArgs, process: &ProcessPlan) -> Failure {
-    let hint = process.checks.iter().find_map(|check| check.hint.clone()).unwrap_or_else(|| {
-        format!("a pause longer than {} can be allowed with `--max-pause`", pause_text(args.max_pause))
-    });
+fn refusal(process: &ProcessPlan) -> Failure {
+    let hint = process.checks.iter().find_map(|check| check.hint.clone());
     Failure::new(Code::Target, format!("process {} is not dumped: {}", process.key.pid, process.why))
-        .with_hint(Some(hint))
+        .with_hint(hint)
 }
 
 fn too_long(args: &DumpArgs, plan: &FreezePlan) -> Failure {
