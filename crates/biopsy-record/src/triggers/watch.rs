@@ -190,6 +190,7 @@ impl Watch {
     ///
     /// # Errors
     /// [`WatchError`]: the process cannot be traced (any more).
+    #[expect(clippy::should_implement_trait, reason = "it blocks, and its end says why")]
     pub fn next(&mut self) -> Result<Watched, WatchError> {
         loop {
             if let Some(end) = self.end {
