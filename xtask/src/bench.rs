@@ -16,7 +16,7 @@ use recorder::{Kind, Tools};
 use table::{Bar, Table};
 
 /// How to measure.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub(crate) struct Options {
     /// Few and short rounds: shows that everything runs, not what it costs
     #[arg(long)]
@@ -83,7 +83,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
         dumping::measure(&tools.biopsy, options, &mut table)?;
     }
     if options.wants("dumping-large") && !options.quick && !options.no_long {
-        dumping::measure_large(&tools.biopsy, &mut table)?;
+        dumping::measure_large(&tools.biopsy, options, &mut table)?;
     }
     println!("{}", table.summary());
     let file = fresh_file(&folder)?;

@@ -45,7 +45,10 @@ fn check(flags: &[&str]) {
             assert_eq!(unwound.end, StackEnd::Root, "{name}: {unwound:?} {names:?}");
             let root = if name == "main" { "_start" } else { "clone3" };
             // Static and dynamic C libraries differ in underscores, and a stripped one has no name for its own functions.
-            assert!(names.last().is_some_and(|last| last.ends_with(root) || last == "?"), "{name}: {names:?}");
+            assert!(
+                names.last().is_some_and(|last| last.ends_with(root) || last == "?"),
+                "{name}: {names:?}"
+            );
         }
         let mut rest = names.iter();
         for function in expected {

@@ -1,7 +1,8 @@
 // Measures from inside how long the program was kept from running: a thread reads the clock as fast as it can and
 // remembers its longest gap, while the others wait in the usual ways and count the calls that were broken off.
 //
-// Arguments: megabytes of memory to touch (64), threads besides the main one (20), `huge` for huge pages or `small`.
+// Arguments: megabytes of memory to touch (64), threads besides the main one (20), `huge` for huge pages, `small`, or
+// `collapsible` for small ones that may be made huge; `quiet`: nothing is measured, and the processor is left to others.
 // On a line of stdin it prints `GAP nanoseconds EINTR count` and starts anew.
 #include "target.h"
 #include <linux/futex.h>
@@ -70,6 +71,8 @@ int main(int argc, char **argv) {
     size_t bytes = (size_t)number_argument(argc, argv, 1, 64) << 20;
     long threads = number_argument(argc, argv, 2, 20);
     int huge = argc > 3 && strcmp(argv[3], "huge") == 0;
+    int collapsible = argc > 3 && strcmp(argv[3], "collapsible") == 0;
+    int quiet = argc > 4 && strcmp(argv[4], "quiet") == 0;
     // Aligned to 2 MiB, so that all of it can be in huge pages.
     unsigned char *memory = mmap(NULL, bytes + (2u << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return 2;
@@ -85,8 +88,9 @@ int main(int argc, char **argv) {
         words[2] = at & 0xff;
         words[3] = 1;
     }
+    if (collapsible) madvise(memory, bytes, MADV_HUGEPAGE);
     for (long i = 0; i + 1 < threads; i++) start_thread(waits, (void *)i);
-    start_thread(meter, NULL);
+    if (!quiet) start_thread(meter, NULL);
     say_ready();
     char line[64];
     atomic_store(&longest_gap, 0);

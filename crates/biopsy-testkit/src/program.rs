@@ -174,7 +174,9 @@ impl Program {
             Self::SeccompKill => &["-O2", "-fno-omit-frame-pointer", "-DANSWER=SECCOMP_RET_KILL_PROCESS"],
             Self::SeccompErrno => &["-O2", "-fno-omit-frame-pointer", "-DANSWER=(SECCOMP_RET_ERRNO|1)"],
             Self::StaticRegisters => &["-O2", "-static"],
-            Self::NoGadgets => &["-O2", "-static", "-nostdlib", "-fno-stack-protector", "-fcf-protection=none"],
+            Self::NoGadgets => {
+                &["-O2", "-static", "-nostdlib", "-fno-stack-protector", "-fcf-protection=none"]
+            }
             // GCC would turn the recursion into a loop.
             Self::DeepStack => &["-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"],
             _ => &["-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"],

@@ -1,7 +1,10 @@
 //! Workload D: a program that measures its own pauses is dumped by each tool in turn.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use biopsy_testkit::{Program, TargetProcess, temp_dir};
@@ -31,6 +34,8 @@ enum Tool {
     Biopsy,
     /// `biopsy dump --raw --collapse`.
     Collapsed,
+    /// `zstd -1 -T0` of the same plain core: what the processors allow.
+    Zstd,
 }
 
 impl Tool {
@@ -42,6 +47,7 @@ impl Tool {
             Self::Raw => "biopsy --raw",
             Self::Biopsy => "biopsy",
             Self::Collapsed => "biopsy --collapse",
+            Self::Zstd => "zstd -1 -T0",
         }
     }
 }
@@ -50,8 +56,11 @@ impl Tool {
 #[derive(Debug)]
 struct Run {
     tool: Tool,
-    /// Longest gap that the target saw.
+    /// Longest gap that the target saw: while biopsy froze it, or all the time of the others, which stop it for all of
+    /// that.
     gap_ms: f64,
+    /// Longest gap after it ran again: it shares the processors with the writer.
+    later_ms: Option<f64>,
     /// Calls of the target that were broken off.
     broken_off: f64,
     seconds: f64,
@@ -68,52 +77,89 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
     if createdump.is_none() {
         println!("note: without createdump");
     }
-    let megabytes = if options.quick { "128" } else { "1024" };
-    let mut tools = vec![Tool::Nobody, Tool::Gcore, Tool::Raw, Tool::Biopsy];
-    tools.extend(createdump.is_some().then_some(Tool::CreateDump));
+    let peers = |more: &[Tool]| {
+        let mut tools = vec![Tool::Nobody, Tool::Gcore];
+        tools.extend(createdump.is_some().then_some(Tool::CreateDump));
+        tools.extend_from_slice(more);
+        tools
+    };
+    let bench = Bench { biopsy, createdump: createdump.as_deref(), options };
     let mut predictions = Vec::new();
-    for (workload, pages) in [("D small pages", "small"), ("D huge pages", "huge")] {
-        let mut target = TargetProcess::start(Program::PauseProbe, &[megabytes, THREADS, pages]);
+
+    let runs = bench.rounds("D small pages", &["small"], &peers(&[Tool::Biopsy]), table)?;
+    predictions.extend(runs.iter().filter_map(ratio_of_prediction));
+    judge_pauses(&runs, ["D1a", "D1b", "D1c"], table);
+
+    let runs = bench.rounds("D huge pages", &["huge"], &peers(&[Tool::Biopsy]), table)?;
+    predictions.extend(runs.iter().filter_map(ratio_of_prediction));
+    judge_pauses(&runs, ["D2a", "D2b", "D2c"], table);
+
+    let once = Bench { options: &Options { rounds: Some(1), ..options.clone() }, ..bench };
+    let runs = once.rounds("D collapsed", &["collapsible"], &[Tool::Collapsed], table)?;
+    table.judge("D2d", median(&values(&runs, Tool::Collapsed, |run| run.gap_ms)));
+
+    // Time is compared where the target leaves the processors to the tools.
+    let tools = peers(&[Tool::Raw, Tool::Biopsy, Tool::Zstd]);
+    let runs = bench.rounds("D quiet", &["small", "quiet"], &tools[1..], table)?;
+    predictions.extend(runs.iter().filter_map(ratio_of_prediction));
+    judge_times(&runs, table);
+    table.judge("D3c", predictions.into_iter().reduce(f64::max));
+    Ok(())
+}
+
+struct Bench<'a> {
+    biopsy: &'a Path,
+    createdump: Option<&'a Path>,
+    options: &'a Options,
+}
+
+impl Bench<'_> {
+    /// All tools in rounds of alternating order, on one target.
+    fn rounds(
+        &self,
+        workload: &'static str,
+        ways: &[&str],
+        tools: &[Tool],
+        table: &mut Table,
+    ) -> Outcome<Vec<Run>> {
+        let megabytes = if self.options.quick { "128" } else { "1024" };
+        let arguments: Vec<&str> = [megabytes, THREADS].into_iter().chain(ways.iter().copied()).collect();
+        let mut target = TargetProcess::start(Program::PauseProbe, &arguments);
+        let folder = temp_dir("bench-d");
+        let plain = folder.path().join("plain.core");
+        if tools.contains(&Tool::Zstd) {
+            let mut command = Command::new(self.biopsy);
+            command.args(["dump", &target.pid().to_string(), "--raw", "--quiet", "--output"]).arg(&plain);
+            crate::run::output_of(&mut command)?;
+        }
         let mut runs = Vec::new();
-        for round in 0..options.rounds() {
-            let mut order = tools.clone();
+        for round in 0..self.options.rounds() {
+            let mut order = tools.to_vec();
             if round % 2 == 1 {
                 order.reverse();
             }
             for tool in order {
-                let run = one_run(tool, biopsy, createdump.as_deref(), &mut target)?;
+                let run = one_run(tool, self, &plain, &mut target)?;
                 println!(
-                    "{workload} round {round}: {:<18} gap {:>8.2} ms, {:>6.2} s, {:>6.0} MB",
+                    "{workload} round {round}: {:<18} pause {:>8.2} ms, {:>6.2} s, {:>6.0} MB",
                     tool.name(),
                     run.gap_ms,
                     run.seconds,
                     run.megabytes
                 );
-                predictions.extend(ratio_of_prediction(&run));
                 runs.push(run);
             }
         }
-        if pages == "small" {
-            judge_small(&runs, table);
-            judge_compression(biopsy, &mut target, &runs, table)?;
-            // Last, because the pages stay huge.
-            let collapsed = one_run(Tool::Collapsed, biopsy, None, &mut target)?;
-            table.judge("D2d", Some(collapsed.gap_ms));
-            runs.push(collapsed);
-        } else {
-            judge_huge(&runs, table);
-        }
-        for tool in tools.iter().chain((pages == "small").then_some(&Tool::Collapsed)) {
+        for tool in tools {
             table.add_column(workload, column(*tool, &runs));
         }
         target.stop();
+        Ok(runs)
     }
-    table.judge("D3c", predictions.into_iter().reduce(f64::max));
-    Ok(())
 }
 
 /// 4 and 16 GiB, where the machine has room for the target and for what it might write while it is dumped.
-pub(crate) fn measure_large(biopsy: &Path, table: &mut Table) -> Outcome {
+pub(crate) fn measure_large(biopsy: &Path, options: &Options, table: &mut Table) -> Outcome {
     for (row, workload, gigabytes) in [("D3a", "D 4 GiB", 4_u64), ("D3b", "D 16 GiB", 16)] {
         if available_gigabytes() < gigabytes + 3 {
             println!("note: not enough memory for {gigabytes} GiB");
@@ -122,8 +168,9 @@ pub(crate) fn measure_large(biopsy: &Path, table: &mut Table) -> Outcome {
         let megabytes = (gigabytes * 1024).to_string();
         let mut target = TargetProcess::start(Program::PauseProbe, &[&megabytes, THREADS, "small"]);
         let mut runs = Vec::new();
+        let bench = Bench { biopsy, createdump: None, options };
         for _ in 0..3 {
-            let run = one_run(Tool::Biopsy, biopsy, None, &mut target)?;
+            let run = one_run(Tool::Biopsy, &bench, Path::new(""), &mut target)?;
             println!("{workload}: gap {:.1} ms, {:.1} s", run.gap_ms, run.seconds);
             runs.push(run);
         }
@@ -137,46 +184,23 @@ pub(crate) fn measure_large(biopsy: &Path, table: &mut Table) -> Outcome {
     Ok(())
 }
 
-fn judge_small(runs: &[Run], table: &mut Table) {
+fn judge_pauses(runs: &[Run], rows: [&'static str; 3], table: &mut Table) {
     let gaps = |tool| values(runs, tool, |run| run.gap_ms);
-    table.judge("D1a", paired_ratio(&gaps(Tool::Biopsy), &gaps(Tool::Gcore)));
-    table.judge("D1b", paired_ratio(&gaps(Tool::Biopsy), &gaps(Tool::CreateDump)));
-    table.judge("D1c", median(&gaps(Tool::Biopsy)));
+    table.judge(rows[0], paired_ratio(&gaps(Tool::Biopsy), &gaps(Tool::Gcore)));
+    table.judge(rows[1], paired_ratio(&gaps(Tool::Biopsy), &gaps(Tool::CreateDump)));
+    table.judge(rows[2], median(&gaps(Tool::Biopsy)));
+}
+
+fn judge_times(runs: &[Run], table: &mut Table) {
     let seconds = |tool| values(runs, tool, |run| run.seconds);
     table.judge("D4", paired_ratio(&seconds(Tool::Raw), &seconds(Tool::Gcore)));
+    table.judge("D5", paired_ratio(&seconds(Tool::Biopsy), &seconds(Tool::Zstd)));
     let sizes = |tool| values(runs, tool, |run| run.megabytes);
     table.judge("D6", paired_ratio(&sizes(Tool::Biopsy), &sizes(Tool::Gcore)));
     table.judge("D7", values(runs, Tool::Biopsy, |run| run.memory_mb).into_iter().reduce(f64::max));
 }
 
-fn judge_huge(runs: &[Run], table: &mut Table) {
-    let gaps = |tool| values(runs, tool, |run| run.gap_ms);
-    table.judge("D2a", paired_ratio(&gaps(Tool::Biopsy), &gaps(Tool::Gcore)));
-    table.judge("D2b", paired_ratio(&gaps(Tool::Biopsy), &gaps(Tool::CreateDump)));
-    table.judge("D2c", median(&gaps(Tool::Biopsy)));
-}
-
-/// What the same bytes take zstd at the same level on all cores, from memory to nowhere.
-fn judge_compression(biopsy: &Path, target: &mut TargetProcess, runs: &[Run], table: &mut Table) -> Outcome {
-    let folder = temp_dir("bench-d");
-    let core = folder.path().join("plain.core");
-    let mut command = Command::new(biopsy);
-    command.args(["dump", &target.pid().to_string(), "--raw", "--quiet", "--output"]).arg(&core);
-    crate::run::output_of(&mut command)?;
-    let mut seconds = Vec::new();
-    for _ in 0..3 {
-        let started = Instant::now();
-        let mut zstd = Command::new("zstd");
-        zstd.args(["-1", "-T0", "-q", "-f", "-o", "/dev/null"]).arg(&core);
-        crate::run::output_of(&mut zstd)?;
-        seconds.push(started.elapsed().as_secs_f64());
-    }
-    let ours = median(&values(runs, Tool::Biopsy, |run| run.seconds));
-    table.judge("D5", ours.zip(median(&seconds)).map(|(ours, zstd)| ours / zstd));
-    Ok(())
-}
-
-fn one_run(tool: Tool, biopsy: &Path, createdump: Option<&Path>, target: &mut TargetProcess) -> Outcome<Run> {
+fn one_run(tool: Tool, bench: &Bench<'_>, plain: &Path, target: &mut TargetProcess) -> Outcome<Run> {
     let folder = temp_dir("bench-d");
     let output = folder.path().join("dump");
     let pid = target.pid().to_string();
@@ -192,13 +216,18 @@ fn one_run(tool: Tool, biopsy: &Path, createdump: Option<&Path>, target: &mut Ta
             command
         }
         Tool::CreateDump => {
-            let mut command = Command::new(createdump.ok_or("createdump is missing")?);
+            let mut command = Command::new(bench.createdump.ok_or("createdump is missing")?);
             command.arg("-u").arg("-f").arg(&output).arg(&pid);
             command
         }
+        Tool::Zstd => {
+            let mut command = Command::new("zstd");
+            command.args(["-1", "-T0", "-q", "-o"]).arg(&output).arg(plain);
+            command
+        }
         Tool::Raw | Tool::Biopsy | Tool::Collapsed => {
-            let mut command = Command::new(biopsy);
-            command.args(["dump", &pid, "--quiet", "--json", "--output"]);
+            let mut command = Command::new(bench.biopsy);
+            command.args(["dump", &pid, "--json", "--output"]);
             command.arg(output.with_extension(if tool == Tool::Biopsy { "core.zst" } else { "core" }));
             command.args((tool != Tool::Biopsy).then_some("--raw"));
             command.args((tool == Tool::Collapsed).then_some("--collapse"));
@@ -208,14 +237,20 @@ fn one_run(tool: Tool, biopsy: &Path, createdump: Option<&Path>, target: &mut Ta
     gap(target)?;
     let log = folder.path().join("said");
     let file = std::fs::File::create(&log).map_err(|error| error.to_string())?;
-    let copy = file.try_clone().map_err(|error| error.to_string())?;
     let started = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
         .stdout(file)
-        .stderr(copy)
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("cannot run {}: {error}", tool.name()))?;
+    let (errors, runs_again) = listen(child.stderr.take());
+    // biopsy says when the target runs again: what it saw until then is the pause.
+    let pause = if matches!(tool, Tool::Raw | Tool::Biopsy | Tool::Collapsed) && runs_again.recv().is_ok() {
+        Some(gap(target)?.0)
+    } else {
+        None
+    };
     let mut memory_mb = 0.0_f64;
     while !proc_usage::is_zombie(child.id()) {
         memory_mb = memory_mb.max(proc_usage::peak_memory_mb(child.id()));
@@ -228,9 +263,14 @@ fn one_run(tool: Tool, biopsy: &Path, createdump: Option<&Path>, target: &mut Ta
     let status = child.wait().map_err(|error| error.to_string())?;
     let said = std::fs::read_to_string(&log).unwrap_or_default();
     if !status.success() {
-        return Err(format!("{} ended with {status}: {said}", tool.name()));
+        return Err(format!(
+            "{} ended with {status}: {said}{}",
+            tool.name(),
+            errors.join().unwrap_or_default()
+        ));
     }
     let (gap_ms, broken_off) = gap(target)?;
+    let (gap_ms, later_ms) = pause.map_or((gap_ms, None), |pause| (pause, Some(gap_ms)));
     let _ = std::fs::remove_file(&log);
     #[expect(clippy::cast_precision_loss, reason = "some gigabytes")]
     let megabytes = proc_usage::bytes_on_disk(folder.path()) as f64 / 1e6;
@@ -240,6 +280,7 @@ fn one_run(tool: Tool, biopsy: &Path, createdump: Option<&Path>, target: &mut Ta
     Ok(Run {
         tool,
         gap_ms,
+        later_ms,
         broken_off,
         seconds,
         megabytes,
@@ -247,6 +288,23 @@ fn one_run(tool: Tool, biopsy: &Path, createdump: Option<&Path>, target: &mut Ta
         said_pause_ms: document["pause_ms"].as_f64(),
         predicted_ms: document["predicted_pause_ms"].as_f64(),
     })
+}
+
+/// Collects what a tool says on stderr, and tells when it says that the target runs again.
+fn listen(stderr: Option<ChildStderr>) -> (JoinHandle<String>, Receiver<()>) {
+    let (tell, runs_again) = channel();
+    let reader = std::thread::spawn(move || {
+        let mut all = String::new();
+        for line in stderr.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
+            if line.contains("it runs again") {
+                let _ = tell.send(());
+            }
+            all.push_str(&line);
+            all.push('\n');
+        }
+        all
+    });
+    (reader, runs_again)
 }
 
 /// The target's longest gap since it was asked last, in milliseconds, and its calls that were broken off.
@@ -265,6 +323,8 @@ fn column(tool: Tool, runs: &[Run]) -> Column {
     let mut column = Column::new(tool.name());
     let of = |value: fn(&Run) -> f64| values(runs, tool, value);
     column.set("pause in the target, ms", median(&of(|run| run.gap_ms)));
+    let later: Vec<f64> = runs.iter().filter(|run| run.tool == tool).filter_map(|run| run.later_ms).collect();
+    column.set("longest gap while it writes, ms", median(&later));
     column.set("longest, ms", of(|run| run.gap_ms).into_iter().reduce(f64::max));
     column.set("calls broken off", median(&of(|run| run.broken_off)));
     let own = runs.iter().filter(|run| run.tool == tool);

@@ -5,7 +5,9 @@
 
 use std::ops::Range;
 
-use crate::{Backing, Crash, Image, ImageModule, Mapping, PAGE_SIZE, ProcessFacts, Protection, ReadError, Thread};
+use crate::{
+    Backing, Crash, Image, ImageModule, Mapping, PAGE_SIZE, ProcessFacts, Protection, ReadError, Thread,
+};
 
 /// Where the page is, on 64-bit Linux.
 const ADDRESS: u64 = 0x7fff_fff1_0000;

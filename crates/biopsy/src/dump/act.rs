@@ -276,6 +276,9 @@ fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<(Vec<FrozenProcess>, 
             Err(error) => return Err(freeze_failure(&error)),
         }
     };
+    // What follows takes seconds of CPU: the target and everybody else go first. Threads that are started from here on
+    // inherit it; that it is refused is no reason to stop.
+    let _ = rustix::process::setpriority_process(None, WRITER_NICE);
     if !args.quiet {
         for one in &gone {
             eprintln!("note: {}", one.message);
@@ -298,6 +301,8 @@ fn is_child(plan: &FreezePlan, pid: Pid) -> bool {
     plan.processes.iter().skip(1).any(|process| process.key.pid == pid)
 }
 
+/// Nice value of what reads, compresses and writes (setpriority(2)).
+const WRITER_NICE: i32 = 10;
 /// How long making huge pages may take, per process.
 const COLLAPSE_WITHIN: Duration = Duration::from_secs(120);
 

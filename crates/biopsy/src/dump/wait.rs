@@ -10,7 +10,7 @@ use biopsy_record::dump::Origin;
 use biopsy_record::dump::mask::Literals;
 use biopsy_record::triggers::{self, Fired, Trigger, Watch, WatchEnd, WatchOptions, Watched};
 use biopsy_target::Selector;
-use biopsy_target::catch::{CatchError, CatchOn, CatchOptions, Catcher, Caught};
+use biopsy_target::catch::{CatchError, CatchOn, CatchOptions, Catcher, Caught, Cause};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
@@ -174,6 +174,14 @@ impl Dumper<'_> {
     fn dump_held(&mut self, caught: Caught, reason: &str) -> Result<(), Failure> {
         let pid = caught.key().pid;
         let info = biopsy_target::list::process(pid);
+        if caught.cause() == Cause::Time
+            && let Ok(info) = info
+        {
+            // It is in the middle of its work: frozen, it stands still for a fraction of the time.
+            let _ = caught.release();
+            let name = info.name.clone();
+            return self.dump_frozen(&Subject { processes: vec![info], name }, reason);
+        }
         let subject = match info {
             Ok(info) => Subject { name: self.subject.name.clone(), processes: vec![info] },
             // It is going: what is known of the target has to do.

@@ -138,7 +138,7 @@ pub(crate) const DISK_RESERVE: u64 = 256 << 20;
 
 /// Bytes that are free for us on the disk of `path`, or of the folder that it will be in.
 pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(path).or_else(|_| rustix::fs::statvfs(&parent(path))).ok()?;
+    let stat = rustix::fs::statvfs(path).or_else(|_| rustix::fs::statvfs(parent(path))).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
