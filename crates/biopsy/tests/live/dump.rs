@@ -58,10 +58,6 @@ fn analyze(file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn has(tool: &str) -> bool {
-    Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-}
-
 #[test]
 fn a_dump_is_a_recording_with_core_context_and_report() {
     if !require_all(LIVE) {
@@ -93,8 +89,7 @@ fn gdb_sees_every_thread_with_its_functions() {
     if !require_all(LIVE) {
         return;
     }
-    if !has("gdb") || !has("zstd") {
-        eprintln!("skipped: needs gdb and zstd");
+    if !require_all(&[Privilege::Gdb, Privilege::Zstd]) {
         return;
     }
     let _machine = machine_to_myself();
@@ -243,8 +238,7 @@ fn a_process_in_the_hands_of_a_debugger_is_left_to_it() {
     if !require_all(LIVE) {
         return;
     }
-    if !has("gdb") {
-        eprintln!("skipped: needs gdb");
+    if !require_all(&[Privilege::Gdb]) {
         return;
     }
     let _machine = machine_to_myself();
