@@ -69,8 +69,9 @@ pub fn dump_member(pid: biopsy_model::Pid, number: u32, scrubbed: bool, ending: 
 /// Whether a member is memory of a process, and not text or derived data.
 #[must_use]
 pub fn is_memory(name: &str) -> bool {
+    let whole = name.strip_suffix(PARTIAL).unwrap_or(name);
     name.starts_with(DUMPS_FOLDER)
-        && [".core", ".core.zst", ".dmp"].iter().any(|ending| name.ends_with(ending))
+        && [".core", ".core.zst", ".dmp"].iter().any(|ending| whole.ends_with(ending))
 }
 
 /// Whether the member is memory that secrets were masked in.

@@ -144,7 +144,10 @@ fn little_memory_is_said() {
     assert_eq!(plan.method, Method::CopyOnWrite);
     let memory = check(&plan, "memory");
     assert_eq!(memory.status, Status::Limited);
-    assert!(memory.detail.starts_with("268 MiB are left in its control group `/g`"), "{}", memory.detail);
+    // What is kept in reserve depends on the number of processors.
+    let (left, rest) = memory.detail.split_once(' ').unwrap();
+    assert!(left.parse::<u64>().is_ok_and(|left| left < 300), "{}", memory.detail);
+    assert!(rest.starts_with("MiB are left in its control group `/g`"), "{}", memory.detail);
 }
 
 #[test]
