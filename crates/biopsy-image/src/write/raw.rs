@@ -4,15 +4,21 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
 
 /// What a hole is made of.
 const PAGE: usize = 4096;
+
+/// Only one thread writes at a time: writers of one file wait for each other in the kernel anyway, and spin while they do.
+static WRITING: Mutex<()> = Mutex::new(());
 
 /// Writes `bytes` at `offset`, but for pages of zeros, and returns how many bytes were written. The file is new, so
 /// it reads as zeros there, or will once it has its size.
 pub(super) fn write_sparse(file: &File, offset: u64, bytes: &[u8]) -> io::Result<u64> {
     let mut written = 0;
-    for run in data_runs(bytes) {
+    let runs: Vec<Range<usize>> = data_runs(bytes).collect();
+    let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    for run in runs {
         let data = bytes.get(run.clone()).unwrap_or_default();
         file.write_all_at(data, offset + run.start as u64)?;
         written += data.len() as u64;
