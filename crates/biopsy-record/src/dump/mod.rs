@@ -60,6 +60,7 @@ pub struct Dumped {
     pub result: Result<CoreSummary, CoreError>,
     /// What is in the member of the facts.
     pub facts: DumpFacts,
+    facts_member: String,
 }
 
 /// Writes one image into the recording.
@@ -92,8 +93,9 @@ pub fn write(
         Err(_) => partial,
     };
     let facts = DumpFacts::of(image, origin, settings, &result, &member, taken);
-    folder.write_json(&layout::dump_member(pid, origin.number, settings.scrubbed, "json"), &facts)?;
-    Ok(Dumped { pid, member, result, facts })
+    let facts_member = layout::dump_member(pid, origin.number, settings.scrubbed, "json");
+    folder.write_json(&facts_member, &facts)?;
+    Ok(Dumped { pid, member, result, facts, facts_member })
 }
 
 impl Dumped {
@@ -101,14 +103,9 @@ impl Dumped {
     ///
     /// # Errors
     /// The recording cannot be written.
-    pub fn set_pause(
-        &mut self,
-        pause: Duration,
-        number: u32,
-        folder: &RecordingFolder,
-    ) -> Result<(), WriteError> {
+    pub fn set_pause(&mut self, pause: Duration, folder: &RecordingFolder) -> Result<(), WriteError> {
         self.facts.pause_ms = pause.as_secs_f64() * 1e3;
-        folder.write_json(&layout::dump_member(self.pid, number, self.facts.scrubbed, "json"), &self.facts)
+        folder.write_json(&self.facts_member, &self.facts)
     }
 }
 

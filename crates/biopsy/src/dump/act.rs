@@ -1,8 +1,6 @@
 //! Freezing, writing, releasing.
 
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,11 +9,12 @@ use std::time::Duration;
 use biopsy_image::Image;
 use biopsy_image::scrub::{MaskCount, ScrubbedImage};
 use biopsy_image::write::{
-    CaptureMethod, Compression, CoreError, CoreOutput, CoreSummary, DEFAULT_LEVEL, write_core,
+    CaptureMethod, Compression, CoreError, CoreOutput, CoreSummary, DEFAULT_LEVEL, PendingFile, write_core,
 };
 use biopsy_model::Pid;
 use biopsy_model::capture::CaptureHeader;
 use biopsy_model::loss::Warning;
+use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{self, Moment};
 use biopsy_record::dump::mask::{Literals, MemoryMask};
 use biopsy_record::dump::{DumpProgress, DumpSettings, Dumped, Origin, core_options};
@@ -41,6 +40,8 @@ pub(crate) struct Opened {
     pub(crate) masking: Masking,
     pub(crate) header: CaptureHeader,
     pub(crate) place: Place,
+    /// All whose context was taken.
+    pub(crate) processes: Vec<ProcessInfo>,
     pub(crate) dumps: Vec<Dumped>,
     /// Values that were masked in dumped memory, by rule.
     pub(crate) masked: Vec<MaskCount>,
@@ -52,19 +53,46 @@ pub(crate) fn open(subject: &Subject, place: Place) -> Result<Opened, Failure> {
     let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
     let header = header(&subject.target().key, &subject.name, &masking);
     folder.header(&header).map_err(output_failure)?;
-    let opened = Opened { folder, masking, header, place, dumps: Vec::new(), masked: Vec::new() };
-    take_context(subject, &opened)?;
+    let mut opened = Opened {
+        folder,
+        masking,
+        header,
+        place,
+        processes: Vec::new(),
+        dumps: Vec::new(),
+        masked: Vec::new(),
+    };
+    take_context(subject, &mut opened)?;
     Ok(opened)
 }
 
 /// Adds the context of processes to the recording.
-pub(crate) fn take_context(subject: &Subject, opened: &Opened) -> Result<(), Failure> {
-    let Opened { folder, masking, .. } = opened;
+pub(crate) fn take_context(subject: &Subject, opened: &mut Opened) -> Result<(), Failure> {
+    let Opened { folder, masking, processes, .. } = opened;
     let summary =
         context::collect(&context::Config::default(), Moment::Start, &subject.pids(), folder, masking)
             .map_err(output_failure)?;
     warn_all(folder, &summary.warnings);
-    write_processes(folder, masking, &subject.processes)
+    processes.extend(
+        subject
+            .processes
+            .iter()
+            .filter(|one| !processes.iter().any(|known| known.key == one.key))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
+    write_processes(folder, masking, processes)
+}
+
+impl Opened {
+    /// Removes a recording that no dump came into: a folder of context alone would only puzzle.
+    pub(crate) fn discard_if_empty(&self) -> bool {
+        let empty = self.dumps.is_empty();
+        if empty {
+            let _ = std::fs::remove_dir_all(self.folder.path());
+        }
+        empty
+    }
 }
 
 /// Freezes the processes of the plan and writes each into the recording.
@@ -74,9 +102,7 @@ pub(crate) fn dump(
     plan: FreezePlan,
     opened: &mut Opened,
     reason: &str,
-    number: u32,
 ) -> Result<(), Failure> {
-    let terminal = Terminal::of_stderr(ColorChoice::Auto);
     let predicted: Vec<(Pid, Duration)> =
         plan.processes.iter().map(|process| (process.key.pid, process.predicted_pause)).collect();
     let literals = secrets_of(args, subject);
@@ -87,13 +113,12 @@ pub(crate) fn dump(
         let origin = Origin {
             predicted_pause: predicted.iter().find(|(of, _)| *of == pid).map(|(_, pause)| *pause),
             reason: reason.to_owned(),
-            number,
             ..origin(&process)
         };
         if let Some(copy) = process.child() {
             context::write_smaps(&opened.folder, &opened.masking, pid, copy).map_err(output_failure)?;
         }
-        write_one(args, &process, &literals, &origin, opened, terminal)?;
+        write_one(args, &process, &literals, origin, opened)?;
         if let Some(left) = process.ended_early() {
             let message = format!(
                 "the frozen copy of process {pid} was ended because memory ran short ({}): what was not written by then is missing",
@@ -106,34 +131,59 @@ pub(crate) fn dump(
     Ok(())
 }
 
-/// Writes one image, whatever it came from.
+/// Writes one image, whatever it came from. Dumps of one process are numbered as they come.
 pub(crate) fn write_one(
     args: &DumpArgs,
     image: &dyn Image,
     literals: &Literals,
-    origin: &Origin,
+    origin: Origin,
     opened: &mut Opened,
-    terminal: Terminal,
 ) -> Result<(), Failure> {
     let settings = settings(args);
-    let progress = DumpProgress::default();
-    let meter = Meter::start(image, args.quiet, terminal);
     let folder = Arc::clone(&opened.folder);
-    let dumped = std::thread::scope(|scope| {
-        scope.spawn(|| watch(&progress, &meter, folder.path()));
-        let written = if args.scrub {
-            let masked = ScrubbedImage::new(image, MemoryMask::new(literals));
-            let written = biopsy_record::dump::write(&masked, origin, &settings, &folder, &progress);
-            merge(&mut opened.masked, masked.counts());
-            written
-        } else {
-            biopsy_record::dump::write(image, origin, &settings, &folder, &progress)
-        };
-        meter.finish();
-        written
+    let pid = image.process().pid;
+    let before = opened.dumps.iter().filter(|dumped| dumped.pid == pid).count();
+    let origin = Origin { number: u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1), ..origin };
+    let (dumped, masked) = showing(args, image, Some(folder.path()), |progress| {
+        masking(args, image, literals, |image| {
+            biopsy_record::dump::write(image, &origin, &settings, &folder, progress)
+        })
     });
+    merge(&mut opened.masked, masked);
     opened.dumps.push(dumped.map_err(output_failure)?);
     Ok(())
+}
+
+/// Hands the image on, with its secrets masked where that is wanted, and tells what was masked.
+fn masking<T>(
+    args: &DumpArgs,
+    image: &dyn Image,
+    literals: &Literals,
+    write: impl FnOnce(&dyn Image) -> T,
+) -> (T, Vec<MaskCount>) {
+    if !args.scrub {
+        return (write(image), Vec::new());
+    }
+    let masked = ScrubbedImage::new(image, MemoryMask::new(literals));
+    let written = write(&masked);
+    (written, masked.counts())
+}
+
+/// Runs `write` beside a thread that draws its progress and ends it when the disk is nearly full.
+fn showing<T>(
+    args: &DumpArgs,
+    image: &dyn Image,
+    path: Option<&Path>,
+    write: impl FnOnce(&DumpProgress<'_>) -> T,
+) -> T {
+    let progress = DumpProgress::default();
+    let meter = Meter::start(image, args.quiet, Terminal::of_stderr(ColorChoice::Auto));
+    std::thread::scope(|scope| {
+        scope.spawn(|| watch(&progress, &meter, path));
+        // Also when `write` panics: the scope waits for that thread, and the frozen copy would be held for ever.
+        let _finish = meter.finish_at_the_end();
+        write(&progress)
+    })
 }
 
 /// Adds up counts of several dumps by rule.
@@ -147,10 +197,10 @@ fn merge(all: &mut Vec<MaskCount>, more: Vec<MaskCount>) {
 }
 
 /// Draws the progress, and ends the dump when the disk is nearly full.
-fn watch(progress: &DumpProgress<'_>, meter: &Meter, path: &Path) {
+fn watch(progress: &DumpProgress<'_>, meter: &Meter, path: Option<&Path>) {
     while !meter.is_finished() {
         meter.update(progress.done.load(Relaxed), progress.total.load(Relaxed));
-        if disk_is_nearly_full(path) {
+        if path.is_some_and(disk_is_nearly_full) {
             progress.stop.store(true, Relaxed);
         }
         meter.rest();
@@ -163,27 +213,21 @@ pub(crate) fn dump_to_file(
     subject: &Subject,
     plan: FreezePlan,
     path: &Path,
-    color: ColorChoice,
 ) -> Result<Code, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Code::Output, format!("cannot write `{}`: {error}", path.display()))
     };
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(biopsy_recording::layout::PARTIAL);
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial).map_err(failed)?;
-    let written = alone(args, subject, plan, CoreOutput::File(&file), Some(path), color);
-    match written {
-        Ok((summary, origin)) => {
-            if path.symlink_metadata().is_ok() {
-                return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
-            }
-            std::fs::rename(&partial, path).map_err(failed)?;
-            super::show::show_alone(args, &path.display().to_string(), &summary, &origin)
+    let pending = PendingFile::create(path).map_err(failed)?;
+    let partial = pending.partial_path().to_owned();
+    match alone(args, subject, plan, CoreOutput::File(pending.file()), Some(&partial)) {
+        Ok(done) => {
+            pending.finish(false).map_err(failed)?;
+            super::show::show_alone(args, &path.display().to_string(), &done)
         }
         Err(failure) => {
             // An empty file helps nobody; what was written until the disk was full may.
-            if file.metadata().is_ok_and(|meta| meta.len() == 0) {
-                let _ = std::fs::remove_file(&partial);
+            if pending.file().metadata().is_ok_and(|meta| meta.len() > 0) {
+                let _ = pending.keep_partial();
             }
             Err(failure)
         }
@@ -191,17 +235,20 @@ pub(crate) fn dump_to_file(
 }
 
 /// One core to standard output, as it comes.
-pub(crate) fn dump_to_stdout(
-    args: &DumpArgs,
-    subject: &Subject,
-    plan: FreezePlan,
-    color: ColorChoice,
-) -> Result<Code, Failure> {
+pub(crate) fn dump_to_stdout(args: &DumpArgs, subject: &Subject, plan: FreezePlan) -> Result<Code, Failure> {
     let mut out = std::io::stdout().lock();
-    let (summary, _) = alone(args, subject, plan, CoreOutput::Stream(&mut out), None, color)?;
+    let done = alone(args, subject, plan, CoreOutput::Stream(&mut out), None)?;
     out.flush()
         .map_err(|error| Failure::new(Code::Output, format!("cannot write to standard output: {error}")))?;
-    Ok(if summary.is_whole() { Code::Ok } else { Code::Partial })
+    Ok(if done.summary.is_whole() { Code::Ok } else { Code::Partial })
+}
+
+/// One core that was written without a recording around it.
+pub(crate) struct Alone {
+    pub(crate) summary: CoreSummary,
+    pub(crate) origin: Origin,
+    /// Values that were masked, by rule.
+    pub(crate) masked: Vec<MaskCount>,
 }
 
 fn alone(
@@ -210,32 +257,19 @@ fn alone(
     plan: FreezePlan,
     output: CoreOutput<'_>,
     path: Option<&Path>,
-    color: ColorChoice,
-) -> Result<(CoreSummary, Origin), Failure> {
+) -> Result<Alone, Failure> {
     let predicted = plan.predicted_pause;
-    let terminal = Terminal::of_stderr(color);
     let literals = secrets_of(args, subject);
     let Some(process) = freeze_all(args, plan)?.0.pop() else {
         return Err(Failure::new(Code::Bug, "nothing was frozen"));
     };
     let origin = Origin { predicted_pause: Some(predicted), ..origin(&process) };
     let options = core_options(&settings(args), &origin);
-    let progress = DumpProgress::default();
-    let meter = Meter::start(&process, args.quiet, terminal);
-    let folder = path.unwrap_or(Path::new("/dev/null"));
-    let written = std::thread::scope(|scope| {
-        scope.spawn(|| watch(&progress, &meter, folder));
-        let written = if args.scrub {
-            let masked = ScrubbedImage::new(&process, MemoryMask::new(&literals));
-            write_core(&masked, &options, output, &progress)
-        } else {
-            write_core(&process, &options, output, &progress)
-        };
-        meter.finish();
-        written
+    let (written, masked) = showing(args, &process, path, |progress| {
+        masking(args, &process, &literals, |image| write_core(image, &options, output, progress))
     });
     report_release(args, process.release());
-    written.map(|summary| (summary, origin)).map_err(|error| core_failure(&error))
+    written.map(|summary| Alone { summary, origin, masked }).map_err(|error| core_failure(&error))
 }
 
 /// What the writer needs to know.

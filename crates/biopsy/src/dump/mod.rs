@@ -36,11 +36,16 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
     match destination {
         Destination::Recording(place) => {
             let mut opened = act::open(&subject, place)?;
-            act::dump(args, &subject, plan, &mut opened, "asked for", 1)?;
+            let dumped = act::dump(args, &subject, plan, &mut opened, "asked for");
+            if opened.discard_if_empty() {
+                return dumped.map(|()| Code::Partial);
+            }
+            // What was dumped before something went wrong is kept, and told first.
             let concluded = conclude::conclude(opened)?;
-            show::show(args, &concluded, color)
+            let code = show::show(args, &concluded, color)?;
+            dumped.map(|()| code)
         }
-        Destination::File(path) => act::dump_to_file(args, &subject, plan, &path, color),
-        Destination::Stdout => act::dump_to_stdout(args, &subject, plan, color),
+        Destination::File(path) => act::dump_to_file(args, &subject, plan, &path),
+        Destination::Stdout => act::dump_to_stdout(args, &subject, plan),
     }
 }

@@ -7,8 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use biopsy_image::Image;
-use biopsy_image::write::CoreSummary;
-use biopsy_record::dump::{DumpFacts, Dumped, Origin};
+use biopsy_record::dump::{DumpFacts, Dumped};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -17,6 +16,7 @@ use crate::failure::Failure;
 use crate::render::terminal::{ColorChoice, Terminal};
 pub(crate) use crate::session::progress::size;
 
+use super::act::Alone;
 use super::args::DumpArgs;
 use super::conclude::Concluded;
 
@@ -61,7 +61,18 @@ impl Meter {
         *self.finished.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn finish(&self) {
+    /// Finishes when the value is dropped.
+    pub(crate) fn finish_at_the_end(&self) -> impl Drop + '_ {
+        struct Finish<'a>(&'a Meter);
+        impl Drop for Finish<'_> {
+            fn drop(&mut self) {
+                self.0.finish();
+            }
+        }
+        Finish(self)
+    }
+
+    fn finish(&self) {
         *self.finished.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.finished.1.notify_all();
         self.bar.finish_and_clear();
@@ -121,15 +132,8 @@ fn text(out: &mut dyn Write, concluded: &Concluded, color: ColorChoice) -> std::
     for dumped in &concluded.dumps {
         line(out, dumped)?;
     }
-    if !concluded.masked.is_empty() {
-        let all: u64 = concluded.masked.iter().map(|(_, count)| count).sum();
-        let rules: Vec<String> =
-            concluded.masked.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
-        writeln!(
-            out,
-            "scrubbed: {all} values masked ({}); not clean: only known shapes are found",
-            rules.join(", ")
-        )?;
+    if let Some(line) = masked_text(&concluded.masked) {
+        writeln!(out, "{line}")?;
     }
     let path = concluded.path.display();
     if concluded.is_bundle {
@@ -137,6 +141,15 @@ fn text(out: &mut dyn Write, concluded: &Concluded, color: ColorChoice) -> std::
     } else {
         writeln!(out, "{path} ({}): open {path}/report.html in a browser", size(concluded.bytes))
     }
+}
+
+/// What was masked, by rule; `None`: nothing.
+fn masked_text(masked: &[(String, u64)]) -> Option<String> {
+    let all: u64 = masked.iter().map(|(_, count)| count).sum();
+    let rules: Vec<String> = masked.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
+    let rules = rules.join(", ");
+    (all > 0)
+        .then(|| format!("scrubbed: {all} values masked ({rules}); not clean: only known shapes are found"))
 }
 
 fn line(out: &mut dyn Write, dumped: &Dumped) -> std::io::Result<()> {
@@ -172,14 +185,9 @@ fn missing_text(facts: &DumpFacts) -> String {
 }
 
 /// Says what is in a file that holds one core alone.
-pub(crate) fn show_alone(
-    args: &DumpArgs,
-    path: &str,
-    summary: &CoreSummary,
-    origin: &Origin,
-) -> Result<Code, Failure> {
+pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Code, Failure> {
     #[derive(Serialize)]
-    struct Alone<'a> {
+    struct AloneDocument<'a> {
         version: u32,
         path: &'a str,
         bytes: u64,
@@ -188,9 +196,12 @@ pub(crate) fn show_alone(
         predicted_pause_ms: Option<f64>,
         total_ms: f64,
         whole: bool,
+        masked: Vec<(String, u64)>,
     }
+    let Alone { summary, origin, masked } = done;
+    let masked: Vec<(String, u64)> = masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
     if args.json {
-        print_document(&Alone {
+        print_document(&AloneDocument {
             version: 1,
             path,
             bytes: summary.written_bytes,
@@ -199,15 +210,20 @@ pub(crate) fn show_alone(
             predicted_pause_ms: origin.predicted_pause.map(|pause| pause.as_secs_f64() * 1e3),
             total_ms: summary.total.as_secs_f64() * 1e3,
             whole: summary.is_whole(),
+            masked,
         })?;
     } else {
-        let text = format!(
+        let mut text = format!(
             "{path}: {} of {} memory in {}; pause {}\n",
             size(summary.written_bytes),
             size(summary.contents.total()),
             pause_text(summary.total),
             pause_text(origin.pause)
         );
+        if let Some(line) = masked_text(&masked) {
+            text.push_str(&line);
+            text.push('\n');
+        }
         crate::commands::written(std::io::stdout().lock().write_all(text.as_bytes()))?;
     }
     Ok(if summary.is_whole() { Code::Ok } else { Code::Partial })

@@ -47,14 +47,15 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
         return forecast::forecast(args, &subject, &destination, Terminal::of_stderr(color))
             .map(|_| Code::Ok);
     }
-    let mut dumper =
-        Dumper { args, literals: act::secrets_of(args, &subject), subject, place, opened: None, number: 0 };
+    let mut dumper = Dumper { args, literals: act::secrets_of(args, &subject), subject, place, opened: None };
     let ended = match &args.wait_for {
         Some(name) => catch(&mut dumper, name, &triggers, &stop.flag),
         None if triggers.is_empty() => dumper.dump_now("it started").map(|()| "it was dumped".to_owned()),
         None => watch(&mut dumper, triggers, &stop.flag),
     };
-    let Some(opened) = dumper.opened else { return ended.map(|why| nothing(args, &why)) };
+    let Some(opened) = dumper.opened.filter(|opened| !opened.discard_if_empty()) else {
+        return ended.map(|why| nothing(args, &why));
+    };
     // What was dumped before something went wrong is kept, and told first.
     let concluded = conclude::conclude(opened)?;
     let code = show::show(args, &concluded, color)?;
@@ -133,7 +134,6 @@ struct Dumper<'a> {
     place: Place,
     /// Made when the first dump comes: what never happened leaves nothing behind.
     opened: Option<Opened>,
-    number: u32,
 }
 
 impl Dumper<'_> {
@@ -162,11 +162,9 @@ impl Dumper<'_> {
         let args = self.args;
         let destination = Destination::Recording(self.place.clone());
         let plan = forecast::forecast(args, subject, &destination, Terminal::of_stderr(ColorChoice::Auto))?;
-        self.number += 1;
-        let number = self.number;
         let opened = self.opened(subject)?;
         let reason = opened.masking.text(biopsy_recording::layout::DUMPS_FOLDER, reason).into_owned();
-        act::dump(args, subject, plan, opened, &reason, number)
+        act::dump(args, subject, plan, opened, &reason)
     }
 
     /// Dumps a process that is held, and lets it go.
@@ -187,9 +185,6 @@ impl Dumper<'_> {
             // It is going: what is known of the target has to do.
             Err(_) => self.subject.clone(),
         };
-        self.number += 1;
-        // Of different processes each is the first.
-        let number = if self.args.wait_for.is_some() { 1 } else { self.number };
         let args = self.args;
         let fresh = if args.wait_for.is_some() { Some(act::secrets_of(args, &subject)) } else { None };
         let first = self.opened.is_none();
@@ -204,21 +199,14 @@ impl Dumper<'_> {
             predicted_pause: None,
             reason: reason.clone(),
             warnings: caught.warnings().to_vec(),
-            number,
+            number: 1,
         };
         let literals = fresh.as_ref().unwrap_or(&self.literals);
         let Some(opened) = &mut self.opened else { return Ok(()) };
-        act::write_one(
-            args,
-            &caught as &dyn Image,
-            literals,
-            &origin,
-            opened,
-            Terminal::of_stderr(ColorChoice::Auto),
-        )?;
+        act::write_one(args, &caught as &dyn Image, literals, origin, opened)?;
         let release = caught.release();
         if let Some(dumped) = opened.dumps.last_mut() {
-            dumped.set_pause(release.held, number, &opened.folder).map_err(output_failure)?;
+            dumped.set_pause(release.held, &opened.folder).map_err(output_failure)?;
         }
         if !args.quiet {
             eprintln!("process {pid}: {reason}; held for {}", show::pause_text(release.held));
@@ -267,8 +255,11 @@ fn fire(dumper: &mut Dumper<'_>, fired: Fired) -> Result<(), Failure> {
             // What is below it runs on and may end with it: it is frozen first, while the other is held anyway.
             if let Some(mut below) = tree {
                 below.processes.retain(|process| process.key.pid != held);
-                if !below.processes.is_empty() {
-                    dumper.dump_frozen(&below, &fired.reason)?;
+                // That one of them cannot be frozen is no reason to lose the one that is held.
+                if !below.processes.is_empty()
+                    && let Err(failure) = dumper.dump_frozen(&below, &fired.reason)
+                {
+                    eprintln!("note: what is below process {held} is not dumped: {failure}");
                 }
             }
             dumper.dump_held(*caught, &fired.reason)
