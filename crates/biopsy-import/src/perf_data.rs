@@ -158,6 +158,7 @@ pub fn read_bytes(bytes: &[u8], options: &Options, limits: &Limits) -> Result<Ca
         processes: finished.processes.iter().map(|(pid, name)| process(*pid, name, &finished)).collect(),
         header,
         timeline: Some(finished.timeline),
+        runtimes: Vec::new(),
         metrics: Vec::new(),
         logs: Vec::new(),
         context: Vec::new(),

@@ -4,6 +4,7 @@ use crate::log::LogFile;
 use crate::loss::Warning;
 use crate::metric::MetricTable;
 use crate::process::ProcessInfo;
+use crate::runtime_trace::RuntimeTrace;
 use crate::timeline::Timeline;
 use crate::{ClockPair, ProcessKey};
 
@@ -16,6 +17,8 @@ pub struct Capture {
     pub processes: Vec<ProcessInfo>,
     /// The trace, where one was taken.
     pub timeline: Option<Timeline>,
+    /// What the runtimes of the tree said of themselves, one entry a process.
+    pub runtimes: Vec<RuntimeTrace>,
     /// Metrics; missing tables are absent.
     pub metrics: Vec<MetricTable>,
     /// Logs.

@@ -7,6 +7,7 @@
 //! - [`ids`]: who (pid, tid, process key), [`address`]: where, [`time`]: when
 //! - [`process`]: what a process is, [`module`]: what is mapped into it, [`stack`]: frames and interned stacks,
 //!   [`symbol`]: names of frames
+//! - [`runtime_trace`]: what a managed runtime said of itself
 //! - [`timeline`]: the events of a trace, [`metric`]: series, [`log`]: log lines
 //! - [`capture`]: everything that one recording holds, as the read half sees it
 //! - [`loss`]: what was lost, and warnings: loss is data
@@ -21,6 +22,7 @@ pub mod loss;
 pub mod metric;
 pub mod module;
 pub mod process;
+pub mod runtime_trace;
 pub mod stack;
 pub mod symbol;
 pub mod time;

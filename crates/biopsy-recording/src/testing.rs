@@ -50,6 +50,7 @@ pub(crate) fn sample_capture() -> Capture {
             unit: Some("mariadb.service".to_owned()),
         }],
         timeline: Some(sample_timeline()),
+        runtimes: Vec::new(),
         metrics: vec![MetricTable {
             name: "disks".to_owned(),
             keys: vec!["device".to_owned()],

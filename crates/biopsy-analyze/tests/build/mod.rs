@@ -90,6 +90,7 @@ impl Build {
                 header,
                 processes: vec![],
                 timeline: None,
+                runtimes: Vec::new(),
                 metrics: vec![],
                 logs: vec![],
                 context: vec![],

@@ -56,6 +56,7 @@ fn read(mut opening: Opening<'_>) -> Result<Capture, OpenError> {
             .json::<List<Process>>(layout::PROCESSES)
             .map_or_else(Vec::new, |processes| processes.0.into_iter().map(Into::into).collect()),
         timeline,
+        runtimes: Vec::new(),
         metrics: opening.metrics(),
         logs: opening.logs(),
         context: opening.context(),

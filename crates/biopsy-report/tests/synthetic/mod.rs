@@ -93,6 +93,7 @@ pub fn empty() -> Capture {
         },
         processes: vec![],
         timeline: None,
+        runtimes: Vec::new(),
         metrics: vec![],
         logs: vec![],
         context: vec![],

@@ -1,0 +1,1 @@
+//! What the events of a trace mean: decoded payloads, and the collector that makes a `RuntimeTrace` of them.

@@ -1,0 +1,1 @@
+//! The `.gcdump` format, which PerfView, Visual Studio and dotnet-gcdump open.

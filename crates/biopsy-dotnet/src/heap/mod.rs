@@ -1,0 +1,1 @@
+//! The collected heap: objects, references, roots.

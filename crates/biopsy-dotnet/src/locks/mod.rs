@@ -1,0 +1,1 @@
+//! Who holds which lock, and who waits for it.

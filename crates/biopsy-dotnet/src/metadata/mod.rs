@@ -1,0 +1,1 @@
+//! Assemblies: PE files, ECMA-335 metadata, portable debug information.

@@ -1,0 +1,1 @@
+//! Readers of nettrace files and streams, versions 4, 5 and 6.

@@ -1,0 +1,1 @@
+//! Asynchronous operations that have not ended, and what they wait for.
