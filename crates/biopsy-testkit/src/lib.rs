@@ -18,6 +18,7 @@
 
 mod cgroup;
 mod compile;
+mod dotnet;
 mod grandchild;
 mod kill;
 mod machine;
@@ -32,6 +33,10 @@ mod wrap;
 
 pub use cgroup::{CpuLimit, GroupLimit};
 pub use compile::{compile_c, compile_rust};
+pub use dotnet::{
+    DOTNET_RUNTIMES, DotNetLoad, DotNetServer, dotnet_command, dotnet_peer, dotnet_peer_command,
+    dotnet_target,
+};
 pub use grandchild::GrandChild;
 pub use kill::{is_running, send_signal};
 pub use machine::{MachineLock, machine_to_myself};

@@ -1,0 +1,218 @@
+//! .NET programs of known sickness and known truth, and the reference tools that say the same by other means.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::program::dotnet_targets;
+use crate::{TargetProcess, dotnet_run};
+
+/// The runtimes the prebuilt targets are made for.
+pub const DOTNET_RUNTIMES: [&str; 3] = ["net8.0", "net9.0", "net10.0"];
+
+/// How long the server may take to answer a request that does not wait for anything.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// A command that becomes one of the prebuilt targets; `None` where they are absent (see
+/// [`crate::Privilege::DotNetTargets`]).
+#[must_use]
+pub fn dotnet_command(runtime: &str, target: &str, arguments: &[&str]) -> Option<Command> {
+    let mut command = Command::new(dotnet_run()?);
+    command.arg(runtime).arg(target).args(arguments);
+    Some(command)
+}
+
+/// Starts one of the prebuilt targets (`holder`, `tentacle`, `variant`, `server`) and waits for its `READY`.
+///
+/// # Panics
+///
+/// Where the targets are absent or it does not get ready.
+#[must_use]
+pub fn dotnet_target(runtime: &str, target: &str, arguments: &[&str]) -> TargetProcess {
+    let command = dotnet_command(runtime, target, arguments).expect("the .NET targets are there");
+    TargetProcess::spawn(command)
+}
+
+/// The ASP.NET Core server with its sick modes. Ends with this value.
+#[derive(Debug)]
+pub struct DotNetServer {
+    target: TargetProcess,
+    port: u16,
+}
+
+impl DotNetServer {
+    /// Starts it on free ports.
+    ///
+    /// # Panics
+    ///
+    /// As [`dotnet_target`].
+    #[must_use]
+    pub fn start(runtime: &str, arguments: &[&str]) -> Self {
+        let target = dotnet_target(runtime, "server", arguments);
+        let port = target.ready_line().split_ascii_whitespace().nth(2).and_then(|word| word.parse().ok());
+        let port = port.unwrap_or_else(|| panic!("no port in `{}`", target.ready_line()));
+        Self { target, port }
+    }
+
+    /// Starts it ill.
+    ///
+    /// # Panics
+    ///
+    /// As [`dotnet_target`].
+    #[must_use]
+    pub fn sick(runtime: &str, mode: &str) -> Self {
+        Self::start(runtime, &["--sick", mode])
+    }
+
+    /// Its pid.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.target.pid()
+    }
+
+    /// Its port on the loopback interface.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn target(&self) -> &TargetProcess {
+        &self.target
+    }
+
+    /// Switches a sick mode on.
+    ///
+    /// # Panics
+    ///
+    /// Where the server does not answer with success.
+    pub fn fall_ill(&self, mode: &str) {
+        let (status, body) = self.request("POST", &format!("/sick/{mode}")).expect("the server answers");
+        assert!((200..300).contains(&status), "POST /sick/{mode}: {status} {body}");
+    }
+
+    /// Switches a sick mode off.
+    ///
+    /// # Panics
+    ///
+    /// Where the server does not answer with success.
+    pub fn recover(&self, mode: &str) {
+        let (status, body) = self.request("DELETE", &format!("/sick/{mode}")).expect("the server answers");
+        assert!((200..300).contains(&status), "DELETE /sick/{mode}: {status} {body}");
+    }
+
+    /// `GET`: status and body.
+    ///
+    /// # Errors
+    ///
+    /// What the socket said; a server that does not answer within 30 seconds is a time-out.
+    pub fn get(&self, path: &str) -> std::io::Result<(u16, String)> {
+        self.request("GET", path)
+    }
+
+    /// A request without a body: status and body of the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`DotNetServer::get`].
+    pub fn request(&self, method: &str, path: &str) -> std::io::Result<(u16, String)> {
+        let mut socket = self.send(method, path)?;
+        socket.set_read_timeout(Some(ANSWER_WITHIN))?;
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer)?;
+        let answer = String::from_utf8_lossy(&answer);
+        let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        Ok((status, body.to_owned()))
+    }
+
+    /// Sends a request and does not wait for the answer, which may never come: keep the socket.
+    ///
+    /// # Errors
+    ///
+    /// What the socket said.
+    pub fn send(&self, method: &str, path: &str) -> std::io::Result<TcpStream> {
+        let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
+        write!(
+            socket,
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        )?;
+        Ok(socket)
+    }
+
+    /// Puts it under load: `threads` connections asking for `path` for `seconds`. What it prints at its end is JSON with
+    /// requests per second and latencies.
+    ///
+    /// # Panics
+    ///
+    /// Where the load generator cannot be started.
+    #[must_use]
+    pub fn load(&self, runtime: &str, path: &str, threads: u32, seconds: u32) -> DotNetLoad {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let (threads, seconds) = (threads.to_string(), seconds.to_string());
+        let arguments = ["load", "--url", &url, "--threads", &threads, "--seconds", &seconds];
+        let mut command = dotnet_command(runtime, "server", &arguments).expect("the .NET targets are there");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        DotNetLoad { child: Some(command.spawn().expect("the load generator starts")) }
+    }
+
+    /// Ends it as a service manager would.
+    ///
+    /// # Panics
+    ///
+    /// Where it does not end, or with another code than 0.
+    pub fn stop(mut self) {
+        self.target.signal(crate::Signal::TERM);
+        self.target.stop();
+    }
+}
+
+/// A running load generator. Dropping it kills it.
+#[derive(Debug)]
+pub struct DotNetLoad {
+    child: Option<Child>,
+}
+
+impl DotNetLoad {
+    /// Waits for its end and returns its JSON.
+    ///
+    /// # Panics
+    ///
+    /// Where it failed.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        let child = self.child.take().expect("it is finished once");
+        let output = child.wait_with_output().expect("the load generator can be waited for");
+        assert!(output.status.success(), "the load generator ended with {:?}", output.status);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for DotNetLoad {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Runs one of the reference tools (`clrmd-truth`, `nettrace-check`, `gcdump-check`, `dotnet-trace` ...); `None` where they are absent.
+#[must_use]
+pub fn dotnet_peer(tool: &str, arguments: &[&str]) -> Option<Output> {
+    Some(dotnet_peer_command(tool, arguments)?.output().expect("the reference tool starts"))
+}
+
+/// The command of [`dotnet_peer`], for those that run beside something.
+#[must_use]
+pub fn dotnet_peer_command(tool: &str, arguments: &[&str]) -> Option<Command> {
+    let run = dotnet_targets()?.parent()?.join("peers/run");
+    if !run.exists() {
+        return None;
+    }
+    let mut command = Command::new(run);
+    command.arg(tool).args(arguments);
+    Some(command)
+}
