@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -215,4 +216,40 @@ pub fn dotnet_peer_command(tool: &str, arguments: &[&str]) -> Option<Command> {
     let mut command = Command::new(run);
     command.arg(tool).args(arguments);
     Some(command)
+}
+
+/// Versions of .NET that `fixtures/dotnet/make-targets` puts the program `Sick` on, made from public packages: 3.1.23, 9.0.7 (all
+/// files beside the program) and 10.0.9 (trimmed, one file).
+pub const PACKAGED_DOTNET: [&str; 3] = ["3.1", "9", "10"];
+
+/// The program `Sick` on one of [`PACKAGED_DOTNET`]; `None` where it was not made.
+#[must_use]
+pub fn packaged_dotnet(version: &str) -> Option<PathBuf> {
+    let program = packaged_dotnet_folder().join(format!("net{version}/sick"));
+    program.exists().then_some(program)
+}
+
+/// Starts the program `Sick` (see its source for the arguments) on one of [`PACKAGED_DOTNET`], at a free port, and returns it
+/// with the port; `None` where it was not made.
+///
+/// # Panics
+///
+/// Where it does not get ready.
+#[must_use]
+pub fn packaged_dotnet_target(version: &str, arguments: &[&str]) -> Option<(TargetProcess, u16)> {
+    let mut command = Command::new(packaged_dotnet(version)?);
+    // HttpListener takes no port 0; nobody else is given this one soon after it was free.
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    drop(listener);
+    command.arg(format!("port={port}")).args(arguments);
+    Some((TargetProcess::spawn(command), port))
+}
+
+/// Where `./x test` lets them be made: `BIOPSY_DOTNET_PACKAGES`, or in the build folder.
+pub(crate) fn packaged_dotnet_folder() -> PathBuf {
+    if let Some(folder) = std::env::var_os("BIOPSY_DOTNET_PACKAGES") {
+        return PathBuf::from(folder);
+    }
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/testkit-dotnet")
 }

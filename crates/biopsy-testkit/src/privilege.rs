@@ -38,6 +38,8 @@ pub enum Privilege {
     PerfTool,
     /// The prebuilt .NET targets that are beside the repository on the project's own machines.
     DotNetTargets,
+    /// The program `Sick` on .NET Core 3.1, made by `./x test` from public packages.
+    DotNet31,
 }
 
 /// True: the test can run. False: it cannot, the reason was printed, and the test returns early.
@@ -103,6 +105,10 @@ fn missing(needed: Privilege) -> Option<String> {
         Privilege::Gdb => missing_program("gdb", &["--version"]),
         Privilege::PerfTool => missing_program("perf", &["--version"]),
         Privilege::DotNetTargets => missing_dotnet_targets(),
+        Privilege::DotNet31 => crate::packaged_dotnet("3.1").is_none().then(|| {
+            let folder = crate::dotnet::packaged_dotnet_folder();
+            format!("`fixtures/dotnet/make-targets {}` was not run", folder.display())
+        }),
     }
 }
 
