@@ -105,7 +105,7 @@ fn missing(needed: Privilege) -> Option<String> {
         Privilege::Gdb => missing_program("gdb", &["--version"]),
         Privilege::PerfTool => missing_program("perf", &["--version"]),
         Privilege::DotNetTargets => missing_dotnet_targets(),
-        Privilege::DotNet31 => crate::packaged_dotnet("3.1").is_none().then(|| {
+        Privilege::DotNet31 => crate::dotnet::packaged_dotnet("3.1").is_none().then(|| {
             let folder = crate::dotnet::packaged_dotnet_folder();
             format!("`fixtures/dotnet/make-targets {}` was not run", folder.display())
         }),
