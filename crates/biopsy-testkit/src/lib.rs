@@ -34,8 +34,8 @@ mod wrap;
 pub use cgroup::{CpuLimit, GroupLimit};
 pub use compile::{compile_c, compile_rust};
 pub use dotnet::{
-    DOTNET_RUNTIMES, DotNetLoad, DotNetServer, dotnet_command, dotnet_peer, dotnet_peer_command,
-    dotnet_target,
+    DOTNET_RUNTIMES, DotNetLoad, DotNetServer, PACKAGED_DOTNET, dotnet_command, dotnet_peer,
+    dotnet_peer_command, dotnet_target, packaged_dotnet, packaged_dotnet_target,
 };
 pub use grandchild::GrandChild;
 pub use kill::{is_running, send_signal};
