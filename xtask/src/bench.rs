@@ -99,6 +99,9 @@ fn find_tools(options: &Options, folder: &Path) -> Outcome<Tools> {
         None => release_program()?,
     };
     let mut tools = Tools { biopsy, perf: None, samply: None };
+    if !["serving", "compressing", "long"].iter().any(|workload| options.wants(workload)) {
+        return Ok(tools);
+    }
     if options.wants_recorder(Kind::Perf) {
         tools.perf = recorder::find_perf();
     }
