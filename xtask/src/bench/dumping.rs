@@ -227,7 +227,8 @@ fn one_run(tool: Tool, bench: &Bench<'_>, plain: &Path, target: &mut TargetProce
         }
         Tool::Raw | Tool::Biopsy | Tool::Collapsed => {
             let mut command = Command::new(bench.biopsy);
-            command.args(["dump", &pid, "--json", "--output"]);
+            // What it costs is measured, also where it would refuse by itself.
+            command.args(["dump", &pid, "--json", "--max-pause", "5s", "--output"]);
             command.arg(output.with_extension(if tool == Tool::Biopsy { "core.zst" } else { "core" }));
             command.args((tool != Tool::Biopsy).then_some("--raw"));
             command.args((tool == Tool::Collapsed).then_some("--collapse"));
