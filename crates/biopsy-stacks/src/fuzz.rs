@@ -8,7 +8,9 @@ use biopsy_model::{Avma, FileOffset, Svma};
 
 use crate::elf::{ElfCache, ElfFile, Limits, Parts};
 use crate::symbols::{self, ModuleSource, Options, Symbolizer};
-use crate::unwind::{ExecutableMapping, ProcessUnwinder, StackMemory, UserRegisters};
+use crate::unwind::{
+    ExecutableMapping, ProcessUnwinder, RuntimeFunction, StackMemory, UserRegisters, windows_rule,
+};
 
 /// Reads the bytes as an ELF file: unwinds through it and asks for names in it.
 pub fn fuzz_elf(bytes: &[u8]) {
@@ -63,6 +65,26 @@ fn fuzz_mapped(bytes: &[u8], limits: &Limits) {
     let options = Options { debug_folders: Vec::new(), kallsyms: PathBuf::new(), ..Options::default() };
     let mut symbolizer = Symbolizer::new(options, Arc::new(ElfCache::new(*limits)));
     symbolizer.open_file(&file, "[fuzz]", None, &interesting(&file));
+}
+
+/// The bytes as memory that holds a runtime's unwind information and code: the first eight say where.
+pub fn fuzz_compiled(bytes: &[u8]) {
+    const BASE: u64 = 0x3_0000_0000;
+    let Some((head, rest)) = bytes.split_first_chunk::<8>() else { return };
+    let [a, b, c, d, e, f, g, h] = *head;
+    let number = |low, high| u32::from(u16::from_le_bytes([low, high]));
+    let begin = number(a, b);
+    let function =
+        RuntimeFunction { begin, end: begin.saturating_add(number(c, d)), unwind_info: number(e, f) };
+    let read = |address: u64, buffer: &mut [u8]| {
+        let at = usize::try_from(address.wrapping_sub(BASE)).unwrap_or(usize::MAX);
+        let found = at.checked_add(buffer.len()).and_then(|end| rest.get(at..end));
+        found.map(|found| buffer.copy_from_slice(found)).is_some()
+    };
+    let address = BASE + u64::from(begin) + u64::from(number(g, h));
+    for exact in [false, true] {
+        let _ = windows_rule(BASE, function, address, exact, &read);
+    }
 }
 
 /// Reads the bytes as a perf map.

@@ -28,7 +28,7 @@ pub use modules::{CodeModule, LocalFile, Names};
 pub use options::{CompiledNames, Options};
 
 use crate::elf::{ElfCache, Limits};
-use crate::unwind::{FoundBy, StackMemory, UserRegisters};
+use crate::unwind::{FoundBy, StackMemory, Surroundings, UserRegisters};
 use memory::ImageMemory;
 use modules::Code;
 use names::Places;
@@ -131,7 +131,8 @@ pub fn walk(image: &dyn Image, options: &Options<'_>) -> ImageStacks {
     let mut left = options.frames;
     let mut threads = Vec::new();
     for thread in image.threads().iter().take(options.threads) {
-        let stack = walk_thread(image, thread, &mut code, &mut places, options.frames_per_thread.min(left));
+        let limit = options.frames_per_thread.min(left);
+        let stack = walk_thread(image, thread, &mut code, &mut places, options, limit);
         left = left.saturating_sub(stack.frames.len());
         threads.push(stack);
     }
@@ -156,6 +157,7 @@ fn walk_thread(
     thread: &Thread,
     code: &mut Code,
     places: &mut Places,
+    options: &Options<'_>,
     limit: usize,
 ) -> ThreadStack {
     let nothing = |end, cut| ThreadStack {
@@ -174,7 +176,9 @@ fn walk_thread(
     let copy = image.read_up_to(registers.rsp, STACK).unwrap_or_default();
     let stack = StackMemory { base: registers.rsp, bytes: &copy };
     let mut walked = Vec::new();
-    let unwound = code.unwinder.unwind_over(&user, stack, &ImageMemory(image), limit, &mut walked);
+    let memory = ImageMemory(image);
+    let process = Surroundings { memory: &memory, compiled: options.frames_of_compiled, max_frames: limit };
+    let unwound = code.unwinder.unwind_over(&user, stack, &process, &mut walked);
     let frames = walked.iter().enumerate().map(|(position, frame)| {
         let trampoline = walked.get(position + 1).is_some_and(|next| next.found == FoundBy::SignalFrame);
         // A trampoline's own address is exact: the handler returns to its first instruction.

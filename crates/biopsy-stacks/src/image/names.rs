@@ -49,11 +49,19 @@ impl Places {
     ) -> (Vec<Place>, Vec<String>) {
         let mut symbolizer = Symbolizer::new(options.symbols.clone(), cache);
         let mut by_module: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        let mut compiled = Vec::new();
         for (index, place) in self.places.iter().enumerate() {
-            if let Some(module) = place.module {
+            let Some(module) = place.module else { continue };
+            // What a program carries behind its own code (a bundle of .NET assemblies) is mapped from its file, and is not in
+            // its symbols.
+            let foreign = code.unwinder.find(place.address).is_some_and(|found| found.file().is_none());
+            if foreign {
+                compiled.push(index);
+            } else {
                 by_module.entry(module).or_default().push(index);
             }
         }
+        self.compiled(options, &compiled);
         let root = options.roots.first().map(std::path::PathBuf::as_path);
         for (module, places) in by_module {
             let Some(Some(file)) = code.files.get(module).cloned() else {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use biopsy_model::Avma;
 
 use crate::symbols::{self, Resolved};
+use crate::unwind::CompiledCode;
 
 /// Bounds and sources.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub struct Options<'a> {
     pub symbols: symbols::Options,
     /// Names of code that a runtime compiled, where somebody knows them.
     pub compiled: Option<&'a dyn CompiledNames>,
+    /// Frames of code that a runtime compiled, where somebody knows them.
+    pub frames_of_compiled: Option<&'a dyn CompiledCode>,
 }
 
 impl Default for Options<'_> {
@@ -37,6 +40,7 @@ impl Default for Options<'_> {
             roots: Vec::new(),
             symbols: symbols::Options::default(),
             compiled: None,
+            frames_of_compiled: None,
         }
     }
 }
@@ -52,6 +56,7 @@ impl std::fmt::Debug for Options<'_> {
             .field("roots", &self.roots)
             .field("symbols", &self.symbols)
             .field("compiled", &self.compiled.is_some())
+            .field("frames_of_compiled", &self.frames_of_compiled)
             .finish()
     }
 }

@@ -1,9 +1,11 @@
 //! Unwinding of user stacks from registers and a copy of stack memory.
 //!
-//! Each frame's caller is found by the DWARF unwind information of the file the frame lies in; code without any (JIT
-//! compilers, hand-written assembly) by its frame pointer. Every return address must lie in executable memory.
+//! Each frame's caller is found by the DWARF unwind information of the file the frame lies in; that of code which a runtime
+//! compiled by what [`CompiledCode`] knows of it; code without any (other JIT compilers, hand-written assembly) by its frame
+//! pointer. Every return address must lie in executable memory.
 //! Rules are cached by address, so that a frame that was met before costs a lookup.
 
+mod compiled;
 mod evaluate;
 mod modules;
 mod prologue;
@@ -20,8 +22,10 @@ use std::sync::Arc;
 use biopsy_model::Avma;
 use biopsy_model::stack::StackEnd;
 
+pub use compiled::{CompiledCode, CompiledRule, ReadMemory, RuntimeFunction, windows_rule};
 pub use modules::{ExecutableMapping, Module};
 pub use registers::UserRegisters;
+pub use rule::{FrameRule, LOST, UNCHANGED};
 pub use stack::{ProcessMemory, StackMemory};
 pub(crate) use table::UnwindTable;
 
@@ -75,6 +79,27 @@ pub struct WalkedFrame {
     pub found: FoundBy,
 }
 
+/// What is known of a process beyond one stack.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// All its memory.
+    pub memory: &'a dyn ProcessMemory,
+    /// Who knows the frames of code that lies in no ELF file; else [`ProcessUnwinder::set_compiled`] counts.
+    pub compiled: Option<&'a dyn CompiledCode>,
+    /// Frames at most.
+    pub max_frames: usize,
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Surroundings")
+            .field("compiled", &self.compiled)
+            .field("max_frames", &self.max_frames)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Unwinds the stacks of one process. Add its executable mappings, keep them up to date, then unwind.
 #[derive(Debug)]
 pub struct ProcessUnwinder {
@@ -82,6 +107,7 @@ pub struct ProcessUnwinder {
     cache: RuleCache,
     context: Box<Context>,
     memory: Option<File>,
+    compiled: Option<Box<dyn CompiledCode>>,
 }
 
 impl Default for ProcessUnwinder {
@@ -98,6 +124,7 @@ impl ProcessUnwinder {
             cache: RuleCache::default(),
             context: Box::new(Context::new()),
             memory: None,
+            compiled: None,
         }
     }
 
@@ -123,9 +150,21 @@ impl ProcessUnwinder {
         self.memory = memory;
     }
 
+    /// Who knows the frames of code that lies in no ELF file.
+    pub fn set_compiled(&mut self, compiled: Option<Box<dyn CompiledCode>>) {
+        self.compiled = compiled;
+        self.cache.clear();
+    }
+
+    /// Forgets the rules of single addresses: compiled code has gone, and other code may be at its addresses.
+    pub fn forget_compiled(&mut self) {
+        self.cache.clear();
+    }
+
     /// Forgets everything but where code can be read (exec).
     pub fn clear(&mut self) {
         self.modules = Modules::default();
+        self.compiled = None;
         self.cache.clear();
     }
 
@@ -148,20 +187,31 @@ impl ProcessUnwinder {
         stack: StackMemory<'_>,
         out: &mut Vec<Avma>,
     ) -> Unwound {
-        walk::walk(self, registers, Reader::new(stack), walk::MAX_FRAMES, |frame| out.push(frame.lookup))
+        let compiled = self.compiled.take();
+        let unwound =
+            walk::walk(self, registers, Reader::new(stack), compiled.as_deref(), walk::MAX_FRAMES, |frame| {
+                out.push(frame.lookup);
+            });
+        self.compiled = compiled;
+        unwound
     }
 
     /// The same with all memory of the process behind the copied piece: also signal handlers on stacks of their own, and
-    /// trampolines without unwind information. At most `max_frames`.
+    /// trampolines without unwind information.
     pub fn unwind_over(
         &mut self,
         registers: &UserRegisters,
         stack: StackMemory<'_>,
-        memory: &dyn ProcessMemory,
-        max_frames: usize,
+        process: &Surroundings<'_>,
         out: &mut Vec<WalkedFrame>,
     ) -> Unwound {
-        walk::walk(self, registers, Reader::over(stack, memory), max_frames, |frame| out.push(frame))
+        let own = self.compiled.take();
+        let compiled = process.compiled.or(own.as_deref());
+        let stack = Reader::over(stack, process.memory);
+        let unwound =
+            walk::walk(self, registers, stack, compiled, process.max_frames, |frame| out.push(frame));
+        self.compiled = own;
+        unwound
     }
 
     /// Judges a chain that the kernel walked by frame pointers (`ip`, then return addresses): appends lookup
@@ -175,21 +225,32 @@ impl ProcessUnwinder {
             }
             out.push(lookup);
         }
-        match out.last().map(|last| self.rule(last.0)) {
-            Some(Some(Rule::Root)) => StackEnd::Root,
+        let compiled = self.compiled.take();
+        let last = out.last().and_then(|last| self.rule(last.0, false, compiled.as_deref()));
+        self.compiled = compiled;
+        match last {
+            Some(Rule::Root) => StackEnd::Root,
             _ => StackEnd::FramePointers,
         }
     }
 
-    /// The rule for code at `address`; `None`: nothing executable is mapped there.
-    fn rule(&mut self, address: u64) -> Option<Rule> {
+    /// The rule for code at `address`; `None`: nothing executable is mapped there. `exact`: the thread stands there.
+    fn rule(&mut self, address: u64, exact: bool, compiled: Option<&dyn CompiledCode>) -> Option<Rule> {
         if let Some(rule) = self.cache.get(address) {
             return Some(rule);
         }
-        let module = self.modules.find(address)?;
-        let rule = match &module.file {
-            Some(file) => file.unwind_table().rule(&mut self.context, address.wrapping_sub(module.bias)),
-            None => Rule::Nothing,
+        let module = self.modules.find(address);
+        let file = module.and_then(|module| Some((module.file.as_ref()?, module.bias)));
+        let rule = match file {
+            Some((file, bias)) => file.unwind_table().rule(&mut self.context, address.wrapping_sub(bias)),
+            None => {
+                // Code may have been compiled into memory that nobody has told of yet.
+                let known = compiled.and_then(|compiled| compiled.rule(Avma(address), exact));
+                match known {
+                    Some(known) => known.frame().map_or(Rule::Nothing, Rule::Offsets),
+                    None => module.map(|_| Rule::Nothing)?,
+                }
+            }
         };
         self.cache.put(address, rule);
         Some(rule)

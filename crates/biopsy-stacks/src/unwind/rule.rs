@@ -13,25 +13,27 @@ pub(crate) enum Rule {
     /// The return address is undefined: this function was called by nobody (`_start`, `clone3`).
     Root,
     /// The usual case.
-    Offsets(Offsets),
+    Offsets(FrameRule),
     /// Expressions, or numbers too large for `Offsets`: evaluated from the table each time.
     Evaluate,
 }
 
-/// The frame is at a register plus an offset; the return address is just below it (CFA - 8), and so are the
-/// saved registers.
+/// The frame (its CFA, the stack pointer before the call that made it) is at a register plus an offset; the return address is
+/// just below it (CFA - 8), and so are the saved registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Offsets {
-    pub(crate) cfa_register: u8,
-    pub(crate) cfa_offset: i32,
-    /// For each of `CALLEE_SAVED`: where it is saved, in words from the CFA, or one of the two values below.
-    pub(crate) saved: [i16; CALLEE_SAVED.len()],
+pub struct FrameRule {
+    /// DWARF number: 7 is `rsp`, 6 is `rbp`.
+    pub cfa_register: u8,
+    /// From the register to the CFA, in bytes.
+    pub cfa_offset: i32,
+    /// For `rbx`, `rbp`, `r12`, `r13`, `r14`, `r15`: where it is saved, in words from the CFA, or [`UNCHANGED`] or [`LOST`].
+    pub saved: [i16; CALLEE_SAVED.len()],
 }
 
 /// Not saved: the caller's value is still in the register.
-pub(crate) const UNCHANGED: i16 = i16::MAX;
+pub const UNCHANGED: i16 = i16::MAX;
 /// Not recoverable.
-pub(crate) const LOST: i16 = i16::MIN;
+pub const LOST: i16 = i16::MIN;
 
 impl Rule {
     pub(crate) fn from_row(row: &UnwindTableRow<usize>, entry: &FrameDescriptionEntry<Slice<'_>>) -> Self {
@@ -44,7 +46,7 @@ impl Rule {
         Self::offsets(row).map_or(Self::Evaluate, Self::Offsets)
     }
 
-    fn offsets(row: &UnwindTableRow<usize>) -> Option<Offsets> {
+    fn offsets(row: &UnwindTableRow<usize>) -> Option<FrameRule> {
         let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
         let mut saved = [UNCHANGED; CALLEE_SAVED.len()];
         for (slot, register) in saved.iter_mut().zip(CALLEE_SAVED) {
@@ -61,7 +63,7 @@ impl Rule {
         if row.register(Register(super::registers::RSP)).is_some() {
             return None;
         }
-        Some(Offsets {
+        Some(FrameRule {
             cfa_register: u8::try_from(register.0).ok()?,
             cfa_offset: i32::try_from(*offset).ok()?,
             saved,

@@ -8,10 +8,10 @@ use biopsy_model::stack::StackEnd;
 use super::evaluate::{Evaluated, Evaluator};
 use super::prologue::return_address_offset;
 use super::registers::{CALLEE_SAVED, RBP, RIP, RSP, Registers};
-use super::rule::{LOST, Offsets, Rule, UNCHANGED};
+use super::rule::{FrameRule, LOST, Rule, UNCHANGED};
 use super::signal_frame;
 use super::stack::{Reader, Unreadable};
-use super::{FoundBy, ProcessUnwinder, Unwound, UserRegisters, WalkedFrame};
+use super::{CompiledCode, FoundBy, ProcessUnwinder, Unwound, UserRegisters, WalkedFrame};
 
 /// A copied stack of 64 KiB holds 4,096 of the smallest frames (16 bytes).
 pub(super) const MAX_FRAMES: usize = 4096;
@@ -35,6 +35,7 @@ pub(super) fn walk(
     unwinder: &mut ProcessUnwinder,
     user: &UserRegisters,
     mut stack: Reader<'_>,
+    compiled: Option<&dyn CompiledCode>,
     max_frames: usize,
     mut emit: impl FnMut(WalkedFrame),
 ) -> Unwound {
@@ -42,7 +43,7 @@ pub(super) fn walk(
     let mut by_frame_pointer = 0;
     // The ip of a sample, and of code that a signal interrupted, is exact; a return address lies after its call.
     let mut exact = true;
-    let mut rule = unwinder.rule(user.ip).unwrap_or(Rule::Nothing);
+    let mut rule = unwinder.rule(user.ip, true, compiled).unwrap_or(Rule::Nothing);
     let mut found = FoundBy::Registers;
     let mut frames = 0;
     let mut needed_beyond = false;
@@ -72,7 +73,7 @@ pub(super) fn walk(
                 }
                 let by_pointer = how == FoundBy::FramePointer;
                 let lookup = if interrupted { caller.ip() } else { caller.ip().wrapping_sub(1) };
-                let next = match unwinder.rule(lookup) {
+                let next = match unwinder.rule(lookup, interrupted, compiled) {
                     Some(next) => next,
                     // A signal handler over a jump to where there is no code.
                     None if interrupted && stack.has_whole() => Rule::Nothing,
@@ -206,7 +207,7 @@ impl Frame {
 
 /// `None`: the rule needs a register whose value is not known.
 fn by_offsets(
-    offsets: &Offsets,
+    offsets: &FrameRule,
     registers: &Registers,
     stack: &mut Reader<'_>,
 ) -> Option<Result<Registers, Unreadable>> {

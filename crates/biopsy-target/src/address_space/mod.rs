@@ -24,6 +24,7 @@
 
 mod files;
 mod flags;
+mod live;
 mod mappings;
 mod memory;
 mod present;
@@ -33,6 +34,7 @@ mod tests;
 mod written;
 
 pub use flags::{AreaFlags, read_area_flags};
+pub use live::LiveImage;
 pub use mappings::{read_mappings, read_mappings_in};
 pub use memory::ProcessMemory;
 pub use present::PresentCounts;
