@@ -1,1 +1,203 @@
 //! Names as the programmer wrote them, of what the compiler made of async methods, lambdas and generics.
+//!
+//! ```text
+//! App.Feed+<GetAsync>d__5          MoveNext            App.Feed.GetAsync (async)
+//! App.Feed+<>c__DisplayClass3_0    <Get>b__0           App.Feed.Get lambda
+//! App.Feed                         <Get>g__Parse|3_0   App.Feed.Get local Parse
+//! System.Collections.Generic.List`1[System.__Canon]  .ctor   System.Collections.Generic.List<__Canon> (constructor)
+//! ```
+//!
+//! Names are the target's: they may hold anything. What could disturb a terminal or a page (control characters, marks that
+//! turn the direction of text, invisible ones) is escaped, and what is longer than anybody reads is cut in the middle. The
+//! raw name is kept beside the shown one by whoever needs it.
+
+mod escape;
+mod generated;
+mod type_name;
+
+pub use escape::{LONGEST, clean};
+
+use generated::{Made, generated};
+use type_name::Segment;
+
+/// The shown name of a method, from its type with namespace and its name in the metadata.
+#[must_use]
+pub fn display(namespace_type: &str, method: &str) -> String {
+    display_with(namespace_type, method, "")
+}
+
+/// The same; the signature tells iterators (`MoveNext` returns `bool`) from async methods.
+#[must_use]
+pub fn display_with(namespace_type: &str, method: &str, signature: &str) -> String {
+    clean(&readable(namespace_type, method, signature))
+}
+
+/// The shown name of a type.
+#[must_use]
+pub fn display_type(namespace_type: &str) -> String {
+    let mut text = String::new();
+    for segment in type_name::segments(namespace_type) {
+        push_dotted(&mut text, &segment.readable());
+    }
+    clean(&text)
+}
+
+fn readable(namespace_type: &str, method: &str, signature: &str) -> String {
+    if namespace_type.is_empty() {
+        return method.to_owned();
+    }
+    if namespace_type == "dynamicClass" {
+        return format!("{method} (dynamic)");
+    }
+    let mut text = String::new();
+    let mut suffix = Suffix::None;
+    for segment in type_name::segments(namespace_type) {
+        push_type(&mut text, &segment, &mut suffix);
+    }
+    push_method(&mut text, method, signature, &mut suffix);
+    match suffix {
+        Suffix::None => {}
+        Suffix::Machine if returns_bool(signature) => text.push_str(" (iterator)"),
+        Suffix::Machine => text.push_str(" (async)"),
+        Suffix::AsyncIterator => text.push_str(" (async iterator)"),
+    }
+    text
+}
+
+/// What the name ends with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Suffix {
+    None,
+    /// Of a state machine: an async method, or an iterator.
+    Machine,
+    AsyncIterator,
+}
+
+fn push_type(text: &mut String, segment: &Segment<'_>, suffix: &mut Suffix) {
+    match generated(segment.name) {
+        // What a lambda captured, and where lambdas live that capture nothing.
+        Some(Made::Closure) => {}
+        Some(Made::StateMachine(of)) => {
+            push_method(text, of, "", suffix);
+            *suffix = Suffix::Machine;
+        }
+        Some(Made::AnonymousType) => push_dotted(text, "anonymous type"),
+        _ => push_dotted(text, &segment.readable()),
+    }
+}
+
+/// Lambdas in lambdas: deeper than programmers go, the raw name is as good.
+const DEEPEST: usize = 16;
+
+fn push_method(text: &mut String, method: &str, signature: &str, suffix: &mut Suffix) {
+    push_nested(text, method, signature, suffix, 0);
+}
+
+fn push_nested(text: &mut String, method: &str, signature: &str, suffix: &mut Suffix, depth: usize) {
+    if *suffix == Suffix::Machine {
+        match method {
+            "MoveNext" => return,
+            "MoveNextAsync" => {
+                *suffix = Suffix::AsyncIterator;
+                return;
+            }
+            "System.Collections.IEnumerator.MoveNext"
+            | "System.Runtime.CompilerServices.IAsyncStateMachine.MoveNext" => return,
+            // Bookkeeping of the state machine: `Dispose`, `GetEnumerator`, `SetStateMachine`.
+            other => {
+                *suffix = Suffix::None;
+                text.push_str(if returns_enumerator(other, signature) {
+                    " (iterator)."
+                } else {
+                    " (state machine)."
+                });
+                text.push_str(other);
+                return;
+            }
+        }
+    }
+    let made = if depth < DEEPEST { generated(method) } else { None };
+    match made {
+        Some(Made::Lambda(of)) => {
+            push_nested(text, of, "", suffix, depth + 1);
+            text.push_str(" lambda");
+        }
+        Some(Made::Local { of, name }) => {
+            push_nested(text, of, "", suffix, depth + 1);
+            text.push_str(" local ");
+            text.push_str(name);
+        }
+        Some(Made::Main) => push_dotted(text, "Main"),
+        Some(Made::Clone) => push_dotted(text, "Clone"),
+        Some(Made::Initializer) => text.push_str(" (constructor)"),
+        Some(Made::StateMachine(of)) => {
+            push_nested(text, of, "", suffix, depth + 1);
+            *suffix = Suffix::Machine;
+        }
+        Some(Made::Closure | Made::AnonymousType) => push_dotted(text, method),
+        None => match method {
+            "" => {}
+            ".ctor" => text.push_str(" (constructor)"),
+            ".cctor" => text.push_str(" (static constructor)"),
+            plain => push_dotted(text, &type_name::explicit_interface(plain)),
+        },
+    }
+}
+
+fn returns_enumerator(method: &str, signature: &str) -> bool {
+    method.ends_with("GetEnumerator") || signature.contains("IEnumerator")
+}
+
+fn returns_bool(signature: &str) -> bool {
+    let returned = signature.trim_start().trim_start_matches("instance ").trim_start();
+    returned.split([' ', '(']).next() == Some("bool")
+}
+
+fn push_dotted(text: &mut String, part: &str) {
+    if !text.is_empty() {
+        text.push('.');
+    }
+    text.push_str(part);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines `type TAB method TAB signature TAB shown`.
+    #[test]
+    fn each_name_is_shown_as_it_was_written() {
+        let mut checked = 0;
+        for line in
+            include_str!("cases.tsv").lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let &[namespace_type, method, signature, shown] = fields.as_slice() else { panic!("`{line}`") };
+            assert_eq!(display_with(namespace_type, method, signature), shown, "`{line}`");
+            checked += 1;
+        }
+        assert!(checked > 60, "{checked} cases");
+    }
+
+    #[test]
+    fn types_alone() {
+        assert_eq!(
+            display_type("System.Collections.Generic.Dictionary`2+Entry[System.__Canon,System.Int32]"),
+            "System.Collections.Generic.Dictionary<__Canon, int>.Entry"
+        );
+        assert_eq!(display_type("App.Feed[]"), "App.Feed[]");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_names_give_a_short_and_harmless_one(
+            namespace_type in "[<>cdb_`\\[\\]+|,.A-Za1-3\\PC]{0,80}",
+            method in "[<>cdbg_`|+.A-Z0-9$\\PC]{0,80}",
+            signature in "\\PC{0,10}",
+        ) {
+            let shown = display_with(&namespace_type, &method, &signature);
+            proptest::prop_assert!(shown.chars().count() <= LONGEST);
+            proptest::prop_assert!(!shown.chars().any(char::is_control));
+        }
+    }
+}
