@@ -1,0 +1,249 @@
+//! Which debug information belongs to an assembly, and where it is.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use biopsy_bytes::{Cursor, ReadError};
+
+use super::{PdbError, PortablePdb};
+
+/// Largest debug information that is read: that of a large server is 20 MB.
+const LARGEST: u64 = 256 << 20;
+/// Entries of a debug directory that are looked at.
+const ENTRIES: u32 = 64;
+const LONGEST_PATH: usize = 4096;
+
+const CODE_VIEW: u32 = 2;
+const EMBEDDED: u32 = 17;
+/// Minor version `PDB` of an entry that names a portable one.
+const PORTABLE: u16 = 0x504d;
+
+/// What an assembly says of its debug information.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct DebugInfo {
+    /// Id that the file must have: a GUID and a stamp.
+    pub id: Option<[u8; 20]>,
+    /// Path at which the compiler wrote it.
+    pub path: Option<String>,
+    /// It is inside the assembly: file offset and bytes.
+    pub embedded: Option<(u32, u32)>,
+}
+
+/// Where debug information was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PdbPlace {
+    /// In a file of its own.
+    File(PathBuf),
+    /// In the assembly.
+    Embedded,
+}
+
+/// Reads the debug directory of an assembly in the layout of its file.
+///
+/// # Errors
+/// When it is not a PE file, or damaged.
+pub fn debug_info(assembly: &[u8]) -> Result<DebugInfo, PdbError> {
+    let mut found = DebugInfo::default();
+    let pe = Sections::read(assembly)?;
+    let Some(at) = pe.offset_of(pe.debug.0) else { return Ok(found) };
+    let mut directory = Cursor::new(assembly);
+    directory.skip("debug directory", at as usize)?;
+    for _ in 0..(pe.debug.1 / 28).min(ENTRIES) {
+        directory.skip("characteristics", 4)?;
+        let stamp = directory.u32("time stamp")?;
+        directory.skip("major version", 2)?;
+        let minor = directory.u16("minor version")?;
+        let kind = directory.u32("type")?;
+        let size = directory.u32("size")?;
+        directory.skip("address", 4)?;
+        let at = directory.u32("file offset")?;
+        match kind {
+            CODE_VIEW if minor == PORTABLE => {
+                let mut data = Cursor::new(assembly);
+                data.skip("CodeView", at as usize)?;
+                let mut data = data.sub("CodeView", size as usize)?;
+                data.skip("signature", 4)?;
+                let guid = data.array::<16>("GUID")?;
+                data.skip("age", 4)?;
+                let path = data.rest().split(|byte| *byte == 0).next().unwrap_or_default();
+                let path = &path[..path.len().min(LONGEST_PATH)];
+                found.path = Some(String::from_utf8_lossy(path).into_owned()).filter(|path| !path.is_empty());
+                let mut id = [0; 20];
+                id[..16].copy_from_slice(&guid);
+                id[16..].copy_from_slice(&stamp.to_le_bytes());
+                found.id = Some(id);
+            }
+            EMBEDDED => found.embedded = Some((at, size)),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Finds and reads the debug information of an assembly. `assembly`: its bytes in the layout of the file; `path`: where it is for
+/// the process; `root`: where that process's files are (`/proc/PID/root`). `None`: there is none at any of the places.
+///
+/// # Errors
+/// When there is some, and it cannot be used.
+pub fn find_pdb(
+    assembly: &[u8],
+    path: &Path,
+    root: &Path,
+) -> Result<Option<(PortablePdb, PdbPlace)>, PdbError> {
+    let info = debug_info(assembly)?;
+    if let Some((at, size)) = info.embedded {
+        let pdb = PortablePdb::parse(unpack(assembly, at, size)?.into())?;
+        return Ok(Some((pdb, PdbPlace::Embedded)));
+    }
+    let mut problem = None;
+    for place in places(&info, path, root) {
+        match open(&place, info.id) {
+            Ok(pdb) => return Ok(Some((pdb, PdbPlace::File(place)))),
+            Err(PdbError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => problem = Some(error),
+        }
+    }
+    problem.map_or(Ok(None), Err)
+}
+
+/// Beside the assembly under its own name, then under the recorded one, then at the recorded path.
+fn places(info: &DebugInfo, path: &Path, root: &Path) -> Vec<PathBuf> {
+    let below = |path: &Path| path.strip_prefix("/").ok().map(|relative| root.join(relative));
+    // The compiler may have run on Windows.
+    let recorded = info.path.as_deref();
+    let file_name = recorded.and_then(|path| path.rsplit(['/', '\\']).next()).filter(|name| !name.is_empty());
+    let mut places = vec![path.with_extension("pdb")];
+    places.extend(file_name.map(|name| path.with_file_name(name)));
+    places.extend(recorded.filter(|path| path.starts_with('/')).map(PathBuf::from));
+    let mut places: Vec<PathBuf> = places.iter().filter_map(|place| below(place)).collect();
+    places.dedup();
+    places
+}
+
+fn open(path: &Path, id: Option<[u8; 20]>) -> Result<PortablePdb, PdbError> {
+    let failed = |source| PdbError::File { path: path.to_owned(), source };
+    // A fifo or a device in its place must not hold us up.
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(failed(std::io::Error::from(std::io::ErrorKind::NotFound)));
+    }
+    check_size("the debug information", metadata.len())?;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
+    let pdb = PortablePdb::parse(bytes.into())?;
+    match id {
+        Some(id) if id != pdb.id() => {
+            Err(PdbError::AnotherBuild { found: hex(&pdb.id()), expected: hex(&id) })
+        }
+        _ => Ok(pdb),
+    }
+}
+
+/// `MPDB`, the unpacked size, deflate.
+fn unpack(assembly: &[u8], at: u32, size: u32) -> Result<Arc<[u8]>, PdbError> {
+    let mut cursor = Cursor::new(assembly);
+    cursor.skip("embedded", at as usize)?;
+    let mut data = cursor.sub("embedded", size as usize)?;
+    let found = data.u32("signature")?;
+    if found != u32::from_le_bytes(*b"MPDB") {
+        return Err(PdbError::NotPortable { found });
+    }
+    let unpacked = u64::from(data.u32("unpacked size")?);
+    check_size("the embedded debug information", unpacked)?;
+    let mut bytes = Vec::new();
+    let mut inflate = flate2::read::DeflateDecoder::new(data.rest()).take(unpacked);
+    inflate.read_to_end(&mut bytes).map_err(PdbError::Packed)?;
+    Ok(bytes.into())
+}
+
+fn check_size(what: &'static str, found: u64) -> Result<(), PdbError> {
+    if found > LARGEST { Err(PdbError::TooLarge { what, found, limit: LARGEST }) } else { Ok(()) }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// As much of a PE file's headers as leads to its debug directory.
+struct Sections {
+    /// Address and bytes of the debug directory.
+    debug: (u32, u32),
+    /// Address, bytes in the file, offset in the file.
+    sections: Vec<(u32, u32, u32)>,
+}
+
+impl Sections {
+    fn read(bytes: &[u8]) -> Result<Self, PdbError> {
+        const DEBUG_ENTRY: usize = 6;
+        let mut cursor = Cursor::new(bytes);
+        let found = cursor.u16("MZ")?;
+        if found != u16::from_le_bytes(*b"MZ") {
+            return Err(PdbError::NotPortable { found: found.into() });
+        }
+        cursor.skip("DOS header", 0x3a)?;
+        let at = cursor.u32("e_lfanew")? as usize;
+        let mut cursor = Cursor::new(bytes);
+        cursor.skip("PE header", at)?;
+        let found = cursor.u32("PE")?;
+        if found != u32::from_le_bytes(*b"PE\0\0") {
+            return Err(PdbError::NotPortable { found });
+        }
+        cursor.skip("machine", 2)?;
+        let count = cursor.u16("number of sections")?;
+        cursor.skip("symbols", 12)?;
+        let optional = cursor.u16("size of optional header")?;
+        cursor.skip("characteristics", 2)?;
+        let mut header = cursor.sub("optional header", optional.into())?;
+        let wide = header.u16("magic")? == 0x20b;
+        header.skip("optional header", if wide { 110 } else { 94 })?;
+        let mut debug = (0, 0);
+        if skip_directories(&mut header, DEBUG_ENTRY).is_ok() {
+            debug = (header.u32("debug address")?, header.u32("debug size")?);
+        }
+        let mut sections = Vec::new();
+        for _ in 0..count.min(96) {
+            cursor.skip("section name", 8)?;
+            cursor.skip("virtual size", 4)?;
+            let address = cursor.u32("section address")?;
+            let size = cursor.u32("section size")?;
+            let offset = cursor.u32("section offset")?;
+            cursor.skip("section", 16)?;
+            sections.push((address, size, offset));
+        }
+        Ok(Self { debug, sections })
+    }
+
+    fn offset_of(&self, address: u32) -> Option<u32> {
+        let within = |&&(start, size, _): &&(u32, u32, u32)| address >= start && address - start < size;
+        let (start, _, offset) = self.sections.iter().find(within)?;
+        (address != 0).then(|| offset.checked_add(address - start))?
+    }
+}
+
+fn skip_directories(header: &mut Cursor<'_>, entry: usize) -> Result<(), ReadError> {
+    header.skip("data directories", entry * 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_assembly_is_refused() {
+        for bytes in [&b""[..], b"MZ", b"\x7fELF", &[b'M'; 300]] {
+            assert!(debug_info(bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn places_are_below_the_root_of_the_process() {
+        let info = DebugInfo { path: Some(r"C:\agent\_work\App.pdb".into()), ..DebugInfo::default() };
+        let found = places(&info, Path::new("/app/Renamed.dll"), Path::new("/proc/7/root"));
+        assert_eq!(found, [Path::new("/proc/7/root/app/Renamed.pdb"), Path::new("/proc/7/root/app/App.pdb")]);
+        let info = DebugInfo { path: Some("/src/obj/App.pdb".into()), ..DebugInfo::default() };
+        let found = places(&info, Path::new("/app/App.dll"), Path::new("/"));
+        assert_eq!(found, [Path::new("/app/App.pdb"), Path::new("/src/obj/App.pdb")]);
+    }
+}

@@ -1,0 +1,61 @@
+//! Portable debug information: which source line each place in the intermediate language of a method was compiled from.
+//!
+//! Format: `docs/specs/PortablePdb-Metadata.md` of dotnet/runtime. Of its tables only the first two are needed, documents and
+//! the sequence points of methods, so this reads no others.
+//!
+//! Debug information lies in a `.pdb` beside the assembly or where the compiler wrote it, or packed inside the assembly
+//! ([`find_pdb`]). Its id must be the one that the assembly names: another build's lines would be wrong.
+
+mod find;
+mod fuzz;
+mod portable;
+mod sequence_points;
+
+pub use find::{DebugInfo, PdbPlace, debug_info, find_pdb};
+pub use fuzz::fuzz_pdb;
+pub use portable::{PortablePdb, SourceLine};
+
+/// Why debug information cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PdbError {
+    /// A structure is cut or damaged.
+    #[error("the debug information is damaged")]
+    Damaged(#[from] biopsy_bytes::ReadError),
+    /// Something else, a Windows PDB for example.
+    #[error("it is no portable debug information: it begins with `{found:#x}`")]
+    NotPortable {
+        /// First four bytes.
+        found: u32,
+    },
+    /// Larger than any real one.
+    #[error("{what} has {found} bytes, limit is {limit}")]
+    TooLarge {
+        /// What it is.
+        what: &'static str,
+        /// Bytes.
+        found: u64,
+        /// How many are accepted.
+        limit: u64,
+    },
+    /// It belongs to another build of the assembly.
+    #[error("its id is `{found}`, the assembly's is `{expected}`")]
+    AnotherBuild {
+        /// Of the debug information.
+        found: String,
+        /// That the assembly names.
+        expected: String,
+    },
+    /// The packed form cannot be unpacked.
+    #[error("the embedded debug information cannot be unpacked")]
+    Packed(#[source] std::io::Error),
+    /// A file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
