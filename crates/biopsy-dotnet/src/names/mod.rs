@@ -29,7 +29,34 @@ pub fn display(namespace_type: &str, method: &str) -> String {
 /// The same; the signature tells iterators (`MoveNext` returns `bool`) from async methods.
 #[must_use]
 pub fn display_with(namespace_type: &str, method: &str, signature: &str) -> String {
-    clean(&readable(namespace_type, method, signature))
+    let machine = if returns_bool(signature) { Machine::Iterator } else { Machine::Async };
+    clean(&readable(namespace_type, method, machine))
+}
+
+/// The same for who knows what a state machine is for.
+#[must_use]
+pub fn display_as(namespace_type: &str, method: &str, machine: Machine) -> String {
+    clean(&readable(namespace_type, method, machine))
+}
+
+/// Whether `method` of this type is where a state machine goes on: worth finding out which kind it is.
+#[must_use]
+pub fn is_state_machine(namespace_type: &str, method: &str) -> bool {
+    let last = || type_name::segments(namespace_type).pop();
+    matches!(method, "MoveNext" | "MoveNextAsync")
+        && last().is_some_and(|last| matches!(generated(last.name), Some(Made::StateMachine(_))))
+}
+
+/// What a compiler made a state machine of. Its fields tell: `<>t__builder` has what is `async`, `<>2__current` what yields.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Machine {
+    /// An async method.
+    #[default]
+    Async,
+    /// `IEnumerable`.
+    Iterator,
+    /// `IAsyncEnumerable`.
+    AsyncIterator,
 }
 
 /// The shown name of a type.
@@ -42,7 +69,7 @@ pub fn display_type(namespace_type: &str) -> String {
     clean(&text)
 }
 
-fn readable(namespace_type: &str, method: &str, signature: &str) -> String {
+fn readable(namespace_type: &str, method: &str, machine: Machine) -> String {
     if namespace_type.is_empty() {
         return method.to_owned();
     }
@@ -54,13 +81,13 @@ fn readable(namespace_type: &str, method: &str, signature: &str) -> String {
     for segment in type_name::segments(namespace_type) {
         push_type(&mut text, &segment, &mut suffix);
     }
-    push_method(&mut text, method, signature, &mut suffix);
-    match suffix {
-        Suffix::None => {}
-        Suffix::Machine if returns_bool(signature) => text.push_str(" (iterator)"),
-        Suffix::Machine => text.push_str(" (async)"),
-        Suffix::AsyncIterator => text.push_str(" (async iterator)"),
-    }
+    push_method(&mut text, method, &mut suffix);
+    text.push_str(match (suffix, machine) {
+        (Suffix::None, _) => "",
+        (Suffix::AsyncIterator, _) | (Suffix::Machine, Machine::AsyncIterator) => " (async iterator)",
+        (Suffix::Machine, Machine::Iterator) => " (iterator)",
+        (Suffix::Machine, Machine::Async) => " (async)",
+    });
     text
 }
 
@@ -78,7 +105,7 @@ fn push_type(text: &mut String, segment: &Segment<'_>, suffix: &mut Suffix) {
         // What a lambda captured, and where lambdas live that capture nothing.
         Some(Made::Closure) => {}
         Some(Made::StateMachine(of)) => {
-            push_method(text, of, "", suffix);
+            push_method(text, of, suffix);
             *suffix = Suffix::Machine;
         }
         Some(Made::AnonymousType) => push_dotted(text, "anonymous type"),
@@ -89,11 +116,11 @@ fn push_type(text: &mut String, segment: &Segment<'_>, suffix: &mut Suffix) {
 /// Lambdas in lambdas: deeper than programmers go, the raw name is as good.
 const DEEPEST: usize = 16;
 
-fn push_method(text: &mut String, method: &str, signature: &str, suffix: &mut Suffix) {
-    push_nested(text, method, signature, suffix, 0);
+fn push_method(text: &mut String, method: &str, suffix: &mut Suffix) {
+    push_nested(text, method, suffix, 0);
 }
 
-fn push_nested(text: &mut String, method: &str, signature: &str, suffix: &mut Suffix, depth: usize) {
+fn push_nested(text: &mut String, method: &str, suffix: &mut Suffix, depth: usize) {
     if *suffix == Suffix::Machine {
         match method {
             "MoveNext" => return,
@@ -106,11 +133,7 @@ fn push_nested(text: &mut String, method: &str, signature: &str, suffix: &mut Su
             // Bookkeeping of the state machine: `Dispose`, `GetEnumerator`, `SetStateMachine`.
             other => {
                 *suffix = Suffix::None;
-                text.push_str(if returns_enumerator(other, signature) {
-                    " (iterator)."
-                } else {
-                    " (state machine)."
-                });
+                text.push_str(" (state machine).");
                 text.push_str(other);
                 return;
             }
@@ -119,11 +142,11 @@ fn push_nested(text: &mut String, method: &str, signature: &str, suffix: &mut Su
     let made = if depth < DEEPEST { generated(method) } else { None };
     match made {
         Some(Made::Lambda(of)) => {
-            push_nested(text, of, "", suffix, depth + 1);
+            push_nested(text, of, suffix, depth + 1);
             text.push_str(" lambda");
         }
         Some(Made::Local { of, name }) => {
-            push_nested(text, of, "", suffix, depth + 1);
+            push_nested(text, of, suffix, depth + 1);
             text.push_str(" local ");
             text.push_str(name);
         }
@@ -131,7 +154,7 @@ fn push_nested(text: &mut String, method: &str, signature: &str, suffix: &mut Su
         Some(Made::Clone) => push_dotted(text, "Clone"),
         Some(Made::Initializer) => text.push_str(" (constructor)"),
         Some(Made::StateMachine(of)) => {
-            push_nested(text, of, "", suffix, depth + 1);
+            push_nested(text, of, suffix, depth + 1);
             *suffix = Suffix::Machine;
         }
         Some(Made::Closure | Made::AnonymousType) => push_dotted(text, method),
@@ -139,13 +162,9 @@ fn push_nested(text: &mut String, method: &str, signature: &str, suffix: &mut Su
             "" => {}
             ".ctor" => text.push_str(" (constructor)"),
             ".cctor" => text.push_str(" (static constructor)"),
-            plain => push_dotted(text, &type_name::explicit_interface(plain)),
+            plain => push_dotted(text, &type_name::member(plain)),
         },
     }
-}
-
-fn returns_enumerator(method: &str, signature: &str) -> bool {
-    method.ends_with("GetEnumerator") || signature.contains("IEnumerator")
 }
 
 fn returns_bool(signature: &str) -> bool {

@@ -209,9 +209,25 @@ fn split_top(text: &str, separator: char) -> Vec<&str> {
     parts
 }
 
+/// A method as it is shown behind its type: with readable type arguments of its own, without the namespace of an interface.
+pub(super) fn member(method: &str) -> String {
+    let parts = split_top(method, '.');
+    let own = parts.last().copied().unwrap_or(method);
+    match own.split_once('<') {
+        Some((name, arguments)) if !name.is_empty() && own.ends_with('>') => {
+            let arguments = split_top(&arguments[..arguments.len() - 1], ',');
+            let arguments: Vec<String> =
+                arguments.into_iter().map(|argument| argument_name(argument, 1)).collect();
+            let whole = &method[..method.len() - own.len() + name.len()];
+            format!("{}<{}>", explicit_interface(whole), arguments.join(", "))
+        }
+        _ => explicit_interface(method),
+    }
+}
+
 /// `System.Collections.Generic.IEnumerable<T>.GetEnumerator` → `IEnumerable<T>.GetEnumerator`: an explicitly implemented
 /// member without the namespace of its interface. Dashes stand for dots in names of classes.
-pub(super) fn explicit_interface(method: &str) -> String {
+fn explicit_interface(method: &str) -> String {
     let dashed = !method.contains('.') && method.contains('-');
     let method = if dashed { method.replace('-', ".") } else { method.to_owned() };
     let parts = split_top(&method, '.');
