@@ -17,6 +17,10 @@ pub enum SymbolSource {
     JitDump,
     /// Came with an imported recording.
     Imported,
+    /// Read from a managed runtime's own structures, in the memory of the process.
+    RuntimeMemory,
+    /// Told by a managed runtime in its events.
+    RuntimeEvents,
 }
 
 /// One function of a frame; a frame with inlined calls has several.

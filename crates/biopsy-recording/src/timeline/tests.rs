@@ -162,6 +162,8 @@ fn event() -> impl Strategy<Value = TimelineEvent> {
                         SymbolSource::PerfMap,
                         SymbolSource::JitDump,
                         SymbolSource::Imported,
+                        SymbolSource::RuntimeMemory,
+                        SymbolSource::RuntimeEvents,
                     ][usize::from(source)],
                 })
             }),
