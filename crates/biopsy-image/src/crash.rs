@@ -83,3 +83,18 @@ impl CrashKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_their_usual_names() {
+        assert_eq!(CrashKind::signal_name(1), "SIGHUP");
+        assert_eq!(CrashKind::signal_name(11), "SIGSEGV");
+        assert_eq!(CrashKind::signal_name(31), "SIGSYS");
+        for odd in [0, -1, 32, 64, i32::MIN] {
+            assert_eq!(CrashKind::signal_name(odd), format!("signal {odd}"));
+        }
+    }
+}

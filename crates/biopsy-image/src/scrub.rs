@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use crate::mapping::is_memory_file;
 use crate::{Crash, Image, ImageModule, Mapping, PAGE_SIZE, ProcessFacts, ReadError, Thread};
 
 /// Largest piece that is read and masked at once, in bytes, not counting what is around it.
@@ -133,7 +134,7 @@ impl<I: Image, M: Mask> ScrubbedImage<I, M> {
             let before = runs.len();
             let asked = if one.is_anonymous() {
                 self.image.written(part, &mut runs)
-            } else if is_memory(one) {
+            } else if one.shared && one.path().is_some_and(is_memory_file) {
                 self.image.populated(part, &mut runs)
             } else {
                 runs.push(part);
@@ -213,12 +214,6 @@ impl<I: Image, M: Mask> ScrubbedImage<I, M> {
         self.count(address.wrapping_sub(before as u64), &counts);
         Ok(read)
     }
-}
-
-/// Whether the file behind a shared mapping is memory.
-fn is_memory(mapping: &Mapping) -> bool {
-    const STARTS: [&[u8]; 5] = [b"/memfd:", b"/dev/shm/", b"/SYSV", b"/dev/zero", b"/anon_hugepage"];
-    mapping.shared && mapping.path().is_some_and(|path| STARTS.iter().any(|start| path.starts_with(start)))
 }
 
 /// Buffers of a thread, kept between reads.

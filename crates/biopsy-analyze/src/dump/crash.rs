@@ -176,7 +176,7 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     Some(Crash {
         thread: thread.tid,
         signal: signal.number,
-        signal_name: signal::name(signal.number),
+        signal_name: CrashKind::signal_name(signal.number),
         meaning: signal::meaning(signal.number),
         code: code.map(|code| (code, signal::code_words(signal.number, code))),
         sender: signal::sender(signal.info.as_deref(), code).filter(|pid| *pid != image.process().pid.0),

@@ -1,5 +1,6 @@
 //! What the memory of the process is, and which part of it the dump has.
 
+use biopsy_image::mapping::is_memory_file;
 use biopsy_image::{Absence, Backing, Image, Mapping, ReadError};
 use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
@@ -187,19 +188,14 @@ fn classify(mapping: &Mapping, stack_pointers: &[u64]) -> MemoryClass {
         Backing::Anonymous { .. } if mapping.shared => MemoryClass::Shared,
         Backing::Anonymous { .. } if allowed.execute => MemoryClass::JitCode,
         Backing::Anonymous { .. } => MemoryClass::Anonymous,
-        Backing::File { path, .. } if is_memory(path) && allowed.execute => MemoryClass::JitCode,
-        Backing::File { path, .. } if is_memory(path) => MemoryClass::Shared,
+        Backing::File { path, .. } if is_memory_file(path) && allowed.execute => MemoryClass::JitCode,
+        Backing::File { path, .. } if is_memory_file(path) => MemoryClass::Shared,
         Backing::File { .. } if allowed.execute => MemoryClass::FileCode,
         Backing::File { .. } if allowed.write && !mapping.shared => MemoryClass::FileData,
         Backing::File { .. } => MemoryClass::File,
         Backing::Unknown if has_stack => MemoryClass::Stack,
         Backing::Unknown => MemoryClass::Unknown,
     }
-}
-
-/// Files that are memory.
-fn is_memory(path: &[u8]) -> bool {
-    [&b"/memfd:"[..], b"/SYSV", b"/dev/zero", b"/dev/shm/"].iter().any(|prefix| path.starts_with(prefix))
 }
 
 fn name(mapping: &Mapping, class: MemoryClass) -> String {

@@ -10,48 +10,6 @@ pub(super) fn is_fatal(number: i32, code: Option<i32>) -> bool {
     }
 }
 
-/// `SIGSEGV`.
-pub(super) fn name(number: i32) -> String {
-    const NAMES: [&str; 32] = [
-        "",
-        "SIGHUP",
-        "SIGINT",
-        "SIGQUIT",
-        "SIGILL",
-        "SIGTRAP",
-        "SIGABRT",
-        "SIGBUS",
-        "SIGFPE",
-        "SIGKILL",
-        "SIGUSR1",
-        "SIGSEGV",
-        "SIGUSR2",
-        "SIGPIPE",
-        "SIGALRM",
-        "SIGTERM",
-        "SIGSTKFLT",
-        "SIGCHLD",
-        "SIGCONT",
-        "SIGSTOP",
-        "SIGTSTP",
-        "SIGTTIN",
-        "SIGTTOU",
-        "SIGURG",
-        "SIGXCPU",
-        "SIGXFSZ",
-        "SIGVTALRM",
-        "SIGPROF",
-        "SIGWINCH",
-        "SIGIO",
-        "SIGPWR",
-        "SIGSYS",
-    ];
-    match usize::try_from(number).ok().filter(|number| *number > 0).and_then(|number| NAMES.get(number)) {
-        Some(name) => (*name).to_owned(),
-        None => format!("signal {number}"),
-    }
-}
-
 /// What the signal means.
 pub(super) fn meaning(number: i32) -> &'static str {
     match number {

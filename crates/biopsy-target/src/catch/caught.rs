@@ -4,12 +4,11 @@ use std::ops::Range;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread, mapping};
+use biopsy_image::{Absence, CrashKind, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread, mapping};
 use biopsy_model::{ProcessKey, Tid};
 use biopsy_sys::stop_bell::BellHandle;
 
 use super::engine::{Command, Why};
-use super::signals::signal_name;
 use crate::address_space::{ProcessMemory, read_mappings};
 use crate::freeze::read_process_facts;
 use crate::proc_root::{ProcRoot, SMALL};
@@ -56,8 +55,8 @@ impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Self::Exit { code } => write!(f, "it ended with exit code {code}"),
-            Self::Killed { signal } => write!(f, "it was ended by {}", signal_name(signal)),
-            Self::Signal { signal } => write!(f, "{} is about to end it", signal_name(signal)),
+            Self::Killed { signal } => write!(f, "it was ended by {}", CrashKind::signal_name(signal)),
+            Self::Signal { signal } => write!(f, "{} is about to end it", CrashKind::signal_name(signal)),
             Self::Time => f.write_str("it has run for the time that was asked for"),
         }
     }

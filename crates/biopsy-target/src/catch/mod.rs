@@ -40,7 +40,6 @@ pub use caught::{Caught, Cause, Release};
 pub use error::CatchError;
 pub use follower::{Followed, Follower};
 pub use options::{CatchOn, CatchOptions, Way};
-pub use signals::signal_name;
 pub use statistics::CatchStatistics;
 
 /// The end of what was followed.

@@ -56,46 +56,6 @@ fn from_status(text: &[u8], signal: i32) -> Disposition {
     }
 }
 
-/// The usual name of a signal.
-#[must_use]
-pub fn signal_name(number: i32) -> String {
-    const NAMES: [&str; 31] = [
-        "SIGHUP",
-        "SIGINT",
-        "SIGQUIT",
-        "SIGILL",
-        "SIGTRAP",
-        "SIGABRT",
-        "SIGBUS",
-        "SIGFPE",
-        "SIGKILL",
-        "SIGUSR1",
-        "SIGSEGV",
-        "SIGUSR2",
-        "SIGPIPE",
-        "SIGALRM",
-        "SIGTERM",
-        "SIGSTKFLT",
-        "SIGCHLD",
-        "SIGCONT",
-        "SIGSTOP",
-        "SIGTSTP",
-        "SIGTTIN",
-        "SIGTTOU",
-        "SIGURG",
-        "SIGXCPU",
-        "SIGXFSZ",
-        "SIGVTALRM",
-        "SIGPROF",
-        "SIGWINCH",
-        "SIGIO",
-        "SIGPWR",
-        "SIGSYS",
-    ];
-    let name = usize::try_from(number).ok().and_then(|number| NAMES.get(number.checked_sub(1)?));
-    name.map_or_else(|| format!("signal {number}"), |name| (*name).to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,13 +76,5 @@ mod tests {
             assert_eq!(from_status(status, odd), Disposition::Harmless);
         }
         assert_eq!(from_status(b"", 15), Disposition::Fatal);
-    }
-
-    #[test]
-    fn names() {
-        assert_eq!(signal_name(11), "SIGSEGV");
-        assert_eq!(signal_name(31), "SIGSYS");
-        assert_eq!(signal_name(34), "signal 34");
-        assert_eq!(signal_name(0), "signal 0");
     }
 }

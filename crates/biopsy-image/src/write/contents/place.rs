@@ -1,5 +1,6 @@
 //! What kind of memory a mapping is, as far as the writer is concerned.
 
+use crate::mapping::is_memory_file;
 use crate::{Backing, Mapping};
 
 /// Where the bytes of a mapping are.
@@ -29,7 +30,7 @@ impl Place {
             // [vvar] belongs to the kernel's clock and cannot be read from outside; [vsyscall] is not the process's.
             Backing::Kernel { label } if label == "[vdso]" => Self::Kernel,
             Backing::Kernel { .. } => Self::Unreadable,
-            Backing::File { path, .. } if is_memory(path) => Self::MemoryFile,
+            Backing::File { path, .. } if is_memory_file(path) => Self::MemoryFile,
             Backing::File { path, .. } if path.starts_with(b"/dev/") => Self::Device,
             // io_uring, perf rings, dma-buf: `anon_inode:[name]`, with a slash in front on some kernels.
             Backing::File { path, .. }
@@ -41,12 +42,6 @@ impl Place {
             Backing::File { .. } => Self::File,
         }
     }
-}
-
-/// Whether a path is of a file that is memory. The kernel's names: `mm/shmem.c`, `mm/memfd.c`, `ipc/shm.c`, `fs/hugetlbfs`.
-fn is_memory(path: &[u8]) -> bool {
-    const BEGINNINGS: [&[u8]; 5] = [b"/memfd:", b"/SYSV", b"/dev/zero", b"/dev/shm/", b"/anon_hugepage"];
-    BEGINNINGS.iter().any(|beginning| path.starts_with(beginning))
 }
 
 #[cfg(test)]

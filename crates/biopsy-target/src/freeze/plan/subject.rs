@@ -1,5 +1,6 @@
 //! What is known of a process and of the machine before a freeze.
 
+use biopsy_image::mapping::is_memory_file;
 use biopsy_image::{Backing, Mapping, PAGE_SIZE};
 use biopsy_model::{Pid, ProcessKey};
 
@@ -72,18 +73,12 @@ fn count(pid: Pid, mappings: &[Mapping]) -> Option<(PresentCounts, u64)> {
     let memory = ProcessMemory::open(pid).ok()?;
     let counts = memory.present_counts(mappings).ok()?;
     let mut runs = Vec::new();
-    for mapping in mappings.iter().filter(|one| one.shared && is_memory(one)) {
+    for mapping in mappings.iter().filter(|one| one.shared && one.path().is_some_and(is_memory_file)) {
         // Should it end meanwhile, there is nothing to count.
         let _ = memory.written(mapping, mapping.range(), &mut runs);
     }
     let shared = runs.iter().map(|run| run.end - run.start).sum();
     Some((counts, shared))
-}
-
-/// Shared memory, as opposed to a file on a disk.
-fn is_memory(mapping: &Mapping) -> bool {
-    let prefixes: [&[u8]; 4] = [b"/memfd:", b"/dev/shm/", b"/dev/zero", b"/SYSV"];
-    mapping.path().is_some_and(|path| prefixes.iter().any(|prefix| path.starts_with(prefix)))
 }
 
 fn promised(mappings: &[Mapping]) -> u64 {
