@@ -1,0 +1,1 @@
+//! Streams written by `super::write`, read back.
