@@ -1,1 +1,39 @@
 //! The runtime as it stands in the memory of a process: threads, modules, types, methods.
+//!
+//! ```text
+//! image ─► find_runtimes ─► Runtime::open ─┬─► threads, modules
+//!             layout files, descriptor ────┤   type_of, fields ─► heap
+//!                                          └─► find_method, method_name ─► stack, names of live traces
+//! ```
+//!
+//! Nothing of the process runs and no foreign code is loaded. Where the runtime keeps its data is said by the descriptor that it
+//! exports (9 and later) or by a layout file (8); either is believed after checks only ([`Runtime::checks`]).
+//!
+//! All methods take `&self`: what was read once is cached, bounded. An image of a process that goes on running changes below the
+//! cache: [`Runtime::forget`] before a new look.
+
+mod checks;
+mod error;
+mod field;
+mod find;
+mod memory;
+mod method;
+mod module;
+mod options;
+mod runtime;
+mod thread;
+mod types;
+mod version;
+
+pub use checks::{Check, CheckResult};
+pub use error::RuntimeError;
+pub use field::{Field, FieldPlace};
+pub use find::{FoundRuntime, RuntimeKind, find_runtimes};
+pub use memory::Memory;
+pub use method::{CodeKind, Method, MethodName, Tier, UnwindInfo};
+pub use module::Module;
+pub use options::{MissingFiles, Options};
+pub use runtime::Runtime;
+pub use thread::ManagedThread;
+pub use types::{ElementType, TypeInfo, TypeShape};
+pub use version::RuntimeVersion;

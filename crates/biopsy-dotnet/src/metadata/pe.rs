@@ -1,0 +1,270 @@
+//! PE files: just enough to find metadata, ReadyToRun headers and debug directories.
+
+use std::sync::Arc;
+
+use biopsy_bytes::Cursor;
+
+use super::tables::METADATA_BYTES;
+use super::{Metadata, MetadataError};
+
+/// Bytes of headers that are looked at; real ones have less than 1 KiB.
+const HEADERS: usize = 4096;
+/// Sections; the format allows 65,535, real files have less than 10.
+const SECTIONS: u16 = 96;
+/// Data directories of the optional header.
+const DIRECTORIES: usize = 16;
+/// Bytes of the CLI header (II.25.3.3).
+const CLI_HEADER: usize = 72;
+
+/// Bytes of a file, or of memory, from some start on.
+pub trait ReadAt {
+    /// Fills all of `buffer` from `offset` on; `false` when some of it is not there.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> bool;
+}
+
+impl ReadAt for [u8] {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let Ok(start) = usize::try_from(offset) else { return false };
+        let Some(part) = start.checked_add(buffer.len()).and_then(|end| self.get(start..end)) else {
+            return false;
+        };
+        buffer.copy_from_slice(part);
+        true
+    }
+}
+
+/// How the bytes are laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PeLayout {
+    /// As in the file.
+    Flat,
+    /// Each section at its virtual address.
+    Mapped,
+}
+
+/// A section.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PeSection {
+    /// Relative virtual address.
+    pub rva: u32,
+    /// Bytes in memory.
+    pub memory_bytes: u32,
+    /// Where it is in the file.
+    pub file_offset: u32,
+    /// Bytes in the file.
+    pub file_bytes: u32,
+    /// `IMAGE_SCN_*`.
+    pub characteristics: u32,
+}
+
+/// Headers of a PE file with a CLI header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeFile {
+    layout: PeLayout,
+    sections: Vec<PeSection>,
+    directories: [(u32, u32); DIRECTORIES],
+    time_stamp: u32,
+    image_bytes: u32,
+    metadata: (u32, u32),
+    managed_native: (u32, u32),
+}
+
+impl PeFile {
+    /// Parses the headers. `source` starts with the first byte of the file, laid out as `layout` says.
+    ///
+    /// # Errors
+    /// When it is no PE file with a CLI header, or damaged.
+    pub fn parse(source: &(impl ReadAt + ?Sized), layout: PeLayout) -> Result<Self, MetadataError> {
+        let mut head = vec![0u8; HEADERS];
+        // Very small files: as much as there is of the first page, by halves.
+        while !source.read_at(0, &mut head) {
+            let half = head.len() / 2;
+            if half < 128 {
+                return Err(MetadataError::Unreadable { address: 0 });
+            }
+            head.truncate(half);
+        }
+        let mut cursor = Cursor::new(&head);
+        expect("signature of DOS header", cursor.u16("MZ")?.into(), 0x5a4d)?;
+        cursor.skip("DOS header", 0x3a)?;
+        let start = cursor.u32("offset of PE header")? as usize;
+        let rest = head.get(start..).ok_or(MetadataError::Outside {
+            what: "PE header",
+            index: start as u64,
+            limit: head.len() as u64,
+        })?;
+        let mut cursor = Cursor::at(rest, start as u64);
+        expect("signature of PE header", cursor.u32("PE")?.into(), 0x4550)?;
+        cursor.skip("machine", 2)?;
+        let sections = cursor.u16("sections")?;
+        let time_stamp = cursor.u32("time stamp")?;
+        cursor.skip("symbols", 8)?;
+        let optional = cursor.u16("bytes of optional header")? as usize;
+        cursor.skip("characteristics", 2)?;
+        let mut optional = cursor.sub("optional header", optional)?;
+        let magic = optional.u16("magic")?;
+        let before = match magic {
+            0x20b => 112,
+            0x10b => 96,
+            _ => {
+                return Err(MetadataError::NotThis {
+                    what: "magic of optional header",
+                    found: magic.into(),
+                    expected: 0x20b,
+                });
+            }
+        };
+        optional.skip("optional header", 54)?;
+        let image_bytes = optional.u32("bytes of image")?;
+        optional.skip("optional header", before - 60)?;
+        let mut directories = [(0, 0); DIRECTORIES];
+        for directory in &mut directories {
+            if optional.remaining() < 8 {
+                break;
+            }
+            *directory = (optional.u32("directory")?, optional.u32("directory")?);
+        }
+        let mut list = Vec::new();
+        for _ in 0..sections.min(SECTIONS) {
+            cursor.skip("name of section", 8)?;
+            let memory_bytes = cursor.u32("bytes of section")?;
+            let rva = cursor.u32("address of section")?;
+            let file_bytes = cursor.u32("bytes of section")?;
+            let file_offset = cursor.u32("offset of section")?;
+            cursor.skip("section", 12)?;
+            let characteristics = cursor.u32("section")?;
+            list.push(PeSection { rva, memory_bytes, file_offset, file_bytes, characteristics });
+        }
+        let mut pe = Self {
+            layout,
+            sections: list,
+            directories,
+            time_stamp,
+            image_bytes,
+            metadata: (0, 0),
+            managed_native: (0, 0),
+        };
+        let mut cli = [0u8; CLI_HEADER];
+        let (rva, size) = pe.directory(14);
+        if rva == 0 || size == 0 {
+            return Err(MetadataError::Absent("CLI header"));
+        }
+        pe.read(source, rva, &mut cli)?;
+        let mut cursor = Cursor::new(&cli);
+        cursor.skip("CLI header", 8)?;
+        pe.metadata = (cursor.u32("metadata")?, cursor.u32("metadata")?);
+        cursor.skip("CLI header", 48)?;
+        pe.managed_native = (cursor.u32("managed native header")?, cursor.u32("managed native header")?);
+        Ok(pe)
+    }
+
+    /// How the bytes are laid out.
+    #[must_use]
+    pub fn layout(&self) -> PeLayout {
+        self.layout
+    }
+
+    /// The sections.
+    #[must_use]
+    pub fn sections(&self) -> &[PeSection] {
+        &self.sections
+    }
+
+    /// `TimeDateStamp` of the header: with `image_bytes`, what identifies a file.
+    #[must_use]
+    pub fn time_stamp(&self) -> u32 {
+        self.time_stamp
+    }
+
+    /// `SizeOfImage` of the header.
+    #[must_use]
+    pub fn image_bytes(&self) -> u32 {
+        self.image_bytes
+    }
+
+    /// Relative virtual address and bytes of a data directory (6 is debug information, 14 the CLI header).
+    #[must_use]
+    pub fn directory(&self, number: usize) -> (u32, u32) {
+        self.directories.get(number).copied().unwrap_or_default()
+    }
+
+    /// Relative virtual address and bytes of the ReadyToRun header; 0 when the code is IL only.
+    #[must_use]
+    pub fn ready_to_run(&self) -> (u32, u32) {
+        self.managed_native
+    }
+
+    /// Where a relative virtual address is in the bytes.
+    #[must_use]
+    pub fn offset_of(&self, rva: u32) -> Option<u64> {
+        match self.layout {
+            PeLayout::Mapped => Some(rva.into()),
+            PeLayout::Flat => self.sections.iter().find_map(|section| {
+                let into = rva.checked_sub(section.rva)?;
+                (into < section.memory_bytes.max(section.file_bytes))
+                    .then(|| u64::from(section.file_offset) + u64::from(into))
+            }),
+        }
+    }
+
+    /// Fills `buffer` from a relative virtual address on.
+    ///
+    /// # Errors
+    /// When it is in no section, or not readable.
+    pub fn read(
+        &self,
+        source: &(impl ReadAt + ?Sized),
+        rva: u32,
+        buffer: &mut [u8],
+    ) -> Result<(), MetadataError> {
+        let offset = self.offset_of(rva).ok_or(MetadataError::Outside {
+            what: "relative virtual address",
+            index: rva.into(),
+            limit: self.image_bytes.into(),
+        })?;
+        if source.read_at(offset, buffer) {
+            return Ok(());
+        }
+        Err(MetadataError::Unreadable { address: offset })
+    }
+
+    /// Reads and parses the metadata.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is damaged.
+    pub fn metadata(&self, source: &(impl ReadAt + ?Sized)) -> Result<Metadata, MetadataError> {
+        Metadata::parse(self.metadata_bytes(source)?)
+    }
+
+    /// The bytes of the metadata.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are too many.
+    pub fn metadata_bytes(&self, source: &(impl ReadAt + ?Sized)) -> Result<Arc<[u8]>, MetadataError> {
+        let (rva, size) = self.metadata;
+        if u64::from(size) > METADATA_BYTES {
+            return Err(MetadataError::TooLarge {
+                what: "metadata",
+                found: size.into(),
+                limit: METADATA_BYTES,
+            });
+        }
+        // The size is somebody's claim: memory is taken as the bytes turn out to be there.
+        const STEP: usize = 1 << 20;
+        let mut bytes = Vec::new();
+        let mut at = rva;
+        while bytes.len() < size as usize {
+            let start = bytes.len();
+            let step = STEP.min(size as usize - start);
+            bytes.resize(start + step, 0);
+            self.read(source, at, &mut bytes[start..])?;
+            let next = u32::try_from(step).ok().and_then(|step| at.checked_add(step));
+            at = next.ok_or(MetadataError::Absent("metadata behind the end of addresses"))?;
+        }
+        Ok(bytes.into())
+    }
+}
+
+fn expect(what: &'static str, found: u64, expected: u64) -> Result<(), MetadataError> {
+    if found == expected { Ok(()) } else { Err(MetadataError::NotThis { what, found, expected }) }
+}

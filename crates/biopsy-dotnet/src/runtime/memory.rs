@@ -1,0 +1,242 @@
+//! Memory of the process, cached.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use biopsy_image::{Image, MemoryExt, PAGE_SIZE, ReadError, mapping};
+use rustc_hash::FxHashMap;
+
+use super::MissingFiles;
+
+const PAGE: usize = PAGE_SIZE as usize;
+/// Pages that are read at once when the first of them is missing in the cache: neighbours are asked for soon.
+const AHEAD: usize = 4;
+/// Fewest pages that are kept, whatever is asked for.
+const PAGES_MIN: usize = 64;
+
+type Page = Arc<[u8; PAGE]>;
+
+/// Memory of the process behind a cache of pages. Reads that are missing in the image come from the files that were mapped
+/// there, where somebody provides them ([`super::Options::files`]) and the mapping cannot be written.
+pub struct Memory<'i> {
+    image: Box<dyn Image + 'i>,
+    files: Option<Arc<dyn MissingFiles>>,
+    pages: Mutex<FxHashMap<u64, Page>>,
+    most: usize,
+}
+
+impl fmt::Debug for Memory<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+impl<'i> Memory<'i> {
+    /// `cached_bytes` bounds the cache.
+    pub(crate) fn new(
+        image: Box<dyn Image + 'i>,
+        files: Option<Arc<dyn MissingFiles>>,
+        cached_bytes: usize,
+    ) -> Self {
+        let most = (cached_bytes / PAGE).max(PAGES_MIN);
+        Self { image, files, pages: Mutex::new(FxHashMap::default()), most }
+    }
+
+    /// The image below.
+    #[must_use]
+    pub fn image(&self) -> &(dyn Image + 'i) {
+        &*self.image
+    }
+
+    /// Fills all of `buffer`, through the cache: for small reads that are repeated.
+    ///
+    /// # Errors
+    /// The address of the first byte that is missing, and why.
+    pub fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = address.wrapping_add(done as u64);
+            let within = (at % PAGE_SIZE) as usize;
+            let count = (PAGE - within).min(buffer.len() - done);
+            let part = &mut buffer[done..done + count];
+            match self.page(at - within as u64) {
+                Some(page) => part.copy_from_slice(&page[within..within + count]),
+                // Part of the page only, or nothing of it.
+                None => self.read_bulk(at, part)?,
+            }
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Fills all of `buffer`, past the cache: for large reads that are done once.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn read_bulk(&self, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = address.wrapping_add(done as u64);
+            match self.image.read_exact(at, &mut buffer[done..]) {
+                Ok(()) => return Ok(()),
+                Err(ReadError::Missing { address: missing, why }) => {
+                    // What came before the byte that is missing has been filled in.
+                    done = usize::try_from(missing.wrapping_sub(address)).unwrap_or(done).max(done);
+                    let rest = buffer.get_mut(done..).unwrap_or_default();
+                    let more = self.read_file(missing, rest);
+                    if more == 0 {
+                        return Err(ReadError::Missing { address: missing, why });
+                    }
+                    done += more;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Up to `length` bytes, as many as there are in one piece. The caller bounds `length`.
+    ///
+    /// # Errors
+    /// As [`Memory::read`], when the first byte is missing.
+    pub fn read_up_to(&self, address: u64, length: usize) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = vec![0; length];
+        match self.read_bulk(address, &mut bytes) {
+            Ok(()) => Ok(bytes),
+            Err(ReadError::Missing { address: missing, .. }) if missing > address => {
+                bytes.truncate(usize::try_from(missing - address).unwrap_or(0));
+                Ok(bytes)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A number of 8 bytes.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn u64(&self, address: u64) -> Result<u64, ReadError> {
+        self.array(address).map(u64::from_le_bytes)
+    }
+
+    /// A number of 4 bytes.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn u32(&self, address: u64) -> Result<u32, ReadError> {
+        self.array(address).map(u32::from_le_bytes)
+    }
+
+    /// A number of 2 bytes.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn u16(&self, address: u64) -> Result<u16, ReadError> {
+        self.array(address).map(u16::from_le_bytes)
+    }
+
+    /// A byte.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn u8(&self, address: u64) -> Result<u8, ReadError> {
+        self.array::<1>(address).map(|[byte]| byte)
+    }
+
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn array<const N: usize>(&self, address: u64) -> Result<[u8; N], ReadError> {
+        let mut bytes = [0; N];
+        self.read(address, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// So many numbers of 8 bytes in a row.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn words<const N: usize>(&self, address: u64) -> Result<[u64; N], ReadError> {
+        let mut words = [0; N];
+        for (number, word) in words.iter_mut().enumerate() {
+            *word = self.u64(address.wrapping_add(number as u64 * 8))?;
+        }
+        Ok(words)
+    }
+
+    /// Bytes up to the first zero byte (not included), at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Memory::read`], when the first byte is missing.
+    pub fn c_string(&self, address: u64, limit: usize) -> Result<Vec<u8>, ReadError> {
+        let mut text = Vec::new();
+        while text.len() < limit {
+            let at = address.wrapping_add(text.len() as u64);
+            let step = (PAGE - (at % PAGE_SIZE) as usize).min(limit - text.len()).min(256);
+            let start = text.len();
+            text.resize(start + step, 0);
+            if let Err(error) = self.read(at, &mut text[start..]) {
+                text.truncate(start);
+                if start == 0 {
+                    return Err(error);
+                }
+                break;
+            }
+            if let Some(end) = text[start..].iter().position(|&byte| byte == 0) {
+                text.truncate(start + end);
+                break;
+            }
+        }
+        Ok(text)
+    }
+
+    /// Forgets what was read: a process that goes on running may have changed it.
+    pub fn forget(&self) {
+        self.pages().clear();
+    }
+
+    fn pages(&self) -> std::sync::MutexGuard<'_, FxHashMap<u64, Page>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A whole page, if all of it is there.
+    fn page(&self, start: u64) -> Option<Page> {
+        if let Some(page) = self.pages().get(&start) {
+            return Some(Arc::clone(page));
+        }
+        // Not under the lock: reading may take long, and two who read the same do no harm.
+        let mut buffer = [0u8; PAGE * AHEAD];
+        let there = self.image.read(start, &mut buffer).unwrap_or(0);
+        let whole = if there >= PAGE {
+            there / PAGE
+        } else {
+            self.read_bulk(start, &mut buffer[..PAGE]).ok()?;
+            1
+        };
+        let mut pages = self.pages();
+        if pages.len() + whole > self.most {
+            pages.clear();
+        }
+        let mut first = None;
+        for (number, bytes) in buffer.as_chunks::<PAGE>().0.iter().take(whole).enumerate() {
+            let page = Arc::new(*bytes);
+            first.get_or_insert_with(|| Arc::clone(&page));
+            pages.insert(start + (number * PAGE) as u64, page);
+        }
+        first
+    }
+
+    /// What the file that is mapped there has: how many bytes.
+    fn read_file(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let Some(files) = &self.files else { return 0 };
+        let Some(found) = mapping::find(self.image.mappings(), address) else { return 0 };
+        let biopsy_image::Backing::File { path, offset, .. } = &found.backing else { return 0 };
+        if found.protection.write {
+            return 0;
+        }
+        let room = usize::try_from(found.end - address).unwrap_or(usize::MAX).min(buffer.len());
+        let Some(from) = offset.checked_add(address - found.start) else { return 0 };
+        files.read(path, from, &mut buffer[..room]).min(room)
+    }
+}

@@ -1,0 +1,82 @@
+//! Types.
+
+use std::sync::Arc;
+
+/// `CorElementType` of ECMA-335 II.23.1.16, as a number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct ElementType(pub u8);
+
+/// What kind of type it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TypeShape {
+    /// A class or interface.
+    Class,
+    /// A struct or enum, primitives too: objects of it are boxed.
+    Value,
+    /// `T[]`: one dimension from 0 on.
+    Vector {
+        /// Method table (or tagged type descriptor) of the elements.
+        element: u64,
+    },
+    /// `T[,]`, `T[*]`.
+    Array {
+        /// Method table (or tagged type descriptor) of the elements.
+        element: u64,
+        /// Dimensions.
+        rank: u8,
+    },
+    /// `System.String`.
+    String,
+    /// A hole in the heap that looks like an object.
+    Free,
+}
+
+/// What is known of a type by its method table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypeInfo {
+    /// Address of its method table.
+    pub method_table: u64,
+    /// Full name: `Namespace.Outer<System.Int32>+Inner<System.String>[]`.
+    pub name: Arc<str>,
+    /// Bytes of an object without elements, header included.
+    pub base_size: u32,
+    /// Bytes of one element of arrays and strings; 0 for the rest.
+    pub component_size: u16,
+    /// First word of the method table (`MTFlags`).
+    pub flags: u32,
+    /// Its objects hold references, or it may be unloaded and its objects keep it: there is a GCDesc below the method table.
+    pub contains_pointers: bool,
+    /// It may be unloaded: objects keep the loader allocator alive.
+    pub collectible: bool,
+    /// It has a finalizer.
+    pub has_finalizer: bool,
+    /// What kind it is.
+    pub shape: TypeShape,
+    /// Element type by which it is stored in a field.
+    pub element_type: ElementType,
+    /// Method table of the base type; 0 for `System.Object` and interfaces.
+    pub parent: u64,
+    /// Module that defines it (that of the generic type, for instances).
+    pub module: u64,
+    /// Row in the table of types (`0x02xxxxxx` without the first byte); 0 for arrays.
+    pub type_row: u32,
+    /// Method table that holds the code that instances of a generic type share; its own where it shares none.
+    pub canonical: u64,
+    /// Type arguments (method tables, or tagged type descriptors), its own and those of enclosing types.
+    pub arguments: Vec<u64>,
+}
+
+impl TypeInfo {
+    /// Bytes of an object of this type with `count` elements, rounded as the heap does it. Never less than 24.
+    #[must_use]
+    pub fn object_size(&self, count: u32) -> u64 {
+        let elements = u64::from(self.component_size) * u64::from(count);
+        ((u64::from(self.base_size) + elements).max(24) + 7) & !7
+    }
+
+    /// Whether it is an array of any kind.
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        matches!(self.shape, TypeShape::Vector { .. } | TypeShape::Array { .. })
+    }
+}
