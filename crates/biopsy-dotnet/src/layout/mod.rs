@@ -7,7 +7,7 @@
 
 mod error;
 mod files;
-mod json;
+pub(crate) mod json;
 mod table;
 
 pub use error::LayoutError;

@@ -1,4 +1,19 @@
 //! Checks at load time: whether a layout fits the memory it is applied to.
+//!
+//! A layout is believed because all of this holds, not because a version says so. Shifting single fields on purpose by 2 to 16
+//! bytes was caught by these in every case but for bits of `Thread.State` (tests).
+
+use std::collections::BTreeSet;
+
+
+use super::{Runtime, RuntimeError};
+
+/// Entries of the table of locks that are looked at.
+const LOCKS: u32 = 64;
+/// Bytes of the room of one thread: the collector hands out 8 KiB, or the size of one larger object.
+const ROOM: u64 = 1 << 30;
+/// Ids of threads are given anew from the lowest on.
+const IDS: u32 = 1 << 20;
 
 /// How a check ended.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -20,4 +35,247 @@ pub struct Check {
     pub required: bool,
     /// How it ended.
     pub result: CheckResult,
+}
+
+type Outcome = Result<CheckResult, RuntimeError>;
+
+fn holds(yes: bool, why: impl FnOnce() -> String) -> Outcome {
+    Ok(if yes { CheckResult::Holds } else { CheckResult::Fails(why()) })
+}
+
+/// All checks.
+pub(super) fn run(runtime: &Runtime<'_>) -> Vec<Check> {
+    let all: [(&'static str, bool, fn(&Runtime<'_>) -> Outcome); 12] = [
+        ("method tables of Object, String, Exception", true, basic_types),
+        ("names of Object, String, Exception", true, basic_names),
+        ("method table of holes in the heap", true, holes),
+        ("variables of the collector are found, once", false, collector),
+        ("flag of collections is 0 or 1", false, collecting),
+        ("as many threads as are counted", true, thread_count),
+        ("managed ids of threads are distinct", true, thread_ids),
+        ("threads of the runtime are threads of the process", true, os_threads),
+        ("thread objects are of System.Threading.Thread", true, thread_objects),
+        ("last exceptions are exceptions", true, last_exceptions),
+        ("rooms for new objects are rooms", true, rooms),
+        ("locks know their objects, and objects their locks", false, locks),
+    ];
+    all.into_iter()
+        .map(|(name, required, check)| {
+            let result = check(runtime).unwrap_or_else(|error| match error {
+                RuntimeError::Layout(_) => CheckResult::NotApplicable("the layout does not describe it"),
+                other => CheckResult::Fails(other.to_string()),
+            });
+            Check { name, required, result }
+        })
+        .collect()
+}
+
+fn basic_types(runtime: &Runtime<'_>) -> Outcome {
+    let known = &runtime.known;
+    let object = runtime.type_of(known.object)?;
+    let string = runtime.type_of(known.string)?;
+    let exception = runtime.type_of(known.exception)?;
+    holds(
+        object.base_size == 24
+            && object.parent == 0
+            && string.base_size == 22
+            && string.component_size == 2
+            && string.parent == known.object
+            && exception.parent == known.object,
+        || format!("sizes {}, {} and {}", object.base_size, string.base_size, string.component_size),
+    )
+}
+
+fn basic_names(runtime: &Runtime<'_>) -> Outcome {
+    let known = &runtime.known;
+    for (table, name) in [
+        (known.object, "System.Object"),
+        (known.string, "System.String"),
+        (known.exception, "System.Exception"),
+    ] {
+        let found = runtime.type_of(table)?;
+        if *found.name != *name {
+            if runtime.module(found.module).is_err() {
+                // A core without the files' text: everything but names can be read.
+                return Ok(CheckResult::NotApplicable(
+                    "the metadata of the core library is not in the image",
+                ));
+            }
+            return Ok(CheckResult::Fails(format!("`{}` is named `{}`", name, found.name)));
+        }
+    }
+    Ok(CheckResult::Holds)
+}
+
+fn holes(runtime: &Runtime<'_>) -> Outcome {
+    let memory = runtime.memory();
+    let table = &runtime.places.method_table;
+    let flags = memory.u32(runtime.known.free.wrapping_add(table.flags))?;
+    let size = memory.u32(runtime.known.free.wrapping_add(table.base_size))?;
+    holds(size == 24 && flags & 0x8000_ffff == 0x8000_0001, || format!("size {size}, flags {flags:#x}"))
+}
+
+fn collector(runtime: &Runtime<'_>) -> Outcome {
+    let found = runtime.gc_candidates();
+    if found != 1 {
+        return Ok(CheckResult::Fails(format!("{found} candidates")));
+    }
+    match runtime.layout().find_global("GcDacVars") {
+        None => Ok(CheckResult::Holds),
+        Some(variable) => {
+            let there = runtime.memory().u64(variable)?;
+            holds(Some(there) == runtime.gc_variables(), || {
+                format!("not at the slot that is expected: {there:#x}")
+            })
+        }
+    }
+}
+
+fn collecting(runtime: &Runtime<'_>) -> Outcome {
+    let Some(variables) = runtime.gc_variables() else {
+        return Ok(CheckResult::NotApplicable("no variables of the collector"));
+    };
+    let place = runtime.layout().field("GcDacVars", "GcStructuresInvalidCnt")?;
+    let at = runtime.memory().u64(variables.wrapping_add(place.into()))?;
+    let count = runtime.memory().u32(at)?;
+    holds(count <= 1, || format!("it is {count}"))
+}
+
+fn thread_count(runtime: &Runtime<'_>) -> Outcome {
+    let Some(place) = runtime.threads.count else {
+        return Ok(CheckResult::NotApplicable("the layout does not describe it"));
+    };
+    let store = runtime.threads.store(runtime.memory())?;
+    let counted = runtime.memory().u32(store.wrapping_add(place))?;
+    let found = bare_threads(runtime)?.len();
+    holds(found == counted as usize && found > 0, || {
+        format!("{counted} are counted, {found} are in the list")
+    })
+}
+
+fn thread_ids(runtime: &Runtime<'_>) -> Outcome {
+    let threads = bare_threads(runtime)?;
+    let ids: BTreeSet<_> = threads.iter().map(|thread| thread.id).collect();
+    holds(ids.len() == threads.len() && ids.last().is_none_or(|&id| id < IDS), || format!("{ids:?}"))
+}
+
+fn os_threads(runtime: &Runtime<'_>) -> Outcome {
+    let image = runtime.memory().image();
+    if image.threads().is_empty() {
+        return Ok(CheckResult::NotApplicable("the image has no threads"));
+    }
+    let of_process: BTreeSet<u32> = image.threads().iter().map(|thread| thread.tid.0).collect();
+    let threads = bare_threads(runtime)?;
+    let ids: Vec<_> = threads.iter().map(|thread| thread.os_id).filter(|&id| id != 0).collect();
+    let strangers = ids.iter().filter(|id| !of_process.contains(id)).count();
+    // A thread may end between the moment at which memory was taken and the list of threads; ids of another pid namespace are
+    // strangers all of them.
+    let namespace = strangers == ids.len() && ids.iter().all(|&id| (1..1 << 22).contains(&id));
+    if !ids.is_empty() && namespace && !same_namespace(runtime) {
+        return Ok(CheckResult::NotApplicable("thread ids are of another namespace"));
+    }
+    holds(!ids.is_empty() && strangers * 8 <= ids.len(), || {
+        format!("{strangers} of {} are strangers", ids.len())
+    })
+}
+
+/// Whether ids in the process are the ids outside: the first thread has the id of the process there.
+fn same_namespace(runtime: &Runtime<'_>) -> bool {
+    let image = runtime.memory().image();
+    bare_threads(runtime).is_ok_and(|threads| {
+        threads.iter().any(|thread| image.threads().iter().any(|one| one.tid.0 == thread.os_id))
+    })
+}
+
+fn thread_objects(runtime: &Runtime<'_>) -> Outcome {
+    let mut seen = 0;
+    for thread in bare_threads(runtime)?.iter().filter(|thread| thread.object != 0) {
+        let info = runtime.type_of_object(thread.object)?;
+        if *info.name != *"System.Threading.Thread" {
+            if info.name.starts_with('?') {
+                return Ok(CheckResult::NotApplicable(
+                    "the metadata of the core library is not in the image",
+                ));
+            }
+            return Ok(CheckResult::Fails(format!("thread {} has a `{}`", thread.id, info.name)));
+        }
+        seen += 1;
+    }
+    if seen == 0 {
+        return Ok(CheckResult::NotApplicable("no thread has an object yet"));
+    }
+    Ok(CheckResult::Holds)
+}
+
+fn last_exceptions(runtime: &Runtime<'_>) -> Outcome {
+    let mut seen = 0;
+    for thread in bare_threads(runtime)?.iter().filter(|thread| thread.last_thrown != 0) {
+        let table = runtime.memory().u64(thread.last_thrown)? & !7;
+        if !runtime.is_a(table, runtime.known.exception)? {
+            let name = runtime.type_of(table)?;
+            return Ok(CheckResult::Fails(format!("thread {} holds a `{}`", thread.id, name.name)));
+        }
+        seen += 1;
+    }
+    if seen == 0 {
+        return Ok(CheckResult::NotApplicable("no exception has been thrown"));
+    }
+    Ok(CheckResult::Holds)
+}
+
+fn rooms(runtime: &Runtime<'_>) -> Outcome {
+    let mappings = runtime.memory().image().mappings();
+    let mut seen = 0;
+    for thread in bare_threads(runtime)? {
+        let (pointer, limit) = thread.allocation;
+        if pointer == 0 {
+            continue;
+        }
+        seen += 1;
+        let mapped = biopsy_image::mapping::find(mappings, pointer).is_some_and(|one| one.protection.write);
+        if pointer > limit || limit - pointer > ROOM || pointer & 7 != 0 || !mapped {
+            return Ok(CheckResult::Fails(format!("thread {} has {pointer:#x} to {limit:#x}", thread.id)));
+        }
+    }
+    if seen == 0 {
+        return Ok(CheckResult::NotApplicable("no thread has room"));
+    }
+    Ok(CheckResult::Holds)
+}
+
+fn locks(runtime: &Runtime<'_>) -> Outcome {
+    let (layout, memory) = (runtime.layout(), runtime.memory());
+    let table = memory.u64(layout.global("SyncTableEntries")?)?;
+    let cache = memory.u64(layout.global("SyncBlockCache")?)?;
+    let used =
+        memory.u32(cache.wrapping_add(layout.field("SyncBlockCache", "FreeSyncTableIndex")?.into()))?;
+    let size = memory.u32(cache.wrapping_add(layout.field("SyncBlockCache", "SyncTableSize")?.into()))?;
+    if used == 0 || used > size || !(100..1 << 26).contains(&size) {
+        return Ok(CheckResult::Fails(format!("{used} of {size} entries are used")));
+    }
+    let entry = u64::from(layout.size("SyncTableEntry")?);
+    let object_at = u64::from(layout.field("SyncTableEntry", "Object")?);
+    let index_at = u64::from(layout.field("SyncBlock", "Index")?);
+    let mut seen = 0;
+    for number in 1..used.min(LOCKS) {
+        let at = table.wrapping_add(entry * u64::from(number));
+        let (block, object) = (memory.u64(at)?, memory.u64(at.wrapping_add(object_at))?);
+        if block == 0 || object == 0 || object & 1 != 0 {
+            continue;
+        }
+        seen += 1;
+        let index = memory.u32(block.wrapping_add(index_at))? & 0x03ff_ffff;
+        let header = memory.u32(object.wrapping_sub(4))?;
+        if index != number || header & 0x0fff_ffff != 0x0800_0000 | number {
+            return Ok(CheckResult::Fails(format!("entry {number} has index {index}, header {header:#x}")));
+        }
+    }
+    if seen == 0 {
+        return Ok(CheckResult::NotApplicable("no lock is in use"));
+    }
+    Ok(CheckResult::Holds)
+}
+
+fn bare_threads(runtime: &Runtime<'_>) -> Result<Vec<super::ManagedThread>, RuntimeError> {
+    super::thread::read(runtime.memory(), &runtime.threads, runtime.options().threads)
 }

@@ -152,9 +152,7 @@ fn by_hash(
     let buckets = memory.u32(hash).ok()?;
     let first = memory.u32(hash.checked_add(4)?).ok()?;
     let bloom = memory.u32(hash.checked_add(8)?).ok()?;
-    let wanted = name
-        .iter()
-        .fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+    let wanted = name.iter().fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
     let bucket_table = hash.checked_add(16)?.checked_add(u64::from(bloom).checked_mul(8)?)?;
     let slot = wanted.checked_rem(buckets)?;
     let mut index = memory.u32(bucket_table.checked_add(u64::from(slot) * 4)?).ok()?;

@@ -1,8 +1,18 @@
 //! Which runtimes are in an image.
 
-use biopsy_image::Image;
+use std::sync::Arc;
 
-use super::RuntimeVersion;
+use biopsy_image::{Image, ImageModule};
+
+use super::version;
+use super::{Memory, MissingFiles, RuntimeVersion, elf};
+
+/// What the runtime exports for debuggers: from 6 on, and from 9 on.
+const EXPORTS: [&[u8]; 2] = [b"g_dacTable", b"DotNetRuntimeContractDescriptor"];
+/// ELF modules that are looked at.
+const MODULES: usize = 4096;
+/// Bytes that are cached while looking.
+const CACHED: usize = 4 << 20;
 
 /// How a runtime got into the process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -22,6 +32,8 @@ pub struct FoundRuntime {
     pub path: Vec<u8>,
     /// Where its first byte is mapped.
     pub base: u64,
+    /// Behind its last mapped byte.
+    pub end: u64,
     /// Its version, where it could be told.
     pub version: Option<RuntimeVersion>,
     /// GNU build id, where it is in the image.
@@ -32,8 +44,52 @@ pub struct FoundRuntime {
     pub descriptor: Option<u64>,
 }
 
-/// The runtimes in an image, by the modules that export what a debugger needs. One process may have two.
+/// The runtimes in an image, by the modules that export what a debugger needs; one process may have two. A library of a version
+/// that exports nothing (3.1, 5) is found by its name.
 #[must_use]
-pub fn find_runtimes(_image: &dyn Image) -> Vec<FoundRuntime> {
-    Vec::new()
+pub fn find_runtimes(image: &dyn Image) -> Vec<FoundRuntime> {
+    find_runtimes_with(image, None)
+}
+
+/// As [`find_runtimes`]; what the image has left out of mapped files is read from `files`.
+#[must_use]
+pub fn find_runtimes_with(image: &dyn Image, files: Option<Arc<dyn MissingFiles>>) -> Vec<FoundRuntime> {
+    let memory = Memory::new(Box::new(image), files, CACHED);
+    let mut found: Vec<_> = image
+        .modules()
+        .iter()
+        .filter(|module| module.is_elf || name_of(&module.path) == LIBRARY)
+        .take(MODULES)
+        .filter_map(|module| runtime_in(&memory, module))
+        .collect();
+    // Libraries first: an executable of one file that loads a runtime of its own is the rarer case.
+    found.sort_by_key(|one| (one.kind == RuntimeKind::SingleFile, one.base));
+    found
+}
+
+const LIBRARY: &[u8] = b"libcoreclr.so";
+
+fn runtime_in(memory: &Memory<'_>, module: &ImageModule) -> Option<FoundRuntime> {
+    let is_library = name_of(&module.path) == LIBRARY;
+    let elf = elf::read(memory, module.start, &EXPORTS);
+    let symbol = |number: usize| elf.as_ref().and_then(|elf| *elf.symbols.get(number)?);
+    let (dac_table, descriptor) = (symbol(0), symbol(1));
+    if dac_table.is_none() && descriptor.is_none() && !is_library {
+        return None;
+    }
+    let build_id = elf.as_ref().and_then(|elf| elf.build_id.clone()).or_else(|| module.build_id.clone());
+    Some(FoundRuntime {
+        kind: if is_library { RuntimeKind::Library } else { RuntimeKind::SingleFile },
+        path: module.path.clone(),
+        base: module.start,
+        end: module.end,
+        version: version::find(memory, module),
+        build_id,
+        dac_table,
+        descriptor: descriptor.map(|(address, _)| address),
+    })
+}
+
+fn name_of(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }

@@ -13,22 +13,32 @@
 //! cache: [`Runtime::forget`] before a new look.
 
 mod checks;
+mod code;
+mod discover;
+mod elf;
 mod error;
 mod field;
 mod find;
+mod gc;
 mod memory;
 mod method;
+mod method_names;
 mod module;
+mod modules;
+mod open;
 mod options;
+mod places;
 mod runtime;
 mod thread;
+mod tier;
+mod type_names;
 mod types;
 mod version;
 
 pub use checks::{Check, CheckResult};
 pub use error::RuntimeError;
 pub use field::{Field, FieldPlace};
-pub use find::{FoundRuntime, RuntimeKind, find_runtimes};
+pub use find::{FoundRuntime, RuntimeKind, find_runtimes, find_runtimes_with};
 pub use memory::Memory;
 pub use method::{CodeKind, Method, MethodName, Tier, UnwindInfo};
 pub use module::Module;

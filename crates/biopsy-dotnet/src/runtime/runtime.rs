@@ -1,22 +1,89 @@
 //! One runtime of an image.
 
-use std::sync::Arc;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use biopsy_image::Image;
+use rustc_hash::FxHashMap;
 
+use super::code::{self, CodePlaces, ReadyCode};
+use super::field::FieldPlaces;
+use super::places::Places;
+use super::thread::{self, ThreadPlaces};
+use super::type_names::{self, Fixed, RawType, WellKnown};
 use super::{
-    Check, Field, FoundRuntime, ManagedThread, Memory, Method, MethodName, Module, Options, RuntimeError,
-    TypeInfo,
+    Check, CheckResult, CodeKind, Field, FoundRuntime, ManagedThread, Memory, Method, MethodName, Module,
+    Options, RuntimeError, TypeInfo, checks, discover, field, gc, method_names, module, modules, open,
 };
-use crate::layout::{Layout, LayoutError};
+use crate::layout::Layout;
+use crate::metadata::{RowOf, Table, method_parameters};
+
+/// Generic arguments inside of generic arguments.
+const NESTING: usize = 256;
+/// Base types of one type.
+const PARENTS: usize = 256;
+/// Cached answers of one kind that are kept; all are dropped when there are more.
+const ANSWERS: usize = 1 << 17;
 
 /// One runtime of an image. `Send` and `Sync`: all methods take `&self` and cache what they read.
-#[derive(Debug)]
 pub struct Runtime<'i> {
     memory: Memory<'i>,
     found: FoundRuntime,
     layout: Layout,
+    options: Options,
+    pub(super) places: Places,
+    pub(super) threads: ThreadPlaces,
+    code: CodePlaces,
+    fields: FieldPlaces,
+    pub(super) known: WellKnown,
+    gc: Option<u64>,
+    gc_candidates: usize,
+    /// Addresses of `g_dacTable`.
+    pub(super) table: Vec<u64>,
     checks: Vec<Check>,
+    types: Cache<u64, Arc<TypeInfo>>,
+    modules: Cache<u64, Arc<Module>>,
+    names: Cache<u64, Arc<MethodName>>,
+    field_lists: Cache<u64, Arc<[Field]>>,
+    ready: Cache<u64, Arc<ReadyCode>>,
+    methods: Cache<u64, Option<Method>>,
+    tiers: Mutex<Option<Arc<super::tier::Tiers>>>,
+}
+
+/// Answers that were given before.
+struct Cache<K, V> {
+    map: Mutex<FxHashMap<K, V>>,
+    most: usize,
+}
+
+impl<K: Eq + Hash, V: Clone> Cache<K, V> {
+    fn new(most: usize) -> Self {
+        Self { map: Mutex::new(FxHashMap::default()), most }
+    }
+
+    fn map(&self) -> MutexGuard<'_, FxHashMap<K, V>> {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        self.map().get(key).cloned()
+    }
+
+    fn put(&self, key: K, value: V) -> V {
+        let mut map = self.map();
+        if map.len() >= self.most {
+            map.clear();
+        }
+        map.insert(key, value.clone());
+        value
+    }
+}
+
+impl fmt::Debug for Runtime<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("found", &self.found).finish_non_exhaustive()
+    }
 }
 
 impl<'i> Runtime<'i> {
@@ -30,9 +97,70 @@ impl<'i> Runtime<'i> {
         found: &FoundRuntime,
         options: &Options,
     ) -> Result<Self, RuntimeError> {
-        let _ = (Memory::new(image, None, 0), found);
-        let known = options.layouts.known();
-        Err(LayoutError::UnknownVersion { version: "?".to_string(), known }.into())
+        let mut runtime = Self::open_unchecked(image, found, options)?;
+        runtime.checks = checks::run(&runtime);
+        let failed: Vec<_> = runtime
+            .checks
+            .iter()
+            .filter(|check| check.required && matches!(check.result, CheckResult::Fails(_)))
+            .cloned()
+            .collect();
+        if !failed.is_empty() {
+            let version = found.version.map_or_else(|| "?".to_string(), |version| version.to_string());
+            return Err(RuntimeError::DoesNotFit { version, failed });
+        }
+        Ok(runtime)
+    }
+
+    /// As [`Runtime::open`], without the checks: what is read may be nonsense.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`], but for the checks.
+    pub fn open_unchecked(
+        image: Box<dyn Image + 'i>,
+        found: &FoundRuntime,
+        options: &Options,
+    ) -> Result<Self, RuntimeError> {
+        let memory = Memory::new(image, options.files.clone(), options.cached_bytes);
+        let (mut layout, table) = open::layout(&memory, found, options)?;
+        let places = Places::of(&layout)?;
+        let pointer = |name: &str| -> Result<u64, RuntimeError> { Ok(memory.u64(layout.global(name)?)?) };
+        let known = WellKnown {
+            free: pointer("FreeObjectMethodTable")?,
+            string: pointer("StringMethodTable")?,
+            object: pointer("ObjectMethodTable")?,
+            exception: pointer("ExceptionMethodTable")?,
+        };
+        let core_library = memory.u64(known.object.wrapping_add(places.method_table.module)).unwrap_or(0);
+        if layout.find_field("Module", "ReadyToRunInfo").is_none()
+            || layout.find_field("ReadyToRunInfo", "EntryPointToMethodDescMap").is_none()
+        {
+            // Not there when everything is compiled at run time (trimmed to IL): nothing is lost then.
+            let _ = discover::ready_to_run(&memory, &mut layout, core_library);
+        }
+        let candidates = gc::candidates(&memory, &table);
+        Ok(Self {
+            threads: ThreadPlaces::of(&layout)?,
+            code: CodePlaces::of(&layout)?,
+            fields: FieldPlaces::of(&layout),
+            gc: candidates.first().map(|&(_, address)| address),
+            gc_candidates: candidates.len(),
+            places,
+            known,
+            table,
+            checks: Vec::new(),
+            types: Cache::new(options.cached_names),
+            modules: Cache::new(options.modules),
+            names: Cache::new(options.cached_names),
+            field_lists: Cache::new(ANSWERS),
+            ready: Cache::new(options.modules),
+            methods: Cache::new(ANSWERS),
+            tiers: Mutex::new(None),
+            memory,
+            found: found.clone(),
+            layout,
+            options: options.clone(),
+        })
     }
 
     /// Memory of the process, cached.
@@ -62,18 +190,58 @@ impl<'i> Runtime<'i> {
     /// Address of `GcDacVars`: what the garbage collector shows to debuggers.
     #[must_use]
     pub fn gc_variables(&self) -> Option<u64> {
-        None
+        self.gc
     }
 
-    /// Forgets what was read from memory; names of types and methods are kept. For a process that goes on running.
-    pub fn forget(&self) {}
+    /// How many slots of `g_dacTable` looked like that; 1 is right.
+    pub(super) fn gc_candidates(&self) -> usize {
+        self.gc_candidates
+    }
+
+    /// Method table of `System.Object`, of `System.String`, of holes in the heap.
+    #[must_use]
+    pub fn well_known(&self) -> (u64, u64, u64) {
+        (self.known.object, self.known.string, self.known.free)
+    }
+
+    /// Forgets what was read from memory and which code is where; names of types and methods are kept. For a process that goes
+    /// on running.
+    pub fn forget(&self) {
+        self.memory.forget();
+        self.ready.map().clear();
+        self.methods.map().clear();
+        *self.tiers.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Forgets everything, names too: types of assemblies that were unloaded leave their addresses to others.
+    pub fn forget_all(&self) {
+        self.forget();
+        self.types.map().clear();
+        self.names.map().clear();
+        self.modules.map().clear();
+        self.field_lists.map().clear();
+    }
 
     /// All threads that the runtime knows.
     ///
     /// # Errors
     /// When the list cannot be read.
     pub fn threads(&self) -> Result<Vec<ManagedThread>, RuntimeError> {
-        self.nothing()
+        let mut threads = thread::read(&self.memory, &self.threads, self.options.threads)?;
+        for thread in threads.iter_mut().filter(|thread| thread.object != 0) {
+            thread.name = self.thread_name(thread.object);
+        }
+        Ok(threads)
+    }
+
+    fn thread_name(&self, object: u64) -> Option<String> {
+        let method_table = self.memory.u64(object).ok()? & !7;
+        let name = self.find_field(method_table, "_name").ok()??;
+        let field::FieldPlace::Instance(offset) = name.place else { return None };
+        let text =
+            self.memory.u64(object.wrapping_add(8 + u64::from(offset))).ok().filter(|&text| text != 0)?;
+        let (text, _) = self.string(text, self.options.name_chars).ok()?;
+        (!text.is_empty()).then_some(text)
     }
 
     /// All assemblies that are loaded.
@@ -81,63 +249,289 @@ impl<'i> Runtime<'i> {
     /// # Errors
     /// When the list cannot be read.
     pub fn modules(&self) -> Result<Vec<Arc<Module>>, RuntimeError> {
-        self.nothing()
+        modules::list(self, self.options.modules)
     }
 
     /// One module by the address of its `Module` structure.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn module(&self, _module: u64) -> Result<Arc<Module>, RuntimeError> {
-        self.nothing()
+    pub fn module(&self, address: u64) -> Result<Arc<Module>, RuntimeError> {
+        if let Some(module) = self.modules.get(&address) {
+            // Assemblies that are being made get more types: their metadata is read again when a row is missing.
+            return Ok(module);
+        }
+        let module = module::read(&self.memory, &self.places.module, address)?;
+        Ok(self.modules.put(address, Arc::new(module)))
     }
 
     /// A type by its method table (as objects name it), or by a tagged type descriptor (bit 1 set: pointers, type variables).
     ///
     /// # Errors
     /// When there is no method table at that address.
-    pub fn type_of(&self, _method_table: u64) -> Result<Arc<TypeInfo>, RuntimeError> {
-        self.nothing()
+    pub fn type_of(&self, method_table: u64) -> Result<Arc<TypeInfo>, RuntimeError> {
+        if let Some(info) = self.types.get(&method_table) {
+            return Ok(info);
+        }
+        // Types whose names need those behind them first; a stack, not recursion.
+        let mut stack = vec![(method_table, self.raw_type(method_table)?)];
+        while let Some((handle, raw)) = stack.last() {
+            let handle = *handle;
+            let wanted = raw.needs.iter().copied().find(|need| {
+                self.types.get(need).is_none() && stack.iter().all(|(waiting, _)| waiting != need)
+            });
+            match wanted {
+                Some(need) if stack.len() < NESTING => match self.raw_type(need) {
+                    Ok(raw) => stack.push((need, raw)),
+                    Err(_) => {
+                        self.types.put(need, Arc::new(unknown(need)));
+                    }
+                },
+                _ => {
+                    let Some((_, raw)) = stack.pop() else { break };
+                    let info = self.named(raw);
+                    self.types.put(handle, Arc::new(info));
+                }
+            }
+        }
+        self.types.get(&method_table).ok_or_else(|| type_names::no_type(method_table, String::new()))
+    }
+
+    fn raw_type(&self, handle: u64) -> Result<RawType, RuntimeError> {
+        type_names::read(&self.memory, &self.places, &self.known, handle)
+    }
+
+    fn named(&self, raw: RawType) -> TypeInfo {
+        let name_of = |handle: &u64| -> Arc<str> {
+            self.types.get(handle).map_or_else(|| "...".into(), |info| Arc::clone(&info.name))
+        };
+        let mut info = raw.info;
+        info.name = match raw.fixed {
+            Fixed::Whole(name) => name.into(),
+            Fixed::Suffix(suffix) => {
+                let mut name = raw.needs.first().map_or_else(String::new, |need| name_of(need).to_string());
+                name.push_str(&suffix);
+                name.into()
+            }
+            Fixed::Metadata => {
+                let arguments: Vec<_> = raw.needs.iter().map(name_of).collect();
+                match self.type_name(&info, arguments) {
+                    Ok(name) => name.into(),
+                    Err(_) => format!("?{:#x}", info.method_table).into(),
+                }
+            }
+        };
+        info
+    }
+
+    fn type_name(&self, info: &TypeInfo, mut arguments: Vec<Arc<str>>) -> Result<String, RuntimeError> {
+        let mut module = self.module(info.module)?;
+        if module.dynamic && module.metadata()?.rows(Table::TypeDef) < info.type_row {
+            self.modules.map().remove(&info.module);
+            module = self.module(info.module)?;
+        }
+        let metadata = module.metadata()?;
+        if arguments.is_empty() && !info.arguments.is_empty() {
+            let of = type_names::of_type(info.type_row);
+            arguments = type_names::variables(metadata, of, info.arguments.len());
+        }
+        Ok(type_names::compose(&metadata.type_path(info.type_row)?, &arguments))
     }
 
     /// The type of an object.
     ///
     /// # Errors
     /// As [`Runtime::type_of`].
-    pub fn type_of_object(&self, _object: u64) -> Result<Arc<TypeInfo>, RuntimeError> {
-        self.nothing()
+    pub fn type_of_object(&self, object: u64) -> Result<Arc<TypeInfo>, RuntimeError> {
+        self.type_of(self.memory.u64(object)? & !7)
+    }
+
+    /// Whether a type is another one or is derived from it, by method table.
+    ///
+    /// # Errors
+    /// As [`Runtime::type_of`].
+    pub fn is_a(&self, method_table: u64, base: u64) -> Result<bool, RuntimeError> {
+        let mut next = method_table;
+        for _ in 0..PARENTS {
+            if next == base {
+                return Ok(true);
+            }
+            if next == 0 {
+                return Ok(false);
+            }
+            next = self.memory.u64(next.wrapping_add(self.places.method_table.parent))?;
+        }
+        Err(RuntimeError::TooMany { what: "base types", limit: PARENTS as u64 })
     }
 
     /// The fields that a type declares; inherited ones are at its parent.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn fields(&self, _method_table: u64) -> Result<Arc<[Field]>, RuntimeError> {
-        self.nothing()
+    pub fn fields(&self, method_table: u64) -> Result<Arc<[Field]>, RuntimeError> {
+        if let Some(fields) = self.field_lists.get(&method_table) {
+            return Ok(fields);
+        }
+        let fields = field::read(self, &self.fields, method_table)?;
+        Ok(self.field_lists.put(method_table, fields.into()))
     }
 
     /// An instance field by name, inherited ones too.
     ///
     /// # Errors
     /// When fields cannot be read.
-    pub fn find_field(&self, _method_table: u64, _name: &str) -> Result<Option<Field>, RuntimeError> {
-        self.nothing()
+    pub fn find_field(&self, method_table: u64, name: &str) -> Result<Option<Field>, RuntimeError> {
+        let mut next = method_table;
+        for _ in 0..PARENTS {
+            if next == 0 {
+                return Ok(None);
+            }
+            let fields = self.fields(next)?;
+            let found = fields
+                .iter()
+                .find(|field| field.name == name && matches!(field.place, field::FieldPlace::Instance(_)));
+            if let Some(field) = found {
+                return Ok(Some(field.clone()));
+            }
+            next = self.memory.u64(next.wrapping_add(self.places.method_table.parent))?;
+        }
+        Ok(None)
     }
 
     /// The code at an address: which method it belongs to and how to unwind it; `None` when it is not managed code.
     ///
     /// # Errors
     /// When the code map cannot be read there.
-    pub fn find_method(&self, _ip: u64) -> Result<Option<Method>, RuntimeError> {
-        self.nothing()
+    pub fn find_method(&self, ip: u64) -> Result<Option<Method>, RuntimeError> {
+        if let Some(found) = self.methods.get(&ip) {
+            return Ok(found);
+        }
+        let found = self.look_for_method(ip)?;
+        Ok(self.methods.put(ip, found))
+    }
+
+    fn look_for_method(&self, ip: u64) -> Result<Option<Method>, RuntimeError> {
+        let Some(section) = code::section(&self.memory, &self.code, ip)? else { return Ok(None) };
+        if section.module != 0 {
+            let ready = self.ready_code(section)?;
+            return Ok(code::ahead(&section, &ready, ip));
+        }
+        let Some(mut method) = code::compiled(&self.memory, &self.code, &section, ip)? else {
+            return Ok(None);
+        };
+        if method.method_desc != 0 {
+            let kind = self.memory.u16(method.method_desc.wrapping_add(self.places.method.flags))? & 7;
+            if kind == method_names::DYNAMIC {
+                method.kind = CodeKind::Dynamic;
+            }
+        }
+        Ok(Some(method))
+    }
+
+    fn ready_code(&self, section: code::Section) -> Result<Arc<ReadyCode>, RuntimeError> {
+        if let Some(ready) = self.ready.get(&section.begin) {
+            return Ok(ready);
+        }
+        let ready =
+            ReadyCode::read(&self.memory, &self.code.ready, section.module, section.begin, section.end)?;
+        Ok(self.ready.put(section.begin, Arc::new(ready)))
+    }
+
+    /// How well code is optimised, where that can be told: code starts that belong to a recorded version. Costs a look at all
+    /// versions the first time.
+    ///
+    /// # Errors
+    /// When the table of versions cannot be read.
+    pub fn tier(&self, method: &Method) -> Result<Option<super::Tier>, RuntimeError> {
+        if method.tier.is_some() || method.method_desc == 0 {
+            return Ok(method.tier);
+        }
+        let kept = self.tiers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let tiers = match kept {
+            Some(tiers) => tiers,
+            None => {
+                let tiers = Arc::new(super::tier::Tiers::new(self));
+                *self.tiers.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&tiers));
+                tiers
+            }
+        };
+        tiers.of(self, method)
     }
 
     /// The name of a method.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn method_name(&self, _method_desc: u64) -> Result<Arc<MethodName>, RuntimeError> {
-        self.nothing()
+    pub fn method_name(&self, method_desc: u64) -> Result<Arc<MethodName>, RuntimeError> {
+        if let Some(name) = self.names.get(&method_desc) {
+            return Ok(name);
+        }
+        let raw = method_names::read(&self.memory, &self.places, method_desc)?;
+        let dynamic = raw.kind == method_names::DYNAMIC;
+        let name = self.compose_method_name(raw)?;
+        if dynamic {
+            // Their memory is used again, for others.
+            return Ok(Arc::new(name));
+        }
+        Ok(self.names.put(method_desc, Arc::new(name)))
+    }
+
+    fn compose_method_name(&self, raw: method_names::RawMethod) -> Result<MethodName, RuntimeError> {
+        if raw.kind == method_names::DYNAMIC {
+            return Ok(MethodName {
+                type_name: "".into(),
+                method: raw.dynamic_name.unwrap_or_default().into(),
+                signature: None,
+                method_table: 0,
+                module: 0,
+                module_name: "".into(),
+                token: 0,
+                dynamic: true,
+            });
+        }
+        let info = self.type_of(raw.method_table)?;
+        if raw.kind == method_names::ARRAY {
+            let inherited =
+                self.memory.u16(raw.method_table.wrapping_add(self.places.method_table.virtuals))?;
+            return Ok(MethodName {
+                type_name: Arc::clone(&info.name),
+                method: method_names::array_method(raw.slot.saturating_sub(inherited)),
+                signature: None,
+                method_table: raw.method_table,
+                module: info.module,
+                module_name: "".into(),
+                token: 0,
+                dynamic: false,
+            });
+        }
+        let module = self.module(info.module)?;
+        let metadata = module.metadata()?;
+        let row = metadata.method(raw.row)?;
+        let mut method = row.name.to_string();
+        if !raw.arguments.is_empty() {
+            let arguments: Vec<Arc<str>> = raw
+                .arguments
+                .iter()
+                .map(|&one| self.type_of(one).map_or_else(|_| "?".into(), |info| Arc::clone(&info.name)))
+                .collect();
+            type_names::push_arguments(&mut method, &arguments);
+        } else if raw.kind == method_names::INSTANTIATED {
+            let names = metadata.type_parameters(RowOf { table: Table::MethodDef, row: raw.row });
+            let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
+            if !names.is_empty() {
+                type_names::push_arguments(&mut method, &names);
+            }
+        }
+        Ok(MethodName {
+            type_name: Arc::clone(&info.name),
+            method: method.into(),
+            signature: method_parameters(metadata, row.signature, Some(raw.row)).ok().map(Arc::from),
+            method_table: raw.method_table,
+            module: info.module,
+            module_name: Arc::clone(&module.name),
+            token: 0x0600_0000 | raw.row,
+            dynamic: false,
+        })
     }
 
     /// The text of a string object, at most `chars` UTF-16 units, and its length in units. Contents may be secret: never store
@@ -145,11 +539,47 @@ impl<'i> Runtime<'i> {
     ///
     /// # Errors
     /// When it is not a string, or memory is missing.
-    pub fn string(&self, _object: u64, _chars: usize) -> Result<(String, u32), RuntimeError> {
-        self.nothing()
+    pub fn string(&self, object: u64, chars: usize) -> Result<(String, u32), RuntimeError> {
+        let method_table = self.memory.u64(object)? & !7;
+        if method_table != self.known.string {
+            return Err(RuntimeError::Unexpected {
+                what: "a string",
+                address: object,
+                found: format!("method table {method_table:#x}"),
+            });
+        }
+        let length =
+            self.memory.u32(object.wrapping_add(self.layout.field("String", "m_StringLength")?.into()))?;
+        let first = object.wrapping_add(self.layout.field("String", "m_FirstChar")?.into());
+        let mut bytes = vec![0; (length as usize).min(chars) * 2];
+        self.memory.read(first, &mut bytes)?;
+        let units: Vec<_> = bytes.as_chunks::<2>().0.iter().map(|two| u16::from_le_bytes(*two)).collect();
+        Ok((String::from_utf16_lossy(&units), length))
     }
 
-    fn nothing<T>(&self) -> Result<T, RuntimeError> {
-        Err(RuntimeError::Unexpected { what: "runtime", address: self.found.base, found: String::new() })
+    /// Bounds that were set.
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+}
+
+/// What stands for a type that cannot be read.
+fn unknown(handle: u64) -> TypeInfo {
+    TypeInfo {
+        method_table: handle,
+        name: format!("?{handle:#x}").into(),
+        base_size: 0,
+        component_size: 0,
+        flags: 0,
+        contains_pointers: false,
+        collectible: false,
+        has_finalizer: false,
+        shape: super::TypeShape::Descriptor,
+        element_type: super::ElementType::default(),
+        parent: 0,
+        module: 0,
+        type_row: 0,
+        canonical: handle,
+        arguments: Vec::new(),
     }
 }

@@ -1,5 +1,14 @@
 //! Managed threads.
 
+use super::{Memory, RuntimeError};
+use crate::layout::{Layout, LayoutError};
+
+/// `TS_Dead`, `TS_Background`, `TS_TPWorkerThread` and `TS_Unstarted` of `ThreadState` (`threads.h`).
+const DEAD: u32 = 0x0000_0800;
+const BACKGROUND: u32 = 0x0000_0200;
+const POOL_WORKER: u32 = 0x0100_0000;
+const REPORT_DEAD: u32 = 0x0001_0000;
+
 /// A thread that the runtime knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManagedThread {
@@ -11,7 +20,7 @@ pub struct ManagedThread {
     pub os_id: u32,
     /// Flags (`ThreadState` of `threads.h`).
     pub state: u32,
-    /// 1 while it runs managed code.
+    /// It runs managed code, or was about to: not in a state in which the collector may work.
     pub cooperative: bool,
     /// It has ended.
     pub dead: bool,
@@ -27,10 +36,152 @@ pub struct ManagedThread {
     pub object: u64,
     /// Object of the last exception that was thrown here and is still held; 0 when there is none.
     pub last_thrown: u64,
-    /// Object of the exception that is being handled right now; 0 when there is none.
+    /// Object of the exception that is being handled right now; 0 when there is none, or the layout does not say.
     pub current_exception: u64,
     /// Head of the chain of explicit frames (`Frame*`); all bits set when it is empty.
     pub frame: u64,
     /// Where the next object goes and where the room for objects ends; both 0 when the thread has no room.
     pub allocation: (u64, u64),
+}
+
+/// Offsets of what threads are found by.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadPlaces {
+    store: u64,
+    first: u64,
+    pub(super) count: Option<u64>,
+    next: u64,
+    id: u64,
+    os_id: u64,
+    state: u64,
+    mode: u64,
+    frame: u64,
+    handle: Option<u64>,
+    pub(super) last_thrown: Option<u64>,
+    tracker: Option<(u64, u64)>,
+    finalizer: Option<u64>,
+    /// In the thread itself (8).
+    context: Option<u64>,
+    /// Behind a pointer (9 and later).
+    locals: Option<(u64, u64)>,
+    pointer: u64,
+    limit: u64,
+}
+
+impl ThreadPlaces {
+    pub(super) fn of(layout: &Layout) -> Result<Self, LayoutError> {
+        let must = |of: &str, field: &str| layout.field(of, field).map(u64::from);
+        let may = |of: &str, field: &str| layout.find_field(of, field).map(u64::from);
+        let context = may("Thread", "AllocContext");
+        let locals = match context {
+            Some(_) => None,
+            None => Some((
+                must("Thread", "RuntimeThreadLocals")?,
+                // From 10 on the collector's part is inside of a larger one.
+                must("RuntimeThreadLocals", "AllocContext")?
+                    + may("EEAllocContext", "GCAllocationContext").unwrap_or(0),
+            )),
+        };
+        Ok(Self {
+            store: layout.global("ThreadStore")?,
+            first: must("ThreadStore", "FirstThreadLink")?,
+            count: may("ThreadStore", "ThreadCount"),
+            next: must("Thread", "LinkNext")?,
+            id: must("Thread", "Id")?,
+            os_id: must("Thread", "OSId")?,
+            state: must("Thread", "State")?,
+            mode: must("Thread", "PreemptiveGCDisabled")?,
+            frame: must("Thread", "Frame")?,
+            // Renamed in 11.
+            handle: may("Thread", "GCHandle").or_else(|| may("Thread", "ExposedObject")),
+            last_thrown: may("Thread", "LastThrownObject"),
+            tracker: may("Thread", "ExceptionTracker").zip(may("ExceptionInfo", "ThrownObject")),
+            finalizer: layout.find_global("FinalizerThread"),
+            context,
+            locals,
+            pointer: must("GCAllocContext", "Pointer")?,
+            limit: must("GCAllocContext", "Limit")?,
+        })
+    }
+
+    /// Address of the runtime's `ThreadStore`.
+    pub(super) fn store(&self, memory: &Memory<'_>) -> Result<u64, RuntimeError> {
+        Ok(memory.u64(self.store)?)
+    }
+}
+
+/// All threads of the list, without names.
+pub(super) fn read(
+    memory: &Memory<'_>,
+    places: &ThreadPlaces,
+    limit: usize,
+) -> Result<Vec<ManagedThread>, RuntimeError> {
+    let store = places.store(memory)?;
+    let finalizer = match places.finalizer {
+        Some(global) => memory.u64(global).unwrap_or(0),
+        None => 0,
+    };
+    let mut link = memory.u64(store.wrapping_add(places.first))?;
+    let mut threads = Vec::new();
+    while link != 0 {
+        if threads.len() == limit {
+            return Err(RuntimeError::TooMany { what: "the list of threads", limit: limit as u64 });
+        }
+        // Links are the addresses of the links of the others.
+        let address = link.wrapping_sub(places.next);
+        threads.push(read_one(memory, places, address, finalizer)?);
+        link = memory.u64(link)?;
+    }
+    Ok(threads)
+}
+
+fn read_one(
+    memory: &Memory<'_>,
+    places: &ThreadPlaces,
+    address: u64,
+    finalizer: u64,
+) -> Result<ManagedThread, RuntimeError> {
+    let at = |offset: u64| address.wrapping_add(offset);
+    let state = memory.u32(at(places.state))?;
+    // What handles hold may be gone, in a damaged image for example: no reason to lose the thread.
+    let target = |place: Option<u64>| {
+        let handle = memory.u64(at(place?)).ok().filter(|&handle| handle > 1)?;
+        memory.u64(handle).ok()
+    };
+    let context = match (places.context, places.locals) {
+        (Some(offset), _) => Some(at(offset)),
+        (None, Some((locals, context))) => Some(memory.u64(at(locals))?)
+            .filter(|&locals| locals != 0)
+            .map(|locals| locals.wrapping_add(context)),
+        (None, None) => None,
+    };
+    let allocation = match context {
+        Some(context) => (
+            memory.u64(context.wrapping_add(places.pointer)).unwrap_or(0),
+            memory.u64(context.wrapping_add(places.limit)).unwrap_or(0),
+        ),
+        None => (0, 0),
+    };
+    let current_exception = places.tracker.and_then(|(tracker, thrown)| {
+        let tracker = memory.u64(at(tracker)).ok().filter(|&tracker| tracker != 0)?;
+        memory.u64(tracker.wrapping_add(thrown)).ok()
+    });
+    Ok(ManagedThread {
+        address,
+        id: memory.u32(at(places.id))?,
+        // Thread ids of Linux have 22 bits; the field has 64.
+        os_id: (memory.u64(at(places.os_id))? & 0xffff_ffff) as u32,
+        state,
+        cooperative: memory.u32(at(places.mode))? != 0,
+        dead: state & (DEAD | REPORT_DEAD) != 0,
+        background: state & BACKGROUND != 0,
+        pool_worker: state & POOL_WORKER != 0,
+        finalizer: address == finalizer,
+        name: None,
+        object: target(places.handle).unwrap_or(0),
+        last_thrown: target(places.last_thrown).unwrap_or(0),
+        current_exception: current_exception.unwrap_or(0),
+        frame: memory.u64(at(places.frame))?,
+        allocation: if allocation.0 == 0 { (0, 0) } else { allocation },
+    })
 }

@@ -29,6 +29,8 @@ pub enum TypeShape {
     String,
     /// A hole in the heap that looks like an object.
     Free,
+    /// A pointer, a reference, a function pointer or a type variable: there are no objects of it.
+    Descriptor,
 }
 
 /// What is known of a type by its method table.

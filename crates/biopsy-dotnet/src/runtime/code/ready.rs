@@ -1,0 +1,257 @@
+//! Code that was compiled ahead (ReadyToRun): tables of functions in the image of an assembly, and the runtime's map from the
+//! start of a function to its method.
+
+use rustc_hash::FxHashMap;
+
+use super::super::{Memory, RuntimeError, UnwindInfo};
+use crate::layout::{Layout, LayoutError};
+
+/// Functions of one image: System.Private.CoreLib has 60,000, composite images of the whole framework some 600,000.
+const FUNCTIONS: u32 = 4 << 20;
+/// Buckets of the map from functions to methods.
+const BUCKETS: u64 = 4 << 20;
+/// Bytes that are read at once.
+const STEP: usize = 1 << 20;
+
+/// Offsets of what belongs to code compiled ahead.
+#[derive(Clone, Debug)]
+pub(in super::super) struct ReadyPlaces {
+    pub(in super::super) info: Option<u64>,
+    pub(in super::super) composite: u64,
+    pub(in super::super) functions: u64,
+    pub(in super::super) count: u64,
+    pub(in super::super) header: u64,
+    pub(in super::super) map: Option<u64>,
+    pub(in super::super) buckets: u64,
+    hot_cold: Option<(u64, u64)>,
+    function_bytes: u64,
+    function_begin: u64,
+    function_unwind: u64,
+    function_end: Option<u64>,
+    bucket_bytes: u64,
+    keys: u64,
+    values: u64,
+    slots: u64,
+    value_mask: u64,
+}
+
+impl ReadyPlaces {
+    pub(super) fn of(layout: &Layout) -> Result<Self, LayoutError> {
+        let must = |of: &str, field: &str| layout.field(of, field).map(u64::from);
+        let may = |of: &str, field: &str| layout.find_field(of, field).map(u64::from);
+        let info = |field| must("ReadyToRunInfo", field);
+        Ok(Self {
+            info: may("Module", "ReadyToRunInfo"),
+            composite: info("CompositeInfo")?,
+            functions: info("RuntimeFunctions")?,
+            count: info("NumRuntimeFunctions")?,
+            header: info("ReadyToRunHeader")?,
+            map: may("ReadyToRunInfo", "EntryPointToMethodDescMap"),
+            buckets: must("HashMap", "Buckets")?,
+            hot_cold: may("ReadyToRunInfo", "HotColdMap").zip(may("ReadyToRunInfo", "NumHotColdMap")),
+            function_bytes: layout.size("RuntimeFunction")?.into(),
+            function_begin: must("RuntimeFunction", "BeginAddress")?,
+            function_unwind: must("RuntimeFunction", "UnwindData")?,
+            function_end: may("RuntimeFunction", "EndAddress"),
+            bucket_bytes: layout.size("Bucket")?.into(),
+            keys: must("Bucket", "Keys")?,
+            values: must("Bucket", "Values")?,
+            slots: layout.find_global("HashMapSlotsPerBucket").unwrap_or(4).min(16),
+            value_mask: layout.find_global("HashMapValueMask").unwrap_or(i64::MAX.cast_unsigned()),
+        })
+    }
+}
+
+/// A function that was found.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct ReadyFunction {
+    pub(super) method_desc: u64,
+    pub(super) start: u64,
+    pub(super) end: Option<u64>,
+    pub(super) unwind: UnwindInfo,
+}
+
+/// The code of one image.
+#[derive(Debug)]
+pub(in super::super) struct ReadyCode {
+    base: u64,
+    /// Relative start and unwind information of each function, by start.
+    functions: Vec<(u32, u32)>,
+    /// First address to method, for all methods that have been called.
+    methods: FxHashMap<u64, u64>,
+    /// Behind the last byte of the image.
+    end: u64,
+    /// Behind the last function, relative; 0 where the runtime does not say.
+    last_end: u32,
+    /// Pairs of function numbers: a cold part and the hot part it belongs to, by cold part.
+    hot_cold: Vec<(u32, u32)>,
+}
+
+impl ReadyCode {
+    /// Reads the tables of the image that `module` is in, whose section is `base..end`.
+    pub(in super::super) fn read(
+        memory: &Memory<'_>,
+        places: &ReadyPlaces,
+        module: u64,
+        base: u64,
+        end: u64,
+    ) -> Result<Self, RuntimeError> {
+        let info = places.info.ok_or_else(|| missing("Module", "ReadyToRunInfo"))?;
+        let map = places.map.ok_or_else(|| missing("ReadyToRunInfo", "EntryPointToMethodDescMap"))?;
+        let info = memory.u64(module.wrapping_add(info))?;
+        let composite = memory.u64(info.wrapping_add(places.composite))?;
+        let count = memory.u32(composite.wrapping_add(places.count))?;
+        if count > FUNCTIONS {
+            return Err(RuntimeError::TooMany { what: "functions of an image", limit: FUNCTIONS.into() });
+        }
+        let functions = memory.u64(composite.wrapping_add(places.functions))?;
+        let mut code = Self {
+            base,
+            functions: read_functions(memory, places, functions, count)?,
+            methods: FxHashMap::default(),
+            end,
+            last_end: last_end(memory, places, functions, count).unwrap_or(0),
+            hot_cold: Vec::new(),
+        };
+        if let Some((place, count)) = places.hot_cold {
+            // Two numbers for each method that was split; no table where none was.
+            let count = memory.u32(composite.wrapping_add(count)).unwrap_or(0).min(FUNCTIONS);
+            let table = memory.u64(composite.wrapping_add(place)).unwrap_or(0);
+            if table != 0 {
+                let mut bytes = vec![0; count as usize * 4];
+                if memory.read_bulk(table, &mut bytes).is_ok() {
+                    let words = bytes.as_chunks::<4>().0.iter().map(|four| u32::from_le_bytes(*four));
+                    let words: Vec<_> = words.collect();
+                    code.hot_cold =
+                        words.as_chunks::<2>().0.iter().map(|[cold, hot]| (*cold, *hot)).collect();
+                }
+            }
+        }
+        code.read_map(memory, places, composite.wrapping_add(map))?;
+        Ok(code)
+    }
+
+    /// A map has grown: read it again. Methods come into it when they are first called.
+    fn read_map(&mut self, memory: &Memory<'_>, places: &ReadyPlaces, map: u64) -> Result<(), RuntimeError> {
+        let buckets = memory.u64(map.wrapping_add(places.buckets))?;
+        let count = memory.u64(buckets)?;
+        if count > BUCKETS {
+            return Err(RuntimeError::TooMany { what: "methods of an image", limit: BUCKETS });
+        }
+        let size = usize::try_from(places.bucket_bytes).unwrap_or(64).max(1);
+        // The first bucket holds how many there are.
+        let mut at = buckets.wrapping_add(places.bucket_bytes);
+        let mut left = usize::try_from(count).unwrap_or(0);
+        while left > 0 {
+            let some = left.min((STEP / size).max(1));
+            let mut bytes = vec![0; some * size];
+            memory.read_bulk(at, &mut bytes)?;
+            for bucket in bytes.chunks_exact(size) {
+                self.take_bucket(places, bucket);
+            }
+            at = at.wrapping_add((some * size) as u64);
+            left -= some;
+        }
+        Ok(())
+    }
+
+    fn take_bucket(&mut self, places: &ReadyPlaces, bucket: &[u8]) {
+        let word = |at: u64| {
+            let at = usize::try_from(at).ok()?;
+            bucket.get(at..)?.first_chunk::<8>().map(|eight| u64::from_le_bytes(*eight))
+        };
+        for slot in 0..places.slots {
+            let (Some(key), Some(value)) = (word(places.keys + slot * 8), word(places.values + slot * 8))
+            else {
+                return;
+            };
+            // 0 is empty, 1 is deleted. Values are shifted: the topmost bit marks collisions.
+            if key > 1 {
+                self.methods.insert(key, (value & places.value_mask) << 1);
+            }
+        }
+    }
+
+    /// How many methods of it have been called: what the runtime's map knows.
+    pub(in super::super) fn methods(&self) -> usize {
+        self.methods.len()
+    }
+
+    /// The function that an address is in.
+    pub(in super::super) fn find(&self, ip: u64) -> Option<ReadyFunction> {
+        let relative = u32::try_from(ip.checked_sub(self.base)?).ok()?;
+        if ip >= self.end {
+            return None;
+        }
+        let number = self.functions.partition_point(|&(begin, _)| begin <= relative).checked_sub(1)?;
+        let (begin, unwind) = *self.functions.get(number)?;
+        if number + 1 == self.functions.len() && self.last_end != 0 && relative >= self.last_end {
+            return None;
+        }
+        let next = self.functions.get(number + 1).map_or(0, |&(next, _)| self.base + u64::from(next));
+        let unwind = UnwindInfo {
+            start: self.base + u64::from(begin),
+            end: next,
+            address: self.base.wrapping_add(u64::from(unwind)),
+        };
+        // Funclets, and cold parts, come behind the body they belong to; only the body is in the map.
+        let mut at = number;
+        if let Ok(split) = self.hot_cold.binary_search_by_key(&u32::try_from(number).ok()?, |&(cold, _)| cold)
+        {
+            at = self.hot_cold.get(split)?.1 as usize;
+        }
+        loop {
+            let (begin, _) = *self.functions.get(at)?;
+            let start = self.base + u64::from(begin);
+            if let Some(&method_desc) = self.methods.get(&start) {
+                let end = (at == number).then_some(next).filter(|&end| end != 0);
+                return Some(ReadyFunction { method_desc, start, end, unwind });
+            }
+            at = at.checked_sub(1)?;
+        }
+    }
+}
+
+fn last_end(memory: &Memory<'_>, places: &ReadyPlaces, functions: u64, count: u32) -> Option<u32> {
+    let last = functions.checked_add(u64::from(count.checked_sub(1)?) * places.function_bytes)?;
+    memory.u32(last.checked_add(places.function_end?)?).ok()
+}
+
+fn read_functions(
+    memory: &Memory<'_>,
+    places: &ReadyPlaces,
+    address: u64,
+    count: u32,
+) -> Result<Vec<(u32, u32)>, RuntimeError> {
+    let size = usize::try_from(places.function_bytes).unwrap_or(12).max(1);
+    let mut functions = Vec::new();
+    let mut at = address;
+    let mut left = count as usize;
+    while left > 0 {
+        let some = left.min((STEP / size).max(1));
+        let mut bytes = vec![0; some * size];
+        memory.read_bulk(at, &mut bytes)?;
+        for function in bytes.chunks_exact(size) {
+            let word = |at: u64| {
+                let four = function.get(usize::try_from(at).ok()?..)?.first_chunk::<4>()?;
+                Some(u32::from_le_bytes(*four))
+            };
+            let (Some(begin), Some(unwind)) = (word(places.function_begin), word(places.function_unwind))
+            else {
+                break;
+            };
+            functions.push((begin, unwind));
+        }
+        at = at.wrapping_add((some * size) as u64);
+        left -= some;
+    }
+    // Sorted in every real image; the search relies on it.
+    if !functions.is_sorted_by_key(|&(begin, _)| begin) {
+        functions.sort_unstable();
+    }
+    Ok(functions)
+}
+
+fn missing(type_name: &str, field: &str) -> LayoutError {
+    LayoutError::NoField { type_name: type_name.to_string(), field: field.to_string() }
+}

@@ -1,0 +1,113 @@
+//! The list of assemblies that are loaded.
+
+use std::sync::Arc;
+
+use super::{Module, Runtime, RuntimeError};
+
+/// Bytes of `AppDomain` that are searched for the list where no layout says where it is.
+const DOMAIN: u64 = 4096;
+/// Words of an entry of the list that are looked at.
+const WORDS: u64 = 16;
+/// Blocks of the list.
+const BLOCKS: usize = 1 << 16;
+/// Entries of one block.
+const ENTRIES: u64 = 1 << 20;
+
+/// All assemblies of the application's domain, in the order they were loaded.
+///
+/// `AppDomain` has an `ArrayList` {u32 count; first block {next, u64 entries, entries...}} of `DomainAssembly*` (8, 9) or
+/// `Assembly*`. Where it is, is said by 10's descriptor, and found by looking in the others: the first entry of the right one
+/// leads to the module of `System.Object`.
+pub(super) fn list(runtime: &Runtime<'_>, limit: usize) -> Result<Vec<Arc<Module>>, RuntimeError> {
+    let memory = runtime.memory();
+    let domain = memory.u64(runtime.layout().global("AppDomain")?)?;
+    let core = memory.u64(runtime.known.object.wrapping_add(runtime.places.method_table.module))?;
+    let known = runtime.layout().find_field("AppDomain", "DomainAssemblyList").map(u64::from);
+    let places = known.into_iter().chain((0..DOMAIN).step_by(8));
+    for place in places {
+        let entries = entries(runtime, domain.wrapping_add(place), limit);
+        let Some(&first) = entries.first() else { continue };
+        let Some(way) = way_to(runtime, first, core) else { continue };
+        let mut modules = Vec::new();
+        for entry in entries {
+            let Some(module) = follow(runtime, entry, way) else { continue };
+            if let Ok(module) = runtime.module(module) {
+                modules.push(module);
+            }
+        }
+        return Ok(modules);
+    }
+    Err(RuntimeError::Unexpected {
+        what: "the application's domain",
+        address: domain,
+        found: "no list of assemblies in it".to_string(),
+    })
+}
+
+/// The entries of an `ArrayList`; none when it does not look like one.
+fn entries(runtime: &Runtime<'_>, list: u64, limit: usize) -> Vec<u64> {
+    let memory = runtime.memory();
+    let Ok(count) = memory.u32(list) else { return Vec::new() };
+    if count == 0 || count as usize > limit {
+        return Vec::new();
+    }
+    let mut left = u64::from(count);
+    let mut entries = Vec::new();
+    let mut block = list.wrapping_add(8);
+    for _ in 0..BLOCKS {
+        let Ok([next, size]) = memory.words::<2>(block) else { return Vec::new() };
+        let size = size & 0xffff_ffff;
+        if size == 0 || size > ENTRIES {
+            return Vec::new();
+        }
+        for number in 0..size.min(left) {
+            match memory.u64(block.wrapping_add(16 + number * 8)) {
+                Ok(entry) if entry & 7 == 0 => entries.push(entry),
+                _ => return Vec::new(),
+            }
+        }
+        left = left.saturating_sub(size);
+        if left == 0 {
+            entries.retain(|&entry| entry != 0);
+            return entries;
+        }
+        if next == 0 || next & 7 != 0 {
+            return Vec::new();
+        }
+        block = next;
+    }
+    Vec::new()
+}
+
+/// Which word of an entry is the module, or which word of what which word of it points at.
+fn way_to(runtime: &Runtime<'_>, entry: u64, module: u64) -> Option<(u64, Option<u64>)> {
+    let memory = runtime.memory();
+    let word = |at: u64, number: u64| memory.u64(at.wrapping_add(number * 8)).ok();
+    for first in 0..WORDS {
+        let value = word(entry, first)?;
+        if value == module {
+            return Some((first, None));
+        }
+    }
+    for first in 0..WORDS {
+        let Some(value) = word(entry, first).filter(|&value| value > 0x1000 && value & 7 == 0) else {
+            continue;
+        };
+        for second in 0..WORDS {
+            if word(value, second) == Some(module) {
+                return Some((first, Some(second)));
+            }
+        }
+    }
+    None
+}
+
+fn follow(runtime: &Runtime<'_>, entry: u64, way: (u64, Option<u64>)) -> Option<u64> {
+    let memory = runtime.memory();
+    let first = memory.u64(entry.wrapping_add(way.0 * 8)).ok()?;
+    match way.1 {
+        None => Some(first),
+        Some(second) => memory.u64(first.wrapping_add(second * 8)).ok(),
+    }
+    .filter(|&module| module != 0)
+}

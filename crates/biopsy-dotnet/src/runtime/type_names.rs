@@ -1,0 +1,263 @@
+//! Types by their method tables: sizes, flags, names.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::places::Places;
+use super::{ElementType, Memory, RuntimeError, TypeInfo, TypeShape};
+use crate::metadata::{RowOf, Table, TypePath};
+
+/// Type arguments of one type.
+const ARGUMENTS: u16 = 1024;
+/// Bytes of a name: generated code nests generics deeply.
+const NAME_BYTES: usize = 16 << 10;
+
+/// Method table or type descriptor of a pointer.
+const POINTER: u8 = 0x0f;
+/// Of a reference.
+const BY_REFERENCE: u8 = 0x10;
+const TYPE_VARIABLE: u8 = 0x13;
+const FUNCTION_POINTER: u8 = 0x1b;
+const METHOD_VARIABLE: u8 = 0x1e;
+
+/// What is read of a type before its name is made.
+#[derive(Debug)]
+pub(super) struct RawType {
+    pub(super) info: TypeInfo,
+    /// Types whose names it needs: the element, the arguments.
+    pub(super) needs: Vec<u64>,
+    /// What stands behind the name of the only needed type (pointers), or is the whole name.
+    pub(super) fixed: Fixed,
+}
+
+/// How a name is made.
+#[derive(Debug)]
+pub(super) enum Fixed {
+    /// From metadata.
+    Metadata,
+    /// The name of the only type it needs, and this.
+    Suffix(String),
+    /// This.
+    Whole(String),
+}
+
+/// Method tables that are known by themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WellKnown {
+    pub(super) free: u64,
+    pub(super) string: u64,
+    pub(super) object: u64,
+    pub(super) exception: u64,
+}
+
+/// Reads what a method table or type descriptor says.
+pub(super) fn read(
+    memory: &Memory<'_>,
+    places: &Places,
+    known: &WellKnown,
+    handle: u64,
+) -> Result<RawType, RuntimeError> {
+    if handle & 2 != 0 {
+        return read_descriptor(memory, places, handle);
+    }
+    let at = |offset: u64| handle.wrapping_add(offset);
+    let table = &places.method_table;
+    if handle & 7 != 0 || handle < 0x1000 {
+        return Err(no_type(handle, "not an address of a method table".to_string()));
+    }
+    let flags = memory.u32(at(table.flags))?;
+    let base_size = memory.u32(at(table.base_size))?;
+    let parent = memory.u64(at(table.parent))?;
+    let module = memory.u64(at(table.module))?;
+    let class_or_canonical = memory.u64(at(table.class))?;
+    let canonical = if class_or_canonical & 1 != 0 { class_or_canonical & !1 } else { handle };
+    let class = if canonical == handle {
+        class_or_canonical
+    } else {
+        memory.u64(canonical.wrapping_add(table.class))?
+    };
+    // The class points back: what is not a method table fails here, with certainty for all that was seen.
+    let back = memory.u64(class.wrapping_add(places.class.method_table))?;
+    if back != canonical || base_size < 8 {
+        return Err(no_type(handle, format!("class {class:#x} belongs to {back:#x}")));
+    }
+    let component_size = if flags & 0x8000_0000 != 0 { (flags & 0xffff) as u16 } else { 0 };
+    let element_type = match places.class.element_type {
+        Some(offset) => memory.u8(class.wrapping_add(offset))?,
+        None => 0,
+    };
+    let row = match (table.token, table.flags2) {
+        (Some(token), _) => u32::from(memory.u16(at(token))?),
+        (None, Some(flags2)) => memory.u32(at(flags2))? >> 8,
+        (None, None) => 0,
+    };
+    let mut raw = RawType {
+        info: TypeInfo {
+            method_table: handle,
+            name: "".into(),
+            base_size,
+            component_size,
+            flags,
+            contains_pointers: flags & 0x0100_0000 != 0,
+            collectible: flags & 0x0020_0000 != 0,
+            has_finalizer: flags & 0x0010_0000 != 0,
+            shape: TypeShape::Class,
+            element_type: ElementType(element_type),
+            parent,
+            module,
+            type_row: row,
+            canonical,
+            arguments: Vec::new(),
+        },
+        needs: Vec::new(),
+        fixed: Fixed::Metadata,
+    };
+    let category = flags & 0x000c_0000;
+    if handle == known.free {
+        raw.info.shape = TypeShape::Free;
+        raw.fixed = Fixed::Whole("Free".to_string());
+    } else if handle == known.string {
+        raw.info.shape = TypeShape::String;
+    } else if flags & 0x8000_0000 != 0 && category == 0x0008_0000 {
+        let element = memory.u64(at(table.instantiation))?;
+        raw.needs.push(element);
+        raw.info.type_row = 0;
+        if flags & 0x0002_0000 != 0 {
+            raw.info.shape = TypeShape::Vector { element };
+            raw.fixed = Fixed::Suffix("[]".to_string());
+        } else {
+            let rank = memory.u8(class.wrapping_add(places.class.rank))?;
+            raw.info.shape = TypeShape::Array { element, rank };
+            let commas = ",".repeat(usize::from(rank.min(32)).saturating_sub(1));
+            raw.fixed = Fixed::Suffix(if rank <= 1 { "[*]".to_string() } else { format!("[{commas}]") });
+        }
+        return Ok(raw);
+    } else if category == 0x0004_0000 {
+        raw.info.shape = TypeShape::Value;
+    }
+    if flags & 0x30 != 0 && flags & 0x8000_0000 == 0 {
+        let arguments = arguments(memory, places, handle)?;
+        // The definition itself has type variables: their names are in the metadata.
+        if flags & 0x30 != 0x30 {
+            raw.needs.clone_from(&arguments);
+        }
+        raw.info.arguments = arguments;
+    }
+    Ok(raw)
+}
+
+/// Type arguments of an instance of a generic type.
+fn arguments(memory: &Memory<'_>, places: &Places, handle: u64) -> Result<Vec<u64>, RuntimeError> {
+    let table = &places.method_table;
+    let dictionaries = memory.u64(handle.wrapping_add(table.instantiation))?;
+    // Counts lie in front of the array of dictionaries; the last one is the type's own.
+    let counts = dictionaries.wrapping_sub(8);
+    let count = memory.u16(counts.wrapping_add(table.dictionary_count))?;
+    let number = memory.u16(counts.wrapping_add(table.argument_count))?;
+    if count == 0 || number > ARGUMENTS {
+        return Err(no_type(handle, format!("{number} type arguments in dictionary {count}")));
+    }
+    let last = memory.u64(dictionaries.wrapping_add((u64::from(count) - 1) * 8))?;
+    (0..u64::from(number)).map(|one| Ok(memory.u64(last.wrapping_add(one * 8))?)).collect()
+}
+
+fn read_descriptor(memory: &Memory<'_>, places: &Places, handle: u64) -> Result<RawType, RuntimeError> {
+    let address = handle & !3;
+    let kind = (memory.u32(address)? & 0xff) as u8;
+    let mut needs = Vec::new();
+    let fixed = match kind {
+        POINTER | BY_REFERENCE => {
+            needs.push(memory.u64(address.wrapping_add(places.method_table.type_argument))?);
+            Fixed::Suffix(if kind == POINTER { "*" } else { "&" }.to_string())
+        }
+        FUNCTION_POINTER => Fixed::Whole("delegate*".to_string()),
+        TYPE_VARIABLE | METHOD_VARIABLE => Fixed::Whole("T".to_string()),
+        _ => return Err(no_type(handle, format!("descriptor of kind {kind:#x}"))),
+    };
+    Ok(RawType {
+        info: TypeInfo {
+            method_table: handle,
+            name: "".into(),
+            base_size: 0,
+            component_size: 0,
+            flags: 0,
+            contains_pointers: false,
+            collectible: false,
+            has_finalizer: false,
+            shape: TypeShape::Descriptor,
+            element_type: ElementType(kind),
+            parent: 0,
+            module: 0,
+            type_row: 0,
+            canonical: handle,
+            arguments: needs.clone(),
+        },
+        needs,
+        fixed,
+    })
+}
+
+/// `Namespace.Outer<A>+Inner<B>`: each segment takes as many arguments as its name says, in order.
+pub(super) fn compose(path: &TypePath<'_>, arguments: &[Arc<str>]) -> String {
+    let mut name = String::new();
+    let mut rest = arguments;
+    for (number, segment) in path.iter().enumerate() {
+        if number > 0 {
+            name.push('+');
+        } else if !segment.namespace.is_empty() {
+            name.push_str(segment.namespace);
+            name.push('.');
+        }
+        let generic =
+            segment.name.rsplit_once('`').and_then(|(bare, count)| Some((bare, count.parse().ok()?)));
+        let Some((bare, count)) = generic.filter(|&(_, count): &(&str, usize)| count > 0) else {
+            name.push_str(segment.name);
+            continue;
+        };
+        name.push_str(bare);
+        let (mine, others) = rest.split_at(count.min(rest.len()));
+        rest = others;
+        push_arguments(&mut name, mine);
+    }
+    name
+}
+
+/// `<A, B>`, cut where it gets too long.
+pub(super) fn push_arguments(name: &mut String, arguments: &[Arc<str>]) {
+    name.push('<');
+    for (number, argument) in arguments.iter().enumerate() {
+        if number > 0 {
+            name.push_str(", ");
+        }
+        if name.len() + argument.len() > NAME_BYTES {
+            name.push_str("...");
+            break;
+        }
+        name.push_str(argument);
+    }
+    name.push('>');
+}
+
+/// Names of type variables: `T1`, `T2` where the metadata has none.
+pub(super) fn variables(metadata: &crate::metadata::Metadata, of: RowOf, count: usize) -> Vec<Arc<str>> {
+    let names = metadata.type_parameters(of);
+    (0..count)
+        .map(|number| match names.get(number) {
+            Some(name) => Arc::from(*name),
+            None => {
+                let mut name = String::new();
+                let _ = write!(name, "T{}", number + 1);
+                name.into()
+            }
+        })
+        .collect()
+}
+
+/// Whose variables they are.
+pub(super) fn of_type(row: u32) -> RowOf {
+    RowOf { table: Table::TypeDef, row }
+}
+
+pub(super) fn no_type(handle: u64, found: String) -> RuntimeError {
+    RuntimeError::Unexpected { what: "a method table", address: handle, found }
+}
