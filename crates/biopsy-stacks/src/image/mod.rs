@@ -25,7 +25,7 @@ use biopsy_model::symbol::Function;
 use biopsy_model::{Avma, Tid};
 
 pub use modules::{CodeModule, LocalFile, Names};
-pub use options::{CompiledNames, Options};
+pub use options::{CompiledFunction, CompiledNames, Options};
 
 use crate::elf::{ElfCache, Limits};
 use crate::unwind::{FoundBy, StackMemory, Surroundings, UserRegisters};
@@ -54,6 +54,17 @@ pub struct Place {
     pub functions: Vec<Function>,
     /// Stated address of the function around it, by unwind information.
     pub function_start: Option<u64>,
+    /// A runtime compiled it.
+    pub compiled: Option<Compiled>,
+}
+
+/// What a runtime says of a place in code that it compiled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Compiled {
+    /// File name of the assembly; empty where there is none.
+    pub module: String,
+    /// It is a method, and not glue.
+    pub is_method: bool,
 }
 
 /// One frame.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::modules::Code;
 use super::options::Options;
-use super::{Place, PlaceHandle};
+use super::{Compiled, Place, PlaceHandle};
 use crate::elf::ElfCache;
 use crate::symbols::Symbolizer;
 
@@ -35,6 +35,7 @@ impl Places {
                 offset: module.map_or(lookup.0, |_| offset),
                 functions: trampoline.into_iter().collect(),
                 function_start: None,
+                compiled: None,
             });
             PlaceHandle(self.places.len() as u32 - 1)
         })
@@ -91,7 +92,9 @@ impl Places {
             let Some(place) = self.places.get_mut(*at).filter(|place| place.functions.is_empty()) else {
                 continue;
             };
-            place.functions = names.find(place.address).map(|found| found.functions).unwrap_or_default();
+            let Some(found) = names.find(place.address) else { continue };
+            place.functions = vec![found.function];
+            place.compiled = Some(Compiled { module: found.module, is_method: found.is_method });
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use biopsy_model::Avma;
+use biopsy_model::symbol::Function;
 
-use crate::symbols::{self, Resolved};
+use crate::symbols;
 use crate::unwind::CompiledCode;
 
 /// Bounds and sources.
@@ -61,8 +62,19 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-/// Names of code that has no file: what a managed runtime's own structures in the image say, or a perf map kept beside it.
+/// Names of code that has no ELF file: what a managed runtime's own structures in the image say, or a perf map kept beside it.
 pub trait CompiledNames {
-    /// The functions at `address`, as [`Resolved`] wants them.
-    fn find(&self, address: Avma) -> Option<Resolved>;
+    /// The function at `address` (inside the call, for callers).
+    fn find(&self, address: Avma) -> Option<CompiledFunction>;
+}
+
+/// A function that a runtime compiled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompiledFunction {
+    /// Its name, as the programmer wrote it where that is known.
+    pub function: Function,
+    /// File name of the assembly or package it is from; empty where there is none.
+    pub module: String,
+    /// It is the program's own, or a library's: false for glue that the runtime made.
+    pub is_method: bool,
 }

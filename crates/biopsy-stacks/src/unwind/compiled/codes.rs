@@ -73,10 +73,12 @@ pub fn windows_rule(
     for link in 0..CHAIN {
         let info = Info::read(base.checked_add(u64::from(function.unwind_info))?, read)?;
         if exact && link == 0 && offset >= u32::from(info.prologue) {
-            let mut code = [0; EPILOGUE];
-            let code = readable(address, &mut code, read);
             let inside = base.checked_add(u64::from(body.begin))?..base.checked_add(u64::from(body.end))?;
-            if let Some(rule) = epilogue::rule(address, code, &inside) {
+            let mut code = [0; EPILOGUE];
+            let code = &mut code[..code_bytes(address, inside.end)];
+            if read(address, code)
+                && let Some(rule) = epilogue::rule(address, code, &inside)
+            {
                 return Some(rule);
             }
         }
@@ -88,16 +90,11 @@ pub fn windows_rule(
     None
 }
 
-/// As much as can be read, up to the length of the buffer: the code may end at the end of its mapping.
-fn readable<'b>(address: u64, buffer: &'b mut [u8; EPILOGUE], read: ReadMemory<'_>) -> &'b [u8] {
-    let mut length = EPILOGUE;
-    while length > 0 {
-        if read(address, &mut buffer[..length]) {
-            return &buffer[..length];
-        }
-        length /= 2;
-    }
-    &[]
+/// Bytes of code from `address` on that are surely there: to the end of the function, or of the page where that is not known.
+fn code_bytes(address: u64, end: u64) -> usize {
+    const PAGE: u64 = 4096;
+    let left = end.checked_sub(address).filter(|left| *left > 0).unwrap_or(PAGE - address % PAGE);
+    usize::try_from(left).map_or(EPILOGUE, |left| left.min(EPILOGUE))
 }
 
 struct Info {

@@ -1,0 +1,87 @@
+//! `System.Threading.Lock`: an object whose fields say who holds it. Who waits for it is found on stacks.
+
+use biopsy_image::{MemoryExt, mapping};
+
+use super::{Lock, LockKind, Locks, Wait, WaitKind, by_managed_id};
+use crate::runtime::{FieldPlace, ManagedThread, Runtime};
+
+/// The part of a thread's stack that belongs to calls inside of `System.Threading.Lock`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InsideLock {
+    /// The thread: kernel's id.
+    pub os_id: u32,
+    /// Its stack pointer.
+    pub from: u64,
+    /// Stack pointer of the frame that called into the lock; the words above it are its own.
+    pub to: u64,
+}
+
+/// Bytes above the last frame that are looked at too: the caller keeps the lock there.
+const CALLER: u64 = 256;
+/// Bytes of one stack that are looked at.
+const BYTES: u64 = 64 << 10;
+
+pub(super) fn find(
+    runtime: &Runtime<'_>,
+    threads: &[ManagedThread],
+    inside: &[InsideLock],
+    locks: &mut Locks,
+) {
+    for part in inside {
+        let Some(found) = on_stack(runtime, threads, part) else { continue };
+        let index = locks.index_of(found.object).unwrap_or_else(|| {
+            locks.locks.push(found);
+            locks.locks.len() - 1
+        });
+        if let Some(lock) = locks.locks.get_mut(index) {
+            lock.waiters = lock.waiters.saturating_add(1);
+        }
+        locks.waits.push(Wait { os_id: part.os_id, lock: index, kind: WaitKind::Enter, timeout: None });
+    }
+}
+
+/// The innermost lock on the stack that another thread holds: inner calls have it in a register that their callees saved, or
+/// in a slot of their own.
+fn on_stack(runtime: &Runtime<'_>, threads: &[ManagedThread], part: &InsideLock) -> Option<Lock> {
+    let image = runtime.memory().image();
+    let stack = mapping::find(image.mappings(), part.from)?;
+    let end = part.to.saturating_add(CALLER).min(stack.end).min(part.from.saturating_add(BYTES));
+    let length = usize::try_from(end.checked_sub(part.from)?).ok()?;
+    let bytes = image.read_up_to(part.from, length).ok()?;
+    let registers = image.threads().iter().find(|thread| thread.tid.0 == part.os_id)?.registers;
+    let registers =
+        registers.map(|one| vec![one.rbx, one.r12, one.r13, one.r14, one.r15]).unwrap_or_default();
+    let words = bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_le_bytes(*eight));
+    registers.into_iter().chain(words).find_map(|word| {
+        let lock = read(runtime, threads, word)?;
+        lock.owner.is_some_and(|owner| owner != part.os_id).then_some(lock)
+    })
+}
+
+/// A lock at this address, if one is.
+pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], address: u64) -> Option<Lock> {
+    if address < 0x1_0000 || address % 8 != 0 || address >> 47 != 0 {
+        return None;
+    }
+    let info = runtime.type_of_object(address).ok()?;
+    if &*info.name != "System.Threading.Lock" {
+        return None;
+    }
+    let field = |name: &str| {
+        let field = runtime.find_field(info.method_table, name).ok()??;
+        let FieldPlace::Instance(offset) = field.place else { return None };
+        runtime.memory().u32(address.checked_add(8 + u64::from(offset))?).ok()
+    };
+    let (state, owner) = (field("_state")?, field("_owningThreadId")?);
+    // Bit 0: held.
+    let held = state & 1 == 1 && owner != 0;
+    Some(Lock {
+        object: address,
+        type_name: "System.Threading.Lock".to_owned(),
+        kind: LockKind::Lock,
+        owner: held.then(|| by_managed_id(threads, owner).unwrap_or(0)),
+        recursion: field("_recursionCount").filter(|_| held).unwrap_or(0),
+        waiters: 0,
+        sync_block: 0,
+    })
+}

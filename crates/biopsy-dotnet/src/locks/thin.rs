@@ -1,0 +1,85 @@
+//! Locks that nobody waits for: thin locks in the headers of objects, and held `System.Threading.Lock` objects.
+//!
+//! ```text
+//! u32 before an object:  bits 0..16 managed id of the owner, bits 16..22 recursion;  bit 27: something else is there
+//! ```
+
+use biopsy_image::Image;
+use rustc_hash::FxHashMap;
+
+use super::{Lock, LockKind, Locks, lock_object};
+use crate::graph::Graph;
+use crate::runtime::{ManagedThread, Runtime};
+
+/// Bits that mark anything but a thin lock: 27 hash code or index, 28 being changed.
+const OTHER: u32 = 0x1800_0000;
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+/// Locks at most.
+const LOCKS: usize = 100_000;
+
+pub(super) fn find(runtime: &Runtime<'_>, threads: &[ManagedThread], graph: &Graph, locks: &mut Locks) {
+    let ids: FxHashMap<u32, u32> = threads
+        .iter()
+        .filter(|thread| !thread.dead && thread.id != 0)
+        .map(|thread| (thread.id, thread.os_id))
+        .collect();
+    let types = graph.types();
+    let is_lock: Vec<bool> = types.iter().map(|of| of.name == "System.Threading.Lock").collect();
+    let mut pieces = Pieces { image: runtime.memory().image(), start: 0, bytes: Vec::new() };
+    for object in graph.objects() {
+        let Some(of) = types.get(object.of.0 as usize).filter(|of| !of.is_free) else { continue };
+        if locks.locks.len() >= LOCKS {
+            locks.problems.push(format!("locks: the first {LOCKS} only"));
+            return;
+        }
+        if is_lock.get(object.of.0 as usize).copied().unwrap_or(false) {
+            let held =
+                lock_object::read(runtime, threads, object.address).filter(|lock| lock.owner.is_some());
+            if let Some(lock) = held.filter(|lock| locks.index_of(lock.object).is_none()) {
+                locks.locks.push(lock);
+            }
+            continue;
+        }
+        let Some(header) = pieces.header(object.address) else { continue };
+        if header & OTHER != 0 || header & 0xffff == 0 {
+            continue;
+        }
+        let Some(owner) = ids.get(&(header & 0xffff)) else { continue };
+        locks.locks.push(Lock {
+            object: object.address,
+            type_name: crate::names::display_type(&of.name),
+            kind: LockKind::ThinMonitor,
+            owner: Some(*owner),
+            recursion: header >> 16 & 0x3f,
+            waiters: 0,
+            sync_block: 0,
+        });
+    }
+}
+
+/// Headers of objects in the order of their addresses.
+struct Pieces<'a> {
+    image: &'a dyn Image,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Pieces<'_> {
+    fn header(&mut self, object: u64) -> Option<u32> {
+        let at = object.checked_sub(4)?;
+        if let Some(header) = self.have(at) {
+            return Some(header);
+        }
+        self.bytes.resize(PIECE, 0);
+        let read = self.image.read(at, &mut self.bytes).unwrap_or(0);
+        self.bytes.truncate(read);
+        self.start = at;
+        self.have(at)
+    }
+
+    fn have(&self, at: u64) -> Option<u32> {
+        let offset = usize::try_from(at.checked_sub(self.start)?).ok()?;
+        self.bytes.get(offset..)?.first_chunk().map(|four| u32::from_le_bytes(*four))
+    }
+}
