@@ -1,0 +1,1 @@
+//! Events that the writer of test streams makes, collected.
