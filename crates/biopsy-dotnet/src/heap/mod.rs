@@ -1,1 +1,37 @@
 //! The collected heap: objects, references, roots.
+//!
+//! ```text
+//! GcDacVars ─► segments ─► places ─┬─► walk (shapes, all cores) ─► Graph ─► roots ─► live
+//! threads ─► allocation contexts ──┘
+//! ```
+//!
+//! Read from an image alone: a process frozen for milliseconds, or a core. In the middle of a collection the heap cannot be
+//! walked; the collector says so (`gc_structures_invalid_cnt`), and [`Heap::open`] answers [`HeapError::Collecting`]: freeze
+//! again. How it works and what it was held against: `docs/design/13-heap.md`.
+
+mod by_type;
+mod collectible;
+mod error;
+pub mod fuzz;
+mod handles;
+mod open;
+mod places;
+mod problems;
+mod roots;
+mod segments;
+mod shape;
+mod source;
+mod stacks;
+mod synthetic;
+mod thread_statics;
+mod walk;
+
+pub use by_type::{HeapByType, TypeRow, by_type};
+pub use error::HeapError;
+pub use open::{Heap, HeapOptions};
+pub use problems::{Problem, Problems};
+pub use roots::RootProblems;
+pub use segments::Segment;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Reading a `.gcdump`.
+
+use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
+
+use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, PSEUDO, tag};
+use crate::graph::{Graph, GraphBuilder, GraphType, Node, Root, RootKind, mark};
+
+/// What a `.gcdump` says.
+#[derive(Clone, Debug)]
+pub struct GcDump {
+    /// The objects. Roots are the objects that pseudo nodes lead to.
+    pub graph: Graph,
+    /// Name of the process.
+    pub process_name: String,
+    /// Its pid.
+    pub pid: u32,
+    /// The program that wrote it.
+    pub tool: String,
+    /// References that lead to no object.
+    pub dangling: u64,
+}
+
+/// Longest name that is believed, in bytes.
+const MOST_NAME: usize = 1 << 20;
+
+/// Reads a file that is in memory.
+///
+/// # Errors
+/// The field that is not as it should be, and where.
+pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
+    let mut cursor = Cursor::new(bytes);
+    let magic = string(&mut cursor, "magic")?;
+    if magic != MAGIC {
+        return Err(cursor.error("magic", ReadErrorKind::Unexpected { expected: 20, found: magic.len() as u64 }));
+    }
+    begin(&mut cursor, HEAP_DUMP)?;
+    begin(&mut cursor, MEMORY_GRAPH)?;
+    cursor.i64("bytes of all nodes")?;
+    cursor.u32("root")?;
+    let mut builder = GraphBuilder::new();
+    let mut is_pseudo = Vec::new();
+    // A type takes 12 bytes at least.
+    for _ in 0..count(&mut cursor, "types", 12)? {
+        let name = string(&mut cursor, "name of a type")?;
+        let size = cursor.u32("size of a type")?.cast_signed();
+        let module = string(&mut cursor, "module of a type")?;
+        let pseudo = name.starts_with(PSEUDO) || name == "UNDEFINED";
+        is_pseudo.push((pseudo, size));
+        builder.push_type(GraphType { name, module, ..GraphType::default() });
+    }
+    let nodes = count(&mut cursor, "nodes", 4)?;
+    let mut places = cursor.sub("places of nodes", nodes * 4)?;
+    let blob_bytes = count(&mut cursor, "bytes of nodes", 1)?;
+    let blob_offset = cursor.offset();
+    let blob = cursor.take("nodes", blob_bytes)?;
+    let addresses = count(&mut cursor, "addresses", 8)?;
+    let addresses = cursor.take("addresses", addresses * 8)?.as_chunks::<8>().0;
+    let address = |node: usize| addresses.get(node).map_or(0, |eight| u64::from_le_bytes(*eight));
+    let mut rooted = Vec::new();
+    for number in 0..nodes {
+        let place = places.u32("place of a node")? as usize;
+        let mut node = Cursor::at(blob.get(place..).unwrap_or_default(), blob_offset + place as u64);
+        let of = cint(&mut node, "type of a node")?;
+        let type_index = (of >> 1) as usize;
+        let Some((pseudo, type_size)) = is_pseudo.get(type_index).copied() else {
+            return Err(node.error(
+                "type of a node",
+                ReadErrorKind::OverLimit { claimed: type_index as u64, limit: is_pseudo.len() as u64 },
+            ));
+        };
+        let size = if of & 1 == 1 { cint(&mut node, "size of a node")? } else { type_size };
+        let children = usize::try_from(cint(&mut node, "children of a node")?).unwrap_or(usize::MAX);
+        if children > node.remaining() {
+            return Err(node.error(
+                "children of a node",
+                ReadErrorKind::OverLimit { claimed: children as u64, limit: node.remaining() as u64 },
+            ));
+        }
+        let mut edges = 0;
+        for _ in 0..children {
+            let child = cint(&mut node, "a child of a node")?;
+            let target = address(number.wrapping_add_signed(child as isize));
+            if target == 0 {
+                continue;
+            }
+            if pseudo {
+                rooted.push(target);
+            } else {
+                builder.push_edge(target);
+                edges += 1;
+            }
+        }
+        if !pseudo && address(number) != 0 {
+            builder.push(Node {
+                address: address(number),
+                of: crate::graph::TypeIndex(type_index as u32),
+                size: u64::try_from(size).unwrap_or(0),
+                edges,
+            });
+        } else if !pseudo {
+            // Its references have no object to belong to.
+            builder.drop_edges(edges);
+        }
+    }
+    let end = trailer(&mut cursor).unwrap_or_default();
+    let io = |_| Cursor::new(&[]).error("graph", ReadErrorKind::UnexpectedEnd { needed: 0, found: 0 });
+    let (mut graph, _, dangling) = builder.finish().map_err(io)?;
+    let mut roots: Vec<Root> = rooted
+        .into_iter()
+        .filter_map(|target| graph.find(target))
+        .map(|object| Root { kind: RootKind::Other, address: 0, object, is_interior: false, thread: 0 })
+        .collect();
+    roots.sort_by_key(|root| root.object);
+    roots.dedup();
+    graph.set_roots(roots, Vec::new());
+    let live = mark(&graph).map_err(io)?;
+    graph.set_live(live);
+    let (process_name, pid, tool) = end;
+    Ok(GcDump { graph, process_name, pid, tool, dangling })
+}
+
+/// Process, pid and tool: what comes behind the graph, as far as it is as usual.
+fn trailer(cursor: &mut Cursor<'_>) -> Result<(String, u32, String), ReadError> {
+    if cursor.rest().first() == Some(&tag::BYTE) {
+        cursor.skip("64 bit", 2)?;
+    }
+    cursor.skip("end of the graph", 1)?;
+    cursor.skip("64 bit and sampling", 9)?;
+    if cursor.u8("JavaScript heap")? != tag::NULL || cursor.u8(".NET heap")? != tag::NULL {
+        return Ok(Default::default());
+    }
+    string(cursor, "log")?;
+    cursor.skip("time", 8)?;
+    string(cursor, "machine")?;
+    let name = string(cursor, "process")?;
+    let pid = cursor.u32("pid")?;
+    cursor.skip("sizes", 16)?;
+    let multipliers = count(cursor, "multipliers", 4)?;
+    cursor.skip("multipliers", multipliers * 4)?;
+    let tool = if cursor.u8("tool")? == tag::STRING { string(cursor, "tool")? } else { String::new() };
+    Ok((name, pid, tool))
+}
+
+fn begin(cursor: &mut Cursor<'_>, name: &'static str) -> Result<(), ReadError> {
+    for expected in [tag::BEGIN_OBJECT, tag::BEGIN_OBJECT, tag::NULL] {
+        let before = *cursor;
+        let found = cursor.u8("beginning of an object")?;
+        if found != expected {
+            let kind = ReadErrorKind::Unexpected { expected: expected.into(), found: found.into() };
+            return Err(before.error("beginning of an object", kind));
+        }
+    }
+    cursor.skip("version and lowest reader", 8)?;
+    let before = *cursor;
+    if string(cursor, name)? != name {
+        return Err(before.error(name, ReadErrorKind::Unexpected { expected: name.len() as u64, found: 0 }));
+    }
+    cursor.skip("end of a type", 1)
+}
+
+/// A number of things of at least `bytes` bytes each, which must fit what remains.
+fn count(cursor: &mut Cursor<'_>, field: &'static str, bytes: usize) -> Result<usize, ReadError> {
+    let before = *cursor;
+    let claimed = cursor.u32(field)?;
+    let limit = cursor.remaining() / bytes;
+    if claimed as usize > limit {
+        let kind = ReadErrorKind::OverLimit { claimed: claimed.into(), limit: limit as u64 };
+        return Err(before.error(field, kind));
+    }
+    Ok(claimed as usize)
+}
+
+fn string(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String, ReadError> {
+    let before = *cursor;
+    let length = cursor.u32(field)?.cast_signed();
+    if length < 0 {
+        return Ok(String::new());
+    }
+    if length as usize > MOST_NAME {
+        let kind = ReadErrorKind::OverLimit { claimed: length as u64, limit: MOST_NAME as u64 };
+        return Err(before.error(field, kind));
+    }
+    Ok(String::from_utf8_lossy(cursor.take(field, length as usize)?).into_owned())
+}
+
+/// A number in 7 bits a byte, highest first, of 5 bytes at most.
+pub(super) fn cint(cursor: &mut Cursor<'_>, field: &'static str) -> Result<i32, ReadError> {
+    let mut byte = cursor.u8(field)?;
+    let mut value = i32::from(byte) << 25 >> 25;
+    for _ in 0..4 {
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+        byte = cursor.u8(field)?;
+        value = value << 7 | i32::from(byte & 0x7f);
+    }
+    Ok(value)
+}

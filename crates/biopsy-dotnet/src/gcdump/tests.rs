@@ -1,0 +1,89 @@
+use biopsy_bytes::Cursor;
+use proptest::prelude::*;
+
+use super::*;
+use crate::graph::{Graph, GraphBuilder, GraphType, Node, ObjectIndex, Root, RootKind, mark};
+
+fn sample() -> Graph {
+    let mut builder = GraphBuilder::new();
+    let text = builder.push_type(GraphType { name: "System.String".to_owned(), ..GraphType::default() });
+    let node = builder.push_type(GraphType { name: "Näme<T>".to_owned(), module: "a.dll".to_owned(), ..GraphType::default() });
+    for (address, of, size, edges) in
+        [(0x7f00_0000, text, 30, vec![]), (0x1000, node, 24, vec![0x7f00_0000, 0x2000]), (0x2000, node, 1 << 33, vec![0x1000])]
+    {
+        builder.push(Node { address, of, size, edges: edges.len() as u32 });
+        edges.into_iter().for_each(|edge| builder.push_edge(edge));
+    }
+    builder.push(Node { address: 0x3000, of: node, size: 24, edges: 0 });
+    let (mut graph, ..) = builder.finish().unwrap();
+    let root = Root { kind: RootKind::StrongHandle, address: 1, object: ObjectIndex(0), is_interior: false, thread: 0 };
+    graph.set_roots(vec![root], Vec::new());
+    graph.set_live(mark(&graph).unwrap());
+    graph
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let graph = sample();
+    for garbage in [false, true] {
+        let mut bytes = Vec::new();
+        let options = WriteOptions {
+            garbage,
+            process_name: "holder".to_owned(),
+            pid: 7,
+            tool: "biopsy".to_owned(),
+            ..WriteOptions::default()
+        };
+        let written = write(&graph, &options, &mut bytes).unwrap();
+        let dump = read(&bytes).unwrap();
+        assert_eq!((dump.process_name.as_str(), dump.pid, dump.tool.as_str()), ("holder", 7, "biopsy"));
+        assert_eq!(dump.graph.len() as u64, written);
+        assert_eq!(dump.graph.find(0x3000).is_some(), garbage);
+        let one = dump.graph.find(0x1000).unwrap();
+        let targets: Vec<u64> =
+            dump.graph.references(one).unwrap().iter().map(|of| dump.graph.object(*of).unwrap().address).collect();
+        assert_eq!(targets, [0x7f00_0000, 0x2000]);
+        let of = dump.graph.object(one).unwrap().of;
+        assert_eq!(dump.graph.type_of(of).unwrap().name, "Näme<T>");
+        assert_eq!(dump.graph.type_of(of).unwrap().module, "a.dll");
+        assert_eq!(dump.graph.live().unwrap().count(), 3);
+    }
+}
+
+#[test]
+fn numbers_take_the_bytes_that_the_readers_of_others_expect() {
+    let encoded = |value| {
+        let mut out = Vec::new();
+        write::cint(&mut out, value);
+        out
+    };
+    assert_eq!(encoded(0), [0]);
+    assert_eq!(encoded(63), [63]);
+    assert_eq!(encoded(64), [0x80, 64]);
+    assert_eq!(encoded(-1), [0x7f]);
+    assert_eq!(encoded(-65), [0xff, 0x3f]);
+    assert_eq!(encoded(8192), [0x80, 0xc0, 0]);
+    assert_eq!(encoded(i32::MAX).len(), 5);
+}
+
+proptest! {
+    #[test]
+    fn numbers_come_back(value in any::<i32>()) {
+        let mut out = Vec::new();
+        write::cint(&mut out, value);
+        let mut cursor = Cursor::new(&out);
+        prop_assert_eq!(super::read::cint(&mut cursor, "value").unwrap(), value);
+        prop_assert!(cursor.is_empty());
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_or_a_graph(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>()) {
+        let mut bytes = Vec::new();
+        write(&sample(), &WriteOptions::default(), &mut bytes).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let _ = read(&bytes);
+        bytes.truncate(cut.index(bytes.len()));
+        let _ = read(&bytes);
+    }
+}

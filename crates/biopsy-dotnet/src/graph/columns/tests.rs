@@ -1,0 +1,79 @@
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::graph::{Graph, GraphBuilder, GraphType, Node, ObjectIndex, Root, RootKind, mark};
+
+struct Files(BTreeMap<Column, Vec<u8>>);
+
+impl ColumnSource for Files {
+    fn open(&self, column: Column) -> io::Result<Option<Box<dyn Read + '_>>> {
+        Ok(self.0.get(&column).map(|bytes| Box::new(bytes.as_slice()) as Box<dyn Read>))
+    }
+}
+
+fn sample() -> Graph {
+    let mut builder = GraphBuilder::new();
+    let of = builder.push_type(GraphType { name: "A".to_owned(), ..GraphType::default() });
+    for (address, size, edges) in
+        [(0x1000u64, 24u64, vec![0x7f00_0000u64, 0x2000]), (0x2000, 1 << 33, vec![]), (0x7f_0000_0000, 24, vec![0x1000])]
+    {
+        builder.push(Node { address, of, size, edges: edges.len() as u32 });
+        edges.into_iter().for_each(|edge| builder.push_edge(edge));
+    }
+    let (mut graph, ..) = builder.finish().unwrap();
+    let root = Root { kind: RootKind::Stack, address: 9, object: ObjectIndex(0), is_interior: true, thread: 7 };
+    graph.set_roots(vec![root], vec![(ObjectIndex(0), ObjectIndex(1))]);
+    graph.set_live(mark(&graph).unwrap());
+    graph
+}
+
+fn written(graph: &Graph) -> Files {
+    let mut files = BTreeMap::new();
+    for column in Column::ALL {
+        let mut bytes = Vec::new();
+        if write(graph, *column, &mut bytes).unwrap() {
+            files.insert(*column, bytes);
+        }
+    }
+    Files(files)
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let graph = sample();
+    let again = read(&written(&graph), graph.types().to_vec()).unwrap();
+    assert_eq!(graph.objects().collect::<Vec<_>>(), again.objects().collect::<Vec<_>>());
+    for object in graph.objects() {
+        assert_eq!(graph.references(object.index).unwrap(), again.references(object.index).unwrap());
+    }
+    assert_eq!((graph.roots(), graph.dependents(), graph.live()), (again.roots(), again.dependents(), again.live()));
+}
+
+#[test]
+fn headers_are_what_numpy_expects() {
+    let files = written(&sample());
+    let bytes = &files.0[&Column::Types];
+    assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
+    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    assert_eq!((10 + length) % 64, 0);
+    assert!(bytes[10..].starts_with(b"{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }"));
+    assert_eq!(bytes[10 + length - 1], b'\n');
+}
+
+proptest! {
+    #[test]
+    fn damaged_columns_are_an_error_or_a_graph(which in 0usize..9, at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let graph = sample();
+        let mut files = written(&graph);
+        if let Some(bytes) = files.0.get_mut(&Column::ALL[which]) {
+            let at = at.index(bytes.len());
+            if cut { bytes.truncate(at) } else { bytes[at] = byte }
+        }
+        if let Ok(graph) = read(&files, graph.types().to_vec()) {
+            mark(&graph).unwrap();
+        }
+    }
+}

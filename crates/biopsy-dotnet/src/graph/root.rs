@@ -1,0 +1,64 @@
+//! What keeps objects alive from outside.
+
+use super::ObjectIndex;
+
+/// The kind of a root.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RootKind {
+    /// A strong handle: statics hang on these, too.
+    StrongHandle,
+    /// A handle that also keeps the object from moving.
+    PinnedHandle,
+    /// Any other kind of handle that keeps objects alive.
+    OtherHandle,
+    /// Waits for its finalizer to run.
+    FinalizerQueue,
+    /// A word on a thread's stack or in a register that looks like a reference. Conservative: it may be a left-over.
+    Stack,
+    /// A thread's static fields.
+    ThreadStatic,
+    /// Told by the runtime without more.
+    Other,
+}
+
+impl RootKind {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::StrongHandle,
+        Self::PinnedHandle,
+        Self::OtherHandle,
+        Self::FinalizerQueue,
+        Self::Stack,
+        Self::ThreadStatic,
+        Self::Other,
+    ];
+
+    /// For people and programs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StrongHandle => "strong handle",
+            Self::PinnedHandle => "pinned handle",
+            Self::OtherHandle => "handle",
+            Self::FinalizerQueue => "finalizer queue",
+            Self::Stack => "stack",
+            Self::ThreadStatic => "thread static",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// One root.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Root {
+    /// What it is.
+    pub kind: RootKind,
+    /// Where it is: the address of the handle, of the stack slot; 0 for a register or where not known.
+    pub address: u64,
+    /// What it keeps alive.
+    pub object: ObjectIndex,
+    /// It points into the object, not at its beginning.
+    pub is_interior: bool,
+    /// Thread id of the system, for stacks and thread statics; else 0.
+    pub thread: u32,
+}

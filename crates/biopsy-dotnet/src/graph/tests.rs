@@ -1,0 +1,79 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn built(nodes: &[(u64, u64, Vec<u64>)]) -> Graph {
+    let mut builder = GraphBuilder::new();
+    let of = builder.push_type(GraphType { name: "T".to_owned(), ..GraphType::default() });
+    for (address, size, edges) in nodes {
+        builder.push(Node { address: *address, of, size: *size, edges: edges.len() as u32 });
+        edges.iter().for_each(|edge| builder.push_edge(*edge));
+    }
+    builder.finish().unwrap().0
+}
+
+fn root(object: ObjectIndex) -> Root {
+    Root { kind: RootKind::Other, address: 0, object, is_interior: false, thread: 0 }
+}
+
+#[test]
+fn objects_come_back_by_address_with_their_references() {
+    let graph = built(&[
+        (0x7000_0000, 24, vec![0x1000, 0x2000]),
+        (0x1000, 32, vec![]),
+        (0x2000, 24, vec![0x7000_0000, 0xdead]),
+    ]);
+    let objects: Vec<_> = graph.objects().map(|object| (object.address, object.size)).collect();
+    assert_eq!(objects, [(0x1000, 32), (0x2000, 24), (0x7000_0000, 24)]);
+    let far = graph.find(0x7000_0000).unwrap();
+    assert_eq!(graph.references(far).unwrap(), [graph.find(0x1000).unwrap(), graph.find(0x2000).unwrap()]);
+    assert_eq!(graph.references(graph.find(0x2000).unwrap()).unwrap(), [far]);
+    assert_eq!(graph.find(0x1008), None);
+    assert_eq!(graph.find_holder(0x1008), Some((graph.find(0x1000).unwrap(), false)));
+    assert_eq!(graph.find_holder(0x1020), None);
+    assert_eq!(graph.object(far).unwrap().address, 0x7000_0000);
+}
+
+#[test]
+fn a_chain_of_a_million_is_marked_without_recursion() {
+    let chain: Vec<_> = (0..1_000_000u64).map(|i| (0x10000 + i * 24, 24, vec![0x10000 + (i + 1) * 24])).collect();
+    let mut graph = built(&chain);
+    graph.set_roots(vec![root(ObjectIndex(10))], Vec::new());
+    assert_eq!(mark(&graph).unwrap().count(), 999_990);
+}
+
+#[test]
+fn the_value_of_a_dependent_handle_lives_with_its_key_alone() {
+    let mut graph = built(&[(0x1000, 24, vec![]), (0x2000, 24, vec![]), (0x3000, 24, vec![]), (0x4000, 24, vec![])]);
+    let dependents = vec![(ObjectIndex(2), ObjectIndex(1)), (ObjectIndex(0), ObjectIndex(2))];
+    graph.set_roots(vec![root(ObjectIndex(0))], dependents.clone());
+    let live = mark(&graph).unwrap();
+    assert!((0..3).all(|index| live.contains(index)) && !live.contains(3));
+    graph.set_roots(vec![root(ObjectIndex(3))], dependents);
+    assert_eq!(mark(&graph).unwrap().count(), 1);
+}
+
+#[test]
+fn garbage_is_counted_apart() {
+    let mut graph = built(&[(0x1000, 24, vec![0x2000]), (0x2000, 100, vec![]), (0x3000, 1000, vec![])]);
+    graph.set_roots(vec![root(ObjectIndex(0))], Vec::new());
+    graph.set_live(mark(&graph).unwrap());
+    let one = graph.by_type()[0];
+    assert_eq!(one.all, Totals { objects: 3, bytes: 1124 });
+    assert_eq!(one.live, Some(Totals { objects: 2, bytes: 124 }));
+    assert_eq!(one.garbage(), Some(Totals { objects: 1, bytes: 1000 }));
+}
+
+proptest! {
+    #[test]
+    fn any_nodes_make_a_graph(nodes in proptest::collection::vec(
+        (any::<u64>(), any::<u64>(), proptest::collection::vec(any::<u64>(), 0..4)), 0..60,
+    )) {
+        let graph = built(&nodes);
+        for object in graph.objects() {
+            prop_assert_eq!(graph.find(object.address), Some(object.index));
+            prop_assert_eq!(graph.object(object.index), Some(object));
+        }
+        mark(&graph).unwrap();
+    }
+}

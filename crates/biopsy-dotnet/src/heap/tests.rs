@@ -1,0 +1,107 @@
+use proptest::prelude::*;
+
+use super::fuzz::{fuzz_heap, thread};
+use super::synthetic::*;
+use super::*;
+use crate::graph::{Generation, RootKind};
+
+fn opened(memory: &Synthetic) -> Result<Heap<'_>, HeapError> {
+    Heap::of(memory, GC, vec![thread()])
+}
+
+#[test]
+fn a_small_heap_is_walked_whole() {
+    let memory = Synthetic::new();
+    let heap = opened(&memory).unwrap();
+    let (graph, problems) = heap.walk(&HeapOptions { threads: 2, spill: None }).unwrap();
+    assert!(problems.is_none(), "{problems:?}");
+    let objects: Vec<_> = graph.objects().map(|one| (one.address, one.size, one.generation)).collect();
+    assert_eq!(
+        objects,
+        [
+            (YOUNG, 32, Generation::Gen0),
+            (YOUNG + 0x100, 0x40, Generation::Gen0),
+            (YOUNG + 0x140, 40, Generation::Gen0),
+            (YOUNG + 0x160, 25, Generation::Gen0),
+            (YOUNG + 0x180, 32, Generation::Gen0),
+            (YOUNG + 0x1a0, 0x60, Generation::Gen0),
+            (OLD, 32, Generation::Gen2),
+            (OLD + 0x20, 56, Generation::Gen2),
+            (OLD + 0x58, 0x100 - 0x58, Generation::Gen2),
+            (BIG, 0x4000, Generation::Large),
+        ]
+    );
+    let edges = |address: u64| -> Vec<u64> {
+        let targets = graph.references(graph.find(address).unwrap()).unwrap();
+        targets.into_iter().map(|target| graph.object(target).unwrap().address).collect()
+    };
+    assert_eq!(edges(YOUNG), [YOUNG + 0x140]);
+    assert_eq!(edges(YOUNG + 0x140), [OLD + 0x20]);
+    assert_eq!(edges(YOUNG + 0x180), [YOUNG + 0x180]);
+    assert_eq!(edges(OLD + 0x20), [BIG, OLD + 0x20]);
+    assert_eq!(edges(BIG), [0u64; 0]);
+}
+
+#[test]
+fn what_handles_and_finalizers_hold_is_live_and_the_rest_is_garbage() {
+    let memory = Synthetic::new();
+    let heap = opened(&memory).unwrap();
+    let (mut graph, _) = heap.walk(&HeapOptions::default()).unwrap();
+    let problems = heap.find_live(&mut graph).unwrap();
+    assert_eq!(problems.missing, [""; 0]);
+    let kinds: Vec<_> = graph.roots().iter().map(|root| root.kind).collect();
+    assert_eq!(kinds, [RootKind::StrongHandle, RootKind::FinalizerQueue]);
+    let live = graph.live().unwrap();
+    let garbage: Vec<_> =
+        graph.objects().filter(|one| !live.contains(one.index.0 as usize)).map(|one| one.address).collect();
+    // Free space, a byte array nobody holds, and a node that holds itself.
+    assert_eq!(garbage, [YOUNG + 0x100, YOUNG + 0x160, YOUNG + 0x180, OLD + 0x58]);
+}
+
+#[test]
+fn references_beyond_the_budget_are_on_disk_and_the_same() {
+    let memory = Synthetic::new();
+    let heap = opened(&memory).unwrap();
+    let spill = crate::graph::Spill::beyond(0, tempfile::tempfile().unwrap());
+    let options = HeapOptions { threads: 1, spill: Some(spill) };
+    let (spilled, _) = heap.walk(&options).unwrap();
+    assert!(options.spill.unwrap().spilled_bytes() > 0);
+    let (kept, _) = heap.walk(&HeapOptions::default()).unwrap();
+    for object in kept.objects() {
+        assert_eq!(kept.references(object.index).unwrap(), spilled.references(object.index).unwrap());
+    }
+}
+
+#[test]
+fn in_the_middle_of_a_collection_it_says_so() {
+    let mut memory = Synthetic::new();
+    memory.put(GC + 0x1000 + 24, 1);
+    assert!(matches!(opened(&memory), Err(HeapError::Collecting)));
+}
+
+#[test]
+fn behind_a_broken_object_the_rest_of_the_segment_is_skipped_and_counted() {
+    let mut memory = Synthetic::new();
+    memory.put(YOUNG + 0x140, 0x1234);
+    let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
+    assert_eq!(problems.first, [(YOUNG + 0x140, Problem::NoMethodTable)]);
+    assert_eq!(problems.skipped_bytes, 0x200 - 0x140);
+    assert_eq!(problems.dangling, 1);
+    assert!(graph.find(BIG).is_some() && graph.find(YOUNG + 0x180).is_none());
+}
+
+#[test]
+fn an_array_that_claims_more_than_its_segment_is_no_object() {
+    let mut memory = Synthetic::new();
+    memory.put(BIG + 8, u64::MAX);
+    let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
+    assert_eq!(problems.first, [(BIG, Problem::TooLong)]);
+    assert!(graph.find(BIG).is_none());
+}
+
+proptest! {
+    #[test]
+    fn any_damage_is_survived(bytes in proptest::collection::vec(any::<u8>(), 0..96)) {
+        fuzz_heap(&bytes);
+    }
+}

@@ -1,0 +1,43 @@
+//! Thread statics of .NET 9 and later, which no handle holds.
+//!
+//! Each thread has a `ThreadLocalData` (`threadstatics.h` of dotnet/runtime): one array of objects for types that stay, and a
+//! list of handles for those that can be unloaded, which the handle tables have. Up to 8, all were held by handles.
+
+use biopsy_image::MemoryExt;
+
+use super::roots::Found;
+use super::source::Source;
+use crate::graph::{Graph, RootKind};
+use crate::runtime::ManagedThread;
+
+/// Most thread statics that are not in the array yet.
+const MOST_IN_FLIGHT: usize = 1 << 16;
+
+pub(super) fn find(source: &dyn Source, threads: &[ManagedThread], graph: &Graph, found: &mut Found) {
+    let (image, layout) = (source.image(), source.layout());
+    let field = |of: &str, name: &str| layout.find_field(of, name).map(u64::from);
+    let Some(pointer) = field("Thread", "ThreadLocalDataPtr") else { return };
+    let Some(array) = field("ThreadLocalData", "NonCollectibleTlsArrayData") else { return };
+    let in_flight = field("ThreadLocalData", "InFlightData");
+    let (next, value) = (field("InFlightTLSData", "Next"), field("InFlightTLSData", "TLSData"));
+    for thread in threads.iter().filter(|thread| thread.os_id != 0) {
+        let Ok(data) = image.read_u64(thread.address.wrapping_add(pointer)) else { continue };
+        if data == 0 {
+            continue;
+        }
+        if let Ok(object) = image.read_u64(data.wrapping_add(array)) {
+            found.add(graph, RootKind::ThreadStatic, data.wrapping_add(array), object, thread.os_id);
+        }
+        let (Some(in_flight), Some(next), Some(value)) = (in_flight, next, value) else { continue };
+        let mut at = image.read_u64(data.wrapping_add(in_flight)).unwrap_or(0);
+        for _ in 0..MOST_IN_FLIGHT {
+            if at == 0 {
+                break;
+            }
+            if let Ok(object) = image.read_u64(at.wrapping_add(value)) {
+                found.add(graph, RootKind::ThreadStatic, at.wrapping_add(value), object, thread.os_id);
+            }
+            at = image.read_u64(at.wrapping_add(next)).unwrap_or(0);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The walk over all segments, on all cores.
+//!
+//! Objects lie one behind the other; each one's type says how long it is. Where a thread has room for its next objects
+//! (allocation context) there is a gap without a header, which is jumped over. Memory is read in pieces; the contents of large
+//! arrays without references are not read at all.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use biopsy_image::Image;
+use rustc_hash::FxHashMap;
+
+use super::places::{Hint, Places};
+use super::shape::{Offsets, SMALLEST, Shape};
+use super::source::Source;
+use super::{HeapError, Problem, Problems, Segment};
+use crate::graph::{Graph, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
+
+/// Bytes that are read at once. Larger pieces fall out of the cache of a core before they are walked.
+const PIECE: usize = 256 << 10;
+/// Longest span in bytes of the heap: what one thread makes before it can be trimmed and, if need be, spilled.
+const SPAN_BYTES: u64 = 32 << 20;
+
+/// What a walk is to do.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) segments: &'a [Segment],
+    /// Where threads put their next objects, and where their room ends; by address.
+    pub(super) contexts: &'a [(u64, u64)],
+    /// References too, and where they are kept.
+    pub(super) edges: Option<&'a Spill>,
+    pub(super) threads: usize,
+}
+
+/// Walks all segments. With references, those of the graph are object numbers at the end.
+pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(Graph, Problems), HeapError> {
+    let places = Places::new(plan.segments)?;
+    let flags = source.layout().field("MethodTable", "MTFlags")?;
+    let base_size = source.layout().field("MethodTable", "BaseSize")?;
+    let shapes = Shapes {
+        source,
+        offsets: Offsets { flags: flags.into(), base_size: base_size.into() },
+        table: Mutex::default(),
+    };
+    // The longest first, so that no core is left with one at the end.
+    let mut order: Vec<&Segment> = plan.segments.iter().collect();
+    order.sort_by_key(|segment| std::cmp::Reverse(segment.end - segment.start));
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = || -> io::Result<(Vec<Span>, Problems)> {
+        let mut walker = Walker::new(&shapes, &places, plan);
+        while let Some(segment) = order.get(next.fetch_add(1, Relaxed)).filter(|_| !failed.load(Relaxed)) {
+            if let Err(error) = walker.segment(segment) {
+                failed.store(true, Relaxed);
+                return Err(error);
+            }
+        }
+        Ok((walker.spans, walker.problems))
+    };
+    let threads = plan.threads.clamp(1, order.len().max(1));
+    let results: Vec<io::Result<(Vec<Span>, Problems)>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let panicked = || Err(io::Error::other("a thread of the walk panicked"));
+        others.into_iter().map(|one| one.join().unwrap_or_else(|_| panicked())).chain([own]).collect()
+    });
+    let (mut spans, mut problems) = (Vec::new(), Problems::default());
+    for result in results {
+        let (more, of_thread) = result?;
+        spans.extend(more);
+        problems.merge(of_thread);
+    }
+    let method_tables = shapes.table.into_inner().unwrap_or_else(PoisonError::into_inner).method_tables;
+    let types = method_tables.into_iter().map(|method_table| source.describe(method_table)).collect();
+    let (mut graph, overlapping) = Graph::from_spans(types, spans);
+    if overlapping > 0 {
+        problems.add(0, Problem::BadSegment, 0);
+    }
+    if plan.edges.is_some() {
+        problems.dangling += resolve(&mut graph, &places, threads)?;
+    }
+    Ok((graph, problems))
+}
+
+/// Turns numbers of places into numbers of objects; returns how many lead to none.
+fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64> {
+    let mut spans = std::mem::take(&mut graph.spans);
+    // The edges are taken out, so that the objects can be looked up while they change.
+    let mut edges: Vec<_> = spans.iter_mut().map(|span| std::mem::take(&mut span.edges)).collect();
+    graph.spans = spans;
+    let find = |number: u32| {
+        let Some((address, bytes)) = places.address(number) else { return NO_OBJECT };
+        let found = graph.find(address).or_else(|| (bytes > 8).then(|| graph.find(address + 8)).flatten());
+        found.map_or(NO_OBJECT, |index| index.0)
+    };
+    let next = AtomicUsize::new(0);
+    let dangling = AtomicUsize::new(0);
+    let list = Mutex::new(edges.iter_mut());
+    let work = || -> io::Result<()> {
+        loop {
+            let _ = next.fetch_add(1, Relaxed);
+            let one = list.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(of_span) = one else { return Ok(()) };
+            of_span.change(|number| {
+                let target = find(number);
+                if target == NO_OBJECT {
+                    dangling.fetch_add(1, Relaxed);
+                }
+                target
+            })?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        others.into_iter().map(|one| one.join().unwrap_or(Ok(()))).chain([own]).collect::<io::Result<Vec<()>>>()
+    })?;
+    for (span, of_span) in graph.spans.iter_mut().zip(edges) {
+        span.edges = of_span;
+    }
+    Ok(dangling.into_inner() as u64)
+}
+
+/// Shapes of all types that were met, shared by the threads.
+struct Shapes<'a, S: ?Sized> {
+    source: &'a S,
+    offsets: Offsets,
+    table: Mutex<ShapeTable>,
+}
+
+#[derive(Default)]
+struct ShapeTable {
+    by_method_table: FxHashMap<u64, Result<(TypeIndex, Arc<Known>), Problem>>,
+    method_tables: Vec<u64>,
+}
+
+/// What is known of a type.
+struct Known {
+    shape: Shape,
+    /// The object that its objects keep alive without a field.
+    loader_allocator: Option<u64>,
+}
+
+impl<S: Source + ?Sized> Shapes<'_, S> {
+    fn get(&self, method_table: u64) -> Result<(TypeIndex, Arc<Known>), Problem> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = table.by_method_table.get(&method_table) {
+            return known.clone();
+        }
+        let known = Shape::read(self.source.image(), self.offsets, method_table).map(|shape| {
+            let collectible = shape.is_collectible;
+            let loader_allocator =
+                collectible.then(|| self.source.loader_allocator(method_table)).flatten();
+            let index = TypeIndex(u32::try_from(table.method_tables.len()).unwrap_or(u32::MAX));
+            table.method_tables.push(method_table);
+            (index, Arc::new(Known { shape, loader_allocator }))
+        });
+        table.by_method_table.insert(method_table, known.clone());
+        known
+    }
+}
+
+/// Entries of a thread's own table of types that it met last.
+const RECENT: usize = 1024;
+
+struct Walker<'a, S: ?Sized> {
+    shapes: &'a Shapes<'a, S>,
+    places: &'a Places,
+    plan: &'a Plan<'a>,
+    hint: Hint,
+    recent: Vec<Option<(u64, TypeIndex, Arc<Known>)>>,
+    piece: Vec<u8>,
+    spans: Vec<Span>,
+    problems: Problems,
+}
+
+impl<'a, S: Source + ?Sized> Walker<'a, S> {
+    fn new(shapes: &'a Shapes<'a, S>, places: &'a Places, plan: &'a Plan<'a>) -> Self {
+        Self {
+            shapes,
+            places,
+            plan,
+            hint: Hint::default(),
+            recent: (0..RECENT).map(|_| None).collect(),
+            piece: vec![0; PIECE],
+            spans: Vec::new(),
+            problems: Problems::default(),
+        }
+    }
+
+    fn finish(&mut self, span: SpanBuilder) -> io::Result<()> {
+        if !span.is_empty() {
+            let never = Spill::never();
+            self.spans.push(span.finish(self.plan.edges.unwrap_or(&never))?);
+        }
+        Ok(())
+    }
+
+    fn segment(&mut self, segment: &Segment) -> io::Result<()> {
+        let image = self.shapes.source.image();
+        let contexts = self.plan.contexts;
+        let mut contexts =
+            contexts.get(contexts.partition_point(|(at, _)| *at < segment.start)..).unwrap_or_default().iter();
+        let mut gap = contexts.next();
+        let mut span = SpanBuilder::new(segment.start, segment.generation);
+        let mut piece = std::mem::take(&mut self.piece);
+        // `filled` bytes of the piece are those from `base` on.
+        let (mut base, mut filled) = (segment.start, 0usize);
+        let mut at = segment.start;
+        let problem = loop {
+            if at >= segment.end {
+                break None;
+            }
+            while gap.is_some_and(|(room, _)| *room < at) {
+                gap = contexts.next();
+            }
+            if let Some((_, limit)) = gap.filter(|(room, limit)| *room == at && at <= *limit) {
+                // The room ends with space for one smallest object that is never handed out.
+                at = limit.saturating_add(SMALLEST);
+                continue;
+            }
+            let mut offset = usize::try_from(at - base).unwrap_or(usize::MAX);
+            if offset.saturating_add(16) > filled {
+                let wanted = usize::try_from(segment.end - at).unwrap_or(usize::MAX).min(PIECE);
+                filled = fill(image, at, piece.get_mut(..wanted).unwrap_or_default());
+                (base, offset) = (at, 0);
+                if filled < 16 {
+                    break Some(Problem::Unreadable);
+                }
+            }
+            let method_table = word(&piece, offset) & !7;
+            let slot = (method_table >> 4) as usize % RECENT;
+            let recent = self.recent.get(slot).and_then(Option::as_ref).filter(|(of, ..)| *of == method_table);
+            let (of, known) = match recent {
+                Some((_, of, known)) => (*of, known),
+                None => match self.shapes.get(method_table) {
+                    Err(problem) => break Some(problem),
+                    Ok((of, known)) => {
+                        let Some(entry) = self.recent.get_mut(slot) else { break None };
+                        let (_, _, known) = entry.insert((method_table, of, known));
+                        (of, &*known)
+                    }
+                },
+            };
+            let elements = if known.shape.component_size == 0 { 0 } else { word(&piece, offset + 8) as u32 };
+            let size = known.shape.size(elements);
+            let padded = size.next_multiple_of(8);
+            if padded > segment.end - at {
+                break Some(Problem::TooLong);
+            }
+            if !span.has_room(at, SPAN_BYTES) {
+                let full = std::mem::replace(&mut span, SpanBuilder::new(at, segment.generation));
+                let known = Arc::clone(known);
+                self.finish(full)?;
+                self.add(image, &mut span, (at, of, size), &known, &mut piece, (&mut base, &mut filled));
+            } else if self.plan.edges.is_none() || !(known.shape.has_references() || known.shape.is_collectible) {
+                span.push(at, of, size);
+            } else {
+                let known = Arc::clone(known);
+                self.add(image, &mut span, (at, of, size), &known, &mut piece, (&mut base, &mut filled));
+            }
+            at += padded;
+        };
+        self.piece = piece;
+        if let Some(problem) = problem {
+            self.problems.add(at, problem, segment.end - at);
+        }
+        self.finish(span)
+    }
+
+    /// Adds an object with its references.
+    fn add(
+        &mut self,
+        image: &dyn Image,
+        span: &mut SpanBuilder,
+        (at, of, size): (u64, TypeIndex, u64),
+        known: &Known,
+        piece: &mut Vec<u8>,
+        (base, filled): (&mut u64, &mut usize),
+    ) {
+        span.push(at, of, size);
+        if self.plan.edges.is_none() {
+            return;
+        }
+        let Self { places, hint, problems, .. } = self;
+        let mut reference = |target: u64| {
+            if target == 0 {
+                return;
+            }
+            match places.number(target, hint) {
+                Some(number) => span.targets.push(number),
+                None => problems.dangling += 1,
+            }
+        };
+        if let Some(target) = known.loader_allocator {
+            reference(target);
+        }
+        let mut unreadable = false;
+        let good = known.shape.for_each_run(size, |start, words| {
+            let (mut from, end) = (at + start, at + start + words * 8);
+            while from < end && !unreadable {
+                if from < *base || from + 8 > *base + *filled as u64 {
+                    let wanted = usize::try_from(end - from).unwrap_or(usize::MAX).max(64).min(PIECE);
+                    *filled = fill(image, from, piece.get_mut(..wanted).unwrap_or_default());
+                    *base = from;
+                    if *filled < 8 {
+                        unreadable = true;
+                        break;
+                    }
+                }
+                let first = (from - *base) as usize;
+                let length = ((end - from) as usize).min(*filled - first) / 8 * 8;
+                let words = piece.get(first..first + length).unwrap_or_default();
+                words.as_chunks::<8>().0.iter().for_each(|eight| reference(u64::from_le_bytes(*eight)));
+                from += length as u64;
+            }
+        });
+        if unreadable {
+            self.problems.add(at, Problem::Unreadable, 0);
+        } else if !good {
+            self.problems.add(at, Problem::BadReferences, 0);
+        }
+    }
+}
+
+/// The word at an offset that was checked to be inside.
+#[inline]
+fn word(piece: &[u8], offset: usize) -> u64 {
+    piece.get(offset..offset + 8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// Reads as much as there is.
+fn fill(image: &dyn Image, at: u64, buffer: &mut [u8]) -> usize {
+    let mut done = 0;
+    while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match image.read(at.saturating_add(done as u64), rest) {
+            Ok(read) if read > 0 => done += read,
+            Ok(_) | Err(_) => break,
+        }
+    }
+    done
+}
