@@ -11,6 +11,7 @@ use biopsy_recording::MemberFile;
 use crate::masking::Masking;
 
 use super::attach::{Attempt, Method, Plan, attach};
+use super::managed::SharedMethods;
 use super::recorder::Recorder;
 use super::sink::{Progress, Sink};
 
@@ -83,6 +84,8 @@ pub enum Control {
     Cut(Sender<Cut>),
     /// Record this process too (it was found to belong to the tree).
     Add(u32),
+    /// What an event session tells of the methods of a process: its frames are named by it where memory does not say.
+    Methods(u32, SharedMethods),
 }
 
 /// A place where a copy of the timeline may end.

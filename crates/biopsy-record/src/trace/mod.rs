@@ -3,7 +3,7 @@
 //!
 //! In the order of the flow: [`attach`](attach) opens events and kernel programs; `recorder` is the loop that reads them;
 //! `processes` keeps track of mappings and threads; `frames` unwinds; `looks` visits waiting threads; `slices` cuts
-//! times; `names` finds symbols while the recording runs; `sink` writes the timeline.
+//! times; `names` finds symbols while the recording runs, and `managed` those of managed code; `sink` writes the timeline.
 //!
 //! Promises: no signal is ever sent to the target and it is never stopped; everything in the kernel ends with our file
 //! descriptors; whatever is lost is written down.
@@ -15,6 +15,7 @@ mod frames;
 mod intern;
 pub(crate) mod kernel;
 mod looks;
+mod managed;
 mod maps;
 mod names;
 mod perf_records;
@@ -26,4 +27,5 @@ mod thread_times;
 
 pub use attach::Attempt;
 pub use control::{Control, Cut, TraceError, TraceHandle, TraceOptions, TraceSummary, start};
+pub use managed::SharedMethods;
 pub use sink::Progress;

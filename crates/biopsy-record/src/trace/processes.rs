@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::process::ThreadInfo;
-use biopsy_model::stack::{Frame, FrameSpace};
+use biopsy_model::stack::{Frame, FrameHandle, FrameSpace};
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{Avma, FileOffset, MonoNanos, Pid, Tid};
 use biopsy_stacks::elf::{ElfCache, ElfFile};
@@ -15,6 +15,7 @@ use biopsy_stacks::unwind::{ExecutableMapping, ProcessUnwinder};
 use rustc_hash::FxHashMap;
 
 use super::intern::Interner;
+use super::managed::{KnownRules, Rules};
 use super::maps::{self, MapsEntry};
 use super::sink::Sink;
 
@@ -29,6 +30,19 @@ pub(crate) struct Process {
     /// All its executable memory that belongs to no file.
     jit: Option<ModuleHandle>,
     maps_read: u64,
+    /// How frames of managed code unwind.
+    rules: Arc<Rules>,
+}
+
+/// What the thread of managed code should know of a process.
+#[derive(Debug)]
+pub(crate) enum ProcessChange {
+    /// It is recorded from now on.
+    Started(u32, Arc<Rules>),
+    /// It executes another program.
+    Exec(u32),
+    /// It has ended.
+    Exited(u32),
 }
 
 /// All of them.
@@ -41,6 +55,8 @@ pub(crate) struct Processes {
     kernel: ModuleHandle,
     /// Modules by handle, for the symboliser.
     pub(crate) defined: Vec<DefinedModule>,
+    /// Since they were taken last.
+    pub(crate) changes: Vec<ProcessChange>,
     unreadable: HashSet<String>,
 }
 
@@ -86,6 +102,7 @@ impl Processes {
             elf: Arc::new(ElfCache::new(biopsy_stacks::elf::Limits::default())),
             kernel,
             defined: vec![defined],
+            changes: Vec::new(),
             unreadable: HashSet::new(),
         })
     }
@@ -98,7 +115,7 @@ impl Processes {
         sink: &mut Sink,
         now: u64,
     ) -> io::Result<()> {
-        self.by_pid.insert(pid, Process::new(pid));
+        self.insert(pid, Process::new(pid));
         for tid in task_ids(pid) {
             self.thread_started(pid, tid, None, now, sink)?;
         }
@@ -115,21 +132,40 @@ impl Processes {
             child.mappings.clone_from(&parent.mappings);
             child.jit = parent.jit;
         }
-        self.by_pid.insert(pid, child);
+        self.insert(pid, child);
         let (time, pid, parent) = (MonoNanos(time), Pid(pid), Pid(parent));
         sink.push(&TimelineEvent::ProcessStart { time, pid, parent })
+    }
+
+    fn insert(&mut self, pid: u32, process: Process) {
+        self.changes.push(ProcessChange::Started(pid, Arc::clone(&process.rules)));
+        self.by_pid.insert(pid, process);
     }
 
     /// It executes another program: nothing of its memory is left.
     pub(crate) fn exec(&mut self, pid: u32) {
         if let Some(process) = self.by_pid.get_mut(&pid) {
             process.unwinder.clear();
+            process.unwinder.set_compiled(Some(Box::new(KnownRules(Arc::clone(&process.rules)))));
             // The descriptor meant the memory that is gone.
             process.unwinder.read_code_from(std::fs::File::open(format!("/proc/{pid}/mem")).ok());
             process.mappings.clear();
             process.jit = None;
             process.maps_read = 0;
+            self.changes.push(ProcessChange::Exec(pid));
         }
+    }
+
+    /// New rules of managed code are there for a process.
+    pub(crate) fn rules_changed(&mut self, pid: u32) {
+        if let Some(process) = self.by_pid.get_mut(&pid) {
+            process.unwinder.forget_compiled();
+        }
+    }
+
+    /// The processes in which code was met whose rules are not known.
+    pub(crate) fn rules_wanted(&self) -> impl Iterator<Item = u32> {
+        self.by_pid.iter().filter(|(_, process)| process.rules.has_wanted()).map(|(&pid, _)| pid)
     }
 
     pub(crate) fn contains(&self, pid: u32) -> bool {
@@ -195,6 +231,7 @@ impl Processes {
             return Ok(false);
         }
         self.by_pid.remove(&pid);
+        self.changes.push(ProcessChange::Exited(pid));
         sink.push(&TimelineEvent::ProcessExit { time, pid: Pid(pid) })?;
         Ok(true)
     }
@@ -238,6 +275,10 @@ impl Processes {
             }
             ModuleKind::Jit | ModuleKind::Kernel => (None, Vec::new()),
         };
+        // A program in one file holds assemblies behind its ELF image: what is mapped of them is no ELF code.
+        let file = file.filter(|file| {
+            file.svma_of_offset(FileOffset(entry.offset)).is_some() || kind == ModuleKind::Vdso
+        });
         let kind = if kind == ModuleKind::Elf && file.is_none() { ModuleKind::OtherFile } else { kind };
         let known_jit = if kind == ModuleKind::Jit { process.jit } else { None };
         let handle = match known_jit {
@@ -322,6 +363,24 @@ impl Processes {
         self.read_maps(pid, interner, sink, now)
     }
 
+    /// Frames that may be managed code, each with its process, and the others.
+    pub(crate) fn split_managed(
+        &self,
+        frames: Vec<(FrameHandle, Frame)>,
+    ) -> (Vec<(u32, FrameHandle, Frame)>, Vec<(FrameHandle, Frame)>) {
+        let (mut managed, mut native) = (Vec::new(), Vec::new());
+        for (handle, frame) in frames {
+            let module = frame.module.and_then(|module| self.defined.get(module.0 as usize));
+            match module {
+                Some(module) if matches!(module.kind, ModuleKind::Jit | ModuleKind::OtherFile) => {
+                    managed.push((module.pid, handle, frame));
+                }
+                _ => native.push((handle, frame)),
+            }
+        }
+        (managed, native)
+    }
+
     /// The frame at a user address.
     pub(crate) fn user_frame(&self, pid: u32, address: Avma) -> Frame {
         let module = self.by_pid.get(&pid).and_then(|process| process.unwinder.find(address));
@@ -348,7 +407,9 @@ impl Process {
         // Compiled code has no unwind information: its first instructions are read to see whether a sample fell
         // before the frame pointer was saved. Without the right to, one caller is missing there.
         unwinder.read_code_from(std::fs::File::open(format!("/proc/{pid}/mem")).ok());
-        Self { unwinder, mappings: Vec::new(), jit: None, maps_read: 0 }
+        let rules = Arc::new(Rules::default());
+        unwinder.set_compiled(Some(Box::new(KnownRules(Arc::clone(&rules)))));
+        Self { unwinder, mappings: Vec::new(), jit: None, maps_read: 0, rules }
     }
 }
 

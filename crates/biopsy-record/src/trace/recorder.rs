@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use biopsy_model::loss::LossKind;
-use biopsy_model::stack::StackEnd;
+use biopsy_model::stack::{Frame, FrameHandle, StackEnd};
 use biopsy_model::timeline::{Sample, TimelineEvent, TraceSettings, Wait};
 use biopsy_model::{Avma, MonoNanos, Nanos, Pid, Tid};
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
@@ -19,10 +19,11 @@ use super::frames::Frames;
 use super::intern::Interner;
 use super::kernel::{KernelRecord, KernelStats, ThreadTimes, thread_state};
 use super::looks::{Looks, StillWaiting};
+use super::managed::Managed;
 use super::maps::MapsEntry;
 use super::names::Names;
 use super::perf_records::{PerfRecord, PerfSample};
-use super::processes::{Processes, task_ids};
+use super::processes::{ProcessChange, Processes, task_ids};
 use super::sink::Sink;
 use super::slices::Slices;
 use super::thread_times::SwitchTimes;
@@ -48,6 +49,9 @@ pub(super) struct Recorder {
     looks: Looks,
     slices: Slices,
     names: Names,
+    managed: Managed,
+    /// New frames that are no managed code, until they are asked for.
+    native: Vec<(FrameHandle, Frame)>,
     wait_period: Option<u64>,
     max_bytes: u64,
     next_look: u64,
@@ -110,6 +114,7 @@ impl Recorder {
             processes.add(pid, &mut interner, &mut sink, now)?;
         }
         let names = Names::start(processes.elf_cache())?;
+        let managed = Managed::start()?;
         let period = Nanos(SECOND / u64::from(plan.frequency_hz.max(1)));
         let state = State {
             frames: Frames::new(processes, interner),
@@ -128,6 +133,8 @@ impl Recorder {
             looks: Looks::default(),
             slices: Slices::default(),
             names,
+            managed,
+            native: Vec::new(),
             wait_period,
             max_bytes,
             next_look: now,
@@ -178,6 +185,7 @@ impl Recorder {
                     }
                 }
                 Ok(Control::Add(pid)) => self.add(pid),
+                Ok(Control::Methods(pid, methods)) => self.managed.methods(pid, methods),
                 Err(RecvTimeoutError::Timeout) => self.round(),
             }
             if let Some(error) = self.state.error.take() {
@@ -222,6 +230,24 @@ impl Recorder {
             self.each_second(now);
         }
         self.tell_hints();
+        self.serve_managed();
+    }
+
+    /// Tells the thread of managed code what happened, and takes its rules.
+    fn serve_managed(&mut self) {
+        // Each round, and before anything else: a process that ends takes the names of its methods with it.
+        self.ask_managed();
+        let processes = &mut self.state.frames.processes;
+        for change in processes.changes.drain(..) {
+            match change {
+                ProcessChange::Started(pid, rules) => self.managed.process(pid, &rules),
+                ProcessChange::Exec(pid) => self.managed.exec(pid),
+                ProcessChange::Exited(pid) => self.managed.exit(pid),
+            }
+        }
+        for pid in processes.rules_wanted() {
+            self.managed.want_rules(pid);
+        }
     }
 
     fn read_side_band(&mut self) {
@@ -363,12 +389,31 @@ impl Recorder {
         self.state.keep(result);
     }
 
-    /// Hands new frames to the symboliser and writes the names it has found.
+    fn ask_managed(&mut self) {
+        let Frames { processes, interner, .. } = &mut self.state.frames;
+        let (managed, native) = processes.split_managed(interner.take_unnamed());
+        self.managed.ask(managed);
+        self.native.extend(native);
+    }
+
+    /// Hands new frames to those who find names, and writes the names that they have found.
     fn name_frames(&mut self, wait: bool) {
+        self.ask_managed();
         let State { frames, sink, .. } = &mut self.state;
-        let unnamed = frames.interner.take_unnamed();
-        self.names.ask(unnamed, &frames.processes.defined);
-        let result = self.names.write_answers(wait, sink);
+        let mut native = std::mem::take(&mut self.native);
+        let found = self.managed.found(wait);
+        for pid in found.rules {
+            frames.processes.rules_changed(pid);
+        }
+        native.extend(found.unnamed);
+        self.names.ask(native, &frames.processes.defined);
+        let mut result = self.names.write_answers(wait, sink);
+        for symbols in found.symbols {
+            result = result.and_then(|()| sink.push(&TimelineEvent::Symbols(symbols)));
+        }
+        for (message, hint) in found.problems {
+            result = result.and_then(|()| sink.warn("trace.managed-names", message, hint.map(str::to_owned)));
+        }
         self.state.keep(result);
     }
 
