@@ -7,6 +7,8 @@ use std::sync::Arc;
 use biopsy_bytes::{Cursor, ReadError};
 use biopsy_model::MonoNanos;
 
+use crate::nettrace::Event;
+
 use super::{IlMap, Method, MethodKind, MethodMap, MethodName, Tier};
 
 /// Events while the runtime runs.
@@ -34,6 +36,12 @@ pub enum MethodEvent {
     Map,
     /// A module's file.
     Module,
+}
+
+/// Takes what an event of a stream says of methods into the map; see [`feed_payload`].
+pub fn feed(map: &mut MethodMap, event: &Event<'_>) -> Option<MethodEvent> {
+    let metadata = event.metadata;
+    feed_payload(map, &metadata.provider, metadata.id, metadata.version, event.payload, event.time)
 }
 
 /// Takes what an event says of methods into the map; `None`: it says nothing, or is damaged. `rundown` events describe what has

@@ -12,7 +12,7 @@ mod perf_map;
 
 use biopsy_model::symbol::Function;
 
-pub use events::{MethodEvent, feed_payload};
+pub use events::{MethodEvent, feed, feed_payload};
 pub use il_map::IlMap;
 pub use map::{MethodLimits, MethodMap};
 pub use method::{Method, MethodKind, MethodName, Tier};

@@ -13,6 +13,7 @@
 mod lines;
 mod process;
 mod rules;
+mod rundown;
 mod thread;
 
 use std::io;

@@ -3,22 +3,26 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::names::{self, Machine};
-use biopsy_dotnet::runtime::{CodeKind, Method, MethodName, Options, Runtime, RuntimeError, find_runtimes};
-use biopsy_model::Pid;
+use biopsy_dotnet::methods::{MethodMap, NameAddresses};
+use biopsy_dotnet::runtime::{Method, Options, Runtime, RuntimeError, find_runtimes};
+use biopsy_dotnet::stack::{ManagedUnwind, method_text};
 use biopsy_model::process::RuntimeKind;
 use biopsy_model::stack::{Frame, FrameHandle};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
-use biopsy_stacks::unwind::CompiledRule;
+use biopsy_model::{Avma, Pid};
+use biopsy_stacks::unwind::CompiledCode;
 use biopsy_target::address_space::LiveImage;
 use rustc_hash::FxHashMap;
 
 use super::lines::Lines;
 use super::rules::Rules;
+use super::rundown;
 use super::{Answer, SharedMethods};
 
 /// Pages of the target that are kept; beside a production server.
 const CACHED_BYTES: usize = 16 << 20;
+/// Names of methods that are kept.
+const SHOWN: usize = 1 << 17;
 /// Rules that are looked for at once.
 const RULES_AT_ONCE: usize = 2048;
 /// A process without a runtime is looked at again when it has code outside of files: so often, and not more often than this.
@@ -26,6 +30,8 @@ const LOOKS: u32 = 8;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 /// A runtime that cannot be opened yet is starting up. Slow machines take seconds for it.
 const TRIES: u32 = 12;
+/// An event session that another part of the recording has may tell the methods; after so long there is none.
+const SESSION_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a look at a process found.
 pub(super) enum Looked {
@@ -35,8 +41,8 @@ pub(super) enum Looked {
     NotManaged,
     /// It has one, or is about to, that cannot be read yet.
     NotYet,
-    /// It has one that cannot be read: message and hint.
-    Failed((String, Option<&'static str>)),
+    /// It has one that cannot be read.
+    Failed,
 }
 
 /// One process.
@@ -48,7 +54,9 @@ pub(super) struct ManagedProcess {
     /// It is one of .NET.
     managed: bool,
     /// Why its runtime is not read.
-    failed: Option<String>,
+    failed: Option<(String, Instant)>,
+    /// What the runtime told when it was asked for all its methods.
+    told: Option<MethodMap>,
     tries: u32,
     looks: u32,
     looked: Option<Instant>,
@@ -66,6 +74,7 @@ impl ManagedProcess {
             methods: None,
             managed: false,
             failed: None,
+            told: None,
             tries: 0,
             looks: 0,
             looked: None,
@@ -116,12 +125,9 @@ impl ManagedProcess {
     }
 
     fn failed(&mut self, why: String) -> Looked {
-        let message = format!(
-            "the .NET runtime of process {} cannot be read from memory: its methods are named by events or perf maps: {why}",
-            self.pid
-        );
-        self.failed = Some(why);
-        Looked::Failed((message, None))
+        tracing::debug!(pid = self.pid, why, "the runtime cannot be read from memory");
+        self.failed = Some((why, Instant::now()));
+        Looked::Failed
     }
 
     fn open(&mut self) -> Result<bool, RuntimeError> {
@@ -152,77 +158,122 @@ impl ManagedProcess {
     ) -> Vec<(FrameHandle, Frame)> {
         // What was compiled since is not in the pages that were read before.
         self.forget_pages();
-        let mut without = Vec::new();
-        for (handle, frame) in frames {
-            match self.name_of(frame.address) {
-                Some((functions, source)) => {
-                    answer.symbols.push(FrameSymbols { frame: handle, functions, source });
-                }
-                None => without.push((handle, frame)),
-            }
+        if self.failed.as_ref().is_some_and(|(_, since)| since.elapsed() > SESSION_WITHIN)
+            && self.methods.is_none()
+            && self.told.is_none()
+        {
+            self.ask_runtime(answer);
         }
+        let mut without = self.name_known(frames, answer);
         if !self.managed {
             answer.unnamed.append(&mut without);
         }
         without
     }
 
-    /// Frames that nothing has named until the end.
-    pub(super) fn last_names(&mut self, frames: Vec<(FrameHandle, Frame)>, answer: &mut Answer) {
-        let runtime = !self.runtimes.is_empty();
+    fn name_known(
+        &mut self,
+        frames: Vec<(FrameHandle, Frame)>,
+        answer: &mut Answer,
+    ) -> Vec<(FrameHandle, Frame)> {
+        let mut without = Vec::new();
         for (handle, frame) in frames {
-            // Glue of the runtime: jumps to methods that are not compiled yet, write barriers, call counters.
-            if runtime && self.is_runtime_memory(frame.address) {
-                let function = Function { name: "[stub of the runtime]".to_owned(), file: None, line: None };
-                let source = SymbolSource::RuntimeMemory;
-                answer.symbols.push(FrameSymbols { frame: handle, functions: vec![function], source });
-            } else {
-                answer.unnamed.push((handle, frame));
+            match self.name_of(frame.address) {
+                Some((function, source)) => {
+                    let functions = vec![function];
+                    answer.symbols.push(FrameSymbols { frame: handle, functions, source });
+                }
+                None => without.push((handle, frame)),
+            }
+        }
+        without
+    }
+
+    /// Frames that nothing has named until the end.
+    pub(super) fn last_names(&mut self, mut frames: Vec<(FrameHandle, Frame)>, answer: &mut Answer) {
+        if self.failed.is_some() && !frames.is_empty() {
+            self.ask_runtime(answer);
+            frames = self.name_known(frames, answer);
+        }
+        if self.runtimes.is_empty() {
+            if let Some((why, _)) = &self.failed
+                && !frames.is_empty()
+            {
+                let message = format!(
+                    "{} places in code of .NET process {} have no method names: its runtime cannot be read from memory: {why}",
+                    frames.len(),
+                    self.pid
+                );
+                answer.problems.push((message, None));
+            }
+            answer.unnamed.append(&mut frames);
+        }
+        for (handle, _) in frames {
+            // Glue that the runtime does not list: write barriers, allocation helpers, call counters.
+            let function = Function { name: "(stub of the runtime)".to_owned(), file: None, line: None };
+            let source = SymbolSource::RuntimeMemory;
+            answer.symbols.push(FrameSymbols { frame: handle, functions: vec![function], source });
+        }
+    }
+
+    fn ask_runtime(&mut self, answer: &mut Answer) {
+        match rundown::methods(Pid(self.pid)) {
+            Ok(methods) => self.told = Some(methods),
+            Err(error) => {
+                self.told.get_or_insert_default();
+                let message =
+                    format!("the runtime of process {} did not tell its methods: {error}", self.pid);
+                answer.problems.push((message, None));
             }
         }
     }
 
-    fn is_runtime_memory(&self, _address: u64) -> bool {
-        true
-    }
-
-    fn name_of(&mut self, address: u64) -> Option<(Vec<Function>, SymbolSource)> {
+    fn name_of(&mut self, address: u64) -> Option<(Function, SymbolSource)> {
         for position in 0..self.runtimes.len() {
             let Some(runtime) = self.runtimes.get(position) else { break };
             let Ok(Some(method)) = runtime.find_method(address) else { continue };
             if let Some(function) = self.function(position, &method, address) {
-                return Some((vec![function], SymbolSource::RuntimeMemory));
+                return Some((function, SymbolSource::RuntimeMemory));
             }
         }
-        let methods = self.methods.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        let method = methods.find(address)?;
-        let (name, native) = (method.name.display(), u32::try_from(address - method.start).ok());
-        let il = native.zip(method.il.as_ref()).and_then(|(native, il)| il.il_offset(native));
-        let place = method.module.clone().map(|path| (path, method.token));
-        drop(methods);
-        let line = place.and_then(|(path, token)| self.lines.line(&path, token, il));
+        let session = self.methods.clone();
+        let session = session.as_ref().map(|methods| methods.lock().unwrap_or_else(PoisonError::into_inner));
+        let (name, place) =
+            session.as_deref().into_iter().chain(&self.told).find_map(|methods| methods.find(address)).map(
+                |method| {
+                    let native = u32::try_from(address - method.start).ok();
+                    let il = native.zip(method.il.as_ref()).and_then(|(native, il)| il.il_offset(native));
+                    let place = method.module.clone().map(|path| (path, method.token, il));
+                    (method.name.display(), place)
+                },
+            )?;
+        drop(session);
+        let line = place.and_then(|(path, token, il)| self.lines.line(&path, token, il));
         let (file, line) = line.map(|line| (line.file, line.line)).unzip();
-        Some((vec![Function { name, file, line }], SymbolSource::RuntimeEvents))
+        Some((Function { name, file, line }, SymbolSource::RuntimeEvents))
     }
 
     fn function(&mut self, runtime: usize, method: &Method, address: u64) -> Option<Function> {
         let runtime = self.runtimes.get(runtime)?;
-        if let CodeKind::Stub(_) = method.kind {
-            return Some(Function { name: "[stub of the runtime]".to_owned(), file: None, line: None });
+        if method.method_desc == 0 {
+            return ManagedUnwind::new([runtime]).name(address);
         }
-        let name = runtime.method_name(method.method_desc).ok()?;
         let shown = match self.shown.get(&method.method_desc) {
             Some(shown) => Arc::clone(shown),
             None => {
-                let shown: Arc<str> = shown(runtime, &name).into();
+                let shown: Arc<str> = method_text(runtime, method.method_desc)?.shown.into();
+                if self.shown.len() >= SHOWN {
+                    self.shown.clear();
+                }
                 self.shown.insert(method.method_desc, Arc::clone(&shown));
                 shown
             }
         };
-        let module = runtime.module(name.module).ok();
-        let line = module.filter(|module| !module.path.is_empty()).and_then(|module| {
-            self.lines.line(&module.path, name.token, il_offset(runtime, method, address))
-        });
+        let name = runtime.method_name(method.method_desc).ok();
+        let place = name.and_then(|name| Some((runtime.module(name.module).ok()?, name.token)));
+        let line = place
+            .filter(|(module, _)| !module.path.is_empty())
+            .and_then(|(module, token)| self.lines.line(&module.path, token, None));
         let (file, line) = line.map(|line| (line.file, line.line)).unzip();
         Some(Function { name: shown.to_string(), file, line })
     }
@@ -234,15 +285,12 @@ impl ManagedProcess {
             return false;
         }
         self.forget_pages();
-        let found: Vec<_> =
-            wanted.into_iter().map(|(address, exact)| (address, self.rule(address, exact))).collect();
+        let code = ManagedUnwind::new(self.runtimes.iter());
+        let rule = |(address, exact)| (address, code.rule(Avma(address), exact));
+        let found: Vec<_> = wanted.into_iter().map(rule).collect();
         let any = found.iter().any(|(_, rule)| rule.is_some());
         self.rules.tell(found);
         any
-    }
-
-    fn rule(&self, _address: u64, _exact: bool) -> Option<CompiledRule> {
-        None
     }
 
     fn forget_pages(&self) {
@@ -250,27 +298,6 @@ impl ManagedProcess {
             runtime.forget();
         }
     }
-}
-
-/// The name as the programmer wrote it; the fields of a state machine tell what it was made of.
-fn shown(runtime: &Runtime<'_>, name: &MethodName) -> String {
-    if name.dynamic && name.type_name.is_empty() {
-        return names::display("dynamicClass", &name.method);
-    }
-    let mut machine = Machine::Async;
-    if names::is_state_machine(&name.type_name, &name.method) {
-        let has = |field| matches!(runtime.find_field(name.method_table, field), Ok(Some(_)));
-        machine = match (has("<>t__builder"), has("<>2__current")) {
-            (true, true) => Machine::AsyncIterator,
-            (false, true) => Machine::Iterator,
-            _ => Machine::Async,
-        };
-    }
-    names::display_as(&name.type_name, &name.method, machine)
-}
-
-fn il_offset(_runtime: &Runtime<'_>, _method: &Method, _address: u64) -> Option<u32> {
-    None
 }
 
 /// A runtime that is starting up has structures that are not filled in yet; a version that is not known stays so.

@@ -61,7 +61,7 @@ impl Work {
             Request::Process(pid, rules) => {
                 let process = ManagedProcess::new(pid, rules);
                 let mut entry = Entry { process, waiting: Vec::new(), retry: None };
-                entry.look(answer);
+                entry.look();
                 self.processes.insert(pid, entry);
             }
             Request::Exec(pid) => {
@@ -112,7 +112,7 @@ impl Work {
         let now = Instant::now();
         for entry in self.processes.values_mut() {
             if entry.retry.is_some_and(|(at, _)| at <= now) {
-                entry.look(answer);
+                entry.look();
                 entry.names(answer);
             }
         }
@@ -120,16 +120,12 @@ impl Work {
 }
 
 impl Entry {
-    fn look(&mut self, answer: &mut Answer) {
+    fn look(&mut self) {
         match self.process.look() {
-            Looked::Open | Looked::NotManaged => self.retry = None,
+            Looked::Open | Looked::NotManaged | Looked::Failed => self.retry = None,
             Looked::NotYet => {
                 let pause = self.retry.map_or(FIRST_RETRY, |(_, pause)| (pause * 2).min(LAST_RETRY));
                 self.retry = Some((Instant::now() + pause, pause));
-            }
-            Looked::Failed(problem) => {
-                self.retry = None;
-                answer.problems.push(problem);
             }
         }
     }
@@ -144,7 +140,7 @@ impl Entry {
                 self.retry = Some((at, FIRST_RETRY));
                 return;
             }
-            self.look(answer);
+            self.look();
             if self.retry.is_some() {
                 return;
             }
@@ -158,7 +154,7 @@ impl Entry {
             return;
         }
         if self.retry.is_some() {
-            self.look(answer);
+            self.look();
         }
         let frames = std::mem::take(&mut self.waiting);
         let without = self.process.name(frames, answer);
