@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod context;
+pub mod dotnet;
 pub mod dump;
 pub mod logs;
 pub mod masking;

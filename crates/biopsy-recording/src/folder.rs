@@ -10,8 +10,10 @@ use biopsy_model::capture::{CaptureHeader, RedactionCount};
 use biopsy_model::loss::Warning;
 use biopsy_model::metric::Column;
 use biopsy_model::process::ProcessInfo;
+use biopsy_model::runtime_trace::RuntimeTrace;
 use serde::Serialize;
 
+use crate::documents::runtime::Mirror;
 use crate::documents::{header::Header, processes::Process, redaction::Redaction, warnings};
 use crate::error::WriteError;
 use crate::logs::LogWriter;
@@ -146,6 +148,11 @@ impl RecordingFolder {
     /// Writes `redaction.json`. Write it, with an empty list too, where redaction ran.
     pub fn redactions(&self, counts: &[RedactionCount]) -> Result<(), WriteError> {
         self.write_json(layout::REDACTION, &Redaction::from(counts))
+    }
+
+    /// Writes what was collected of a runtime's events as `dotnet/PID.json`. The caller has redacted it.
+    pub fn runtime_trace(&self, trace: RuntimeTrace) -> Result<(), WriteError> {
+        self.write_json(&layout::runtime_member(trace.pid), &trace.into_json())
     }
 
     /// Appends a warning to `warnings.jsonl`, at once. May be called from any thread.

@@ -14,6 +14,10 @@ pub const METRICS_FOLDER: &str = "metrics/";
 pub const LOGS_FOLDER: &str = "logs/";
 /// Folder of the dumps: memory, registers and threads of processes, each beside a JSON that describes it.
 pub const DUMPS_FOLDER: &str = "dumps/";
+/// Folder of what .NET runtimes said: their event streams, and what was collected of each.
+pub const DOTNET_FOLDER: &str = "dotnet/";
+/// Folder of heap snapshots, a folder each, counted from 1.
+pub const SNAPSHOTS_FOLDER: &str = "snapshots/";
 /// What was redacted, by member and rule.
 pub const REDACTION: &str = "redaction.json";
 /// Warnings of the recorders, one JSON object a line, appended as they come.
@@ -51,6 +55,26 @@ pub fn process_member(pid: biopsy_model::Pid, name: &str) -> String {
     format!("{TARGET_FOLDER}{pid}/{}", file_name(name))
 }
 
+/// Member of the event stream of a runtime, as it came but for masked secrets: `dotnet/PID.nettrace`, and for its further
+/// streams `dotnet/PID-NAME.nettrace`.
+#[must_use]
+pub fn nettrace_member(pid: biopsy_model::Pid, name: &str) -> String {
+    let name = if name.is_empty() { String::new() } else { format!("-{}", file_name(name)) };
+    format!("{DOTNET_FOLDER}{pid}{name}.nettrace")
+}
+
+/// Whether a member is the event stream of a runtime: no text, though texts are in it, masked in place.
+#[must_use]
+pub fn is_event_stream(name: &str) -> bool {
+    name.starts_with(DOTNET_FOLDER) && name.ends_with(".nettrace")
+}
+
+/// Member of what was collected of a runtime's events: `dotnet/PID.json`.
+#[must_use]
+pub fn runtime_member(pid: biopsy_model::Pid) -> String {
+    format!("{DOTNET_FOLDER}{pid}.json")
+}
+
 /// Name ending of a dump that secrets were masked in while it was written.
 const SCRUBBED: &str = ".scrubbed.";
 
@@ -72,6 +96,21 @@ pub fn is_memory(name: &str) -> bool {
     let whole = name.strip_suffix(PARTIAL).unwrap_or(name);
     name.starts_with(DUMPS_FOLDER)
         && [".core", ".core.zst", ".dmp"].iter().any(|ending| whole.ends_with(ending))
+}
+
+/// Member of a heap snapshot: `snapshots/NUMBER/NAME`.
+#[must_use]
+pub fn snapshot_member(number: u32, name: &str) -> String {
+    format!("{SNAPSHOTS_FOLDER}{number}/{}", file_name(name))
+}
+
+/// Ending of a column of a snapshot.
+pub const COLUMN: &str = ".npy.zst";
+
+/// Whether a member is numbers of a snapshot: no text is in it, and a byte that is changed makes it useless.
+#[must_use]
+pub fn is_column(name: &str) -> bool {
+    name.starts_with(SNAPSHOTS_FOLDER) && name.ends_with(COLUMN)
 }
 
 /// Whether the member is memory that secrets were masked in.
@@ -138,8 +177,8 @@ pub fn is_compressed(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        dump_member, file_name, is_compressed, is_member_name, is_memory, is_scrubbed, log_member,
-        media_type, metrics_member,
+        dump_member, file_name, is_compressed, is_event_stream, is_member_name, is_memory, is_scrubbed, log_member,
+        media_type, metrics_member, nettrace_member,
     };
 
     #[test]
@@ -186,6 +225,15 @@ mod tests {
         assert_eq!(media_type("target/1/limits"), "text/plain; charset=utf-8");
         assert!(is_compressed("trace/timeline.bin") && !is_compressed("metrics/system.csv"));
         assert_eq!(media_type("dumps/1.core.zst"), "application/zstd");
+    }
+
+    #[test]
+    fn names_of_event_streams() {
+        let pid = biopsy_model::Pid(7);
+        assert_eq!(nettrace_member(pid, ""), "dotnet/7.nettrace");
+        assert_eq!(nettrace_member(pid, "requests-2"), "dotnet/7-requests-2.nettrace");
+        assert!(is_event_stream("dotnet/7.nettrace") && !is_event_stream("dotnet/7.json"));
+        assert!(!is_memory("dotnet/7.nettrace"));
     }
 
     #[test]

@@ -65,9 +65,13 @@ impl Redaction {
     /// The state of a member, given whether redaction ran.
     #[must_use]
     pub fn of(name: &str, redaction_ran: bool) -> Self {
-        let texts = [layout::TARGET_FOLDER, layout::LOGS_FOLDER, layout::METRICS_FOLDER];
+        let texts = [layout::TARGET_FOLDER, layout::LOGS_FOLDER, layout::METRICS_FOLDER, layout::DOTNET_FOLDER];
         if layout::is_memory(name) {
             return if layout::is_scrubbed(name) { Self::Scrubbed } else { Self::Memory };
+        }
+        // Event streams hold texts of the process, masked in place.
+        if layout::is_event_stream(name) {
+            return if redaction_ran { Self::Scrubbed } else { Self::Memory };
         }
         match name {
             layout::REPORT_HTML | layout::REPORT_JSON | layout::REPORT_MARKDOWN | layout::REDACTION => {

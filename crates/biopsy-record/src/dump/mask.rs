@@ -31,6 +31,14 @@ impl Literals {
     /// Reads them. What cannot be read is left out: without a literal there are still the rules.
     #[must_use]
     pub fn of(pids: &[Pid]) -> Self {
+        let literals = Self::read(pids);
+        let _ = literals.scanner();
+        literals
+    }
+
+    /// Reads them, and leaves the rest for when they are used: for a process that is held meanwhile.
+    #[must_use]
+    pub fn read(pids: &[Pid]) -> Self {
         Self::in_root(&ProcRoot::live(), pids)
     }
 
@@ -46,7 +54,6 @@ impl Literals {
             }
             literals.values = memory::Literals::learned_by(&redactor);
         }
-        let _ = literals.scanner();
         literals
     }
 
@@ -60,6 +67,11 @@ impl Literals {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
+    }
+
+    /// The scanner for them, to be shared.
+    pub(crate) fn shared(&self) -> Arc<MemoryScanner> {
+        Arc::clone(self.scanner())
     }
 
     fn scanner(&self) -> &Arc<MemoryScanner> {
@@ -90,6 +102,9 @@ impl MemoryMask {
         Self { scanner: Arc::clone(literals.scanner()) }
     }
 }
+
+/// What is masked at a byte depends on so many bytes on either side.
+pub const MASK_OVERLAP: u64 = OVERLAP as u64;
 
 impl Mask for MemoryMask {
     fn rules(&self) -> &[String] {

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use biopsy_model::ProcessKey;
 use biopsy_target::catch::Cause;
 
+use super::dotnet::{DotNetCondition, Listener, Seen};
 use super::hang::Hang;
 use super::latch::{Again, Latch};
 use super::log_tail::LogTail;
@@ -37,6 +39,12 @@ enum State {
     After {
         begun: Instant,
     },
+    /// What its events have shown; by the place of the condition there.
+    DotNet {
+        seen: Arc<Mutex<Seen>>,
+        at: usize,
+        latch: Latch,
+    },
 }
 
 /// The triggers of one watch with what they remember.
@@ -44,6 +52,8 @@ enum State {
 pub(super) struct Conditions {
     all: Vec<(Trigger, State)>,
     warnings: Vec<String>,
+    /// The session that triggers of .NET listen to.
+    listener: Option<Listener>,
 }
 
 impl Conditions {
@@ -55,9 +65,29 @@ impl Conditions {
     ) -> Result<Self, WatchError> {
         let mut warnings = Vec::new();
         let mut all = Vec::new();
+        let listener = listen(key, &triggers, &mut warnings)?;
+        let mut of_dotnet = 0;
         for trigger in triggers {
             let state = match &trigger {
-                Trigger::Exit | Trigger::Failure | Trigger::Crash => State::Traced,
+                Trigger::Exit
+                | Trigger::Failure
+                | Trigger::Crash
+                | Trigger::DotNet(DotNetCondition::Unhandled) => State::Traced,
+                Trigger::DotNet(condition) => {
+                    let lasting = match condition {
+                        DotNetCondition::Bound { lasting, .. } => *lasting,
+                        _ => Duration::ZERO,
+                    };
+                    of_dotnet += 1;
+                    match &listener {
+                        Some(listener) => State::DotNet {
+                            seen: listener.seen(),
+                            at: of_dotnet - 1,
+                            latch: Latch::new(lasting, again),
+                        },
+                        None => State::Traced,
+                    }
+                }
                 Trigger::Bound { lasting, .. } => State::Bound(Latch::new(*lasting, again)),
                 Trigger::Hang { lasting } => {
                     if fs::read(format!("/proc/{}/syscall", key.pid)).is_err() {
@@ -73,7 +103,7 @@ impl Conditions {
             };
             all.push((trigger, state));
         }
-        Ok(Self { all, warnings })
+        Ok(Self { all, warnings, listener })
     }
 
     pub(super) fn warnings(&self) -> &[String] {
@@ -88,10 +118,18 @@ impl Conditions {
             Trigger::Crash if by_signal => Some(0),
             Trigger::Failure if failed => Some(1),
             Trigger::Exit => Some(2),
+            Trigger::DotNet(DotNetCondition::Unhandled) if is_abort(cause) => Some(0),
             _ => None,
         };
         let found = self.all.iter().filter_map(|(trigger, _)| Some((rank(trigger)?, trigger)));
         found.min_by_key(|(rank, _)| *rank).map(|(_, trigger)| trigger.clone())
+    }
+
+    /// The last exception that was thrown, where a trigger of .NET listens.
+    pub(super) fn last_exception(&self) -> Option<String> {
+        let seen = self.listener.as_ref()?.seen();
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.last_exception().map(str::to_owned)
     }
 
     /// Takes a reading. The first trigger that is due fires, if enough time has passed since the last firing; the others
@@ -173,9 +211,74 @@ impl State {
                 *begun = reading.at;
                 Some(due(format!("{} have passed", duration_text(*duration)), None))
             }
+            (State::DotNet { seen, at, latch }, Trigger::DotNet(condition)) => {
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                if let DotNetCondition::Bound { quantity, comparison, bound, lasting } = condition
+                    && !quantity.is_event()
+                {
+                    let value = seen.value(quantity, reading.at);
+                    let holds = value.map(|value| comparison.holds(value, *bound));
+                    if !latch.is_due(reading.at, holds) || !may_fire {
+                        return None;
+                    }
+                    latch.fired();
+                    let last = value.map_or_else(String::new, |value| quantity.value_text(value));
+                    let (what, sign, bound) = (quantity.noun(), comparison.sign(), quantity.value_text(*bound));
+                    let reason = match lasting.is_zero() {
+                        true => format!("{what} {sign} {bound}: {last}"),
+                        false => format!("{what} {sign} {bound} for {}, last {last}", duration_text(*lasting)),
+                    };
+                    return Some(due(reason, value));
+                }
+                if !may_fire {
+                    return None;
+                }
+                let hit = seen.take_hit(*at)?;
+                let reason = match condition {
+                    DotNetCondition::Exception { .. } => format!("exception thrown: {}", hit.reason),
+                    _ => hit.reason,
+                };
+                Some(due(reason, hit.value))
+            }
             _ => None,
         }
     }
+}
+
+/// Opens the session for triggers of .NET. Where the end of the process is waited for alone, it tells the last exception
+/// and is not needed.
+fn listen(
+    key: &ProcessKey,
+    triggers: &[Trigger],
+    warnings: &mut Vec<String>,
+) -> Result<Option<Listener>, WatchError> {
+    let listened = |trigger: &Trigger| match trigger {
+        Trigger::DotNet(condition) => Some(condition.clone()),
+        _ => None,
+    };
+    let all: Vec<DotNetCondition> = triggers.iter().filter_map(listened).collect();
+    if all.is_empty() {
+        return Ok(None);
+    }
+    // Those that wait for the end come last, so that the places of the others are those of their triggers.
+    let (ends, mut conditions): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|condition| matches!(condition, DotNetCondition::Unhandled));
+    let needed = !conditions.is_empty();
+    conditions.extend(ends);
+    match Listener::start(key.pid, conditions) {
+        Ok(listener) => Ok(Some(listener)),
+        Err(source) if needed => Err(WatchError::DotNet { key: key.clone(), source }),
+        Err(error) => {
+            warnings.push(format!("the exception that ends process {} will not be named: {error}", key.pid));
+            Ok(None)
+        }
+    }
+}
+
+/// The runtime ends its process by this signal when nobody catches an exception, and when an application fails fast.
+fn is_abort(cause: Cause) -> bool {
+    const SIGABRT: i32 = 6;
+    matches!(cause, Cause::Signal { signal: SIGABRT })
 }
 
 fn noun(quantity: Quantity) -> &'static str {

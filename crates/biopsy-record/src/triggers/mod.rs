@@ -11,10 +11,13 @@
 //! | `log:REGEX`, `log:PATH:REGEX` | a new line of its stdout and stderr (where these are files), or of a file, matches |
 //! | `after:10m` | time has passed |
 //!
+//! Triggers of .NET processes are listed in `triggers/dotnet/mod.rs`.
+//!
 //! `>`, `>=`, `<` and `<=` compare. A condition that stays true fires once, and again when it was false in between
 //! ([`Again`]). [`Watch`] yields [`Fired`]; [`wait_for`] waits for a process to appear.
 
 mod conditions;
+mod dotnet;
 mod hang;
 mod latch;
 mod log_tail;
@@ -25,6 +28,7 @@ mod trigger;
 mod wait;
 mod watch;
 
+pub use dotnet::{DotNetCondition, DotNetQuantity};
 pub use latch::Again;
 pub use parse::ParseTriggerError;
 pub use quantity::parse_duration;

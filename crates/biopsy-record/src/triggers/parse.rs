@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use regex::bytes::{Regex, RegexBuilder};
 
+use super::dotnet;
 use super::quantity::{parse_bytes, parse_count, parse_duration, parse_percent};
 use super::trigger::{Comparison, Quantity, Trigger};
 
@@ -69,14 +70,15 @@ impl ParseTriggerError {
     /// The right form, with an example.
     #[must_use]
     pub fn hint(&self) -> String {
+        if let Self::Unknown { .. } | Self::Rest { .. } = self {
+            return format!("{ALL}; of .NET processes: {}", dotnet::words());
+        }
         let example = match self {
             Self::Value { what, .. } | Self::NoComparison { what, .. } | Self::Duration { what, .. } => {
                 example(what)
             }
             Self::Pattern { .. } => "for example `log:ERROR.*timeout` or `log:/var/log/app.log:OutOfMemory`",
-            Self::Rest { .. } | Self::Unknown { .. } => {
-                "triggers are `exit`, `exit!=0`, `crash`, `cpu>90%:30s`, `memory>2G`, `threads>500`, `fds>1000`, `hang:10s`, `log:REGEX`, `log:PATH:REGEX`, `after:10m`"
-            }
+            Self::Rest { .. } | Self::Unknown { .. } => ALL,
         };
         example.to_owned()
     }
@@ -92,9 +94,18 @@ fn example(what: &str) -> &'static str {
         "fds" => "for example `fds>1000`",
         "hang" => "for example `hang:10s`",
         "after" => "for example `after:10m`",
+        "exception" => "for example `exception:System.OutOfMemoryException` or `exception:IOException~disk`",
+        "gc-heap" => "for example `gc-heap>2G` or `gc-heap>2G:1m`",
+        "gc-gen0" | "gc-gen1" | "gc-gen2" | "gc-loh" | "gc-poh" => "for example `gc-gen2>1G`",
+        "threadpool-queue" => "for example `threadpool-queue>100:10s`",
+        "request" => "for example `request>10s`",
+        "request-status" => "for example `request-status>=500`",
+        "counter" => "for example `counter:cpu-usage>90` or `counter:My.Meter/queue.length>100:30s`",
         _ => "for example `cpu>90%:30s`",
     }
 }
+
+const ALL: &str = "triggers are `exit`, `exit!=0`, `crash`, `cpu>90%:30s`, `memory>2G`, `threads>500`, `fds>1000`, `hang:10s`, `log:REGEX`, `log:PATH:REGEX`, `after:10m`";
 
 const QUANTITIES: [(&str, Quantity); 8] = [
     ("cpu", Quantity::Cpu),
@@ -119,6 +130,9 @@ impl Trigger {
         let unknown = || ParseTriggerError::Unknown { text: text.chars().take(80).collect() };
         if text.len() > LONGEST {
             return Err(unknown());
+        }
+        if let Some(condition) = dotnet::parse(text) {
+            return condition.map(Self::DotNet);
         }
         let word_end = text.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(text.len());
         let (word, rest) = text.split_at(word_end);
@@ -174,7 +188,7 @@ fn parse_time(what: &'static str, rest: &str) -> Result<Duration, ParseTriggerEr
     parse_positive(what, rest.strip_prefix(':').unwrap_or(rest))
 }
 
-fn parse_positive(what: &'static str, text: &str) -> Result<Duration, ParseTriggerError> {
+pub(super) fn parse_positive(what: &'static str, text: &str) -> Result<Duration, ParseTriggerError> {
     let duration = parse_duration(text).filter(|duration| !duration.is_zero());
     duration.ok_or_else(|| ParseTriggerError::Duration { what, value: text.trim().to_owned() })
 }
@@ -201,7 +215,7 @@ fn find_colon(text: &str) -> Option<usize> {
     (1..bytes.len()).find(|&at| bytes.get(at) == Some(&b':') && bytes.get(at - 1) != Some(&b'\\'))
 }
 
-fn compile(pattern: &str) -> Result<Regex, ParseTriggerError> {
+pub(super) fn compile(pattern: &str) -> Result<Regex, ParseTriggerError> {
     RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build().map_err(|error| ParseTriggerError::Pattern {
         pattern: pattern.to_owned(),
         why: error.to_string().lines().next_back().unwrap_or_default().trim().to_owned(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::bytes::Regex;
 
+use super::dotnet::DotNetCondition;
 use super::quantity::{bytes_text, duration_text};
 
 /// What is compared with a bound.
@@ -111,6 +112,8 @@ pub enum Trigger {
         /// What a line must match. On bytes: log files need not be UTF-8.
         pattern: Regex,
     },
+    /// `exception:TYPE`, `gc-heap>2G`, `request>10s` ...: what a .NET process says of itself.
+    DotNet(DotNetCondition),
     /// `after:10m`: so long after the watch began.
     After {
         /// How long.
@@ -122,7 +125,7 @@ impl Trigger {
     /// Whether it needs the process to be traced: its end can be seen afterwards, but not held.
     #[must_use]
     pub fn needs_tracing(&self) -> bool {
-        matches!(self, Self::Exit | Self::Failure | Self::Crash)
+        matches!(self, Self::Exit | Self::Failure | Self::Crash | Self::DotNet(DotNetCondition::Unhandled))
     }
 
     /// Whether it can only come true once in the life of a process.
@@ -159,6 +162,7 @@ impl fmt::Display for Trigger {
             Self::Log { path: Some(path), pattern } => {
                 write!(f, "log:{}:{pattern}", path.display().to_string().replace(':', "\\:"))
             }
+            Self::DotNet(condition) => condition.fmt(f),
             Self::After { duration } => write!(f, "after:{}", duration_text(*duration)),
         }
     }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use biopsy_dotnet::ipc::IpcError;
 use biopsy_model::ProcessKey;
 use biopsy_target::catch::{CatchError, CatchOn, Caught, Followed, Follower};
 
 use super::conditions::{Conditions, Due};
+use super::dotnet::DotNetCondition;
 use super::latch::Again;
 use super::reading::Reader;
 use super::trigger::{Quantity, Trigger};
@@ -116,6 +118,15 @@ pub enum WatchError {
         #[source]
         source: std::io::Error,
     },
+    /// Its runtime cannot be listened to.
+    #[error("what the runtime of process {pid} says cannot be listened to", pid = key.pid)]
+    DotNet {
+        /// The process.
+        key: ProcessKey,
+        /// Why.
+        #[source]
+        source: IpcError,
+    },
     /// The process writes its output into no file.
     #[error("process {pid} has no regular file as stdout or stderr", pid = key.pid)]
     NoOutputFile {
@@ -132,6 +143,7 @@ impl WatchError {
             Self::NoTrigger => Some("give one with `--on`, for example `--on crash`".to_owned()),
             Self::Follow { source, .. } => source.hint(),
             Self::NoOutputFile { .. } => Some("name the log: `log:/path/to/file:REGEX`".to_owned()),
+            Self::DotNet { source, .. } => source.hint(),
             Self::Log { .. } => None,
         }
     }
@@ -274,8 +286,13 @@ impl Watch {
                 self.follower = None;
                 self.end = Some(WatchEnd::ProcessEnded { status: None });
                 Ok(Some(Fired {
+                    reason: match (&trigger, self.conditions.last_exception()) {
+                        (Trigger::DotNet(_), Some(exception)) => {
+                            format!("{}, after {exception}", caught.cause())
+                        }
+                        _ => caught.cause().to_string(),
+                    },
                     trigger,
-                    reason: caught.cause().to_string(),
                     value: None,
                     line: None,
                     at: SystemTime::now(),
@@ -312,8 +329,12 @@ fn hold_of(triggers: &[Trigger]) -> Option<CatchOn> {
         match trigger {
             Trigger::Exit => (on.exit, on.failure, on.fatal_signal) = (true, true, true),
             Trigger::Failure => (on.failure, on.fatal_signal) = (true, true),
-            Trigger::Crash => on.fatal_signal = true,
-            Trigger::Bound { .. } | Trigger::Hang { .. } | Trigger::Log { .. } | Trigger::After { .. } => {}
+            Trigger::Crash | Trigger::DotNet(DotNetCondition::Unhandled) => on.fatal_signal = true,
+            Trigger::Bound { .. }
+            | Trigger::Hang { .. }
+            | Trigger::Log { .. }
+            | Trigger::DotNet(_)
+            | Trigger::After { .. } => {}
         }
     }
     (on != CatchOn::default()).then_some(on)
@@ -326,6 +347,9 @@ fn interval_of(triggers: &[Trigger]) -> Duration {
             Some(*lasting).filter(|time| !time.is_zero())
         }
         Trigger::After { duration } => Some(*duration),
+        // What happened is kept until it is asked for; it is asked for soon, and asking costs nothing.
+        Trigger::DotNet(DotNetCondition::Unhandled) => None,
+        Trigger::DotNet(_) => Some(SHORTEST_INTERVAL),
         Trigger::Log { .. } | Trigger::Exit | Trigger::Failure | Trigger::Crash => None,
     });
     lasting.min().map_or(INTERVAL, |shortest| (shortest / 5).clamp(SHORTEST_INTERVAL, INTERVAL))

@@ -3,6 +3,7 @@
 pub(crate) mod header;
 pub(crate) mod processes;
 pub(crate) mod redaction;
+pub(crate) mod runtime;
 pub(crate) mod warnings;
 
 use std::fmt;

@@ -3,7 +3,7 @@
 pub(crate) mod folder;
 pub(crate) mod source;
 mod verify;
-mod zip;
+pub(crate) mod zip;
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -17,6 +17,7 @@ use self::zip::ZipSource;
 use crate::documents::header::{FORMAT, FormatOnly, Header};
 use crate::documents::processes::Process;
 use crate::documents::redaction::Redaction;
+use crate::documents::runtime::{Mirror, RuntimeTraceJson};
 use crate::documents::{List, warnings};
 use crate::logs::Verdict;
 use crate::timeline::TimelineError;
@@ -56,7 +57,7 @@ fn read(mut opening: Opening<'_>) -> Result<Capture, OpenError> {
             .json::<List<Process>>(layout::PROCESSES)
             .map_or_else(Vec::new, |processes| processes.0.into_iter().map(Into::into).collect()),
         timeline,
-        runtimes: Vec::new(),
+        runtimes: opening.runtimes(),
         metrics: opening.metrics(),
         logs: opening.logs(),
         context: opening.context(),
@@ -186,6 +187,12 @@ impl Opening<'_> {
             }
         }
         tables
+    }
+
+    fn runtimes(&mut self) -> Vec<biopsy_model::runtime_trace::RuntimeTrace> {
+        let names = self.names(layout::DOTNET_FOLDER, ".json", self.limits.tables);
+        let read = |name: &String| self.json::<RuntimeTraceJson>(name).map(Mirror::from_json);
+        names.iter().filter_map(read).collect()
     }
 
     fn logs(&mut self) -> Vec<biopsy_model::log::LogFile> {

@@ -1,0 +1,244 @@
+//! One session being read: its events go to whoever asks, its bytes masked into the recording.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use biopsy_dotnet::ipc::{IpcError, Session, SessionControl};
+use biopsy_dotnet::nettrace::{End, Event, Limits, NettraceError, Reader};
+use biopsy_recording::MemberFile;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::masked::MaskedWriter;
+use super::plan::Lane;
+
+/// Events that are taken of one session before the others have their turn.
+const TURN: usize = 20_000;
+/// The head of a stream comes at once when the runtime runs.
+const HEAD_WITHIN: Duration = Duration::from_secs(2);
+/// The longest that ending a session is waited for; the stream is cut then.
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// The raw stream in the recording, and how many bytes came.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    pub(crate) writer: Option<MaskedWriter<MemberFile>>,
+    pub(crate) bytes: u64,
+    /// Why it is not whole.
+    pub(crate) error: Option<io::Error>,
+}
+
+/// A session whose bytes are also written down.
+#[derive(Debug)]
+struct Tee {
+    session: Session,
+    raw: Arc<Mutex<Raw>>,
+}
+
+impl Read for Tee {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.session.read(buffer)?;
+        let mut raw = self.raw.lock().unwrap_or_else(PoisonError::into_inner);
+        raw.bytes += count as u64;
+        if let Some(writer) = &mut raw.writer
+            && let Err(error) = writer.push(buffer.get(..count).unwrap_or_default())
+        {
+            raw.error = Some(error);
+            raw.writer = None;
+        }
+        Ok(count)
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing has come yet: a runtime that is suspended sends nothing before it goes on.
+    Silent(Tee),
+    Events(Box<Reader<Tee>>),
+    Ended,
+}
+
+/// What is known of a stream that has ended.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Ended {
+    pub(crate) lost: u64,
+    pub(crate) unknown: u64,
+    pub(crate) cut: bool,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct LaneStream {
+    pub(crate) lane: Lane,
+    control: Arc<SessionControl>,
+    state: State,
+    raw: Arc<Mutex<Raw>>,
+    /// Told to end at this moment.
+    stopping: Option<Instant>,
+    pub(crate) events: u64,
+    ended: Ended,
+    pub(crate) warning: Option<String>,
+}
+
+impl LaneStream {
+    pub(crate) fn new(lane: Lane, session: Session, writer: Option<MaskedWriter<MemberFile>>) -> io::Result<Self> {
+        let control = Arc::new(session.control()?);
+        let raw = Arc::new(Mutex::new(Raw { writer, bytes: 0, error: None }));
+        let state = State::Silent(Tee { session, raw: Arc::clone(&raw) });
+        Ok(Self {
+            lane,
+            control,
+            state,
+            raw,
+            stopping: None,
+            events: 0,
+            ended: Ended::default(),
+            warning: None,
+        })
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    /// Bytes that have come.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.raw.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
+    /// Waits until something is there, or the time is over.
+    pub(crate) fn wait(&self, longest: Duration) -> bool {
+        let longest = Timespec { tv_sec: 0, tv_nsec: longest.subsec_nanos().into() };
+        poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&longest)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Takes what is there. Returns whether there is likely more.
+    pub(crate) fn pump(&mut self, each: &mut dyn FnMut(Lane, &Event<'_>)) -> bool {
+        if let State::Silent(_) = self.state {
+            self.begin();
+        }
+        let State::Events(reader) = &mut self.state else { return false };
+        for _ in 0..TURN {
+            match reader.next_event() {
+                Ok(Some(event)) => {
+                    self.events += 1;
+                    each(self.lane, &event);
+                }
+                Ok(None) => {
+                    self.end();
+                    return false;
+                }
+                Err(error) if error.is_not_ready() => return false,
+                Err(error) => {
+                    self.warning = Some(error.to_string());
+                    self.end();
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Reads the head of the stream, which waits for it: something has come already.
+    fn begin(&mut self) {
+        let State::Silent(tee) = std::mem::replace(&mut self.state, State::Ended) else { return };
+        let limited = self.control.set_read_timeout(Some(HEAD_WITHIN));
+        let read = limited.map_err(NettraceError::Io).and_then(|()| Reader::new(tee, &Limits::default()));
+        match read {
+            Ok(mut reader) => match self.control.set_nonblocking(true) {
+                Ok(()) => {
+                    reader.sort_by_time(self.lane.is_sorted());
+                    self.state = State::Events(Box::new(reader));
+                }
+                Err(error) => self.give_up(error.to_string()),
+            },
+            // It ended before it began: the process has, usually.
+            Err(NettraceError::TooShort { .. }) => self.give_up(String::new()),
+            Err(error) => self.give_up(error.to_string()),
+        }
+    }
+
+    fn give_up(&mut self, why: String) {
+        self.ended.cut = true;
+        self.warning = Some(why).filter(|why| !why.is_empty());
+        self.state = State::Ended;
+        self.control.cut();
+        self.finish_raw();
+    }
+
+    fn end(&mut self) {
+        if let State::Events(reader) = std::mem::replace(&mut self.state, State::Ended) {
+            let cut = !matches!(reader.end(), Some(End::Complete));
+            self.ended = Ended { lost: reader.lost(), unknown: reader.unknown(), cut };
+        }
+        self.finish_raw();
+    }
+
+    fn finish_raw(&mut self) {
+        let mut raw = self.raw.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut writer) = raw.writer.take() else { return };
+        if let Err(error) = writer.finish() {
+            raw.error = Some(error);
+        }
+        let is_full = writer.is_full();
+        drop(raw);
+        if is_full {
+            self.warning = Some("its stream is kept in part only: it has reached the limit of its size".to_owned());
+        }
+    }
+
+    /// Asks the runtime to end the session, on a thread of its own: what it still holds has to be read meanwhile.
+    pub(crate) fn stop(&mut self) {
+        if self.stopping.is_some() || self.has_ended() {
+            return;
+        }
+        self.stopping = Some(Instant::now());
+        let control = Arc::clone(&self.control);
+        let stop = move || {
+            if let Err(error) = control.stop(STOP_WITHIN) {
+                tracing::debug!(%error, "the session is cut");
+                control.cut();
+            }
+        };
+        if std::thread::Builder::new().name("biopsy-net-stop".to_owned()).spawn(stop).is_err() {
+            self.control.cut();
+        }
+    }
+
+    /// Cuts it when ending it has taken too long.
+    pub(crate) fn cut_if_late(&self) {
+        if self.stopping.is_some_and(|since| since.elapsed() > STOP_WITHIN + Duration::from_secs(2)) {
+            self.control.cut();
+        }
+    }
+
+    /// What is known of it: final when it has ended.
+    pub(crate) fn result(&self) -> Ended {
+        match &self.state {
+            State::Events(reader) => Ended { lost: reader.lost(), unknown: reader.unknown(), cut: true },
+            State::Silent(_) => Ended { cut: true, ..Ended::default() },
+            State::Ended => self.ended,
+        }
+    }
+
+    /// Why the stream in the recording is not whole.
+    pub(crate) fn raw_error(&self) -> Option<String> {
+        self.raw.lock().unwrap_or_else(PoisonError::into_inner).error.as_ref().map(ToString::to_string)
+    }
+}
+
+impl AsFd for LaneStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}
+
+/// Whether an error means that this runtime will never give this session.
+pub(crate) fn is_final(error: &IpcError) -> bool {
+    error.is_end() || error.is_unknown_command() || matches!(error, IpcError::WrongOwner { .. })
+}

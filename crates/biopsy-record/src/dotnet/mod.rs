@@ -1,0 +1,24 @@
+//! What the .NET runtimes of a tree say: events of the runtime and of the application, while they are recorded.
+//!
+//! [`DotNetRecorder`] finds .NET processes, opens sessions on the diagnostics port of each, and reads them on one thread
+//! per process: the bytes go masked into the recording (`dotnet/PID.nettrace`), the events to what is gathered of them
+//! (`dotnet/PID.json`), to the map of methods that names stacks, and to triggers. `docs/design/11-sessions.md` has the
+//! reasons and numbers.
+//!
+//! Nothing stays on: a session ends with its socket, also when this process is killed.
+
+mod budget;
+mod gather;
+mod lane_stream;
+mod masked;
+mod meters;
+mod options;
+pub(crate) mod plan;
+mod process;
+mod recorder;
+mod sampling;
+
+pub(crate) use lane_stream::LaneStream;
+pub use options::{AppLogLevel, Budget, DotNetOptions};
+pub(crate) use plan::{HOSTING, METRICS, RUNTIME, is_meter_name as is_counter_name};
+pub use recorder::{DotNetProgress, DotNetRecorder, DotNetSummary, Tree};

@@ -1,0 +1,344 @@
+//! One .NET process: its sessions, read on one thread.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use biopsy_dotnet::ipc::{Client, IpcError};
+use biopsy_dotnet::methods::{MethodMap, feed_payload};
+use biopsy_dotnet::nettrace::Event;
+use biopsy_model::process::{Runtime, RuntimeKind};
+use biopsy_model::runtime_trace::RuntimeTrace;
+use biopsy_model::{MonoNanos, Pid};
+use biopsy_recording::{RecordingFolder, layout};
+use rustc_hash::FxHashMap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::budget::{Advice, Throttle};
+use super::gather::Gatherer;
+use super::lane_stream::{LaneStream, is_final};
+use super::masked::MaskedWriter;
+use super::meters::MeterNames;
+use super::options::DotNetOptions;
+use super::plan::{Lane, METRICS};
+use super::sampling::Sampling;
+use crate::dump::mask::Literals;
+use crate::masking::Masking;
+
+/// Wakes up so often when nothing comes.
+const TICK: Duration = Duration::from_millis(100);
+/// Meters of the application are asked for this long after the first session told their names.
+const METERS_AFTER: Duration = Duration::from_secs(2);
+/// Newest form of `CollectTracing` of a runtime whose methods cannot be named from its memory.
+const FORM_WITHOUT_MEMORY: u8 = 2;
+
+/// What is shared with the thread of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) stop: AtomicBool,
+    pub(crate) events: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    /// Its sessions are open, or it is known that there are none.
+    pub(crate) ready: AtomicBool,
+}
+
+/// What came of a process.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) pid: Pid,
+    pub(crate) trace: Option<RuntimeTrace>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Whoever wants to see each event too: triggers.
+pub(crate) type Sink = Box<dyn FnMut(&Event<'_>) + Send>;
+
+/// What a process is recorded with.
+pub(crate) struct Setup {
+    pub(crate) pid: Pid,
+    pub(crate) client: Client,
+    pub(crate) options: DotNetOptions,
+    pub(crate) folder: Arc<RecordingFolder>,
+    pub(crate) masking: Masking,
+    pub(crate) methods: Arc<Mutex<MethodMap>>,
+    pub(crate) sinks: Vec<Sink>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// Records one process until it ends or is told to stop.
+pub(crate) fn record(setup: Setup, opened: impl FnOnce()) -> Outcome {
+    let mut recorder = ProcessRecorder::new(setup);
+    recorder.open_all();
+    recorder.setup.shared.ready.store(true, Ordering::Release);
+    // A runtime that waits at its start may go on now.
+    opened();
+    if !recorder.lanes.is_empty() {
+        recorder.learn_runtime();
+        recorder.run();
+    }
+    recorder.conclude()
+}
+
+struct ProcessRecorder {
+    setup: Setup,
+    runtime: Runtime,
+    scanner: Option<Arc<biopsy_redact::memory::MemoryScanner>>,
+    lanes: Vec<LaneStream>,
+    throttles: FxHashMap<Lane, Throttle>,
+    sampling: Sampling,
+    gatherer: Gatherer,
+    meters: MeterNames,
+    /// How many streams of a kind there were.
+    numbers: FxHashMap<Lane, u32>,
+    begun: Instant,
+    warnings: Vec<String>,
+}
+
+impl ProcessRecorder {
+    fn new(setup: Setup) -> Self {
+        let runtime = Runtime { kind: RuntimeKind::DotNet, version: None, entry: None };
+        let source = layout::nettrace_member(setup.pid, "");
+        let gatherer = Gatherer::new(setup.pid, source, setup.masking.clone());
+        Self {
+            runtime,
+            scanner: None,
+            lanes: Vec::new(),
+            throttles: FxHashMap::default(),
+            sampling: Sampling::default(),
+            gatherer,
+            meters: MeterNames::default(),
+            numbers: FxHashMap::default(),
+            begun: Instant::now(),
+            warnings: Vec::new(),
+            setup,
+        }
+    }
+
+    fn open_all(&mut self) {
+        for lane in Lane::wanted(&self.setup.options) {
+            match self.open(lane) {
+                Ok(()) => {
+                    self.throttles.insert(lane, Throttle::new(self.setup.options.budget, Instant::now()));
+                }
+                Err(error) => {
+                    let last = is_final(&error) || matches!(error, IpcError::Silent { .. });
+                    if !error.is_end() {
+                        self.warn(&error);
+                    }
+                    if last {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, lane: Lane) -> Result<(), IpcError> {
+        let setup = &self.setup;
+        let rundown = setup.client.known_form().is_some_and(|form| form <= FORM_WITHOUT_MEMORY);
+        let config = lane.config(&setup.options, self.meters.found(), rundown);
+        let session = setup.client.start_session(&config)?;
+        let number = self.numbers.entry(lane).or_insert(0);
+        *number += 1;
+        let name = match (lane.name(), *number) {
+            (name, 1) => name.to_owned(),
+            ("", number) => number.to_string(),
+            (name, number) => format!("{name}-{number}"),
+        };
+        let member = layout::nettrace_member(setup.pid, &name);
+        // Compiling the patterns takes a tenth of a second, in which events wait in the socket.
+        let scanner = self.scanner.get_or_insert_with(|| Literals::of(&[setup.pid]).shared());
+        let file = match setup.folder.create_member(&member) {
+            Ok(file) => Some(MaskedWriter::new(file, Arc::clone(scanner), setup.options.budget.stream_bytes)),
+            Err(error) => {
+                self.warnings.push(format!("the event stream of process {} is not kept: {error}", setup.pid));
+                None
+            }
+        };
+        let pid = setup.pid;
+        let stream = LaneStream::new(lane, session, file)
+            .map_err(|source| IpcError::Io { pid, command: "CollectTracing", source })?;
+        self.lanes.push(stream);
+        Ok(())
+    }
+
+    /// What the runtime says of itself; .NET Core 3.1 cannot say.
+    fn learn_runtime(&mut self) {
+        if let Ok(info) = self.setup.client.process_info() {
+            self.runtime.version = info.version.filter(|version| !version.is_empty());
+            self.runtime.entry = info.entry_assembly.filter(|entry| !entry.is_empty());
+        }
+    }
+
+    fn run(&mut self) {
+        let mut told = false;
+        loop {
+            if self.setup.shared.stop.load(Ordering::Relaxed) && !told {
+                told = true;
+                self.lanes.iter_mut().for_each(LaneStream::stop);
+            }
+            let busy = self.wait_and_pump();
+            self.lanes.iter().for_each(LaneStream::cut_if_late);
+            if self.lanes.iter().all(LaneStream::has_ended) && (told || !self.is_between_turns()) {
+                return;
+            }
+            if !told && !busy {
+                self.throttle();
+                self.open_meters();
+            }
+        }
+    }
+
+    /// Some kind is closed and will be opened again; and the process is still there.
+    fn is_between_turns(&self) -> bool {
+        self.throttles.values().any(|throttle| throttle.share().is_some())
+            && std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists()
+    }
+
+    /// Takes what has come, after waiting for it. Returns whether there is more.
+    fn wait_and_pump(&mut self) -> bool {
+        let open: Vec<usize> =
+            self.lanes.iter().enumerate().filter(|(_, lane)| !lane.has_ended()).map(|(at, _)| at).collect();
+        let ready: Vec<usize> = {
+            let mut waiting: Vec<PollFd<'_>> =
+                open.iter().map(|at| PollFd::from_borrowed_fd(self.lanes[*at].as_fd(), PollFlags::IN)).collect();
+            let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
+            if poll(&mut waiting, Some(&tick)).is_err() {
+                return false;
+            }
+            open.into_iter().zip(&waiting).filter(|(_, fd)| !fd.revents().is_empty()).map(|(at, _)| at).collect()
+        };
+        let Self { lanes, gatherer, meters, setup, throttles, .. } = self;
+        let mut more = false;
+        for at in ready {
+            let Some(stream) = lanes.get_mut(at) else { continue };
+            let (events, bytes) = (stream.events, stream.bytes());
+            let sinks = &mut setup.sinks;
+            let methods = &setup.methods;
+            more |= stream.pump(&mut |lane, event| {
+                take(lane, event, gatherer, meters, methods);
+                sinks.iter_mut().for_each(|sink| sink(event));
+            });
+            let (events, bytes) = (stream.events - events, stream.bytes() - bytes);
+            setup.shared.events.fetch_add(events, Ordering::Relaxed);
+            setup.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+            if let Some(throttle) = throttles.get_mut(&stream.lane) {
+                throttle.count(events, bytes);
+            }
+        }
+        more
+    }
+
+    fn throttle(&mut self) {
+        let now = Instant::now();
+        let mut changes = Vec::new();
+        for (lane, throttle) in &mut self.throttles {
+            if lane.sampled().is_empty() {
+                continue;
+            }
+            match throttle.look(now) {
+                Advice::Stay => {}
+                advice => changes.push((*lane, advice, throttle.clone())),
+            }
+        }
+        for (lane, advice, throttle) in changes {
+            let time = crate::context::clock_pair().mono;
+            match advice {
+                Advice::Close => {
+                    self.sampling.closed(lane, time, throttle.share().unwrap_or(1.0), &throttle.why());
+                    self.lanes.iter_mut().filter(|stream| stream.lane == lane).for_each(LaneStream::stop);
+                }
+                Advice::Open => {
+                    self.forget_ended(lane);
+                    match self.open(lane) {
+                        Ok(()) => self.sampling.opened(lane, time),
+                        // The next turn tries again, unless the process is gone.
+                        Err(error) => tracing::debug!(%error, "not opened again"),
+                    }
+                }
+                Advice::Stay => {}
+            }
+        }
+    }
+
+    /// Takes what is known of streams that have ended, so that they do not add up.
+    fn forget_ended(&mut self, lane: Lane) {
+        let (ended, open) = std::mem::take(&mut self.lanes)
+            .into_iter()
+            .partition(|stream| stream.lane == lane && stream.has_ended());
+        self.lanes = open;
+        for stream in ended {
+            self.account(&stream, true);
+        }
+    }
+
+    /// Opens a session for meters that the application has beyond those of the framework.
+    fn open_meters(&mut self) {
+        if self.begun.elapsed() < METERS_AFTER || !self.meters.has_new() {
+            return;
+        }
+        self.meters.take_new();
+        if let Err(error) = self.open(Lane::Meters)
+            && !error.is_end()
+        {
+            self.warn(&error);
+        }
+    }
+
+    fn account(&mut self, stream: &LaneStream, was_sampled: bool) {
+        let result = stream.result();
+        let gone = !std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists();
+        // A stream that ends with its process is as whole as it can be.
+        self.gatherer.stream_ended(result.lost, result.unknown, result.cut && !gone && !was_sampled);
+        let pid = self.setup.pid;
+        if let Some(warning) = &stream.warning {
+            self.warnings.push(format!("events of process {pid}: {warning}"));
+        }
+        if let Some(error) = stream.raw_error() {
+            self.warnings.push(format!("the event stream of process {pid} is not whole: {error}"));
+        }
+    }
+
+    fn warn(&mut self, error: &dyn std::error::Error) {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(one) = cause {
+            text = format!("{text}: {one}");
+            cause = one.source();
+        }
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    fn conclude(mut self) -> Outcome {
+        let lanes = std::mem::take(&mut self.lanes);
+        let heard = !lanes.is_empty() || !self.numbers.is_empty();
+        for stream in &lanes {
+            self.account(stream, stream.is_stopping());
+        }
+        let end = crate::context::clock_pair().mono;
+        let sampled = self.sampling.finish(end);
+        let Self { gatherer, runtime, setup, warnings, .. } = self;
+        let trace = heard.then(|| gatherer.finish(runtime, sampled, &setup.methods, &()));
+        Outcome { pid: setup.pid, trace, warnings }
+    }
+}
+
+/// One event, to all that gather.
+fn take(lane: Lane, event: &Event<'_>, gatherer: &mut Gatherer, meters: &mut MeterNames, methods: &Mutex<MethodMap>) {
+    if event.metadata.provider == METRICS {
+        meters.event(event);
+    }
+    // The rundown of old runtimes comes at the end of the first session.
+    if matches!(lane, Lane::Base | Lane::Runtime) {
+        let metadata = event.metadata;
+        let time = MonoNanos(event.time.0);
+        if metadata.provider.starts_with(super::plan::RUNTIME) {
+            let mut methods = methods.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = feed_payload(&mut methods, &metadata.provider, metadata.id, metadata.version, event.payload, time);
+        }
+    }
+    gatherer.event(event);
+}

@@ -1,0 +1,381 @@
+//! All .NET processes of a tree, also those that start later.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use biopsy_dotnet::ipc::{Arrival, Client, IpcError, NoSocket, ReversePort};
+use biopsy_dotnet::methods::MethodMap;
+use biopsy_model::Pid;
+use biopsy_recording::RecordingFolder;
+use rustc_hash::FxHashMap;
+
+use super::options::DotNetOptions;
+use super::process::{self, Outcome, Setup, Shared, Sink};
+use crate::masking::Masking;
+
+/// How often processes are looked for that have started: of those that live shorter, little is heard without a port for
+/// starting runtimes.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Between looks at a process that has no runtime: it may load one.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a runtime may take to go on after it was told to.
+const RESUME_WITHIN: Duration = Duration::from_secs(5);
+/// Most processes that are recorded at the same time.
+const MOST: usize = 64;
+
+/// Processes of the tree at this moment, the target first.
+pub type Tree = Arc<dyn Fn() -> Vec<Pid> + Send + Sync>;
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct DotNetSummary {
+    /// Processes whose events are in the recording.
+    pub processes: Vec<Pid>,
+    /// What could not be done.
+    pub warnings: Vec<String>,
+    /// Events that came.
+    pub events: u64,
+}
+
+/// What is going on, for whoever shows progress.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DotNetProgress {
+    /// Processes with open sessions.
+    pub processes: usize,
+    /// Events that have come.
+    pub events: u64,
+    /// Bytes that have come.
+    pub bytes: u64,
+}
+
+/// Makes a sink for the events of a process.
+pub(crate) type SinkMaker = Arc<dyn Fn(Pid) -> Vec<Sink> + Send + Sync>;
+
+/// Records what the .NET runtimes of a tree say, until it is stopped or dropped. All that it switched on is off then; if
+/// this process is killed, the runtimes end their sessions themselves, as soon as they find that nobody reads.
+#[derive(Debug)]
+pub struct DotNetRecorder {
+    state: Arc<State>,
+    watcher: Option<JoinHandle<()>>,
+    doorman: Option<JoinHandle<()>>,
+}
+
+struct State {
+    stop: AtomicBool,
+    options: DotNetOptions,
+    folder: Arc<RecordingFolder>,
+    masking: Masking,
+    sinks: Option<SinkMaker>,
+    processes: Mutex<FxHashMap<Pid, Process>>,
+    warnings: Mutex<Vec<String>>,
+    /// Processes were looked for once.
+    looked: AtomicBool,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+enum Process {
+    Recorded(Recorded),
+    /// It has no port now; look again at this time.
+    Waiting { again: Instant },
+    /// It will never have one.
+    Hopeless,
+}
+
+struct Recorded {
+    shared: Arc<Shared>,
+    methods: Arc<Mutex<MethodMap>>,
+    thread: Option<JoinHandle<Outcome>>,
+}
+
+impl DotNetRecorder {
+    /// Starts to look for .NET processes, and records each of them into the folder. `arrivals`: a port that runtimes which
+    /// start connect to; they go on as soon as their sessions are open.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(
+        tree: Tree,
+        options: DotNetOptions,
+        arrivals: Option<ReversePort>,
+        folder: Arc<RecordingFolder>,
+        masking: Masking,
+    ) -> io::Result<Self> {
+        Self::start_with(tree, options, arrivals, folder, masking, None)
+    }
+
+    pub(crate) fn start_with(
+        tree: Tree,
+        options: DotNetOptions,
+        arrivals: Option<ReversePort>,
+        folder: Arc<RecordingFolder>,
+        masking: Masking,
+        sinks: Option<SinkMaker>,
+    ) -> io::Result<Self> {
+        let state = Arc::new(State {
+            stop: AtomicBool::new(false),
+            options,
+            folder,
+            masking,
+            sinks,
+            processes: Mutex::default(),
+            warnings: Mutex::default(),
+            looked: AtomicBool::new(false),
+        });
+        let mut recorder = Self { state: Arc::clone(&state), watcher: None, doorman: None };
+        if let Some(port) = arrivals {
+            let state = Arc::clone(&state);
+            let doorman = std::thread::Builder::new().name("biopsy-net-door".to_owned());
+            recorder.doorman = Some(doorman.spawn(move || state.welcome(&port))?);
+        }
+        let watcher = std::thread::Builder::new().name("biopsy-net".to_owned());
+        recorder.watcher = Some(watcher.spawn(move || state.watch(&tree))?);
+        Ok(recorder)
+    }
+
+    /// What is going on.
+    #[must_use]
+    pub fn progress(&self) -> DotNetProgress {
+        let processes = self.state.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = DotNetProgress::default();
+        for process in processes.values() {
+            let Process::Recorded(recorded) = process else { continue };
+            progress.processes += usize::from(recorded.thread.as_ref().is_some_and(|one| !one.is_finished()));
+            progress.events += recorded.shared.events.load(Ordering::Relaxed);
+            progress.bytes += recorded.shared.bytes.load(Ordering::Relaxed);
+        }
+        progress
+    }
+
+    /// Methods of a process, as its runtime tells of them while it compiles them. For naming code addresses.
+    #[must_use]
+    pub fn methods(&self, pid: Pid) -> Option<Arc<Mutex<MethodMap>>> {
+        match self.state.processes.lock().unwrap_or_else(PoisonError::into_inner).get(&pid)? {
+            Process::Recorded(recorded) => Some(Arc::clone(&recorded.methods)),
+            Process::Waiting { .. } | Process::Hopeless => None,
+        }
+    }
+
+    /// Waits until the processes that are there now have their sessions, or it is known that they will not.
+    pub fn wait_until_ready(&self, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
+        loop {
+            let ready = self.state.looked.load(Ordering::Acquire)
+                && self.state.processes.lock().unwrap_or_else(PoisonError::into_inner).values().all(|process| {
+                    match process {
+                        Process::Recorded(recorded) => recorded.shared.ready.load(Ordering::Acquire),
+                        Process::Waiting { .. } | Process::Hopeless => true,
+                    }
+                });
+            if ready || Instant::now() >= deadline {
+                return ready;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Ends all sessions, and writes what was gathered of each process into the recording.
+    #[must_use]
+    pub fn stop(mut self) -> DotNetSummary {
+        self.end_threads();
+        let mut summary = DotNetSummary::default();
+        let processes = std::mem::take(&mut *self.state.processes.lock().unwrap_or_else(PoisonError::into_inner));
+        for (_, process) in processes {
+            let Process::Recorded(mut recorded) = process else { continue };
+            summary.events += recorded.shared.events.load(Ordering::Relaxed);
+            let Some(Ok(outcome)) = recorded.thread.take().map(JoinHandle::join) else { continue };
+            summary.warnings.extend(outcome.warnings);
+            let Some(trace) = outcome.trace else { continue };
+            summary.processes.push(outcome.pid);
+            if let Err(error) = self.state.folder.runtime_trace(trace) {
+                summary.warnings.push(format!("what the runtime of process {} said is not written: {error}", outcome.pid));
+            }
+        }
+        summary.processes.sort_unstable();
+        summary.warnings.append(&mut self.state.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        summary.warnings.sort();
+        summary.warnings.dedup();
+        summary
+    }
+
+    /// Tells all to end, and waits for those who could begin something.
+    fn end_threads(&mut self) {
+        self.state.stop.store(true, Ordering::Relaxed);
+        for thread in [self.doorman.take(), self.watcher.take()].into_iter().flatten() {
+            let _ = thread.join();
+        }
+        for process in self.state.processes.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            if let Process::Recorded(recorded) = process {
+                recorded.shared.stop.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Drop for DotNetRecorder {
+    fn drop(&mut self) {
+        self.end_threads();
+        let mut processes = self.state.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        for process in processes.values_mut() {
+            if let Process::Recorded(Recorded { thread, .. }) = process
+                && let Some(thread) = thread.take()
+            {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl State {
+    /// Looks for processes until told to stop.
+    fn watch(self: &Arc<Self>, tree: &Tree) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            for pid in tree() {
+                if self.is_worth_a_look(pid, now) {
+                    self.look(pid, None);
+                }
+            }
+            self.looked.store(true, Ordering::Release);
+            let next = now + LOOK_EVERY;
+            while !self.stop.load(Ordering::Relaxed) && Instant::now() < next {
+                std::thread::sleep(Duration::from_millis(25).min(next.saturating_duration_since(Instant::now())));
+            }
+        }
+    }
+
+    /// Takes in runtimes that start.
+    fn welcome(self: &Arc<Self>, port: &ReversePort) {
+        while !self.stop.load(Ordering::Relaxed) {
+            if let Some(arrival) = port.next(Duration::from_millis(50)) {
+                self.arrived(port, arrival);
+            }
+        }
+        // Whoever has connected meanwhile is let go; nobody waits for a port that is gone.
+        while let Some(arrival) = port.next(Duration::ZERO) {
+            let _ = arrival.resume(RESUME_WITHIN);
+        }
+    }
+
+    fn arrived(self: &Arc<Self>, port: &ReversePort, arrival: Arrival) {
+        let pid = arrival.pid;
+        let known = matches!(
+            self.processes.lock().unwrap_or_else(PoisonError::into_inner).get(&pid),
+            Some(Process::Recorded(recorded)) if recorded.thread.as_ref().is_some_and(|one| !one.is_finished())
+        );
+        if known {
+            // It connects again after each command; it is kept waiting for the next one, so that it does not poll.
+            return self.keep(arrival);
+        }
+        // Processes that it starts announce themselves too, and must not wait for a tool that may be gone by then.
+        if let Ok(client) = Client::of(pid)
+            && let Err(error) = client.set_variable("DOTNET_DiagnosticPorts", &port.variable(false))
+        {
+            tracing::debug!(%error, pid = pid.0, "its children may wait");
+        }
+        self.look(pid, Some(arrival));
+    }
+
+    /// Holds the connection of a runtime open for as long as the recording lasts: dropped, it would connect again.
+    fn keep(&self, arrival: Arrival) {
+        const MOST_KEPT: usize = 4096;
+        static KEPT: Mutex<Vec<Arrival>> = Mutex::new(Vec::new());
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < MOST_KEPT {
+            kept.push(arrival);
+        }
+    }
+
+    fn is_worth_a_look(&self, pid: Pid, now: Instant) -> bool {
+        match self.processes.lock().unwrap_or_else(PoisonError::into_inner).get(&pid) {
+            Some(Process::Waiting { again }) => now >= *again,
+            Some(Process::Recorded(_) | Process::Hopeless) => false,
+            None => true,
+        }
+    }
+
+    fn look(self: &Arc<Self>, pid: Pid, arrival: Option<Arrival>) {
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(processes.get(&pid), Some(Process::Recorded(_))) {
+            drop(processes);
+            if let Some(arrival) = arrival {
+                let _ = arrival.resume(RESUME_WITHIN);
+            }
+            return;
+        }
+        let running = processes.values().filter(|one| matches!(one, Process::Recorded(_))).count();
+        let found = if running >= MOST { None } else { Some(Client::of(pid)) };
+        let process = match found {
+            None => {
+                self.warn(format!("more than {MOST} .NET processes: process {pid} and later ones are not heard"));
+                Process::Hopeless
+            }
+            Some(Ok(client)) => match self.begin(pid, client, arrival) {
+                Ok(recorded) => Process::Recorded(recorded),
+                Err(error) => {
+                    self.warn(format!("process {pid} is not heard: {error}"));
+                    Process::Hopeless
+                }
+            },
+            Some(Err(error)) => self.without_port(&error),
+        };
+        processes.insert(pid, process);
+    }
+
+    fn without_port(&self, error: &IpcError) -> Process {
+        let IpcError::NoSocket { why, .. } = error else {
+            return Process::Waiting { again: Instant::now() + PATIENCE };
+        };
+        match why {
+            // Processes of other kinds are most of a tree; a runtime may be loaded late.
+            NoSocket::NoRuntime => Process::Waiting { again: Instant::now() + PATIENCE },
+            NoSocket::Starting => Process::Waiting { again: Instant::now() },
+            NoSocket::Exiting | NoSocket::NotPermitted => Process::Hopeless,
+            _ => {
+                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                self.warn(format!("{error}{hint}"));
+                Process::Hopeless
+            }
+        }
+    }
+
+    fn begin(self: &Arc<Self>, pid: Pid, client: Client, arrival: Option<Arrival>) -> io::Result<Recorded> {
+        let shared = Arc::new(Shared::default());
+        let methods = Arc::new(Mutex::new(MethodMap::new()));
+        let setup = Setup {
+            pid,
+            client,
+            options: self.options.clone(),
+            folder: Arc::clone(&self.folder),
+            masking: self.masking.clone(),
+            methods: Arc::clone(&methods),
+            sinks: self.sinks.as_ref().map(|make| make(pid)).unwrap_or_default(),
+            shared: Arc::clone(&shared),
+        };
+        let opened = move || {
+            if let Some(arrival) = arrival
+                && let Err(error) = arrival.resume(RESUME_WITHIN)
+            {
+                tracing::debug!(%error, "a runtime could not be let go");
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("biopsy-net-{pid}"))
+            .spawn(move || process::record(setup, opened))?;
+        Ok(Recorded { shared, methods, thread: Some(thread) })
+    }
+
+    fn warn(&self, warning: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+}

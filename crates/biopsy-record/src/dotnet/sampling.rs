@@ -1,0 +1,130 @@
+//! When which kinds of events were taken in part only.
+
+use biopsy_model::MonoNanos;
+use biopsy_model::runtime_trace::Sampled;
+use rustc_hash::FxHashMap;
+
+use super::plan::Lane;
+
+/// Turns that lie so close together are one interval.
+const SAME: u64 = 30_000_000_000;
+
+#[derive(Debug)]
+struct Interval {
+    from: MonoNanos,
+    /// Last time it was closed or opened.
+    last: MonoNanos,
+    closed_since: Option<MonoNanos>,
+    /// Nanoseconds in which nothing was taken.
+    closed: u64,
+    why: String,
+}
+
+/// Adds up the time in which sessions were closed.
+#[derive(Debug, Default)]
+pub(crate) struct Sampling {
+    current: FxHashMap<Lane, Interval>,
+    done: Vec<Sampled>,
+}
+
+impl Sampling {
+    /// A kind is closed from now on.
+    pub(crate) fn closed(&mut self, lane: Lane, now: MonoNanos, _share: f64, why: &str) {
+        if self.current.get(&lane).is_some_and(|interval| now.0.saturating_sub(interval.last.0) > SAME) {
+            self.end(lane, None);
+        }
+        let interval = self.current.entry(lane).or_insert_with(|| Interval {
+            from: now,
+            last: now,
+            closed_since: None,
+            closed: 0,
+            why: why.to_owned(),
+        });
+        interval.last = now;
+        interval.closed_since = Some(now);
+    }
+
+    /// A kind is open again.
+    pub(crate) fn opened(&mut self, lane: Lane, now: MonoNanos) {
+        let Some(interval) = self.current.get_mut(&lane) else { return };
+        if let Some(since) = interval.closed_since.take() {
+            interval.closed += now.0.saturating_sub(since.0);
+        }
+        interval.last = now;
+    }
+
+    /// All intervals, at the end of the recording.
+    pub(crate) fn finish(&mut self, now: MonoNanos) -> Vec<Sampled> {
+        let lanes: Vec<Lane> = self.current.keys().copied().collect();
+        for lane in lanes {
+            self.end(lane, Some(now));
+        }
+        let mut done = std::mem::take(&mut self.done);
+        done.sort_by_key(|one| (one.from, one.what.clone()));
+        done
+    }
+
+    /// Ends an interval. While turns go on, the open part behind the last one belongs to it too.
+    #[expect(clippy::cast_precision_loss, reason = "a share of hours in nanoseconds")]
+    fn end(&mut self, lane: Lane, now: Option<MonoNanos>) {
+        let Some(mut interval) = self.current.remove(&lane) else { return };
+        let to = match now {
+            Some(now) if now.0.saturating_sub(interval.last.0) <= SAME => now,
+            _ => interval.last,
+        };
+        if let Some(since) = interval.closed_since.take() {
+            interval.closed += to.0.saturating_sub(since.0);
+        }
+        let length = to.0.saturating_sub(interval.from.0).max(1);
+        let share = 1.0 - interval.closed.min(length) as f64 / length as f64;
+        self.done.extend(lane.sampled().iter().map(|what| Sampled {
+            what: (*what).to_owned(),
+            from: interval.from,
+            to,
+            share,
+            why: interval.why.clone(),
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn turns_become_one_interval_with_its_share() {
+        let mut sampling = Sampling::default();
+        for turn in 0..3 {
+            sampling.closed(Lane::Logs, MonoNanos((10 + turn * 10) * SECOND), 0.3, "many");
+            sampling.opened(Lane::Logs, MonoNanos((17 + turn * 10) * SECOND));
+        }
+        let done = sampling.finish(MonoNanos(40 * SECOND));
+        assert_eq!(done.len(), 1);
+        assert_eq!((done[0].from, done[0].to), (MonoNanos(10 * SECOND), MonoNanos(40 * SECOND)));
+        assert!((done[0].share - 0.3).abs() < 1e-9);
+        assert_eq!((done[0].what.as_str(), done[0].why.as_str()), ("messages", "many"));
+    }
+
+    #[test]
+    fn closed_until_the_end() {
+        let mut sampling = Sampling::default();
+        sampling.closed(Lane::Requests, MonoNanos(SECOND), 0.1, "many");
+        let done = sampling.finish(MonoNanos(5 * SECOND));
+        assert_eq!(done.iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), ["commands", "requests"]);
+        assert!(done[0].share < 1e-9);
+    }
+
+    #[test]
+    fn far_apart_is_another_interval() {
+        let mut sampling = Sampling::default();
+        for second in [1, 100] {
+            sampling.closed(Lane::Logs, MonoNanos(second * SECOND), 0.5, "many");
+            sampling.opened(Lane::Logs, MonoNanos((second + 5) * SECOND));
+        }
+        let done = sampling.finish(MonoNanos(500 * SECOND));
+        let ends: Vec<u64> = done.iter().map(|one| one.to.0 / SECOND).collect();
+        assert_eq!(ends, [6, 105]);
+    }
+}
