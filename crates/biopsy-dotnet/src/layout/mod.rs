@@ -7,8 +7,11 @@
 
 mod error;
 mod files;
+pub mod fuzz;
 pub(crate) mod json;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use error::LayoutError;
 pub use files::{LayoutFile, LayoutFiles, LayoutMatch};

@@ -11,6 +11,8 @@ mod pe;
 mod schema;
 mod signature;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use error::MetadataError;
 pub use names::{MethodRow, TypePath, TypeSegment};

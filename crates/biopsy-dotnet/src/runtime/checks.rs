@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-
 use super::{Runtime, RuntimeError};
 
 /// Entries of the table of locks that are looked at.
@@ -95,16 +94,25 @@ fn basic_names(runtime: &Runtime<'_>) -> Outcome {
     ] {
         let found = runtime.type_of(table)?;
         if *found.name != *name {
-            if runtime.module(found.module).is_err() {
-                // A core without the files' text: everything but names can be read.
-                return Ok(CheckResult::NotApplicable(
-                    "the metadata of the core library is not in the image",
-                ));
+            if left_out(runtime, found.module) {
+                return Ok(CheckResult::NotApplicable(LEFT_OUT));
             }
             return Ok(CheckResult::Fails(format!("`{}` is named `{}`", name, found.name)));
         }
     }
     Ok(CheckResult::Holds)
+}
+
+const LEFT_OUT: &str = "the metadata of the core library is not in the image";
+
+/// Whether the assembly is mapped where the module says, and the image does not have that memory: a core without the text of
+/// files. Everything but names can be read of it.
+fn left_out(runtime: &Runtime<'_>, module: u64) -> bool {
+    let Ok(module) = runtime.module(module) else { return false };
+    let mapping = biopsy_image::mapping::find(runtime.memory().image().mappings(), module.base);
+    module.metadata.is_none()
+        && mapping.is_some_and(|one| one.path().is_some())
+        && runtime.memory().u16(module.base).is_err_and(|error| error.is_missing())
 }
 
 fn holes(runtime: &Runtime<'_>) -> Outcome {
@@ -192,10 +200,8 @@ fn thread_objects(runtime: &Runtime<'_>) -> Outcome {
     for thread in bare_threads(runtime)?.iter().filter(|thread| thread.object != 0) {
         let info = runtime.type_of_object(thread.object)?;
         if *info.name != *"System.Threading.Thread" {
-            if info.name.starts_with('?') {
-                return Ok(CheckResult::NotApplicable(
-                    "the metadata of the core library is not in the image",
-                ));
+            if left_out(runtime, info.module) {
+                return Ok(CheckResult::NotApplicable(LEFT_OUT));
             }
             return Ok(CheckResult::Fails(format!("thread {} has a `{}`", thread.id, info.name)));
         }

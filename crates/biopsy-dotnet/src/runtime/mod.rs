@@ -15,6 +15,7 @@
 mod checks;
 mod code;
 mod discover;
+mod display;
 mod elf;
 mod error;
 mod field;

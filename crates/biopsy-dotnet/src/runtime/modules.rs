@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::{Module, Runtime, RuntimeError};
 
 /// Bytes of `AppDomain` that are searched for the list where no layout says where it is.
@@ -27,15 +29,14 @@ pub(super) fn list(runtime: &Runtime<'_>, limit: usize) -> Result<Vec<Arc<Module
     for place in places {
         let entries = entries(runtime, domain.wrapping_add(place), limit);
         let Some(&first) = entries.first() else { continue };
-        let Some(way) = way_to(runtime, first, core) else { continue };
-        let mut modules = Vec::new();
-        for entry in entries {
-            let Some(module) = follow(runtime, entry, way) else { continue };
-            if let Ok(module) = runtime.module(module) {
-                modules.push(module);
-            }
+        // Several words of the first entry may lead to its module by chance; the right one leads to a module from each.
+        let best = ways_to(runtime, first, core)
+            .into_iter()
+            .map(|way| modules_by(runtime, &entries, way))
+            .max_by_key(Vec::len);
+        if let Some(modules) = best {
+            return Ok(modules);
         }
-        return Ok(modules);
     }
     Err(RuntimeError::Unexpected {
         what: "the application's domain",
@@ -79,30 +80,41 @@ fn entries(runtime: &Runtime<'_>, list: u64, limit: usize) -> Vec<u64> {
     Vec::new()
 }
 
+/// The modules that the entries lead to.
+fn modules_by(runtime: &Runtime<'_>, entries: &[u64], way: Way) -> Vec<Arc<Module>> {
+    let mut seen = FxHashSet::default();
+    let modules = entries.iter().filter_map(|&entry| {
+        let module = follow(runtime, entry, way).filter(|&module| seen.insert(module))?;
+        runtime.module(module).ok()
+    });
+    modules.collect()
+}
+
 /// Which word of an entry is the module, or which word of what which word of it points at.
-fn way_to(runtime: &Runtime<'_>, entry: u64, module: u64) -> Option<(u64, Option<u64>)> {
+type Way = (u64, Option<u64>);
+
+/// All ways from an entry to `module`.
+fn ways_to(runtime: &Runtime<'_>, entry: u64, module: u64) -> Vec<Way> {
     let memory = runtime.memory();
     let word = |at: u64, number: u64| memory.u64(at.wrapping_add(number * 8)).ok();
-    for first in 0..WORDS {
-        let value = word(entry, first)?;
-        if value == module {
-            return Some((first, None));
-        }
-    }
+    let mut ways = Vec::new();
     for first in 0..WORDS {
         let Some(value) = word(entry, first).filter(|&value| value > 0x1000 && value & 7 == 0) else {
             continue;
         };
+        if value == module {
+            ways.push((first, None));
+        }
         for second in 0..WORDS {
             if word(value, second) == Some(module) {
-                return Some((first, Some(second)));
+                ways.push((first, Some(second)));
             }
         }
     }
-    None
+    ways
 }
 
-fn follow(runtime: &Runtime<'_>, entry: u64, way: (u64, Option<u64>)) -> Option<u64> {
+fn follow(runtime: &Runtime<'_>, entry: u64, way: Way) -> Option<u64> {
     let memory = runtime.memory();
     let first = memory.u64(entry.wrapping_add(way.0 * 8)).ok()?;
     match way.1 {

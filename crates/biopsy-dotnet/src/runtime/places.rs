@@ -37,7 +37,6 @@ pub(super) struct Class {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModulePlaces {
-    pub(super) assembly: Option<u64>,
     /// Module to PEAssembly to PEImage to layout; base, size and flags of that.
     pub(super) image: Option<[u64; 6]>,
     pub(super) base: Option<u64>,
@@ -54,7 +53,6 @@ pub(super) struct MethodPlaces {
     pub(super) flags: u64,
     pub(super) slot: u64,
     pub(super) token: u64,
-    pub(super) size: Option<u64>,
     pub(super) chunk_size: u64,
     pub(super) chunk_method_table: u64,
     pub(super) chunk_token: u64,
@@ -104,7 +102,6 @@ impl Places {
                 rank: must("ArrayClass", "Rank")?,
             },
             module: ModulePlaces {
-                assembly: may("Module", "Assembly"),
                 image,
                 base: may("Module", "Base"),
                 path: may("Module", "Path"),
@@ -118,7 +115,6 @@ impl Places {
                 flags: must("MethodDesc", "Flags")?,
                 slot: must("MethodDesc", "Slot")?,
                 token: must("MethodDesc", "Flags3AndTokenRemainder")?,
-                size: layout.find_size("MethodDesc").map(u64::from),
                 chunk_size: layout.size("MethodDescChunk")?.into(),
                 chunk_method_table: must("MethodDescChunk", "MethodTable")?,
                 chunk_token: must("MethodDescChunk", "FlagsAndTokenRange")?,

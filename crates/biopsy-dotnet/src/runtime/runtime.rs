@@ -39,8 +39,6 @@ pub struct Runtime<'i> {
     pub(super) known: WellKnown,
     gc: Option<u64>,
     gc_candidates: usize,
-    /// Addresses of `g_dacTable`.
-    pub(super) table: Vec<u64>,
     checks: Vec<Check>,
     types: Cache<u64, Arc<TypeInfo>>,
     modules: Cache<u64, Arc<Module>>,
@@ -147,7 +145,6 @@ impl<'i> Runtime<'i> {
             gc_candidates: candidates.len(),
             places,
             known,
-            table,
             checks: Vec::new(),
             types: Cache::new(options.cached_names),
             modules: Cache::new(options.modules),
@@ -231,7 +228,20 @@ impl<'i> Runtime<'i> {
         for thread in threads.iter_mut().filter(|thread| thread.object != 0) {
             thread.name = self.thread_name(thread.object);
         }
+        for thread in threads.iter_mut().filter(|thread| thread.current_exception != 0) {
+            thread.current_exception = self.exception_at(thread.current_exception);
+        }
         Ok(threads)
+    }
+
+    /// The exception object that `value` is (11), or that the handle `value` holds (9, 10); 0 when it is neither.
+    fn exception_at(&self, value: u64) -> u64 {
+        let is_exception = |object: &u64| {
+            let table = self.memory.u64(*object).map(|word| word & !7);
+            table.is_ok_and(|table| table != 0 && self.is_a(table, self.known.exception).unwrap_or(false))
+        };
+        let held = self.memory.u64(value).ok();
+        held.into_iter().chain([value]).find(is_exception).unwrap_or(0)
     }
 
     fn thread_name(&self, object: u64) -> Option<String> {

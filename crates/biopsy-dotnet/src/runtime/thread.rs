@@ -36,7 +36,7 @@ pub struct ManagedThread {
     pub object: u64,
     /// Object of the last exception that was thrown here and is still held; 0 when there is none.
     pub last_thrown: u64,
-    /// Object of the exception that is being handled right now; 0 when there is none, or the layout does not say.
+    /// Object of the exception that is being handled right now; 0 when there is none, or the layout (8) does not say.
     pub current_exception: u64,
     /// Head of the chain of explicit frames (`Frame*`); all bits set when it is empty.
     pub frame: u64,

@@ -12,7 +12,9 @@ const ARGUMENTS: u16 = 1024;
 /// Bytes of a name: generated code nests generics deeply.
 const NAME_BYTES: usize = 16 << 10;
 
-/// Method table or type descriptor of a pointer.
+/// Kind of type in the flags of a method table: an interface.
+const INTERFACE: u32 = 0x000c_0000;
+/// Type descriptor of a pointer.
 const POINTER: u8 = 0x0f;
 /// Of a reference.
 const BY_REFERENCE: u8 = 0x10;
@@ -76,15 +78,18 @@ pub(super) fn read(
     } else {
         memory.u64(canonical.wrapping_add(table.class))?
     };
-    // The class points back: what is not a method table fails here, with certainty for all that was seen.
-    let back = memory.u64(class.wrapping_add(places.class.method_table))?;
-    if back != canonical || base_size < 8 {
-        return Err(no_type(handle, format!("class {class:#x} belongs to {back:#x}")));
+    // The class points back: what is not a method table fails here, with certainty for all that was seen. Holes have no class,
+    // and interfaces have no objects.
+    if handle != known.free {
+        let back = memory.u64(class.wrapping_add(places.class.method_table))?;
+        if back != canonical || base_size < 8 && flags & 0x000f_0000 != INTERFACE {
+            return Err(no_type(handle, format!("class {class:#x} belongs to {back:#x}")));
+        }
     }
     let component_size = if flags & 0x8000_0000 != 0 { (flags & 0xffff) as u16 } else { 0 };
     let element_type = match places.class.element_type {
-        Some(offset) => memory.u8(class.wrapping_add(offset))?,
-        None => 0,
+        Some(offset) if handle != known.free => memory.u8(class.wrapping_add(offset))?,
+        _ => 0,
     };
     let row = match (table.token, table.flags2) {
         (Some(token), _) => u32::from(memory.u16(at(token))?),

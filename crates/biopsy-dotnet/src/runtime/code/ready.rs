@@ -20,7 +20,6 @@ pub(in super::super) struct ReadyPlaces {
     pub(in super::super) composite: u64,
     pub(in super::super) functions: u64,
     pub(in super::super) count: u64,
-    pub(in super::super) header: u64,
     pub(in super::super) map: Option<u64>,
     pub(in super::super) buckets: u64,
     hot_cold: Option<(u64, u64)>,
@@ -45,7 +44,6 @@ impl ReadyPlaces {
             composite: info("CompositeInfo")?,
             functions: info("RuntimeFunctions")?,
             count: info("NumRuntimeFunctions")?,
-            header: info("ReadyToRunHeader")?,
             map: may("ReadyToRunInfo", "EntryPointToMethodDescMap"),
             buckets: must("HashMap", "Buckets")?,
             hot_cold: may("ReadyToRunInfo", "HotColdMap").zip(may("ReadyToRunInfo", "NumHotColdMap")),
@@ -170,11 +168,6 @@ impl ReadyCode {
                 self.methods.insert(key, (value & places.value_mask) << 1);
             }
         }
-    }
-
-    /// How many methods of it have been called: what the runtime's map knows.
-    pub(in super::super) fn methods(&self) -> usize {
-        self.methods.len()
     }
 
     /// The function that an address is in.

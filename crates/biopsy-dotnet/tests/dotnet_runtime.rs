@@ -1,0 +1,298 @@
+//! Runtimes of living programs, read from a frozen copy of their memory and compared with what the runtime's own reader says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use biopsy_dotnet::layout::{LayoutError, LayoutFiles};
+use biopsy_dotnet::methods::NameAddresses;
+use biopsy_dotnet::runtime::{
+    Check, CheckResult, CodeKind, FoundRuntime, Options, Runtime, RuntimeError, find_runtimes,
+};
+use biopsy_image::{Image, Mapping};
+use biopsy_model::Pid;
+use biopsy_target::ProcRoot;
+use biopsy_target::freeze::{FreezeOptions, FrozenProcess, freeze, plan};
+use biopsy_target::identity::key_of;
+use biopsy_testkit::{
+    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, dotnet_peer, dotnet_run, dotnet_target, require_all,
+    temp_dir,
+};
+use serde_json::Value;
+
+const NEEDED: [Privilege; 2] = [Privilege::DotNetTargets, Privilege::Ptrace];
+
+/// Generous: what is tested is what is read, not how fast.
+fn frozen(pid: u32) -> FrozenProcess {
+    let options = FreezeOptions { max_pause: Duration::from_secs(5), ..FreezeOptions::default() };
+    let key = key_of(&ProcRoot::live(), Pid(pid)).expect("it runs");
+    let plan = plan(&[key], &options).expect("it runs");
+    freeze(plan, &options).unwrap_or_else(|error| panic!("{error}")).pop().expect("one process")
+}
+
+fn only_runtime(image: &dyn Image) -> FoundRuntime {
+    let mut found = find_runtimes(image);
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+fn open<'i>(image: &'i FrozenProcess, found: &FoundRuntime) -> Runtime<'i> {
+    Runtime::open(Box::new(image), found, &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn assert_checked(checks: &[Check]) {
+    let holding = checks.iter().filter(|check| check.result == CheckResult::Holds).count();
+    let failed: Vec<_> = checks.iter().filter(|one| matches!(one.result, CheckResult::Fails(_))).collect();
+    assert!(failed.is_empty() && holding >= 8, "{checks:#?}");
+}
+
+fn holder(runtime: &str, more: &[&str]) -> TargetProcess {
+    let mut arguments = vec!["--objects", "2000"];
+    arguments.extend(more);
+    dotnet_target(runtime, "holder", &arguments)
+}
+
+fn truth(arguments: &[&str]) -> Option<Value> {
+    let output = dotnet_peer("clrmd-truth", arguments)?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).expect("clrmd-truth prints JSON"))
+}
+
+fn hexadecimal(value: &Value) -> u64 {
+    let text = value.as_str().expect("a text").trim_start_matches("0x");
+    u64::from_str_radix(text, 16).expect("a hexadecimal number")
+}
+
+/// So many addresses of managed code, spread over all code that was compiled at run time and ahead.
+fn sample_code(runtime: &Runtime<'_>, count: usize) -> BTreeMap<u64, (u64, CodeKind)> {
+    // A generator with a fixed start (xorshift): the same program is asked the same questions.
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut random = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below.max(1)
+    };
+    let code = |wanted: fn(&[u8]) -> bool| -> Vec<&Mapping> {
+        let all = runtime.memory().image().mappings().iter();
+        all.filter(|one| one.protection.execute && one.path().is_some_and(wanted)).collect()
+    };
+    let compiled = code(|path| path.windows(12).any(|part| part == b"doublemapper"));
+    let ahead = code(|path| path.ends_with(b".dll"));
+    let mut found = BTreeMap::new();
+    for kind in [compiled, ahead] {
+        let total: u64 = kind.iter().map(|one| one.size()).sum();
+        for _ in 0..count * 40 {
+            if found.len() >= count && kind.iter().any(|one| found.keys().any(|&at| one.contains(at))) {
+                break;
+            }
+            let mut at = random(total);
+            let Some(mapping) = kind.iter().find(|one| {
+                let inside = at < one.size();
+                if !inside {
+                    at -= one.size();
+                }
+                inside
+            }) else {
+                continue;
+            };
+            let ip = mapping.start + at;
+            if let Ok(Some(method)) = runtime.find_method(ip)
+                && method.method_desc != 0
+            {
+                found.insert(ip, (method.method_desc, method.kind));
+            }
+        }
+    }
+    found
+}
+
+/// Threads, assemblies, and methods of a thousand addresses are what the runtime's own reader says.
+#[test]
+fn threads_modules_and_code_are_what_the_runtimes_own_reader_says() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for version in DOTNET_RUNTIMES {
+        let target = holder(version, &[]);
+        let survival = Survival::before(target.pid());
+        let image = frozen(target.pid());
+        let found = only_runtime(&image);
+        let told = found.version.expect("its version is told");
+        assert!(version.ends_with(&format!("{}.{}", told.major, told.minor)), "{version}: {told}");
+        let runtime = open(&image, &found);
+        assert_checked(runtime.checks());
+
+        let code = sample_code(&runtime, 500);
+        assert!(code.len() >= 500, "{version}: {} addresses", code.len());
+        let folder = temp_dir("code");
+        let file = folder.path().join("code");
+        let lines: Vec<_> = code.keys().map(|ip| format!("{ip:x}")).collect();
+        std::fs::write(&file, lines.join("\n")).expect("the list is written");
+        let file = file.to_str().expect("the path is text");
+        let pid = target.pid().to_string();
+        let Some(truth) = truth(&[&pid, "--modules", "--code", file, "--top", "0"]) else { return };
+
+        assert_threads(version, &runtime, &truth);
+        assert_modules(version, &runtime, &truth);
+        assert_code(version, &runtime, &code, &truth);
+        drop(runtime);
+        drop(image);
+        survival.assert_unharmed();
+    }
+}
+
+fn assert_threads(version: &str, runtime: &Runtime<'_>, truth: &Value) {
+    let ours: BTreeSet<_> = runtime
+        .threads()
+        .expect("threads")
+        .into_iter()
+        .map(|thread| {
+            (thread.address, thread.id, thread.os_id, thread.finalizer, thread.name.unwrap_or_default())
+        })
+        .collect();
+    let theirs: BTreeSet<_> = truth["threads"]
+        .as_array()
+        .expect("threads")
+        .iter()
+        .map(|thread| {
+            let number = |key: &str| u32::try_from(thread[key].as_u64().unwrap_or(0)).expect("an id");
+            (
+                hexadecimal(&thread["address"]),
+                number("managedId"),
+                number("osId"),
+                thread["finalizer"].as_bool().unwrap_or(false),
+                thread["name"].as_str().unwrap_or_default().to_string(),
+            )
+        })
+        .collect();
+    assert_eq!(ours, theirs, "{version}");
+}
+
+fn assert_modules(version: &str, runtime: &Runtime<'_>, truth: &Value) {
+    let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
+    let ours: BTreeSet<_> = runtime
+        .modules()
+        .expect("modules")
+        .iter()
+        .filter(|module| !module.dynamic && module.path.ends_with(".dll"))
+        .map(|module| (module.address, file(&module.path)))
+        .collect();
+    let theirs: BTreeSet<_> = truth["modules"]
+        .as_array()
+        .expect("modules")
+        .iter()
+        .filter(|module| module["name"].as_str().is_some_and(|name| name.ends_with(".dll")))
+        .map(|module| (hexadecimal(&module["address"]), file(module["name"].as_str().unwrap_or_default())))
+        .collect();
+    assert_eq!(ours, theirs, "{version}");
+}
+
+fn assert_code(version: &str, runtime: &Runtime<'_>, ours: &BTreeMap<u64, (u64, CodeKind)>, truth: &Value) {
+    let theirs = truth["code"].as_array().expect("code");
+    assert_eq!(theirs.len(), ours.len());
+    let mut kinds = BTreeSet::new();
+    for one in theirs {
+        let ip = hexadecimal(&one["address"]);
+        let (method, kind) = ours[&ip];
+        assert_eq!(hexadecimal(&one["methodDesc"]), method, "{version} {ip:#x} {one}");
+        kinds.insert(format!("{kind:?}"));
+        let name = runtime.method_name(method).unwrap_or_else(|error| panic!("{version} {ip:#x}: {error}"));
+        let signature = one["method"].as_str().expect("a name");
+        // Signatures are written in other styles; the name is the same but for type arguments.
+        let bare = name.method.split('<').next().unwrap_or_default();
+        if !bare.is_empty() && !name.dynamic {
+            assert!(signature.contains(bare), "{version} {ip:#x}: `{name:?}`, `{signature}`");
+        }
+        assert!(runtime.name(ip).is_some());
+    }
+    assert!(kinds.contains("Jit") && kinds.contains("ReadyToRun"), "{version}: {kinds:?}");
+}
+
+/// A layout that does not fit is refused, and said which check it failed; so is a version nobody has a layout for.
+#[test]
+fn a_layout_that_does_not_fit_is_refused() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let target = holder("net8.0", &[]);
+    let image = frozen(target.pid());
+    let found = only_runtime(&image);
+    let built_in = LayoutFiles::built_in();
+    // The true layout with one field shifted, under the name of a file for 8.0: it comes first.
+    let shifted = |type_name: &str, field: &str, offset: u32| {
+        let json = format!(
+            r#"{{"baseline":"coreclr-8.0","match":{{"major":8,"minor":0,"rid":"linux-x64","addresses":"g_dacTable"}},
+                "types":{{"{type_name}":{{"{field}":{offset}}}}}}}"#
+        );
+        let files = (*built_in).clone().with("shifted", &json).expect("a layout file");
+        let mut options = Options::default();
+        options.layouts = files.into();
+        Runtime::open(Box::new(&image), &found, &options).map(|runtime| runtime.checks().to_vec())
+    };
+    assert!(shifted("Thread", "Id", 32).is_ok(), "unchanged, it fits");
+    for (type_name, field, offset) in [
+        ("Thread", "LinkNext", 240),
+        ("Thread", "OSId", 432),
+        ("Thread", "Id", 36),
+        ("Thread", "AllocContext", 96),
+        ("Thread", "AllocContext", 80),
+        ("Thread", "GCHandle", 424),
+        ("MethodTable", "ParentMethodTable", 24),
+        ("MethodTable", "Token", 12),
+        ("MethodTable", "Module", 32),
+        ("MethodTable", "EEClassOrCanonMT", 48),
+        ("PEImageLayout", "Base", 16),
+        ("EEClass", "MethodTable", 24),
+        ("ThreadStore", "FirstThreadLink", 168),
+    ] {
+        let outcome = shifted(type_name, field, offset);
+        assert!(outcome.is_err(), "{type_name}.{field} at {offset} was believed: {outcome:#?}");
+    }
+
+    let mut unknown = found.clone();
+    unknown.version = unknown.version.map(|mut version| {
+        version.major = 7;
+        version
+    });
+    let error = Runtime::open(Box::new(&image), &unknown, &Options::default()).unwrap_err();
+    assert!(
+        matches!(&error, RuntimeError::Layout(LayoutError::UnknownVersion { version, .. }) if version.starts_with("7.0"))
+    );
+}
+
+/// One of the programs that bring their runtime along; `None` where it is not there.
+fn published(folder: &str) -> Option<TargetProcess> {
+    let unpack = dotnet_run()?.parent()?.join("unpack");
+    let root = Command::new(unpack).output().ok()?.stdout;
+    let root = PathBuf::from(String::from_utf8(root).ok()?.trim());
+    let program = root.join("variants").join(folder).join("variant");
+    let mut command = Command::new(program.exists().then_some(program)?);
+    command.args(["--kind", "plain"]);
+    Some(TargetProcess::spawn(command))
+}
+
+/// One file, trimmed or not: found in the executable, all checks hold, and its methods have names.
+#[test]
+fn programs_of_one_file_are_read() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for (folder, trimmed) in
+        [("net10.0/single-file", false), ("net8.0/single-file-trimmed", true), ("net10.0/trimmed", true)]
+    {
+        let Some(target) = published(folder) else { continue };
+        let image = frozen(target.pid());
+        let found = only_runtime(&image);
+        let runtime = open(&image, &found);
+        assert_checked(runtime.checks());
+        let threads = runtime.threads().expect("threads");
+        assert!(threads.iter().any(|thread| thread.finalizer), "{folder} {trimmed}");
+        let modules = runtime.modules().expect("modules");
+        assert!(
+            modules.iter().any(|module| &*module.name == "System.Private.CoreLib"),
+            "{folder}: {modules:?}"
+        );
+    }
+}
