@@ -31,6 +31,7 @@ const ROLES: Record<string, string> = {
   running: 'running',
   ready: 'ready',
   limit: 'limit',
+  'limit-plain': 'c6',
 };
 const PALETTE = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8'];
 

@@ -54,7 +54,8 @@ export type Reference =
   | { kind: 'group'; index: number }
   | { kind: 'metric'; table: string; column: string; key: string }
   | { kind: 'time'; from: number; to: number }
-  | { kind: 'log'; source: string; log: number; line: number };
+  | { kind: 'log'; source: string; log: number; line: number }
+  | { kind: 'runtime'; runtime: number; table: string; row?: number };
 
 export interface Finding {
   id: string;
@@ -88,6 +89,114 @@ export interface Loss {
   tid?: number;
   covered_ns?: number;
   share?: number;
+}
+
+export interface Request {
+  method: string;
+  route: string;
+  count: number;
+  unanswered: number;
+  failed: number;
+  total_ns: number;
+  mean_ns: number;
+  p50_ns: number;
+  p95_ns: number;
+  p99_ns: number;
+  longest_ns: number;
+  children_mean: number;
+  children_most: number;
+}
+
+export interface Runtime {
+  pid: number;
+  label: string;
+  entry?: string;
+  source: string;
+  collections: {
+    total: number;
+    kept: number;
+    paused_ns: number;
+    pause_share: number;
+    longest_ns: number;
+    induced: number;
+    pinned?: number;
+    heap_first_bytes?: number;
+    heap_last_bytes?: number;
+    generations?: { generation: number; background: boolean; count: number; paused_ns: number; longest_ns: number }[];
+    reasons?: [string, number][];
+    longest?: {
+      at: number;
+      generation: number;
+      background: boolean;
+      reason: string;
+      pause_ns: number;
+      heap_bytes?: number;
+      promoted_bytes?: number;
+    }[];
+  };
+  exceptions_total: number;
+  exceptions?: {
+    type: string;
+    message?: string;
+    function?: string;
+    via?: string;
+    count: number;
+    first: number;
+    last: number;
+    stack?: string[];
+  }[];
+  contentions_total: number;
+  contention?: {
+    function?: string;
+    count: number;
+    total_ns: number;
+    longest_ns: number;
+    threads: number;
+    locks: number;
+    owner?: number;
+    stack?: string[];
+  }[];
+  thread_pool: { reasons?: [string, number][]; starved: number; blocked: number; threads?: [number, number, number, number] };
+  requests?: Request[];
+  slowest?: { at: number; duration_ns?: number; method: string; path: string; status?: number; children: number }[];
+  outgoing?: Request[];
+  commands?: {
+    text: string;
+    source: string;
+    count: number;
+    failed: number;
+    total_ns: number;
+    mean_ns: number;
+    longest_ns: number;
+    most_in_one_request: number;
+  }[];
+  messages_total: number;
+  messages?: { category: string; level: string; count: number }[];
+  message_lines?: { at: number; level: string; category: string; text: string; exception?: string }[];
+  allocated_bytes: number;
+  allocations?: {
+    type: string;
+    function?: string;
+    via?: string;
+    bytes: number;
+    large_bytes: number;
+    samples: number;
+    stack?: string[];
+  }[];
+  compiled?: { methods: number; time_ns: number; bytes: number };
+  counters?: {
+    name: string;
+    column: string;
+    unit: string;
+    first: number;
+    last: number;
+    min: number;
+    max: number;
+    mean: number;
+  }[];
+  coincidences?: { what: string; requests: number; hit: number; share: number; usual: number }[];
+  sampled?: { what: string; share: number; why: string }[];
+  lost: number;
 }
 
 export interface Report {
@@ -246,6 +355,7 @@ export interface Report {
     }[];
     bursts?: [number, number, number][];
   };
+  runtimes?: Runtime[];
   processes: {
     pid: number;
     parent: number;
@@ -285,6 +395,7 @@ export interface Page {
   threads: Row[];
   bucket_ms: number;
   charts: { grids: number[][]; charts: Chart[]; quiet: string[] };
+  lanes: { title: string; total: number; events: { from: number; to: number; label: string; kind: string }[] }[];
   lines: { at: number; level: string; log: number; line: number; text: string }[];
   context: { member: string; text: string; cut?: number }[];
   reasons: [string, string][];

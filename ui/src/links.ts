@@ -9,6 +9,7 @@ export interface Places {
   showThread?: (tid: number) => void;
   showGroup?: (index: number) => void;
   showLog?: (log: number, line: number) => void;
+  showRuntime?: (runtime: number, table: string, row?: number) => void;
 }
 
 /** Scrolls to an element and makes it stand out for a moment. */
@@ -64,5 +65,10 @@ export function link(
       };
     case 'log':
       return { text: 'log', go: () => places.showLog?.(reference.log, reference.line) };
+    case 'runtime':
+      return {
+        text: reference.table.replace('_', ' '),
+        go: () => places.showRuntime?.(reference.runtime, reference.table === 'coincidences' ? 'requests' : reference.table, reference.row),
+      };
   }
 }

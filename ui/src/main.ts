@@ -7,6 +7,7 @@ import { flame } from './flame';
 import { functions } from './functions';
 import { completeness, findings, header } from './head';
 import type { Places } from './links';
+import { runtimes } from './runtimes';
 import { threads } from './threads';
 import { Axis } from './time';
 import { timeline } from './timeline';
@@ -15,6 +16,7 @@ import { waits } from './waits';
 const SECTIONS: [string, string][] = [
   ['findings', 'Findings'],
   ['timeline', 'Timeline'],
+  ['runtimes', 'Runtime'],
   ['functions', 'Functions'],
   ['flame', 'Flame graph'],
   ['threads', 'Threads'],
@@ -29,7 +31,8 @@ function start(): void {
   const places: Places = {};
   const root = document.getElementById('page');
   if (!root) return;
-  const nav = h('nav', { 'aria-label': 'Sections' }, SECTIONS.map(([id, title]) => h('a', { href: `#${id}` }, title)));
+  const heard = (page.report.runtimes ?? []).length > 0;
+  const nav = h('nav', { 'aria-label': 'Sections' }, SECTIONS.filter(([id]) => id !== 'runtimes' || heard).map(([id, title]) => h('a', { href: `#${id}` }, title)));
   // The flame graph first: the table of functions links into it.
   const graph = safely('flame', () => flame(page, places));
   const main = h(
@@ -37,6 +40,7 @@ function start(): void {
     null,
     safely('findings', () => findings(page, axis, places)),
     safely('timeline', () => timeline(page, axis)),
+    heard ? safely('runtimes', () => runtimes(page, axis, places)) : null,
     safely('functions', () => functions(page, places)),
     graph,
     safely('threads', () => threads(page, axis, places)),

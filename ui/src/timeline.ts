@@ -29,7 +29,7 @@ export function timeline(page: Page, axis: Axis): HTMLElement {
   });
   const plots = lanes.map(() => h('div', { class: 'plot lane-plot' }));
   const rows = lanes.map((lane, index) =>
-    h('div', { class: 'chart lane' }, h('div', { class: 'gutter' }, h('h3', null, lane.title), h('span', { class: 'value' }, count(lane.events.length))), plots[index]),
+    h('div', { class: 'chart lane' }, h('div', { class: 'gutter' }, h('h3', null, lane.title), h('span', { class: 'value' }, count(lane.total ?? lane.events.length))), plots[index]),
   );
   const scale = h('div', { class: 'plot' });
   const clock = h('span', { class: 'clock' });
@@ -106,10 +106,10 @@ function span(interval: { from?: number; to?: number }): { from: number; to: num
   return { from: (interval.from ?? 0) * 1e3, to: (interval.to ?? interval.from ?? 0) * 1e3 };
 }
 
-function eventLanes(page: Page): { title: string; events: Event[] }[] {
+function eventLanes(page: Page): { title: string; total?: number; events: Event[] }[] {
   const { report } = page;
   const lost = new Map(page.lost);
-  const lanes = [
+  const lanes: { title: string; total?: number; events: Event[] }[] = [
     {
       title: 'Marks',
       events: report.marks.map((mark) => ({ from: mark.at * 1e3, to: mark.at * 1e3, label: mark.label, kind: 'mark' })),
@@ -118,6 +118,7 @@ function eventLanes(page: Page): { title: string; events: Event[] }[] {
       title: 'Worth a look',
       events: report.metrics.notables.map((notable) => ({ ...span(notable), label: notable.text, kind: 'notable' })),
     },
+    ...page.lanes,
     {
       title: 'Log errors, warnings',
       events: page.lines.map((line) => ({ from: line.at, to: line.at, label: line.text, kind: `log ${line.level}` })),

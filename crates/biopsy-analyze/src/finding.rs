@@ -96,6 +96,16 @@ pub enum Reference {
         /// Which line.
         line: usize,
     },
+    /// A table about a runtime.
+    Runtime {
+        /// Index into `Capture::runtimes`.
+        runtime: usize,
+        /// `collections`, `exceptions`, `contention`, `thread_pool`, `requests`, `outgoing`, `commands`, `messages`,
+        /// `allocations`, `coincidences`.
+        table: &'static str,
+        /// Row of the table of that name in [`RuntimeSummary`](crate::RuntimeSummary); `None`: all of it.
+        row: Option<usize>,
+    },
 }
 
 /// A number with its unit.

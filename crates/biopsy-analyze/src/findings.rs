@@ -5,6 +5,7 @@
 
 mod cpu;
 mod disk;
+mod dotnet;
 mod growth;
 mod idle;
 mod limits;
@@ -53,7 +54,10 @@ const DETECTORS: &[Detector] = &[
 /// Runs all detectors. Never empty: where nothing is wrong, the last word is what the process does.
 pub(crate) fn find(capture: &Capture, analysis: &Analysis, facts: &Facts) -> Vec<Finding> {
     let scene = Scene::new(capture, analysis, facts);
-    let mut findings: Vec<Finding> = DETECTORS.iter().filter_map(|detector| detector(&scene)).collect();
+    // Those that know the runtime first: where two see one thing, the first one speaks.
+    let detectors = dotnet::DETECTORS.iter().chain(DETECTORS);
+    let mut findings: Vec<Finding> = detectors.filter_map(|detector| detector(&scene)).collect();
+    dotnet::settle(&scene, &mut findings);
     findings.extend(idle::activity(&scene, &findings));
     for finding in &mut findings {
         finding.impact = if finding.impact.is_finite() { finding.impact.clamp(0.0, 1.0) } else { 0.0 };

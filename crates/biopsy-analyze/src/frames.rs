@@ -1,6 +1,7 @@
 //! From frames to functions: names, kinds, inlined calls, and which frames are plumbing.
 
 use crate::function::{FunctionHandle, FunctionKind, FunctionRow};
+use crate::managed;
 use crate::roles::{
     INTERRUPTS_ON, PLUMBING_MODULES, PLUMBING_NAMES, PLUMBING_PARTS, PLUMBING_PREFIXES, SCHEDULER,
 };
@@ -35,6 +36,8 @@ pub(crate) enum Role {
     InterruptsOn,
     /// C library, language runtime or lock implementation: not what a person would call the place of a wait.
     Plumbing,
+    /// The class library of a managed runtime: the place where nothing of the application is there.
+    Library,
 }
 
 impl FrameTable {
@@ -192,7 +195,13 @@ pub(crate) fn role_of(kind: FunctionKind, module: &str, name: &str, named: bool)
                     .iter()
                     .any(|prefix| name.starts_with(prefix) || bare.starts_with(prefix))
                 || PLUMBING_PARTS.iter().any(|part| name.contains(part));
-            if wrapped || PLUMBING_NAMES.contains(&bare) { Role::Plumbing } else { Role::Plain }
+            if wrapped || PLUMBING_NAMES.contains(&bare) || managed::is_plumbing(name) {
+                Role::Plumbing
+            } else if managed::is_library(name) {
+                Role::Library
+            } else {
+                Role::Plain
+            }
         }
         FunctionKind::Unknown | FunctionKind::Heading => Role::Plain,
     }
@@ -221,6 +230,9 @@ mod tests {
         );
         check(FunctionKind::Native, "server", "read_request", Role::Plain);
         check(FunctionKind::Native, "server", "update_account", Role::Plain);
+        check(FunctionKind::Jit, "System.Private.CoreLib.dll", "System.Threading.Monitor.Wait", Role::Plumbing);
+        check(FunctionKind::Jit, "", "System.Text.RegularExpressions.Regex.IsMatch", Role::Library);
+        check(FunctionKind::Jit, "", "Shop.Orders.Load", Role::Plain);
     }
 
     #[test]

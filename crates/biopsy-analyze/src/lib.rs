@@ -30,10 +30,13 @@ mod frames;
 pub mod function;
 pub mod limits;
 pub mod logs;
+mod managed;
+mod managed_waits;
 pub mod metrics;
 mod names;
 mod places;
 mod roles;
+pub mod runtimes;
 mod series;
 mod syscalls;
 pub mod threads;
@@ -51,6 +54,10 @@ pub use flame::{FlameKind, FlameNode, FlamePair, FlameTree, Flames, ThreadFlames
 pub use function::{FunctionHandle, FunctionKind, FunctionRow};
 pub use logs::{LogSummary, LogTopic};
 pub use metrics::{MetricSummary, Notable, NotableKind, Trend};
+pub use runtimes::{
+    AllocationRow, Coincidence, CollectionSummary, CommandRow, ContentionRow, CounterRow, ExceptionRow, GenerationRow,
+    Meanwhile, MessageRow, PoolSummary, RequestRow, RuntimePlace, RuntimeSummary,
+};
 pub use threads::{StripBucket, ThreadGroup, ThreadRow, ThreadTable};
 pub use waits::{
     Activation, Behind, Convoy, LongWait, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
@@ -75,6 +82,8 @@ pub struct Analysis {
     pub metrics: MetricSummary,
     /// Log lines of interest.
     pub logs: LogSummary,
+    /// What the runtimes of the tree said of themselves.
+    pub runtimes: Vec<RuntimeSummary>,
     /// What an expert would say, the most important first. Never empty.
     pub findings: Vec<Finding>,
 }
@@ -95,6 +104,7 @@ pub fn analyze(capture: &Capture) -> Analysis {
         window,
         metrics: MetricSummary::new(capture),
         logs: LogSummary::new(capture),
+        runtimes: RuntimeSummary::all(capture),
         ..Analysis::default()
     };
     let facts = match &capture.timeline {

@@ -4,6 +4,7 @@
 use crate::frames::{FrameTable, Role};
 use crate::function::{FunctionHandle, FunctionKind};
 use crate::limits::STACK_DEPTH;
+use crate::managed;
 use crate::syscalls;
 use crate::waits::WaitReason;
 use biopsy_model::stack::StackHandle;
@@ -65,6 +66,8 @@ impl<'a> Places<'a> {
         let mut beyond = 0u32;
         let mut fallback = None;
         let mut lock_names = 0u32;
+        let mut library = None;
+        let mut runtime = false;
         for frame in self.timeline.frames_of(Some(stack)).take(STACK_DEPTH) {
             for &function in self.frames.of(frame) {
                 let Some(row) = self.frames.row(function) else { continue };
@@ -82,10 +85,24 @@ impl<'a> Places<'a> {
                     continue;
                 }
                 let told = if row.named { user_reason(&row.name) } else { None };
+                match row.kind {
+                    FunctionKind::Native => runtime = managed::is_runtime_module(&row.module),
+                    // A `lock` statement goes straight into the runtime, every other wait goes through the class library.
+                    FunctionKind::Jit if runtime && row.named => {
+                        runtime = false;
+                        let waits = matches!(reason, WaitReason::Condition | WaitReason::LockOrCondition) || futex;
+                        if waits && !managed::is_library(&row.name) {
+                            reason = WaitReason::Lock;
+                        }
+                    }
+                    _ => {}
+                }
                 if (futex || reason == WaitReason::Unknown) && place.is_none() {
                     match told {
                         // A condition that belongs to a lock's own implementation is a lock.
                         Some(WaitReason::Lock) if reason != WaitReason::Sleep => reason = WaitReason::Lock,
+                        // .NET sleeps by waiting on a condition that nobody signals.
+                        Some(WaitReason::Sleep) if reason == WaitReason::Condition => reason = WaitReason::Sleep,
                         Some(told) if reason == WaitReason::Unknown => reason = told,
                         _ => {}
                     }
@@ -95,6 +112,9 @@ impl<'a> Places<'a> {
                     if is_lock_name(&row.name) {
                         reason = WaitReason::Lock;
                     }
+                }
+                if self.frames.role(function) == Role::Library && told.is_none() {
+                    library = library.or(Some(function));
                 }
                 if self.frames.role(function) == Role::Plain && told.is_none() {
                     beyond += 1;
@@ -111,7 +131,7 @@ impl<'a> Places<'a> {
         if futex && reason == WaitReason::Unknown {
             reason = WaitReason::LockOrCondition;
         }
-        Some(Place { reason, function: named.or(place).or(fallback) })
+        Some(Place { reason, function: named.or(library).or(place).or(fallback) })
     }
 }
 
@@ -240,6 +260,10 @@ const USER: &[(&str, WaitReason)] = &[
     ("Monitor.Wait", WaitReason::Condition),
     ("WaitHandle.", WaitReason::Condition),
     ("SemaphoreSlim", WaitReason::Condition),
+    ("ManualResetEventSlim", WaitReason::Condition),
+    ("System.Threading.LowLevel", WaitReason::Condition),
+    ("System.Threading.Lock.", WaitReason::Lock),
+    ("System.Threading.Thread.Sleep", WaitReason::Sleep),
     ("pthread_mutex_", WaitReason::Lock),
     ("pthread_rwlock_", WaitReason::Lock),
     ("pthread_spin_lock", WaitReason::Lock),

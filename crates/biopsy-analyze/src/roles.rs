@@ -30,7 +30,7 @@ pub(crate) const PLUMBING_MODULES: &[&str] = &[
 #[rustfmt::skip]
 pub(crate) const PLUMBING_PREFIXES: &[&str] = &[
     "<alloc::", "<core::", "<crossbeam", "<lock_api", "<parking_lot", "<std::", "LWLock", "OSMutex",
-    "PGSemaphore", "PolicyMutex", "System.Threading.", "TTASEventMutex", "TTASMutex", "WaitEventSet",
+    "PGSemaphore", "PolicyMutex", "TTASEventMutex", "TTASMutex", "WaitEventSet",
     "WaitLatch", "__gnu_cxx::", "absl::", "alloc::", "boost::", "core::", "crossbeam", "folly::",
     "inline_mysql_", "internal/", "java.util.concurrent.locks", "jdk.internal.misc.Unsafe.park", "lock_api",
     "my_cond", "os_event", "parking_lot", "psi_", "pthread_", "runtime.findRunnable", "runtime.futex",

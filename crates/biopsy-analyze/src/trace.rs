@@ -6,6 +6,7 @@ use crate::flame::{FlameKind, FlamePair, Flames, ThreadFlames, prune};
 use crate::frames::{FrameTable, as_u32};
 use crate::function::FunctionHandle;
 use crate::limits::{FLAME_NODES, FLAME_THREADS, THREAD_FLAME_NODES};
+use crate::managed_waits::{self, ManagedWaitSum};
 use crate::places::Places;
 use crate::threads::ThreadTable;
 use crate::wait_sums::{self, WaitFacts};
@@ -25,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) scheduling: Nanos,
     /// CPU time with a kernel function innermost, scheduling included.
     pub(crate) kernel: Nanos,
+    /// How threads of a managed runtime wait.
+    pub(crate) managed: Vec<ManagedWaitSum>,
 }
 
 /// Fills in what the trace tells.
@@ -74,6 +77,7 @@ pub(crate) fn analyze(
     let mut places = Places::new(timeline, &frames, &capture.header.host.architecture);
     let window = window::length(analysis.window);
     (analysis.waits, facts.waits) = wait_sums::sum(timeline, &mut places, &analysis.threads, window);
+    facts.managed = managed_waits::sum(timeline, &frames);
     sort_functions(&mut frames, analysis, &mut facts);
     (frames, facts)
 }
@@ -160,6 +164,7 @@ fn sort_functions(frames: &mut FrameTable, analysis: &mut Analysis, facts: &mut 
         move_option(&mut row.cause_function);
     }
     analysis.waits.longest.iter_mut().for_each(|long| move_option(&mut long.function));
+    facts.managed.iter_mut().for_each(|row| move_option(&mut row.function));
     facts.waits.by_thread = std::mem::take(&mut facts.waits.by_thread)
         .into_iter()
         .map(|((tid, mut place), sum)| {

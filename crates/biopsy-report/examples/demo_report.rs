@@ -17,6 +17,12 @@ fn main() -> io::Result<()> {
     fs::write(folder.join("report.json"), biopsy_report::render_json(&capture, &analysis))?;
     fs::write(folder.join("report.md"), biopsy_report::render_markdown(&capture, &analysis))?;
     fs::write(folder.join("report.txt"), biopsy_report::render_text(&capture, &analysis))?;
+    let dotnet = synthetic::dotnet();
+    let analysis = biopsy_analyze::analyze(&dotnet);
+    fs::write(folder.join("dotnet.html"), biopsy_report::render_html(&dotnet, &analysis))?;
+    fs::write(folder.join("dotnet.json"), biopsy_report::render_json(&dotnet, &analysis))?;
+    fs::write(folder.join("dotnet.md"), biopsy_report::render_markdown(&dotnet, &analysis))?;
+    fs::write(folder.join("dotnet.txt"), biopsy_report::render_text(&dotnet, &analysis))?;
     let empty = synthetic::empty();
     let nothing = biopsy_analyze::analyze(&empty);
     fs::write(folder.join("empty.html"), biopsy_report::render_html(&empty, &nothing))?;

@@ -2,6 +2,7 @@
 
 mod findings;
 mod recording;
+mod runtimes;
 mod tables;
 
 use crate::schema::{self, Report};
@@ -11,6 +12,7 @@ use biopsy_model::capture::Capture;
 use rustc_hash::FxHashMap;
 
 pub(crate) use recording::losses;
+pub(crate) use runtimes::short;
 pub(crate) use tables::choose_functions;
 
 /// What the assembling functions share.
@@ -55,6 +57,7 @@ impl<'a> Assembly<'a> {
             waits: self.waits(),
             metrics: self.metrics(),
             logs: self.logs(),
+            runtimes: self.runtimes(),
             processes: self.processes(),
             marks: self.marks(),
             losses: losses(self),

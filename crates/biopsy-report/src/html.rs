@@ -9,6 +9,7 @@ mod flames;
 mod functions;
 mod page;
 mod readings;
+mod runtime_charts;
 mod traced;
 
 use biopsy_analyze::Analysis;

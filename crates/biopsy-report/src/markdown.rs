@@ -1,5 +1,7 @@
 //! The report as Markdown: short enough for a ticket, readable as it is in a terminal.
 
+mod runtimes;
+
 use crate::units::{bytes, count, counted, duration, evidence_text, ratio, seconds, share};
 use crate::{when, words};
 use biopsy_analyze::{Analysis, FunctionHandle, FunctionRow, Party};
@@ -8,7 +10,7 @@ use biopsy_model::capture::Capture;
 use std::fmt::Write as _;
 
 /// Rows of a table: what fits a screen.
-const ROWS: usize = 10;
+pub(crate) const ROWS: usize = 10;
 
 pub(crate) fn render(capture: &Capture, analysis: &Analysis) -> String {
     let mut text = String::new();
@@ -17,6 +19,7 @@ pub(crate) fn render(capture: &Capture, analysis: &Analysis) -> String {
     functions(&mut text, analysis);
     threads(&mut text, analysis);
     waits(&mut text, analysis);
+    runtimes::write(&mut text, analysis);
     logs(&mut text, capture, analysis);
     completeness(&mut text, capture, analysis);
     text

@@ -7,12 +7,14 @@
 
 mod findings;
 mod recording;
+pub mod runtimes;
 mod tables;
 
 pub use findings::{Evidence, Finding, Number, Reference};
 pub use recording::{
     Completeness, Context, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning,
 };
+pub use runtimes::Runtime;
 pub use tables::{
     Activation, Behind, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, Thread,
     ThreadGroup, Threads, Trend, WaitFunction, WaitReason, Waits,
@@ -50,6 +52,9 @@ pub struct Report {
     pub metrics: Metrics,
     /// Logs in brief.
     pub logs: Logs,
+    /// What managed runtimes said of themselves, one entry a process.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Runtime>,
     /// The processes of the tree, the target first.
     pub processes: Vec<Process>,
     /// The user's marks.

@@ -31,6 +31,7 @@ pub(crate) fn render(capture: &Capture, analysis: &Analysis, options: TextOption
     page.text.push('\n');
     threads(&mut page, analysis);
     functions(&mut page, analysis);
+    runtimes(&mut page, analysis);
     logs(&mut page, capture, analysis);
     completeness(&mut page, capture, analysis);
     page.text
@@ -152,6 +153,56 @@ fn functions(page: &mut Page, analysis: &Analysis) {
         .collect();
     if !hottest.is_empty() {
         page.line("hottest", "2", &hottest.join(" · "));
+    }
+}
+
+/// Processes whose runtimes get lines of their own.
+const RUNTIMES: usize = 3;
+
+fn runtimes(page: &mut Page, analysis: &Analysis) {
+    for runtime in analysis.runtimes.iter().take(RUNTIMES) {
+        let mut parts = Vec::new();
+        let collections = &runtime.collections;
+        if collections.total > 0 {
+            parts.push(format!(
+                "{} (paused {})",
+                counted(collections.total, "collection", "collections"),
+                share(collections.pause_share)
+            ));
+        }
+        if runtime.exceptions_total > 0 {
+            parts.push(counted(runtime.exceptions_total, "exception", "exceptions"));
+        }
+        if runtime.contentions_total > 0 {
+            parts.push(counted(runtime.contentions_total, "lock wait", "lock waits"));
+        }
+        let served = runtime.requests.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
+        let open = runtime.requests.iter().fold(0u64, |sum, row| sum.saturating_add(row.unanswered));
+        if served + open > 0 {
+            parts.push(counted(served, "request", "requests"));
+        }
+        if runtime.messages_total > 0 {
+            parts.push(counted(runtime.messages_total, "message", "messages"));
+        }
+        if parts.is_empty() {
+            parts.push("no events".to_owned());
+        }
+        let of = if analysis.runtimes.len() > 1 { format!("{} (pid {}): ", runtime.label, runtime.pid) } else { format!("{}: ", runtime.label) };
+        page.line("runtime", "2", &format!("{of}{}", parts.join(", ")));
+        let slow: Vec<String> = runtime
+            .requests
+            .iter()
+            .filter(|row| row.count > 0)
+            .take(3)
+            .map(|row| format!("{} {} p50 {} p95 {}", row.method, short(&row.route), duration(row.p50), duration(row.p95)))
+            .collect();
+        if !slow.is_empty() {
+            page.line("requests", "2", &slow.join(" · "));
+        }
+    }
+    if analysis.runtimes.len() > RUNTIMES {
+        let more = (analysis.runtimes.len() - RUNTIMES) as u64;
+        page.line("", "2", &format!("and {} in the report", counted(more, "more runtime", "more runtimes")));
     }
 }
 

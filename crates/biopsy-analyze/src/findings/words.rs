@@ -69,8 +69,16 @@ pub(crate) fn short(row: &FunctionRow) -> String {
     shorten(&row.name)
 }
 
-fn shorten(name: &str) -> String {
+pub(crate) fn shorten(name: &str) -> String {
     const LONGEST: usize = 80;
+    // `Feed.GetAsync (async)`: what a method of .NET is, and no parameter list.
+    if let Some((method, mark)) = name.strip_suffix(')').and_then(|name| name.rsplit_once(" ("))
+        && !method.is_empty()
+        && !method.ends_with(')')
+        && mark.chars().all(|letter| letter.is_ascii_lowercase() || letter == ' ')
+    {
+        return format!("{} ({mark})", shorten(method));
+    }
     let mut out = String::new();
     let mut depth = 0usize;
     let mut before = ':';
@@ -125,6 +133,7 @@ mod tests {
         assert_eq!(shorten("(anonymous namespace)::work(int)"), "(anonymous namespace)::work");
         assert_eq!(shorten("<T as Trait>::call"), "<T as Trait>::call");
         assert_eq!(shorten("compute"), "compute");
+        assert_eq!(shorten("Shop.Feed<T>.GetAsync (async)"), "Shop.Feed.GetAsync (async)");
         assert_eq!(shorten("operator<(A, B)"), "operator<");
         assert_eq!(shorten(&"x".repeat(200)).chars().count(), 80);
         assert_eq!(shorten("("), "(");

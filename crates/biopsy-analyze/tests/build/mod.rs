@@ -3,6 +3,8 @@
 #![allow(unreachable_pub, reason = "a module of a test is reachable from nowhere else")]
 #![allow(dead_code, reason = "each test file uses its part of the builder")]
 
+pub mod dotnet;
+
 use biopsy_model::capture::{Capture, CaptureHeader, HostInfo};
 use biopsy_model::log::{LogFile, LogLevel, LogLine};
 use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
@@ -183,7 +185,13 @@ impl Build {
         let kernel = name.starts_with("[kernel");
         self.timeline.modules.push(Module {
             pid: Pid(if kernel { 0 } else { PID }),
-            kind: if kernel { ModuleKind::Kernel } else { ModuleKind::Elf },
+            kind: match name {
+                _ if kernel => ModuleKind::Kernel,
+                "jit" => ModuleKind::Jit,
+                // Precompiled managed code is in a file that is no ELF file.
+                _ if name.ends_with(".dll") => ModuleKind::OtherFile,
+                _ => ModuleKind::Elf,
+            },
             path: if kernel { name.to_owned() } else { format!("/usr/lib/{name}") },
             build_id: None,
             start: Avma(0),

@@ -47,6 +47,11 @@ impl Assembly<'_> {
                 log: *log,
                 line: *line,
             },
+            analyze::Reference::Runtime { runtime, table, row } => Reference::Runtime {
+                runtime: self.analysis.runtimes.iter().position(|summary| summary.trace == *runtime)?,
+                table: (*table).to_owned(),
+                row: *row,
+            },
         })
     }
 

@@ -1,6 +1,6 @@
 //! The data inside the page. `ui/src/data.ts` mirrors these types; both change together.
 
-use super::{charts, flames, functions, traced};
+use super::{charts, flames, functions, runtime_charts, traced};
 use crate::assemble::Assembly;
 use crate::schema::{Context, Report};
 use crate::units::{counted, to_f64};
@@ -36,6 +36,7 @@ pub(super) struct Page {
     threads: Vec<Row>,
     bucket_ms: f64,
     charts: charts::Charts,
+    lanes: Vec<runtime_charts::Lane>,
     lines: Vec<Line>,
     context: Vec<Context>,
     reasons: Vec<(&'static str, &'static str)>,
@@ -81,6 +82,7 @@ pub(super) fn page(capture: &Capture, analysis: &Analysis) -> Page {
     report.metrics.summary.truncate(800);
     let mut charts = charts::charts(&assembly);
     traced::add(&assembly, &mut charts);
+    runtime_charts::add(&assembly, &mut charts);
     let window = assembly.window.1.since(assembly.window.0);
     Page {
         started: when::for_people(&capture.header.start),
@@ -92,6 +94,7 @@ pub(super) fn page(capture: &Capture, analysis: &Analysis) -> Page {
         threads: rows(&assembly, &mut notes),
         bucket_ms: analysis.threads.bucket.as_secs_f64() * 1e3,
         charts,
+        lanes: runtime_charts::lanes(&assembly),
         lines: lines(&assembly, &mut notes),
         context: context(capture, &mut notes),
         reasons: reasons(analysis),

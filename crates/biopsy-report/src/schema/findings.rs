@@ -89,6 +89,17 @@ pub enum Reference {
         /// Index of the line among the lines kept.
         line: usize,
     },
+    /// A table about a runtime.
+    Runtime {
+        /// Position in [`Report::runtimes`](crate::schema::Report::runtimes).
+        runtime: usize,
+        /// `collections`, `exceptions`, `contention`, `thread_pool`, `requests`, `outgoing`, `commands`, `messages`,
+        /// `allocations`, `coincidences`.
+        table: String,
+        /// Position in the table; absent: all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        row: Option<usize>,
+    },
 }
 
 /// A number and its unit.

@@ -1,6 +1,8 @@
 //! Recordings in which everything may be wrong: handles to nowhere, times at the ends of the clock, names that want to
 //! be markup, numbers that are none.
 
+mod runtimes;
+
 use super::{Dice, empty};
 use biopsy_model::capture::{Capture, RedactionCount};
 use biopsy_model::log::{LogFile, LogLevel, LogLine};
@@ -112,6 +114,7 @@ pub fn hostile(seed: u64) -> Capture {
     capture.redactions = (0..dice.below(3))
         .map(|_| RedactionCount { member: dice.name(), rule: dice.name(), count: dice.number() })
         .collect();
+    capture.runtimes = (0..dice.below(4)).map(|_| dice.runtime()).collect();
     capture
 }
 

@@ -19,6 +19,7 @@
 mod analysis;
 mod hostile;
 mod metrics;
+mod runtimes;
 mod trace;
 
 use biopsy_model::capture::{Capture, CaptureHeader, HostInfo, RedactionCount};
@@ -189,4 +190,13 @@ fn logs() -> Vec<LogFile> {
         assumed_zone: "Europe/Berlin".into(),
         lines,
     }]
+}
+
+/// The same, of a server on .NET whose runtime was heard, and an analysis that nobody made up.
+pub fn dotnet() -> Capture {
+    let mut capture = capture();
+    capture.header.target_name = "Shop.Server".into();
+    capture.processes = vec![process(4711, 1, "dotnet", RuntimeKind::DotNet, &["dotnet", "Shop.Server.dll"])];
+    capture.runtimes = vec![runtimes::runtime()];
+    capture
 }

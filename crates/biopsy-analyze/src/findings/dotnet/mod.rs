@@ -1,0 +1,164 @@
+//! What the runtime's events and the managed stacks tell together.
+
+mod allocation;
+mod collections;
+mod exceptions;
+mod growth;
+mod locks;
+mod pool;
+mod quality;
+mod regex;
+mod requests;
+
+use super::Detector;
+use super::scene::Scene;
+use super::words::{seconds, shorten};
+use crate::finding::{Evidence, Finding, Reference, Severity};
+use crate::runtimes::{RuntimePlace, RuntimeSummary};
+use biopsy_model::Nanos;
+use biopsy_model::runtime_trace::RuntimeTrace;
+
+pub(super) const DETECTORS: &[Detector] = &[
+    pool::starvation,
+    locks::blocked,
+    locks::finalizer,
+    locks::contention,
+    exceptions::storm,
+    regex::backtracking,
+    collections::pinned,
+    allocation::storm,
+    collections::pauses,
+    collections::induced,
+    growth::heap,
+    requests::many_commands,
+    requests::slow_dependency,
+    requests::unanswered,
+    requests::failed,
+    requests::slow,
+    quality::messages,
+    quality::incomplete,
+];
+
+/// Puts findings that are about one thing into one: the one that knows more speaks, the other is left out or lowered.
+pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
+    let has = |findings: &[Finding], id: &str| {
+        findings.iter().any(|finding| finding.id == id && finding.severity >= Severity::Warning)
+    };
+    // The same lock, once by the runtime's events and once by the scheduler's.
+    if findings.iter().filter(|finding| finding.id == "lock-convoy").count() > 1 {
+        let mut seen = false;
+        findings.retain(|finding| finding.id != "lock-convoy" || !std::mem::replace(&mut seen, true));
+    }
+    if has(findings, "managed-heap-growth") {
+        // A limit that is near is known to the other one.
+        let near = findings.iter().any(|f| f.id == "memory-growth" && f.severity == Severity::Critical);
+        for finding in findings.iter_mut().filter(|finding| finding.id == "managed-heap-growth" && near) {
+            finding.severity = Severity::Critical;
+        }
+        lower(findings, "memory-growth");
+    }
+    if has(findings, "pool-starvation") {
+        let pool = scene.analysis.threads.groups.iter().filter(|group| crate::managed::is_pool_thread(&group.name));
+        let born = scene.analysis.threads.rows.iter().filter(|row| row.born).count();
+        let of_pool = scene
+            .analysis
+            .threads
+            .rows
+            .iter()
+            .filter(|row| row.born && crate::managed::is_pool_thread(&row.name))
+            .count();
+        if pool.count() > 0 && of_pool * 2 >= born {
+            lower(findings, "runaway-threads");
+        }
+        lower(findings, "lock-convoy");
+        lower(findings, "slow-requests");
+    }
+    if has(findings, "gc-pinned") {
+        lower(findings, "allocation-storm");
+    }
+    if has(findings, "allocation-storm") || has(findings, "gc-pinned") {
+        lower(findings, "gc-pauses");
+    }
+    for cause in ["n-plus-one", "slow-dependency", "blocked-on-lock", "lock-convoy"] {
+        if has(findings, cause) {
+            lower(findings, "slow-requests");
+        }
+    }
+    // Threads that wait for one lock for ever are no queue that moves on.
+    if has(findings, "blocked-on-lock") || has(findings, "finalizer-blocked") {
+        lower(findings, "lock-convoy");
+        lower(findings, "lock-contention");
+    }
+    if has(findings, "finalizer-blocked") {
+        lower(findings, "blocked-on-lock");
+    }
+}
+
+/// Explained by another finding, so worth a look at most.
+fn lower(findings: &mut [Finding], id: &str) {
+    for finding in findings.iter_mut().filter(|finding| finding.id == id) {
+        finding.severity = finding.severity.min(Severity::Notice);
+    }
+}
+
+/// A summary with its recording.
+struct Heard<'a> {
+    summary: &'a RuntimeSummary,
+    trace: &'a RuntimeTrace,
+}
+
+/// The runtimes that were heard.
+fn heard<'a>(scene: &Scene<'a>) -> impl Iterator<Item = Heard<'a>> {
+    let capture = scene.capture;
+    scene
+        .analysis
+        .runtimes
+        .iter()
+        .filter_map(move |summary| Some(Heard { summary, trace: capture.runtimes.get(summary.trace)? }))
+        .filter(|heard| heard.summary.seconds > 0.5)
+}
+
+/// A managed name for a sentence, in backticks.
+fn code(name: &str) -> String {
+    format!("`{}`", shorten(name).replace('`', "'"))
+}
+
+/// Other text from the recording for a sentence, in backticks, not too long.
+fn quoted(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c == '`' || c.is_control() { '\'' } else { c }).collect();
+    match clean.char_indices().nth(120) {
+        Some((end, _)) => format!("`{}…`", clean.get(..end).unwrap_or_default()),
+        None => format!("`{clean}`"),
+    }
+}
+
+/// ` in ...`, or nothing where there is no stack.
+fn in_place(place: &RuntimePlace) -> String {
+    if place.function.is_empty() { String::new() } else { format!(" in {}", code(&place.function)) }
+}
+
+/// `12.3 ms`.
+fn time(time: Nanos) -> String {
+    seconds(time.as_secs_f64())
+}
+
+/// A table of a runtime as a place to look at.
+fn table(summary: &RuntimeSummary, table: &'static str, row: Option<usize>) -> Reference {
+    Reference::Runtime { runtime: summary.trace, table, row }
+}
+
+/// Evidence in a table.
+fn in_table(
+    summary: &RuntimeSummary,
+    name: &'static str,
+    row: usize,
+    text: String,
+    value: Option<crate::finding::Value>,
+) -> Evidence {
+    super::scene::at(table(summary, name, Some(row)), text, value)
+}
+
+/// Which process, where several were heard: ` (process 4711)`.
+fn of_process(scene: &Scene<'_>, summary: &RuntimeSummary) -> String {
+    if scene.analysis.runtimes.len() > 1 { format!(" (process {})", summary.pid) } else { String::new() }
+}
