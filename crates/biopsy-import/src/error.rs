@@ -41,6 +41,9 @@ pub enum ImportError {
     /// It describes no event.
     #[error("perf.data describes no event, so its records cannot be read")]
     NoEvents,
+    /// It is no event stream of .NET, or of an unknown version.
+    #[error(transparent)]
+    Nettrace(#[from] biopsy_dotnet::nettrace::NettraceError),
     /// Two events have different layouts, and nothing in the records tells them apart.
     #[error("perf.data holds events of different layouts without ids")]
     Ambiguous,
@@ -63,7 +66,7 @@ impl ImportError {
             ImportError::NoEvents | ImportError::Damaged(_) => {
                 Some("perf must end by itself to write a whole file: stop it with Ctrl-C or SIGINT")
             }
-            ImportError::Io { .. } => None,
+            ImportError::Io { .. } | ImportError::Nettrace(_) => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Other tools' recordings into our model: `perf.data` of `perf record`.
+//! Other tools' recordings into our model: `perf.data` of `perf record`, `.nettrace` of `dotnet-trace` and its like.
 //!
 //! What comes out is a [`Capture`](biopsy_model::capture::Capture) like any other, with the method `imported`, and it
 //! says in its warnings what the other tool did not record. Files are hostile until proven otherwise: lengths are
@@ -8,6 +8,7 @@
 
 mod error;
 mod limits;
+pub mod nettrace;
 pub mod perf_data;
 
 pub use error::ImportError;
@@ -16,4 +17,11 @@ pub use limits::Limits;
 /// Reads arbitrary bytes as perf.data, without looking at any other file.
 pub fn fuzz_perf_data(bytes: &[u8]) {
     let _ = perf_data::read_bytes(bytes, &perf_data::Options::closed(), &Limits::small());
+}
+
+/// Reads arbitrary bytes as a nettrace file, up to names and samples.
+pub fn fuzz_nettrace(bytes: &[u8]) {
+    if let Ok(redactor) = biopsy_redact::Redactor::new(biopsy_redact::Options::default()) {
+        let _ = nettrace::read_from(bytes, "fuzz.nettrace", &redactor, &nettrace::Limits::small());
+    }
 }

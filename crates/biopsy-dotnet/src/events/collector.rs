@@ -65,6 +65,8 @@ struct State {
     sent: Requests,
     http_speaks: bool,
     commands: Commands,
+    /// What diagnostic sources tell of commands: counts where no event source does.
+    source_commands: Commands,
     sql_speaks: bool,
     messages: Messages,
     allocations: Allocations,
@@ -102,6 +104,7 @@ impl<F: FnMut(&str) -> String> Collector<F> {
             sent: Requests::new(limits),
             http_speaks: false,
             commands: Commands::new(limits),
+            source_commands: Commands::new(limits),
             sql_speaks: false,
             messages: Messages::new(limits),
             allocations: Allocations::new(limits),
@@ -482,10 +485,11 @@ impl State {
                 match edge {
                     Edge::Start => {
                         let requests = &mut self.served;
-                        self.commands.start(event.time, key, told.text, none, none, identity, requests, redact);
+                        let commands = &mut self.source_commands;
+                        commands.start(event.time, key, told.text, none, none, identity, requests, redact);
                     }
-                    Edge::Stop => self.commands.stop(event.time, &key, false),
-                    Edge::Failed => self.commands.stop(event.time, &key, true),
+                    Edge::Stop => self.source_commands.stop(event.time, &key, false),
+                    Edge::Failed => self.source_commands.stop(event.time, &key, true),
                 }
             }
         }
@@ -505,7 +509,8 @@ impl State {
         trace.thread_pool = self.pool.kept;
         (trace.requests, trace.request_groups) = self.served.finish(end, redact);
         (trace.outgoing, trace.outgoing_groups) = self.sent.finish(end, redact);
-        (trace.commands, trace.command_groups) = self.commands.finish(end);
+        let commands = if self.sql_speaks { self.commands } else { self.source_commands };
+        (trace.commands, trace.command_groups) = commands.finish(end);
         (trace.messages, trace.message_groups) = self.messages.finish(redact);
         trace.allocation_groups = self.allocations.finish();
         trace.compiled = self.compiled;

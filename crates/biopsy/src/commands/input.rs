@@ -14,7 +14,11 @@ const PERF_MAGIC: &[u8; 8] = b"PERFILE2";
 
 /// Opens a recording (folder or zip) or a file of another tool, told apart by what is in it.
 pub(crate) fn open(path: &Path) -> Result<Capture, Failure> {
-    if is_perf_data(path) {
+    if begins_with(path, biopsy_import::nettrace::MAGIC) {
+        return biopsy_import::nettrace::read(path, &biopsy_import::nettrace::Limits::default())
+            .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()));
+    }
+    if begins_with(path, PERF_MAGIC) {
         return biopsy_import::perf_data::read(path, &biopsy_import::Limits::default())
             .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()));
     }
@@ -22,9 +26,9 @@ pub(crate) fn open(path: &Path) -> Result<Capture, Failure> {
         .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))
 }
 
-fn is_perf_data(path: &Path) -> bool {
-    let mut magic = [0; PERF_MAGIC.len()];
+fn begins_with(path: &Path, expected: &[u8; 8]) -> bool {
+    let mut magic = [0; 8];
     path.is_file()
         && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
-        && &magic == PERF_MAGIC
+        && &magic == expected
 }
