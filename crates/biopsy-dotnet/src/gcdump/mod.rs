@@ -23,6 +23,7 @@
 //! i32 version, i32 lowest reader, string name, 6), its fields, 6. A string: i32 bytes, UTF-8; -1: none.
 
 mod read;
+pub mod told;
 mod write;
 
 pub use read::{GcDump, read};

@@ -54,6 +54,19 @@ impl GraphBuilder {
         self.targets.push(target);
     }
 
+    /// Names a type.
+    pub(crate) fn name_type(&mut self, of: TypeIndex, name: String) {
+        if let Some(of) = self.types.get_mut(of.0 as usize) {
+            of.name = name;
+        }
+    }
+
+    /// Leaves out all references.
+    pub(crate) fn forget_edges(&mut self) {
+        self.targets = Vec::new();
+        self.nodes.iter_mut().for_each(|node| node.edges = 0);
+    }
+
     /// Takes back the last references.
     pub(crate) fn drop_edges(&mut self, count: u32) {
         self.targets.truncate(self.targets.len().saturating_sub(count as usize));

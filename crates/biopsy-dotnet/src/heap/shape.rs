@@ -7,6 +7,7 @@
 use biopsy_image::{Image, MemoryExt};
 
 use super::Problem;
+use crate::layout::{Layout, LayoutError};
 
 /// Bytes of the smallest object: header, method table, one word.
 pub(super) const SMALLEST: u64 = 24;
@@ -18,7 +19,8 @@ const MOST_SERIES: u64 = 1 << 16;
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 /// `enum_flag_ContainsGCPointers`.
 const CONTAINS_POINTERS: u32 = 0x0100_0000;
-/// `enum_flag_Collectible`.
+/// `enum_flag_Collectible`: of 8, and of 9 and later.
+const COLLECTIBLE_8: u32 = 0x1000_0000;
 const COLLECTIBLE: u32 = 0x0020_0000;
 
 /// What the heap walk knows of a type.
@@ -39,11 +41,24 @@ enum References {
     Repeating { start: u64, items: Box<[(u32, u32)]> },
 }
 
-/// Where a method table keeps its flags and its size, from the layout.
+/// Where a method table keeps its flags and its size, and which flag says that it can be unloaded, from the layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offsets {
     pub(super) flags: u64,
     pub(super) base_size: u64,
+    pub(super) collectible: u32,
+}
+
+impl Offsets {
+    pub(super) fn of(layout: &Layout) -> Result<Self, LayoutError> {
+        // 8 has the row of the type in a field of its own, and the bit in another place.
+        let is_8 = layout.find_field("MethodTable", "Token").is_some();
+        Ok(Self {
+            flags: layout.field("MethodTable", "MTFlags")?.into(),
+            base_size: layout.field("MethodTable", "BaseSize")?.into(),
+            collectible: if is_8 { COLLECTIBLE_8 } else { COLLECTIBLE },
+        })
+    }
 }
 
 impl Shape {
@@ -64,7 +79,7 @@ impl Shape {
         } else {
             References::None
         };
-        Ok(Self { base_size, component_size, is_collectible: flags & COLLECTIBLE != 0, references })
+        Ok(Self { base_size, component_size, is_collectible: flags & offsets.collectible != 0, references })
     }
 
     /// Size in bytes of an object with this many elements, not rounded up.

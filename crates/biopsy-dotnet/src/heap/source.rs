@@ -1,6 +1,6 @@
 //! What the walk needs of a runtime, so that it can also be driven over made-up memory.
 
-use biopsy_image::Image;
+use biopsy_image::{Image, MemoryExt};
 
 use crate::graph::GraphType;
 use crate::layout::Layout;
@@ -28,12 +28,17 @@ impl Source for Runtime<'_> {
     }
 
     fn describe(&self, method_table: u64) -> GraphType {
+        // The type of gaps has no metadata and no name.
+        let free = self.layout().find_global("FreeObjectMethodTable");
+        if free.is_some_and(|at| self.image().read_u64(at).is_ok_and(|free| free == method_table)) {
+            let name = "Free".to_owned();
+            return GraphType { name, method_table, is_free: true, ..GraphType::default() };
+        }
         let Ok(info) = self.type_of(method_table) else {
             return GraphType { name: format!("?{method_table:x}"), method_table, ..GraphType::default() };
         };
         let module = self.module(info.module).map(|module| file_name(&module.path)).unwrap_or_default();
-        let is_free = matches!(info.shape, crate::runtime::TypeShape::Free);
-        GraphType { name: info.name.to_string(), module, method_table, is_free }
+        GraphType { name: info.name.to_string(), module, method_table, is_free: false }
     }
 
     fn loader_allocator(&self, method_table: u64) -> Option<u64> {

@@ -10,6 +10,8 @@ use super::source::Source;
 use crate::graph::{Graph, RootKind};
 use crate::runtime::ManagedThread;
 
+/// Where a `ThreadLocalData` points back to its thread (9 and 10).
+const THREAD: u64 = 24;
 /// Most thread statics that are not in the array yet.
 const MOST_IN_FLIGHT: usize = 1 << 16;
 
@@ -20,9 +22,14 @@ pub(super) fn find(source: &dyn Source, threads: &[ManagedThread], graph: &Graph
     let Some(array) = field("ThreadLocalData", "NonCollectibleTlsArrayData") else { return };
     let in_flight = field("ThreadLocalData", "InFlightData");
     let (next, value) = (field("InFlightTLSData", "Next"), field("InFlightTLSData", "TLSData"));
+    let mut wrong = 0u32;
     for thread in threads.iter().filter(|thread| thread.os_id != 0) {
         let Ok(data) = image.read_u64(thread.address.wrapping_add(pointer)) else { continue };
         if data == 0 {
+            continue;
+        }
+        if image.read_u64(data.wrapping_add(THREAD)).ok() != Some(thread.address) {
+            wrong += 1;
             continue;
         }
         if let Ok(object) = image.read_u64(data.wrapping_add(array)) {
@@ -39,5 +46,8 @@ pub(super) fn find(source: &dyn Source, threads: &[ManagedThread], graph: &Graph
             }
             at = image.read_u64(at.wrapping_add(next)).unwrap_or(0);
         }
+    }
+    if wrong > 0 {
+        found.missing(format!("thread statics of {wrong} threads are not where they were expected"));
     }
 }

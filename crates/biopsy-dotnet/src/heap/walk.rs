@@ -36,13 +36,7 @@ pub(super) struct Plan<'a> {
 /// Walks all segments. With references, those of the graph are object numbers at the end.
 pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(Graph, Problems), HeapError> {
     let places = Places::new(plan.segments)?;
-    let flags = source.layout().field("MethodTable", "MTFlags")?;
-    let base_size = source.layout().field("MethodTable", "BaseSize")?;
-    let shapes = Shapes {
-        source,
-        offsets: Offsets { flags: flags.into(), base_size: base_size.into() },
-        table: Mutex::default(),
-    };
+    let shapes = Shapes { source, offsets: Offsets::of(source.layout())?, table: Mutex::default() };
     // The longest first, so that no core is left with one at the end.
     let mut order: Vec<&Segment> = plan.segments.iter().collect();
     order.sort_by_key(|segment| std::cmp::Reverse(segment.end - segment.start));
