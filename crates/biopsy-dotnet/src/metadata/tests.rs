@@ -86,7 +86,7 @@ fn assemble(streams: &[(&str, &[u8])]) -> Vec<u8> {
     head.extend(u16::try_from(streams.len()).expect("few streams").to_le_bytes());
     let names: usize = streams.iter().map(|(name, _)| 8 + (name.len() + 4) / 4 * 4).sum();
     let mut at = head.len() + names;
-    let mut bodies = Vec::new();
+    let mut bodies: Vec<u8> = Vec::new();
     for (name, body) in streams {
         head.extend(u32::try_from(at).expect("small").to_le_bytes());
         head.extend(u32::try_from(body.len()).expect("small").to_le_bytes());

@@ -197,6 +197,9 @@ fn same_namespace(runtime: &Runtime<'_>) -> bool {
 
 fn thread_objects(runtime: &Runtime<'_>) -> Outcome {
     let mut seen = 0;
+    if let Some(bad) = bad_handle(runtime, runtime.threads.handle)? {
+        return Ok(bad);
+    }
     for thread in bare_threads(runtime)?.iter().filter(|thread| thread.object != 0) {
         let info = runtime.type_of_object(thread.object)?;
         if *info.name != *"System.Threading.Thread" {
@@ -213,8 +216,24 @@ fn thread_objects(runtime: &Runtime<'_>) -> Outcome {
     Ok(CheckResult::Holds)
 }
 
+/// What is said of a handle in a thread that leads nowhere.
+fn bad_handle(runtime: &Runtime<'_>, place: Option<u64>) -> Result<Option<CheckResult>, RuntimeError> {
+    let Some(place) = place else { return Ok(None) };
+    for thread in bare_threads(runtime)? {
+        let handle = runtime.memory().u64(thread.address.wrapping_add(place))?;
+        let leads = handle <= 1 || handle & 7 == 0 && runtime.memory().u64(handle).is_ok();
+        if !leads {
+            return Ok(Some(CheckResult::Fails(format!("thread {} has the handle {handle:#x}", thread.id))));
+        }
+    }
+    Ok(None)
+}
+
 fn last_exceptions(runtime: &Runtime<'_>) -> Outcome {
     let mut seen = 0;
+    if let Some(bad) = bad_handle(runtime, runtime.threads.last_thrown)? {
+        return Ok(bad);
+    }
     for thread in bare_threads(runtime)?.iter().filter(|thread| thread.last_thrown != 0) {
         let table = runtime.memory().u64(thread.last_thrown)? & !7;
         if !runtime.is_a(table, runtime.known.exception)? {
@@ -234,7 +253,7 @@ fn rooms(runtime: &Runtime<'_>) -> Outcome {
     let mut seen = 0;
     for thread in bare_threads(runtime)? {
         let (pointer, limit) = thread.allocation;
-        if pointer == 0 {
+        if pointer == 0 && limit == 0 {
             continue;
         }
         seen += 1;

@@ -25,18 +25,19 @@ pub(super) fn list(runtime: &Runtime<'_>, limit: usize) -> Result<Vec<Arc<Module
     let domain = memory.u64(runtime.layout().global("AppDomain")?)?;
     let core = memory.u64(runtime.known.object.wrapping_add(runtime.places.method_table.module))?;
     let known = runtime.layout().find_field("AppDomain", "DomainAssemblyList").map(u64::from);
-    let places = known.into_iter().chain((0..DOMAIN).step_by(8));
-    for place in places {
+    let at = |place: u64| {
         let entries = entries(runtime, domain.wrapping_add(place), limit);
-        let Some(&first) = entries.first() else { continue };
+        let first = *entries.first()?;
         // Several words of the first entry may lead to its module by chance; the right one leads to a module from each.
-        let best = ways_to(runtime, first, core)
-            .into_iter()
-            .map(|way| modules_by(runtime, &entries, way))
-            .max_by_key(Vec::len);
-        if let Some(modules) = best {
-            return Ok(modules);
-        }
+        let ways = ways_to(runtime, first, core).into_iter();
+        ways.map(|way| modules_by(runtime, &entries, way)).max_by_key(Vec::len)
+    };
+    if let Some(modules) = known.and_then(at) {
+        return Ok(modules);
+    }
+    // Other lists may hold the core library as well: the longest is the one of all.
+    if let Some(modules) = (0..DOMAIN).step_by(8).filter_map(at).max_by_key(Vec::len) {
+        return Ok(modules);
     }
     Err(RuntimeError::Unexpected {
         what: "the application's domain",

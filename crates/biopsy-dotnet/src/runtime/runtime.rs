@@ -228,6 +228,9 @@ impl<'i> Runtime<'i> {
         for thread in threads.iter_mut().filter(|thread| thread.object != 0) {
             thread.name = self.thread_name(thread.object);
         }
+        for thread in threads.iter_mut().filter(|thread| thread.allocation.0 == 0) {
+            thread.allocation = (0, 0);
+        }
         for thread in threads.iter_mut().filter(|thread| thread.current_exception != 0) {
             thread.current_exception = self.exception_at(thread.current_exception);
         }

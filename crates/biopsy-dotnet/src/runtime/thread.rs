@@ -56,7 +56,7 @@ pub(super) struct ThreadPlaces {
     state: u64,
     mode: u64,
     frame: u64,
-    handle: Option<u64>,
+    pub(super) handle: Option<u64>,
     pub(super) last_thrown: Option<u64>,
     tracker: Option<(u64, u64)>,
     finalizer: Option<u64>,
@@ -110,7 +110,7 @@ impl ThreadPlaces {
     }
 }
 
-/// All threads of the list, without names.
+/// All threads of the list, without names and with what is read as it is.
 pub(super) fn read(
     memory: &Memory<'_>,
     places: &ThreadPlaces,
@@ -182,6 +182,6 @@ fn read_one(
         last_thrown: target(places.last_thrown).unwrap_or(0),
         current_exception: current_exception.unwrap_or(0),
         frame: memory.u64(at(places.frame))?,
-        allocation: if allocation.0 == 0 { (0, 0) } else { allocation },
+        allocation,
     })
 }
