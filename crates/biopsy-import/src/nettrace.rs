@@ -20,7 +20,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::{BootId, ClockPair, MonoNanos, Pid, ProcessKey};
-use biopsy_redact::{Redactor, RedactionLog};
+use biopsy_redact::{RedactionLog, Redactor};
 use samples::{Samples, is_sample};
 use std::fs::File;
 use std::io::Read;
@@ -57,12 +57,7 @@ impl Limits {
     /// For tests with hostile files: everything is reached soon.
     #[must_use]
     pub fn small() -> Self {
-        Self {
-            stream: nettrace::Limits::small(),
-            events: events::Limits::small(),
-            samples: 16,
-            stacks: 8,
-        }
+        Self { stream: nettrace::Limits::small(), events: events::Limits::small(), samples: 16, stacks: 8 }
     }
 }
 
@@ -228,12 +223,7 @@ fn capture_header(header: &Header, trace: &RuntimeTrace, told: &Told, end: Optio
 fn warnings(trace: &RuntimeTrace, end: Option<End>, late: u64, samples: &Samples) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, message: String, hint: Option<&str>| {
-        warnings.push(Warning {
-            code: code.to_owned(),
-            message,
-            hint: hint.map(str::to_owned),
-            time: None,
-        });
+        warnings.push(Warning { code: code.to_owned(), message, hint: hint.map(str::to_owned), time: None });
     };
     match end {
         Some(End::Complete) => (),
@@ -256,7 +246,11 @@ fn warnings(trace: &RuntimeTrace, end: Option<End>, late: u64, samples: &Samples
         );
     }
     if trace.unknown > 0 {
-        warn("import.unknown-events", format!("{} blocks or events were not understood", trace.unknown), None);
+        warn(
+            "import.unknown-events",
+            format!("{} blocks or events were not understood", trace.unknown),
+            None,
+        );
     }
     if late > 0 {
         warn("import.late-events", format!("{late} events were read out of order"), None);

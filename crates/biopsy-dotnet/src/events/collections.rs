@@ -98,7 +98,9 @@ impl Collections {
     pub(super) fn heap_stats(&mut self, stats: GcHeapStats) {
         let Some(number) = self.ended_last.or(self.open.last().map(|open| open.number)) else { return };
         let done = self.done.kept.items.iter_mut().rev().take(2).find(|done| done.number == number);
-        let Some(collection) = self.open.iter_mut().find(|open| open.number == number).or(done) else { return };
+        let Some(collection) = self.open.iter_mut().find(|open| open.number == number).or(done) else {
+            return;
+        };
         collection.promoted = Some(stats.promoted.iter().fold(0_u64, |sum, one| sum.saturating_add(*one)));
         collection.sizes_after = Some(stats.sizes);
         collection.pinned = Some(stats.pinned);

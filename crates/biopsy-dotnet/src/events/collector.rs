@@ -179,9 +179,8 @@ impl State {
                 self.collections.start(time, start, Some(tid), stack);
             }),
             Kind::GcEnd => GcEnd::read(version, payload).map(|end| self.collections.end(time, end)),
-            Kind::GcSuspendBegin => {
-                GcSuspendBegin::read(version, payload).map(|begin| self.collections.suspend_begin(time, begin))
-            }
+            Kind::GcSuspendBegin => GcSuspendBegin::read(version, payload)
+                .map(|begin| self.collections.suspend_begin(time, begin)),
             Kind::GcRestartEnd => {
                 self.collections.restart_end(time);
                 Some(())
@@ -293,7 +292,8 @@ impl State {
         }
         self.compiled.methods += 1;
         self.compiled.bytes = self.compiled.bytes.saturating_add(method.size.into());
-        if let Some((_, since)) = self.compiling.remove(&tid).filter(|(started, _)| *started == method.method) {
+        if let Some((_, since)) = self.compiling.remove(&tid).filter(|(started, _)| *started == method.method)
+        {
             self.compiled.time = self.compiled.time + time.since(since);
         }
     }
@@ -455,7 +455,16 @@ impl State {
                     return;
                 }
                 if let Some(key) = requests.exact(identity).or_else(|| requests.around(identity)) {
-                    end_or_enrich(requests, key, edge, identity, told.route.clone(), told, event.time, redact);
+                    end_or_enrich(
+                        requests,
+                        key,
+                        edge,
+                        identity,
+                        told.route.clone(),
+                        told,
+                        event.time,
+                        redact,
+                    );
                 }
             }
             Subject::Outgoing(edge) => {

@@ -54,7 +54,11 @@ impl Contentions {
 
     pub(super) fn stop(&mut self, time: MonoNanos, tid: Tid, event: ContentionStop) {
         let told = event.nanos.filter(|nanos| nanos.is_finite() && *nanos >= 0.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates; not negative")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates; not negative"
+        )]
         let told = told.map(|nanos| Nanos(nanos as u64));
         let mut ended = self.open.remove(&tid).unwrap_or_else(|| Contention {
             // It began before the recording did.

@@ -49,7 +49,9 @@ pub(super) fn command_group(text: &str) -> String {
             '\'' => {
                 skip_quoted(&mut rest);
                 // N'text', E'text', X'..': the letter belongs to the literal.
-                if matches!(before, 'N' | 'n' | 'E' | 'e' | 'X' | 'x' | 'B' | 'b') && ends_in_single_letter(&out) {
+                if matches!(before, 'N' | 'n' | 'E' | 'e' | 'X' | 'x' | 'B' | 'b')
+                    && ends_in_single_letter(&out)
+                {
                     out.pop();
                 }
                 out.push('?');
@@ -181,7 +183,10 @@ mod tests {
             ("SELECT * FROM T1 WHERE id = 42", "SELECT * FROM T1 WHERE id = ?"),
             ("select 'it''s secret',N'x' , 0x1F, 1.5e3", "select ?"),
             ("WHERE a IN (1, 2,3) AND b=@p0 AND c = $1", "WHERE a IN (?) AND b=@p0 AND c = $1"),
-            ("UPDATE [Order 1] SET \"x 2\"='a' -- why 5\nWHERE /* 7 */ y=-3", "UPDATE [Order 1] SET \"x 2\"=? WHERE y=-?"),
+            (
+                "UPDATE [Order 1] SET \"x 2\"='a' -- why 5\nWHERE /* 7 */ y=-3",
+                "UPDATE [Order 1] SET \"x 2\"=? WHERE y=-?",
+            ),
             ("INSERT INTO t VALUES ('unclosed", "INSERT INTO t VALUES (?"),
             ("", ""),
         ] {

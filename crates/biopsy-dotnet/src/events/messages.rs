@@ -56,13 +56,7 @@ impl Messages {
     }
 
     /// One event.
-    pub(super) fn event(
-        &mut self,
-        time: MonoNanos,
-        tid: Tid,
-        form: MessageForm,
-        values: Values<'_>,
-    ) {
+    pub(super) fn event(&mut self, time: MonoNanos, tid: Tid, form: MessageForm, values: Values<'_>) {
         let mut level = 6;
         let (mut category, mut text) = (Text::default(), Text::default());
         let (mut event_name, mut event_id) = (Text::default(), 0);
@@ -158,7 +152,11 @@ impl Messages {
         let mut groups: Vec<_> = self.groups.into_values().collect();
         groups.iter_mut().for_each(|group| group.category = redact(&group.category));
         groups.sort_by(|left, right| {
-            (right.count, &left.category, &left.level_name).cmp(&(left.count, &right.category, &right.level_name))
+            (right.count, &left.category, &left.level_name).cmp(&(
+                left.count,
+                &right.category,
+                &right.level_name,
+            ))
         });
         (Kept { items, total: self.total }, groups)
     }

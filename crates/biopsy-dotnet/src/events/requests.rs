@@ -98,17 +98,20 @@ impl Requests {
             self.by_trace.entry(trace.to_owned()).or_insert(key);
         }
         self.by_thread.insert(identity.tid, key);
-        self.open.insert(key, Open {
-            start: time,
-            what,
-            status: None,
-            children: 0,
-            trace: identity.trace.map(str::to_owned),
-            id: identity.id.map(str::to_owned),
-            path: identity.path,
-            tid: identity.tid,
-            commands: Vec::new(),
-        });
+        self.open.insert(
+            key,
+            Open {
+                start: time,
+                what,
+                status: None,
+                children: 0,
+                trace: identity.trace.map(str::to_owned),
+                id: identity.id.map(str::to_owned),
+                path: identity.path,
+                tid: identity.tid,
+                commands: Vec::new(),
+            },
+        );
     }
 
     /// The request that exactly this event is about.

@@ -64,6 +64,11 @@ impl<R: Read> Container<R> {
         Self { input, plain, open: None, footer: false }
     }
 
+    #[cfg(test)]
+    pub(super) fn source(&mut self) -> &mut R {
+        self.input.source()
+    }
+
     /// The body of the block that was given out last.
     #[inline]
     pub(super) fn body(&self, block: &Block) -> &[u8] {
@@ -144,9 +149,12 @@ impl<R: Read> Container<R> {
                 Err(error) => match error.kind {
                     ReadErrorKind::UnexpectedEnd { needed, found } if !self.input.ended() => {
                         let more = needed.saturating_sub(found).clamp(1, 2 * NAME as u64);
-                        wanted = self.input.bytes().len().max(wanted).saturating_add(
-                            usize::try_from(more).unwrap_or(1),
-                        );
+                        wanted = self
+                            .input
+                            .bytes()
+                            .len()
+                            .max(wanted)
+                            .saturating_add(usize::try_from(more).unwrap_or(1));
                     }
                     ReadErrorKind::UnexpectedEnd { .. } => return Ok(Next::End(End::Cut)),
                     _ => return Ok(Next::End(End::Damaged(error))),
@@ -196,7 +204,8 @@ struct ObjectHeader {
 
 fn object_header(mut cursor: Cursor<'_>) -> Result<ObjectHeader, ReadError> {
     let start = cursor;
-    for (field, expected) in [("BeginPrivateObject", BEGIN), ("BeginPrivateObject", BEGIN), ("NullReference", NULL)]
+    for (field, expected) in
+        [("BeginPrivateObject", BEGIN), ("BeginPrivateObject", BEGIN), ("NullReference", NULL)]
     {
         tag(&mut cursor, field, expected)?;
     }

@@ -24,6 +24,11 @@ impl<R: Read> Input<R> {
         Self { source, buffer: Vec::new(), start: 0, end: 0, offset: 0, skip: 0, ended: false }
     }
 
+    #[cfg(test)]
+    pub(super) fn source(&mut self) -> &mut R {
+        &mut self.source
+    }
+
     /// Absolute offset of the first byte of [`Input::bytes`].
     pub(super) fn offset(&self) -> u64 {
         self.offset

@@ -155,6 +155,11 @@ impl<R: Read> Reader<R> {
         })
     }
 
+    #[cfg(test)]
+    pub(super) fn container_source(&mut self) -> &mut R {
+        self.container.source()
+    }
+
     /// Gives events in order of time instead of that of the stream, as far as the writer's own marks make it certain.
     /// They come later then: at the latest with the next sequence point.
     pub fn sort_by_time(&mut self, sorted: bool) {
@@ -457,7 +462,8 @@ impl OpenBlock {
         let to = length - cursor.remaining();
         self.position = to;
         if !self.compressed {
-            let after = start.saturating_add(4).saturating_add(usize::try_from(claimed).unwrap_or(usize::MAX));
+            let after =
+                start.saturating_add(4).saturating_add(usize::try_from(claimed).unwrap_or(usize::MAX));
             // Bodies begin at a multiple of four.
             self.position = to.max(after);
             if version < 6 {

@@ -120,7 +120,9 @@ impl<'l> TypeParser<'l> {
             self.made += 1;
             if self.made > self.limits.fields {
                 let limit = self.limits.fields as u64;
-                return Err(cursor.error("FieldCount", ReadErrorKind::OverLimit { claimed: count.into(), limit }));
+                return Err(
+                    cursor.error("FieldCount", ReadErrorKind::OverLimit { claimed: count.into(), limit })
+                );
             }
             fields.push(match self.dialect {
                 Dialect::First => {

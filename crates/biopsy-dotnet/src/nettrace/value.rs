@@ -254,10 +254,10 @@ fn skip_elements(
     for _ in 0..count {
         *steps = steps.saturating_sub(1);
         if *steps == 0 {
-            return Err(cursor.error("elements", biopsy_bytes::ReadErrorKind::OverLimit {
-                claimed: count.into(),
-                limit: STEPS.into(),
-            }));
+            return Err(cursor.error(
+                "elements",
+                biopsy_bytes::ReadErrorKind::OverLimit { claimed: count.into(), limit: STEPS.into() },
+            ));
         }
         skip(element, cursor, steps)?;
     }
