@@ -405,6 +405,7 @@ fn faulting(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
             Some(FrameRow {
                 function: function.map(|function| function.name.clone()),
                 inlined: false,
+                managed: place.compiled.as_ref().is_some_and(|compiled| compiled.is_method),
                 module: stacks.module_of(place).map_or("", |module| module.name()).to_owned(),
                 offset: place.offset,
                 address: place.address,

@@ -55,8 +55,25 @@ impl StackGroup {
             !LIBRARY.iter().any(|library| row.module.starts_with(library))
                 && !name.is_some_and(|name| NAMES.iter().any(|own| name.starts_with(own)))
         };
-        self.frames.iter().find(own)
+        // In managed code: the innermost method that is not the framework's.
+        let managed = || self.frames.iter().filter(|row| row.managed);
+        let program = managed().find(|row| !is_framework(&row.module));
+        program.or_else(|| managed().next()).or_else(|| self.frames.iter().find(own))
     }
+}
+
+/// Assemblies of the framework, by name.
+pub(in crate::dump) fn is_framework(module: &str) -> bool {
+    const PREFIXES: &[&str] = &[
+        "System.",
+        "Microsoft.AspNetCore.",
+        "Microsoft.Extensions.",
+        "Microsoft.Win32.",
+        "Microsoft.CSharp",
+        "netstandard.",
+        "mscorlib.",
+    ];
+    module.is_empty() || PREFIXES.iter().any(|prefix| module.starts_with(prefix))
 }
 
 /// A row of a stack.
@@ -66,6 +83,8 @@ pub struct FrameRow {
     pub function: Option<String>,
     /// Inlined into the row below it.
     pub inlined: bool,
+    /// A method of managed code.
+    pub managed: bool,
     /// Name of the module; empty when the address is in none.
     pub module: String,
     /// Address in the module, as its file states it.
@@ -177,6 +196,12 @@ fn identities(stacks: &ImageStacks) -> Vec<u32> {
     let mut known: FxHashMap<(Option<usize>, u8, u64, String), u32> = FxHashMap::default();
     let number = |place: &Place| {
         let name: Vec<&str> = place.functions.iter().map(|function| function.name.as_str()).collect();
+        if let Some(compiled) = &place.compiled {
+            // A method is compiled more than once, into any memory.
+            let next = known.len() as u32;
+            let key = (None, 3, 0, format!("{}\n{}", compiled.module, name.join("\n")));
+            return *known.entry(key).or_insert(next);
+        }
         let key = match (place.functions.is_empty(), place.function_start) {
             (_, Some(start)) => (place.module, 0, start, name.join("\n")),
             (false, None) => (place.module, 1, 0, name.join("\n")),
@@ -218,10 +243,15 @@ fn rows(stacks: &ImageStacks, stack: &ThreadStack) -> (Vec<FrameRow>, usize) {
     let mut rows = Vec::new();
     for frame in &stack.frames {
         let Some(place) = stacks.place(frame.place) else { continue };
-        let module = stacks.module_of(place).map_or("", |module| module.name());
+        let compiled = place.compiled.as_ref();
+        let module = match compiled {
+            Some(compiled) if !compiled.module.is_empty() => &compiled.module,
+            _ => stacks.module_of(place).map_or("", |module| module.name()),
+        };
         let row = |function: Option<&biopsy_model::symbol::Function>, inlined| FrameRow {
             function: function.map(|function| function.name.clone()),
             inlined,
+            managed: compiled.is_some_and(|compiled| compiled.is_method),
             module: module.to_owned(),
             offset: place.offset,
             address: place.address,
@@ -289,6 +319,7 @@ mod tests {
         FrameRow {
             function: Some(name.to_owned()),
             inlined: false,
+            managed: false,
             module: "m".to_owned(),
             offset: 0,
             address: Avma(0),

@@ -44,6 +44,8 @@ pub struct LockWait {
     pub kind: LockKind,
     /// Who has it.
     pub owner: LockOwner,
+    /// Type of the managed object that is locked, for locks of managed code.
+    pub object: Option<String>,
     /// What this was told from, in words.
     pub proof: String,
 }
@@ -67,6 +69,12 @@ pub enum LockKind {
     Barrier,
     /// Something else.
     Futex,
+    /// A monitor of managed code (`lock` in C#).
+    Monitor,
+    /// `System.Threading.Lock`.
+    SystemLock,
+    /// A pulse of a monitor (`Monitor.Wait`).
+    Pulse,
 }
 
 impl LockKind {
@@ -82,6 +90,9 @@ impl LockKind {
             Self::Semaphore => "a semaphore",
             Self::Barrier => "a barrier",
             Self::Futex => "a futex",
+            Self::Monitor => "a monitor",
+            Self::SystemLock => "a `System.Threading.Lock`",
+            Self::Pulse => "a pulse of a monitor",
         }
     }
 }
@@ -109,13 +120,22 @@ impl LockWait {
         }
     }
 
+    /// `a mutex at 0x55...`, `the monitor of App.Feed at 0x7f...`.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let at = self.lock;
+        match (self.kind, &self.object) {
+            (LockKind::Join, _) => "the end of a thread".to_owned(),
+            (LockKind::Monitor, Some(object)) => format!("the monitor of `{object}` at {at:#x}"),
+            (LockKind::Pulse, Some(object)) => format!("a pulse of the monitor of `{object}` at {at:#x}"),
+            (kind, _) => format!("{} at {at:#x}", kind.words()),
+        }
+    }
+
     /// `waits for a mutex at 0x55..., held by thread 4711`.
     #[must_use]
     pub fn words(&self) -> String {
-        let what = match self.kind {
-            LockKind::Join => "waits for the end of a thread".to_owned(),
-            kind => format!("waits for {} at {:#x}", kind.words(), self.lock),
-        };
+        let what = format!("waits for {}", self.what());
         match (self.kind, self.owner) {
             (LockKind::Join, LockOwner::Thread(tid)) => format!("waits for the end of thread {tid}"),
             (_, LockOwner::Thread(tid)) => format!("{what}, held by thread {tid}"),
@@ -195,6 +215,7 @@ pub(super) fn find(
         lock: futex,
         kind: wait.named.unwrap_or(LockKind::Futex),
         owner: LockOwner::NotKnown,
+        object: None,
         proof: String::new(),
     };
     let waits = matches!(wait.operation, FUTEX_WAIT | FUTEX_WAIT_BITSET | FUTEX_LOCK_PI | FUTEX_LOCK_PI2);
@@ -233,6 +254,7 @@ impl Wait<'_> {
             lock: self.futex,
             kind: LockKind::Mutex,
             owner: self.tids.owner(owner),
+            object: None,
             proof: "a mutex with priority inheritance: its futex is its owner".to_owned(),
         })
     }
@@ -246,6 +268,7 @@ impl Wait<'_> {
             lock: self.futex,
             kind: LockKind::Join,
             owner: LockOwner::Thread(Tid(word)),
+            object: None,
             proof: "the futex holds the id of the thread, and is the word that the kernel clears at its end"
                 .to_owned(),
         })
@@ -270,6 +293,7 @@ impl Wait<'_> {
             lock: self.futex,
             kind: LockKind::Mutex,
             owner: self.tids.owner(owner),
+            object: None,
             proof: format!(
                 "`futex` waits for a value other than 2 at {:#x}; there is 2 (locked, with waiters), and {owner} in the field of \
                  the owner",
@@ -304,6 +328,7 @@ impl Wait<'_> {
                     lock,
                     kind,
                     owner: LockOwner::Readers,
+                    object: None,
                     proof: format!("{} readers have the lock at {lock:#x}", readers >> 3),
                 });
             }
@@ -312,6 +337,7 @@ impl Wait<'_> {
                 lock,
                 kind: self.named.unwrap_or(kind),
                 owner: LockOwner::Thread(Tid(writer)),
+                object: None,
                 proof: format!(
                     "the read-write lock at {lock:#x} has {writer} in the field of the current writer"
                 ),
@@ -334,6 +360,7 @@ impl Wait<'_> {
             lock: self.futex.saturating_sub(4),
             kind: LockKind::Mutex,
             owner: LockOwner::Thread(Tid(owner)),
+            object: None,
             proof: "the futex holds the owner and the mark of waiters".to_owned(),
         })
     }

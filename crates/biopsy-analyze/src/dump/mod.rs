@@ -5,7 +5,7 @@
 //! system call arguments, never more than a few words at a time, and what it gives back is derived: no contents of
 //! memory, apart from the message of an abort, which goes through the caller's redaction.
 //!
-//! Managed frames and heaps have their place in [`biopsy_stacks::image::CompiledNames`]; here they are frames like others.
+//! What managed runtimes know comes from [`Runtimes`]; their frames are frames like others.
 
 mod crash;
 mod facts;
@@ -14,6 +14,7 @@ mod groups;
 mod identity;
 mod instruction;
 mod locks;
+pub mod managed;
 mod memory;
 mod modules;
 mod signal;
@@ -32,6 +33,7 @@ pub use groups::{FrameRow, StackGroup};
 pub use identity::Identity;
 pub use instruction::Instruction;
 pub use locks::{LockKind, LockOwner, LockWait};
+pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing};
 pub use modules::{ModuleRow, SymbolStatus};
 pub use state::{ThreadState, WaitKind};
@@ -53,6 +55,8 @@ pub struct DumpAnalysis {
     pub groups: Vec<StackGroup>,
     /// Who waits for whom.
     pub waits: WaitGraph,
+    /// What managed runtimes say beyond single threads; `None`: there is none, or nobody opened it.
+    pub managed: Option<Managed>,
     /// What its memory is.
     pub memory: MemorySplit,
     /// Mapped code, and where names come from.
@@ -66,13 +70,15 @@ pub struct DumpAnalysis {
 /// Analyses a dump. `stacks`: of the same image.
 #[must_use]
 pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> DumpAnalysis {
-    let threads = threads::threads(image, stacks, facts);
+    let mut locks = managed::find_locks(facts, stacks);
+    let threads = threads::threads(image, stacks, facts, &mut locks.waits);
     let waits = WaitGraph::new(&threads);
     let crash = crash::find(image, stacks, facts);
     let mut analysis = DumpAnalysis {
         identity: Identity::new(image, facts),
         groups: groups::groups(stacks, &threads, crash.as_ref(), &waits),
         crash,
+        managed: managed::analyze(facts, stacks, &threads, locks),
         threads,
         waits,
         memory: memory::split(image, stacks, facts),

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::facts::DumpFacts;
 use super::locks::{self, LockWait};
+use super::managed::{self, ManagedThreadFacts};
 use super::state::{self, ThreadState};
 
 /// A thread of the dump.
@@ -26,6 +27,8 @@ pub struct DumpThread {
     pub cpu: Option<Nanos>,
     /// The kernel function it waits in, likewise.
     pub wait_channel: Option<String>,
+    /// What a managed runtime knows of it.
+    pub managed: Option<ManagedThreadFacts>,
     /// Number of the signal it was stopped by or died of.
     pub signal: Option<i32>,
     /// Index into [`DumpAnalysis::groups`](super::DumpAnalysis::groups).
@@ -49,21 +52,34 @@ impl DumpThread {
     }
 }
 
-pub(super) fn threads(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> Vec<DumpThread> {
+/// `managed_waits`: what threads wait for in managed code; what is taken over is taken out.
+pub(super) fn threads(
+    image: &dyn Image,
+    stacks: &ImageStacks,
+    facts: &DumpFacts<'_>,
+    managed_waits: &mut FxHashMap<Tid, LockWait>,
+) -> Vec<DumpThread> {
     let process = image.process();
     let beside: FxHashMap<Tid, _> = facts.threads.iter().map(|thread| (thread.tid, thread)).collect();
     let by_tid: FxHashMap<Tid, _> = stacks.threads.iter().map(|stack| (stack.tid, stack)).collect();
     let known = locks::Tids::new(image);
+    let mut managed = managed::thread_facts(facts);
     let rows = image.threads().iter().map(|thread| {
         let beside = beside.get(&thread.tid);
         let own = thread.name.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
         let main = (thread.tid.0 == process.pid.0 && !process.name.is_empty())
             .then(|| String::from_utf8_lossy(&process.name).into_owned());
-        let name = own.or_else(|| beside.and_then(|beside| beside.name.clone())).or(main);
+        let managed = managed.remove(&thread.tid);
+        // The kernel keeps 15 bytes of the name that the program gave.
+        let given = managed.as_ref().and_then(|managed| managed.name.clone());
+        let name = given.or(own).or_else(|| beside.and_then(|beside| beside.name.clone())).or(main);
         let name = name.filter(|name| !name.is_empty());
         let stack = by_tid.get(&thread.tid).copied();
         let state = state::state(image, thread.registers.as_ref(), stack, facts);
-        let lock = locks::find(image, &known, thread, stack, stacks, &state);
+        // What managed code waits for says more than the futex that it waits at.
+        let lock = managed_waits
+            .remove(&thread.tid)
+            .or_else(|| locks::find(image, &known, thread, stack, stacks, &state));
         DumpThread {
             tid: thread.tid,
             named: name.is_some(),
@@ -72,6 +88,7 @@ pub(super) fn threads(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts
             lock,
             cpu: beside.and_then(|beside| beside.cpu),
             wait_channel: beside.and_then(|beside| beside.wait_channel.clone()),
+            managed,
             signal: thread.signal.as_ref().map(|signal| signal.number),
             group: 0,
         }

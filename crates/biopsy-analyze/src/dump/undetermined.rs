@@ -23,7 +23,7 @@ pub(super) fn list(
     ends(stacks, &mut list);
     modules(stacks, &mut list);
     goroutines(stacks, &mut list);
-    managed_locks(stacks, &mut list);
+    managed(stacks, analysis, &mut list);
     locks(analysis, &mut list);
     if let Some(crash) = &analysis.crash {
         if crash.address.is_none() && matches!(crash.signal, 7 | 11) {
@@ -122,8 +122,11 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
             some(&unverified)
         ));
     }
-    let compiled = names(&|module| module.kind == ModuleKind::Jit || module.kind == ModuleKind::OtherFile);
-    if !compiled.is_empty() {
+    let nameless = |place: &biopsy_stacks::image::Place| {
+        let module = stacks.module_of(place).map(|module| module.kind);
+        place.functions.is_empty() && matches!(module, Some(ModuleKind::Jit | ModuleKind::OtherFile))
+    };
+    if stacks.places.iter().any(nameless) {
         list.push(
             "names of functions that a runtime compiled while it ran: frames of managed code are addresses"
                 .to_owned(),
@@ -132,10 +135,22 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
 }
 
 /// The locks of .NET are not those of the C library.
-fn managed_locks(stacks: &ImageStacks, list: &mut Vec<String>) {
+fn managed(stacks: &ImageStacks, analysis: &DumpAnalysis, list: &mut Vec<String>) {
+    if let Some(managed) = &analysis.managed {
+        for runtime in &managed.runtimes {
+            if let Some(problem) = &runtime.problem {
+                list.push(format!("what `{}` ({}) does: {problem}", runtime.path, runtime.name));
+            }
+            for check in &runtime.failed_checks {
+                list.push(format!("whether all of {} is read right: {check}", runtime.name));
+            }
+        }
+        list.extend(managed.problems.iter().cloned());
+        return;
+    }
     if stacks.modules.iter().any(|module| module.name() == "libcoreclr.so") {
         list.push(
-            "whether managed code holds locks (monitors) or is in a deadlock: only locks of the C library are read here".to_owned(),
+            "whether managed code holds locks (monitors) or is in a deadlock: the .NET runtime was not looked at".to_owned(),
         );
     }
 }

@@ -29,6 +29,8 @@ pub struct LockQueue {
     pub kind: LockKind,
     /// Who has it.
     pub owner: LockOwner,
+    /// Type of the managed object that is locked, for locks of managed code.
+    pub object: Option<String>,
     /// Who waits.
     pub waiters: Vec<Tid>,
     /// What the owner was told from.
@@ -116,6 +118,7 @@ fn queues(threads: &[DumpThread]) -> Vec<LockQueue> {
                 lock: wait.lock,
                 kind: wait.kind,
                 owner: wait.owner,
+                object: wait.object.clone(),
                 waiters: Vec::new(),
                 proof: wait.proof.clone(),
             });

@@ -290,6 +290,9 @@ impl Picture {
             let what = analysis.thread(*tid).and_then(|thread| thread.lock.as_ref()).map(|lock| lock.kind);
             let words = what.map_or("", |kind| match kind {
                 LockKind::Mutex => "wants its mutex",
+                LockKind::Monitor => "wants its monitor",
+                LockKind::SystemLock => "wants its lock",
+                LockKind::Pulse => "waits for its pulse",
                 LockKind::RwLockRead => "wants to read",
                 LockKind::RwLockWrite => "wants to write",
                 LockKind::Join => "waits for its end",

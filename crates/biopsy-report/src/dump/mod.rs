@@ -5,16 +5,22 @@
 
 mod graph;
 mod html;
+mod index;
 mod markdown;
 pub mod schema;
 mod sections;
 mod stacks;
 mod text;
+mod threads;
 mod words;
 
 use biopsy_analyze::dump::DumpAnalysis;
 
 use crate::TextOptions;
+
+pub use threads::StacksOptions;
+
+pub use index::{IndexRow, render_index_html, render_index_markdown};
 
 /// The report as one self-contained HTML page: no network, opens from disk, readable without scripts.
 #[must_use]
@@ -41,4 +47,10 @@ pub fn render_dump_markdown(analysis: &DumpAnalysis) -> String {
 #[must_use]
 pub fn render_dump_text(analysis: &DumpAnalysis, options: TextOptions) -> String {
     text::render(analysis, options)
+}
+
+/// Stacks for the terminal: what is wrong first, then every stack.
+#[must_use]
+pub fn render_stacks_text(analysis: &DumpAnalysis, options: StacksOptions) -> String {
+    threads::render(analysis, options)
 }

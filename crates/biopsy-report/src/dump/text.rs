@@ -36,7 +36,16 @@ pub(super) fn render(analysis: &DumpAnalysis, options: TextOptions) -> String {
     page.text
 }
 
+/// Findings of some consequence.
+pub(super) fn findings_above(page: &mut Page, analysis: &DumpAnalysis) {
+    shown(page, analysis, 0);
+}
+
 fn findings(page: &mut Page, analysis: &DumpAnalysis) {
+    shown(page, analysis, INFOS);
+}
+
+fn shown(page: &mut Page, analysis: &DumpAnalysis, most_infos: usize) {
     let mut infos = 0;
     for finding in &analysis.findings {
         let paint = match finding.severity {
@@ -45,7 +54,7 @@ fn findings(page: &mut Page, analysis: &DumpAnalysis) {
             Severity::Notice => "1;34",
             Severity::Info => {
                 infos += 1;
-                if infos > INFOS {
+                if infos > most_infos {
                     continue;
                 }
                 "2"

@@ -43,7 +43,7 @@ pub(super) fn deadlock(analysis: &DumpAnalysis) -> Option<Finding> {
         let owner = lock.thread().map_or_else(String::new, |owner| label(analysis, owner));
         let what = match lock.kind {
             LockKind::Join => format!("the end of {owner}"),
-            kind => format!("{} at {:#x}, which {owner} holds", kind.words(), lock.lock),
+            _ => format!("{}, which {owner} holds", lock.what()),
         };
         let place = place(analysis, *tid).map_or(String::new(), |place| format!(", in {place}"));
         evidence

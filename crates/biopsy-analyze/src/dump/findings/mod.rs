@@ -3,6 +3,7 @@
 mod activity;
 mod crash;
 mod locks;
+mod managed;
 mod memory;
 mod quality;
 
@@ -12,10 +13,13 @@ use crate::finding::{Evidence, Finding, Reference, Severity, Value};
 type Detector = fn(&DumpAnalysis) -> Option<Finding>;
 
 const DETECTORS: &[Detector] = &[
+    managed::exception,
     crash::crash,
     locks::deadlock,
     locks::abandoned,
     locks::queue,
+    managed::finalizer,
+    managed::sync_over_async,
     activity::equal_threads,
     activity::many_threads,
     activity::running,

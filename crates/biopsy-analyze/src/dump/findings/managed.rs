@@ -1,0 +1,106 @@
+//! What managed code does wrong.
+
+use super::{at, fact, severity_by, share, steps};
+use crate::dump::managed::ExceptionRow;
+use crate::dump::{DumpAnalysis, DumpThread, LockOwner};
+use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::findings::words::threads;
+
+/// Threads that are named one by one.
+const NAMED: usize = 5;
+
+/// Workers of the pool block until tasks complete, which need workers of the pool.
+pub(super) fn sync_over_async(analysis: &DumpAnalysis) -> Option<Finding> {
+    let pool = analysis.managed.as_ref()?.pool.as_ref()?;
+    let count = pool.waiting_for_tasks.len();
+    let severity = severity_by(count, usize::MAX, 8, 3)?;
+    let mut evidence: Vec<Evidence> = pool
+        .places
+        .iter()
+        .take(NAMED)
+        .map(|(place, count)| {
+            fact(format!("{} in `{place}`", threads(*count)), Some(Value::Count(*count as f64)))
+        })
+        .collect();
+    evidence.push(fact(
+        format!("{} of {} workers wait for work", pool.idle, pool.workers),
+        Some(Value::Count(pool.idle as f64)),
+    ));
+    let place =
+        pool.places.first().map_or(String::new(), |(place, _)| format!(", most of them in `{place}`"));
+    Some(Finding {
+        id: "pool-starvation",
+        severity,
+        impact: share(analysis, count),
+        title: format!("{count} of {} workers of the thread pool block until a task completes{place}", pool.workers),
+        explanation: "A worker that waits for a task (`.Result`, `.Wait()`, `GetAwaiter().GetResult()`) does nothing, and what it waits \
+                      for often needs a worker itself. The pool then adds one or two threads a second: everything gets slow while the \
+                      CPU is idle."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&["Await these tasks instead of blocking on them, up to the caller that is asynchronous already"]),
+    })
+}
+
+/// Nothing is finalized while the one thread for it waits.
+pub(super) fn finalizer(analysis: &DumpAnalysis) -> Option<Finding> {
+    let thread =
+        analysis.threads.iter().find(|thread| thread.managed.as_ref().is_some_and(|one| one.finalizer))?;
+    let lock = thread.lock.as_ref().filter(|lock| lock.object.is_some())?;
+    let LockOwner::Thread(owner) = lock.owner else { return None };
+    let holder = analysis.thread(owner).map_or_else(|| format!("thread {owner}"), DumpThread::label);
+    let place = own(analysis, thread).map_or(String::new(), |place| format!(" in `{place}`"));
+    let mut evidence = vec![at(
+        Reference::Thread(thread.tid),
+        format!("{} waits for {}, which {holder} holds{place}", thread.label(), lock.what()),
+    )];
+    if let Some(place) = analysis.thread(owner).and_then(|owner| own(analysis, owner)) {
+        evidence.push(at(Reference::Thread(owner), format!("meanwhile {holder} is in `{place}`")));
+    }
+    Some(Finding {
+        id: "finalizer-blocked",
+        severity: Severity::Critical,
+        impact: 0.6,
+        title: format!("The finalizer thread waits for a lock that {holder} holds{place}"),
+        explanation: "One thread runs all finalizers. While it waits, no object that has one is ever freed, and memory and handles grow \
+                      until the process ends."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&["Take no locks in finalizers; release resources in `Dispose`, and let a `SafeHandle` do the rest"]),
+    })
+}
+
+/// An exception that nobody caught, or that ended the process.
+pub(super) fn exception(analysis: &DumpAnalysis) -> Option<Finding> {
+    let crash = analysis.crash.as_ref().filter(|crash| crash.signal == 6 || crash.signal == 11)?;
+    let thread = analysis.thread(crash.thread)?;
+    let exception = thread.managed.as_ref()?.exception.as_ref()?;
+    let place = own(analysis, thread).map_or(String::new(), |place| format!(" in `{place}`"));
+    let mut evidence =
+        vec![at(Reference::Thread(thread.tid), format!("thrown in {}{place}", thread.label()))];
+    evidence.push(fact(exception.words(), None));
+    evidence.extend(exception.inner.iter().map(|inner| fact(format!("because of {}", inner.words()), None)));
+    Some(Finding {
+        id: "unhandled-exception",
+        severity: Severity::Critical,
+        impact: 1.0,
+        title: format!("{} ended the process{place}", what(exception)),
+        explanation: "The runtime ends a process when an exception leaves a thread's outermost method, or when the process asks for it. \
+                      The stack of the thread shows who threw it."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&["Look at the method that threw it, and at the inner exceptions, which came first"]),
+    })
+}
+
+fn what(exception: &ExceptionRow) -> String {
+    match exception.inner.last() {
+        Some(inner) => format!("{}, caused by {},", exception.type_name, inner.type_name),
+        None => exception.type_name.clone(),
+    }
+}
+
+fn own(analysis: &DumpAnalysis, thread: &DumpThread) -> Option<String> {
+    let group = analysis.groups.get(thread.group)?;
+    group.own_frame().filter(|row| row.managed).map(|row| row.label())
+}

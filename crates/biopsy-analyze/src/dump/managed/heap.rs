@@ -1,0 +1,95 @@
+//! Objects by type.
+
+use biopsy_dotnet::graph::Graph;
+use biopsy_dotnet::heap::{Heap, HeapError, HeapOptions};
+use biopsy_dotnet::names::display_type;
+use biopsy_dotnet::runtime::Runtime;
+use rustc_hash::FxHashMap;
+
+use super::{Managed, Runtimes};
+use crate::dump::DumpFacts;
+
+/// Types in the report at most.
+const ROWS: usize = 2_000;
+
+/// One type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeapRow {
+    /// Its name.
+    pub type_name: String,
+    /// Its assembly's file.
+    pub module: String,
+    /// Objects, reachable or not.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The heap of a runtime, by type.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HeapTable {
+    /// Most bytes first.
+    pub rows: Vec<HeapRow>,
+    /// Types in all.
+    pub types: u64,
+    /// Objects in all.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of holes between them.
+    pub free_bytes: u64,
+    /// It is the heap of the server collector.
+    pub is_server: bool,
+}
+
+/// Of the first runtime whose heap can be read.
+pub(super) fn read(runtimes: &Runtimes<'_>, facts: &DumpFacts<'_>, managed: &mut Managed) {
+    if !facts.heap {
+        return;
+    }
+    for runtime in runtimes.opened() {
+        match walk(runtime) {
+            Ok((graph, is_server)) => {
+                managed.heap = Some(table(&graph, is_server));
+                return;
+            }
+            Err(error) => {
+                managed.collecting |= matches!(error, HeapError::Collecting);
+                managed.problems.push(format!("objects of the managed heap: {error}"));
+            }
+        }
+    }
+}
+
+fn walk(runtime: &Runtime<'_>) -> Result<(Graph, bool), HeapError> {
+    let heap = Heap::open(runtime)?;
+    let (graph, _) = heap.walk_objects(&HeapOptions::default())?;
+    Ok((graph, heap.is_server()))
+}
+
+fn table(graph: &Graph, is_server: bool) -> HeapTable {
+    let mut table = HeapTable { is_server, ..HeapTable::default() };
+    let mut rows: FxHashMap<(&str, &str), (u64, u64)> = FxHashMap::default();
+    for one in &graph.by_type() {
+        let Some(of) = graph.type_of(one.of) else { continue };
+        if of.is_free {
+            table.free_bytes += one.all.bytes;
+            continue;
+        }
+        table.objects += one.all.objects;
+        table.bytes += one.all.bytes;
+        let row = rows.entry((&of.name, &of.module)).or_default();
+        *row = (row.0 + one.all.objects, row.1 + one.all.bytes);
+    }
+    table.types = rows.len() as u64;
+    let mut sorted: Vec<_> = rows.into_iter().collect();
+    sorted.sort_by(|a, b| (b.1.1, a.0).cmp(&(a.1.1, b.0)));
+    let row = |((name, module), (objects, bytes)): ((&str, &str), (u64, u64))| HeapRow {
+        type_name: display_type(name),
+        module: module.to_owned(),
+        objects,
+        bytes,
+    };
+    table.rows = sorted.into_iter().take(ROWS).map(row).collect();
+    table
+}

@@ -1,0 +1,128 @@
+//! Locks of managed code, as the rest of the report has locks.
+
+use biopsy_dotnet::locks::{self, InsideLock, LockSources};
+use biopsy_model::Tid;
+use biopsy_stacks::image::{ImageStacks, ThreadStack};
+use rustc_hash::FxHashMap;
+
+use crate::dump::DumpFacts;
+use crate::dump::locks::{LockKind, LockOwner, LockWait};
+
+/// Locks in the report at most.
+const ROWS: usize = 10_000;
+
+/// A lock that is held or waited for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManagedLock {
+    /// Address of the object.
+    pub object: u64,
+    /// Its type.
+    pub type_name: String,
+    /// What kind.
+    pub kind: LockKind,
+    /// Who holds it.
+    pub owner: Option<Tid>,
+    /// How often its owner entered it again.
+    pub recursion: u32,
+    /// Who waits to enter.
+    pub waiters: Vec<Tid>,
+    /// Who has given it up and waits for a pulse.
+    pub pulse_waiters: Vec<Tid>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(in crate::dump) struct Found {
+    pub(in crate::dump) locks: Vec<ManagedLock>,
+    /// What each thread waits for.
+    pub(in crate::dump) waits: FxHashMap<Tid, LockWait>,
+    pub(in crate::dump) problems: Vec<String>,
+}
+
+pub(in crate::dump) fn find(facts: &DumpFacts<'_>, stacks: &ImageStacks) -> Found {
+    let mut found = Found::default();
+    for runtime in facts.managed.iter().flat_map(|runtimes| runtimes.opened()) {
+        let inside: Vec<InsideLock> =
+            stacks.threads.iter().filter_map(|stack| inside_lock(stacks, stack)).collect();
+        match locks::locks(runtime, &LockSources { graph: None, inside: &inside }) {
+            Ok(locks) => found.add(&locks),
+            Err(error) => found.problems.push(format!("locks of managed code: {error}")),
+        }
+    }
+    found.locks.sort_by_key(|lock| (std::cmp::Reverse(lock.waiters.len()), lock.object));
+    found.locks.truncate(ROWS);
+    found
+}
+
+impl Found {
+    fn add(&mut self, locks: &locks::Locks) {
+        self.problems.extend(locks.problems.iter().cloned());
+        for (index, lock) in locks.locks.iter().enumerate() {
+            let waits = || locks.waits.iter().filter(move |wait| wait.lock == index);
+            let of = |kind| waits().filter(move |wait| wait.kind == kind).map(|wait| Tid(wait.os_id));
+            let kind = match lock.kind {
+                locks::LockKind::Monitor | locks::LockKind::ThinMonitor => LockKind::Monitor,
+                locks::LockKind::Lock => LockKind::SystemLock,
+            };
+            let owner = lock.owner.filter(|owner| *owner != 0).map(Tid);
+            let row = ManagedLock {
+                object: lock.object,
+                type_name: lock.type_name.clone(),
+                kind,
+                owner,
+                recursion: lock.recursion,
+                waiters: of(locks::WaitKind::Enter).collect(),
+                pulse_waiters: of(locks::WaitKind::Pulse).collect(),
+            };
+            for waiter in &row.waiters {
+                self.waits.insert(*waiter, wait(&row, kind, lock.sync_block));
+            }
+            for waiter in &row.pulse_waiters {
+                self.waits.insert(*waiter, wait(&row, LockKind::Pulse, lock.sync_block));
+            }
+            self.locks.push(row);
+        }
+    }
+}
+
+fn wait(lock: &ManagedLock, kind: LockKind, sync_block: u64) -> LockWait {
+    let owner = match (kind, lock.owner) {
+        // Who holds the lock is not who gives the pulse.
+        (LockKind::Pulse, _) | (_, None) => LockOwner::NotKnown,
+        (_, Some(owner)) => LockOwner::Thread(owner),
+    };
+    let proof = match (kind, lock.owner) {
+        (LockKind::Pulse, _) => "the runtime notes for debuggers that it waits for a pulse".to_owned(),
+        (LockKind::SystemLock, Some(owner)) => {
+            format!("the lock is on the thread's stack, and its fields say that thread {owner} holds it")
+        }
+        (_, Some(owner)) => format!(
+            "the runtime notes for debuggers that the thread enters it; its sync block at {sync_block:#x} says that thread {owner} \
+             holds it"
+        ),
+        (_, None) => "the runtime notes for debuggers that the thread enters it".to_owned(),
+    };
+    LockWait {
+        futex: lock.object,
+        lock: lock.object,
+        kind,
+        owner,
+        object: Some(lock.type_name.clone()),
+        proof,
+    }
+}
+
+/// The innermost calls inside of `System.Threading.Lock`.
+fn inside_lock(stacks: &ImageStacks, stack: &ThreadStack) -> Option<InsideLock> {
+    /// Frames that are looked at: waiting takes some thirty, native ones included.
+    const FRAMES: usize = 64;
+    let is_lock = |frame: &biopsy_stacks::image::Frame| {
+        let functions = stacks.place(frame.place).map(|place| place.functions.as_slice()).unwrap_or_default();
+        functions.iter().any(|function| {
+            function.name.strip_prefix("System.Threading.Lock.").is_some_and(|method| !method.contains('.'))
+        })
+    };
+    let last = stack.frames.iter().take(FRAMES).rposition(is_lock)?;
+    let caller = stack.frames.get(last + 1)?;
+    Some(InsideLock { os_id: stack.tid.0, from: stack.frames.first()?.sp.0, to: caller.sp.0 })
+}

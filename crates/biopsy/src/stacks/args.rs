@@ -1,0 +1,36 @@
+//! What may be typed after `biopsy stacks`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::duration;
+
+/// Show the stacks of all threads of a process now, with a pause of milliseconds: managed and native frames in one stack, equal
+/// stacks together, locks and deadlocks, the thread pool, asynchronous operations. Works when the process hangs.
+#[derive(Debug, Args)]
+pub(crate) struct StacksArgs {
+    /// The process: pid, name, .NET entry assembly, systemd unit or container id.
+    pub(crate) target: String,
+    /// One stack for each thread. [default: equal stacks are shown once]
+    #[arg(long, conflicts_with = "grouped")]
+    pub(crate) all: bool,
+    /// Equal stacks once, with the threads that stand in them; the default.
+    #[arg(long)]
+    pub(crate) grouped: bool,
+    /// Show native frames of managed threads too. [default: those inside of managed code are put together]
+    #[arg(long)]
+    pub(crate) native: bool,
+    /// Frames of one stack at most; what is left out is counted.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub(crate) frames: usize,
+    /// Do not look at the managed heap: no asynchronous operations.
+    #[arg(long)]
+    pub(crate) no_heap: bool,
+    /// Refuse if the process would have to stand still longer than this.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "250ms")]
+    pub(crate) max_pause: Duration,
+    /// For programs: print the report as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,38 @@
+//! `biopsy stacks`: every thread of a process now, managed and native frames in one stack, and what it waits for.
+//!
+//! [`take`] freezes the process for milliseconds and reads its stacks from the frozen memory; the process need not answer
+//! anything, so it works when it hangs. `biopsy_report` makes the text and the JSON.
+
+mod args;
+mod take;
+
+use std::io::{self, Write};
+
+use biopsy_report::dump::{StacksOptions, render_dump_json, render_stacks_text};
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::terminal::{ColorChoice, Terminal};
+
+pub(crate) use args::StacksArgs;
+
+/// Runs `biopsy stacks`.
+pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure> {
+    let analysis = take::take(args)?;
+    let terminal = Terminal::of_stdout(color);
+    let text = if args.json {
+        render_dump_json(&analysis)
+    } else {
+        render_stacks_text(
+            &analysis,
+            StacksOptions {
+                width: terminal.width,
+                color: terminal.colour,
+                all: args.all,
+                native: args.native,
+                frames: args.frames,
+            },
+        )
+    };
+    crate::commands::written(io::stdout().lock().write_all(text.as_bytes()))
+}
