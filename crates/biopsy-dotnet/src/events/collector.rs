@@ -565,7 +565,8 @@ fn end_or_enrich(
     if let Some(status) = told.status {
         requests.set_status(key, status);
     }
-    if edge == Edge::Stop && requests.is_by_source(key) {
+    // The event source's own stop comes some microseconds later, and without an activity where this one ended it.
+    if edge == Edge::Stop {
         requests.stop(key, time, redact);
     }
 }
