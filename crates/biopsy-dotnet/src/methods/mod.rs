@@ -4,6 +4,7 @@
 //! collected, and their memory is used again. So every body has the time from which and up to which it was there, as far as
 //! that was told, and questions may be asked for a moment.
 
+mod debug_info;
 mod events;
 mod il_map;
 mod map;
@@ -12,6 +13,7 @@ mod perf_map;
 
 use biopsy_model::symbol::Function;
 
+pub use debug_info::{DEBUG_INFO_BYTES, DebugInfoFormat, parse_debug_info};
 pub use events::{MethodEvent, feed, feed_payload};
 pub use il_map::IlMap;
 pub use map::{MethodLimits, MethodMap};

@@ -28,6 +28,20 @@ struct Learned {
     /// Samples since frame pointers have been trusted.
     trusted: u32,
     trusts: bool,
+    /// The thread's last two frames, where frame pointers do not lead from one to the other: the C library's first function
+    /// keeps none, and calls `start_thread` or its like with a frame pointer of zero.
+    root: Option<[Avma; 2]>,
+}
+
+/// Whether frame pointers say the same as unwinding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Same {
+    /// They do.
+    Whole,
+    /// They do up to the frame before the thread's root, and end there.
+    BeforeRoot,
+    /// They do not.
+    No,
 }
 
 /// What the sampling program should know of a thread from now on.
@@ -95,7 +109,11 @@ impl Frames {
         let unwound = unwinder.unwind(registers, stack, &mut self.addresses);
         if unwound.end == StackEnd::Root {
             let same = same_by_frame_pointers(registers, stack, &self.addresses);
-            self.learn(tid, unwound.top.0, same);
+            let root = match (same, self.addresses.as_slice()) {
+                (Same::BeforeRoot, [.., before, root]) => Some([*before, *root]),
+                _ => None,
+            };
+            self.learn(tid, unwound.top.0, same != Same::No, root);
         } else if unwound.needed_beyond && self.stack_base(tid).is_some() {
             // It runs on another stack now (a coroutine, a signal handler's): ask for a generous copy again.
             self.unlearn(tid);
@@ -116,7 +134,15 @@ impl Frames {
         let Some(unwinder) = self.processes.unwinder(pid) else {
             return self.intern(pid, kernel, StackEnd::NoUnwindInfo, sink);
         };
-        let end = unwinder.check_chain(chain, &mut self.addresses);
+        let mut end = unwinder.check_chain(chain, &mut self.addresses);
+        let known = self.learned.get(&tid).and_then(|learned| learned.root);
+        if let Some([before, root]) = known
+            && end != StackEnd::Root
+            && self.addresses.last() == Some(&before)
+        {
+            self.addresses.push(root);
+            end = StackEnd::Root;
+        }
         if let Some(learned) = self.learned.get_mut(&tid)
             && learned.trusts
         {
@@ -160,8 +186,11 @@ impl Frames {
         Ok((stack, if cut { StackEnd::Truncated } else { end }))
     }
 
-    fn learn(&mut self, tid: u32, base: u64, same_by_frame_pointers: bool) {
+    fn learn(&mut self, tid: u32, base: u64, same_by_frame_pointers: bool, root: Option<[Avma; 2]>) {
         let learned = self.learned.entry(tid).or_default();
+        if same_by_frame_pointers {
+            learned.root = root;
+        }
         learned.same = if same_by_frame_pointers { learned.same + 1 } else { 0 };
         let trusts = learned.same >= SAME_BEFORE_TRUST;
         if learned.base != base || learned.trusts != trusts {
@@ -189,18 +218,49 @@ impl Frames {
 }
 
 /// Whether following saved frame pointers through the copied stack meets the same callers as unwinding did.
-fn same_by_frame_pointers(registers: &UserRegisters, stack: StackMemory<'_>, unwound: &[Avma]) -> bool {
+fn same_by_frame_pointers(registers: &UserRegisters, stack: StackMemory<'_>, unwound: &[Avma]) -> Same {
     let word = |address: u64| {
         let at = usize::try_from(address.checked_sub(stack.base)?).ok()?;
         Some(u64::from_ne_bytes(stack.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
     };
     let mut frame = registers.fp;
-    for lookup in unwound.iter().skip(1) {
-        let (Some(next), Some(address)) = (word(frame), word(frame.wrapping_add(8))) else { return false };
+    for (position, lookup) in unwound.iter().enumerate().skip(1) {
+        let (Some(next), Some(address)) = (word(frame), word(frame.wrapping_add(8))) else {
+            let is_last = position + 1 == unwound.len() && position > 1;
+            return if is_last && frame == 0 { Same::BeforeRoot } else { Same::No };
+        };
         if address.wrapping_sub(1) != lookup.0 || next != 0 && next <= frame {
-            return false;
+            return Same::No;
         }
         frame = next;
     }
-    true
+    Same::Whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three callers: two that keep a frame pointer, and the thread's first function, which keeps none.
+    fn stack(last_next: u64) -> Vec<u8> {
+        let words = [0_u64, 0x1020, 0x501, 0, last_next, 0x601];
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn frame_pointers_may_end_one_frame_before_the_root() {
+        let registers = UserRegisters::new(0x400, 0x1000, 0x1008);
+        let unwound = |addresses: &[u64]| addresses.iter().copied().map(Avma).collect::<Vec<_>>();
+        let bytes = stack(0);
+        let memory = StackMemory { base: 0x1000, bytes: &bytes };
+        let same = |addresses: &[u64]| same_by_frame_pointers(&registers, memory, &unwound(addresses));
+        assert_eq!(same(&[0x400, 0x500, 0x600]), Same::Whole);
+        assert_eq!(same(&[0x400, 0x500, 0x600, 0x700]), Same::BeforeRoot);
+        assert_eq!(same(&[0x400, 0x500, 0x600, 0x700, 0x800]), Same::No);
+        assert_eq!(same(&[0x400, 0x510, 0x600, 0x700]), Same::No);
+        let bytes = stack(0x7777_0000);
+        let memory = StackMemory { base: 0x1000, bytes: &bytes };
+        let same = same_by_frame_pointers(&registers, memory, &unwound(&[0x400, 0x500, 0x600, 0x700]));
+        assert_eq!(same, Same::No, "the kernel would go on to somewhere else");
+    }
 }

@@ -23,13 +23,22 @@ impl Lines {
         Self { root: PathBuf::from(format!("/proc/{pid}/root")), known: FxHashMap::default() }
     }
 
+    /// Whether there is debug information of an assembly.
+    pub(super) fn has(&mut self, assembly: &str) -> bool {
+        self.find(assembly).is_some()
+    }
+
     /// The line of a place in a method. Without an IL offset: the method's first.
     pub(super) fn line(&mut self, assembly: &str, token: u32, il: Option<u32>) -> Option<SourceLine> {
+        self.find(assembly)?.line(token, il)
+    }
+
+    fn find(&mut self, assembly: &str) -> Option<&PortablePdb> {
         if !self.known.contains_key(assembly) {
             let read = if self.known.len() < ASSEMBLIES { self.read(Path::new(assembly)) } else { None };
             self.known.insert(Arc::from(assembly), read);
         }
-        self.known.get(assembly)?.as_ref()?.line(token, il)
+        self.known.get(assembly)?.as_ref()
     }
 
     fn read(&self, assembly: &Path) -> Option<PortablePdb> {

@@ -3,14 +3,14 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::methods::{MethodMap, NameAddresses};
+use biopsy_dotnet::methods::{DEBUG_INFO_BYTES, DebugInfoFormat, MethodMap, NameAddresses, parse_debug_info};
 use biopsy_dotnet::runtime::{Method, Options, Runtime, RuntimeError, find_runtimes};
 use biopsy_dotnet::stack::{ManagedUnwind, method_text};
 use biopsy_model::process::RuntimeKind;
 use biopsy_model::stack::{Frame, FrameHandle};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::{Avma, Pid};
-use biopsy_stacks::unwind::CompiledCode;
+use biopsy_stacks::unwind::{CompiledCode, CompiledRule};
 use biopsy_target::address_space::LiveImage;
 use rustc_hash::FxHashMap;
 
@@ -32,6 +32,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 const TRIES: u32 = 12;
 /// An event session that another part of the recording has may tell the methods; after so long there is none.
 const SESSION_WITHIN: Duration = Duration::from_secs(2);
+/// What was read of the runtime is read again when it does not know an address, but not more often than this.
+const BETWEEN_READS: Duration = Duration::from_millis(100);
 
 /// What a look at a process found.
 pub(super) enum Looked {
@@ -57,6 +59,7 @@ pub(super) struct ManagedProcess {
     failed: Option<(String, Instant)>,
     /// What the runtime told when it was asked for all its methods.
     told: Option<MethodMap>,
+    read: Option<Instant>,
     tries: u32,
     looks: u32,
     looked: Option<Instant>,
@@ -75,6 +78,7 @@ impl ManagedProcess {
             managed: false,
             failed: None,
             told: None,
+            read: None,
             tries: 0,
             looks: 0,
             looked: None,
@@ -150,14 +154,12 @@ impl ManagedProcess {
         Ok(!self.runtimes.is_empty())
     }
 
-    /// Names frames; gives back those that it cannot name.
+    /// Names frames; gives back those that it cannot name, and says whether asking again soon may help.
     pub(super) fn name(
         &mut self,
         frames: Vec<(FrameHandle, Frame)>,
         answer: &mut Answer,
-    ) -> Vec<(FrameHandle, Frame)> {
-        // What was compiled since is not in the pages that were read before.
-        self.forget_pages();
+    ) -> (Vec<(FrameHandle, Frame)>, bool) {
         if self.failed.as_ref().is_some_and(|(_, since)| since.elapsed() > SESSION_WITHIN)
             && self.methods.is_none()
             && self.told.is_none()
@@ -168,7 +170,26 @@ impl ManagedProcess {
         if !self.managed {
             answer.unnamed.append(&mut without);
         }
-        without
+        if without.is_empty() || self.runtimes.is_empty() {
+            return (without, false);
+        }
+        // It may have been compiled since.
+        if !self.read_again() {
+            return (without, true);
+        }
+        (self.name_known(without, answer), false)
+    }
+
+    /// Forgets what was read, unless that was a moment ago.
+    fn read_again(&mut self) -> bool {
+        if self.read.is_some_and(|at| at.elapsed() < BETWEEN_READS) {
+            return false;
+        }
+        self.read = Some(Instant::now());
+        for runtime in &self.runtimes {
+            runtime.forget();
+        }
+        true
     }
 
     fn name_known(
@@ -190,7 +211,9 @@ impl ManagedProcess {
     }
 
     /// Frames that nothing has named until the end.
-    pub(super) fn last_names(&mut self, mut frames: Vec<(FrameHandle, Frame)>, answer: &mut Answer) {
+    pub(super) fn last_names(&mut self, frames: Vec<(FrameHandle, Frame)>, answer: &mut Answer) {
+        self.read = None;
+        let (mut frames, _) = self.name(frames, answer);
         if self.failed.is_some() && !frames.is_empty() {
             self.ask_runtime(answer);
             frames = self.name_known(frames, answer);
@@ -273,31 +296,64 @@ impl ManagedProcess {
         let place = name.and_then(|name| Some((runtime.module(name.module).ok()?, name.token)));
         let line = place
             .filter(|(module, _)| !module.path.is_empty())
-            .and_then(|(module, token)| self.lines.line(&module.path, token, None));
+            .filter(|(module, _)| self.lines.has(&module.path))
+            .and_then(|(module, token)| {
+                self.lines.line(&module.path, token, il_offset(runtime, method, address))
+            });
         let (file, line) = line.map(|line| (line.file, line.line)).unzip();
         Some(Function { name: shown.to_string(), file, line })
     }
 
-    /// Finds wanted rules. Says whether there are new ones.
-    pub(super) fn find_rules(&mut self) -> bool {
-        let wanted = self.rules.take_wanted(RULES_AT_ONCE);
-        if self.runtimes.is_empty() || wanted.is_empty() {
-            return false;
+    /// Finds wanted rules. Says whether there are new ones, and whether others may be found soon.
+    pub(super) fn find_rules(&mut self) -> (bool, bool) {
+        if self.runtimes.is_empty() {
+            return (false, false);
         }
-        self.forget_pages();
-        let code = ManagedUnwind::new(self.runtimes.iter());
-        let rule = |(address, exact)| (address, code.rule(Avma(address), exact));
-        let found: Vec<_> = wanted.into_iter().map(rule).collect();
-        let any = found.iter().any(|(_, rule)| rule.is_some());
-        self.rules.tell(found);
-        any
+        let wanted = self.rules.take_wanted(RULES_AT_ONCE);
+        let (found, missing) = self.known_rules(wanted);
+        let mut any = !found.is_empty();
+        self.rules.tell(found.into_iter().map(|(address, rule)| (address, Some(rule))));
+        if missing.is_empty() {
+            return (any, false);
+        }
+        if !self.read_again() {
+            self.rules.want(missing);
+            return (any, true);
+        }
+        let (found, missing) = self.known_rules(missing);
+        any |= !found.is_empty();
+        self.rules.tell(found.into_iter().map(|(address, rule)| (address, Some(rule))));
+        self.rules.tell(missing.into_iter().map(|(address, _)| (address, None)));
+        (any, false)
     }
 
-    fn forget_pages(&self) {
-        for runtime in &self.runtimes {
-            runtime.forget();
+    #[expect(clippy::type_complexity, reason = "two lists")]
+    fn known_rules(&self, wanted: Vec<(u64, bool)>) -> (Vec<(u64, CompiledRule)>, Vec<(u64, bool)>) {
+        let code = ManagedUnwind::new(self.runtimes.iter());
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for (address, exact) in wanted {
+            match code.rule(Avma(address), exact) {
+                Some(rule) => found.push((address, rule)),
+                None => missing.push((address, exact)),
+            }
         }
+        (found, missing)
     }
+}
+
+/// Where in the method's IL the code at the address is from: the compiler's map, which compiled code has beside it and precompiled
+/// code has not.
+fn il_offset(runtime: &Runtime<'_>, method: &Method, address: u64) -> Option<u32> {
+    if method.code_header == 0 {
+        return None;
+    }
+    let version = runtime.found().version.as_ref()?;
+    let format = DebugInfoFormat::of_version(version.major.into())?;
+    let at = runtime.layout().field("RealCodeHeader", "DebugInfo").ok()?;
+    let at = runtime.memory().u64(method.code_header.checked_add(u64::from(at))?).ok()?;
+    let bytes = runtime.memory().read_up_to(at, DEBUG_INFO_BYTES).ok()?;
+    let map = parse_debug_info(&bytes, format)?;
+    map.il_offset(u32::try_from(address.checked_sub(method.code_start)?).ok()?)
 }
 
 /// A runtime that is starting up has structures that are not filled in yet; a version that is not known stays so.

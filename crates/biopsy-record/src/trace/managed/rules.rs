@@ -43,6 +43,13 @@ impl Rules {
         inner.wanted.split_off(keep)
     }
 
+    /// Asks for rules again.
+    pub(super) fn want(&self, addresses: Vec<(u64, bool)>) {
+        let mut inner = self.lock();
+        let room = WANTED.saturating_sub(inner.wanted.len());
+        inner.wanted.extend(addresses.into_iter().take(room));
+    }
+
     /// Rules that were found.
     pub(super) fn tell(&self, found: impl IntoIterator<Item = (u64, Option<CompiledRule>)>) {
         let mut inner = self.lock();

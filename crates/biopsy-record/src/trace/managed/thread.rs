@@ -12,6 +12,8 @@ use super::{Answer, Request};
 /// A runtime that is starting up is looked at again after so long, then after twice as long, up to the second.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(1);
+/// What is not known a moment after the runtime was read is asked for again after so long.
+const SOON: Duration = Duration::from_millis(100);
 /// Frames that wait for their process to become clear, at most.
 const WAITING: usize = 1 << 16;
 
@@ -48,6 +50,8 @@ struct Work {
 struct Entry {
     process: ManagedProcess,
     waiting: Vec<(FrameHandle, Frame)>,
+    /// Frames that are asked for once more at the end.
+    without: Vec<(FrameHandle, Frame)>,
     retry: Option<(Instant, Duration)>,
 }
 
@@ -60,13 +64,14 @@ impl Work {
         match request {
             Request::Process(pid, rules) => {
                 let process = ManagedProcess::new(pid, rules);
-                let mut entry = Entry { process, waiting: Vec::new(), retry: None };
+                let mut entry = Entry { process, waiting: Vec::new(), without: Vec::new(), retry: None };
                 entry.look();
                 self.processes.insert(pid, entry);
             }
             Request::Exec(pid) => {
                 if let Some(entry) = self.processes.get_mut(&pid) {
                     answer.unnamed.append(&mut entry.waiting);
+                    answer.unnamed.append(&mut entry.without);
                     entry.process.exec();
                     entry.retry = Some((Instant::now() + FIRST_RETRY, FIRST_RETRY));
                 }
@@ -93,10 +98,8 @@ impl Work {
                 }
             }
             Request::Rules(pid) => {
-                if let Some(entry) = self.processes.get_mut(&pid)
-                    && entry.process.find_rules()
-                {
-                    answer.rules.push(pid);
+                if let Some(entry) = self.processes.get_mut(&pid) {
+                    entry.rules(pid, answer);
                 }
             }
             Request::Last => {
@@ -110,10 +113,11 @@ impl Work {
 
     fn retry(&mut self, answer: &mut Answer) {
         let now = Instant::now();
-        for entry in self.processes.values_mut() {
+        for (&pid, entry) in &mut self.processes {
             if entry.retry.is_some_and(|(at, _)| at <= now) {
                 entry.look();
                 entry.names(answer);
+                entry.rules(pid, answer);
             }
         }
     }
@@ -146,18 +150,34 @@ impl Entry {
             }
         }
         let frames = std::mem::take(&mut self.waiting);
-        self.waiting = self.process.name(frames, answer);
+        let (without, soon) = self.process.name(frames, answer);
+        if soon {
+            self.waiting = without;
+            self.retry = Some((Instant::now() + SOON, FIRST_RETRY));
+        } else {
+            let room = WAITING.saturating_sub(self.without.len());
+            self.without.extend(without.into_iter().take(room));
+        }
+    }
+
+    fn rules(&mut self, pid: u32, answer: &mut Answer) {
+        let (found, soon) = self.process.find_rules();
+        if found {
+            answer.rules.push(pid);
+        }
+        if soon && self.retry.is_none() {
+            self.retry = Some((Instant::now() + SOON, FIRST_RETRY));
+        }
     }
 
     fn last_names(&mut self, answer: &mut Answer) {
-        if self.waiting.is_empty() {
-            return;
-        }
         if self.retry.is_some() {
             self.look();
         }
-        let frames = std::mem::take(&mut self.waiting);
-        let without = self.process.name(frames, answer);
-        self.process.last_names(without, answer);
+        let mut frames = std::mem::take(&mut self.without);
+        frames.append(&mut self.waiting);
+        if !frames.is_empty() {
+            self.process.last_names(frames, answer);
+        }
     }
 }
