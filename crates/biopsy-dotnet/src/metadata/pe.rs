@@ -249,6 +249,17 @@ impl PeFile {
                 limit: METADATA_BYTES,
             });
         }
+        if size > self.image_bytes {
+            return Err(MetadataError::TooLarge {
+                what: "metadata",
+                found: size.into(),
+                limit: self.image_bytes.into(),
+            });
+        }
+        // Read with the wrong layout, something else is here, and its size may be anything.
+        let mut signature = [0; 4];
+        self.read(source, rva, &mut signature)?;
+        expect("signature of metadata", u32::from_le_bytes(signature).into(), super::tables::MAGIC.into())?;
         // The size is somebody's claim: memory is taken as the bytes turn out to be there.
         const STEP: usize = 1 << 20;
         let mut bytes = Vec::new();

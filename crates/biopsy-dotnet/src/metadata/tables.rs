@@ -17,7 +17,7 @@ use super::schema::{COLUMNS, Coded, Column, TABLES, Table, columns};
 /// Bytes of metadata of one module. That of the largest assembly met has 12 MB.
 pub(crate) const METADATA_BYTES: u64 = 256 << 20;
 /// "BSJB".
-const MAGIC: u32 = 0x424a_5342;
+pub(super) const MAGIC: u32 = 0x424a_5342;
 /// Streams; real files have five or six.
 const STREAMS: u16 = 64;
 /// Characters of the version text; the standard allows 255.
