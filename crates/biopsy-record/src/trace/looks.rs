@@ -154,7 +154,28 @@ impl Looks {
         sink: &mut Sink,
     ) -> Result<Option<(Option<StackHandle>, StackEnd)>, LookError> {
         let known = frames.stack_base(tid).and_then(|base| base.checked_sub(times.sp));
-        let len = known.filter(|&len| len <= STACK_MAX).unwrap_or(UNKNOWN_STACK);
+        let known = known.filter(|&len| len <= STACK_MAX);
+        let stack = self.read_part(tid, times, known.unwrap_or(UNKNOWN_STACK), source, frames, sink)?;
+        match stack {
+            // Threads of .NET have used some more at their root. Once that is known, this is not needed again.
+            Some((_, StackEnd::Truncated)) if known.is_none() => {
+                let longer = self.read_part(tid, times, STACK_MAX, source, frames, sink)?;
+                Ok(longer.or(stack))
+            }
+            stack => Ok(stack),
+        }
+    }
+
+    /// Reads so many bytes of the stack and unwinds them; `None`: the thread has run meanwhile.
+    fn read_part(
+        &mut self,
+        tid: u32,
+        times: &ThreadTimes,
+        len: u64,
+        source: &impl StillWaiting,
+        frames: &mut Frames,
+        sink: &mut Sink,
+    ) -> Result<Option<(Option<StackHandle>, StackEnd)>, LookError> {
         self.memory.resize(usize::try_from(len).unwrap_or(0), 0);
         let got = match biopsy_sys::memory::read(times.tgid, times.sp, &mut self.memory) {
             Ok(got) => got,

@@ -233,19 +233,11 @@ impl Recorder {
         self.serve_managed();
     }
 
-    /// Tells the thread of managed code what happened, and takes its rules.
+    /// Asks the thread of managed code for rules that are wanted, and for names: each round, because a process that ends takes
+    /// the names of its methods with it.
     fn serve_managed(&mut self) {
-        // Each round, and before anything else: a process that ends takes the names of its methods with it.
         self.ask_managed();
-        let processes = &mut self.state.frames.processes;
-        for change in processes.changes.drain(..) {
-            match change {
-                ProcessChange::Started(pid, rules) => self.managed.process(pid, &rules),
-                ProcessChange::Exec(pid) => self.managed.exec(pid),
-                ProcessChange::Exited(pid) => self.managed.exit(pid),
-            }
-        }
-        for pid in processes.rules_wanted() {
+        for pid in self.state.frames.processes.rules_wanted() {
             self.managed.want_rules(pid);
         }
     }
@@ -391,9 +383,21 @@ impl Recorder {
 
     fn ask_managed(&mut self) {
         let Frames { processes, interner, .. } = &mut self.state.frames;
+        // Processes come before their frames, and end after them.
+        let mut ended = Vec::new();
+        for change in processes.changes.drain(..) {
+            match change {
+                ProcessChange::Started(pid, rules) => self.managed.process(pid, &rules),
+                ProcessChange::Exec(pid) => self.managed.exec(pid),
+                ProcessChange::Exited(pid) => ended.push(pid),
+            }
+        }
         let (managed, native) = processes.split_managed(interner.take_unnamed());
         self.managed.ask(managed);
         self.native.extend(native);
+        for pid in ended {
+            self.managed.exit(pid);
+        }
     }
 
     /// Hands new frames to those who find names, and writes the names that they have found.
