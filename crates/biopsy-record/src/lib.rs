@@ -11,5 +11,6 @@ pub mod dump;
 pub mod logs;
 pub mod masking;
 pub mod metrics;
+pub mod snapshot;
 pub mod trace;
 pub mod triggers;

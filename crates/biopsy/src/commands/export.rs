@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::cli::ExportArgs;
+use biopsy_report::export::Format;
+
+use crate::cli::{ExportArgs, ExportFormat};
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::session::output;
@@ -13,34 +15,44 @@ use super::{input, written};
 
 /// Runs `biopsy export`.
 pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
+    let to = match args.to {
+        ExportFormat::Trace(to) => to,
+        ExportFormat::GcDump => {
+            let written = crate::snapshot::export_gcdump(&args.file, args.output.as_deref())?;
+            return written.map_or(Ok(Code::Ok), |path| say(&path, GCDUMP_OPENS_WITH));
+        }
+    };
     let capture = input::open(&args.file)?;
     let path = match &args.output {
         Some(path) if path.as_os_str() == "-" => {
             let mut bytes = Vec::new();
-            write(args, &capture, &mut bytes)?;
+            write(to, &capture, &mut bytes)?;
             return written(io::stdout().lock().write_all(&bytes));
         }
         Some(path) => path.clone(),
-        None => beside(&args.file, args.to.extension()),
+        None => beside(&args.file, to.extension()),
     };
     let mut bytes = Vec::new();
-    write(args, &capture, &mut bytes)?;
+    write(to, &capture, &mut bytes)?;
     output::write_new(&path, &bytes)?;
-    say(&path, args)
+    say(&path, to.opens_with())
 }
 
+/// What opens a `.gcdump`.
+const GCDUMP_OPENS_WITH: &str = "open it in PerfView or Visual Studio, or with `dotnet-gcdump report FILE`";
+
 fn write(
-    args: &ExportArgs,
+    to: Format,
     capture: &biopsy_model::capture::Capture,
     out: &mut Vec<u8>,
 ) -> Result<(), Failure> {
-    biopsy_report::export::write(args.to, capture, BufWriter::new(out))
+    biopsy_report::export::write(to, capture, BufWriter::new(out))
         .map_err(|error| Failure::from_error(Code::BadInput, &error))
 }
 
 #[expect(clippy::print_stderr, reason = "what is not data goes to standard error")]
-fn say(path: &Path, args: &ExportArgs) -> Result<Code, Failure> {
-    eprintln!("wrote {}; {}", path.display(), args.to.opens_with());
+fn say(path: &Path, opens_with: &str) -> Result<Code, Failure> {
+    eprintln!("wrote {}; {}", path.display(), opens_with);
     Ok(Code::Ok)
 }
 

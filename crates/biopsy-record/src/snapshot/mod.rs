@@ -1,0 +1,17 @@
+//! Heap snapshots of .NET processes: freeze, walk, let go, write.
+//!
+//! The process stands still for milliseconds; what is walked is its frozen copy, so no collection is forced and garbage is
+//! seen, apart from what is live. The graph becomes `snapshots/NUMBER/` of the recording: `snapshot.json`, `types.jsonl`, and
+//! columns of numbers. No contents of objects are kept, text least of all.
+
+mod ask;
+mod error;
+mod facts;
+mod take;
+mod write;
+
+pub use ask::{AskError, AskOptions, ask, own_bytes, predict_pause};
+pub use error::SnapshotError;
+pub use facts::{FACTS_VERSION, SnapshotFacts};
+pub use take::{Options, Taken, take};
+pub use write::{FACTS, Written, type_lines, write};

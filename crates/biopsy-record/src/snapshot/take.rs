@@ -1,0 +1,150 @@
+//! Taking a snapshot of a living process.
+
+use std::fs::File;
+use std::time::{Duration, Instant, SystemTime};
+
+use biopsy_dotnet::graph::{Graph, Spill};
+use biopsy_dotnet::heap::{Heap, HeapError, HeapOptions, Problems};
+use biopsy_dotnet::runtime::{self, Runtime, find_runtimes};
+use biopsy_image::Image;
+use biopsy_model::ProcessKey;
+use biopsy_target::freeze::{self, FreezeOptions, FrozenProcess, Pause};
+
+use super::SnapshotError;
+
+/// How a snapshot is taken.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How the process is frozen.
+    pub freeze: FreezeOptions,
+    /// How often it is frozen at most, when a garbage collection is under way.
+    pub attempts: u32,
+    /// Bytes of references that are kept in memory; more go to a file without a name in `spill_folder`.
+    pub most_bytes_in_memory: u64,
+    /// Where references go that are too many; the folder of the system for such files if `None`.
+    pub spill_folder: Option<std::path::PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            freeze: FreezeOptions::default(),
+            attempts: 40,
+            most_bytes_in_memory: 2 << 30,
+            spill_folder: None,
+        }
+    }
+}
+
+/// Waits between two attempts: collections take milliseconds, seldom more.
+const FIRST_REST: Duration = Duration::from_millis(5);
+const LONGEST_REST: Duration = Duration::from_millis(250);
+
+/// A heap of one moment, and how it was got.
+#[derive(Debug)]
+pub struct Taken {
+    /// The heap, with roots and what is live.
+    pub graph: Graph,
+    /// Version of the runtime, if it says so.
+    pub runtime: String,
+    /// Whether it is the server collector's heap.
+    pub is_server: bool,
+    /// Bytes of all segments.
+    pub segment_bytes: u64,
+    /// When.
+    pub when: SystemTime,
+    /// How long the process stood still for the attempt that succeeded.
+    pub pause: Pause,
+    /// How long it stood still for all attempts together.
+    pub all_pauses: Duration,
+    /// How often it was frozen.
+    pub attempts: u32,
+    /// From the freeze to the end of the walk: so long the copy was needed.
+    pub frozen_for: Duration,
+    /// What went wrong on the walk.
+    pub problems: Problems,
+    /// What is worth knowing.
+    pub warnings: Vec<String>,
+}
+
+/// Freezes the process, walks its heap, lets it go. In the middle of a collection: again, a bounded number of times.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError> {
+    let pid = key.pid;
+    let (mut all_pauses, mut rest) = (Duration::ZERO, FIRST_REST);
+    for attempt in 1..=options.attempts.max(1) {
+        let plan = freeze::plan(std::slice::from_ref(key), &options.freeze)?;
+        let when = SystemTime::now();
+        let started = Instant::now();
+        let mut frozen = freeze::freeze(plan, &options.freeze)?;
+        let Some(process) = frozen.pop() else { return Err(SnapshotError::NoRuntime { pid }) };
+        let pause = process.pause();
+        all_pauses += pause.stopped;
+        match walk(&process, options) {
+            Ok(mut taken) => {
+                if process.ended_early().is_some() {
+                    return Err(SnapshotError::MemoryShort { pid });
+                }
+                taken.frozen_for = started.elapsed();
+                taken.warnings.extend(process.warnings().iter().map(ToString::to_string));
+                let released = process.release();
+                taken.warnings.extend(released.warnings.iter().map(ToString::to_string));
+                return Ok(Taken { when, pause, all_pauses, attempts: attempt, ..taken });
+            }
+            Err(_) if process.ended_early().is_some() => return Err(SnapshotError::MemoryShort { pid }),
+            Err(SnapshotError::Heap { source: HeapError::Collecting, .. }) => {
+                drop(process);
+                std::thread::sleep(rest);
+                rest = (rest * 2).min(LONGEST_REST);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(SnapshotError::AlwaysCollecting { pid, attempts: options.attempts })
+}
+
+fn walk(process: &FrozenProcess, options: &Options) -> Result<Taken, SnapshotError> {
+    let pid = process.key().pid;
+    let heap_failed = |source| SnapshotError::Heap { pid, source };
+    let found = find_runtimes(process);
+    let first = found.first().ok_or(SnapshotError::NoRuntime { pid })?;
+    let mut warnings = Vec::new();
+    if found.len() > 1 {
+        warnings.push(format!("{} .NET runtimes are loaded; this is the heap of the first", found.len()));
+    }
+    let runtime = Runtime::open(Box::new(process as &dyn Image), first, &runtime::Options::default())
+        .map_err(|source| SnapshotError::Runtime { pid, source })?;
+    let heap = Heap::open(&runtime).map_err(heap_failed)?;
+    let options = HeapOptions { threads: 0, spill: spill(options) };
+    let (mut graph, problems) = heap.walk(&options).map_err(heap_failed)?;
+    let roots = heap.find_live(&mut graph).map_err(heap_failed)?;
+    warnings.extend(roots.missing);
+    Ok(Taken {
+        graph,
+        runtime: first.version.as_ref().map(ToString::to_string).unwrap_or_default(),
+        is_server: heap.is_server(),
+        segment_bytes: heap.bytes(),
+        when: SystemTime::UNIX_EPOCH,
+        pause: Pause::default(),
+        all_pauses: Duration::ZERO,
+        attempts: 0,
+        frozen_for: Duration::ZERO,
+        problems,
+        warnings,
+    })
+}
+
+/// Where references go that are too many for memory. Without such a file all stay in memory.
+fn spill(options: &Options) -> Option<Spill> {
+    let folder = options.spill_folder.clone().unwrap_or_else(std::env::temp_dir);
+    unnamed(&folder).map(|file| Spill::beyond(options.most_bytes_in_memory, file)).ok()
+}
+
+/// A file that nobody else can open and that is gone with its last handle.
+fn unnamed(folder: &std::path::Path) -> std::io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?))
+}

@@ -1,0 +1,146 @@
+//! Writing a snapshot into a recording.
+
+use std::io::{self, Write};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use biopsy_dotnet::graph::columns::{self, Column};
+use biopsy_dotnet::graph::{Graph, GraphType};
+use biopsy_recording::{RecordingFolder, WriteError, layout};
+use serde::{Deserialize, Serialize};
+
+use super::SnapshotFacts;
+use crate::masking::Masking;
+
+/// Name of the facts.
+pub const FACTS: &str = "snapshot.json";
+/// Name of the types.
+const TYPES: &str = "types.jsonl";
+/// Level of zstd: columns are large and wanted soon.
+const LEVEL: i32 = 1;
+
+/// What was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// The folder in the recording.
+    pub folder: String,
+    /// Bytes of all its members but the facts.
+    pub bytes: u64,
+}
+
+/// A line of `types.jsonl`.
+#[derive(Serialize, Deserialize)]
+struct TypeLine {
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    module: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    method_table: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    free: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Writes a graph as the snapshot of this number. The facts come last: a snapshot without them is not whole.
+///
+/// # Errors
+/// The recording cannot be written.
+pub fn write(
+    graph: &Graph,
+    facts: &SnapshotFacts,
+    number: u32,
+    folder: &RecordingFolder,
+    masking: &Masking,
+) -> Result<Written, WriteError> {
+    let types_member = layout::snapshot_member(number, TYPES);
+    let mut lines = Vec::new();
+    for of in graph.types() {
+        // Names are code, but code can be made of data.
+        let name = masking.text(&types_member, &of.name).into_owned();
+        let line = TypeLine { name, module: of.module.clone(), method_table: of.method_table, free: of.is_free };
+        // Writing to memory does not fail.
+        let _ = serde_json::to_writer(&mut lines, &line);
+        lines.push(b'\n');
+    }
+    folder.write_bytes(&types_member, &lines)?;
+    let (next, bytes) = (AtomicUsize::new(0), AtomicUsize::new(lines.len()));
+    let failed = Mutex::new(None);
+    let work = || {
+        while let Some(column) = Column::ALL.get(next.fetch_add(1, Relaxed)) {
+            match column_member(graph, *column, number, folder) {
+                Ok(written) => drop(bytes.fetch_add(written, Relaxed)),
+                Err(error) => {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    return;
+                }
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(Column::ALL.len());
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    folder.write_json(&layout::snapshot_member(number, FACTS), facts)?;
+    let folder = format!("{}{number}", layout::SNAPSHOTS_FOLDER);
+    Ok(Written { folder, bytes: bytes.into_inner() as u64 })
+}
+
+fn column_member(
+    graph: &Graph,
+    column: Column,
+    number: u32,
+    folder: &RecordingFolder,
+) -> Result<usize, WriteError> {
+    if column == Column::Live && graph.live().is_none() {
+        return Ok(0);
+    }
+    let name = layout::snapshot_member(number, &format!("{}{}", column.name(), layout::COLUMN));
+    let file = folder.create_member(&name)?;
+    let mut counted = Counted { file: file.file(), bytes: 0 };
+    let mut write = || -> io::Result<()> {
+        let mut packed = zstd::Encoder::new(&mut counted, LEVEL)?;
+        columns::write(graph, column, &mut packed)?;
+        packed.finish().map(|_| ())
+    };
+    write().map_err(|error| file.write_error(error))?;
+    Ok(counted.bytes)
+}
+
+struct Counted<W> {
+    file: W,
+    bytes: usize,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(buffer)?;
+        self.bytes += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// The types of `types.jsonl`; lines that are none become types without a name, so that the numbers of the others stay.
+#[must_use]
+pub fn type_lines(text: &str) -> Vec<GraphType> {
+    text.lines()
+        .map(|line| match serde_json::from_str::<TypeLine>(line) {
+            Ok(TypeLine { name, module, method_table, free }) => {
+                GraphType { name, module, method_table, is_free: free }
+            }
+            Err(_) => GraphType::default(),
+        })
+        .collect()
+}

@@ -1,0 +1,47 @@
+//! What may be typed after `biopsy snapshot`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::duration;
+
+/// Snapshot the heap of a .NET process: every object and reference, live and garbage apart, with a pause of milliseconds and
+/// no garbage collection.
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// The process: pid, name, .NET entry assembly, systemd unit or container id.
+    pub(crate) target: String,
+    /// Refuse if the process would have to stand still longer than this.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "250ms")]
+    pub(crate) max_pause: Duration,
+    /// Where the heap is read from: a frozen copy of the memory, or the runtime, which collects garbage first and stands still
+    /// while it tells.
+    #[arg(long, value_enum, default_value_t = From::Auto)]
+    pub(crate) from: From,
+    /// Where it goes: a folder; a bundle, if it ends in `.zip`; the graph alone for other tools, if it ends in `.gcdump`.
+    /// [default: biopsy-NAME-DATE-TIME here, a folder]
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    /// Types that are listed; 0: all.
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) top: usize,
+    /// For programs: print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Where the heap is read from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum From {
+    /// Memory; the runtime where memory is not understood and the predicted pause is allowed.
+    Auto,
+    /// A frozen copy of the memory.
+    Memory,
+    /// The runtime.
+    Runtime,
+}

@@ -1,0 +1,152 @@
+//! Opening heaps again: snapshots of recordings, `.gcdump` files, cores.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use biopsy_dotnet::gcdump;
+use biopsy_dotnet::graph::Graph;
+use biopsy_dotnet::graph::columns::{self, Column, ColumnSource};
+use biopsy_dotnet::heap::{Heap, HeapOptions};
+use biopsy_dotnet::runtime::{self, Runtime, find_runtimes};
+use biopsy_record::snapshot::{FACTS, SnapshotFacts, type_lines};
+use biopsy_recording::{Limits, SnapshotMembers, layout};
+
+use crate::cli::AnalyzeArgs;
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::terminal::Terminal;
+
+use super::show;
+
+/// A heap that was read.
+pub(crate) struct HeapFile {
+    /// Of the process, for headings.
+    pub(crate) name: String,
+    pub(crate) graph: Graph,
+    pub(crate) facts: SnapshotFacts,
+}
+
+/// Most bytes of the types of a snapshot, and of its facts.
+const MOST_TEXT: u64 = 1 << 30;
+/// Most bytes of a `.gcdump`: places in it are 32-bit numbers with sign.
+const MOST_GCDUMP: u64 = 1 << 33;
+/// How a `.gcdump` begins.
+const GCDUMP_START: &[u8] = b"\x14\0\0\0!FastSerialization.1\x04\x04\x01";
+
+/// The columns of one snapshot of a recording.
+struct Columns {
+    path: PathBuf,
+    number: u32,
+}
+
+impl ColumnSource for Columns {
+    fn open(&self, column: Column) -> io::Result<Option<Box<dyn Read + '_>>> {
+        let name = format!("{}{}", column.name(), layout::COLUMN);
+        let members = SnapshotMembers::open(&self.path, &Limits::default()).map_err(io::Error::other)?;
+        let Some(mut members) = members else { return Ok(None) };
+        let Some(packed) = members.open_member(self.number, &name)? else { return Ok(None) };
+        Ok(Some(Box::new(zstd::Decoder::new(packed)?)))
+    }
+}
+
+/// The heap in a recording (its last snapshot) or in a `.gcdump`; `None`: it is something else.
+pub(crate) fn open(path: &Path) -> Result<Option<HeapFile>, Failure> {
+    let unreadable = |error: io::Error| {
+        Failure::new(Code::BadInput, format!("cannot read `{}`: {error}", path.display()))
+    };
+    if begins_like_gcdump(path) {
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        file.take(MOST_GCDUMP).read_to_end(&mut bytes).map_err(unreadable)?;
+        let dump = gcdump::read(&bytes).map_err(|error| {
+            Failure::new(Code::BadInput, format!("`{}` is damaged: {error}", path.display()))
+        })?;
+        let facts = SnapshotFacts {
+            pid: dump.pid,
+            source: "runtime".to_owned(),
+            dangling: dump.dangling,
+            ..SnapshotFacts::of_graph(&dump.graph)
+        };
+        return Ok(Some(HeapFile { name: dump.process_name, graph: dump.graph, facts }));
+    }
+    let members = SnapshotMembers::open(path, &Limits::default())
+        .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
+    let Some(mut members) = members else { return Ok(None) };
+    let Some(number) = members.numbers().last().copied() else { return Ok(None) };
+    let mut text = |name: &str| -> Result<String, Failure> {
+        let mut text = String::new();
+        if let Some(from) = members.open_member(number, name).map_err(unreadable)? {
+            from.take(MOST_TEXT).read_to_string(&mut text).map_err(unreadable)?;
+        }
+        Ok(text)
+    };
+    let types = type_lines(&text("types.jsonl")?);
+    let facts = text(FACTS)?;
+    if facts.is_empty() {
+        let message = format!("snapshot {number} of `{}` was not finished", path.display());
+        return Err(Failure::new(Code::BadInput, message));
+    }
+    let facts: SnapshotFacts = serde_json::from_str(&facts).map_err(|error| {
+        Failure::new(Code::BadInput, format!("the facts of snapshot {number} are damaged: {error}"))
+    })?;
+    let graph = columns::read(&Columns { path: path.to_owned(), number }, types)
+        .map_err(|error| Failure::from_error(Code::BadInput, &error))?;
+    let name = biopsy_recording::open(path, &Limits::default())
+        .map(|capture| capture.header.target_name)
+        .unwrap_or_default();
+    Ok(Some(HeapFile { name, graph, facts }))
+}
+
+fn begins_like_gcdump(path: &Path) -> bool {
+    let mut head = [0; GCDUMP_START.len()];
+    path.is_file()
+        && std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
+        && head == *GCDUMP_START
+}
+
+/// The heap in a core: all objects, with what is live.
+pub(crate) fn of_core(path: &Path) -> Result<HeapFile, Failure> {
+    let opened = biopsy_image::open(path, &biopsy_image::Limits::default())
+        .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
+    let bad = |error: &dyn std::error::Error| Failure::from_error(Code::BadInput, error);
+    let found = find_runtimes(&*opened.image);
+    let first = found.first().ok_or_else(|| {
+        Failure::new(Code::BadInput, format!("`{}` has no .NET runtime that can be read", path.display()))
+    })?;
+    let runtime = Runtime::open(Box::new(&*opened.image), first, &runtime::Options::default())
+        .map_err(|error| bad(&error))?;
+    let heap = Heap::open(&runtime).map_err(|error| bad(&error))?;
+    let (mut graph, problems) = heap.walk(&HeapOptions::default()).map_err(|error| bad(&error))?;
+    let roots = heap.find_live(&mut graph).map_err(|error| bad(&error))?;
+    let process = opened.image.process();
+    let facts = SnapshotFacts {
+        pid: process.pid.0,
+        runtime: first.version.as_ref().map(ToString::to_string).unwrap_or_default(),
+        source: "memory".to_owned(),
+        segment_bytes: heap.bytes(),
+        whole: problems.is_none(),
+        problems: problems.count,
+        skipped_bytes: problems.skipped_bytes,
+        dangling: problems.dangling,
+        warnings: roots.missing,
+        ..SnapshotFacts::of_graph(&graph)
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(HeapFile { name, graph, facts })
+}
+
+/// `biopsy analyze` of a heap.
+pub(crate) fn analyze(heap: &HeapFile, args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Failure> {
+    /// Types that are listed.
+    const TOP: usize = 50;
+    if args.json {
+        show::print_document(&show::document(&heap.facts, &heap.graph, 0))?;
+    } else {
+        let mut out = Vec::new();
+        let name = biopsy_target::printable(&heap.name);
+        // Writing to a Vec does not fail.
+        let _ = show::text(&mut out, &name, &heap.facts, &heap.graph, TOP, terminal);
+        crate::commands::written(io::Write::write_all(&mut io::stdout().lock(), &out))?;
+    }
+    Ok(if heap.facts.whole { Code::Ok } else { Code::Partial })
+}

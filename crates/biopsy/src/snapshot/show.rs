@@ -1,0 +1,207 @@
+//! What the user sees: the table of types.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anstyle::Style;
+use biopsy_dotnet::graph::{Graph, Totals};
+use biopsy_record::snapshot::SnapshotFacts;
+use serde::Serialize;
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+use crate::render::table::{Align, Cell, Column, write_table};
+use crate::render::terminal::{ColorChoice, Terminal};
+use crate::session::progress::{grouped, size};
+
+use super::args::SnapshotArgs;
+use super::take::Made;
+
+/// The result for programs.
+#[derive(Serialize)]
+pub(super) struct Document<'a> {
+    version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    snapshot: &'a SnapshotFacts,
+    types: Vec<Row>,
+}
+
+/// One type.
+#[derive(Serialize)]
+pub(super) struct Row {
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    module: String,
+    objects: u64,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live_objects: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live_bytes: Option<u64>,
+}
+
+/// Types by bytes, those of one name and module in one row; free space is no type.
+pub(super) fn rows(graph: &Graph) -> Vec<Row> {
+    let mut sums: std::collections::HashMap<(&str, &str), (Totals, Option<Totals>)> =
+        std::collections::HashMap::new();
+    let by_type = graph.by_type();
+    for one in &by_type {
+        let Some(of) = graph.type_of(one.of).filter(|of| !of.is_free) else { continue };
+        let (all, live) = sums.entry((&of.name, &of.module)).or_default();
+        all.add_all(one.all);
+        if let Some(more) = one.live {
+            live.get_or_insert_default().add_all(more);
+        }
+    }
+    let mut rows: Vec<Row> = sums
+        .into_iter()
+        .map(|((name, module), (all, live))| Row {
+            name: name.to_owned(),
+            module: module.to_owned(),
+            objects: all.objects,
+            bytes: all.bytes,
+            live_objects: live.map(|live| live.objects),
+            live_bytes: live.map(|live| live.bytes),
+        })
+        .collect();
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    rows
+}
+
+pub(super) fn document<'a>(facts: &'a SnapshotFacts, graph: &Graph, top: usize) -> Document<'a> {
+    let mut types = rows(graph);
+    if top > 0 {
+        types.truncate(top);
+    }
+    Document { version: 1, path: None, bytes: None, snapshot: facts, types }
+}
+
+/// Prints a value as one JSON document.
+pub(super) fn print_document<T: Serialize>(document: &T) -> Result<(), Failure> {
+    let mut out = serde_json::to_vec_pretty(document)
+        .map_err(|error| Failure::new(Code::Bug, format!("cannot write the result: {error}")))?;
+    out.push(b'\n');
+    crate::commands::written(std::io::stdout().lock().write_all(&out)).map(|_| ())
+}
+
+/// Shows what was made.
+pub(super) fn show(args: &SnapshotArgs, made: &Made, color: ColorChoice) -> Result<Code, Failure> {
+    if args.json {
+        let document = Document {
+            path: Some(made.path.to_string_lossy().into_owned()),
+            bytes: Some(made.bytes),
+            ..document(&made.facts, &made.graph, args.top)
+        };
+        print_document(&document)?;
+    } else {
+        let mut out = Vec::new();
+        let terminal = Terminal::of_stdout(color);
+        // Writing to a Vec does not fail.
+        let _ = text(&mut out, &made.name, &made.facts, &made.graph, args.top, terminal);
+        let _ = writeln!(out, "\n{} ({})", made.path.display(), size(made.bytes));
+        crate::commands::written(std::io::stdout().lock().write_all(&out))?;
+    }
+    Ok(if made.facts.whole { Code::Ok } else { Code::Partial })
+}
+
+/// The table of types as text.
+pub(super) fn text(
+    out: &mut dyn Write,
+    name: &str,
+    facts: &SnapshotFacts,
+    graph: &Graph,
+    top: usize,
+    terminal: Terminal,
+) -> std::io::Result<()> {
+    let rows = rows(graph);
+    writeln!(out, "heap of {name} (pid {}){}", facts.pid, of_runtime(facts))?;
+    let live = match (facts.live_objects, facts.live_bytes) {
+        (Some(objects), Some(bytes)) => format!(
+            "; live {} ({}), garbage {} ({})",
+            grouped(objects),
+            size(bytes),
+            grouped(facts.objects.saturating_sub(objects)),
+            size(facts.bytes.saturating_sub(bytes))
+        ),
+        _ => String::new(),
+    };
+    writeln!(out, "  {} objects ({}){live}", grouped(facts.objects), size(facts.bytes))?;
+    writeln!(
+        out,
+        "  {} references, {} types; {} of free space between objects",
+        grouped(facts.references),
+        grouped(rows.len() as u64),
+        size(facts.free_bytes)
+    )?;
+    if facts.source == "memory" {
+        let pause = pause_text(Duration::from_secs_f64(facts.pause_ms.max(0.0) / 1e3));
+        let again = if facts.attempts > 1 {
+            format!("; frozen {} times, a collection was under way before", facts.attempts)
+        } else {
+            String::new()
+        };
+        writeln!(out, "  pause {pause}, no collection forced{again}")?;
+    }
+    if !facts.whole {
+        writeln!(
+            out,
+            "  not whole: {} places could not be read, {} skipped, {} references lead nowhere",
+            grouped(facts.problems),
+            size(facts.skipped_bytes),
+            grouped(facts.dangling)
+        )?;
+    }
+    for warning in &facts.warnings {
+        writeln!(out, "  note: {warning}")?;
+    }
+    writeln!(out)?;
+    let has_live = facts.live_objects.is_some();
+    let column = |title, align, expendable| Column { title, align, expendable };
+    let mut columns = vec![column("BYTES", Align::Right, 0), column("OBJECTS", Align::Right, 0)];
+    if has_live {
+        columns.push(column("LIVE BYTES", Align::Right, 0));
+        columns.push(column("LIVE", Align::Right, 2));
+        columns.push(column("GARBAGE", Align::Right, 3));
+    }
+    columns.push(column("TYPE", Align::Left, 0));
+    let shown = if top == 0 { rows.len() } else { top };
+    let cells: Vec<Vec<Cell>> = rows
+        .iter()
+        .take(shown)
+        .map(|row| {
+            let mut cells = vec![Cell::new(grouped(row.bytes)), Cell::new(grouped(row.objects))];
+            if has_live {
+                let live = row.live_objects.unwrap_or_default();
+                cells.push(Cell::new(grouped(row.live_bytes.unwrap_or_default())));
+                cells.push(Cell::new(grouped(live)));
+                cells.push(Cell::new(grouped(row.objects.saturating_sub(live))));
+            }
+            cells.push(Cell::styled(biopsy_target::printable(&row.name), Style::new()));
+            cells
+        })
+        .collect();
+    write_table(out, terminal, &columns, &cells)?;
+    if rows.len() > shown {
+        writeln!(out, "{} more types; `--top 0` lists all", grouped((rows.len() - shown) as u64))?;
+    }
+    Ok(())
+}
+
+/// `820 µs`, `14 ms`, `1.3 s`
+fn pause_text(pause: Duration) -> String {
+    match pause.as_micros() {
+        micros @ 0..1_000 => format!("{micros} µs"),
+        1_000..10_000 => format!("{:.1} ms", pause.as_secs_f64() * 1e3),
+        10_000..1_000_000 => format!("{:.0} ms", pause.as_secs_f64() * 1e3),
+        _ => format!("{:.1} s", pause.as_secs_f64()),
+    }
+}
+
+fn of_runtime(facts: &SnapshotFacts) -> String {
+    let version = if facts.runtime.is_empty() { String::new() } else { format!(", .NET {}", facts.runtime) };
+    let collector = if facts.collector.is_empty() { String::new() } else { format!(", {} collector", facts.collector) };
+    format!("{version}{collector}")
+}
