@@ -1,26 +1,30 @@
 //! Shows what is read of the runtimes in a core: `runtime CORE [--code FILE] [--types FILE]`. FILE has addresses, hexadecimal, one a
 //! line; each is printed with the method or the type that is there, to be compared with what other readers say.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use biopsy_dotnet::runtime::{Options, Runtime, find_runtimes};
+use biopsy_dotnet::runtime::{LocalFiles, Options, Runtime, find_runtimes_with};
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let core = arguments.first().expect("runtime CORE [--code FILE] [--types FILE]");
     let file = |flag: &str| {
         let at = arguments.iter().position(|one| one == flag)?;
-        let text = std::fs::read_to_string(arguments.get(at + 1)?).expect("the file of addresses is readable");
+        let text =
+            std::fs::read_to_string(arguments.get(at + 1)?).expect("the file of addresses is readable");
         let parse = |line: &str| u64::from_str_radix(line.trim().trim_start_matches("0x"), 16).ok();
         Some(text.lines().filter_map(parse).collect::<Vec<_>>())
     };
     let opened = biopsy_image::open(core, &biopsy_image::Limits::default()).expect("the core opens");
     let started = Instant::now();
-    let found = find_runtimes(&*opened.image);
+    let files = Arc::new(LocalFiles::new(&*opened.image, Vec::new()));
+    let found = find_runtimes_with(&*opened.image, Some(Arc::clone(&files) as _));
     say(&format!("found {found:#?} in {:?}", started.elapsed()));
     for found in &found {
         let started = Instant::now();
-        let options = Options::default();
+        let mut options = Options::default();
+        options.files = Some(Arc::clone(&files) as _);
         let runtime = match Runtime::open_unchecked(Box::new(&*opened.image), found, &options) {
             Ok(runtime) => runtime,
             Err(error) => {
@@ -55,15 +59,17 @@ fn main() {
         for ip in file("--code").unwrap_or_default() {
             let method = runtime.find_method(ip);
             let name = match &method {
-                Ok(Some(method)) if method.method_desc != 0 => match runtime.method_name(method.method_desc) {
-                    Ok(name) => format!(
-                        "{}.{}{}",
-                        name.type_name,
-                        name.method,
-                        name.signature.as_deref().unwrap_or_default()
-                    ),
-                    Err(error) => format!("?{error}"),
-                },
+                Ok(Some(method)) if method.method_desc != 0 => {
+                    match runtime.method_name(method.method_desc) {
+                        Ok(name) => format!(
+                            "{}.{}{}",
+                            name.type_name,
+                            name.method,
+                            name.signature.as_deref().unwrap_or_default()
+                        ),
+                        Err(error) => format!("?{error}"),
+                    }
+                }
                 Ok(_) => String::new(),
                 Err(error) => format!("?{error}"),
             };

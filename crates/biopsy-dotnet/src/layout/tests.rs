@@ -130,3 +130,15 @@ fn what_is_no_layout_is_said_to_be_none() {
     let layout = Layout::default();
     assert!(matches!(layout.global("X"), Err(LayoutError::NoGlobal { .. })));
 }
+
+proptest::proptest! {
+    #[test]
+    fn damage_is_never_a_panic(changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), 0u8..128), 1..6)) {
+        let mut bytes = include_bytes!("../../layouts/coreclr-8.0.json").to_vec();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        super::fuzz::fuzz_layout(&bytes);
+    }
+}

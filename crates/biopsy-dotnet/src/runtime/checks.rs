@@ -36,6 +36,8 @@ pub struct Check {
     pub result: CheckResult,
 }
 
+/// Name, whether it is required, the check.
+type Question = (&'static str, bool, fn(&Runtime<'_>) -> Outcome);
 type Outcome = Result<CheckResult, RuntimeError>;
 
 fn holds(yes: bool, why: impl FnOnce() -> String) -> Outcome {
@@ -44,7 +46,7 @@ fn holds(yes: bool, why: impl FnOnce() -> String) -> Outcome {
 
 /// All checks.
 pub(super) fn run(runtime: &Runtime<'_>) -> Vec<Check> {
-    let all: [(&'static str, bool, fn(&Runtime<'_>) -> Outcome); 12] = [
+    let all: [Question; 12] = [
         ("method tables of Object, String, Exception", true, basic_types),
         ("names of Object, String, Exception", true, basic_names),
         ("method table of holes in the heap", true, holes),

@@ -124,7 +124,7 @@ fn symbols(
         return Some(());
     }
     // No table of hashes: one symbol after the other, up to the strings, which follow in all real files.
-    let count = (strings.checked_sub(table).unwrap_or(0) / SYMBOL_BYTES).min(SYMBOLS);
+    let count = (strings.saturating_sub(table) / SYMBOL_BYTES).min(SYMBOLS);
     for number in 0..count {
         let at = table.wrapping_add(number * SYMBOL_BYTES);
         let Some((name, symbol)) = symbol_at(memory, base, at) else { continue };

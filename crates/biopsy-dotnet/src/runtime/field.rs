@@ -2,6 +2,7 @@
 
 use super::{ElementType, Runtime, RuntimeError};
 use crate::layout::Layout;
+use crate::metadata::Table;
 
 /// Bytes of a `FieldDesc`: {u64 method table; u32 token:24, flags; u32 offset:27, type:5} in 8, 9 and 10.
 const FIELD_DESC: u64 = 16;
@@ -194,8 +195,6 @@ pub(super) fn read(
             .map_or_else(Into::into, |_| unexpected(class, "")));
     };
     let list = memory.u64(class.wrapping_add(list))?;
-    let module = runtime.module(info.module)?;
-    let metadata = module.metadata()?;
     let bases = if statics > 0 { static_bases(runtime, places, method_table) } else { (None, None) };
     let mut fields = Vec::new();
     for number in 0..u64::from(instance + statics) {
@@ -213,8 +212,9 @@ pub(super) fn read(
             let base = if KEPT_BY_COLLECTOR.contains(&element) { bases.0 } else { bases.1 };
             base.map_or(FieldPlace::Unknown, |base| FieldPlace::Static(base.wrapping_add(offset.into())))
         };
+        let module = runtime.module_with(info.module, Table::Field, row)?;
         fields.push(Field {
-            name: metadata.field_name(row)?.to_string(),
+            name: module.metadata()?.field_name(row)?.to_string(),
             row,
             element_type: ElementType(element),
             place,

@@ -17,7 +17,7 @@ const PAGES_MIN: usize = 64;
 type Page = Arc<[u8; PAGE]>;
 
 /// Memory of the process behind a cache of pages. Reads that are missing in the image come from the files that were mapped
-/// there, where somebody provides them ([`super::Options::files`]) and the mapping cannot be written.
+/// there, where somebody provides them ([`super::Options::files`]).
 pub struct Memory<'i> {
     image: Box<dyn Image + 'i>,
     files: Option<Arc<dyn MissingFiles>>,
@@ -232,7 +232,9 @@ impl<'i> Memory<'i> {
         let Some(files) = &self.files else { return 0 };
         let Some(found) = mapping::find(self.image.mappings(), address) else { return 0 };
         let biopsy_image::Backing::File { path, offset, .. } = &found.backing else { return 0 };
-        if found.protection.write {
+        // Every writer of dumps keeps what was written to a private mapping: what is missing of it is still as in the file. A
+        // shared one may have been written by others since.
+        if found.protection.write && found.shared {
             return 0;
         }
         let room = usize::try_from(found.end - address).unwrap_or(usize::MAX).min(buffer.len());

@@ -118,6 +118,13 @@ pub(super) fn read(memory: &Memory<'_>, places: &ModulePlaces, address: u64) -> 
     Ok(module)
 }
 
+/// The module with its metadata as it is now, when that was made or edited at run time.
+pub(super) fn read_edited(memory: &Memory<'_>, places: &ModulePlaces, module: &Module) -> Option<Module> {
+    let bytes = dynamic_metadata(memory, places, module.address)?;
+    let metadata = Metadata::parse(bytes).ok()?;
+    Some(Module { metadata: Some(Arc::new(metadata)), ..module.clone() })
+}
+
 /// Base, size, and whether it is mapped where somebody says so.
 fn layout_of(memory: &Memory<'_>, places: &ModulePlaces, address: u64) -> Option<(u64, u64, Option<bool>)> {
     if let Some([assembly, image, layout, base, size, flags]) = places.image {

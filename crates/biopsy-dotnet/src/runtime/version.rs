@@ -46,9 +46,7 @@ pub(super) fn find(memory: &Memory<'_>, module: &ImageModule) -> Option<RuntimeV
 }
 
 fn search(memory: &Memory<'_>, mapping: &Mapping) -> Option<RuntimeVersion> {
-    if mapping.path().is_none() {
-        return None;
-    }
+    mapping.path()?;
     let end = mapping.end.min(mapping.start.saturating_add(SEARCHED));
     let mut at = mapping.start;
     while at < end {

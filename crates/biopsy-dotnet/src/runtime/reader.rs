@@ -271,11 +271,28 @@ impl<'i> Runtime<'i> {
     /// When it cannot be read.
     pub fn module(&self, address: u64) -> Result<Arc<Module>, RuntimeError> {
         if let Some(module) = self.modules.get(&address) {
-            // Assemblies that are being made get more types: their metadata is read again when a row is missing.
             return Ok(module);
         }
         let module = module::read(&self.memory, &self.places.module, address)?;
         Ok(self.modules.put(address, Arc::new(module)))
+    }
+
+    /// One module whose metadata has a row: assemblies that are made at run time get more rows, and those that are edited (Edit and
+    /// Continue, hot reload) have the new ones elsewhere.
+    pub(super) fn module_with(
+        &self,
+        address: u64,
+        table: Table,
+        row: u32,
+    ) -> Result<Arc<Module>, RuntimeError> {
+        let module = self.module(address)?;
+        if module.metadata()?.rows(table) >= row {
+            return Ok(module);
+        }
+        match module::read_edited(&self.memory, &self.places.module, &module) {
+            Some(edited) => Ok(self.modules.put(address, Arc::new(edited))),
+            None => Ok(module),
+        }
     }
 
     /// A type by its method table (as objects name it), or by a tagged type descriptor (bit 1 set: pointers, type variables).
@@ -338,11 +355,7 @@ impl<'i> Runtime<'i> {
     }
 
     fn type_name(&self, info: &TypeInfo, mut arguments: Vec<Arc<str>>) -> Result<String, RuntimeError> {
-        let mut module = self.module(info.module)?;
-        if module.dynamic && module.metadata()?.rows(Table::TypeDef) < info.type_row {
-            self.modules.map().remove(&info.module);
-            module = self.module(info.module)?;
-        }
+        let module = self.module_with(info.module, Table::TypeDef, info.type_row)?;
         let metadata = module.metadata()?;
         if arguments.is_empty() && !info.arguments.is_empty() {
             let of = type_names::of_type(info.type_row);
@@ -517,7 +530,7 @@ impl<'i> Runtime<'i> {
                 dynamic: false,
             });
         }
-        let module = self.module(info.module)?;
+        let module = self.module_with(info.module, Table::MethodDef, raw.row)?;
         let metadata = module.metadata()?;
         let row = metadata.method(raw.row)?;
         let mut method = row.name.to_string();
