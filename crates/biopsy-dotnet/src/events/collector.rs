@@ -301,9 +301,11 @@ impl State {
     fn runtime_start(&mut self, start: &RuntimeStart<'_>) {
         let [major, minor, build, _] = start.version;
         if self.runtime.version.is_none() && major != 0 {
-            // 10.0.1226.42308: the build is the patch, and a number that counts within it. 3.1's is 4.700.22.11601.
-            let version = if major >= 5 { format!("{major}.{minor}.{}", build / 100) } else { String::new() };
-            self.runtime.version = Some(version).filter(|version| !version.is_empty());
+            // 10.0.1226.42308 is 10.0.12: the rest counts builds. 3.1 says 4.700.22.11601, from which no patch can be told.
+            self.runtime.version = match major {
+                4 => Some("3.1".to_owned()).filter(|_| build >= 21),
+                _ => Some(format!("{major}.{minor}.{}", build / 100)),
+            };
         }
         let command = start.command_line.to_string_of(self.limits.text);
         self.entry(&command);

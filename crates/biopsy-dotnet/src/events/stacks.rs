@@ -6,6 +6,17 @@ use biopsy_model::runtime_trace::RuntimeStack;
 use biopsy_model::symbol::Function;
 use rustc_hash::FxHashMap;
 
+/// Frames that are there because an event is written or an exception on its way, innermost on most stacks since .NET 9.
+fn is_machinery(function: &str) -> bool {
+    const PREFIXES: [&str; 4] = [
+        "System.Runtime.EH.",
+        "System.Runtime.StackFrameIterator.",
+        "System.Runtime.ExceptionServices.InternalCalls.",
+        "System.Diagnostics.Tracing.NativeRuntimeEventSource.",
+    ];
+    PREFIXES.iter().any(|prefix| function.starts_with(prefix))
+}
+
 /// Stacks, each once.
 #[derive(Debug)]
 pub(super) struct StackTable {
@@ -62,7 +73,13 @@ impl StackTable {
             // All but the innermost are return addresses: the call is before them.
             frames.map(|(depth, address)| number_of(address.saturating_sub(u64::from(depth > 0)))).collect()
         });
-        let stacks = stacks.collect();
+        let mut stacks: Vec<Vec<u32>> = stacks.collect();
+        let is_machinery: Vec<bool> = functions.iter().map(|function| is_machinery(&function.name)).collect();
+        for stack in &mut stacks {
+            let own = |frame: &u32| !is_machinery.get(*frame as usize).copied().unwrap_or(false);
+            // Where nothing else is left, it stays.
+            stack.drain(..stack.iter().position(own).unwrap_or(0));
+        }
         (functions, stacks)
     }
 }

@@ -289,6 +289,14 @@ impl Writer {
         &self.bytes
     }
 
+    /// Forgets what is written so far, where it has been stored elsewhere: a large stream need not be in memory. Blocks stay
+    /// aligned.
+    pub fn forget(&mut self) {
+        let aligned = self.bytes.len() & 3;
+        self.bytes.truncate(0);
+        self.bytes.resize(aligned, 0);
+    }
+
     /// Ends the stream.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
