@@ -1,5 +1,7 @@
 //! Names of types in the styles of reflection (`` Outer`1+Inner[System.Int32] ``) and of C# (`Outer<Int32>+Inner`).
 
+use super::generated::{Made, generated};
+
 /// Types inside types inside types: deeper is not read.
 const DEEPEST: usize = 24;
 
@@ -117,7 +119,11 @@ fn argument_name(text: &str, depth: usize) -> String {
     let text = text.strip_prefix("class ").or_else(|| text.strip_prefix("value class ")).unwrap_or(text);
     let mut name = String::new();
     for (position, segment) in chain(text, depth).into_iter().enumerate() {
-        let readable = segment.readable();
+        let readable = match generated(segment.name) {
+            Some(Made::Closure) => continue,
+            Some(Made::StateMachine(of)) => of.to_owned(),
+            _ => segment.readable(),
+        };
         if position > 0 {
             name.push('.');
             name.push_str(&readable);

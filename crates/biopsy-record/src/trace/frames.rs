@@ -4,7 +4,7 @@ use std::io;
 
 use biopsy_model::Avma;
 use biopsy_model::stack::{Frame, StackEnd, StackHandle};
-use biopsy_stacks::unwind::{StackMemory, UserRegisters};
+use biopsy_stacks::unwind::{ProcessUnwinder, StackMemory, UserRegisters};
 use rustc_hash::FxHashMap;
 
 use super::intern::Interner;
@@ -106,7 +106,13 @@ impl Frames {
         let Some(unwinder) = self.processes.unwinder(pid) else {
             return self.intern(pid, kernel, StackEnd::NoUnwindInfo, sink);
         };
-        let unwound = unwinder.unwind(registers, stack, &mut self.addresses);
+        let mut unwound = unwinder.unwind(registers, stack, &mut self.addresses);
+        let found = find_frame_pointer(unwinder, registers, stack, unwound.end);
+        if let Some(found) = &found {
+            self.addresses.clear();
+            unwound = unwinder.unwind(found, stack, &mut self.addresses);
+        }
+        let registers = found.as_ref().unwrap_or(registers);
         if unwound.end == StackEnd::Root {
             let same = same_by_frame_pointers(registers, stack, &self.addresses);
             let root = match (same, self.addresses.as_slice()) {
@@ -215,6 +221,45 @@ impl Frames {
             self.hints.push(Hint { tid, base: learned.base, frame_pointers: false });
         }
     }
+}
+
+/// Slots from the stack pointer on that are looked at for a frame pointer, and stacks that are tried.
+const SLOTS: usize = 1024;
+const TRIES: usize = 24;
+
+/// What `/proc` says of a thread that sleeps since before the recording leaves out its frame pointer, by which libraries of .NET
+/// find their frames. The lowest place on the stack that looks like a saved one (a pointer further up, and a return address),
+/// and from where the thread's root is reached, is taken for it. `None`: it was known, or is not needed, or not found.
+fn find_frame_pointer(
+    unwinder: &mut ProcessUnwinder,
+    registers: &UserRegisters,
+    stack: StackMemory<'_>,
+    end: StackEnd,
+) -> Option<UserRegisters> {
+    if registers.fp != 0 || end == StackEnd::Root {
+        return None;
+    }
+    let words: Vec<u64> = stack
+        .bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().expect("chunks of 8")))
+        .collect();
+    let top = stack.base.saturating_add(stack.bytes.len() as u64);
+    let mut unused = Vec::new();
+    let slots = words.windows(2).take(SLOTS).enumerate();
+    let slots = slots.map(|(slot, pair)| (stack.base.wrapping_add(slot as u64 * 8), pair[0], pair[1]));
+    let candidates: Vec<u64> = slots
+        .filter(|&(at, saved, return_address)| {
+            // Zero is what the outermost one that keeps it has saved.
+            let upwards = saved > at && saved < top && saved.is_multiple_of(8);
+            (upwards || saved == 0) && unwinder.find(Avma(return_address.wrapping_sub(1))).is_some()
+        })
+        .map(|(at, ..)| at)
+        .collect();
+    candidates.into_iter().take(TRIES).map(|fp| UserRegisters { fp, ..*registers }).find(|candidate| {
+        unused.clear();
+        unwinder.unwind(candidate, stack, &mut unused).end == StackEnd::Root
+    })
 }
 
 /// Whether following saved frame pointers through the copied stack meets the same callers as unwinding did.
