@@ -35,6 +35,16 @@ const SESSION_WITHIN: Duration = Duration::from_secs(2);
 /// What was read of the runtime is read again when it does not know an address, but not more often than this.
 const BETWEEN_READS: Duration = Duration::from_millis(100);
 
+/// Checks of a runtime's layout that look at what a running process changes all the time: that they fail says nothing.
+const MOVING: [&str; 6] = [
+    "as many threads as are counted",
+    "managed ids of threads are distinct",
+    "threads of the runtime are threads of the process",
+    "thread objects are of System.Threading.Thread",
+    "last exceptions are exceptions",
+    "rooms for new objects are rooms",
+];
+
 /// What a look at a process found.
 pub(super) enum Looked {
     /// Its runtime can be read.
@@ -57,6 +67,8 @@ pub(super) struct ManagedProcess {
     managed: bool,
     /// Why its runtime is not read.
     failed: Option<(String, Instant)>,
+    /// Why it was not at the last try.
+    not_yet: Option<String>,
     /// What the runtime told when it was asked for all its methods.
     told: Option<MethodMap>,
     read: Option<Instant>,
@@ -77,6 +89,7 @@ impl ManagedProcess {
             methods: None,
             managed: false,
             failed: None,
+            not_yet: None,
             told: None,
             read: None,
             tries: 0,
@@ -119,13 +132,16 @@ impl ManagedProcess {
             }
         }
         self.tries += 1;
-        match self.open() {
-            Ok(true) => Looked::Open,
-            Ok(false) if self.tries < TRIES => Looked::NotYet,
-            Ok(false) => self.failed("no runtime was found in its memory".to_owned()),
-            Err(error) if self.tries < TRIES && may_pass(&error) => Looked::NotYet,
-            Err(error) => self.failed(with_causes(&error)),
+        let (why, may_pass) = match self.open() {
+            Ok(true) => return Looked::Open,
+            Ok(false) => ("no runtime was found in its memory".to_owned(), true),
+            Err(error) => (with_causes(&error), may_pass(&error)),
+        };
+        if self.tries < TRIES && may_pass {
+            self.not_yet = Some(why);
+            return Looked::NotYet;
         }
+        self.failed(why)
     }
 
     fn failed(&mut self, why: String) -> Looked {
@@ -149,7 +165,17 @@ impl ManagedProcess {
                     Err(_) => break,
                 },
             };
-            self.runtimes.push(Runtime::open(Box::new(image), runtime, &options)?);
+            let opened = match Runtime::open(Box::new(image), runtime, &options) {
+                // What is read here holds still; threads and rooms for objects do not, in a process under load.
+                Err(RuntimeError::DoesNotFit { failed, .. })
+                    if failed.iter().all(|check| MOVING.contains(&check.name)) =>
+                {
+                    let Ok(image) = LiveImage::open(Pid(self.pid)) else { break };
+                    Runtime::open_unchecked(Box::new(image), runtime, &options)
+                }
+                opened => opened,
+            };
+            self.runtimes.push(opened?);
         }
         Ok(!self.runtimes.is_empty())
     }
@@ -214,6 +240,12 @@ impl ManagedProcess {
     pub(super) fn last_names(&mut self, frames: Vec<(FrameHandle, Frame)>, answer: &mut Answer) {
         self.read = None;
         let (mut frames, _) = self.name(frames, answer);
+        if let Some(why) = self.not_yet.take()
+            && self.runtimes.is_empty()
+            && self.failed.is_none()
+        {
+            let _ = self.failed(why);
+        }
         if self.failed.is_some() && !frames.is_empty() {
             self.ask_runtime(answer);
             frames = self.name_known(frames, answer);
