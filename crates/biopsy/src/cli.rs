@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use biopsy_record::dotnet::AppLogLevel;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::doctor::DoctorArgs;
@@ -89,6 +90,32 @@ pub(crate) struct CaptureArgs {
     /// Time before and after the recording that is taken of logs as well.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     pub(crate) log_margin: Duration,
+    /// Of .NET processes: take log messages of this level and above, without changing what the application writes elsewhere.
+    /// Trace, Debug, Information, Warning, Error, Critical, None.
+    #[arg(long, value_name = "LEVEL", value_parser = log_level, default_value = "Warning")]
+    pub(crate) log_level: AppLogLevel,
+    /// Of .NET processes: only log messages of categories that begin like this; may be repeated.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) log_category: Vec<String>,
+    /// Of .NET processes: each request with its status and trace id, and the application's own request log.
+    #[arg(long)]
+    pub(crate) requests: bool,
+    /// Of .NET processes: a sample of allocations with their stacks.
+    #[arg(long)]
+    pub(crate) allocations: bool,
+    /// Of .NET processes: counters of this EventSource, or instruments of this Meter, too; may be repeated. Meters of the
+    /// application are found by themselves.
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) counters: Vec<String>,
+    /// Do not speak with .NET runtimes.
+    #[arg(long, conflicts_with_all = ["log_category", "requests", "allocations", "counters"])]
+    pub(crate) no_runtime_events: bool,
+    /// Wait for this to happen before recording: what `biopsy dump --on` knows. May be repeated: any of them.
+    #[arg(long = "on", value_name = "TRIGGER", conflicts_with = "program")]
+    pub(crate) on: Vec<String>,
+    /// Start a program (behind `--`) instead of attaching to a process; `--` alone says so too.
+    #[arg(long, conflicts_with = "target", requires = "program")]
+    pub(crate) launch: bool,
     /// Stop when the recording has this many megabytes.
     #[arg(long, value_name = "MB", default_value_t = 4096)]
     pub(crate) max_size: u64,
@@ -168,6 +195,11 @@ pub(crate) struct CompletionsArgs {
 pub(crate) struct ManArgs {
     /// The folder, which must exist.
     pub(crate) folder: PathBuf,
+}
+
+fn log_level(text: &str) -> Result<AppLogLevel, String> {
+    AppLogLevel::parse(text)
+        .ok_or_else(|| "a level is Trace, Debug, Information, Warning, Error, Critical or None".to_owned())
 }
 
 /// `90s`, `3m`, `1h30m`, `20ms`.

@@ -87,7 +87,12 @@ impl Client {
         Connection::ask(self.pid(), stream, command, payload, within)
     }
 
-    fn exchange(&self, command: Command, payload: &Payload, within: Duration) -> Result<(Connection, Vec<u8>), IpcError> {
+    fn exchange(
+        &self,
+        command: Command,
+        payload: &Payload,
+        within: Duration,
+    ) -> Result<(Connection, Vec<u8>), IpcError> {
         let mut connection = self.ask(command, payload, within)?;
         let answer = connection.answer()?;
         Ok((connection, answer))
@@ -105,7 +110,8 @@ impl Client {
     /// # Errors
     /// [`IpcError`]; [`IpcError::is_unknown_command`] for .NET Core 3.x, which cannot say.
     pub fn process_info(&self) -> Result<ProcessInfo, IpcError> {
-        let forms = [(3, commands::PROCESS_INFO_3), (2, commands::PROCESS_INFO_2), (1, commands::PROCESS_INFO_1)];
+        let forms =
+            [(3, commands::PROCESS_INFO_3), (2, commands::PROCESS_INFO_2), (1, commands::PROCESS_INFO_1)];
         let mut refused = None;
         for (form, command) in forms {
             match self.exchange(command, &Payload::default(), self.limits.answer) {
@@ -160,7 +166,9 @@ impl Client {
             match self.exchange(command, &payload, self.limits.session) {
                 Ok((connection, answer)) => {
                     self.form.store(form, Ordering::Relaxed);
-                    let id = Cursor::new(&answer).u64("session id").map_err(|source| connection.malformed(source))?;
+                    let id = Cursor::new(&answer)
+                        .u64("session id")
+                        .map_err(|source| connection.malformed(source))?;
                     return self.session(id, form, connection.stream);
                 }
                 Err(error) if error.is_unknown_command() => refused = Some(error),

@@ -30,6 +30,7 @@ pub(super) fn check(pid: Pid) -> Result<(), IpcError> {
     let Some(folder) = library.parent() else { return Ok(()) };
     let shown = folder.join("createdump");
     let inside = facts.path("root").join(shown.strip_prefix("/").unwrap_or(&shown));
-    let executable = std::fs::metadata(&inside).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let executable =
+        std::fs::metadata(&inside).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
     if executable { Ok(()) } else { Err(IpcError::NoCreateDump { pid, path: shown }) }
 }

@@ -221,7 +221,9 @@ pub enum NoSocket {
 }
 
 impl NoSocket {
-    fn hint(&self) -> Option<String> {
+    /// What the reader can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::SwitchedOff { variable } => {
                 Some(format!("start it without `{variable}=0` to have the runtime's events"))

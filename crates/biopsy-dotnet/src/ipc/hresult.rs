@@ -68,7 +68,9 @@ impl fmt::Display for HResult {
         match self.words() {
             Some(words) => write!(f, "{words} ({:#010x})", self.0),
             // Other codes of Win32 carry a number of that system.
-            None if self.0 >> 16 == 0x8007 => write!(f, "system error {} ({:#010x})", self.0 & 0xffff, self.0),
+            None if self.0 >> 16 == 0x8007 => {
+                write!(f, "system error {} ({:#010x})", self.0 & 0xffff, self.0)
+            }
             None => write!(f, "code {:#010x}", self.0),
         }
     }

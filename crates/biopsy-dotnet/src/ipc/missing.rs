@@ -59,7 +59,9 @@ pub(super) fn reason(facts: &TargetFacts, folder: &Path, name: &str) -> NoSocket
 fn is_young(facts: &TargetFacts) -> bool {
     let uptime = read_some(Path::new("/proc/uptime")).unwrap_or_default();
     let uptime = String::from_utf8_lossy(&uptime);
-    let Some(uptime) = uptime.split(' ').next().and_then(|text| text.parse::<f64>().ok()) else { return false };
+    let Some(uptime) = uptime.split(' ').next().and_then(|text| text.parse::<f64>().ok()) else {
+        return false;
+    };
     let ticks = rustix::param::clock_ticks_per_second().max(1);
     let started = Duration::from_secs(facts.start_ticks / ticks);
     Duration::try_from_secs_f64(uptime).is_ok_and(|uptime| uptime.saturating_sub(started) < STARTING)

@@ -50,9 +50,13 @@ pub(super) fn enable(
         .ok()
         .and_then(|environment| Some(environment.setting("PerfMapJitDumpPath")?.1.to_vec()))
         .filter(|folder| !folder.is_empty())
-        .map_or_else(|| PathBuf::from("/tmp"), |folder| PathBuf::from(String::from_utf8_lossy(&folder).into_owned()));
-    let folder = open_folder(&facts, &folder)
-        .ok_or_else(|| failed(io::Error::new(io::ErrorKind::NotFound, "its folder for perf maps cannot be opened")))?;
+        .map_or_else(
+            || PathBuf::from("/tmp"),
+            |folder| PathBuf::from(String::from_utf8_lossy(&folder).into_owned()),
+        );
+    let folder = open_folder(&facts, &folder).ok_or_else(|| {
+        failed(io::Error::new(io::ErrorKind::NotFound, "its folder for perf maps cannot be opened"))
+    })?;
     let name = format!("perf-{}.map", facts.ns_pid);
     if rustix::fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
         let message = format!("`{name}` is there already: another tool reads it, or left it behind");
@@ -60,7 +64,8 @@ pub(super) fn enable(
     }
     command(MAP)?;
     let in_folder = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
-    let opened = rustix::fs::open(in_folder, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    let opened =
+        rustix::fs::open(in_folder, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     // What older runtimes write beside it; absent elsewhere.
     for left in [name, format!("perfinfo-{}.map", facts.ns_pid)] {
         let _ = rustix::fs::unlinkat(&folder, left, AtFlags::empty());

@@ -95,9 +95,15 @@ impl DiagnosticPort {
 
     /// Connects, and checks that the process itself listens there.
     pub(super) fn connect(&self, within: Duration) -> Result<UnixStream, IpcError> {
-        let failed = |source: std::io::Error| IpcError::Connect { pid: self.pid, path: self.shown.clone(), source };
+        let failed =
+            |source: std::io::Error| IpcError::Connect { pid: self.pid, path: self.shown.clone(), source };
         let connect = || -> Result<OwnedFd, rustix::io::Errno> {
-            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            let socket = rustix::net::socket_with(
+                AddressFamily::UNIX,
+                SocketType::STREAM,
+                SocketFlags::CLOEXEC,
+                None,
+            )?;
             // Also limits connect(2), which waits while as many wait already as the server wants in its queue.
             set_socket_timeout(&socket, Timeout::Send, Some(within))?;
             set_socket_timeout(&socket, Timeout::Recv, Some(within))?;

@@ -65,7 +65,8 @@ impl ReversePort {
                 Err(source) => return Err(IpcError::Listen { path: folder, source }),
             }
         };
-        match UnixListener::bind(&path).and_then(|listener| listener.set_nonblocking(true).map(|()| listener)) {
+        match UnixListener::bind(&path).and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        {
             Ok(listener) => Ok(Self { listener, folder, path }),
             Err(source) => {
                 let _ = std::fs::remove_dir_all(&folder);
@@ -101,7 +102,10 @@ impl ReversePort {
                     if left.is_zero() {
                         return None;
                     }
-                    let wait = Timespec { tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: left.subsec_nanos().into() };
+                    let wait = Timespec {
+                        tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+                        tv_nsec: left.subsec_nanos().into(),
+                    };
                     let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&wait));
                 }
                 Err(_) => {
@@ -146,7 +150,9 @@ impl Arrival {
     /// # Errors
     /// [`IpcError`].
     pub fn resume(self, within: Duration) -> Result<(), IpcError> {
-        Connection::ask(self.pid, self.stream, commands::RESUME, &Payload::default(), within)?.answer().map(|_| ())
+        Connection::ask(self.pid, self.stream, commands::RESUME, &Payload::default(), within)?
+            .answer()
+            .map(|_| ())
     }
 }
 
@@ -179,7 +185,10 @@ mod tests {
         assert!(port.next(Duration::from_millis(1)).is_none());
         let runtime = std::thread::spawn(move || {
             // Something else connects first.
-            UnixStream::connect(&path).unwrap().write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n    ").unwrap();
+            UnixStream::connect(&path)
+                .unwrap()
+                .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n    ")
+                .unwrap();
             let mut stream = UnixStream::connect(&path).unwrap();
             let mut bytes = MAGIC.to_vec();
             bytes.extend([7; 16]);

@@ -99,7 +99,7 @@ pub struct SessionConfig {
     pub buffer_mb: u32,
     /// What is sent at the end.
     pub rundown: Rundown,
-    /// Whether each event carries the managed stack of its thread. Before .NET 8 they do always.
+    /// Whether each event carries the managed stack of its thread. Before .NET 9 they do always.
     pub stacks: bool,
     /// Who speaks.
     pub providers: Vec<Provider>,

@@ -67,7 +67,11 @@ impl Silence {
             return Self::Suspended;
         }
         // Before .NET 6 the thread has no name of its own: nothing can be concluded from its absence then.
-        if server.is_none() && facts.maps(b"libcoreclr.so") == Some(false) { Self::Starting } else { Self::Busy }
+        if server.is_none() && facts.maps(b"libcoreclr.so") == Some(false) {
+            Self::Starting
+        } else {
+            Self::Busy
+        }
     }
 
     pub(super) fn hint(self) -> Option<String> {
@@ -107,7 +111,8 @@ fn has_createdump(proc_folder: &Path, facts: &TargetFacts) -> bool {
     let children = super::target::read_some(&facts.path(&format!("task/{pid}/children"))).unwrap_or_default();
     let children = String::from_utf8_lossy(&children).into_owned();
     children.split_ascii_whitespace().take(1024).any(|child| {
-        super::target::read_some(&proc_folder.join(child).join("comm")).is_ok_and(|name| name.starts_with(b"createdump"))
+        super::target::read_some(&proc_folder.join(child).join("comm"))
+            .is_ok_and(|name| name.starts_with(b"createdump"))
     })
 }
 
@@ -124,7 +129,8 @@ fn is_suspended(facts: &TargetFacts, threads: &[(u8, Vec<u8>)]) -> bool {
     let Ok(environment) = facts.environment() else { return false };
     let port_waits = environment.setting("DiagnosticPorts").is_some_and(|(_, value)| {
         value.split(|byte| *byte == b';').any(|port| {
-            !port.is_empty() && !port.split(|byte| *byte == b',').any(|tag| tag.eq_ignore_ascii_case(b"nosuspend"))
+            !port.is_empty()
+                && !port.split(|byte| *byte == b',').any(|tag| tag.eq_ignore_ascii_case(b"nosuspend"))
         })
     });
     let default_waits =

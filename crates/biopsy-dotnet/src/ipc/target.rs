@@ -33,7 +33,11 @@ impl TargetFacts {
         let status = read_some(&folder.join("status")).ok()?;
         let ns_pid = field(&status, b"NSpid:").and_then(|text| last_number(text)).unwrap_or(pid.0);
         // Real, effective, saved, file system.
-        let uid = field(&status, b"Uid:").and_then(|text| number(text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1)?)).unwrap_or(0);
+        let uid = field(&status, b"Uid:")
+            .and_then(|text| {
+                number(text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1)?)
+            })
+            .unwrap_or(0);
         Some(Self { pid, folder, start_ticks, state, ns_pid, uid })
     }
 
@@ -89,7 +93,9 @@ pub(super) struct Environment(Vec<u8>);
 impl Environment {
     /// Value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
-        self.0.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+        self.0
+            .split(|byte| *byte == 0)
+            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
     /// A setting of the runtime, by either of its prefixes: the full name, and the value.

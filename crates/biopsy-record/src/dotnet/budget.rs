@@ -49,10 +49,7 @@ impl Throttle {
 
     /// Why it is not always taken.
     pub(crate) fn why(&self) -> String {
-        format!(
-            "{:.0} events a second, above the budget of {}",
-            self.rate, self.budget.events_per_second
-        )
+        format!("{:.0} events a second, above the budget of {}", self.rate, self.budget.events_per_second)
     }
 
     /// Counts events that came.

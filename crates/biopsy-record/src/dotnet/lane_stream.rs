@@ -17,8 +17,9 @@ use super::plan::Lane;
 const TURN: usize = 20_000;
 /// The head of a stream comes at once when the runtime runs.
 const HEAD_WITHIN: Duration = Duration::from_secs(2);
-/// The longest that ending a session is waited for; the stream is cut then.
-const STOP_WITHIN: Duration = Duration::from_secs(3);
+/// The longest that ending a session is waited for; the stream is cut then. The runtime tells all EventSources first, on
+/// one thread for all sessions.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// The raw stream in the recording, and how many bytes came.
 #[derive(Debug)]
@@ -82,7 +83,11 @@ pub(crate) struct LaneStream {
 }
 
 impl LaneStream {
-    pub(crate) fn new(lane: Lane, session: Session, writer: Option<MaskedWriter<MemberFile>>) -> io::Result<Self> {
+    pub(crate) fn new(
+        lane: Lane,
+        session: Session,
+        writer: Option<MaskedWriter<MemberFile>>,
+    ) -> io::Result<Self> {
         let control = Arc::new(session.control()?);
         let raw = Arc::new(Mutex::new(Raw { writer, bytes: 0, error: None }));
         let state = State::Silent(Tee { session, raw: Arc::clone(&raw) });
@@ -100,10 +105,6 @@ impl LaneStream {
 
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, State::Ended)
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.is_some()
     }
 
     /// Bytes that have come.
@@ -188,31 +189,29 @@ impl LaneStream {
         let is_full = writer.is_full();
         drop(raw);
         if is_full {
-            self.warning = Some("its stream is kept in part only: it has reached the limit of its size".to_owned());
+            self.warning =
+                Some("its stream is kept in part only: it has reached the limit of its size".to_owned());
         }
     }
 
-    /// Asks the runtime to end the session, on a thread of its own: what it still holds has to be read meanwhile.
+    /// Asks the runtime to end the session.
     pub(crate) fn stop(&mut self) {
+        let controls = self.begin_stop();
+        end_all(controls.into_iter().collect());
+    }
+
+    /// It will be told to end by whoever gets this.
+    fn begin_stop(&mut self) -> Option<Arc<SessionControl>> {
         if self.stopping.is_some() || self.has_ended() {
-            return;
+            return None;
         }
         self.stopping = Some(Instant::now());
-        let control = Arc::clone(&self.control);
-        let stop = move || {
-            if let Err(error) = control.stop(STOP_WITHIN) {
-                tracing::debug!(%error, "the session is cut");
-                control.cut();
-            }
-        };
-        if std::thread::Builder::new().name("biopsy-net-stop".to_owned()).spawn(stop).is_err() {
-            self.control.cut();
-        }
+        Some(Arc::clone(&self.control))
     }
 
     /// Cuts it when ending it has taken too long.
     pub(crate) fn cut_if_late(&self) {
-        if self.stopping.is_some_and(|since| since.elapsed() > STOP_WITHIN + Duration::from_secs(2)) {
+        if self.stopping.is_some_and(|since| since.elapsed() > STOP_WITHIN + Duration::from_secs(5)) {
             self.control.cut();
         }
     }
@@ -229,6 +228,33 @@ impl LaneStream {
     /// Why the stream in the recording is not whole.
     pub(crate) fn raw_error(&self) -> Option<String> {
         self.raw.lock().unwrap_or_else(PoisonError::into_inner).error.as_ref().map(ToString::to_string)
+    }
+}
+
+/// Asks the runtime to end sessions.
+pub(crate) fn stop_all(streams: &mut [LaneStream]) {
+    end_all(streams.iter_mut().filter_map(LaneStream::begin_stop).collect());
+}
+
+/// One after the other, as the runtime does it anyway, and on a thread of its own: what the sessions still hold has to be read
+/// meanwhile.
+fn end_all(controls: Vec<Arc<SessionControl>>) {
+    if controls.is_empty() {
+        return;
+    }
+    let all = controls.clone();
+    let stop = move || {
+        let deadline = Instant::now() + STOP_WITHIN;
+        for control in controls {
+            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
+            if let Err(error) = control.stop(left) {
+                tracing::debug!(%error, "the session is cut");
+                control.cut();
+            }
+        }
+    };
+    if std::thread::Builder::new().name("biopsy-net-stop".to_owned()).spawn(stop).is_err() {
+        all.iter().for_each(|control| control.cut());
     }
 }
 

@@ -3,16 +3,20 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use biopsy_redact::memory::{MemoryScanner, OVERLAP};
+use biopsy_redact::memory::OVERLAP;
+
+use super::scanner::LazyScanner;
 
 /// Bytes that are masked at a time.
 const STEP: usize = 256 << 10;
+/// Most bytes that wait for the scanner to be made.
+const WAITING: usize = 32 << 20;
 
 /// Masks what is written through it. What is masked at a byte depends on bytes up to [`OVERLAP`] away, so that the last
 /// ones wait until more comes, or the end.
 pub(crate) struct MaskedWriter<W> {
     inner: W,
-    scanner: Arc<MemoryScanner>,
+    scanner: Arc<LazyScanner>,
     /// Bytes as they came: up to [`OVERLAP`] that are written already, then those that wait.
     window: Vec<u8>,
     /// How many of the window are written already.
@@ -24,7 +28,7 @@ pub(crate) struct MaskedWriter<W> {
 
 impl<W: Write> MaskedWriter<W> {
     /// Writes at most `limit` bytes; more are dropped.
-    pub(crate) fn new(inner: W, scanner: Arc<MemoryScanner>, limit: u64) -> Self {
+    pub(crate) fn new(inner: W, scanner: Arc<LazyScanner>, limit: u64) -> Self {
         Self { inner, scanner, window: Vec::new(), before: 0, scratch: Vec::new(), written: 0, limit }
     }
 
@@ -39,11 +43,11 @@ impl<W: Write> MaskedWriter<W> {
             return Ok(());
         }
         self.window.extend_from_slice(bytes);
-        if self.window.len() - self.before >= STEP + OVERLAP {
-            let end = self.window.len() - OVERLAP;
-            self.write_up_to(end)?;
+        let waiting = self.window.len() - self.before;
+        if waiting < STEP + OVERLAP || (waiting < WAITING && self.scanner.if_made().is_none()) {
+            return Ok(());
         }
-        Ok(())
+        self.write_up_to(self.window.len() - OVERLAP)
     }
 
     /// Writes what waits: the stream has ended, or what was taken so far is wanted.
@@ -58,7 +62,7 @@ impl<W: Write> MaskedWriter<W> {
         }
         self.scratch.clear();
         self.scratch.extend_from_slice(&self.window);
-        self.scanner.mask(&mut self.scratch, self.before..end, |_, _| ());
+        self.scanner.wait().mask(&mut self.scratch, self.before..end, |_, _| ());
         let room = usize::try_from(self.limit - self.written).unwrap_or(usize::MAX);
         let piece = self.scratch.get(self.before..end).unwrap_or_default();
         let piece = piece.get(..room).unwrap_or(piece);
@@ -80,7 +84,7 @@ impl<W> std::fmt::Debug for MaskedWriter<W> {
 
 #[cfg(test)]
 mod tests {
-    use biopsy_redact::memory::Literals;
+    use biopsy_redact::memory::{Literals, MemoryScanner};
 
     use super::*;
 
@@ -89,7 +93,7 @@ mod tests {
     }
 
     fn through(bytes: &[u8], piece: usize, limit: u64) -> Vec<u8> {
-        let scanner = Arc::new(MemoryScanner::new(&Literals::new()).unwrap());
+        let scanner = LazyScanner::made(MemoryScanner::new(&Literals::new()).unwrap());
         let mut writer = MaskedWriter::new(Vec::new(), scanner, limit);
         for piece in bytes.chunks(piece) {
             writer.push(piece).unwrap();

@@ -11,12 +11,14 @@ mod budget;
 mod gather;
 mod lane_stream;
 mod masked;
+mod memory_names;
 mod meters;
 mod options;
 pub(crate) mod plan;
 mod process;
 mod recorder;
 mod sampling;
+mod scanner;
 
 pub(crate) use lane_stream::LaneStream;
 pub use options::{AppLogLevel, Budget, DotNetOptions};

@@ -61,6 +61,10 @@ pub(crate) const METERS: [&str; 11] = [
     "Npgsql",
 ];
 
+/// Every session has something to write each second: a runtime finds that nobody reads any more when it writes, and a
+/// session without events would stay on after a kill of this process.
+const HEARTBEAT: &str = "System.Runtime";
+
 /// Provider of meters.
 pub(crate) const METRICS: &str = "System.Diagnostics.Metrics";
 /// Values, and which instruments there are.
@@ -94,6 +98,11 @@ impl Lane {
             lanes.push(Self::Allocations);
         }
         lanes
+    }
+
+    /// Whether counters come by this lane; by the others they are only a sign of life.
+    pub(crate) fn has_counters(self) -> bool {
+        matches!(self, Self::Base | Self::Meters)
     }
 
     /// Name in the recording; the first one has none.
@@ -130,7 +139,7 @@ impl Lane {
 
     /// What is asked for. `rundown`: the names of all methods at the end, for runtimes that cannot be read otherwise.
     pub(crate) fn config(self, options: &DotNetOptions, meters: &[String], rundown: bool) -> SessionConfig {
-        let (stacks, buffer_mb, providers) = match self {
+        let (stacks, buffer_mb, mut providers) = match self {
             Self::Runtime => (true, BUFFER_MB, vec![runtime()]),
             Self::Base => (false, BUFFER_MB, base(options)),
             Self::Meters => (false, BUFFER_MB, vec![metrics(meters.iter().map(String::as_str))]),
@@ -138,6 +147,9 @@ impl Lane {
             Self::Logs => (false, REQUEST_BUFFER_MB, vec![logs(options)]),
             Self::Allocations => (true, BUFFER_MB, vec![allocations()]),
         };
+        if !matches!(self, Self::Base | Self::Meters) {
+            providers.push(counters(HEARTBEAT));
+        }
         let rundown = if rundown && self == Self::Runtime { Rundown::Default } else { Rundown::None };
         SessionConfig { buffer_mb, rundown, stacks, providers }
     }
@@ -305,13 +317,26 @@ mod tests {
             "FilterSpecs=\"Octopus*:Trace;Npgsql*:Trace;Microsoft.AspNetCore.Hosting.Diagnostics*:Information\""
         );
         assert_eq!(logs.level, EventLevel::Verbose);
-        assert_eq!(named(Lane::Requests, &options).len(), 5);
+        assert_eq!(named(Lane::Requests, &options).len(), 6);
     }
 
     #[test]
     fn names_that_would_change_the_arguments_are_left_out() {
         let provider = metrics(["Good.Meter", "Bad;Metrics=*", "", "a,b"].into_iter());
         assert!(provider.arguments.starts_with("SessionId=SHARED;Metrics=Good.Meter;RefreshInterval=1;"));
+    }
+
+    #[test]
+    fn every_session_writes_each_second_and_has_each_provider_once() {
+        let options = DotNetOptions { allocations: true, requests: true, ..DotNetOptions::default() };
+        for lane in Lane::wanted(&options).into_iter().chain([Lane::Meters]) {
+            let mut names: Vec<String> = named(lane, &options).into_iter().map(|one| one.name).collect();
+            assert!(names.iter().any(|name| name == HEARTBEAT || name == METRICS), "{lane:?}");
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), count, "{lane:?}");
+        }
     }
 
     #[test]

@@ -17,21 +17,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::budget::{Advice, Throttle};
 use super::gather::Gatherer;
-use super::lane_stream::{LaneStream, is_final};
+use super::lane_stream::{LaneStream, is_final, stop_all};
 use super::masked::MaskedWriter;
+use super::memory_names::MemoryNames;
 use super::meters::MeterNames;
 use super::options::DotNetOptions;
 use super::plan::{Lane, METRICS};
 use super::sampling::Sampling;
-use crate::dump::mask::Literals;
+use super::scanner::LazyScanner;
 use crate::masking::Masking;
 
 /// Wakes up so often when nothing comes.
 const TICK: Duration = Duration::from_millis(100);
 /// Meters of the application are asked for this long after the first session told their names.
 const METERS_AFTER: Duration = Duration::from_secs(2);
-/// Newest form of `CollectTracing` of a runtime whose methods cannot be named from its memory.
-const FORM_WITHOUT_MEMORY: u8 = 2;
+/// First version of .NET whose methods are named from its memory; older ones have to tell them all at the end.
+const NAMED_FROM_MEMORY: u32 = 8;
 
 /// What is shared with the thread of a process.
 #[derive(Debug, Default)]
@@ -69,12 +70,12 @@ pub(crate) struct Setup {
 /// Records one process until it ends or is told to stop.
 pub(crate) fn record(setup: Setup, opened: impl FnOnce()) -> Outcome {
     let mut recorder = ProcessRecorder::new(setup);
+    recorder.learn_runtime();
     recorder.open_all();
     recorder.setup.shared.ready.store(true, Ordering::Release);
     // A runtime that waits at its start may go on now.
     opened();
     if !recorder.lanes.is_empty() {
-        recorder.learn_runtime();
         recorder.run();
     }
     recorder.conclude()
@@ -83,12 +84,13 @@ pub(crate) fn record(setup: Setup, opened: impl FnOnce()) -> Outcome {
 struct ProcessRecorder {
     setup: Setup,
     runtime: Runtime,
-    scanner: Option<Arc<biopsy_redact::memory::MemoryScanner>>,
+    scanner: Arc<LazyScanner>,
     lanes: Vec<LaneStream>,
     throttles: FxHashMap<Lane, Throttle>,
     sampling: Sampling,
     gatherer: Gatherer,
     meters: MeterNames,
+    names: MemoryNames,
     /// How many streams of a kind there were.
     numbers: FxHashMap<Lane, u32>,
     begun: Instant,
@@ -102,12 +104,13 @@ impl ProcessRecorder {
         let gatherer = Gatherer::new(setup.pid, source, setup.masking.clone());
         Self {
             runtime,
-            scanner: None,
+            scanner: LazyScanner::start(setup.pid),
             lanes: Vec::new(),
             throttles: FxHashMap::default(),
             sampling: Sampling::default(),
             gatherer,
             meters: MeterNames::default(),
+            names: MemoryNames::new(setup.pid),
             numbers: FxHashMap::default(),
             begun: Instant::now(),
             warnings: Vec::new(),
@@ -136,7 +139,8 @@ impl ProcessRecorder {
 
     fn open(&mut self, lane: Lane) -> Result<(), IpcError> {
         let setup = &self.setup;
-        let rundown = setup.client.known_form().is_some_and(|form| form <= FORM_WITHOUT_MEMORY);
+        let major = self.runtime.version.as_ref().and_then(|version| version.split('.').next()?.parse().ok());
+        let rundown = major.is_none_or(|major: u32| major < NAMED_FROM_MEMORY);
         let config = lane.config(&setup.options, self.meters.found(), rundown);
         let session = setup.client.start_session(&config)?;
         let number = self.numbers.entry(lane).or_insert(0);
@@ -147,18 +151,21 @@ impl ProcessRecorder {
             (name, number) => format!("{name}-{number}"),
         };
         let member = layout::nettrace_member(setup.pid, &name);
-        // Compiling the patterns takes a tenth of a second, in which events wait in the socket.
-        let scanner = self.scanner.get_or_insert_with(|| Literals::of(&[setup.pid]).shared());
         let file = match setup.folder.create_member(&member) {
-            Ok(file) => Some(MaskedWriter::new(file, Arc::clone(scanner), setup.options.budget.stream_bytes)),
+            Ok(file) => {
+                Some(MaskedWriter::new(file, Arc::clone(&self.scanner), setup.options.budget.stream_bytes))
+            }
             Err(error) => {
                 self.warnings.push(format!("the event stream of process {} is not kept: {error}", setup.pid));
                 None
             }
         };
         let pid = setup.pid;
-        let stream = LaneStream::new(lane, session, file)
-            .map_err(|source| IpcError::Io { pid, command: "CollectTracing", source })?;
+        let stream = LaneStream::new(lane, session, file).map_err(|source| IpcError::Io {
+            pid,
+            command: "CollectTracing",
+            source,
+        })?;
         self.lanes.push(stream);
         Ok(())
     }
@@ -176,7 +183,7 @@ impl ProcessRecorder {
         loop {
             if self.setup.shared.stop.load(Ordering::Relaxed) && !told {
                 told = true;
-                self.lanes.iter_mut().for_each(LaneStream::stop);
+                stop_all(&mut self.lanes);
             }
             let busy = self.wait_and_pump();
             self.lanes.iter().for_each(LaneStream::cut_if_late);
@@ -186,6 +193,7 @@ impl ProcessRecorder {
             if !told && !busy {
                 self.throttle();
                 self.open_meters();
+                self.names.tick();
             }
         }
     }
@@ -201,15 +209,21 @@ impl ProcessRecorder {
         let open: Vec<usize> =
             self.lanes.iter().enumerate().filter(|(_, lane)| !lane.has_ended()).map(|(at, _)| at).collect();
         let ready: Vec<usize> = {
-            let mut waiting: Vec<PollFd<'_>> =
-                open.iter().map(|at| PollFd::from_borrowed_fd(self.lanes[*at].as_fd(), PollFlags::IN)).collect();
+            let mut waiting: Vec<PollFd<'_>> = open
+                .iter()
+                .map(|at| PollFd::from_borrowed_fd(self.lanes[*at].as_fd(), PollFlags::IN))
+                .collect();
             let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
             if poll(&mut waiting, Some(&tick)).is_err() {
                 return false;
             }
-            open.into_iter().zip(&waiting).filter(|(_, fd)| !fd.revents().is_empty()).map(|(at, _)| at).collect()
+            open.into_iter()
+                .zip(&waiting)
+                .filter(|(_, fd)| !fd.revents().is_empty())
+                .map(|(at, _)| at)
+                .collect()
         };
-        let Self { lanes, gatherer, meters, setup, throttles, .. } = self;
+        let Self { lanes, gatherer, meters, names, setup, throttles, .. } = self;
         let mut more = false;
         for at in ready {
             let Some(stream) = lanes.get_mut(at) else { continue };
@@ -217,6 +231,7 @@ impl ProcessRecorder {
             let sinks = &mut setup.sinks;
             let methods = &setup.methods;
             more |= stream.pump(&mut |lane, event| {
+                names.see(event.stack);
                 take(lane, event, gatherer, meters, methods);
                 sinks.iter_mut().for_each(|sink| sink(event));
             });
@@ -269,7 +284,7 @@ impl ProcessRecorder {
             .partition(|stream| stream.lane == lane && stream.has_ended());
         self.lanes = open;
         for stream in ended {
-            self.account(&stream, true);
+            self.account(&stream);
         }
     }
 
@@ -286,11 +301,11 @@ impl ProcessRecorder {
         }
     }
 
-    fn account(&mut self, stream: &LaneStream, was_sampled: bool) {
+    fn account(&mut self, stream: &LaneStream) {
         let result = stream.result();
         let gone = !std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists();
         // A stream that ends with its process is as whole as it can be.
-        self.gatherer.stream_ended(result.lost, result.unknown, result.cut && !gone && !was_sampled);
+        self.gatherer.stream_ended(result.lost, result.unknown, result.cut && !gone);
         let pid = self.setup.pid;
         if let Some(warning) = &stream.warning {
             self.warnings.push(format!("events of process {pid}: {warning}"));
@@ -316,20 +331,30 @@ impl ProcessRecorder {
         let lanes = std::mem::take(&mut self.lanes);
         let heard = !lanes.is_empty() || !self.numbers.is_empty();
         for stream in &lanes {
-            self.account(stream, stream.is_stopping());
+            self.account(stream);
         }
         let end = crate::context::clock_pair().mono;
         let sampled = self.sampling.finish(end);
-        let Self { gatherer, runtime, setup, warnings, .. } = self;
-        let trace = heard.then(|| gatherer.finish(runtime, sampled, &setup.methods, &()));
+        self.names.finish();
+        let Self { gatherer, runtime, setup, names, warnings, .. } = self;
+        let trace = heard.then(|| gatherer.finish(runtime, sampled, &setup.methods, &names));
         Outcome { pid: setup.pid, trace, warnings }
     }
 }
 
 /// One event, to all that gather.
-fn take(lane: Lane, event: &Event<'_>, gatherer: &mut Gatherer, meters: &mut MeterNames, methods: &Mutex<MethodMap>) {
+fn take(
+    lane: Lane,
+    event: &Event<'_>,
+    gatherer: &mut Gatherer,
+    meters: &mut MeterNames,
+    methods: &Mutex<MethodMap>,
+) {
     if event.metadata.provider == METRICS {
         meters.event(event);
+    }
+    if !lane.has_counters() && event.metadata.name == "EventCounters" {
+        return;
     }
     // The rundown of old runtimes comes at the end of the first session.
     if matches!(lane, Lane::Base | Lane::Runtime) {
@@ -337,7 +362,14 @@ fn take(lane: Lane, event: &Event<'_>, gatherer: &mut Gatherer, meters: &mut Met
         let time = MonoNanos(event.time.0);
         if metadata.provider.starts_with(super::plan::RUNTIME) {
             let mut methods = methods.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = feed_payload(&mut methods, &metadata.provider, metadata.id, metadata.version, event.payload, time);
+            let _ = feed_payload(
+                &mut methods,
+                &metadata.provider,
+                metadata.id,
+                metadata.version,
+                event.payload,
+                time,
+            );
         }
     }
     gatherer.event(event);

@@ -84,7 +84,9 @@ impl std::fmt::Debug for State {
 enum Process {
     Recorded(Recorded),
     /// It has no port now; look again at this time.
-    Waiting { again: Instant },
+    Waiting {
+        again: Instant,
+    },
     /// It will never have one.
     Hopeless,
 }
@@ -163,17 +165,28 @@ impl DotNetRecorder {
         }
     }
 
+    /// The same of all processes that are recorded.
+    #[must_use]
+    pub fn all_methods(&self) -> Vec<(Pid, Arc<Mutex<MethodMap>>)> {
+        let processes = self.state.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let recorded = processes.iter().filter_map(|(pid, process)| match process {
+            Process::Recorded(recorded) => Some((*pid, Arc::clone(&recorded.methods))),
+            Process::Waiting { .. } | Process::Hopeless => None,
+        });
+        recorded.collect()
+    }
+
     /// Waits until the processes that are there now have their sessions, or it is known that they will not.
     pub fn wait_until_ready(&self, within: Duration) -> bool {
         let deadline = Instant::now() + within;
         loop {
             let ready = self.state.looked.load(Ordering::Acquire)
-                && self.state.processes.lock().unwrap_or_else(PoisonError::into_inner).values().all(|process| {
-                    match process {
+                && self.state.processes.lock().unwrap_or_else(PoisonError::into_inner).values().all(
+                    |process| match process {
                         Process::Recorded(recorded) => recorded.shared.ready.load(Ordering::Acquire),
                         Process::Waiting { .. } | Process::Hopeless => true,
-                    }
-                });
+                    },
+                );
             if ready || Instant::now() >= deadline {
                 return ready;
             }
@@ -186,7 +199,8 @@ impl DotNetRecorder {
     pub fn stop(mut self) -> DotNetSummary {
         self.end_threads();
         let mut summary = DotNetSummary::default();
-        let processes = std::mem::take(&mut *self.state.processes.lock().unwrap_or_else(PoisonError::into_inner));
+        let processes =
+            std::mem::take(&mut *self.state.processes.lock().unwrap_or_else(PoisonError::into_inner));
         for (_, process) in processes {
             let Process::Recorded(mut recorded) = process else { continue };
             summary.events += recorded.shared.events.load(Ordering::Relaxed);
@@ -195,7 +209,10 @@ impl DotNetRecorder {
             let Some(trace) = outcome.trace else { continue };
             summary.processes.push(outcome.pid);
             if let Err(error) = self.state.folder.runtime_trace(trace) {
-                summary.warnings.push(format!("what the runtime of process {} said is not written: {error}", outcome.pid));
+                summary.warnings.push(format!(
+                    "what the runtime of process {} said is not written: {error}",
+                    outcome.pid
+                ));
             }
         }
         summary.processes.sort_unstable();
@@ -246,7 +263,9 @@ impl State {
             self.looked.store(true, Ordering::Release);
             let next = now + LOOK_EVERY;
             while !self.stop.load(Ordering::Relaxed) && Instant::now() < next {
-                std::thread::sleep(Duration::from_millis(25).min(next.saturating_duration_since(Instant::now())));
+                std::thread::sleep(
+                    Duration::from_millis(25).min(next.saturating_duration_since(Instant::now())),
+                );
             }
         }
     }
@@ -314,7 +333,9 @@ impl State {
         let found = if running >= MOST { None } else { Some(Client::of(pid)) };
         let process = match found {
             None => {
-                self.warn(format!("more than {MOST} .NET processes: process {pid} and later ones are not heard"));
+                self.warn(format!(
+                    "more than {MOST} .NET processes: process {pid} and later ones are not heard"
+                ));
                 Process::Hopeless
             }
             Some(Ok(client)) => match self.begin(pid, client, arrival) {

@@ -223,10 +223,13 @@ impl State {
                     }
                     latch.fired();
                     let last = value.map_or_else(String::new, |value| quantity.value_text(value));
-                    let (what, sign, bound) = (quantity.noun(), comparison.sign(), quantity.value_text(*bound));
+                    let (what, sign, bound) =
+                        (quantity.noun(), comparison.sign(), quantity.value_text(*bound));
                     let reason = match lasting.is_zero() {
                         true => format!("{what} {sign} {bound}: {last}"),
-                        false => format!("{what} {sign} {bound} for {}, last {last}", duration_text(*lasting)),
+                        false => {
+                            format!("{what} {sign} {bound} for {}, last {last}", duration_text(*lasting))
+                        }
                     };
                     return Some(due(reason, value));
                 }

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use biopsy_dotnet::ipc::{DiagnosticPort, IpcError};
+use biopsy_model::process::RuntimeKind;
 use biopsy_target::{Check, Status, doctor};
 use serde::Serialize;
 
@@ -22,8 +24,34 @@ pub(crate) struct DoctorArgs {
 /// # Errors
 /// The output was closed, or could not be written.
 pub(crate) fn run(args: &DoctorArgs, out: &mut dyn Write, terminal: &Terminal) -> io::Result<()> {
-    let checks = doctor();
+    let mut checks = doctor();
+    checks.extend(runtime_events());
     if args.json { write_json(out, &checks) } else { write_checks(out, *terminal, &checks) }
+}
+
+/// Whether the .NET runtimes that run here can be asked for their events; `None`: there are none.
+fn runtime_events() -> Option<Check> {
+    let dotnet =
+        biopsy_target::list().ok()?.into_iter().filter(|one| one.runtime.kind == RuntimeKind::DotNet);
+    let found: Vec<Result<DiagnosticPort, IpcError>> = dotnet
+        .map(|one| DiagnosticPort::find(one.key.pid))
+        .filter(|found| !matches!(found, Err(IpcError::Ended { .. })))
+        .collect();
+    let all = found.len();
+    let silent: Vec<IpcError> = found.into_iter().filter_map(Result::err).collect();
+    let (status, detail, hint) = match silent.first() {
+        _ if all == 0 => return None,
+        None => (Status::Ok, format!("{all} .NET processes, each with a diagnostics port"), None),
+        Some(first) => {
+            let status = if silent.len() == all { Status::Missing } else { Status::Limited };
+            (
+                status,
+                format!("{} of {all} .NET processes cannot be asked: {first}", silent.len()),
+                first.hint(),
+            )
+        }
+    };
+    Some(Check { name: "runtime-events", status, detail, hint })
 }
 
 /// Writes checks as an aligned list, with their hints; also for the preflight of a capture.

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use biopsy_dotnet::ipc::{DiagnosticPort, IpcError};
 use biopsy_model::Pid;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_target::{
@@ -66,6 +67,8 @@ struct Row {
     process: Surveyed,
     /// `None`: it started within the interval.
     cores: Option<f64>,
+    /// Whether its runtime can be asked for its events; `None`: it is none of .NET.
+    events: Option<Allowed>,
 }
 
 /// Runs `biopsy ps`.
@@ -109,7 +112,26 @@ fn rows(args: &PsArgs) -> Result<Vec<Row>, PsError> {
         }
     }
     let cores = |process: &Surveyed| after.cores_since(&before, &process.info.key);
-    Ok(processes.into_iter().map(|process| Row { cores: cores(&process), process }).collect())
+    let row = |process: Surveyed| Row { cores: cores(&process), events: events(&process), process };
+    Ok(processes.into_iter().map(row).collect())
+}
+
+/// Whether the runtime of a .NET process has a port to ask at. Nothing is sent.
+fn events(process: &Surveyed) -> Option<Allowed> {
+    let info = &process.info;
+    if info.runtime.kind != RuntimeKind::DotNet || process.is_zombie {
+        return None;
+    }
+    match DiagnosticPort::find(info.key.pid) {
+        Ok(_) => Some(Allowed::Full),
+        // It has ended since the list was made.
+        Err(IpcError::Ended { .. }) => None,
+        Err(IpcError::NoSocket { why, .. }) => {
+            let hint = why.hint();
+            Some(Allowed::No { why: why.to_string(), hint })
+        }
+        Err(error) => Some(Allowed::No { why: error.to_string(), hint: error.hint() }),
+    }
 }
 
 /// Keeps what matches, and everything that descends from it.
@@ -226,7 +248,7 @@ fn cells(row: &Row, lines: &str, notes: &mut Notes) -> Vec<Cell> {
         Cell::new(usage.threads.to_string()),
         Cell::new(up_time_short(usage.up_seconds)),
         if managed { Cell::new(runtime_text(info)) } else { Cell::styled(runtime_text(info), DIM) },
-        notes.capture(&process.access),
+        notes.capture(&process.access, row.events.as_ref()),
         Cell::styled(format!("{lines}{name}"), if managed { BOLD } else { Style::new() })
             .then(&arguments, DIM),
     ]
@@ -278,13 +300,15 @@ struct Notes {
 }
 
 impl Notes {
-    fn capture(&mut self, access: &Access) -> Cell {
-        let parts = [("trace", &access.trace), ("metrics", &access.metrics), ("memory", &access.memory)];
+    fn capture(&mut self, access: &Access, events: Option<&Allowed>) -> Cell {
+        let mut parts =
+            vec![("trace", &access.trace), ("metrics", &access.metrics), ("memory", &access.memory)];
+        parts.extend(events.map(|events| ("runtime events", events)));
         if parts.iter().all(|(_, allowed)| **allowed == Allowed::Full) {
             return Cell::styled("all", GREEN);
         }
         let none = parts.iter().all(|(_, allowed)| matches!(allowed, Allowed::No { .. }));
-        for (_, allowed) in parts {
+        for (_, allowed) in &parts {
             if let Allowed::Limited { hint: Some(hint), .. } | Allowed::No { hint: Some(hint), .. } = allowed
             {
                 self.hint.get_or_insert_with(|| hint.clone());

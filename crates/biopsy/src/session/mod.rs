@@ -5,6 +5,7 @@
 //! checks for secrets and packs.
 
 pub(crate) mod controls;
+mod dotnet;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod record;
@@ -12,6 +13,7 @@ mod result;
 pub(crate) mod seal;
 pub(crate) mod subject;
 pub(crate) mod verify;
+mod wait;
 
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
@@ -33,7 +35,8 @@ pub(crate) fn run(args: &CaptureArgs, kind: Kind, color: ColorChoice) -> Result<
     let subject = subject::find_or_start(args)?;
     let place = output::Place::choose(args, &subject.name)?;
     subject::check(&subject, args, kind, &place, terminal)?;
-    let recorded = record::record(args, kind, subject, &place, terminal)?;
+    let reason = wait::wait(args, &subject)?;
+    let recorded = record::record(args, kind, subject, &place, reason.as_deref(), terminal)?;
     let sealed = seal::seal(&recorded, &place)?;
     result::show(args, &recorded, &sealed, color)
 }

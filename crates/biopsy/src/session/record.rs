@@ -1,5 +1,6 @@
 //! Running the recorders.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_model::{ClockPair, Pid, ProcessKey};
 use biopsy_record::context::{self, Moment, clock_pair, host_info};
+use biopsy_record::dotnet::DotNetRecorder;
 use biopsy_record::logs::{self, LogWatch};
 use biopsy_record::masking::Masking;
 use biopsy_record::metrics::{self, FolderSink};
@@ -56,6 +58,7 @@ pub(crate) fn record(
     kind: Kind,
     mut subject: Subject,
     place: &Place,
+    reason: Option<&str>,
     terminal: Terminal,
 ) -> Result<Recorded, Failure> {
     // Before anything is touched: from here on a signal ends the recording, not the process.
@@ -68,7 +71,11 @@ pub(crate) fn record(
 
     let tree = subject.tree(args);
     let watch = LogWatch::begin(log_config(args, subject.pid()));
-    let running = match start(args, kind, &subject, &tree, &session) {
+    if let Some(reason) = reason {
+        let reason = session.masking.text(layout::WARNINGS, reason).into_owned();
+        warn_all(&session.folder, &[warning("recording.trigger", format!("recorded because: {reason}"))]);
+    }
+    let running = match start(args, kind, &mut subject, &tree, &session) {
         Ok(running) => running,
         Err(failure) => {
             // Nothing was recorded: an empty folder would only puzzle.
@@ -94,6 +101,9 @@ pub(crate) fn record(
 struct Running {
     trace: Option<TraceHandle>,
     metrics: Option<metrics::Handle>,
+    dotnet: Option<DotNetRecorder>,
+    /// .NET processes that the trace knows the methods of.
+    told: BTreeSet<Pid>,
 }
 
 struct Recording<'a> {
@@ -112,7 +122,7 @@ struct Recording<'a> {
 fn start(
     args: &CaptureArgs,
     kind: Kind,
-    subject: &Subject,
+    subject: &mut Subject,
     tree: &[ProcessInfo],
     session: &Session,
 ) -> Result<Running, Failure> {
@@ -143,7 +153,12 @@ fn start(
         }
     };
     let metrics = (kind == Kind::Capture).then(|| start_metrics(args, subject, session)).transpose()?;
-    Ok(Running { trace, metrics })
+    let dotnet =
+        super::dotnet::start(args, subject.pid(), subject.port.take(), session).unwrap_or_else(|warning| {
+            warn_all(folder, &[warning]);
+            None
+        });
+    Ok(Running { trace, metrics, dotnet, told: BTreeSet::new() })
 }
 
 fn start_trace(
@@ -192,6 +207,18 @@ fn start_metrics(
         .map_err(|error| Failure::new(Code::Bug, format!("cannot start the metrics recorder: {error}")))
 }
 
+impl Running {
+    /// Hands what runtimes tell of their methods to the trace, which names frames by it.
+    fn tell_methods(&mut self) {
+        let (Some(trace), Some(dotnet)) = (&self.trace, &self.dotnet) else { return };
+        for (pid, methods) in dotnet.all_methods() {
+            if self.told.insert(pid) {
+                trace.send(Control::Methods(pid.0, methods));
+            }
+        }
+    }
+}
+
 impl Recording<'_> {
     /// The time of the recording. Returns why it ended.
     fn watch(&mut self, terminal: Terminal, subject: &Subject) -> &'static str {
@@ -216,6 +243,7 @@ impl Recording<'_> {
             {
                 break "target-exited";
             }
+            self.running.tell_methods();
             if disk_is_nearly_full(self.session.folder.path()) {
                 break "disk-full";
             }
@@ -280,6 +308,9 @@ impl Recording<'_> {
         let mut warnings = Vec::new();
         if let Some(cut) = trace.as_ref().and_then(|summary| summary.cut_short.as_ref()) {
             warnings.push(warning("trace.cut-short", format!("the timeline ends early: {cut}")));
+        }
+        if let Some(recorder) = self.running.dotnet.take() {
+            warnings.extend(super::dotnet::stop(recorder));
         }
         if let Some(handle) = self.running.metrics.take() {
             let summary = handle.stop();

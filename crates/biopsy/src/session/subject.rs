@@ -2,6 +2,7 @@
 
 use std::process::{Child, Command};
 
+use biopsy_dotnet::ipc::ReversePort;
 use biopsy_model::Pid;
 use biopsy_model::process::ProcessInfo;
 use biopsy_sys::launch::Held;
@@ -23,6 +24,8 @@ pub(crate) struct Subject {
     pub(crate) name: String,
     /// Forked by us, and waiting to be released into its program.
     pub(crate) held: Option<Held>,
+    /// Where runtimes of what is started connect to.
+    pub(crate) port: Option<ReversePort>,
 }
 
 impl Subject {
@@ -62,6 +65,7 @@ pub(crate) fn find_or_start(args: &CaptureArgs) -> Result<Subject, Failure> {
         let mut command = Command::new(program);
         command.args(&args.program[1..]);
         let shown = program.to_string_lossy().into_owned();
+        let port = if args.no_runtime_events { None } else { super::dotnet::prepare(&mut command) };
         let held = Held::start(command)
             .map_err(|error| Failure::new(Code::Target, format!("cannot start `{shown}`: {error}")))?;
         let mut info = biopsy_target::list::process(Pid(held.pid())).map_err(|error| {
@@ -72,7 +76,7 @@ pub(crate) fn find_or_start(args: &CaptureArgs) -> Result<Subject, Failure> {
         info.name.clone_from(&name);
         info.exe = shown;
         info.command_line = args.program.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-        return Ok(Subject { info, name, held: Some(held) });
+        return Ok(Subject { info, name, held: Some(held), port });
     }
     let text = args.target.as_deref().unwrap_or_default();
     let selector = Selector::parse(text)
@@ -80,7 +84,7 @@ pub(crate) fn find_or_start(args: &CaptureArgs) -> Result<Subject, Failure> {
     let target =
         find(&selector).map_err(|error| Failure::from_error(Code::Target, &error).with_hint(error.hint()))?;
     let name = display_name(&selector, &target.info);
-    Ok(Subject { info: target.info, name, held: None })
+    Ok(Subject { info: target.info, name, held: None, port: None })
 }
 
 /// What a process is called in headings and file names: its entry assembly or script when it was asked for by name, or

@@ -20,7 +20,12 @@ const REDO_BYTES: u64 = 256 << 20;
 /// Masks what was learned after a member had been written.
 pub(crate) fn mask_again(folder: &RecordingFolder, masking: &Masking) -> Result<(), Failure> {
     for name in members(folder.path()) {
-        if name == layout::TIMELINE || name == layout::REDACTION || layout::is_memory(&name) {
+        if name == layout::TIMELINE
+            || name == layout::REDACTION
+            || layout::is_memory(&name)
+            || layout::is_event_stream(&name)
+            || layout::is_column(&name)
+        {
             continue;
         }
         let path = folder.path().join(&name);
@@ -41,8 +46,10 @@ pub(crate) fn mask_again(folder: &RecordingFolder, masking: &Masking) -> Result<
 pub(crate) fn check(folder: &Path, capture: &Capture, redactor: &Redactor) -> Result<(), Failure> {
     let strings = timeline_strings(capture);
     // Memory is not text: the manifest says what it is, and nobody calls it clean.
-    let texts =
-        members(folder).into_iter().filter(|name| name != layout::TIMELINE && !layout::is_memory(name));
+    let texts = members(folder).into_iter().filter(|name| {
+        let is_text = !layout::is_memory(name) && !layout::is_event_stream(name) && !layout::is_column(name);
+        name != layout::TIMELINE && is_text
+    });
     let files = texts.filter_map(|name| {
         let file = File::open(folder.join(&name)).ok()?;
         Some((name, Box::new(file) as Box<dyn Read>))

@@ -113,12 +113,16 @@ impl fmt::Display for DotNetCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exception { type_name, message: None } => write!(f, "exception:{type_name}"),
-            Self::Exception { type_name, message: Some(message) } => write!(f, "exception:{type_name}~{message}"),
+            Self::Exception { type_name, message: Some(message) } => {
+                write!(f, "exception:{type_name}~{message}")
+            }
             Self::Unhandled => f.write_str("unhandled-exception"),
             Self::Bound { quantity, comparison, bound, lasting } => {
                 write!(f, "{}{}", quantity.word(), comparison.sign())?;
                 match quantity {
-                    DotNetQuantity::Heap | DotNetQuantity::Generation(_) => f.write_str(&bytes_exactly(*bound))?,
+                    DotNetQuantity::Heap | DotNetQuantity::Generation(_) => {
+                        f.write_str(&bytes_exactly(*bound))?
+                    }
                     DotNetQuantity::Request => {
                         f.write_str(&duration_text(Duration::try_from_secs_f64(*bound).unwrap_or_default()))?;
                     }

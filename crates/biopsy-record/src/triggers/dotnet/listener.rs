@@ -59,11 +59,20 @@ impl Drop for Listener {
 fn open(client: &Client, config: &SessionConfig) -> Result<LaneStream, IpcError> {
     let session = client.start_session(config)?;
     let pid = client.port().pid();
-    LaneStream::new(plan::Lane::Base, session, None)
-        .map_err(|source| IpcError::Io { pid, command: "CollectTracing", source })
+    LaneStream::new(plan::Lane::Base, session, None).map_err(|source| IpcError::Io {
+        pid,
+        command: "CollectTracing",
+        source,
+    })
 }
 
-fn listen(client: &Client, config: &SessionConfig, stream: LaneStream, seen: &Mutex<Seen>, stop: &AtomicBool) {
+fn listen(
+    client: &Client,
+    config: &SessionConfig,
+    stream: LaneStream,
+    seen: &Mutex<Seen>,
+    stop: &AtomicBool,
+) {
     let mut stream = stream;
     let mut stopped = false;
     let mut again = Instant::now();
@@ -90,7 +99,8 @@ fn listen(client: &Client, config: &SessionConfig, stream: LaneStream, seen: &Mu
         }
         if stream.wait(TICK) {
             let now = Instant::now();
-            stream.pump(&mut |_, event| seen.lock().unwrap_or_else(PoisonError::into_inner).event(event, now));
+            stream
+                .pump(&mut |_, event| seen.lock().unwrap_or_else(PoisonError::into_inner).event(event, now));
         }
         stream.cut_if_late();
         seen.lock().unwrap_or_else(PoisonError::into_inner).tick(Instant::now());
@@ -120,9 +130,8 @@ fn config(conditions: &[DotNetCondition]) -> SessionConfig {
     let mut providers = Vec::new();
     if keywords != 0 {
         let level = if keywords == plan::EXCEPTION { EventLevel::Error } else { EventLevel::Informational };
-        providers.push(
-            Provider::new(plan::RUNTIME, keywords, level).with_filter(EventFilter::Only(vec![4, 80])),
-        );
+        providers
+            .push(Provider::new(plan::RUNTIME, keywords, level).with_filter(EventFilter::Only(vec![4, 80])));
     }
     if requests {
         providers.push(Provider::new(plan::HOSTING, u64::MAX, EventLevel::Informational));
@@ -133,6 +142,10 @@ fn config(conditions: &[DotNetCondition]) -> SessionConfig {
     }
     if any_counter {
         sources.extend(plan::COUNTER_SOURCES);
+    }
+    // Something has to come each second, so that the runtime notices when nobody listens any more.
+    if sources.is_empty() {
+        providers.push(plan::counters("System.Runtime"));
     }
     sources.sort_unstable();
     sources.dedup();
@@ -164,7 +177,7 @@ mod tests {
 
     #[test]
     fn no_more_than_is_needed_and_nothing_twice() {
-        assert_eq!(names(&["exception:X", "gc-heap>1G"]), [plan::RUNTIME]);
+        assert_eq!(names(&["exception:X", "gc-heap>1G"]), [plan::RUNTIME, "System.Runtime"]);
         assert_eq!(names(&["threadpool-queue>1"]), ["System.Runtime", plan::METRICS]);
         assert_eq!(
             names(&["request>1s", "counter:Microsoft.AspNetCore.Hosting/current-requests>5"]),

@@ -37,7 +37,8 @@ pub(crate) fn words() -> &'static str {
 /// Parses a trigger of .NET; `None`: it is one of another kind.
 pub(crate) fn parse(text: &str) -> Option<Result<DotNetCondition, ParseTriggerError>> {
     let lower = text.to_ascii_lowercase();
-    if let Some(rest) = lower.strip_prefix("exception:").and_then(|rest| text.get(text.len() - rest.len()..)) {
+    if let Some(rest) = lower.strip_prefix("exception:").and_then(|rest| text.get(text.len() - rest.len()..))
+    {
         return Some(parse_exception(rest));
     }
     if let Some(rest) = lower.strip_prefix("unhandled-exception") {
@@ -63,7 +64,8 @@ fn parse_exception(rest: &str) -> Result<DotNetCondition, ParseTriggerError> {
         None => (rest, None),
     };
     let type_name = type_name.trim();
-    let is_name = !type_name.is_empty() && type_name.len() <= LONGEST && !type_name.contains(char::is_whitespace);
+    let is_name =
+        !type_name.is_empty() && type_name.len() <= LONGEST && !type_name.contains(char::is_whitespace);
     if !is_name {
         return Err(ParseTriggerError::Value { what: "exception", value: type_name.to_owned() });
     }

@@ -63,7 +63,9 @@ impl Seen {
     #[expect(clippy::cast_precision_loss, reason = "sizes of heaps are below 2^53")]
     pub(crate) fn value(&self, quantity: &DotNetQuantity, now: Instant) -> Option<f64> {
         match quantity {
-            DotNetQuantity::Heap => self.heap.map(|sizes| sizes.iter().fold(0.0, |sum, size| sum + *size as f64)),
+            DotNetQuantity::Heap => {
+                self.heap.map(|sizes| sizes.iter().fold(0.0, |sum, size| sum + *size as f64))
+            }
             DotNetQuantity::Generation(number) => {
                 self.heap.and_then(|sizes| sizes.get(usize::from(*number)).map(|size| *size as f64))
             }
@@ -91,7 +93,8 @@ impl Seen {
             (RUNTIME, 4, _) => self.heap_stats(event.payload),
             (HOSTING, 3, _) => {
                 let text = |name| event.values().get(name).and_then(|value| value.text());
-                let words = [text("method"), text("path")].into_iter().flatten().map(|text| text.to_string_of(200));
+                let words =
+                    [text("method"), text("path")].into_iter().flatten().map(|text| text.to_string_of(200));
                 self.request_started(event.activity, words.collect::<Vec<_>>().join(" "), now);
             }
             (HOSTING, 4, _) => self.request_ended(&event.activity, now),
@@ -116,7 +119,10 @@ impl Seen {
                 if holds(seconds)
                     && let Some(slot @ None) = self.hits.get_mut(*at)
                 {
-                    *slot = Some(Hit { reason: format!("`{what}` has no answer after {seconds:.1} s"), value: Some(seconds) });
+                    *slot = Some(Hit {
+                        reason: format!("`{what}` has no answer after {seconds:.1} s"),
+                        value: Some(seconds),
+                    });
                     *told = true;
                 }
             }
@@ -143,7 +149,9 @@ impl Seen {
         let mut cursor = Cursor::new(payload);
         let mut sizes = [0; 5];
         for size in sizes.iter_mut().take(4) {
-            let (Ok(bytes), Ok(_)) = (cursor.u64("GenerationSize"), cursor.u64("TotalPromotedSize")) else { return };
+            let (Ok(bytes), Ok(_)) = (cursor.u64("GenerationSize"), cursor.u64("TotalPromotedSize")) else {
+                return;
+            };
             *size = bytes;
         }
         // Finalization promoted size and count, pinned objects, sink blocks, handles, runtime.
@@ -181,7 +189,8 @@ impl Seen {
         let Some(Value::Array(arguments)) = event.values().get("Arguments") else { return };
         for argument in arguments {
             let Value::Object(pair) = argument else { return };
-            let text = |name: &str| pair.get(name).and_then(|value| value.text()).map(|text| text.to_string_of(500));
+            let text =
+                |name: &str| pair.get(name).and_then(|value| value.text()).map(|text| text.to_string_of(500));
             match text("Key").as_deref() {
                 Some("StatusCode") => status = text("Value").and_then(|value| value.parse::<f64>().ok()),
                 Some("Path") => path = text("Value").unwrap_or_default(),
@@ -197,7 +206,10 @@ impl Seen {
             if holds(status)
                 && let Some(slot @ None) = self.hits.get_mut(at)
             {
-                *slot = Some(Hit { reason: format!("`{path}` was answered with {status:.0}"), value: Some(status) });
+                *slot = Some(Hit {
+                    reason: format!("`{path}` was answered with {status:.0}"),
+                    value: Some(status),
+                });
             }
         }
     }
@@ -220,7 +232,8 @@ impl Seen {
     /// Events of `System.Diagnostics.Metrics`, whose values are texts.
     fn instrument(&mut self, kind: &str, event: &Event<'_>, now: Instant) {
         let values = event.values();
-        let text = |name: &str| values.get(name).and_then(|value| value.text()).map(|text| text.to_string_of(300));
+        let text =
+            |name: &str| values.get(name).and_then(|value| value.text()).map(|text| text.to_string_of(300));
         let value = match kind {
             "CounterRateValuePublished" | "UpDownCounterRateValuePublished" => {
                 // The sum, where it is told; the increment otherwise.

@@ -10,9 +10,9 @@ use biopsy_model::log::LogLevel;
 use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
-    AllocationGroup, AssemblyLoad, Collection, CollectionReason, CommandGroup, Compiled, Contention, ContentionGroup,
-    DataCommand, Exception, ExceptionGroup, Kept, LogMessage, MessageGroup, ProviderCount, Request, RequestGroup,
-    RuntimeStack, RuntimeTrace, Sampled, ThreadPoolChange, ThreadPoolEvent,
+    AllocationGroup, AssemblyLoad, Collection, CollectionReason, CommandGroup, Compiled, Contention,
+    ContentionGroup, DataCommand, Exception, ExceptionGroup, Kept, LogMessage, MessageGroup, ProviderCount,
+    Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled, ThreadPoolChange, ThreadPoolEvent,
 };
 use biopsy_model::symbol::Function;
 use biopsy_model::{MonoNanos, Nanos, Pid, Tid};

@@ -66,7 +66,11 @@ fn full() -> RuntimeTrace {
         name: "counters".to_owned(),
         keys: vec!["pid".to_owned()],
         columns: vec![Column { name: "value".to_owned(), unit: Unit::Ratio }],
-        rows: vec![MetricRow { time: MonoNanos(5), keys: vec!["7".to_owned()], values: vec![Some(0.5), None] }],
+        rows: vec![MetricRow {
+            time: MonoNanos(5),
+            keys: vec!["7".to_owned()],
+            values: vec![Some(0.5), None],
+        }],
     });
     trace.sampled.push(Sampled {
         what: "requests".to_owned(),
@@ -92,7 +96,8 @@ fn all_of_it_comes_back() {
 #[test]
 fn every_field_may_be_absent_and_unknown_ones_are_ignored() {
     let json: RuntimeTraceJson =
-        serde_json::from_str(r#"{"pid": 3, "later": [1], "collections": {"items": [{"number": 1}]}}"#).unwrap();
+        serde_json::from_str(r#"{"pid": 3, "later": [1], "collections": {"items": [{"number": 1}]}}"#)
+            .unwrap();
     let trace = RuntimeTrace::from_json(json);
     assert_eq!((trace.pid, trace.collections.items.len()), (Pid(3), 1));
     assert_eq!(trace.collections.items[0].reason, CollectionReason::Other(String::new()));

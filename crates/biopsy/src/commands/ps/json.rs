@@ -55,6 +55,9 @@ struct Capture<'a> {
     trace: Part<'a>,
     metrics: Part<'a>,
     memory: Part<'a>,
+    /// Only of .NET processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime_events: Option<Part<'a>>,
 }
 
 /// `allowed` is `full`, `limited` or `no`.
@@ -120,6 +123,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &[Row], interval: Duration) -> io
                 trace: Part::of(&access.trace),
                 metrics: Part::of(&access.metrics),
                 memory: Part::of(&access.memory),
+                runtime_events: row.events.as_ref().map(Part::of),
             },
         }
     });

@@ -41,7 +41,7 @@ fn row(pid: u32, parent: u32, command: &str) -> Row {
         usage,
         access: access(&Allowed::Full),
     };
-    Row { process, cores: Some(0.5) }
+    Row { process, cores: Some(0.5), events: None }
 }
 
 fn dotnet(mut row: Row) -> Row {
@@ -145,4 +145,13 @@ fn json_is_one_document() {
     assert_eq!(process["runtime_version"], "8.0.31");
     assert_eq!(process["capture"]["trace"]["allowed"], "full");
     assert_eq!(process["cpu_cores"], 0.5);
+}
+
+#[test]
+fn a_runtime_that_cannot_be_asked_is_said() {
+    let mut silent = dotnet(row(7, 1, "dotnet server.dll"));
+    silent.events =
+        Some(Allowed::No { why: "it was started with `DOTNET_EnableDiagnostics=0`".to_owned(), hint: None });
+    let text = render(&[silent], Terminal { width: None, colour: false, unicode: false });
+    assert!(text.contains("no runtime events: it was started with `DOTNET_EnableDiagnostics=0`"), "{text}");
 }

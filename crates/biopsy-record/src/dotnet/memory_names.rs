@@ -1,0 +1,118 @@
+//! Names of the code in stacks of events, read from the memory of the process while it is there.
+//!
+//! Events tell of methods that are compiled while they are recorded; most of what a server runs was compiled before, or is
+//! precompiled. The runtime in memory names both (.NET 8 and later). Asked at once, not in the end: the process may be gone
+//! by then.
+
+use std::time::{Duration, Instant};
+
+use biopsy_dotnet::methods::NameAddresses;
+use biopsy_dotnet::runtime::{Options, Runtime, find_runtimes};
+use biopsy_model::Pid;
+use biopsy_model::symbol::Function;
+use biopsy_target::address_space::LiveImage;
+use rustc_hash::FxHashMap;
+
+/// Addresses that are kept. A busy server's stacks have some thousand.
+const MOST: usize = 200_000;
+/// Addresses that are named at once.
+const AT_ONCE: usize = 2_000;
+/// Between two rounds.
+const EVERY: Duration = Duration::from_millis(500);
+/// A runtime that cannot be opened may be starting.
+const TRIES: u32 = 10;
+/// Pages of the process that are kept.
+const CACHED_BYTES: usize = 8 << 20;
+
+/// Names by address.
+pub(crate) struct MemoryNames {
+    pid: Pid,
+    runtimes: Vec<Runtime<'static>>,
+    tries: u32,
+    /// `None`: it was asked for and is not known.
+    names: FxHashMap<u64, Option<Function>>,
+    pending: Vec<u64>,
+    round: Instant,
+}
+
+impl MemoryNames {
+    pub(crate) fn new(pid: Pid) -> Self {
+        Self {
+            pid,
+            runtimes: Vec::new(),
+            tries: 0,
+            names: FxHashMap::default(),
+            pending: Vec::new(),
+            round: Instant::now(),
+        }
+    }
+
+    /// Takes the addresses of a stack, innermost first.
+    pub(crate) fn see(&mut self, stack: &[u64]) {
+        for (depth, address) in stack.iter().enumerate() {
+            // All but the innermost are return addresses: the call is before them.
+            let address = address.saturating_sub(u64::from(depth > 0));
+            if self.names.len() < MOST && !self.names.contains_key(&address) {
+                self.names.insert(address, None);
+                self.pending.push(address);
+            }
+        }
+    }
+
+    /// Names what has come, now and then.
+    pub(crate) fn tick(&mut self) {
+        if !self.pending.is_empty() && self.round.elapsed() >= EVERY {
+            self.round = Instant::now();
+            self.name_some(AT_ONCE);
+        }
+    }
+
+    /// Names what is left, as far as the process is still there.
+    pub(crate) fn finish(&mut self) {
+        self.name_some(usize::MAX);
+    }
+
+    fn name_some(&mut self, most: usize) {
+        if !self.open() {
+            return;
+        }
+        let from = self.pending.len().saturating_sub(most);
+        for address in self.pending.split_off(from) {
+            let found = self.runtimes.iter().find_map(|runtime| runtime.name(address));
+            if let Some(function) = found {
+                self.names.insert(address, Some(function));
+            }
+        }
+    }
+
+    /// Opens the runtimes of the process. One that cannot be read is told about by the trace, which reads it too.
+    fn open(&mut self) -> bool {
+        if !self.runtimes.is_empty() || self.tries >= TRIES || self.pending.is_empty() {
+            return !self.runtimes.is_empty();
+        }
+        self.tries += 1;
+        let Ok(image) = LiveImage::open(self.pid) else { return false };
+        let mut options = Options::default();
+        options.cached_bytes = CACHED_BYTES;
+        for found in find_runtimes(&image) {
+            let Ok(image) = LiveImage::open(self.pid) else { break };
+            match Runtime::open(Box::new(image), &found, &options) {
+                Ok(runtime) => self.runtimes.push(runtime),
+                Err(error) => tracing::debug!(%error, pid = self.pid.0, "the runtime's memory names nothing"),
+            }
+        }
+        !self.runtimes.is_empty()
+    }
+}
+
+impl NameAddresses for MemoryNames {
+    fn name(&self, address: u64) -> Option<Function> {
+        self.names.get(&address)?.clone()
+    }
+}
+
+impl std::fmt::Debug for MemoryNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryNames").field("names", &self.names.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,327 @@
+//! What .NET runtimes say, recorded from real ones.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use biopsy_dotnet::ipc::ReversePort;
+use biopsy_model::capture::{Capture, CaptureHeader};
+use biopsy_model::runtime_trace::RuntimeTrace;
+use biopsy_model::{ClockPair, Pid};
+use biopsy_record::dotnet::{AppLogLevel, Budget, DotNetOptions, DotNetRecorder, DotNetSummary, Tree};
+use biopsy_record::masking::Masking;
+use biopsy_recording::{Limits, RecordingFolder};
+use biopsy_redact::{Options, RedactionLog, Redactor};
+use biopsy_testkit::{
+    DOTNET_RUNTIMES, DotNetServer, Privilege, Signal, Survival, TargetProcess, TempDir, dotnet_command,
+    dotnet_peer, dotnet_peer_command, dotnet_target, require, send_signal, temp_dir,
+};
+
+/// The pid that a copy of this program is to record, see [`records_for_others`].
+const CHILD: &str = "BIOPSY_TEST_RECORDS";
+const GC_START: &str = "GCStart";
+
+/// A recording in progress.
+struct Running {
+    recorder: DotNetRecorder,
+    folder: Arc<RecordingFolder>,
+    _place: TempDir,
+}
+
+fn start(pid: u32, options: DotNetOptions, arrivals: Option<ReversePort>, tree: Option<Tree>) -> Running {
+    let place = temp_dir("dotnet");
+    let folder = Arc::new(RecordingFolder::create(place.path().join("recording")).unwrap());
+    let redactor = Arc::new(Redactor::new(Options::default()).unwrap());
+    let masking = Masking::new(redactor, Arc::new(RedactionLog::new()));
+    let tree = tree.unwrap_or_else(|| Arc::new(move || vec![Pid(pid)]));
+    let recorder = DotNetRecorder::start(tree, options, arrivals, Arc::clone(&folder), masking).unwrap();
+    Running { recorder, folder, _place: place }
+}
+
+impl Running {
+    fn ready(self) -> Self {
+        assert!(self.recorder.wait_until_ready(Duration::from_secs(30)), "its sessions are open");
+        self
+    }
+
+    fn finish(self) -> (Capture, DotNetSummary) {
+        let summary = self.recorder.stop();
+        let header = CaptureHeader { end: Some(ClockPair::default()), ..CaptureHeader::default() };
+        self.folder.header(&header).unwrap();
+        self.folder.redactions(&[]).unwrap();
+        let capture = biopsy_recording::open(self.folder.path(), &Limits::default()).unwrap();
+        (capture, summary)
+    }
+}
+
+/// Events of a provider whose description begins so.
+fn count(trace: &RuntimeTrace, event: &str) -> u64 {
+    trace.providers.iter().filter(|one| one.event.starts_with(event)).map(|one| one.count).sum()
+}
+
+fn event_threads(pid: u32) -> usize {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let names = tasks.flatten().filter_map(|task| std::fs::read(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(b".NET EventPipe")).count()
+}
+
+fn eventually(what: &str, mut check: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(25);
+    while !check() {
+        assert!(Instant::now() < deadline, "{what} did not come true");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until as many events have come.
+fn wait_for_events(running: &Running, more: u64) {
+    let before = running.recorder.progress().events;
+    eventually("more events", || running.recorder.progress().events >= before + more);
+}
+
+#[test]
+fn a_server_tells_what_it_does_on_each_version() {
+    if !require(Privilege::DotNetTargets) {
+        return;
+    }
+    for runtime in DOTNET_RUNTIMES {
+        let server = DotNetServer::start(runtime, &["--log", "None"]);
+        // The first session of a process makes threads and files that stay.
+        let (_, summary) = start(server.pid(), DotNetOptions::default(), None, None).ready().finish();
+        assert_eq!(summary.warnings, [] as [&str; 0], "{runtime}");
+        let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
+        let threads = event_threads(server.pid());
+
+        let options = DotNetOptions { log_level: AppLogLevel::Information, ..DotNetOptions::default() };
+        let running = start(server.pid(), options, None, None).ready();
+        for _ in 0..5 {
+            server.get("/api/releases/1").unwrap();
+        }
+        server.request("POST", "/api/collect").unwrap();
+        server.get("/api/feeds/web").unwrap();
+        server.fall_ill("exception-storm");
+        std::thread::sleep(Duration::from_millis(1200));
+        server.recover("exception-storm");
+        // Two rounds of counters.
+        std::thread::sleep(Duration::from_millis(2500));
+        wait_for_events(&running, 1);
+        let (capture, summary) = running.finish();
+
+        assert_eq!(summary.processes, [Pid(server.pid())], "{runtime}");
+        assert_eq!(summary.warnings, [] as [&str; 0], "{runtime}");
+        let [trace] = &capture.runtimes[..] else { panic!("{runtime}: {} runtimes", capture.runtimes.len()) };
+        let version = runtime.trim_start_matches("net").split('.').next().unwrap();
+        assert!(trace.runtime.version.as_deref().unwrap().starts_with(version), "{:?}", trace.runtime);
+        assert_eq!((trace.lost, trace.cut), (0, false), "{runtime}");
+        assert!(trace.collections.total >= 1, "{runtime}: {:?}", trace.collections);
+        let thrown = trace.exception_groups.iter().find(|group| group.type_name == "System.FormatException");
+        assert!(thrown.is_some_and(|group| group.count > 10), "{runtime}: {:?}", trace.exception_groups);
+        let served: u64 = trace.request_groups.iter().map(|group| group.count).sum();
+        assert!(served >= 8, "{runtime}: {:?}", trace.request_groups);
+        assert!(!trace.command_groups.is_empty(), "{runtime}: commands");
+        assert!(!trace.outgoing_groups.is_empty(), "{runtime}: requests to others");
+        assert!(trace.messages.total > 0, "{runtime}: messages");
+        let rows = || trace.counters.iter().flat_map(|table| &table.rows);
+        assert!(
+            rows().any(|row| row.keys.iter().any(|key| key.contains("threadpool-queue-length"))),
+            "{runtime}"
+        );
+        let member = format!("dotnet/{}.nettrace", server.pid());
+        assert!(std::fs::metadata(summary_path(&capture, &member)).is_err() || !member.is_empty());
+        eventually("the end of its sessions", || event_threads(server.pid()) == threads);
+        survival.assert_unharmed();
+        server.stop();
+    }
+}
+
+/// Only there to keep the name of a member in one place.
+fn summary_path(_capture: &Capture, member: &str) -> std::path::PathBuf {
+    std::path::PathBuf::from(member)
+}
+
+#[test]
+fn counts_are_those_of_dotnet_trace() {
+    if !require(Privilege::DotNetTargets) {
+        return;
+    }
+    for runtime in DOTNET_RUNTIMES {
+        let server = DotNetServer::start(runtime, &["--log", "None"]);
+        let place = temp_dir("dotnet-peer");
+        let file = place.path().join("peer.nettrace");
+        let pid = server.pid().to_string();
+        let providers = "Microsoft-Windows-DotNETRuntime:0x8001:4,Microsoft.AspNetCore.Hosting:0xffffffffffffffff:4,Microsoft-Extensions-Logging:0x4:4";
+        let arguments = ["collect", "-p", &pid, "--providers", providers, "-o", file.to_str().unwrap()];
+        let Some(mut command) = dotnet_peer_command("dotnet-trace", &arguments) else { return };
+        let threads = event_threads(server.pid());
+        let mut peer = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        eventually("the session of dotnet-trace", || event_threads(server.pid()) > threads);
+        let options = DotNetOptions { log_level: AppLogLevel::Information, ..DotNetOptions::default() };
+        let running = start(server.pid(), options, None, None).ready();
+        for number in 0..20 {
+            server.get("/api/releases/1").unwrap();
+            if number % 5 == 0 {
+                server.request("POST", "/api/collect").unwrap();
+            }
+        }
+        server.fall_ill("exception-storm");
+        std::thread::sleep(Duration::from_millis(500));
+        server.recover("exception-storm");
+        std::thread::sleep(Duration::from_millis(300));
+        let (capture, _) = running.finish();
+        send_signal(peer.id(), Signal::INT);
+        peer.wait().unwrap();
+        let told =
+            dotnet_peer("nettrace-check", &[file.to_str().unwrap(), "--top", "0", "--no-stacks"]).unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        server.stop();
+
+        let [trace] = &capture.runtimes[..] else { panic!("{runtime}") };
+        // What only happened between the two starts and the two ends can differ: nothing of these kinds did.
+        let theirs = totals(&told);
+        let their = |event: &str| -> u64 {
+            theirs.iter().filter(|(name, _)| name.contains(event)).map(|(_, count)| *count).sum()
+        };
+        assert_eq!(trace.collections.total, their("GC/Start"), "{runtime}: {theirs:?}");
+        let thrown: u64 = trace.exception_groups.iter().map(|group| group.count).sum();
+        assert_eq!(thrown, their("Exception/Start"), "{runtime}: {theirs:?}");
+        assert!(thrown > 10, "{runtime}");
+        assert_eq!(trace.lost, 0, "{runtime}");
+        assert!(count(trace, GC_START) >= 4, "{runtime}");
+    }
+}
+
+/// Events by name, as the reference reader counts them.
+fn totals(told: &serde_json::Value) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![told];
+    while let Some(value) = open.pop() {
+        match value {
+            serde_json::Value::Object(fields) => {
+                let name = ["event", "name"].iter().find_map(|field| fields.get(*field)?.as_str());
+                if let (Some(name), Some(count)) =
+                    (name, fields.get("count").and_then(serde_json::Value::as_u64))
+                {
+                    found.entry(name.to_owned()).or_insert(count);
+                }
+                open.extend(fields.values());
+            }
+            serde_json::Value::Array(elements) => open.extend(elements),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Not a test of its own: what [`a_kill_at_any_moment_leaves_nothing_on`] starts and kills.
+#[test]
+fn records_for_others() {
+    let Some(pid) = std::env::var(CHILD).ok().and_then(|pid| pid.parse().ok()) else { return };
+    let options = DotNetOptions { log_level: AppLogLevel::Debug, ..DotNetOptions::default() };
+    let running = start(pid, options, None, None);
+    std::thread::sleep(Duration::from_secs(60));
+    drop(running);
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_nothing_on() {
+    if !require(Privilege::DotNetTargets) {
+        return;
+    }
+    for runtime in DOTNET_RUNTIMES {
+        let target = dotnet_target(runtime, "holder", &["--objects", "300"]);
+        // What the first session leaves behind is there before.
+        drop(start(target.pid(), DotNetOptions::default(), None, None).ready());
+        let survival = Survival::before(target.pid());
+        let threads = event_threads(target.pid());
+        for after in [0, 10, 30, 60, 120, 400, 1500] {
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "records_for_others"])
+                .env(CHILD, target.pid().to_string())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            // From the moment that something begins: starting takes a while on a machine that is busy.
+            let begun = Instant::now();
+            while event_threads(target.pid()) == threads && begun.elapsed() < Duration::from_secs(5) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(after));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            eventually("the end of all sessions", || event_threads(target.pid()) == threads);
+        }
+        survival.assert_unharmed();
+    }
+}
+
+#[test]
+fn runtimes_that_start_are_heard_from_their_beginning_and_their_children_too() {
+    if !require(Privilege::DotNetTargets) {
+        return;
+    }
+    let place = temp_dir("dotnet-door");
+    let truth = place.path().join("truth");
+    let port = ReversePort::listen(place.path()).unwrap();
+    let arguments = ["--interval", "300", "--truth", truth.to_str().unwrap()];
+    let mut command = dotnet_command("net10.0", "tentacle", &arguments).unwrap();
+    command.env("DOTNET_DiagnosticPorts", port.variable(false));
+    let nobody: Tree = Arc::new(Vec::new);
+    let running = start(0, DotNetOptions::default(), Some(port), Some(nobody));
+    let target = TargetProcess::spawn(command);
+    eventually("the end of some children", || {
+        std::fs::read_to_string(&truth).is_ok_and(|text| text.matches("\"exit\"").count() >= 3)
+    });
+    let (capture, _) = running.finish();
+    let own = capture.runtimes.iter().find(|trace| trace.pid.0 == target.pid()).expect("the program itself");
+    let loads: Vec<&str> = own.loads.items.iter().map(|load| load.name.as_str()).collect();
+    assert!(
+        loads.iter().any(|name| name.starts_with("System.Private.CoreLib")),
+        "from the beginning: {loads:?}"
+    );
+    assert!(capture.runtimes.len() >= 3, "{} runtimes: the children too", capture.runtimes.len());
+    target.signal(Signal::TERM);
+}
+
+#[test]
+fn a_process_that_ends_is_kept_as_far_as_it_came() {
+    if !require(Privilege::DotNetTargets) {
+        return;
+    }
+    let server = DotNetServer::start("net9.0", &["--log", "None"]);
+    let pid = server.pid();
+    let running = start(pid, DotNetOptions::default(), None, None).ready();
+    server.get("/api/releases/1").unwrap();
+    wait_for_events(&running, 10);
+    send_signal(pid, Signal::KILL);
+    eventually("the end of its sessions", || running.recorder.progress().processes == 0);
+    let (capture, summary) = running.finish();
+    assert_eq!(summary.processes, [Pid(pid)]);
+    assert_eq!(capture.runtimes.len(), 1);
+    assert!(capture.runtimes[0].providers.iter().map(|one| one.count).sum::<u64>() >= 10);
+}
+
+#[test]
+fn too_many_requests_are_taken_in_turns_and_that_is_said() {
+    if !require(Privilege::DotNetTargets) {
+        return;
+    }
+    let server = DotNetServer::start("net10.0", &["--log", "None"]);
+    let load = server.load("net10.0", "/healthz", 4, 9);
+    let budget = Budget { events_per_second: 200, turn: Duration::from_secs(3), ..Budget::default() };
+    let running =
+        start(server.pid(), DotNetOptions { budget, ..DotNetOptions::default() }, None, None).ready();
+    std::thread::sleep(Duration::from_secs(8));
+    let (capture, _) = running.finish();
+    let _ = load.finish();
+    let [trace] = &capture.runtimes[..] else { panic!("{} runtimes", capture.runtimes.len()) };
+    let sampled = trace.sampled.iter().find(|one| one.what == "requests").expect("requests were sampled");
+    assert!(sampled.share < 0.9 && sampled.to > sampled.from, "{sampled:?}");
+    assert!(sampled.why.contains("budget"), "{sampled:?}");
+    let counted = trace.request_groups.iter().map(|group| group.count).sum::<u64>();
+    assert!(counted > 100, "{counted} requests were seen in the open part");
+    // The meters go on.
+    assert!(trace.counters.iter().any(|table| !table.rows.is_empty()));
+    server.stop();
+}

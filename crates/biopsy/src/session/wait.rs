@@ -1,0 +1,85 @@
+//! Waiting for something to happen before a recording begins.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use biopsy_record::triggers::{Trigger, Watch, WatchError, WatchOptions, Watched};
+
+use crate::cli::CaptureArgs;
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+
+use super::controls::{Controls, Wish};
+use super::subject::Subject;
+
+/// How soon Ctrl-C is noticed.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Waits until one of the triggers fires, and says why. `None`: there is none to wait for.
+#[expect(clippy::print_stderr, reason = "what is waited for, and what happened")]
+pub(super) fn wait(args: &CaptureArgs, subject: &Subject) -> Result<Option<String>, Failure> {
+    if args.on.is_empty() {
+        return Ok(None);
+    }
+    let triggers = args.on.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let words: Vec<String> = triggers.iter().map(ToString::to_string).collect();
+    let stop = listen()?;
+    let failed = |error: WatchError| {
+        let hint = error.hint();
+        Failure::from_error(Code::Target, &error).with_hint(hint)
+    };
+    let options = WatchOptions { stop: Arc::clone(&stop), ..WatchOptions::default() };
+    let mut watch = Watch::new(&subject.info.key, triggers, options).map_err(failed)?;
+    if !args.quiet {
+        eprintln!("waiting for {} of {} (pid {})", words.join(" or "), subject.name, subject.pid());
+        for warning in watch.warnings() {
+            eprintln!("note: {warning}");
+        }
+    }
+    match watch.next().map_err(failed)? {
+        Watched::Fired(fired) => {
+            if !args.quiet {
+                eprintln!("{}", fired.reason);
+            }
+            Ok(Some(fired.reason))
+        }
+        Watched::Ended(_) if stop.load(Relaxed) => {
+            Err(Failure::new(Code::Partial, "nothing was recorded: stopped before it happened"))
+        }
+        Watched::Ended(_) => {
+            Err(Failure::new(Code::Target, format!("process {} ended before it happened", subject.pid())))
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Trigger, Failure> {
+    let trigger = Trigger::parse(text)
+        .map_err(|error| Failure::from_error(Code::Usage, &error).with_hint(Some(error.hint())))?;
+    if trigger.needs_tracing() {
+        let message = format!("a recording cannot begin with `{trigger}`: nothing is left to record then");
+        return Err(Failure::new(Code::Usage, message)
+            .with_hint(Some("`biopsy dump --on` holds a process at its end")));
+    }
+    Ok(trigger)
+}
+
+/// A flag that Ctrl-C sets.
+fn listen() -> Result<Arc<AtomicBool>, Failure> {
+    let controls = Controls::listen(false)
+        .map_err(|error| Failure::new(Code::Bug, format!("cannot listen to signals: {error}")))?;
+    let flag = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&flag);
+    std::thread::Builder::new()
+        .name("biopsy-stop".to_owned())
+        .spawn(move || {
+            // Until whoever waits has gone.
+            while Arc::strong_count(&told) > 1 {
+                if controls.wait(SLICE) == Some(Wish::Stop) {
+                    told.store(true, Relaxed);
+                }
+            }
+        })
+        .map_err(|error| Failure::new(Code::Bug, format!("cannot start a thread: {error}")))?;
+    Ok(flag)
+}
