@@ -19,8 +19,8 @@ use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, FrozenProcess, freeze, plan};
 use biopsy_target::identity::key_of;
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, dotnet_peer, dotnet_run, dotnet_target, require_all,
-    temp_dir,
+    DOTNET_RUNTIMES, PACKAGED_DOTNET, Privilege, Survival, TargetProcess, dotnet_peer, dotnet_run,
+    dotnet_target, packaged_dotnet_target, require_all, temp_dir,
 };
 use serde_json::Value;
 
@@ -334,6 +334,43 @@ fn what_a_dump_leaves_out_is_read_from_files() {
             let names = [&runtime, &whole].map(|one| one.method_name(*method).expect("a name"));
             assert_eq!(names[0], names[1]);
         }
+    }
+}
+
+/// Versions from public packages: an older 9 and 10, and 3.1, which exports nothing and is refused by its name.
+#[test]
+fn versions_of_public_packages_are_read_or_refused_by_name() {
+    if !require_all(&[Privilege::Ptrace, Privilege::DotNet31]) {
+        return;
+    }
+    for version in PACKAGED_DOTNET {
+        let Some((target, _)) = packaged_dotnet_target(version, &[]) else {
+            assert_ne!(version, "3.1", "it is there, as was asked before");
+            continue;
+        };
+        let survival = Survival::before(target.pid()).threads_may_change().files_may_change();
+        let image = frozen(target.pid());
+        let found = only_runtime(&image);
+        if version == "3.1" {
+            let error = Runtime::open(Box::new(&image), &found, &Options::default()).unwrap_err();
+            let RuntimeError::Layout(LayoutError::UnknownVersion { version, .. }) = error else {
+                panic!("{error}");
+            };
+            assert!(version.starts_with("3.1"), "{version}");
+        } else {
+            let runtime = open(&image, &found);
+            assert_checked(runtime.checks());
+            let code = sample_code(&runtime, 100);
+            assert!(code.len() >= 40, "{version}: {} addresses", code.len());
+            for (method, _) in code.values() {
+                let name = runtime.method_name(*method).expect("a name");
+                assert!(!name.method.is_empty());
+            }
+            let modules = runtime.modules().expect("modules");
+            assert!(modules.iter().any(|one| &*one.name == "System.Private.CoreLib"), "{modules:?}");
+        }
+        drop(image);
+        survival.assert_unharmed();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use biopsy_image::Image;
@@ -44,7 +45,9 @@ pub struct Runtime<'i> {
     modules: Cache<u64, Arc<Module>>,
     names: Cache<u64, Arc<MethodName>>,
     field_lists: Cache<u64, Arc<[Field]>>,
-    ready: Cache<u64, Arc<ReadyCode>>,
+    /// With the look ([`Runtime::forget`]) it was read at.
+    ready: Cache<u64, (u64, Arc<ReadyCode>)>,
+    look: AtomicU64,
     methods: Cache<u64, Option<Method>>,
     tiers: Mutex<Option<Arc<super::tier::Tiers>>>,
 }
@@ -151,6 +154,7 @@ impl<'i> Runtime<'i> {
             names: Cache::new(options.cached_names),
             field_lists: Cache::new(ANSWERS),
             ready: Cache::new(options.modules),
+            look: AtomicU64::new(0),
             methods: Cache::new(ANSWERS),
             tiers: Mutex::new(None),
             memory,
@@ -205,7 +209,8 @@ impl<'i> Runtime<'i> {
     /// on running.
     pub fn forget(&self) {
         self.memory.forget();
-        self.ready.map().clear();
+        // Tables of functions do not change, and methods are only ever added: they are read again when one is missing.
+        self.look.fetch_add(1, Ordering::Relaxed);
         self.methods.map().clear();
         *self.tiers.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -213,6 +218,7 @@ impl<'i> Runtime<'i> {
     /// Forgets everything, names too: types of assemblies that were unloaded leave their addresses to others.
     pub fn forget_all(&self) {
         self.forget();
+        self.ready.map().clear();
         self.types.map().clear();
         self.names.map().clear();
         self.modules.map().clear();
@@ -439,8 +445,7 @@ impl<'i> Runtime<'i> {
     fn look_for_method(&self, ip: u64) -> Result<Option<Method>, RuntimeError> {
         let Some(section) = code::section(&self.memory, &self.code, ip)? else { return Ok(None) };
         if section.module != 0 {
-            let ready = self.ready_code(section)?;
-            return Ok(code::ahead(&section, &ready, ip));
+            return self.look_ahead(&section, ip);
         }
         let Some(mut method) = code::compiled(&self.memory, &self.code, &section, ip)? else {
             return Ok(None);
@@ -454,13 +459,20 @@ impl<'i> Runtime<'i> {
         Ok(Some(method))
     }
 
-    fn ready_code(&self, section: code::Section) -> Result<Arc<ReadyCode>, RuntimeError> {
-        if let Some(ready) = self.ready.get(&section.begin) {
-            return Ok(ready);
+    /// A method that was compiled ahead.
+    fn look_ahead(&self, section: &code::Section, ip: u64) -> Result<Option<Method>, RuntimeError> {
+        let look = self.look.load(Ordering::Relaxed);
+        if let Some((at, ready)) = self.ready.get(&section.begin) {
+            let found = code::ahead(section, &ready, ip);
+            // The method itself was found, or everything that is known by now was looked through.
+            if at == look || found.is_some_and(|method| method.code_end.is_some()) {
+                return Ok(found);
+            }
         }
         let ready =
             ReadyCode::read(&self.memory, &self.code.ready, section.module, section.begin, section.end)?;
-        Ok(self.ready.put(section.begin, Arc::new(ready)))
+        let (_, ready) = self.ready.put(section.begin, (look, Arc::new(ready)));
+        Ok(code::ahead(section, &ready, ip))
     }
 
     /// How well code is optimised, where that can be told: code starts that belong to a recorded version. Costs a look at all

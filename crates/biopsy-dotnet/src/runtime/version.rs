@@ -79,6 +79,10 @@ fn parse_build(text: &[u8]) -> Option<RuntimeVersion> {
     let mut numbers = text.split('.').map(str::parse::<u32>);
     let mut next = || numbers.next()?.ok();
     let (major, minor, build) = (next()?, next()?, next()?);
+    if (major, minor) == (4, 700) {
+        // 3.0 and 3.1 still called themselves by the number of the framework before; the third is the year.
+        return Some(RuntimeVersion { major: 3, minor: 1, patch: None });
+    }
     let short = |number: u32| u16::try_from(number).ok();
     Some(RuntimeVersion { major: short(major)?, minor: short(minor)?, patch: short(build / 100) })
 }
@@ -102,6 +106,8 @@ mod tests {
         assert_eq!(version.to_string(), "8.0.31");
         let version = parse_build(b"10.0.926.7 @Commit").expect("a version");
         assert_eq!(version.to_string(), "10.0.9");
+        let version = parse_build(b"4.700.22.11601 @Commit").expect("a version");
+        assert_eq!(version.to_string(), "3.1");
         assert_eq!(parse_build(b"x"), None);
     }
 
