@@ -6,6 +6,7 @@
 
 mod debug_info;
 mod events;
+mod fuzz;
 mod il_map;
 mod map;
 mod method;
@@ -15,6 +16,7 @@ use biopsy_model::symbol::Function;
 
 pub use debug_info::{DEBUG_INFO_BYTES, DebugInfoFormat, parse_debug_info};
 pub use events::{MethodEvent, feed, feed_payload};
+pub use fuzz::fuzz_methods;
 pub use il_map::IlMap;
 pub use map::{MethodLimits, MethodMap};
 pub use method::{Method, MethodKind, MethodName, Tier};
