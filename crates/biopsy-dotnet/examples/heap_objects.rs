@@ -11,7 +11,9 @@ use biopsy_dotnet::runtime::{Options, Runtime, find_runtimes};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [core, rest @ ..] = arguments.as_slice() else { return Err("heap_objects CORE [OBJECTS EDGES]".into()) };
+    let [core, rest @ ..] = arguments.as_slice() else {
+        return Err("heap_objects CORE [OBJECTS EDGES]".into());
+    };
     let opened = biopsy_image::open(std::path::Path::new(core), &biopsy_image::Limits::default())?;
     let started = Instant::now();
     let found = find_runtimes(&*opened.image);
@@ -26,13 +28,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("objects {} in {:?} ({threads} threads)", graph.len(), started.elapsed());
         let started = Instant::now();
         let (graph, problems) = heap.walk(&HeapOptions { threads, spill: None })?;
-        println!("objects {} edges {} in {:?}; {problems:?}", graph.len(), graph.edge_count(), started.elapsed());
+        println!(
+            "objects {} edges {} in {:?}; {problems:?}",
+            graph.len(),
+            graph.edge_count(),
+            started.elapsed()
+        );
     }
     let (mut graph, _) = heap.walk(&HeapOptions::default())?;
     let started = Instant::now();
     let missing = heap.find_live(&mut graph)?;
     println!("live in {:?}: {:?} {missing:?}", started.elapsed(), graph.totals());
-    println!("{} bytes in memory, {:.1} per object", graph.heap_bytes(), graph.heap_bytes() as f64 / graph.len() as f64);
+    println!(
+        "{} bytes in memory, {:.1} per object",
+        graph.heap_bytes(),
+        graph.heap_bytes() as f64 / graph.len() as f64
+    );
     let mut kinds = std::collections::BTreeMap::new();
     graph.roots().iter().for_each(|root| *kinds.entry(root.kind.name()).or_insert(0u32) += 1);
     println!("roots {kinds:?}, dependents {}", graph.dependents().len());

@@ -107,10 +107,14 @@ pub fn snapshot_member(number: u32, name: &str) -> String {
 /// Ending of a column of a snapshot.
 pub const COLUMN: &str = ".npy.zst";
 
-/// Whether a member is numbers of a snapshot: no text is in it, and a byte that is changed makes it useless.
+/// Types of a snapshot, a JSON object a line.
+pub const TYPES: &str = "types.jsonl.zst";
+
+/// Whether a member is a column of a snapshot: numbers, or names of types. These are code and no text of the process; words in them
+/// that look like keys of secrets (`List<SecretName>`) are none.
 #[must_use]
 pub fn is_column(name: &str) -> bool {
-    name.starts_with(SNAPSHOTS_FOLDER) && name.ends_with(COLUMN)
+    name.starts_with(SNAPSHOTS_FOLDER) && [COLUMN, TYPES].iter().any(|ending| name.ends_with(ending))
 }
 
 /// Whether the member is memory that secrets were masked in.

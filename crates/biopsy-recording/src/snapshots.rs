@@ -73,7 +73,10 @@ impl SnapshotMembers {
 
 impl std::fmt::Debug for SnapshotMembers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SnapshotMembers").field("path", &self.path).field("numbers", &self.numbers).finish_non_exhaustive()
+        f.debug_struct("SnapshotMembers")
+            .field("path", &self.path)
+            .field("numbers", &self.numbers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -93,7 +96,7 @@ mod tests {
         assert!(SnapshotMembers::open(&path, &Limits::default()).unwrap().is_none());
         let text = "a line\n".repeat(100);
         folder.write_bytes("snapshots/2/edges.npy.zst", b"numbers").unwrap();
-        folder.write_text("snapshots/2/types.jsonl", &text).unwrap();
+        folder.write_text("snapshots/2/snapshot.json", &text).unwrap();
         bundle(&path, &zip).unwrap();
         for place in [path, zip] {
             let mut members = SnapshotMembers::open(&place, &Limits::default()).unwrap().unwrap();
@@ -104,9 +107,13 @@ mod tests {
                 bytes
             };
             assert_eq!(read("edges.npy.zst"), b"numbers");
-            assert_eq!(read("types.jsonl"), text.as_bytes());
+            assert_eq!(read("snapshot.json"), text.as_bytes());
             assert_eq!(read("other"), b"");
         }
-        assert!(layout::is_column("snapshots/1/edges.npy.zst") && !layout::is_column("snapshots/1/types.jsonl"));
+        assert!(
+            layout::is_column("snapshots/1/edges.npy.zst")
+                && layout::is_column("snapshots/1/types.jsonl.zst")
+        );
+        assert!(!layout::is_column("snapshots/1/snapshot.json"));
     }
 }

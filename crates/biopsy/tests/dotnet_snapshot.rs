@@ -39,11 +39,20 @@ fn a_snapshot_is_taken_kept_read_and_exported() {
         let truth = folder.path().join("truth.json");
         let arguments = ["--objects", "20000", "--secrets", "--truth", text(&truth)];
         let target = dotnet_target(runtime, "holder", &arguments);
-        let survival = Survival::before(target.pid());
+        let survival = Survival::before(target.pid()).threads_may_change();
         let pid = target.pid().to_string();
         let recording = folder.path().join(if bundle { "heap.zip" } else { "heap" });
         let taken = json(&biopsy(&[
-            "snapshot", &pid, "--json", "--top", "0", "--quiet", "--max-pause", "5s", "-o", text(&recording),
+            "snapshot",
+            &pid,
+            "--json",
+            "--top",
+            "0",
+            "--quiet",
+            "--max-pause",
+            "5s",
+            "-o",
+            text(&recording),
         ]));
         survival.assert_unharmed();
         let facts = &taken["snapshot"];
@@ -117,7 +126,17 @@ fn a_heap_that_the_runtime_tells_is_what_its_own_tool_collects() {
     let pid = target.pid().to_string();
     let recording = folder.path().join("heap");
     let taken = json(&biopsy(&[
-        "snapshot", &pid, "--from", "runtime", "--json", "--top", "0", "--quiet", "--max-pause", "60s", "-o",
+        "snapshot",
+        &pid,
+        "--from",
+        "runtime",
+        "--json",
+        "--top",
+        "0",
+        "--quiet",
+        "--max-pause",
+        "60s",
+        "-o",
         text(&recording),
     ]));
     let facts = &taken["snapshot"];
@@ -126,7 +145,16 @@ fn a_heap_that_the_runtime_tells_is_what_its_own_tool_collects() {
     let rows = taken["types"].as_array().expect("a list");
     assert!(!rows.iter().any(|row| row["name"] == "Targets.Holder.Model.Garbage"), "it collected before");
     // The budget is kept before anything is asked.
-    let refused = biopsy(&["snapshot", &pid, "--from", "runtime", "--max-pause", "1us", "-o", text(&folder.path().join("no"))]);
+    let refused = biopsy(&[
+        "snapshot",
+        &pid,
+        "--from",
+        "runtime",
+        "--max-pause",
+        "1us",
+        "-o",
+        text(&folder.path().join("no")),
+    ]);
     assert_eq!(refused.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("would stand still"), "{refused:?}");
     assert!(!folder.path().join("no").exists());

@@ -64,7 +64,8 @@ fn core(biopsy: &Path, pid: &str, options: &Options, table: &mut Table) -> Outco
     let folder = temp_dir("bench-heap");
     let core = folder.path().join("dump.core");
     let mut dump = Command::new(biopsy);
-    dump.args(["dump", pid, "--kind", "full", "--raw", "--quiet", "--max-pause", "5s", "--output"]).arg(&core);
+    dump.args(["dump", pid, "--kind", "full", "--raw", "--quiet", "--max-pause", "5s", "--output"])
+        .arg(&core);
     output_of(&mut dump)?;
     let (mut own, mut peers) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds().min(4) {
@@ -108,8 +109,8 @@ fn gcdump(pid: &str) -> Outcome<Run> {
         .map_err(|error| error.to_string())?;
     // It needs a moment to begin.
     std::thread::sleep(Duration::from_secs(4));
-    let mut command =
-        dotnet_peer_command("dotnet-gcdump", &["collect", "-p", pid, "-o"]).ok_or("dotnet-gcdump is not there")?;
+    let mut command = dotnet_peer_command("dotnet-gcdump", &["collect", "-p", pid, "-o"])
+        .ok_or("dotnet-gcdump is not there")?;
     command.arg(folder.path().join("heap.gcdump")).args(["-t", "120"]);
     let run = timed(&mut command, &folder.path().join("said"))?;
     watching.wait().map_err(|error| error.to_string())?;

@@ -37,6 +37,9 @@ pub(crate) const MEMORY_GRAPH: &str = "Graphs.MemoryGraph";
 /// Prefix of the names of nodes that stand for no object, as dotnet-gcdump writes them.
 pub(crate) const PSEUDO: &str = "[";
 
+/// Name of the type of nodes that were never defined. It is the first, and a node of it is the first in the blob.
+pub(crate) const UNDEFINED: &str = "UNDEFINED";
+
 /// Tags of the serialisation.
 pub(crate) mod tag {
     pub(crate) const NULL: u8 = 1;

@@ -2,7 +2,7 @@
 
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
 
-use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, PSEUDO, tag};
+use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, PSEUDO, UNDEFINED, tag};
 use crate::graph::{Graph, GraphBuilder, GraphType, Node, Root, RootKind, mark};
 
 /// What a `.gcdump` says.
@@ -31,7 +31,9 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
     let mut cursor = Cursor::new(bytes);
     let magic = string(&mut cursor, "magic")?;
     if magic != MAGIC {
-        return Err(cursor.error("magic", ReadErrorKind::Unexpected { expected: 20, found: magic.len() as u64 }));
+        return Err(
+            cursor.error("magic", ReadErrorKind::Unexpected { expected: 20, found: magic.len() as u64 })
+        );
     }
     begin(&mut cursor, HEAP_DUMP)?;
     begin(&mut cursor, MEMORY_GRAPH)?;
@@ -44,7 +46,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
         let name = string(&mut cursor, "name of a type")?;
         let size = cursor.u32("size of a type")?.cast_signed();
         let module = string(&mut cursor, "module of a type")?;
-        let pseudo = name.starts_with(PSEUDO) || name == "UNDEFINED";
+        let pseudo = name.starts_with(PSEUDO) || name == UNDEFINED;
         is_pseudo.push((pseudo, size));
         builder.push_type(GraphType { name, module, ..GraphType::default() });
     }

@@ -7,16 +7,28 @@ use crate::graph::{Graph, GraphBuilder, GraphType, Node, ObjectIndex, Root, Root
 fn sample() -> Graph {
     let mut builder = GraphBuilder::new();
     let text = builder.push_type(GraphType { name: "System.String".to_owned(), ..GraphType::default() });
-    let node = builder.push_type(GraphType { name: "Näme<T>".to_owned(), module: "a.dll".to_owned(), ..GraphType::default() });
-    for (address, of, size, edges) in
-        [(0x7f00_0000, text, 30, vec![]), (0x1000, node, 24, vec![0x7f00_0000, 0x2000]), (0x2000, node, 1 << 33, vec![0x1000])]
-    {
+    let node = builder.push_type(GraphType {
+        name: "Näme<T>".to_owned(),
+        module: "a.dll".to_owned(),
+        ..GraphType::default()
+    });
+    for (address, of, size, edges) in [
+        (0x7f00_0000, text, 30, vec![]),
+        (0x1000, node, 24, vec![0x7f00_0000, 0x2000]),
+        (0x2000, node, 1 << 33, vec![0x1000]),
+    ] {
         builder.push(Node { address, of, size, edges: edges.len() as u32 });
         edges.into_iter().for_each(|edge| builder.push_edge(edge));
     }
     builder.push(Node { address: 0x3000, of: node, size: 24, edges: 0 });
     let (mut graph, ..) = builder.finish().unwrap();
-    let root = Root { kind: RootKind::StrongHandle, address: 1, object: ObjectIndex(0), is_interior: false, thread: 0 };
+    let root = Root {
+        kind: RootKind::StrongHandle,
+        address: 1,
+        object: ObjectIndex(0),
+        is_interior: false,
+        thread: 0,
+    };
     graph.set_roots(vec![root], Vec::new());
     graph.set_live(mark(&graph).unwrap());
     graph
@@ -40,8 +52,13 @@ fn what_was_written_is_read() {
         assert_eq!(dump.graph.len() as u64, written);
         assert_eq!(dump.graph.find(0x3000).is_some(), garbage);
         let one = dump.graph.find(0x1000).unwrap();
-        let targets: Vec<u64> =
-            dump.graph.references(one).unwrap().iter().map(|of| dump.graph.object(*of).unwrap().address).collect();
+        let targets: Vec<u64> = dump
+            .graph
+            .references(one)
+            .unwrap()
+            .iter()
+            .map(|of| dump.graph.object(*of).unwrap().address)
+            .collect();
         assert_eq!(targets, [0x7f00_0000, 0x2000]);
         let of = dump.graph.object(one).unwrap().of;
         assert_eq!(dump.graph.type_of(of).unwrap().name, "Näme<T>");

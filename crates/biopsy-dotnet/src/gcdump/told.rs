@@ -144,7 +144,11 @@ impl HeapListener {
     fn type_index(&mut self, id: u64) -> TypeIndex {
         let builder = &mut self.builder;
         *self.types.entry(id).or_insert_with(|| {
-            builder.push_type(GraphType { name: format!("?{id:x}"), method_table: id, ..GraphType::default() })
+            builder.push_type(GraphType {
+                name: format!("?{id:x}"),
+                method_table: id,
+                ..GraphType::default()
+            })
         })
     }
 
@@ -274,8 +278,7 @@ impl HeapListener {
         let roots = roots
             .into_iter()
             .filter_map(|(kind, address, value, is_interior)| {
-                let object =
-                    if is_interior { graph.find_holder(value)?.0 } else { graph.find(value)? };
+                let object = if is_interior { graph.find_holder(value)?.0 } else { graph.find(value)? };
                 Some(Root { kind, address, object, is_interior, thread: 0 })
             })
             .collect();
@@ -323,9 +326,11 @@ mod tests {
         hear(&mut listener, 18, &node(0, 0x1000, 1));
         hear(&mut listener, 18, &node(1, 0x2000, 0));
         hear(&mut listener, 19, &[(0, 4), (1, 4), (0, 2), (0x2000, 8), (0, 4)]);
-        hear(&mut listener, 15, &[
-            (1, 4), (0, 2), (0x70, 8), (0, 8), (0, 4), (0, 4), (0x12, 1), (65, 2), (66, 2), (0, 2), (0, 4),
-        ]);
+        hear(
+            &mut listener,
+            15,
+            &[(1, 4), (0, 2), (0x70, 8), (0, 8), (0, 4), (0, 4), (0x12, 1), (65, 2), (66, 2), (0, 2), (0, 4)],
+        );
         hear(&mut listener, 2, &[(4, 4), (0, 4)]);
         assert!(!listener.is_done(), "another collection");
         hear(&mut listener, 2, &[(5, 4), (2, 4)]);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, tag};
+use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, UNDEFINED, tag};
 use crate::graph::{Graph, NO_OBJECT, ObjectIndex, RootKind};
 
 /// What goes in besides the graph.
@@ -43,6 +43,9 @@ pub enum WriteError {
 const TICKS_OF_1970: i64 = 621_355_968_000_000_000;
 const TICKS_PER_SECOND: i64 = 10_000_000;
 
+/// What lies at place 0: readers take a node there for one that was never defined.
+const UNDEFINED_NODE: [u8; 2] = [0, 0];
+
 /// Nodes that stand for no object: the root of all and one for each kind of roots, each with its children.
 struct Pseudo {
     name: String,
@@ -64,9 +67,10 @@ pub fn write(graph: &Graph, options: &WriteOptions, out: impl Write) -> Result<u
     if count > limit {
         return Err(WriteError::TooLarge { what: "objects", count, limit });
     }
-    let first_type = pseudo.len() as u32;
+    let first_type = pseudo.len() as u32 + 1;
     let mut encoder = Encoder { graph, numbers: &numbers, pseudo: &pseudo, first_type, buffer: Vec::new() };
-    let (mut bytes, mut total, mut places) = (0u64, 0u64, Vec::with_capacity(count as usize));
+    let (mut bytes, mut total, mut places) =
+        (UNDEFINED_NODE.len() as u64, 0u64, Vec::with_capacity(count as usize));
     encoder.each(|size, node| {
         places.push(bytes as u32);
         bytes += node.len() as u64;
@@ -82,7 +86,10 @@ pub fn write(graph: &Graph, options: &WriteOptions, out: impl Write) -> Result<u
     out.begin(MEMORY_GRAPH, 1, 0)?;
     out.i64(i64::try_from(total).unwrap_or(i64::MAX))?;
     out.i32(0)?;
-    out.i32((pseudo.len() + graph.types().len()) as i32)?;
+    out.i32((1 + pseudo.len() + graph.types().len()) as i32)?;
+    out.string(UNDEFINED)?;
+    out.i32(0)?;
+    out.string("")?;
     for node in &pseudo {
         out.string(&node.name)?;
         out.i32(0)?;
@@ -98,6 +105,7 @@ pub fn write(graph: &Graph, options: &WriteOptions, out: impl Write) -> Result<u
         out.i32(place as i32)?;
     }
     out.i32(bytes as i32)?;
+    out.bytes(&UNDEFINED_NODE)?;
     encoder.each(|_, node| out.bytes(node))?;
     out.i32(count as i32)?;
     for _ in &pseudo {
@@ -242,7 +250,7 @@ impl Encoder<'_> {
         let first = self.pseudo.len() as u32;
         for (number, pseudo) in self.pseudo.iter().enumerate() {
             node.clear();
-            cint(&mut node, (number as i32) << 1);
+            cint(&mut node, (number as i32 + 1) << 1);
             cint(&mut node, pseudo.children.len() as i32);
             for child in &pseudo.children {
                 cint(&mut node, *child as i32 - number as i32);

@@ -118,7 +118,8 @@ impl GraphBuilder {
                 spans.extend(builder.take().map(|span| span.finish(&spill)).transpose()?);
             }
             let span = builder.get_or_insert_with(|| SpanBuilder::new(node.address, Generation::Unknown));
-            if !node.address.is_multiple_of(super::ALIGNMENT) || !span.push(node.address, node.of, node.size) {
+            if !node.address.is_multiple_of(super::ALIGNMENT) || !span.push(node.address, node.of, node.size)
+            {
                 left_out += 1;
                 continue;
             }
@@ -140,10 +141,8 @@ impl GraphBuilder {
             span.end = span.end.min(end);
         }
         let (mut graph, overlapping) = Graph::from_spans(types, spans);
-        let found: Vec<u32> = addresses
-            .iter()
-            .map(|address| graph.find(*address).map_or(NO_OBJECT, |index| index.0))
-            .collect();
+        let found: Vec<u32> =
+            addresses.iter().map(|address| graph.find(*address).map_or(NO_OBJECT, |index| index.0)).collect();
         drop(addresses);
         let mut dangling = 0u64;
         for span in &mut graph.spans {

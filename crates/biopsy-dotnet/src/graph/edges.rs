@@ -31,7 +31,12 @@ impl Edges {
     }
 
     /// The targets from `first` to before `end`; read into `buffer` if they are on disk.
-    pub(crate) fn get<'a>(&'a self, first: usize, end: usize, buffer: &'a mut Vec<u32>) -> io::Result<&'a [u32]> {
+    pub(crate) fn get<'a>(
+        &'a self,
+        first: usize,
+        end: usize,
+        buffer: &'a mut Vec<u32>,
+    ) -> io::Result<&'a [u32]> {
         match self {
             Self::Memory(targets) => Ok(targets.get(first..end).unwrap_or_default()),
             Self::Spilled { file, offset, count } => {

@@ -114,6 +114,8 @@ pub struct Graph {
     pub(crate) spans: Vec<Span>,
     /// The first span with an object that begins in each page of 4 MiB.
     pages: FxHashMap<u64, u32>,
+    /// The span of the first object of each [`BLOCK`].
+    blocks: Vec<u32>,
     objects: u32,
     edges: u64,
     pub(crate) roots: Vec<Root>,
@@ -124,6 +126,8 @@ pub struct Graph {
 
 /// Bytes of address space in one entry of the page table.
 const PAGE: u32 = 22;
+/// Objects in one entry of the table of spans, as a power of two.
+const BLOCK: u32 = 10;
 
 impl Graph {
     /// From spans in any order. Spans that overlap an earlier one are left out, and counted.
@@ -146,6 +150,10 @@ impl Graph {
             // Of beginnings, not of ends: the size of an object is what a damaged heap says it is.
             for page in span.start >> PAGE..=span.last >> PAGE {
                 graph.pages.entry(page).or_insert(number);
+            }
+            // Every block that begins in this span, or before it where that one was the last.
+            while (graph.blocks.len() as u64) << BLOCK < u64::from(next) {
+                graph.blocks.push(number);
             }
             graph.spans.push(span);
         }
@@ -238,11 +246,17 @@ impl Graph {
         Some((span.index(number), span.address(number) == Some(address)))
     }
 
+    #[inline]
     fn span_of(&self, index: ObjectIndex) -> Option<(&Span, u32)> {
-        let at = self.spans.partition_point(|span| span.first <= index.0).checked_sub(1)?;
-        let span = self.spans.get(at)?;
-        let number = index.0 - span.first;
-        ((number as usize) < span.len()).then_some((span, number))
+        let mut at = *self.blocks.get((index.0 >> BLOCK) as usize)? as usize;
+        loop {
+            let span = self.spans.get(at)?;
+            let number = index.0.checked_sub(span.first)?;
+            if (number as usize) < span.len() {
+                return Some((span, number));
+            }
+            at += 1;
+        }
     }
 
     /// The object of this number.

@@ -132,7 +132,8 @@ impl SpanBuilder {
     #[inline]
     pub(crate) fn push(&mut self, address: u64, of: TypeIndex, size: u64) -> bool {
         let Some(offset) = address.checked_sub(self.start) else { return false };
-        let (Ok(position), Ok(first)) = (u32::try_from(offset / ALIGNMENT), u32::try_from(self.targets.len()))
+        let (Ok(position), Ok(first)) =
+            (u32::try_from(offset / ALIGNMENT), u32::try_from(self.targets.len()))
         else {
             return false;
         };

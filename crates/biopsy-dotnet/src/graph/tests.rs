@@ -36,7 +36,8 @@ fn objects_come_back_by_address_with_their_references() {
 
 #[test]
 fn a_chain_of_a_million_is_marked_without_recursion() {
-    let chain: Vec<_> = (0..1_000_000u64).map(|i| (0x10000 + i * 24, 24, vec![0x10000 + (i + 1) * 24])).collect();
+    let chain: Vec<_> =
+        (0..1_000_000u64).map(|i| (0x10000 + i * 24, 24, vec![0x10000 + (i + 1) * 24])).collect();
     let mut graph = built(&chain);
     graph.set_roots(vec![root(ObjectIndex(10))], Vec::new());
     assert_eq!(mark(&graph).unwrap().count(), 999_990);
@@ -44,7 +45,8 @@ fn a_chain_of_a_million_is_marked_without_recursion() {
 
 #[test]
 fn the_value_of_a_dependent_handle_lives_with_its_key_alone() {
-    let mut graph = built(&[(0x1000, 24, vec![]), (0x2000, 24, vec![]), (0x3000, 24, vec![]), (0x4000, 24, vec![])]);
+    let mut graph =
+        built(&[(0x1000, 24, vec![]), (0x2000, 24, vec![]), (0x3000, 24, vec![]), (0x4000, 24, vec![])]);
     let dependents = vec![(ObjectIndex(2), ObjectIndex(1)), (ObjectIndex(0), ObjectIndex(2))];
     graph.set_roots(vec![root(ObjectIndex(0))], dependents.clone());
     let live = mark(&graph).unwrap();

@@ -36,7 +36,8 @@ pub(super) fn loader_allocator(runtime: &Runtime<'_>, method_table: u64) -> Opti
             if handle == 0 || !handle.is_multiple_of(8) {
                 return None;
             }
-            let object = image.read_u64(handle).ok().filter(|object| *object != 0 && object.is_multiple_of(8))?;
+            let object =
+                image.read_u64(handle).ok().filter(|object| *object != 0 && object.is_multiple_of(8))?;
             let of = image.read_u64(object).ok()? & !7;
             (*runtime.type_of(of).ok()?.name == *MANAGED).then_some(object)
         })

@@ -57,7 +57,8 @@ pub(super) fn find(image: &dyn Image, collector: &Collector, graph: &Graph, foun
     let mut segments = FxHashSet::default();
     let mut tables = 0usize;
     while map != 0 && maps.insert(map) && maps.len() < 1024 {
-        let numbers = (image.read_u64(map), image.read_u64(map.wrapping_add(8)), image.read_u32(map.wrapping_add(16)));
+        let numbers =
+            (image.read_u64(map), image.read_u64(map.wrapping_add(8)), image.read_u32(map.wrapping_add(16)));
         let (Ok(buckets), Ok(next), Ok(count)) = numbers else { break };
         // The first map may say 0 and mean the initial number.
         let count = if (1..=MOST_BUCKETS).contains(&count) { count } else { BUCKETS };
@@ -122,14 +123,24 @@ fn table_segments(
     }
 }
 
-fn block_handles(image: &dyn Image, graph: &Graph, segment: u64, header: &[u8], block: u64, found: &mut Found) {
+fn block_handles(
+    image: &dyn Image,
+    graph: &Graph,
+    segment: u64,
+    header: &[u8],
+    block: u64,
+    found: &mut Found,
+) {
     let byte = |at: usize| header.get(at + block as usize).copied().unwrap_or(NONE);
     let kind = byte(BLOCK_KINDS);
     if kind == NONE {
         return;
     }
     let mask_at = FREE_MASKS + block as usize * 8;
-    let free = header.get(mask_at..mask_at + 8).and_then(|eight| eight.try_into().ok()).map_or(!0, u64::from_le_bytes);
+    let free = header
+        .get(mask_at..mask_at + 8)
+        .and_then(|eight| eight.try_into().ok())
+        .map_or(!0, u64::from_le_bytes);
     // Pages of unused blocks may not exist, so each block is read by itself.
     let values_of = |block: u64| {
         let at = segment.wrapping_add(VALUES + block * PER_BLOCK * 8);

@@ -52,7 +52,11 @@ impl<'r> Heap<'r> {
         Self::of(runtime, gc, runtime.threads()?)
     }
 
-    pub(super) fn of(source: &'r dyn Source, gc: u64, threads: Vec<ManagedThread>) -> Result<Self, HeapError> {
+    pub(super) fn of(
+        source: &'r dyn Source,
+        gc: u64,
+        threads: Vec<ManagedThread>,
+    ) -> Result<Self, HeapError> {
         let collector = segments::read_collector(source.image(), source.layout(), gc)?;
         let mut problems = Problems::default();
         let segments = segments::read_segments(source.image(), source.layout(), &collector, &mut problems)?;
@@ -100,7 +104,11 @@ impl<'r> Heap<'r> {
         self.walk_with(options, None)
     }
 
-    fn walk_with(&self, options: &HeapOptions, edges: Option<&Spill>) -> Result<(Graph, Problems), HeapError> {
+    fn walk_with(
+        &self,
+        options: &HeapOptions,
+        edges: Option<&Spill>,
+    ) -> Result<(Graph, Problems), HeapError> {
         let plan = walk::Plan {
             segments: &self.segments,
             contexts: &self.contexts,

@@ -41,7 +41,8 @@ impl Places {
             .into_iter()
             .find(|shift| bytes < limit(*shift))
             .ok_or(HeapError::TooLarge { bytes, limit: limit(SHIFTS[1]) })?;
-        let mut places = Self { segments: Vec::new(), pages: FxHashMap::default(), numbers: Vec::new(), shift };
+        let mut places =
+            Self { segments: Vec::new(), pages: FxHashMap::default(), numbers: Vec::new(), shift };
         let mut first = 0;
         for segment in segments {
             let number = places.segments.len() as u32;

@@ -102,7 +102,9 @@ pub(super) fn read_collector(image: &dyn Image, layout: &Layout, gc: u64) -> Res
         handle_table_map: pointer("HandleTableMap")?,
         generation_size,
         start_segment,
-        allocation_start: u64::try_from(allocation_start).ok().filter(|offset| *offset > 0 || start_segment > 0),
+        allocation_start: u64::try_from(allocation_start)
+            .ok()
+            .filter(|offset| *offset > 0 || start_segment > 0),
     })
 }
 
@@ -115,7 +117,8 @@ fn server_heaps(image: &dyn Image, count: u64, heaps: u64, offsets: u64) -> Resu
     let offsets = i32s::<20>(image, offsets, "offsets of heaps")?;
     let offset = |field: usize| -> Result<u64, HeapError> {
         let offset = offsets.get(field).copied().unwrap_or(-1);
-        u64::try_from(offset).map_err(|_| HeapError::Damaged { what: "the place of a variable", found: field as u64 })
+        u64::try_from(offset)
+            .map_err(|_| HeapError::Damaged { what: "the place of a variable", found: field as u64 })
     };
     let mut found = Vec::new();
     for number in 0..u64::from(count) {
@@ -151,8 +154,7 @@ pub(super) fn read_segments(
     problems: &mut Problems,
 ) -> Result<Vec<Segment>, HeapError> {
     let field = |name| layout.field("HeapSegment", name).map(u64::from);
-    let [allocated, mem, flags, next] =
-        [field("Allocated")?, field("Mem")?, field("Flags")?, field("Next")?];
+    let [allocated, mem, flags, next] = [field("Allocated")?, field("Mem")?, field("Flags")?, field("Next")?];
     let failed = || HeapError::memory("a segment of the heap");
     let mut segments = Vec::new();
     let mut seen = FxHashSet::default();

@@ -38,7 +38,10 @@ enum References {
     /// Start, and length less the object's size.
     Series(Box<[(u64, i64)]>),
     /// Start, then pairs of words and bytes to skip, for each element.
-    Repeating { start: u64, items: Box<[(u32, u32)]> },
+    Repeating {
+        start: u64,
+        items: Box<[(u32, u32)]>,
+    },
 }
 
 /// Where a method table keeps its flags and its size, and which flag says that it can be unloaded, from the layout.

@@ -7,7 +7,7 @@
 use biopsy_image::{Image, mapping};
 
 use super::roots::{Found, words};
-use crate::graph::{Graph, Root, RootKind};
+use crate::graph::{Graph, ObjectIndex, Root, RootKind};
 use crate::runtime::ManagedThread;
 
 /// Bytes below the stack pointer that a leaf function may use (System V ABI).
@@ -24,7 +24,8 @@ pub(super) fn find(image: &dyn Image, threads: &[ManagedThread], graph: &Graph, 
             continue;
         };
         let mut add = |address: u64, value: u64| {
-            if let Some((object, is_start)) = graph.find_holder(value) {
+            let holder = graph.find_holder(value);
+            if let Some((object, is_start)) = holder.filter(|(object, _)| !is_free(graph, *object)) {
                 let root = Root {
                     kind: RootKind::Stack,
                     address,
@@ -42,6 +43,14 @@ pub(super) fn find(image: &dyn Image, threads: &[ManagedThread], graph: &Graph, 
         words(image, low, stack.end.saturating_sub(low).min(MOST_BYTES), add);
     }
     if without > 0 {
-        found.missing(format!("{without} threads have no registers: what only their stacks hold may count as garbage"));
+        found.missing(format!(
+            "{without} threads have no registers: what only their stacks hold may count as garbage"
+        ));
     }
+}
+
+/// Whether it is a gap: what once was there left words behind.
+fn is_free(graph: &Graph, object: ObjectIndex) -> bool {
+    let of = graph.object(object).and_then(|object| graph.type_of(object.of));
+    of.is_none_or(|of| of.is_free)
 }

@@ -17,7 +17,8 @@ pub(super) struct Synthetic {
 impl Image for Synthetic {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         for (start, bytes) in &self.areas {
-            let Some(offset) = address.checked_sub(*start).and_then(|offset| usize::try_from(offset).ok()) else {
+            let Some(offset) = address.checked_sub(*start).and_then(|offset| usize::try_from(offset).ok())
+            else {
                 continue;
             };
             if let Some(from) = bytes.get(offset..).filter(|from| !from.is_empty()) {
@@ -92,18 +93,26 @@ impl Synthetic {
     /// A heap of a few objects: see the tests of the walk.
     pub(super) fn new() -> Self {
         let mut this = Self::default();
-        for (start, size) in
-            [(GC, 0x18000), (0x2000_0000, 0x1000), (YOUNG, SIZE), (OLD, SIZE), (BIG, SIZE)]
-        {
+        for (start, size) in [(GC, 0x18000), (0x2000_0000, 0x1000), (YOUNG, SIZE), (OLD, SIZE), (BIG, SIZE)] {
             this.areas.push((start, vec![0; size]));
         }
         let fields: &[(&str, &[(&str, u32)])] = &[
-            ("GcDacVars", &[
-                ("GenerationSize", 8), ("GenerationTable", 48), ("EphemeralHeapSegment", 80),
-                ("AllocAllocated", 120), ("FinalizeQueue", 144), ("NHeaps", 176), ("GHeaps", 184),
-                ("GcStructuresInvalidCnt", 192), ("HandleTableMap", 232), ("GcHeapFieldOffsets", 240),
-                ("GenerationFieldOffsets", 248),
-            ]),
+            (
+                "GcDacVars",
+                &[
+                    ("GenerationSize", 8),
+                    ("GenerationTable", 48),
+                    ("EphemeralHeapSegment", 80),
+                    ("AllocAllocated", 120),
+                    ("FinalizeQueue", 144),
+                    ("NHeaps", 176),
+                    ("GHeaps", 184),
+                    ("GcStructuresInvalidCnt", 192),
+                    ("HandleTableMap", 232),
+                    ("GcHeapFieldOffsets", 240),
+                    ("GenerationFieldOffsets", 248),
+                ],
+            ),
             ("HeapSegment", &[("Allocated", 0), ("Mem", 32), ("Flags", 40), ("Next", 48)]),
             ("MethodTable", &[("MTFlags", 0), ("BaseSize", 4)]),
             ("FinalizeQueue", &[("FillPointers", 0)]),
@@ -193,13 +202,13 @@ impl Synthetic {
     }
 
     fn objects(&mut self) {
-        // YOUNG: node → the array; room of a thread from 0x20 to 0x100 less the smallest object; free; array of 2; node (garbage).
+        // YOUNG: node → the array; room of a thread from 0x20 to 0x100 less the smallest object; free; array of 1; bytes and a node (garbage).
         self.put(YOUNG, NODE);
         self.put(YOUNG + 8, YOUNG + 0x140);
         self.put(YOUNG + 0x100, FREE);
         self.put(YOUNG + 0x108, 0x40 - 24);
         self.put(YOUNG + 0x140, OBJECTS);
-        self.put(YOUNG + 0x148, 2);
+        self.put(YOUNG + 0x148, 1);
         self.put(YOUNG + 0x150, OLD + 0x20);
         self.put(YOUNG + 0x160, BYTES);
         self.put(YOUNG + 0x168, 1);

@@ -21,7 +21,7 @@ fn a_small_heap_is_walked_whole() {
         [
             (YOUNG, 32, Generation::Gen0),
             (YOUNG + 0x100, 0x40, Generation::Gen0),
-            (YOUNG + 0x140, 40, Generation::Gen0),
+            (YOUNG + 0x140, 32, Generation::Gen0),
             (YOUNG + 0x160, 25, Generation::Gen0),
             (YOUNG + 0x180, 32, Generation::Gen0),
             (YOUNG + 0x1a0, 0x60, Generation::Gen0),

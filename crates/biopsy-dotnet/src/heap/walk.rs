@@ -107,7 +107,11 @@ fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let own = work();
-        others.into_iter().map(|one| one.join().unwrap_or(Ok(()))).chain([own]).collect::<io::Result<Vec<()>>>()
+        others
+            .into_iter()
+            .map(|one| one.join().unwrap_or(Ok(())))
+            .chain([own])
+            .collect::<io::Result<Vec<()>>>()
     })?;
     for (span, of_span) in graph.spans.iter_mut().zip(edges) {
         span.edges = of_span;
@@ -143,8 +147,7 @@ impl<S: Source + ?Sized> Shapes<'_, S> {
         }
         let known = Shape::read(self.source.image(), self.offsets, method_table).map(|shape| {
             let collectible = shape.is_collectible;
-            let loader_allocator =
-                collectible.then(|| self.source.loader_allocator(method_table)).flatten();
+            let loader_allocator = collectible.then(|| self.source.loader_allocator(method_table)).flatten();
             let index = TypeIndex(u32::try_from(table.method_tables.len()).unwrap_or(u32::MAX));
             table.method_tables.push(method_table);
             (index, Arc::new(Known { shape, loader_allocator }))
@@ -193,8 +196,10 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
     fn segment(&mut self, segment: &Segment) -> io::Result<()> {
         let image = self.shapes.source.image();
         let contexts = self.plan.contexts;
-        let mut contexts =
-            contexts.get(contexts.partition_point(|(at, _)| *at < segment.start)..).unwrap_or_default().iter();
+        let mut contexts = contexts
+            .get(contexts.partition_point(|(at, _)| *at < segment.start)..)
+            .unwrap_or_default()
+            .iter();
         let mut gap = contexts.next();
         let mut span = SpanBuilder::new(segment.start, segment.generation);
         let mut piece = std::mem::take(&mut self.piece);
@@ -224,7 +229,8 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             }
             let method_table = word(&piece, offset) & !7;
             let slot = (method_table >> 4) as usize % RECENT;
-            let recent = self.recent.get(slot).and_then(Option::as_ref).filter(|(of, ..)| *of == method_table);
+            let recent =
+                self.recent.get(slot).and_then(Option::as_ref).filter(|(of, ..)| *of == method_table);
             let (of, known) = match recent {
                 Some((_, of, known)) => (*of, known),
                 None => match self.shapes.get(method_table) {
@@ -247,7 +253,9 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
                 let known = Arc::clone(known);
                 self.finish(full)?;
                 self.add(image, &mut span, (at, of, size), &known, &mut piece, (&mut base, &mut filled));
-            } else if self.plan.edges.is_none() || !(known.shape.has_references() || known.shape.is_collectible) {
+            } else if self.plan.edges.is_none()
+                || !(known.shape.has_references() || known.shape.is_collectible)
+            {
                 span.push(at, of, size);
             } else {
                 let known = Arc::clone(known);

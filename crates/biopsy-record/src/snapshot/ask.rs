@@ -38,7 +38,9 @@ pub struct AskOptions {
 #[non_exhaustive]
 pub enum AskError {
     /// It would stand still for too long.
-    #[error("process {pid} would stand still for about {predicted:?} while its runtime tells the heap; {allowed:?} are allowed")]
+    #[error(
+        "process {pid} would stand still for about {predicted:?} while its runtime tells the heap; {allowed:?} are allowed"
+    )]
     TooLong {
         /// The process.
         pid: Pid,
@@ -89,7 +91,8 @@ pub fn predict_pause(own_bytes: u64) -> Duration {
 /// Memory in bytes that is the process's own and no file's; 0: not known.
 #[must_use]
 pub fn own_bytes(pid: Pid) -> u64 {
-    let status = i32::try_from(pid.0).ok().and_then(|pid| procfs::process::Process::new(pid).ok()?.status().ok());
+    let status =
+        i32::try_from(pid.0).ok().and_then(|pid| procfs::process::Process::new(pid).ok()?.status().ok());
     // In KiB.
     status.and_then(|status| status.rssanon).unwrap_or_default().saturating_mul(1024)
 }

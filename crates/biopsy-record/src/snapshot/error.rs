@@ -57,7 +57,10 @@ impl SnapshotError {
     #[must_use]
     pub fn may_ask_the_runtime(&self) -> bool {
         match self {
-            Self::NoRuntime { .. } | Self::Runtime { .. } | Self::AlwaysCollecting { .. } | Self::Heap { .. } => true,
+            Self::NoRuntime { .. }
+            | Self::Runtime { .. }
+            | Self::AlwaysCollecting { .. }
+            | Self::Heap { .. } => true,
             Self::Freeze(error) => !matches!(error, FreezeError::Ended { .. }),
             Self::MemoryShort { .. } => false,
         }

@@ -1,7 +1,7 @@
 //! Heap snapshots of .NET processes: freeze, walk, let go, write.
 //!
 //! The process stands still for milliseconds; what is walked is its frozen copy, so no collection is forced and garbage is
-//! seen, apart from what is live. The graph becomes `snapshots/NUMBER/` of the recording: `snapshot.json`, `types.jsonl`, and
+//! seen, apart from what is live. The graph becomes `snapshots/NUMBER/` of the recording: `snapshot.json`, `types.jsonl.zst`, and
 //! columns of numbers. No contents of objects are kept, text least of all.
 
 mod ask;

@@ -11,12 +11,9 @@ use biopsy_recording::{RecordingFolder, WriteError, layout};
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotFacts;
-use crate::masking::Masking;
 
 /// Name of the facts.
 pub const FACTS: &str = "snapshot.json";
-/// Name of the types.
-const TYPES: &str = "types.jsonl";
 /// Level of zstd: columns are large and wanted soon.
 const LEVEL: i32 = 1;
 
@@ -46,7 +43,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Writes a graph as the snapshot of this number. The facts come last: a snapshot without them is not whole.
+/// Writes a graph as the snapshot of this number. Names of types are code and kept as they are. The facts come last: a snapshot without them is not whole.
 ///
 /// # Errors
 /// The recording cannot be written.
@@ -55,20 +52,20 @@ pub fn write(
     facts: &SnapshotFacts,
     number: u32,
     folder: &RecordingFolder,
-    masking: &Masking,
 ) -> Result<Written, WriteError> {
-    let types_member = layout::snapshot_member(number, TYPES);
+    let types_member = layout::snapshot_member(number, layout::TYPES);
     let mut lines = Vec::new();
     for of in graph.types() {
-        // Names are code, but code can be made of data.
-        let name = masking.text(&types_member, &of.name).into_owned();
-        let line = TypeLine { name, module: of.module.clone(), method_table: of.method_table, free: of.is_free };
+        let (name, module) = (of.name.clone(), of.module.clone());
+        let line = TypeLine { name, module, method_table: of.method_table, free: of.is_free };
         // Writing to memory does not fail.
         let _ = serde_json::to_writer(&mut lines, &line);
         lines.push(b'\n');
     }
-    folder.write_bytes(&types_member, &lines)?;
-    let (next, bytes) = (AtomicUsize::new(0), AtomicUsize::new(lines.len()));
+    let file = folder.create_member(&types_member)?;
+    let packed = zstd::encode_all(lines.as_slice(), LEVEL).map_err(|error| file.write_error(error))?;
+    file.file().write_all(&packed).map_err(|error| file.write_error(error))?;
+    let (next, bytes) = (AtomicUsize::new(0), AtomicUsize::new(packed.len()));
     let failed = Mutex::new(None);
     let work = || {
         while let Some(column) = Column::ALL.get(next.fetch_add(1, Relaxed)) {
@@ -132,7 +129,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// The types of `types.jsonl`; lines that are none become types without a name, so that the numbers of the others stay.
+/// The types of `types.jsonl.zst`, unpacked; lines that are none become types without a name, so that the numbers of the others stay.
 #[must_use]
 pub fn type_lines(text: &str) -> Vec<GraphType> {
     text.lines()

@@ -51,9 +51,8 @@ impl ColumnSource for Columns {
 
 /// The heap in a recording (its last snapshot) or in a `.gcdump`; `None`: it is something else.
 pub(crate) fn open(path: &Path) -> Result<Option<HeapFile>, Failure> {
-    let unreadable = |error: io::Error| {
-        Failure::new(Code::BadInput, format!("cannot read `{}`: {error}", path.display()))
-    };
+    let unreadable =
+        |error: io::Error| Failure::new(Code::BadInput, format!("cannot read `{}`: {error}", path.display()));
     if begins_like_gcdump(path) {
         let mut bytes = Vec::new();
         let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -76,11 +75,16 @@ pub(crate) fn open(path: &Path) -> Result<Option<HeapFile>, Failure> {
     let mut text = |name: &str| -> Result<String, Failure> {
         let mut text = String::new();
         if let Some(from) = members.open_member(number, name).map_err(unreadable)? {
+            let from: Box<dyn Read> = if name == layout::TYPES {
+                Box::new(zstd::Decoder::new(from).map_err(unreadable)?)
+            } else {
+                from
+            };
             from.take(MOST_TEXT).read_to_string(&mut text).map_err(unreadable)?;
         }
         Ok(text)
     };
-    let types = type_lines(&text("types.jsonl")?);
+    let types = type_lines(&text(layout::TYPES)?);
     let facts = text(FACTS)?;
     if facts.is_empty() {
         let message = format!("snapshot {number} of `{}` was not finished", path.display());

@@ -202,6 +202,7 @@ fn pause_text(pause: Duration) -> String {
 
 fn of_runtime(facts: &SnapshotFacts) -> String {
     let version = if facts.runtime.is_empty() { String::new() } else { format!(", .NET {}", facts.runtime) };
-    let collector = if facts.collector.is_empty() { String::new() } else { format!(", {} collector", facts.collector) };
+    let collector =
+        if facts.collector.is_empty() { String::new() } else { format!(", {} collector", facts.collector) };
     format!("{version}{collector}")
 }

@@ -159,7 +159,7 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
     let warnings: Vec<_> =
         facts.warnings.iter().map(|message| warning("snapshot.note", message.clone())).collect();
     warn_all(&folder, &warnings);
-    snapshot::write(&graph, &facts, 1, &folder, &masking).map_err(output_failure)?;
+    snapshot::write(&graph, &facts, 1, &folder).map_err(output_failure)?;
     header.end = Some(clock_pair());
     "snapshot".clone_into(&mut header.ended_by);
     folder.header(&header).map_err(output_failure)?;
@@ -198,7 +198,8 @@ pub(super) fn write_gcdump(
     };
     let file =
         std::fs::File::options().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
-    let written = gcdump::write(graph, &gcdump_options(facts, name), BufWriter::with_capacity(1 << 20, &file));
+    let written =
+        gcdump::write(graph, &gcdump_options(facts, name), BufWriter::with_capacity(1 << 20, &file));
     match written {
         Ok(_) => Ok(file.metadata().map_err(failed)?.len()),
         Err(error) => {

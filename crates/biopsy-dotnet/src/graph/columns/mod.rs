@@ -6,7 +6,7 @@
 //! | column | of each | values |
 //! | --- | --- | --- |
 //! | `addresses` | object | u64, ascending |
-//! | `types` | object | u32, line in `types.jsonl`, from 0 |
+//! | `types` | object | u32, line in `types.jsonl.zst`, from 0 |
 //! | `sizes` | object | u32, or u64 when one needs it: bytes |
 //! | `generations` | object | u8: 0, 1, 2, 3 large, 4 pinned, 5 frozen, 255 not known |
 //! | `live` | object | u8: 1 reachable, 0 not; missing when nobody has looked |

@@ -5,8 +5,8 @@ use std::io::{self, BufReader, Read};
 use super::npy::read_header;
 use super::{Column, ColumnSource, GENERATIONS};
 use crate::graph::{
-    Bits, Generation, Graph, GraphType, MOST_OBJECTS, NO_OBJECT, ObjectIndex, Root, RootKind, SpanBuilder, Spill,
-    TypeIndex,
+    Bits, Generation, Graph, GraphType, MOST_OBJECTS, NO_OBJECT, ObjectIndex, Root, RootKind, SpanBuilder,
+    Spill, TypeIndex,
 };
 
 /// Why columns are no graph.
@@ -125,13 +125,17 @@ pub fn read(source: &dyn ColumnSource, types: Vec<GraphType>) -> Result<Graph, C
         let generation =
             GENERATIONS.get(generations.next()? as usize).copied().unwrap_or(Generation::Unknown);
         if of >= types.len() as u64 {
-            return Err(ColumnsError::Damaged { column: Column::Types, what: format!("there is no type {of}") });
+            return Err(ColumnsError::Damaged {
+                column: Column::Types,
+                what: format!("there is no type {of}"),
+            });
         }
         if address < end {
             return Err(addresses.damaged(format!("{address:#x} comes behind {end:#x}")));
         }
         end = address.saturating_add(size.max(1));
-        if builder.as_ref().is_some_and(|(span, of)| *of != generation || !span.has_room(address, SPAN_BYTES)) {
+        if builder.as_ref().is_some_and(|(span, of)| *of != generation || !span.has_room(address, SPAN_BYTES))
+        {
             spans.extend(builder.take().map(|(span, _)| finish(span)).transpose()?);
         }
         let (span, _) = builder.get_or_insert_with(|| (SpanBuilder::new(address, generation), generation));

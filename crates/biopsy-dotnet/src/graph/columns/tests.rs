@@ -17,14 +17,17 @@ impl ColumnSource for Files {
 fn sample() -> Graph {
     let mut builder = GraphBuilder::new();
     let of = builder.push_type(GraphType { name: "A".to_owned(), ..GraphType::default() });
-    for (address, size, edges) in
-        [(0x1000u64, 24u64, vec![0x7f00_0000u64, 0x2000]), (0x2000, 1 << 33, vec![]), (0x7f_0000_0000, 24, vec![0x1000])]
-    {
+    for (address, size, edges) in [
+        (0x1000u64, 24u64, vec![0x7f00_0000u64, 0x2000]),
+        (0x2000, 1 << 33, vec![]),
+        (0x7f_0000_0000, 24, vec![0x1000]),
+    ] {
         builder.push(Node { address, of, size, edges: edges.len() as u32 });
         edges.into_iter().for_each(|edge| builder.push_edge(edge));
     }
     let (mut graph, ..) = builder.finish().unwrap();
-    let root = Root { kind: RootKind::Stack, address: 9, object: ObjectIndex(0), is_interior: true, thread: 7 };
+    let root =
+        Root { kind: RootKind::Stack, address: 9, object: ObjectIndex(0), is_interior: true, thread: 7 };
     graph.set_roots(vec![root], vec![(ObjectIndex(0), ObjectIndex(1))]);
     graph.set_live(mark(&graph).unwrap());
     graph
@@ -49,7 +52,10 @@ fn what_was_written_is_read() {
     for object in graph.objects() {
         assert_eq!(graph.references(object.index).unwrap(), again.references(object.index).unwrap());
     }
-    assert_eq!((graph.roots(), graph.dependents(), graph.live()), (again.roots(), again.dependents(), again.live()));
+    assert_eq!(
+        (graph.roots(), graph.dependents(), graph.live()),
+        (again.roots(), again.dependents(), again.live())
+    );
 }
 
 #[test]

@@ -111,7 +111,11 @@ fn edge_starts(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     let is_wide = graph.edge_count() > u64::from(u32::MAX);
     write_header(out, if is_wide { "<u8" } else { "<u4" }, &format!("({},)", graph.len() + 1))?;
     let mut put = |start: u64| {
-        if is_wide { out.write_all(&start.to_le_bytes()) } else { out.write_all(&(start as u32).to_le_bytes()) }
+        if is_wide {
+            out.write_all(&start.to_le_bytes())
+        } else {
+            out.write_all(&(start as u32).to_le_bytes())
+        }
     };
     let mut before = 0u64;
     for span in &graph.spans {
