@@ -10,6 +10,8 @@ use crate::commands::doctor::DoctorArgs;
 use crate::commands::ps::PsArgs;
 use crate::dump::DumpArgs;
 use crate::render::terminal::ColorChoice;
+use crate::snapshot::SnapshotArgs;
+use crate::stacks::StacksArgs;
 
 /// Takes evidence from a living server without hurting it: a timeline trace, metrics, logs and context on one clock,
 /// in one bundle, with a report that names the cause.
@@ -33,6 +35,8 @@ pub(crate) enum Command {
     /// Record a timeline trace alone; attach to a process, or start a program and record it from the beginning.
     Trace(Box<CaptureArgs>),
     Dump(Box<DumpArgs>),
+    Snapshot(SnapshotArgs),
+    Stacks(StacksArgs),
     /// Report on a recording (also one that was cut short), a core or minidump of any writer, or a perf.data file.
     Analyze(AnalyzeArgs),
     /// Write a recording in the format of another tool.
@@ -173,14 +177,30 @@ pub(crate) struct AnalyzeArgs {
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// A bundle, a recording's folder, or a perf.data file.
+    /// A bundle, a recording's folder, a perf.data file; for heaps a core, too.
     pub(crate) file: PathBuf,
-    /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits.
+    /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits; for heaps: gcdump.
     #[arg(long, value_name = "FORMAT")]
-    pub(crate) to: biopsy_report::export::Format,
+    pub(crate) to: ExportFormat,
     /// Where it goes; `-`: standard output. [default: beside FILE, with the format's ending]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// A format to export to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ExportFormat {
+    /// Of a trace.
+    Trace(biopsy_report::export::Format),
+    /// Of a heap: what PerfView, Visual Studio and dotnet-gcdump open.
+    GcDump,
+}
+
+impl std::str::FromStr for ExportFormat {
+    type Err = biopsy_report::export::UnknownFormat;
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        if name == "gcdump" { Ok(Self::GcDump) } else { name.parse().map(Self::Trace) }
+    }
 }
 
 /// Arguments of `completions`.

@@ -11,6 +11,8 @@ mod exit_codes;
 mod failure;
 mod render;
 mod session;
+mod snapshot;
+mod stacks;
 
 use std::process::ExitCode;
 
@@ -41,6 +43,8 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
         Command::Capture(args) => session::run(args, session::Kind::Capture, cli.color),
         Command::Trace(args) => session::run(args, session::Kind::Trace, cli.color),
         Command::Dump(args) => dump::run(args, cli.color),
+        Command::Snapshot(args) => snapshot::run(args, cli.color),
+        Command::Stacks(args) => stacks::run(args, cli.color),
         Command::Analyze(args) => commands::analyze(args, terminal),
         Command::Export(args) => commands::export(args),
         Command::Completions(args) => commands::completions(args),
