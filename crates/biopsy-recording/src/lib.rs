@@ -56,6 +56,7 @@ pub mod logs;
 pub mod manifest;
 pub mod metrics;
 mod open;
+mod snapshots;
 #[cfg(test)]
 mod testing;
 pub mod timeline;
@@ -67,4 +68,5 @@ pub use error::{OpenError, WriteError};
 pub use folder::{MemberFile, RecordingFolder};
 pub use limits::Limits;
 pub use open::{fuzz_bundle, open, open_bytes};
+pub use snapshots::SnapshotMembers;
 pub use version::FormatVersion;

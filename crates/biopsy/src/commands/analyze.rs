@@ -15,6 +15,9 @@ pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Fa
     if !dumps.is_empty() {
         return super::core::analyze(&dumps, args, terminal);
     }
+    if let Some(heap) = crate::snapshot::read::open(&args.file)? {
+        return crate::snapshot::read::analyze(&heap, args, terminal);
+    }
     let capture = input::open(&args.file)?;
     let analysis = biopsy_analyze::analyze(&capture);
     if let Some(path) = &args.html {
