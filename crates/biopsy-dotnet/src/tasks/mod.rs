@@ -1,1 +1,68 @@
-//! Asynchronous operations that have not ended, and what they wait for.
+//! Asynchronous operations that are under way: what no thread's stack shows.
+//!
+//! ```text
+//! box of a state machine (an object of the heap, and a Task) ─┬─ <>1__state   which `await` it stands at
+//!                                                              └─ <>u__1 ...   the awaiter ─► what it awaits, often another box
+//! ```
+//!
+//! Who awaits whom makes chains; a chain is shown as a stack, innermost method first, with what it waits for in the end. Equal
+//! chains are one row with a count. Also here: work items that wait for the thread pool, timers, requests that a web server
+//! works on. Everything is told by types and field names from the metadata; contents of strings are not looked at.
+
+mod chains;
+mod machines;
+mod objects;
+mod queues;
+
+use crate::graph::Graph;
+use crate::runtime::Runtime;
+
+use machines::Machines;
+pub(crate) use objects::Fields;
+
+/// Equal chains of operations that await each other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OperationGroup {
+    /// How many there are.
+    pub count: u64,
+    /// Methods, the innermost first: `App.Feed.GetAsync`. Each awaits the one before it.
+    pub methods: Vec<String>,
+    /// What the innermost awaits, in words: `System.Threading.Tasks.Task.DelayPromise`.
+    pub awaits: String,
+    /// The one object that all of them wait for in the end, where it is one: its address and type.
+    pub object: Option<(u64, String)>,
+}
+
+/// Asynchronous work of a process at one moment.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Operations {
+    /// Equal chains, the most frequent first.
+    pub groups: Vec<OperationGroup>,
+    /// State machines that stand at an `await`.
+    pub pending: u64,
+    /// State machines that run, or have not begun.
+    pub running: u64,
+    /// State machines that have ended and are still in memory.
+    pub completed: u64,
+    /// Work items that wait for a worker of the thread pool, where its queues are understood.
+    pub queued: Option<u64>,
+    /// Timers that are active.
+    pub timers: u64,
+    /// Requests that Kestrel has handed to the application and that are not answered yet; `None`: it is not loaded.
+    pub requests: Option<u64>,
+    /// What could not be read, in words.
+    pub problems: Vec<String>,
+}
+
+/// State machines at most; with more, the rest is counted in a problem.
+pub(crate) const MOST: usize = 2_000_000;
+
+/// Finds asynchronous operations among the objects of a heap. The graph needs no references.
+#[must_use]
+pub fn operations(runtime: &Runtime<'_>, graph: &Graph) -> Operations {
+    let mut operations = Operations::default();
+    let machines = Machines::find(runtime, graph, &mut operations);
+    operations.groups = chains::groups(runtime, graph, &machines);
+    queues::count(runtime, graph, &mut operations);
+    operations
+}
