@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use biopsy_analyze::dump::DumpAnalysis;
 use biopsy_analyze::{Finding, Reference, Severity};
 
-use super::{graph, sections, stacks, words};
+use super::{graph, managed, sections, stacks, words};
 use crate::html::{STYLE, hash, text};
 use crate::units::{bytes, count, seconds, share, to_f64};
 
@@ -43,6 +43,7 @@ pub(super) fn render(analysis: &DumpAnalysis) -> String {
     findings(&mut html, analysis);
     graph::section(&mut html, analysis);
     stacks::section(&mut html, analysis);
+    managed::section(&mut html, analysis);
     sections::memory(&mut html, analysis);
     sections::modules(&mut html, analysis);
     sections::undetermined(&mut html, analysis);
@@ -109,9 +110,11 @@ fn navigation(html: &mut String, analysis: &DumpAnalysis) {
     if graph::has_any(analysis) {
         html.push_str("<a href=\"#waits\">Waits</a>");
     }
-    html.push_str(
-        "<a href=\"#threads\">Threads</a><a href=\"#memory\">Memory</a><a href=\"#modules\">Modules</a>",
-    );
+    html.push_str("<a href=\"#threads\">Threads</a>");
+    if analysis.managed.is_some() {
+        html.push_str("<a href=\"#managed\">Managed code</a>");
+    }
+    html.push_str("<a href=\"#memory\">Memory</a><a href=\"#modules\">Modules</a>");
     if !analysis.undetermined.is_empty() {
         html.push_str("<a href=\"#unknown\">Not determined</a>");
     }

@@ -20,6 +20,7 @@ pub(super) fn render(analysis: &DumpAnalysis) -> String {
     head(&mut text, analysis);
     findings(&mut text, analysis);
     stacks(&mut text, analysis);
+    super::managed::markdown(&mut text, analysis);
     memory(&mut text, analysis);
     modules(&mut text, analysis);
     if !analysis.undetermined.is_empty() {

@@ -6,6 +6,8 @@
 mod graph;
 mod html;
 mod index;
+mod managed;
+pub mod managed_schema;
 mod markdown;
 pub mod schema;
 mod sections;

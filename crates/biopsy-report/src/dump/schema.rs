@@ -34,6 +34,9 @@ pub struct DumpReport {
     pub groups: Vec<Group>,
     /// Who waits for whom.
     pub waits: Waits,
+    /// What managed runtimes say; absent when there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub managed: Option<super::managed_schema::Managed>,
     /// What the memory is.
     pub memory: Memory,
     /// Mapped code.
@@ -182,6 +185,9 @@ pub struct Thread {
     /// What it waits for at a futex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock: Option<Lock>,
+    /// What a managed runtime knows of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub managed: Option<super::managed_schema::ManagedThread>,
     /// CPU time since its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
@@ -203,6 +209,9 @@ pub struct Lock {
     pub address: String,
     /// In words.
     pub kind: String,
+    /// Type of the managed object that is locked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
     /// The thread that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<u32>,
@@ -257,6 +266,9 @@ pub struct Frame {
     /// Line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// A method of managed code.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub managed: bool,
     /// Inlined into the next.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inlined: bool,
@@ -367,7 +379,7 @@ pub struct Module {
     pub deleted: bool,
 }
 
-fn hex(address: u64) -> String {
+pub(super) fn hex(address: u64) -> String {
     format!("{address:#x}")
 }
 
@@ -392,6 +404,7 @@ impl DumpReport {
                     .collect(),
                 queues: analysis.waits.queues.iter().map(queue).collect(),
             },
+            managed: analysis.managed.as_ref().map(super::managed_schema::managed),
             memory: Memory {
                 mapped_bytes: memory.mapped,
                 in_dump_bytes: memory.in_dump,
@@ -488,6 +501,7 @@ fn thread(thread: &dump::DumpThread) -> Thread {
         system_call,
         doing: thread.words(),
         lock: thread.lock.as_ref().map(lock),
+        managed: thread.managed.as_ref().map(super::managed_schema::thread),
         cpu_ns: thread.cpu.map(|time| time.0),
         wait_channel: thread.wait_channel.clone(),
         signal: thread.signal,
@@ -496,10 +510,10 @@ fn thread(thread: &dump::DumpThread) -> Thread {
 }
 
 fn lock(lock: &LockWait) -> Lock {
-    self::owned(lock.lock, lock.kind, lock.owner, &lock.proof)
+    self::owned(lock.lock, lock.kind, lock.object.as_ref(), lock.owner, &lock.proof)
 }
 
-fn owned(address: u64, kind: dump::LockKind, owner: LockOwner, proof: &str) -> Lock {
+fn owned(address: u64, kind: dump::LockKind, object: Option<&String>, owner: LockOwner, proof: &str) -> Lock {
     let (owner, gone) = match owner {
         LockOwner::Thread(tid) => (Some(tid.0), false),
         LockOwner::Elsewhere(tid) => (Some(tid.0), true),
@@ -508,6 +522,7 @@ fn owned(address: u64, kind: dump::LockKind, owner: LockOwner, proof: &str) -> L
     Lock {
         address: hex(address),
         kind: kind.words().to_owned(),
+        object: object.cloned(),
         owner,
         owner_is_gone: gone,
         proof: proof.to_owned(),
@@ -516,7 +531,7 @@ fn owned(address: u64, kind: dump::LockKind, owner: LockOwner, proof: &str) -> L
 
 fn queue(queue: &dump::LockQueue) -> Queue {
     Queue {
-        lock: owned(queue.lock, queue.kind, queue.owner, &queue.proof),
+        lock: owned(queue.lock, queue.kind, queue.object.as_ref(), queue.owner, &queue.proof),
         waiters: queue.waiters.iter().map(|tid| tid.0).collect(),
     }
 }
@@ -543,6 +558,7 @@ fn frame(row: &dump::FrameRow) -> Frame {
         address: hex(row.address.0),
         file: row.source.as_ref().map(|(file, _)| file.clone()),
         line: row.source.as_ref().and_then(|(_, line)| *line),
+        managed: row.managed,
         inlined: row.inlined,
         found_by: row.found_word().to_owned(),
         repeated: (times > 1).then_some(times),

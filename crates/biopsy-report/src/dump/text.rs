@@ -28,6 +28,7 @@ pub(super) fn render(analysis: &DumpAnalysis, options: TextOptions) -> String {
     findings(&mut page, analysis);
     page.text.push('\n');
     stacks(&mut page, analysis);
+    super::managed::lines(&mut page, analysis);
     memory(&mut page, analysis);
     if !analysis.undetermined.is_empty() {
         let count = counted(analysis.undetermined.len() as u64, "thing", "things");

@@ -19,7 +19,7 @@ use biopsy_model::Tid;
 use super::{text, words};
 use crate::TextOptions;
 use crate::text::{Page, clean};
-use crate::units::{counted, duration};
+use crate::units::{count, counted, duration};
 
 /// How stacks are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +38,10 @@ pub struct StacksOptions {
 
 /// Threads of a group that are named.
 const NAMED: usize = 8;
+/// Chains of asynchronous operations that are shown.
+const OPERATIONS: usize = 12;
+/// Methods of one chain that are shown.
+const METHODS: usize = 5;
 /// Locks that a thread holds, at most.
 const HELD: usize = 6;
 
@@ -82,7 +86,38 @@ fn summaries(page: &mut Page, analysis: &DumpAnalysis) {
         if !pool.waiting_for_tasks.is_empty() {
             body.push_str(&format!(" ({} until a task completes)", pool.waiting_for_tasks.len()));
         }
+        if let Some(queued) = managed.operations.as_ref().and_then(|one| one.queued) {
+            body.push_str(&format!("; {} in its queues", counted(queued, "work item", "work items")));
+        }
         page.line("thread pool", DIM, &body);
+    }
+    let Some(operations) = &managed.operations else { return };
+    let mut parts = vec![format!("{} at an await", count(operations.pending))];
+    if operations.timers > 0 {
+        parts.push(counted(operations.timers, "timer", "timers"));
+    }
+    if let Some(requests) = operations.requests {
+        parts.push(format!("{} being answered", counted(requests, "request", "requests")));
+    }
+    page.line("async", DIM, &parts.join(", "));
+    for group in operations.groups.iter().take(OPERATIONS) {
+        let shown = group.methods.iter().take(METHODS).map(String::as_str).collect::<Vec<_>>().join(" ← ");
+        let more = group.methods.len().saturating_sub(METHODS);
+        let more = if more > 0 { format!(" ← {more} more") } else { String::new() };
+        let on = match &group.object {
+            Some((address, name)) if group.count > 1 => {
+                format!("{} (all on one {name} at {address:#x})", group.awaits)
+            }
+            _ => group.awaits.clone(),
+        };
+        page.line(&format!("  {} ×", group.count), BOLD, &format!("{shown}{more} awaits {on}"));
+    }
+    if operations.groups.len() > OPERATIONS {
+        page.line(
+            "",
+            DIM,
+            &format!("and {} other chains: see `--json`", operations.groups.len() - OPERATIONS),
+        );
     }
 }
 

@@ -20,6 +20,7 @@ const DETECTORS: &[Detector] = &[
     locks::queue,
     managed::finalizer,
     managed::sync_over_async,
+    managed::operations,
     activity::equal_threads,
     activity::many_threads,
     activity::running,

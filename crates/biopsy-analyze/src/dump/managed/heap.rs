@@ -51,6 +51,9 @@ pub(super) fn read(runtimes: &Runtimes<'_>, facts: &DumpFacts<'_>, managed: &mut
         match walk(runtime) {
             Ok((graph, is_server)) => {
                 managed.heap = Some(table(&graph, is_server));
+                let operations = biopsy_dotnet::tasks::operations(runtime, &graph);
+                managed.problems.extend(operations.problems.iter().cloned());
+                managed.operations = Some(operations);
                 return;
             }
             Err(error) => {

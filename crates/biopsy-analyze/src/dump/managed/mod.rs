@@ -4,13 +4,13 @@
 //! else of the report suffers.
 
 mod exceptions;
-mod files;
 mod heap;
 mod locks;
 mod pool;
 mod runtimes;
 mod threads;
 
+pub use biopsy_dotnet::tasks::{OperationGroup, Operations};
 pub use exceptions::ExceptionRow;
 pub use heap::{HeapRow, HeapTable};
 pub use locks::ManagedLock;
@@ -36,6 +36,8 @@ pub struct Managed {
     pub pool: Option<PoolSummary>,
     /// Objects by type, where the heap was looked at.
     pub heap: Option<HeapTable>,
+    /// Asynchronous operations under way, where the heap was looked at.
+    pub operations: Option<Operations>,
     /// The garbage collector was at work at that moment: nothing could be said of the heap.
     pub collecting: bool,
     /// What could not be read, in words.
@@ -58,6 +60,7 @@ pub(super) fn analyze(
         locks: locks.locks,
         pool: pool::summary(stacks, threads),
         heap: None,
+        operations: None,
         collecting: false,
         problems: locks.problems,
     };

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use biopsy_dotnet::runtime::{CheckResult, FoundRuntime, Options, Runtime, RuntimeKind, find_runtimes};
+use biopsy_dotnet::runtime::{
+    CheckResult, FoundRuntime, LocalFiles, MissingFiles, Options, Runtime, RuntimeKind, find_runtimes_with,
+};
 use biopsy_dotnet::stack::ManagedUnwind;
 use biopsy_image::Image;
-
-use super::files::LocalFiles;
 
 /// A runtime that is in the image.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,11 +38,11 @@ impl<'i> Runtimes<'i> {
     #[must_use]
     pub fn open(image: &'i dyn Image, roots: &[PathBuf], local_files: bool) -> Self {
         let mut all = Self::default();
-        for found in find_runtimes(image) {
+        let files = local_files
+            .then(|| Arc::new(LocalFiles::new(image, roots.to_vec())) as Arc<dyn MissingFiles>);
+        for found in find_runtimes_with(image, files.clone()) {
             let mut options = Options::default();
-            if local_files {
-                options.files = Some(Arc::new(LocalFiles::new(roots)));
-            }
+            options.files.clone_from(&files);
             let opened = Runtime::open(Box::new(image), &found, &options);
             all.rows.push(row(&found, &opened));
             all.opened.extend(opened);
