@@ -34,7 +34,7 @@ pub use limits::Limits;
 pub use mapping::{Backing, Mapping, Protection};
 pub use memory::{MemoryExt, PAGE_SIZE};
 pub use module::ImageModule;
-pub use open::{DumpKind, OpenError, OpenProblem, Opened, open, open_bytes};
+pub use open::{DumpKind, OpenError, OpenProblem, Opened, open, open_bytes, open_part};
 pub use process::ProcessFacts;
 pub use scrub::{Mask, MaskCount, MaskCounts, ScrubbedImage};
 pub use storage::Encoding;

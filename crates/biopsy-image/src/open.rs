@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,6 +85,22 @@ pub fn open_bytes(
     limits: &Limits,
 ) -> Result<Opened, OpenError> {
     open_any(Arc::new(BytesStorage(bytes.into())), None, limits)
+        .map_err(|problem| OpenError { path: name.as_ref().to_path_buf(), problem })
+}
+
+/// Opens a dump that is a part of a file: `range` of its bytes, as far as it has them. `name` is for messages.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_part(
+    name: impl AsRef<Path>,
+    file: File,
+    range: Range<u64>,
+    limits: &Limits,
+) -> Result<Opened, OpenError> {
+    PlainFile::part(file, range)
+        .map_err(|source| OpenProblem::Io { doing: "read", source })
+        .and_then(|part| open_any(Arc::new(part), None, limits))
         .map_err(|problem| OpenError { path: name.as_ref().to_path_buf(), problem })
 }
 

@@ -185,7 +185,7 @@ fn place(pieces: &[Piece], start: u64) -> (Vec<u64>, u64, u64, ClassBytes) {
 }
 
 /// Absent pieces, neighbours with one reason joined.
-fn left_out(pieces: &[Piece]) -> Vec<MissingRange> {
+pub(super) fn left_out(pieces: &[Piece]) -> Vec<MissingRange> {
     let mut ranges: Vec<MissingRange> = Vec::new();
     for piece in pieces {
         let State::Absent(reason) = piece.state else { continue };

@@ -6,6 +6,7 @@
 
 mod class;
 mod contents;
+mod copied;
 mod dotnet_header;
 mod error;
 mod layout;
@@ -19,8 +20,9 @@ mod seekable;
 mod summary;
 
 pub use class::Class;
+pub use copied::{CopiedImage, CopyRoom};
 pub use error::CoreError;
-pub use minidump::{MinidumpSummary, write_minidump};
+pub use minidump::write_minidump;
 pub use options::{Compression, CoreOptions, CoreOutput, CoreProgress, DEFAULT_LEVEL, NoProgress};
 pub use pending::PendingFile;
 pub use summary::{ClassBytes, CoreEstimate, CoreSummary};

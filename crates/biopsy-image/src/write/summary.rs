@@ -38,7 +38,7 @@ pub struct CoreEstimate {
     pub segments: usize,
 }
 
-/// A core was written to its end.
+/// A core, or minidump, was written to its end.
 #[derive(Clone, Debug)]
 pub struct CoreSummary {
     /// Size of the uncompressed core in bytes, holes included.

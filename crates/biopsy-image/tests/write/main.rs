@@ -1,5 +1,6 @@
 //! What the core writer writes is what the reader reads, whatever goes wrong in between.
 
+mod copied;
 mod hostile;
 mod minidump;
 mod outputs;

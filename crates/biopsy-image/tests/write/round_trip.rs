@@ -189,3 +189,23 @@ proptest! {
         check_all(&image, kind, &*opened.image);
     }
 }
+
+#[test]
+fn stacks_have_the_locks_that_threads_wait_for() {
+    let mut image = one_of_everything();
+    let heap = 0x80_0000;
+    let lock = heap + 201 * PAGE + 40;
+    let registers = image.threads[1].registers.as_mut().unwrap();
+    (registers.orig_rax, registers.rdi) = (202, lock);
+    let (summary, bytes) = written(&image, &options(CoreKind::Stacks, ZSTD));
+    assert!(summary.is_whole(), "{summary:?}");
+    let core = read_back(bytes).image;
+    assert_eq!(core.read_up_to(heap + 201 * PAGE, PAGE as usize).unwrap(), image.truth(heap + 201 * PAGE));
+    // Nothing else of the heap, but for the page in front of it, which is within reach of a lock.
+    assert!(core.read(heap + 5 * PAGE, &mut [0]).unwrap_err().is_missing());
+    // Any address may stand there.
+    for odd in [0, 8, u64::MAX, 1 << 63] {
+        image.threads[1].registers.as_mut().unwrap().rdi = odd;
+        assert!(written(&image, &options(CoreKind::Stacks, ZSTD)).0.is_whole());
+    }
+}

@@ -1,4 +1,4 @@
-//! The used parts of stacks, and what is at thread pointers.
+//! The used parts of stacks, what is at thread pointers, and the locks that are waited for.
 
 use super::super::{Class, CoreKind};
 use super::wanted::Wanted;
@@ -12,6 +12,11 @@ const MOST: u64 = 16 * 1024 * 1024;
 const GUARD: u64 = 256 * 1024;
 /// Around the thread pointer: thread locals of the executable and libraries below, glibc's `struct pthread` above.
 const AROUND_THREAD_POINTER: u64 = 4096;
+
+/// `futex` and `futex_wait` of `asm/unistd_64.h`: what is waited for is the first argument.
+const FUTEX_CALLS: [u64; 2] = [202, 455];
+/// A futex is a member of a lock: glibc's mutex has its owner 8 bytes behind it, its rwlock 24 bytes.
+const AROUND_FUTEX: u64 = 64;
 
 /// Adds what is needed of all threads.
 pub(super) fn find(image: &dyn Image, kind: CoreKind, wanted: &mut Wanted) {
@@ -42,6 +47,10 @@ fn find_of_one(image: &dyn Image, kind: CoreKind, thread: &Thread, wanted: &mut 
     if kind == CoreKind::Stacks && registers.fs_base != 0 {
         let start = registers.fs_base.saturating_sub(AROUND_THREAD_POINTER);
         wanted.add(start, 2 * AROUND_THREAD_POINTER, Class::Stacks);
+    }
+    // The lock that it waits for: who holds it is written in it.
+    if kind == CoreKind::Stacks && FUTEX_CALLS.contains(&registers.orig_rax) {
+        wanted.add(registers.rdi.saturating_sub(AROUND_FUTEX), 2 * AROUND_FUTEX, Class::Stacks);
     }
     // The instructions that were running, for those who look at registers in the dump of a stack.
     if kind == CoreKind::Stacks {

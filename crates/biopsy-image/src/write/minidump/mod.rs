@@ -15,10 +15,14 @@ mod streams;
 
 use std::io::Write;
 use std::ops::Range;
+use std::time::Instant;
 
 use self::parts::Parts;
-use super::contents::{Contents, State, ask};
-use super::{CoreError, CoreKind};
+use super::contents::{Contents, Piece, State, ask};
+use super::layout::left_out;
+use super::{
+    Class, ClassBytes, CoreError, CoreKind, CoreProgress, CoreSummary, MissingRange, Reason, dotnet_header,
+};
 use crate::{Absence, Image, PAGE_SIZE, ReadError};
 
 /// Places in a minidump are 32-bit numbers: more memory than this is left out, the least important first.
@@ -26,92 +30,111 @@ const MOST_MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 /// Memory is read in steps of this many bytes.
 const STEP: u64 = 1024 * 1024;
 
-/// What was written.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MinidumpSummary {
-    /// Size of the file in bytes.
-    pub written_bytes: u64,
-    /// Of these, memory.
-    pub memory_bytes: u64,
-    /// Bytes of memory that could not be read, or did not fit.
-    pub missing_bytes: u64,
-    /// Threads with registers.
-    pub threads: usize,
-}
-
 /// Writes `image` as a minidump, without seeking.
 ///
 /// # Errors
-/// [`CoreError::Image`] when the image cannot say which memory there is, [`CoreError::Output`] when the output takes no more.
-pub fn write_minidump(image: &dyn Image, output: &mut dyn Write) -> Result<MinidumpSummary, CoreError> {
-    let (runs, missing_bytes) = readable(image)?;
+/// [`CoreError::Image`] when the image cannot say which memory there is, [`CoreError::Output`] when the output takes no more,
+/// [`CoreError::Stopped`] when [`CoreProgress::keep_going`] said so.
+pub fn write_minidump(
+    image: &dyn Image,
+    output: &mut dyn Write,
+    progress: &dyn CoreProgress,
+) -> Result<CoreSummary, CoreError> {
+    let started = Instant::now();
+    let described = dotnet_header::describe(image);
+    let image = described.as_ref().map_or(image, |described| described as &dyn Image);
+    let readable = Readable::find(image)?;
     let mut parts = Parts::default();
-    let memory = parts.plan_memory(&runs);
+    let memory = parts.plan_memory(&readable.runs);
     streams::add_all(image, &mut parts, &memory);
     let head = parts.finish();
     let mut writer = Counted { output, written: 0, logical: 0 };
-    let memory_bytes: u64 = runs.iter().map(|run| run.end - run.start).sum();
-    writer.logical = head.len() as u64 + memory_bytes;
+    writer.logical = head.len() as u64 + readable.contents.total();
     writer.put(&head)?;
     let mut buffer = Vec::new();
-    for run in &runs {
+    for run in &readable.runs {
         let mut at = run.start;
         while at < run.end {
+            if !progress.keep_going() {
+                return Err(CoreError::Stopped { written: writer.written });
+            }
             let length = (run.end - at).min(STEP);
             buffer.clear();
             buffer.resize(usize::try_from(length).unwrap_or(0), 0);
             // It was read a moment ago; if it is gone now, the file cannot say so any more.
             read_all(image, at, &mut buffer).map_err(CoreError::Image)?;
             writer.put(&buffer)?;
+            progress.read(writer.written, writer.logical);
             at += length;
         }
     }
+    progress.anonymous_memory_done();
+    let freeze_needed = started.elapsed();
     writer.output.flush().map_err(|source| writer.failed(source))?;
-    let threads = image.threads().iter().filter(|thread| thread.registers.is_some()).count();
-    Ok(MinidumpSummary { written_bytes: writer.written, memory_bytes, missing_bytes, threads })
+    Ok(CoreSummary {
+        logical_bytes: writer.logical,
+        written_bytes: writer.written,
+        contents: readable.contents,
+        segments: readable.runs.len(),
+        left_out: readable.left_out,
+        missing: readable.missing,
+        freeze_needed,
+        total: started.elapsed(),
+    })
 }
 
-/// The runs of memory that go in, by address, each of them readable; and how much is missing. A minidump has no word for
-/// memory that is missing: it is just not listed, so that it must be tried before the lists are made.
-fn readable(image: &dyn Image) -> Result<(Vec<Range<u64>>, u64), CoreError> {
-    let mut contents = Contents::select(image, CoreKind::Stacks)?;
-    contents.cut_to(Some(MOST_MEMORY), 0);
-    let mut runs: Vec<Range<u64>> = Vec::new();
-    let mut missing = 0;
-    let mut asked = Vec::new();
-    let mut buffer = vec![0; usize::try_from(STEP).unwrap_or(0)];
-    for piece in &contents.pieces {
-        let source = match piece.state {
-            State::Present(_, source) => source,
-            State::Absent(super::Reason::Ceiling) => {
-                missing += piece.size();
-                continue;
-            }
-            State::Absent(_) => continue,
-        };
-        asked.clear();
-        ask(image, piece.range.clone(), source, &mut asked).map_err(CoreError::Image)?;
-        for run in &asked {
-            let mut at = run.start;
-            while at < run.end {
-                let length = usize::try_from((run.end - at).min(STEP)).unwrap_or(0);
-                let read = image.read(at, buffer.get_mut(..length).unwrap_or_default()).unwrap_or(0) as u64;
-                let next = if read == 0 { (at / PAGE_SIZE + 1) * PAGE_SIZE } else { at + read }.min(run.end);
-                if read == 0 {
-                    missing += next - at;
-                } else {
-                    match runs.last_mut() {
-                        Some(last) if last.end == at && u32::try_from(next - last.start).is_ok() => {
-                            last.end = next
-                        }
-                        _ => runs.push(at..next),
-                    }
-                }
-                at = next;
+/// The memory that goes in. A minidump has no word for memory that is missing: it is just not listed, so that it must be
+/// tried before the lists are made.
+#[derive(Default)]
+struct Readable {
+    /// By address, each of them readable.
+    runs: Vec<Range<u64>>,
+    contents: ClassBytes,
+    left_out: Vec<MissingRange>,
+    missing: Vec<MissingRange>,
+}
+
+impl Readable {
+    fn find(image: &dyn Image) -> Result<Self, CoreError> {
+        let mut contents = Contents::select(image, CoreKind::Stacks)?;
+        contents.cut_to(Some(MOST_MEMORY), 0);
+        let mut found = Self { left_out: left_out(&contents.pieces), ..Self::default() };
+        let mut asked = Vec::new();
+        let mut buffer = vec![0; usize::try_from(STEP).unwrap_or(0)];
+        for piece in &contents.pieces {
+            let Piece { range, state: State::Present(class, source), .. } = piece else { continue };
+            asked.clear();
+            ask(image, range.clone(), *source, &mut asked).map_err(CoreError::Image)?;
+            for run in &asked {
+                found.try_run(image, run.clone(), *class, &mut buffer);
             }
         }
+        Ok(found)
     }
-    Ok((runs, missing))
+
+    fn try_run(&mut self, image: &dyn Image, run: Range<u64>, class: Class, buffer: &mut [u8]) {
+        let mut at = run.start;
+        while at < run.end {
+            let length = usize::try_from((run.end - at).min(STEP)).unwrap_or(0);
+            let read = image.read(at, buffer.get_mut(..length).unwrap_or_default()).unwrap_or(0) as u64;
+            let next = if read == 0 { (at / PAGE_SIZE + 1) * PAGE_SIZE } else { at + read }.min(run.end);
+            if read == 0 {
+                match self.missing.last_mut() {
+                    Some(last) if last.range.end == at => last.range.end = next,
+                    _ => self.missing.push(MissingRange { range: at..next, reason: Reason::Gone }),
+                }
+            } else {
+                self.contents.add(class, next - at);
+                match self.runs.last_mut() {
+                    Some(last) if last.end == at && u32::try_from(next - last.start).is_ok() => {
+                        last.end = next;
+                    }
+                    _ => self.runs.push(at..next),
+                }
+            }
+            at = next;
+        }
+    }
 }
 
 fn read_all(image: &dyn Image, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
