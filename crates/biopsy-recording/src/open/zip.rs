@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
 use biopsy_bytes::{Cursor, ReadError};
 use biopsy_model::loss::Warning;
-use zip::ZipArchive;
-use zip::read::{ArchiveOffset, Config};
+use zip::read::{ArchiveOffset, Config, ZipFileEntry};
+use zip::{CompressionMethod, ZipArchive};
 
 use super::source::{checked_name, is_temporary, shown};
 use crate::warn::{plural, warning};
@@ -56,7 +57,7 @@ impl ZipSource {
         }
         let mut source = Self { archive, members: BTreeMap::new(), indices: BTreeMap::new() };
         source.list(limits, warnings);
-        let total = source.members.values().fold(0_u64, |sum, &size| sum.saturating_add(size));
+        let total = source.total_unpacked();
         if total > limits.total_bytes {
             return Err(over("unpacked bytes", total, limits.total_bytes));
         }
@@ -77,7 +78,7 @@ impl ZipSource {
                 "they are links"
             } else if entry.encrypted() {
                 "they are encrypted"
-            } else if entry.size() > limits.member_bytes {
+            } else if entry.size() > limits.member_bytes && !is_stored_memory(&entry) {
                 "they claim more bytes than the limit"
             } else {
                 match checked_name(raw) {
@@ -122,6 +123,27 @@ impl ZipSource {
         self.indices = self.indices.iter().filter_map(|(name, &index)| Some((strip(name)?, index))).collect();
     }
 
+    /// Bytes of all members together. Memory that is stored as it is does not count: it is no larger than the file.
+    fn total_unpacked(&self) -> u64 {
+        let mut total = 0_u64;
+        for &index in self.indices.values() {
+            let Ok(entry) = self.archive.by_index_data(index) else { continue };
+            if !is_stored_memory(&entry) {
+                total = total.saturating_add(entry.size());
+            }
+        }
+        total
+    }
+
+    /// Where in the file the bytes of a member are, if they are stored as they are.
+    pub(crate) fn place(&mut self, name: &str) -> io::Result<Option<Range<u64>>> {
+        let Some(&index) = self.indices.get(name) else { return Err(io::ErrorKind::NotFound.into()) };
+        let file = self.archive.by_index(index).map_err(io::Error::from)?;
+        let stored = file.compression() == CompressionMethod::Stored && !file.encrypted();
+        let range = |start: u64| Some(start..start.checked_add(file.compressed_size())?);
+        Ok(file.data_start().filter(|_| stored).and_then(range))
+    }
+
     pub(crate) fn members(&self) -> &BTreeMap<String, u64> {
         &self.members
     }
@@ -137,6 +159,13 @@ impl ZipSource {
         let size = file.size();
         Ok(read(&mut file, size))
     }
+}
+
+/// Memory of a process that takes as many bytes of the file as it claims to have.
+fn is_stored_memory(entry: &ZipFileEntry<'_>) -> bool {
+    entry.compression() == CompressionMethod::Stored
+        && entry.compressed_size() == entry.size()
+        && checked_name(entry.name_raw()).is_some_and(layout::is_memory)
 }
 
 /// The highest number of members that any 64-bit end record of the zip claims. The zip library takes memory for that
