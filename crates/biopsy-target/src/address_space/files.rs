@@ -1,5 +1,6 @@
 //! Bytes of mapped files, read from the files: what a process did not write itself need not be read from it.
 
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use biopsy_image::{Absence, Backing, Mapping, ReadError};
@@ -16,7 +17,16 @@ impl ProcessMemory {
     /// [`Absence::LeftOut`] where the file cannot be opened (without CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE),
     /// [`Absence::Unreadable`] behind its end and for devices.
     pub fn read_file(&self, mapping: &Mapping, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
-        let Backing::File { offset, .. } = &mapping.backing else {
+        self.open_file(mapping, address)?.read(mapping, address, buffer)
+    }
+
+    /// Opens the regular file behind a mapping, in the way that the kernel has for it, whatever became of its name. `address`
+    /// is for messages.
+    ///
+    /// # Errors
+    /// As [`Self::read_file`].
+    pub fn open_file(&self, mapping: &Mapping, address: u64) -> Result<MappedFile, ReadError> {
+        let Backing::File { .. } = &mapping.backing else {
             return Err(missing(address, Absence::Unreadable));
         };
         let name = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
@@ -26,12 +36,30 @@ impl ProcessMemory {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(missing(address, Absence::Unreadable));
         }
+        Ok(MappedFile { file: reopen(&found).map_err(|_| left_out())? })
+    }
+}
+
+/// A file that is mapped. It can be read whatever becomes of the process.
+#[derive(Debug)]
+pub struct MappedFile {
+    file: File,
+}
+
+impl MappedFile {
+    /// Reads what `address` of `mapping` shows of the file.
+    ///
+    /// # Errors
+    /// [`Absence::Unreadable`] behind its end, [`Absence::Unmapped`] outside of the mapping.
+    pub fn read(&self, mapping: &Mapping, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let Backing::File { offset, .. } = &mapping.backing else {
+            return Err(missing(address, Absence::Unreadable));
+        };
         let at = address.checked_sub(mapping.start).and_then(|inside| offset.checked_add(inside));
         let at = at.filter(|_| mapping.contains(address)).ok_or(missing(address, Absence::Unmapped))?;
         let length = usize::try_from(mapping.end - address).unwrap_or(usize::MAX).min(buffer.len());
         let Some(part) = buffer.get_mut(..length) else { return Ok(0) };
-        let file = reopen(&found).map_err(|_| left_out())?;
-        match file.read_at(part, at) {
+        match self.file.read_at(part, at) {
             Ok(0) if length > 0 => Err(missing(address, Absence::Unreadable)),
             Ok(read) => Ok(read),
             Err(source) => Err(ReadError::Io { address, source }),

@@ -33,6 +33,7 @@ mod shared;
 mod tests;
 mod written;
 
+pub use files::MappedFile;
 pub use flags::{AreaFlags, read_area_flags};
 pub use live::LiveImage;
 pub use mappings::{read_mappings, read_mappings_in};

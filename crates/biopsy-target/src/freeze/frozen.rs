@@ -1,7 +1,7 @@
 //! The image of a frozen process.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread, mapping};
 use biopsy_model::{Pid, ProcessKey, Tid};
@@ -11,6 +11,7 @@ use super::areas;
 use super::facts::read_process_facts;
 use super::holder::{Frozen, Holder};
 use super::stop::{Halt, StoppedThread};
+use super::thawed::Thawed;
 use super::watchdog::{Watchdog, end_at_once};
 use super::{FreezeError, FreezeWarning, Headroom, KeptMemory, MemoryGauge, Method, Pause, ReleaseReport};
 use crate::address_space::ProcessMemory;
@@ -34,10 +35,32 @@ pub struct FrozenProcess {
     kept: Box<dyn KeptMemory>,
     live: Arc<ProcessMemory>,
     child: Option<u32>,
+    hold: Mutex<Hold>,
+    /// Set when the child was ended before the image.
+    thawed: OnceLock<Thawed>,
+}
+
+/// What keeps the copy, until it is let go.
+#[derive(Default)]
+struct Hold {
     /// Ends the child when memory runs short. Gone before the child is removed: its pid is this child's until then.
     watchdog: Option<Watchdog>,
+    /// Which one of the holder's it is.
     index: usize,
     holder: Option<Arc<Holder>>,
+    /// What the watchdog saw, when it is gone.
+    short: Option<Headroom>,
+    /// How letting go went, when that was before the image's end.
+    report: Option<ReleaseReport>,
+}
+
+impl Hold {
+    fn let_go(&mut self) -> ReleaseReport {
+        self.short = self.short.take().or_else(|| self.watchdog.as_ref()?.fired());
+        self.watchdog = None;
+        let released = self.holder.take().map(|holder| holder.release(self.index));
+        released.or_else(|| self.report.take()).unwrap_or_default()
+    }
 }
 
 impl FrozenProcess {
@@ -68,9 +91,13 @@ impl FrozenProcess {
             kept,
             live: frozen.memory,
             child: frozen.child,
-            watchdog: frozen.child.and_then(|child| watch(pid, child, frozen.plan.memory_needed)),
-            index,
-            holder: Some(Arc::clone(holder)),
+            hold: Mutex::new(Hold {
+                watchdog: frozen.child.and_then(|child| watch(pid, child, frozen.plan.memory_needed)),
+                index,
+                holder: Some(Arc::clone(holder)),
+                ..Hold::default()
+            }),
+            thawed: OnceLock::new(),
         };
         this.modules = biopsy_image::find_modules(&this, &this.mappings, &this.facts, MOST_MODULES);
         Ok(this)
@@ -114,26 +141,48 @@ impl FrozenProcess {
     /// Whether the kept memory is still there: the out-of-memory killer or a watchdog may have ended the frozen child.
     #[must_use]
     pub fn is_there(&self) -> bool {
+        if self.thawed.get().is_some() {
+            return false;
+        }
         self.mappings.iter().find(|one| one.protection.read && !one.not_frozen).is_none_or(|one| {
             !matches!(self.kept.read(one.start, &mut [0]), Err(ReadError::Missing { why: Absence::Gone, .. }))
         })
     }
 
     /// Gives the kept memory back and removes the frozen child from the process. Dropping does the same, and says nothing.
-    pub fn release(mut self) -> ReleaseReport {
-        self.let_go()
+    pub fn release(self) -> ReleaseReport {
+        self.lock().let_go()
+    }
+
+    /// Ends the frozen child now, when all that only it has was read: what is in files, shared memory included, is read from
+    /// them from here on, also after the end of the process. Private memory is gone then. `false`: not all of those files can
+    /// be opened, so that the child stays.
+    pub fn thaw(&self) -> bool {
+        if self.child.is_none() {
+            return false;
+        }
+        let mut hold = self.lock();
+        if hold.holder.is_none() {
+            return true;
+        }
+        let Some(thawed) = Thawed::open(&self.live, &self.mappings) else { return false };
+        // Nobody reads from the child after this; whoever does now is told that it is gone.
+        let _ = self.thawed.set(thawed);
+        let report = hold.let_go();
+        hold.report = Some(report);
+        true
     }
 
     /// What memory was left when the frozen child was ended because it ran short; reads answer since then that the memory is
     /// gone. `None`: that did not happen.
     #[must_use]
     pub fn ended_early(&self) -> Option<Headroom> {
-        self.watchdog.as_ref()?.fired()
+        let hold = self.lock();
+        hold.short.clone().or_else(|| hold.watchdog.as_ref()?.fired())
     }
 
-    fn let_go(&mut self) -> ReleaseReport {
-        self.watchdog = None;
-        self.holder.take().map(|holder| holder.release(self.index)).unwrap_or_default()
+    fn lock(&self) -> MutexGuard<'_, Hold> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -148,7 +197,7 @@ fn watch(pid: Pid, child: u32, own: u64) -> Option<Watchdog> {
 
 impl Drop for FrozenProcess {
     fn drop(&mut self) {
-        self.let_go();
+        self.lock().let_go();
     }
 }
 
@@ -176,9 +225,14 @@ impl Image for FrozenProcess {
         }
         let length = usize::try_from(one.end - address).map_or(buffer.len(), |rest| rest.min(buffer.len()));
         let buffer = buffer.get_mut(..length).unwrap_or_default();
+        if let Some(thawed) = self.thawed.get().filter(|_| !one.not_frozen) {
+            return thawed.read(one, address, buffer);
+        }
         let result =
             if one.not_frozen { self.live.read(address, buffer) } else { self.kept.read(address, buffer) };
         match result {
+            // The child was ended while it was read.
+            Err(_) if !one.not_frozen && self.thawed.get().is_some() => self.read(address, buffer),
             // While it is ended, its tables are emptied page by page.
             _ if !one.not_frozen && self.ended_early().is_some() => Err(missing(Absence::Gone)),
             // It is mapped, so the kernel does not give it out: a device, or behind the end of a file.
@@ -213,8 +267,18 @@ impl Image for FrozenProcess {
             let from = runs.len();
             if one.not_frozen {
                 self.live.written(one, part, runs)?;
+            } else if let Some(thawed) = self.thawed.get() {
+                if !one.shared {
+                    return Err(ReadError::Missing { address: part.start, why: Absence::Gone });
+                }
+                thawed.written(&part, runs);
             } else {
-                self.kept.written(one, part, runs)?;
+                if let Err(error) = self.kept.written(one, part.clone(), runs) {
+                    // The child was ended while it was asked.
+                    let thawed = self.thawed.get().filter(|_| one.shared).ok_or(error)?;
+                    runs.truncate(from);
+                    thawed.written(&part, runs);
+                }
                 // While it is ended, its tables are emptied page by page: what they say now is not what it had.
                 if self.ended_early().is_some() {
                     return Err(ReadError::Missing { address: range.start, why: Absence::Gone });

@@ -14,6 +14,17 @@ const STATISTICS: usize = 16 << 10;
 /// Limits above this are none (version 1 writes the largest number of whole pages).
 const NO_LIMIT: u64 = 0x7fff_ffff_ffff_0000;
 
+/// Memory that biopsy itself can still get, by its own control groups and the machine; `None`: nothing can be read.
+#[must_use]
+pub fn own_headroom() -> Option<Headroom> {
+    own_headroom_in(&ProcRoot::live())
+}
+
+pub(super) fn own_headroom_in(root: &ProcRoot) -> Option<Headroom> {
+    let own = root.myself().map(|process| Cgroup::read(&process)).unwrap_or_default();
+    MemoryGauge::open(root, &own).read()
+}
+
 /// What limits the memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LimitedBy {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use biopsy_model::{Pid, ProcessKey};
 
+use super::LimitedBy;
 use crate::preflight::Check;
 
 /// How a freeze is to be done.
@@ -144,6 +145,10 @@ pub struct ProcessPlan {
     pub memory_needed: u64,
     /// Memory in bytes that is to be had, by its cgroup and by the machine, whichever is less; `None`: not known.
     pub memory_available: Option<u64>,
+    /// Memory in bytes that it takes in any case, however little the process writes: page tables, or the buffer.
+    pub memory_at_least: u64,
+    /// What that limit is; `None`: not known.
+    pub memory_limit: Option<LimitedBy>,
     /// For stop-and-copy: at most so many bytes are copied, stacks first; what does not fit is left out.
     pub copy_limit: u64,
     /// Single checks, with hints.

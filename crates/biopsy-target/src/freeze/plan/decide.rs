@@ -43,6 +43,8 @@ pub(super) fn decide(subject: &Subject, machine: &Machine, options: &FreezeOptio
         present_bytes: counts.own_bytes().saturating_add(subject.shared_bytes),
         memory_needed: page_tables(subject).saturating_add(counts.own_bytes()),
         memory_available: subject.headroom.as_ref().map(|headroom| headroom.bytes),
+        memory_at_least: page_tables(subject),
+        memory_limit: subject.headroom.as_ref().map(|headroom| headroom.by.clone()),
         copy_limit: 0,
         checks: remarks(subject),
     };
@@ -324,6 +326,8 @@ fn copy(mut plan: ProcessPlan, subject: &Subject, machine: &Machine, options: &F
     plan.method = Method::StopAndCopy;
     plan.copy_limit = copied;
     plan.memory_needed = copied;
+    plan.memory_at_least = copied;
+    plan.memory_limit = machine.own_headroom.as_ref().map(|headroom| headroom.by.clone());
     plan.memory_available = machine.own_headroom.as_ref().map(|headroom| headroom.bytes);
     plan.predicted_pause = stop.saturating_add(time_of(copied, machine.copy_rate));
     plan.checks.push(if copied < wanted {

@@ -7,6 +7,7 @@
 mod decide;
 mod predict;
 mod subject;
+mod sum;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -78,5 +79,6 @@ fn together(mut processes: Vec<ProcessPlan>, options: &FreezeOptions) -> FreezeP
             longest.checks.push(Check::missing("pause", longest.why.clone(), Some(hint)));
         }
     }
+    sum::check(&mut processes);
     FreezePlan { processes, predicted_pause }
 }

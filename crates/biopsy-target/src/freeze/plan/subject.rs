@@ -8,7 +8,7 @@ use super::tasks::{self, TaskLimit};
 use super::threads::Threads;
 use crate::access::{Access, Allowed};
 use crate::address_space::{PresentCounts, ProcessMemory, read_mappings_in};
-use crate::cgroup::{self, Cgroup};
+use crate::cgroup;
 use crate::freeze::headroom::{self, Headroom, MemoryGauge};
 use crate::identity;
 use crate::list::Seen;
@@ -135,11 +135,10 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn read(root: &ProcRoot, facts: &Facts) -> Self {
-        let own = root.myself().map(|process| Cgroup::read(&process)).unwrap_or_default();
         Self {
             may_read_filters: facts.may(SYS_ADMIN) && !facts.seccomp_filter,
             commit_left: headroom::commit_left(root),
-            own_headroom: MemoryGauge::open(root, &own).read(),
+            own_headroom: headroom::own_headroom_in(root),
             copy_rate: crate::freeze::copy::rate(),
         }
     }

@@ -205,6 +205,46 @@ fn a_tree_waits_for_the_sum() {
     assert!(refused.why.starts_with("all processes together would stand still for"), "{}", refused.why);
 }
 
+#[test]
+fn what_is_enough_for_each_may_not_be_enough_for_all() {
+    let group = |folder: &str| LimitedBy::Group(folder.into());
+    let one = |bytes, by: &LimitedBy| {
+        let headroom = Some(Headroom { bytes, by: by.clone() });
+        planned(&Subject { counts: Some(pages(1 << 12, 0)), headroom, ..subject() })
+    };
+    let options = FreezeOptions::default();
+    let plan = |processes: Vec<ProcessPlan>| together(processes, &options);
+    let said = |plan: &crate::freeze::FreezePlan| {
+        let all = plan.processes.iter().flat_map(|one| &one.checks);
+        all.filter(|check| check.name == "memory-of-all").map(|check| check.status).collect::<Vec<_>>()
+    };
+    // 16 MiB each, and some 100 MiB to spare.
+    let tight = (100 << 20) + Headroom { bytes: 0, by: group("/a") }.reserve(320 << 20);
+    assert_eq!(said(&plan(vec![one(tight, &group("/a"))])), []);
+    assert_eq!(said(&plan(vec![one(tight, &group("/a")); 3])), []);
+    let many = plan(vec![one(tight, &group("/a")); 20]);
+    assert!(many.is_possible());
+    assert_eq!(said(&many), [Status::Limited], "{many:#?}");
+    // Others have limits of their own.
+    let apart: Vec<_> = (0..20).map(|at| one(tight, &group(&format!("/g{at}")))).collect();
+    assert_eq!(said(&plan(apart)), []);
+    // A group below it takes from it; a group beside it, whose name only begins like it, does not.
+    let mut nested = vec![one(tight, &group("/a"))];
+    nested.extend((0..19).map(|_| one(8 * GIB, &group("/a/b"))));
+    assert_eq!(said(&plan(nested)), [Status::Limited]);
+    let mut beside = vec![one(tight, &group("/a"))];
+    beside.extend((0..19).map(|_| one(8 * GIB, &group("/ab"))));
+    assert_eq!(said(&plan(beside)), []);
+    // Not even the page tables of all of them fit.
+    let least =
+        plan(vec![
+            one(Headroom { bytes: 0, by: group("/a") }.reserve(64 << 20) + (2 << 20), &group("/a"));
+            4
+        ]);
+    assert!(!least.is_possible());
+    assert_eq!(said(&least), [Status::Missing], "{least:#?}");
+}
+
 mod over_proc {
     use super::*;
     use crate::fake_proc::{ELF_32, FakeProc};
