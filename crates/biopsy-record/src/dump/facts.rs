@@ -6,7 +6,7 @@ use biopsy_image::Image;
 use biopsy_image::write::{CaptureMethod, Class, CoreError, CoreKind, CoreSummary, MissingRange, Reason};
 use serde::Serialize;
 
-use super::{DumpSettings, Origin};
+use super::{DumpSettings, Format, Origin};
 
 /// Version of the document.
 pub const FACTS_VERSION: u32 = 1;
@@ -22,6 +22,8 @@ pub struct DumpFacts {
     pub pid: u32,
     /// Member of the recording that holds the core.
     pub core: String,
+    /// `core` or `minidump`.
+    pub format: &'static str,
     /// `full`, `heap` or `stacks`.
     pub kind: &'static str,
     /// Secrets of known shapes were masked. Never clean.
@@ -86,6 +88,7 @@ impl DumpFacts {
             version: FACTS_VERSION,
             pid: image.process().pid.0,
             core: member.to_owned(),
+            format: format_name(settings.format),
             kind: kind_name(settings.kind),
             scrubbed: settings.scrubbed,
             whole: summary.is_some_and(CoreSummary::is_whole),
@@ -145,6 +148,13 @@ fn with_causes(error: &CoreError) -> String {
         cause = inner.source();
     }
     text
+}
+
+fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Core(_) => "core",
+        Format::Minidump => "minidump",
+    }
 }
 
 fn kind_name(kind: CoreKind) -> &'static str {

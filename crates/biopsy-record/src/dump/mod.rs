@@ -7,11 +7,13 @@ mod facts;
 pub mod mask;
 mod progress;
 
+use std::io::BufWriter;
 use std::time::{Duration, SystemTime};
 
 use biopsy_image::Image;
 use biopsy_image::write::{
     CaptureMethod, Compression, CoreError, CoreKind, CoreOptions, CoreOutput, CoreSummary, write_core,
+    write_minidump,
 };
 use biopsy_model::Pid;
 use biopsy_recording::{RecordingFolder, WriteError, layout};
@@ -19,13 +21,34 @@ use biopsy_recording::{RecordingFolder, WriteError, layout};
 pub use facts::{DumpFacts, FACTS_VERSION};
 pub use progress::DumpProgress;
 
+/// What kind of file a dump becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// An ELF core, packed like this.
+    Core(Compression),
+    /// A minidump: stacks, registers and modules, whatever kind was asked for.
+    Minidump,
+}
+
+impl Format {
+    /// How files of this format end.
+    #[must_use]
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Core(Compression::SeekableZstd { .. }) => "core.zst",
+            Self::Core(Compression::None) => "core",
+            Self::Minidump => "dmp",
+        }
+    }
+}
+
 /// What is common to the dumps of one command.
 #[derive(Clone, Debug)]
 pub struct DumpSettings {
     /// What goes in.
     pub kind: CoreKind,
-    /// How it is packed.
-    pub compression: Compression,
+    /// What it is written as.
+    pub format: Format,
     /// Most bytes of one file.
     pub max_size: Option<u64>,
     /// Secrets are masked by the image that is handed in.
@@ -75,16 +98,11 @@ pub fn write(
     progress: &DumpProgress<'_>,
 ) -> Result<Dumped, WriteError> {
     let pid = image.process().pid;
-    let ending = match settings.compression {
-        Compression::SeekableZstd { .. } => "core.zst",
-        Compression::None => "core",
-    };
-    let whole = layout::dump_member(pid, origin.number, settings.scrubbed, ending);
+    let whole = layout::dump_member(pid, origin.number, settings.scrubbed, settings.format.ending());
     let partial = format!("{whole}{}", layout::PARTIAL);
     let taken = SystemTime::now();
     let file = folder.create_member(&partial)?;
-    let options = core_options(settings, origin);
-    let result = write_core(image, &options, CoreOutput::File(file.file()), progress);
+    let result = write_file(image, origin, settings, CoreOutput::File(file.file()), progress);
     let member = match &result {
         Ok(_) => {
             folder.rename_member(&partial, &whole)?;
@@ -109,15 +127,32 @@ impl Dumped {
     }
 }
 
-/// The options of the core writer.
-#[must_use]
-pub fn core_options(settings: &DumpSettings, origin: &Origin) -> CoreOptions {
-    CoreOptions {
-        compression: settings.compression,
-        max_size: settings.max_size,
-        scrubbed: settings.scrubbed,
-        method: origin.method,
-        pause: Some(origin.pause),
-        ..CoreOptions::new(settings.kind)
+/// Writes one image into a file or stream of its own, without facts beside it.
+///
+/// # Errors
+/// As [`write_core`] and [`write_minidump`].
+pub fn write_file(
+    image: &dyn Image,
+    origin: &Origin,
+    settings: &DumpSettings,
+    output: CoreOutput<'_>,
+    progress: &DumpProgress<'_>,
+) -> Result<CoreSummary, CoreError> {
+    match (settings.format, output) {
+        (Format::Core(compression), output) => {
+            let options = CoreOptions {
+                compression,
+                max_size: settings.max_size,
+                scrubbed: settings.scrubbed,
+                method: origin.method,
+                pause: Some(origin.pause),
+                ..CoreOptions::new(settings.kind)
+            };
+            write_core(image, &options, output, progress)
+        }
+        (Format::Minidump, CoreOutput::File(file)) => {
+            write_minidump(image, &mut BufWriter::new(file), progress)
+        }
+        (Format::Minidump, CoreOutput::Stream(stream)) => write_minidump(image, stream, progress),
     }
 }

@@ -17,6 +17,14 @@ pub struct DumpProgress<'a> {
     pub thawed: Option<Box<dyn Fn() + Sync + 'a>>,
 }
 
+impl<'a> DumpProgress<'a> {
+    /// Calls `thaw` once the frozen copy is not needed any more.
+    #[must_use]
+    pub fn thawing(thaw: impl Fn() + Sync + 'a) -> Self {
+        Self { thawed: Some(Box::new(thaw)), ..Self::default() }
+    }
+}
+
 impl CoreProgress for DumpProgress<'_> {
     fn read(&self, done: u64, total: u64) {
         self.done.fetch_max(done, Relaxed);

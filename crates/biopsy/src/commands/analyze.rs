@@ -11,9 +11,8 @@ use super::{input, written};
 
 /// Runs `biopsy analyze`.
 pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Failure> {
-    let dumps = super::core::dumps_at(&args.file);
-    if !dumps.is_empty() {
-        return super::core::analyze(&dumps, args, terminal);
+    if let Some(dumps) = super::core::dumps_at(&args.file)? {
+        return super::core::analyze(dumps, args, terminal);
     }
     if let Some(heap) = crate::snapshot::read::open(&args.file)? {
         return crate::snapshot::read::analyze(&heap, args, terminal);

@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, analyze_dump};
-use biopsy_image::Limits;
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, Runtimes, analyze_dump};
+use biopsy_image::{Limits, Opened};
+use biopsy_recording::BundledMemory;
 use biopsy_redact::Redactor;
 use biopsy_stacks::image::{Options, walk};
 
@@ -20,9 +21,25 @@ pub(crate) fn read(
     roots: Vec<PathBuf>,
     redactor: Option<&Redactor>,
 ) -> Result<DumpAnalysis, Failure> {
-    let opened = biopsy_image::open(path, &Limits::default())
-        .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
-    let stacks = walk(&*opened.image, &Options { roots, ..Options::default() });
+    let opened = biopsy_image::open(path, &Limits::default()).map_err(bad_input)?;
+    Ok(of_opened(&opened, std::fs::metadata(path).ok().map(|meta| meta.len()), roots, redactor))
+}
+
+fn bad_input(error: biopsy_image::OpenError) -> Failure {
+    Failure::from_error(Code::BadInput, &error).with_hint(error.hint())
+}
+
+fn of_opened(
+    opened: &Opened,
+    file_bytes: Option<u64>,
+    roots: Vec<PathBuf>,
+    redactor: Option<&Redactor>,
+) -> DumpAnalysis {
+    let managed = Runtimes::open(&*opened.image, &roots, true);
+    let code = managed.code();
+    let options =
+        Options { roots, compiled: Some(&code), frames_of_compiled: Some(&code), ..Options::default() };
+    let stacks = walk(&*opened.image, &options);
     let redact =
         |text: &str| redactor.map_or_else(String::new, |redactor| redactor.text(text).text.into_owned());
     let command_line = redactor.and_then(|redactor| {
@@ -32,12 +49,14 @@ pub(crate) fn read(
         (!words.is_empty()).then(|| redactor.command_line(&words).args.join(" "))
     });
     let facts = DumpFacts {
-        file_bytes: std::fs::metadata(path).ok().map(|meta| meta.len()),
+        file_bytes,
         command_line,
         redact: redactor.is_some().then_some(&redact),
-        ..DumpFacts::of(&opened)
+        managed: Some(&managed),
+        heap: true,
+        ..DumpFacts::of(opened)
     };
-    Ok(analyze_dump(&*opened.image, &stacks, &facts))
+    analyze_dump(&*opened.image, &stacks, &facts)
 }
 
 /// The report as text for a terminal.
@@ -48,34 +67,81 @@ pub(crate) fn text(analysis: &DumpAnalysis, terminal: Terminal) -> String {
 }
 
 /// `biopsy analyze` of dumps: one, or those of a recording.
-pub(crate) fn analyze(files: &[PathBuf], args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Failure> {
+pub(crate) fn analyze(dumps: Dumps, args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Failure> {
     let redactor = Redactor::new(biopsy_redact::Options::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error))?;
-    for (at, file) in files.iter().enumerate() {
-        let analysis = read(file, Vec::new(), Some(&redactor))?;
-        // One page holds one dump; the others of a recording have theirs beside them.
-        if let Some(path) = args.html.as_ref().filter(|_| at == 0) {
-            let page = biopsy_report::dump::render_dump_html(&analysis);
-            crate::session::output::write_new(path, page.as_bytes())?;
+    match dumps {
+        Dumps::Files(files) => {
+            for (at, file) in files.iter().enumerate() {
+                tell(&read(file, Vec::new(), Some(&redactor))?, at, args, terminal)?;
+            }
         }
-        let text = if args.json {
-            biopsy_report::dump::render_dump_json(&analysis)
-        } else if args.markdown {
-            biopsy_report::dump::render_dump_markdown(&analysis)
-        } else {
-            text(&analysis, terminal)
-        };
-        super::written(std::io::stdout().lock().write_all(text.as_bytes()))?;
+        Dumps::Bundled(mut memory) => {
+            for (at, name) in memory.names().to_vec().iter().enumerate() {
+                tell(&read_bundled(&mut memory, name, &args.file, &redactor)?, at, args, terminal)?;
+            }
+        }
     }
     Ok(Code::Ok)
+}
+
+/// Reads a dump where it is in the bundle. One that is packed there is unpacked to a file without a name first.
+fn read_bundled(
+    memory: &mut BundledMemory,
+    name: &str,
+    bundle: &Path,
+    redactor: &Redactor,
+) -> Result<DumpAnalysis, Failure> {
+    let shown = bundle.join(name);
+    let failed = |error: std::io::Error| {
+        Failure::new(Code::BadInput, format!("cannot read `{}`: {error}", shown.display()))
+    };
+    let (file, range) = match memory.place(name).map_err(failed)? {
+        Some(place) => place,
+        None => {
+            let mut file = tempfile::tempfile().map_err(failed)?;
+            let bytes = memory.unpack(name, &mut file).map_err(failed)?;
+            (file, 0..bytes)
+        }
+    };
+    let bytes = range.end.saturating_sub(range.start);
+    let opened = biopsy_image::open_part(&shown, file, range, &Limits::default()).map_err(bad_input)?;
+    Ok(of_opened(&opened, Some(bytes), Vec::new(), Some(redactor)))
+}
+
+/// Shows the report of the dump that is `at` that place among all.
+fn tell(analysis: &DumpAnalysis, at: usize, args: &AnalyzeArgs, terminal: Terminal) -> Result<(), Failure> {
+    // One page holds one dump; the others of a recording have theirs beside them.
+    if let Some(path) = args.html.as_ref().filter(|_| at == 0) {
+        let page = biopsy_report::dump::render_dump_html(analysis);
+        crate::session::output::write_new(path, page.as_bytes())?;
+    }
+    let text = if args.json {
+        biopsy_report::dump::render_dump_json(analysis)
+    } else if args.markdown {
+        biopsy_report::dump::render_dump_markdown(analysis)
+    } else {
+        text(analysis, terminal)
+    };
+    super::written(std::io::stdout().lock().write_all(text.as_bytes())).map(|_| ())
 }
 
 /// First bytes of the formats that dumps have, packed ones included.
 const MAGICS: &[&[u8]] =
     &[b"\x7fELF", b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"MDMP", b"\xfd7zXZ\0", b"\x04\x22\x4d\x18"];
 
-/// The dumps that a path leads to: the file itself, or those in a recording's folder. Empty: it is something else.
-pub(crate) fn dumps_at(path: &Path) -> Vec<PathBuf> {
+/// Dumps that were found.
+#[derive(Debug)]
+pub(crate) enum Dumps {
+    /// Each in a file of its own.
+    Files(Vec<PathBuf>),
+    /// In a bundle.
+    Bundled(Box<BundledMemory>),
+}
+
+/// The dumps that a path leads to: the file itself, or those in a recording's folder or bundle. `None`: it is something
+/// else.
+pub(crate) fn dumps_at(path: &Path) -> Result<Option<Dumps>, Failure> {
     if path.is_dir() {
         let mut found: Vec<PathBuf> = crate::session::verify::members(path)
             .into_iter()
@@ -84,7 +150,7 @@ pub(crate) fn dumps_at(path: &Path) -> Vec<PathBuf> {
             .collect();
         // The target was written first, and its children after it.
         found.sort_by_key(|path| path.metadata().and_then(|meta| meta.created()).ok());
-        return found;
+        return Ok((!found.is_empty()).then_some(Dumps::Files(found)));
     }
     let mut head = [0; 8];
     let read =
@@ -94,5 +160,11 @@ pub(crate) fn dumps_at(path: &Path) -> Vec<PathBuf> {
             })
             .unwrap_or(0);
     let head = head.get(..read).unwrap_or_default();
-    if MAGICS.iter().any(|magic| head.starts_with(magic)) { vec![path.to_owned()] } else { Vec::new() }
+    if head.starts_with(b"PK") {
+        let memory = BundledMemory::open(path, &biopsy_recording::Limits::default())
+            .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
+        return Ok(memory.map(|memory| Dumps::Bundled(Box::new(memory))));
+    }
+    let is_dump = MAGICS.iter().any(|magic| head.starts_with(magic));
+    Ok(is_dump.then(|| Dumps::Files(vec![path.to_owned()])))
 }

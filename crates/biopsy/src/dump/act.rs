@@ -1,5 +1,6 @@
 //! Freezing, writing, releasing.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use biopsy_image::Image;
 use biopsy_image::scrub::{MaskCount, ScrubbedImage};
 use biopsy_image::write::{
-    CaptureMethod, Compression, CoreError, CoreOutput, CoreSummary, DEFAULT_LEVEL, PendingFile, write_core,
+    CaptureMethod, Compression, CoreError, CoreOutput, CoreSummary, DEFAULT_LEVEL, PendingFile,
 };
 use biopsy_model::Pid;
 use biopsy_model::capture::CaptureHeader;
@@ -17,9 +18,9 @@ use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{self, Moment};
 use biopsy_record::dump::mask::{Literals, MemoryMask};
-use biopsy_record::dump::{DumpProgress, DumpSettings, Dumped, Origin, core_options};
+use biopsy_record::dump::{DumpProgress, DumpSettings, Dumped, Format, Origin, write_file};
 use biopsy_record::masking::Masking;
-use biopsy_recording::RecordingFolder;
+use biopsy_recording::{RecordingFolder, WriteError};
 use biopsy_target::freeze::{self, FreezeError, FreezePlan, FrozenProcess, Method};
 
 use crate::exit_codes::Code;
@@ -28,7 +29,7 @@ use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::output::{Place, disk_is_nearly_full};
 use crate::session::record::{header, new_masking, output_failure, warn_all, warning, write_processes};
 
-use super::args::DumpArgs;
+use super::args::{self, DumpArgs};
 use super::forecast::{freeze_failure, freeze_options};
 use super::show::{Meter, pause_text, size};
 use super::subject::Subject;
@@ -45,6 +46,8 @@ pub(crate) struct Opened {
     pub(crate) dumps: Vec<Dumped>,
     /// Values that were masked in dumped memory, by rule.
     pub(crate) masked: Vec<MaskCount>,
+    /// How many dumps of each process there are, those that are not written yet included.
+    numbers: BTreeMap<Pid, u32>,
 }
 
 /// Creates the recording and takes the context, before anything is stopped.
@@ -61,6 +64,7 @@ pub(crate) fn open(subject: &Subject, place: Place) -> Result<Opened, Failure> {
         processes: Vec::new(),
         dumps: Vec::new(),
         masked: Vec::new(),
+        numbers: BTreeMap::new(),
     };
     take_context(subject, &mut opened)?;
     Ok(opened)
@@ -85,6 +89,21 @@ pub(crate) fn take_context(subject: &Subject, opened: &mut Opened) -> Result<(),
 }
 
 impl Opened {
+    /// The number of the next dump of a process.
+    pub(crate) fn next_number(&mut self, pid: Pid) -> u32 {
+        let number = self.numbers.entry(pid).or_default();
+        *number = number.saturating_add(1);
+        *number
+    }
+
+    /// Takes up a dump that was written.
+    pub(crate) fn add(&mut self, written: Written) -> Result<(), Failure> {
+        let (dumped, masked) = written;
+        merge(&mut self.masked, masked);
+        self.dumps.push(dumped.map_err(output_failure)?);
+        Ok(())
+    }
+
     /// Removes a recording that no dump came into: a folder of context alone would only puzzle.
     pub(crate) fn discard_if_empty(&self) -> bool {
         let empty = self.dumps.is_empty();
@@ -118,7 +137,7 @@ pub(crate) fn dump(
         if let Some(copy) = process.child() {
             context::write_smaps(&opened.folder, &opened.masking, pid, copy).map_err(output_failure)?;
         }
-        write_one(args, &process, &literals, origin, opened)?;
+        write_one(args, &process, &literals, origin, opened, &thawing(args, &process))?;
         if let Some(left) = process.ended_early() {
             let message = format!(
                 "the frozen copy of process {pid} was ended because memory ran short ({}): what was not written by then is missing",
@@ -131,27 +150,52 @@ pub(crate) fn dump(
     Ok(())
 }
 
-/// Writes one image, whatever it came from. Dumps of one process are numbered as they come.
+/// A dump, or why the recording could not be written, and what was masked in it.
+pub(crate) type Written = (Result<Dumped, WriteError>, Vec<MaskCount>);
+
+/// Writes one image, whatever it came from.
 pub(crate) fn write_one(
     args: &DumpArgs,
     image: &dyn Image,
     literals: &Literals,
     origin: Origin,
     opened: &mut Opened,
+    progress: &DumpProgress<'_>,
 ) -> Result<(), Failure> {
-    let settings = settings(args);
+    let number = opened.next_number(image.process().pid);
     let folder = Arc::clone(&opened.folder);
-    let pid = image.process().pid;
-    let before = opened.dumps.iter().filter(|dumped| dumped.pid == pid).count();
-    let origin = Origin { number: u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1), ..origin };
-    let (dumped, masked) = showing(args, image, Some(folder.path()), |progress| {
+    let written =
+        write_image(args, image, literals, &Origin { number, ..origin }, &folder, args.quiet, progress);
+    opened.add(written)
+}
+
+/// Writes one image into the folder. With `quietly`, no progress is shown.
+pub(crate) fn write_image(
+    args: &DumpArgs,
+    image: &dyn Image,
+    literals: &Literals,
+    origin: &Origin,
+    folder: &RecordingFolder,
+    quietly: bool,
+    progress: &DumpProgress<'_>,
+) -> Written {
+    let settings = settings(args);
+    showing(quietly, image, Some(folder.path()), progress, |progress| {
         masking(args, image, literals, |image| {
-            biopsy_record::dump::write(image, &origin, &settings, &folder, progress)
+            biopsy_record::dump::write(image, origin, &settings, folder, progress)
         })
-    });
-    merge(&mut opened.masked, masked);
-    opened.dumps.push(dumped.map_err(output_failure)?);
-    Ok(())
+    })
+}
+
+/// Ends the frozen copy as soon as all that only it has was read. Not where secrets are masked: what lies around a piece of shared
+/// memory is looked at too.
+fn thawing<'a>(args: &DumpArgs, process: &'a FrozenProcess) -> DumpProgress<'a> {
+    if args.scrub {
+        return DumpProgress::default();
+    }
+    DumpProgress::thawing(move || {
+        process.thaw();
+    })
 }
 
 /// Hands the image on, with its secrets masked where that is wanted, and tells what was masked.
@@ -171,18 +215,18 @@ fn masking<T>(
 
 /// Runs `write` beside a thread that draws its progress and ends it when the disk is nearly full.
 fn showing<T>(
-    args: &DumpArgs,
+    quietly: bool,
     image: &dyn Image,
     path: Option<&Path>,
+    progress: &DumpProgress<'_>,
     write: impl FnOnce(&DumpProgress<'_>) -> T,
 ) -> T {
-    let progress = DumpProgress::default();
-    let meter = Meter::start(image, args.quiet, Terminal::of_stderr(ColorChoice::Auto));
+    let meter = Meter::start(image, quietly, Terminal::of_stderr(ColorChoice::Auto));
     std::thread::scope(|scope| {
-        scope.spawn(|| watch(&progress, &meter, path));
+        scope.spawn(|| watch(progress, &meter, path));
         // Also when `write` panics: the scope waits for that thread, and the frozen copy would be held for ever.
         let _finish = meter.finish_at_the_end();
-        write(&progress)
+        write(progress)
     })
 }
 
@@ -264,24 +308,28 @@ fn alone(
         return Err(Failure::new(Code::Bug, "nothing was frozen"));
     };
     let origin = Origin { predicted_pause: Some(predicted), ..origin(&process) };
-    let options = core_options(&settings(args), &origin);
-    let (written, masked) = showing(args, &process, path, |progress| {
-        masking(args, &process, &literals, |image| write_core(image, &options, output, progress))
+    let settings = settings(args);
+    let thawing = thawing(args, &process);
+    let (written, masked) = showing(args.quiet, &process, path, &thawing, |progress| {
+        masking(args, &process, &literals, |image| write_file(image, &origin, &settings, output, progress))
     });
+    drop(thawing);
     report_release(args, process.release());
     written.map(|summary| Alone { summary, origin, masked }).map_err(|error| core_failure(&error))
 }
 
 /// What the writer needs to know.
 fn settings(args: &DumpArgs) -> DumpSettings {
-    let compression = if args.raw {
-        Compression::None
-    } else {
-        Compression::SeekableZstd { level: args.level.unwrap_or(DEFAULT_LEVEL) }
+    let format = match args.format() {
+        args::Format::Minidump => Format::Minidump,
+        args::Format::Core if args.raw => Format::Core(Compression::None),
+        args::Format::Core => {
+            Format::Core(Compression::SeekableZstd { level: args.level.unwrap_or(DEFAULT_LEVEL) })
+        }
     };
     DumpSettings {
-        kind: args.kind.into(),
-        compression,
+        kind: args.kind().into(),
+        format,
         max_size: args.max_size.map(|megabytes| megabytes.saturating_mul(1 << 20)),
         scrubbed: args.scrub,
     }
@@ -336,7 +384,7 @@ fn is_child(plan: &FreezePlan, pid: Pid) -> bool {
 }
 
 /// Nice value of what reads, compresses and writes (setpriority(2)).
-const WRITER_NICE: i32 = 10;
+pub(crate) const WRITER_NICE: i32 = 10;
 /// How long making huge pages may take, per process.
 const COLLAPSE_WITHIN: Duration = Duration::from_secs(120);
 

@@ -1,12 +1,14 @@
 //! What may be typed after `biopsy dump`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use biopsy_image::write::CoreKind;
 use clap::{Args, ValueEnum};
 
 use crate::cli::duration;
+use crate::exit_codes::Code;
+use crate::failure::Failure;
 
 /// Dump a process or a whole tree, with a pause of milliseconds: now, or when something happens.
 #[derive(Debug, Args)]
@@ -17,8 +19,12 @@ pub(crate) struct DumpArgs {
     #[arg(long)]
     pub(crate) tree: bool,
     /// How much: all that can be read; what debuggers need for stacks and heaps; or stacks alone.
-    #[arg(long, value_enum, default_value_t = Kind::Heap)]
-    pub(crate) kind: Kind,
+    /// [default: heap; stacks in a minidump]
+    #[arg(long, value_enum)]
+    pub(crate) kind: Option<Kind>,
+    /// A core, or a minidump of stacks for tools that read those. [default: core, unless the output ends in `.dmp`]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
     /// Mask secrets of known shapes, and those found in the process's environment and configuration, in the dumped
     /// memory. Fewer secrets, never none.
     #[arg(long)]
@@ -32,8 +38,8 @@ pub(crate) struct DumpArgs {
     /// Turn the heap into huge pages before: seconds of CPU, and a pause ten times shorter. For large heaps.
     #[arg(long)]
     pub(crate) collapse: bool,
-    /// Where it goes: a folder; a bundle, if it ends in `.zip`; the core alone, if it ends in `.core`, `.core.zst` or
-    /// `.zst`; `-`: the core alone, to standard output. [default: biopsy-NAME-DATE-TIME here, a folder]
+    /// Where it goes: a folder; a bundle, if it ends in `.zip`; the core alone, if it ends in `.core`, `.core.zst`,
+    /// `.zst` or `.dmp`; `-`: the core alone, to standard output. [default: biopsy-NAME-DATE-TIME here, a folder]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
     /// Do not compress: a sparse core file.
@@ -85,6 +91,15 @@ pub(crate) enum Kind {
     Stacks,
 }
 
+/// What a dump is written as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// An ELF core: gdb, lldb, .NET's tools.
+    Core,
+    /// A minidump: tools made for Breakpad and Windows.
+    Minidump,
+}
+
 impl From<Kind> for CoreKind {
     fn from(kind: Kind) -> Self {
         match kind {
@@ -96,8 +111,55 @@ impl From<Kind> for CoreKind {
 }
 
 impl DumpArgs {
+    /// How much: what was asked for, or what the format has.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind.unwrap_or(match self.format() {
+            Format::Core => Kind::Heap,
+            Format::Minidump => Kind::Stacks,
+        })
+    }
+
+    /// What was asked for, or what the name of the output says.
+    pub(crate) fn format(&self) -> Format {
+        let of_output = || match &self.output {
+            Some(path) if is_minidump_name(path) => Format::Minidump,
+            _ => Format::Core,
+        };
+        self.format.unwrap_or_else(of_output)
+    }
+
+    /// Whether what was typed fits together.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let wrong = |message: &str, hint: &str| {
+            Err(Failure::new(Code::Usage, message.to_owned()).with_hint(Some(hint.to_owned())))
+        };
+        if self.format() == Format::Core {
+            return match &self.output {
+                Some(path) if is_minidump_name(path) => {
+                    wrong("a core does not go into a file that ends in `.dmp`", "leave `--format` out")
+                }
+                _ => Ok(()),
+            };
+        }
+        if self.kind() != Kind::Stacks {
+            return wrong("a minidump holds stacks only", "leave `--kind` out, or leave `--format` out");
+        }
+        if self.raw || self.level.is_some() || self.max_size.is_some() {
+            return wrong(
+                "`--raw`, `--level` and `--max-size` are for cores",
+                "a minidump is small, and is not compressed",
+            );
+        }
+        Ok(())
+    }
+
     /// Whether something has to happen before anything is dumped.
     pub(crate) fn waits(&self) -> bool {
         !self.on.is_empty() || self.wait || self.wait_for.is_some()
     }
+}
+
+/// Whether a file of this name is a minidump.
+pub(crate) fn is_minidump_name(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "dmp")
 }

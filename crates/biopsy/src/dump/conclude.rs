@@ -6,7 +6,10 @@ use biopsy_analyze::dump::DumpAnalysis;
 use biopsy_record::context::clock_pair;
 use biopsy_record::dump::Dumped;
 use biopsy_recording::{Limits, bundle, layout};
-use biopsy_report::dump::{render_dump_html, render_dump_json, render_dump_markdown};
+use biopsy_report::dump::{
+    IndexRow, render_dump_html, render_dump_json, render_dump_markdown, render_index_html,
+    render_index_markdown,
+};
 
 use crate::commands::core;
 use crate::exit_codes::Code;
@@ -33,16 +36,27 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     let folder = &opened.folder;
     let mut report = None;
     let mut warnings = Vec::new();
+    let several = opened.dumps.len() > 1;
+    let mut rows = Vec::new();
     for (at, dumped) in opened.dumps.iter().enumerate() {
         let file = folder.path().join(&dumped.member);
         // In a container its files are elsewhere; a process that ended has no root any more, and nothing is lost by asking.
         let roots = vec![PathBuf::from(format!("/proc/{}/root", dumped.pid))];
         match core::read(&file, roots, Some(opened.masking.redactor())) {
             Ok(analysis) => {
-                write_reports(&opened, dumped, at, &analysis)?;
+                let link = several.then(|| beside(dumped, "html"));
+                rows.push(IndexRow { link, ..row(dumped, IndexRow::of(&analysis)) });
+                if several {
+                    write_reports(&opened, &analysis, |ending| beside(dumped, ending))?;
+                }
+                if at == 0 {
+                    // Programs find the target's report at its place, however many there are.
+                    write_reports(&opened, &analysis, |ending| format!("report.{ending}"))?;
+                }
                 report.get_or_insert(analysis);
             }
             Err(failure) => {
+                rows.push(row(dumped, unread(&opened, dumped)));
                 warnings
                     .push(warning("dump.not-read", format!("no report on `{}`: {failure}", dumped.member)));
             }
@@ -50,6 +64,11 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
         if let Some(error) = &dumped.facts.error {
             warnings.push(warning("dump.cut-short", format!("`{}` is not whole: {error}", dumped.member)));
         }
+    }
+    if several {
+        let name = &opened.header.target_name;
+        write_text(&opened, layout::REPORT_HTML, &render_index_html(name, &rows))?;
+        write_text(&opened, layout::REPORT_MARKDOWN, &render_index_markdown(name, &rows))?;
     }
     warn_all(folder, &warnings);
     opened.header.end = Some(clock_pair());
@@ -85,28 +104,63 @@ fn bytes_in(folder: &Path) -> u64 {
     verify::members(folder).iter().filter_map(|name| Some(folder.join(name).metadata().ok()?.len())).sum()
 }
 
-/// The first dump's report is the recording's; those of others stand beside their cores.
+/// Name of a member that stands beside a core.
+fn beside(dumped: &Dumped, ending: &str) -> String {
+    let name = &dumped.member;
+    let stem = [".core", ".dmp"]
+        .iter()
+        .find_map(|kind| name.rsplit_once(kind))
+        .map_or(name.as_str(), |(stem, _)| stem);
+    format!("{stem}.report.{ending}")
+}
+
+/// Writes a report in its three forms.
 fn write_reports(
     opened: &Opened,
-    dumped: &Dumped,
-    at: usize,
     analysis: &DumpAnalysis,
+    name: impl Fn(&str) -> String,
 ) -> Result<(), Failure> {
-    let name = |whole: &str, ending: &str| {
-        if at == 0 {
-            whole.to_owned()
-        } else {
-            let stem = dumped.member.split(".core").next().unwrap_or(&dumped.member);
-            format!("{stem}.report.{ending}")
-        }
-    };
     for (member, text) in [
-        (name(layout::REPORT_HTML, "html"), render_dump_html(analysis)),
-        (name(layout::REPORT_JSON, "json"), render_dump_json(analysis)),
-        (name(layout::REPORT_MARKDOWN, "md"), render_dump_markdown(analysis)),
+        (name("html"), render_dump_html(analysis)),
+        (name("json"), render_dump_json(analysis)),
+        (name("md"), render_dump_markdown(analysis)),
     ] {
-        let masked = opened.masking.text(&member, &text);
-        opened.folder.write_text(&member, &masked).map_err(output_failure)?;
+        write_text(opened, &member, &text)?;
     }
     Ok(())
+}
+
+fn write_text(opened: &Opened, member: &str, text: &str) -> Result<(), Failure> {
+    let masked = opened.masking.text(member, text);
+    opened.folder.write_text(member, &masked).map_err(output_failure)
+}
+
+/// A row of the list of dumps, with how the dump was taken.
+fn row(dumped: &Dumped, row: IndexRow) -> IndexRow {
+    let facts = &dumped.facts;
+    IndexRow {
+        reason: facts.reason.clone(),
+        pause: Some(facts.pause_ms / 1e3),
+        bytes: facts.written_bytes.or(row.bytes),
+        whole: facts.whole,
+        ..row
+    }
+}
+
+/// The row of a dump that could not be read again.
+fn unread(opened: &Opened, dumped: &Dumped) -> IndexRow {
+    let process = opened.processes.iter().find(|process| process.key.pid == dumped.pid);
+    IndexRow {
+        link: None,
+        name: process.map_or_else(|| format!("process {}", dumped.pid), |process| process.name.clone()),
+        pid: dumped.pid,
+        parent: None,
+        taken: None,
+        reason: String::new(),
+        pause: None,
+        threads: dumped.facts.threads,
+        bytes: None,
+        whole: false,
+        finding: None,
+    }
 }

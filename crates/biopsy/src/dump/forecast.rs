@@ -13,7 +13,7 @@ use crate::render::terminal::Terminal;
 use crate::session::progress::{grouped, size};
 use crate::session::subject::NOTE;
 
-use super::args::{DumpArgs, Kind};
+use super::args::{DumpArgs, Format, Kind};
 use super::place::Destination;
 use super::show::pause_text;
 use super::subject::Subject;
@@ -26,7 +26,7 @@ pub(crate) fn freeze_options(args: &DumpArgs) -> FreezeOptions {
     FreezeOptions {
         max_pause: args.max_pause,
         collapse: args.collapse,
-        stacks_only: args.kind == Kind::Stacks,
+        stacks_only: args.kind() == Kind::Stacks,
         ..FreezeOptions::default()
     }
 }
@@ -106,7 +106,7 @@ impl Disk {
     fn of(args: &DumpArgs, plan: &FreezePlan, destination: &Destination) -> Self {
         let present: u64 = plan.processes.iter().map(|process| process.present_bytes).sum();
         let threads: u64 = plan.processes.iter().map(|process| u64::from(process.threads)).sum();
-        let all = match args.kind {
+        let all = match args.kind() {
             Kind::Full | Kind::Heap => present,
             Kind::Stacks => present.min(threads.saturating_mul(256 << 10).saturating_add(8 << 20)),
         };
@@ -121,7 +121,8 @@ impl Disk {
         )]
         let usual = (all as f64 * USUAL_SHARE) as u64;
         let free_bytes = destination.path().and_then(crate::session::output::free_bytes);
-        Self { expected_bytes: if args.raw { all } else { usual }, most_bytes: all, free_bytes }
+        let packed = args.format() == Format::Core && !args.raw;
+        Self { expected_bytes: if packed { usual } else { all }, most_bytes: all, free_bytes }
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -179,7 +180,7 @@ fn write_plan(
             write_check(out, check, terminal)?;
         }
     }
-    let kind = match args.kind {
+    let kind = match args.kind() {
         Kind::Full => "full",
         Kind::Heap => "heap",
         Kind::Stacks => "stacks",
@@ -189,7 +190,11 @@ fn write_plan(
         out,
         "  size    about {} ({kind}, {}), {} at most{free}",
         size(disk.expected_bytes),
-        if args.raw { "not compressed" } else { "compressed" },
+        match args.format() {
+            Format::Minidump => "a minidump",
+            Format::Core if args.raw => "not compressed",
+            Format::Core => "compressed",
+        },
         size(disk.most_bytes),
     )
 }
@@ -285,7 +290,7 @@ fn print_json(args: &DumpArgs, subject: &Subject, plan: &FreezePlan, disk: &Disk
     let document = Document {
         version: 1,
         target: &subject.name,
-        kind: format!("{:?}", args.kind).to_lowercase(),
+        kind: format!("{:?}", args.kind()).to_lowercase(),
         predicted_pause_ms: plan.predicted_pause.as_secs_f64() * 1e3,
         disk,
         processes: processes.collect(),

@@ -9,6 +9,7 @@ mod args;
 mod conclude;
 mod forecast;
 mod place;
+mod queue;
 mod show;
 mod subject;
 mod wait;
@@ -18,12 +19,16 @@ use crate::failure::Failure;
 use crate::render::terminal::{ColorChoice, Terminal};
 
 pub(crate) use args::DumpArgs;
+pub(crate) use forecast::freeze_failure;
+pub(crate) use show::pause_text;
+pub(crate) use subject::find_target;
 
 use place::Destination;
 
 /// Runs `biopsy dump`.
 pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> {
     let terminal = Terminal::of_stderr(color);
+    args.check()?;
     if args.waits() {
         return wait::run(args, color);
     }

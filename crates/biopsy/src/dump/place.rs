@@ -7,7 +7,7 @@ use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::session::output::{Place, default_stem};
 
-use super::args::DumpArgs;
+use super::args::{DumpArgs, Format, is_minidump_name};
 
 /// Where.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Destination {
         let destination = match &args.output {
             None => Self::Recording(Place { folder: default_stem(target).into(), bundle: None }),
             Some(path) if path.as_os_str() == "-" => Self::Stdout,
-            Some(path) if is_core_name(path) => Self::File(path.clone()),
+            Some(path) if is_core_name(path, args.format()) => Self::File(path.clone()),
             Some(path) if ends_with(path, ".zip") => Self::Recording(Place::bundle(path)),
             Some(path) => Self::Recording(Place { folder: path.clone(), bundle: None }),
         };
@@ -63,8 +63,11 @@ impl Destination {
     }
 }
 
-fn is_core_name(path: &Path) -> bool {
-    [".core", ".zst"].iter().any(|ending| ends_with(path, ending))
+fn is_core_name(path: &Path, format: Format) -> bool {
+    match format {
+        Format::Core => [".core", ".zst"].iter().any(|ending| ends_with(path, ending)),
+        Format::Minidump => is_minidump_name(path),
+    }
 }
 
 fn ends_with(path: &Path, ending: &str) -> bool {

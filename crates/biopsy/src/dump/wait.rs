@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use biopsy_image::Image;
-use biopsy_image::write::CaptureMethod;
-use biopsy_record::dump::Origin;
-use biopsy_record::dump::mask::Literals;
+use biopsy_image::write::{CaptureMethod, CopiedImage, CopyRoom};
+use biopsy_record::dump::mask::{Literals, MASK_OVERLAP};
+use biopsy_record::dump::{DumpProgress, Origin};
 use biopsy_record::triggers::{self, Fired, Trigger, Watch, WatchEnd, WatchOptions, Watched};
 use biopsy_target::Selector;
 use biopsy_target::catch::{CatchError, CatchOn, CatchOptions, Catcher, Caught, Cause};
@@ -23,6 +23,7 @@ use crate::session::subject::display_name;
 use super::act::{self, Opened};
 use super::args::DumpArgs;
 use super::place::Destination;
+use super::queue::{self, Queue};
 use super::subject::{self, Subject};
 use super::{conclude, forecast, show};
 
@@ -30,8 +31,10 @@ use super::{conclude, forecast, show};
 const SLICE: Duration = Duration::from_millis(100);
 /// How often a process that is not there yet is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Caught processes that may wait to be dumped, held at their end.
+/// Caught processes that may wait to be copied, held at their end.
 const MAX_WAITING: usize = 512;
+/// Most bytes of copies of caught processes that are not written yet, all together.
+const MOST_COPIED: u64 = 1 << 30;
 
 /// Runs `biopsy dump` with `--on`, `--wait` or `--wait-for`.
 pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> {
@@ -47,7 +50,8 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
         return forecast::forecast(args, &subject, &destination, Terminal::of_stderr(color))
             .map(|_| Code::Ok);
     }
-    let mut dumper = Dumper { args, literals: act::secrets_of(args, &subject), subject, place, opened: None };
+    let literals = Arc::new(act::secrets_of(args, &subject));
+    let mut dumper = Dumper { args, literals, room: copy_room(), subject, place, opened: None };
     let ended = match &args.wait_for {
         Some(name) => catch(&mut dumper, name, &triggers, &stop.flag),
         None if triggers.is_empty() => dumper.dump_now("it started").map(|()| "it was dumped".to_owned()),
@@ -130,7 +134,9 @@ impl Stop {
 struct Dumper<'a> {
     args: &'a DumpArgs,
     subject: Subject,
-    literals: Literals,
+    literals: Arc<Literals>,
+    /// For copies of what is held.
+    room: Arc<CopyRoom>,
     place: Place,
     /// Made when the first dump comes: what never happened leaves nothing behind.
     opened: Option<Opened>,
@@ -167,9 +173,10 @@ impl Dumper<'_> {
         act::dump(args, subject, plan, opened, &reason)
     }
 
-    /// Dumps a process that is held, and lets it go.
+    /// Dumps a process that is held, and lets it go: as soon as its memory is copied, where there is room for a copy, else when
+    /// the dump is written. With a queue, others write it.
     #[expect(clippy::print_stderr, reason = "each dump is said as it comes")]
-    fn dump_held(&mut self, caught: Caught, reason: &str) -> Result<(), Failure> {
+    fn dump_held(&mut self, caught: Caught, reason: &str, queue: Option<&Queue<'_>>) -> Result<(), Failure> {
         let pid = caught.key().pid;
         let info = biopsy_target::list::process(pid);
         if caught.cause() == Cause::Time
@@ -186,7 +193,9 @@ impl Dumper<'_> {
             Err(_) => self.subject.clone(),
         };
         let args = self.args;
-        let fresh = if args.wait_for.is_some() { Some(act::secrets_of(args, &subject)) } else { None };
+        let fresh = (args.scrub && args.wait_for.is_some()).then(|| Literals::read(&subject.pids()));
+        let literals = fresh.map_or_else(|| Arc::clone(&self.literals), Arc::new);
+        let copied = self.copy(&caught);
         let first = self.opened.is_none();
         let opened = self.opened(&subject)?;
         if !first {
@@ -201,18 +210,41 @@ impl Dumper<'_> {
             warnings: caught.warnings().to_vec(),
             number: 1,
         };
-        let literals = fresh.as_ref().unwrap_or(&self.literals);
-        let Some(opened) = &mut self.opened else { return Ok(()) };
-        act::write_one(args, &caught as &dyn Image, literals, origin, opened)?;
+        let said = |held: Duration| {
+            if !args.quiet {
+                eprintln!("process {pid}: {reason}; held for {}", show::pause_text(held));
+            }
+        };
+        let Some(copied) = copied else {
+            act::write_one(args, &caught as &dyn Image, &literals, origin, opened, &DumpProgress::default())?;
+            let release = caught.release();
+            if let Some(dumped) = opened.dumps.last_mut() {
+                dumped.set_pause(release.held, &opened.folder).map_err(output_failure)?;
+            }
+            said(release.held);
+            return Ok(());
+        };
         let release = caught.release();
-        if let Some(dumped) = opened.dumps.last_mut() {
-            dumped.set_pause(release.held, &opened.folder).map_err(output_failure)?;
+        said(release.held);
+        let origin = Origin { pause: release.held, ..origin };
+        match queue {
+            Some(queue) => queue.put(opened, copied, literals, origin),
+            None => act::write_one(args, &copied, &literals, origin, opened, &DumpProgress::default()),
         }
-        if !args.quiet {
-            eprintln!("process {pid}: {reason}; held for {}", show::pause_text(release.held));
-        }
-        Ok(())
     }
+
+    /// Copies what the dump will hold, where there is room.
+    fn copy(&self, caught: &Caught) -> Option<CopiedImage> {
+        let around = if self.args.scrub { MASK_OVERLAP } else { 0 };
+        // That it cannot be asked what it has is for the writer to say.
+        CopiedImage::copy(caught, self.args.kind().into(), around, &self.room).ok().flatten()
+    }
+}
+
+/// How much memory copies may have: a quarter of what biopsy can get.
+fn copy_room() -> Arc<CopyRoom> {
+    let left = biopsy_target::freeze::own_headroom().map_or(0, |headroom| headroom.bytes / 4);
+    CopyRoom::new(left.min(MOST_COPIED))
 }
 
 /// Triggers on the target itself.
@@ -262,7 +294,7 @@ fn fire(dumper: &mut Dumper<'_>, fired: Fired) -> Result<(), Failure> {
                     eprintln!("note: what is below process {held} is not dumped: {failure}");
                 }
             }
-            dumper.dump_held(*caught, &fired.reason)
+            dumper.dump_held(*caught, &fired.reason, None)
         }
         None => dumper.dump_now(&fired.reason),
     }
@@ -299,30 +331,52 @@ fn catch(
     if !dumper.args.quiet {
         eprintln!("waiting for {name} below {} ({})", dumper.subject.name, catcher.chosen().why);
     }
-    let mut taken = 0;
-    let why = loop {
-        if stop.load(Relaxed) {
-            break "stopped".to_owned();
-        }
-        if taken >= dumper.args.count {
-            break "it was dumped as often as was asked for".to_owned();
-        }
-        match catcher.next(SLICE) {
-            Ok(Some(caught)) => {
-                taken += 1;
-                let reason = caught.cause().to_string();
-                dumper.dump_held(caught, &reason)?;
+    let args = dumper.args;
+    let ((ended, statistics), written) = queue::writing(args, |queue| {
+        let mut taken = 0;
+        let ended = loop {
+            if stop.load(Relaxed) {
+                break Ok("stopped".to_owned());
             }
-            Ok(None) if !biopsy_target::is_same(&dumper.subject.target().key) => {
-                break format!("process {} has ended", dumper.subject.target().key.pid);
+            if taken >= args.count {
+                break Ok("it was dumped as often as was asked for".to_owned());
             }
-            Ok(None) => {}
-            Err(CatchError::Ended) => break format!("everything below {} has ended", dumper.subject.name),
-            Err(error) => return Err(failed(error)),
+            if queue.has_failed() {
+                break Ok("the recording cannot be written any more".to_owned());
+            }
+            match catcher.next(SLICE) {
+                Ok(Some(caught)) => {
+                    taken += 1;
+                    let reason = caught.cause().to_string();
+                    if let Err(failure) = dumper.dump_held(caught, &reason, Some(queue)) {
+                        break Err(failure);
+                    }
+                }
+                Ok(None) if !biopsy_target::is_same(&dumper.subject.target().key) => {
+                    break Ok(format!("process {} has ended", dumper.subject.target().key.pid));
+                }
+                Ok(None) => {}
+                Err(CatchError::Ended) => {
+                    break Ok(format!("everything below {} has ended", dumper.subject.name));
+                }
+                Err(error) => break Err(failed(error)),
+            }
+        };
+        // Whoever is still held goes on before the rest is written.
+        let statistics = catcher.statistics();
+        catcher.finish();
+        let waiting = queue.waiting();
+        if waiting > 0 && !args.quiet {
+            eprintln!("{waiting} dumps are still being written; nothing is held any more");
         }
-    };
-    let statistics = catcher.statistics();
-    catcher.finish();
+        (ended, statistics)
+    });
+    if let Some(opened) = &mut dumper.opened {
+        for one in written {
+            opened.add(one)?;
+        }
+    }
+    let why = ended?;
     if !dumper.args.quiet {
         eprintln!(
             "{} followed, {} caught, {} missed; {} executions waited {} at most",

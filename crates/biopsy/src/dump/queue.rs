@@ -1,0 +1,94 @@
+//! Dumps that are written while the next process is caught.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use biopsy_image::write::CopiedImage;
+use biopsy_record::dump::mask::Literals;
+use biopsy_record::dump::{DumpProgress, Origin};
+use biopsy_recording::RecordingFolder;
+
+use crate::exit_codes::Code;
+use crate::failure::Failure;
+
+use super::act::{self, Opened, Written};
+use super::args::DumpArgs;
+
+/// A copy that is to be written.
+struct Job {
+    image: CopiedImage,
+    literals: Arc<Literals>,
+    origin: Origin,
+    folder: Arc<RecordingFolder>,
+}
+
+/// Takes copies. How many bytes may wait in it is bounded by the room that copies are made in.
+pub(crate) struct Queue<'a> {
+    jobs: Sender<Job>,
+    state: &'a State,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: AtomicUsize,
+    failed: AtomicBool,
+}
+
+impl Queue<'_> {
+    /// Hands a copy to the writer.
+    pub(crate) fn put(
+        &self,
+        opened: &mut Opened,
+        image: CopiedImage,
+        literals: Arc<Literals>,
+        origin: Origin,
+    ) -> Result<(), Failure> {
+        let number = opened.next_number(biopsy_image::Image::process(&image).pid);
+        let origin = Origin { number, ..origin };
+        self.state.waiting.fetch_add(1, Relaxed);
+        let job = Job { image, literals, origin, folder: Arc::clone(&opened.folder) };
+        self.jobs.send(job).map_err(|_| Failure::new(Code::Bug, "the thread that writes dumps has ended"))
+    }
+
+    /// Copies that are not written yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.waiting.load(Relaxed)
+    }
+
+    /// Whether the recording cannot be written any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state.failed.load(Relaxed)
+    }
+}
+
+/// Runs `body` beside a thread that writes what it puts into the queue, and waits until all is written.
+pub(crate) fn writing<T>(args: &DumpArgs, body: impl FnOnce(&Queue<'_>) -> T) -> (T, Vec<Written>) {
+    let state = State::default();
+    std::thread::scope(|scope| {
+        let (jobs, inbox) = channel();
+        let writer = scope.spawn(|| write_all(args, inbox, &state));
+        let queue = Queue { jobs, state: &state };
+        let result = body(&queue);
+        drop(queue);
+        // A panic over there is one of ours too.
+        let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (result, written)
+    })
+}
+
+fn write_all(args: &DumpArgs, inbox: Receiver<Job>, state: &State) -> Vec<Written> {
+    // Catching, and everybody else, goes first. That it is refused is no reason to stop.
+    let _ = rustix::process::setpriority_process(None, act::WRITER_NICE);
+    let mut all = Vec::new();
+    for Job { image, literals, origin, folder } in inbox {
+        let written =
+            act::write_image(args, &image, &literals, &origin, &folder, true, &DumpProgress::default());
+        if written.0.is_err() {
+            state.failed.store(true, Relaxed);
+        }
+        all.push(written);
+        state.waiting.fetch_sub(1, Relaxed);
+    }
+    all
+}
