@@ -1,8 +1,10 @@
 //! The promised numbers of SPECIFICATION.md, measured side by side with perf and samply in one run.
 
 mod compressing;
+mod dotnet;
 mod dumping;
 mod facts;
+mod heap;
 mod proc_usage;
 mod recorder;
 mod serving;
@@ -30,7 +32,7 @@ pub(crate) struct Options {
     /// Leave out the recording of five minutes
     #[arg(long)]
     no_long: bool,
-    /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`
+    /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `dotnet` (N), `heap` (H)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`
@@ -84,6 +86,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("dumping-large") && !options.quick && !options.no_long {
         dumping::measure_large(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("heap") {
+        heap::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("dotnet") {
+        dotnet::measure(&tools.biopsy, options, &mut table)?;
     }
     println!("{}", table.summary());
     let file = fresh_file(&folder)?;
@@ -181,4 +189,14 @@ const BARS: &[Bar] = &[
     },
     Bar { row: "D6", what: "compressed size by gcore's", least: false, value: 0.35 },
     Bar { row: "D7", what: "memory of biopsy, MB", least: false, value: 64.0 },
+    Bar { row: "N1a", what: "ASP.NET Core at saturation under capture, share of unrecorded", least: true, value: 0.92 },
+    Bar { row: "N1b", what: "the same, times that under dotnet-trace", least: true, value: 1.0 },
+    Bar { row: "N2", what: "the same with every request's events, share of unrecorded", least: true, value: 0.88 },
+    Bar { row: "N3a", what: "CPU per request of a server that waits, times unrecorded", least: false, value: 1.08 },
+    Bar { row: "N3b", what: "the same, times that under dotnet-trace", least: false, value: 1.0 },
+    Bar { row: "N4", what: "stacks of the saturated server to the thread's root, %", least: true, value: 99.0 },
+    Bar { row: "H1", what: "pause of a heap snapshot of 10^7 objects, times dotnet-gcdump's", least: false, value: 0.034 },
+    Bar { row: "H2", what: "whole command, times dotnet-gcdump's", least: false, value: 0.334 },
+    Bar { row: "H3", what: "most memory of biopsy, bytes per object", least: false, value: 40.0 },
+    Bar { row: "H4", what: "types of a core with 10^7 objects, times dotnet-dump's time", least: false, value: 0.334 },
 ];
