@@ -41,8 +41,7 @@ impl Allocations {
         }
         let large = event.kind == 1;
         let mut hasher = FxHasher::default();
-        (stack, large).hash(&mut hasher);
-        event.type_name.units().for_each(|unit| unit.hash(&mut hasher));
+        (stack, large, event.type_name.bytes()).hash(&mut hasher);
         let hash = hasher.finish();
         let index = match self.by_hash.get(&hash).copied().or(self.other) {
             Some(index) => index,

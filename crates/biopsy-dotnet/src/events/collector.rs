@@ -410,15 +410,16 @@ impl State {
     fn command(&mut self, kind: Kind, event: &Event<'_>, redact: &mut dyn FnMut(&str) -> String) {
         let (mut text, mut server, mut database) = (Text::default(), Text::default(), Text::default());
         let (mut object, mut state, mut error) = (0, 1, 0);
-        for (index, (name, value)) in event.values().enumerate() {
-            // Names differ in case between the two libraries; the order does not.
-            match (name.to_ascii_lowercase().as_str(), index, &value) {
-                ("objectid", ..) | (_, 0, Value::Int(_)) => object = value.int().unwrap_or(0),
-                ("commandtext", _, Value::Text(found)) => text = *found,
-                ("datasource", _, Value::Text(found)) => server = *found,
-                ("databasename", _, Value::Text(found)) => database = *found,
-                ("compositestate", ..) => state = value.int().unwrap_or(1),
-                ("sqlexceptionnumber", ..) => error = value.int().unwrap_or(0),
+        for (name, value) in event.values() {
+            // Names differ in case between the two libraries.
+            let is = |other: &str| name.eq_ignore_ascii_case(other);
+            match &value {
+                Value::Text(found) if is("commandText") => text = *found,
+                Value::Text(found) if is("dataSource") => server = *found,
+                Value::Text(found) if is("databaseName") => database = *found,
+                Value::Int(found) if is("objectId") => object = *found,
+                Value::Int(found) if is("compositestate") => state = *found,
+                Value::Int(found) if is("sqlExceptionNumber") => error = *found,
                 _ => (),
             }
         }

@@ -118,8 +118,7 @@ impl Commands {
     ) -> usize {
         let mut hasher = FxHasher::default();
         for part in [text, server, database] {
-            part.units().take(self.limits.text).for_each(|unit| unit.hash(&mut hasher));
-            u16::MAX.hash(&mut hasher);
+            part.bytes().hash(&mut hasher);
         }
         let hash = hasher.finish();
         if let Some(index) = self.remembered.get(&hash) {

@@ -41,9 +41,7 @@ impl Exceptions {
     ) {
         let mut hasher = FxHasher::default();
         stack.hash(&mut hasher);
-        event.type_name.units().for_each(|unit| unit.hash(&mut hasher));
-        u16::MAX.hash(&mut hasher);
-        event.message.units().take(self.limits.text).for_each(|unit| unit.hash(&mut hasher));
+        (event.type_name.bytes(), event.message.bytes()).hash(&mut hasher);
         let hash = hasher.finish();
         let index = match self.by_hash.get(&hash).copied().or(self.other) {
             Some(index) => index,

@@ -74,7 +74,7 @@ impl Messages {
             }
         }
         let mut hasher = FxHasher::default();
-        category.units().for_each(|unit| unit.hash(&mut hasher));
+        category.bytes().hash(&mut hasher);
         let category_hash = hasher.finish();
         // One message may come in up to three forms, in this order: formatted, structured, JSON.
         let follows = match self.told.get(&tid) {

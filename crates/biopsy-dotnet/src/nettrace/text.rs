@@ -35,6 +35,12 @@ impl<'a> Text<'a> {
         self.0.len() / 2
     }
 
+    /// Its bytes: UTF-16, little-endian, without the zero.
+    #[must_use]
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     /// Its UTF-16 units.
     pub fn units(self) -> impl Iterator<Item = u16> + 'a {
         self.0.chunks_exact(2).filter_map(|unit| unit.first_chunk().copied().map(u16::from_le_bytes))
