@@ -65,7 +65,13 @@ impl<'a> Scene<'a> {
             cores: None,
             sampled: analysis.completeness.sampled.as_secs_f64(),
         };
-        scene.cores = if capture.timeline.is_some() { Some(running / seconds) } else { scene.metric_cores() };
+        // What other tools looked at by the clock alone says nothing of CPU time.
+        let by_clock = |timeline: &biopsy_model::timeline::Timeline| {
+            let settings = &timeline.settings;
+            settings.method == "imported" && settings.sampling_event.is_empty() && !settings.has_states
+        };
+        let tells = capture.timeline.as_ref().is_some_and(|timeline| !by_clock(timeline));
+        scene.cores = if tells { Some(running / seconds) } else { scene.metric_cores() };
         scene
     }
 
