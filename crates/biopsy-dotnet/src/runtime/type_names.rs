@@ -12,6 +12,8 @@ const ARGUMENTS: u16 = 1024;
 /// Bytes of a name: generated code nests generics deeply.
 const NAME_BYTES: usize = 16 << 10;
 
+/// Row of a type that has no room in the 16 bits of 8: it is elsewhere, and never guessed.
+const NO_ROW: u32 = 0xffff;
 /// Kind of type in the flags of a method table: an interface.
 const INTERFACE: u32 = 0x000c_0000;
 /// Type descriptor of a pointer.
@@ -117,6 +119,9 @@ pub(super) fn read(
         needs: Vec::new(),
         fixed: Fixed::Metadata,
     };
+    if table.token.is_some() && row == NO_ROW {
+        raw.fixed = Fixed::Whole(format!("?{handle:#x}"));
+    }
     let category = flags & 0x000c_0000;
     if handle == known.free {
         raw.info.shape = TypeShape::Free;
@@ -141,7 +146,9 @@ pub(super) fn read(
         raw.info.shape = TypeShape::Value;
     }
     if flags & 0x30 != 0 && flags & 0x8000_0000 == 0 {
-        let arguments = arguments(memory, places, handle)?;
+        // Dictionaries are replaced by larger ones while the program runs, in memory that is shared with a frozen copy and so goes on
+        // changing (the runtime's double mapping): what such a one names may be behind the end of the copy. Sizes are known still.
+        let arguments = arguments(memory, places, handle).unwrap_or_default();
         // The definition itself has type variables: their names are in the metadata.
         if flags & 0x30 != 0x30 {
             raw.needs.clone_from(&arguments);
