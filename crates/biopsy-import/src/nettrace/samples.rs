@@ -32,8 +32,10 @@ pub(super) struct Samples {
     taken: Vec<(MonoNanos, Tid, Option<u32>)>,
     stacks: FxHashMap<Arc<[u64]>, u32>,
     order: Vec<Arc<[u64]>>,
-    /// Every how many-th is kept.
+    /// Every how many-th of a thread is kept: the profiler looks at all threads in turn, so every second of all could be always
+    /// the same thread.
     stride: u64,
+    seen_of: FxHashMap<Tid, u64>,
     seen: u64,
     limits: Limits,
 }
@@ -45,6 +47,7 @@ impl Samples {
             stacks: FxHashMap::default(),
             order: Vec::new(),
             stride: 1,
+            seen_of: FxHashMap::default(),
             seen: 0,
             limits: *limits,
         }
@@ -56,16 +59,21 @@ impl Samples {
 
     pub(super) fn add(&mut self, time: MonoNanos, tid: Tid, stack: &[u64]) {
         self.seen += 1;
-        if !self.seen.is_multiple_of(self.stride) {
+        // More threads than samples are kept: those that come late share a count.
+        let tid_counted = if self.seen_of.len() < self.limits.samples { tid } else { Tid(0) };
+        let seen = self.seen_of.entry(tid_counted).or_default();
+        *seen += 1;
+        if !seen.is_multiple_of(self.stride) {
             return;
         }
         let stack = self.intern(stack);
         self.taken.push((time, tid, stack));
         if self.taken.len() >= self.limits.samples.max(2) {
-            let mut index = 0_u64;
-            self.taken.retain(|_| {
-                index += 1;
-                index % 2 == 0
+            let mut kept: FxHashMap<Tid, bool> = FxHashMap::default();
+            self.taken.retain(|(_, tid, _)| {
+                let keep = kept.entry(*tid).or_insert(true);
+                *keep = !*keep;
+                *keep
             });
             self.stride = self.stride.saturating_mul(2);
         }
