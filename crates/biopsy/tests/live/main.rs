@@ -3,6 +3,8 @@
 mod bad_days;
 mod bad_files;
 mod dump;
+mod dump_contents;
+mod dump_waits;
 mod exports;
 mod harm;
 mod shapes;
