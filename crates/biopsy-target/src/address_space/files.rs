@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use biopsy_image::{Absence, Backing, Mapping, ReadError};
+use biopsy_image::{Absence, Backing, Mapping, PAGE_SIZE, ReadError};
 use rustix::fs::FileType;
 
 use super::memory::{ProcessMemory, missing};
@@ -47,6 +47,21 @@ pub struct MappedFile {
 }
 
 impl MappedFile {
+    /// Where its last page ends.
+    fn pages(&self) -> u64 {
+        self.file.metadata().map_or(0, |meta| meta.len().next_multiple_of(PAGE_SIZE))
+    }
+
+    /// The page of `mapping` that the file ends in the middle of: what is behind the end is in memory only.
+    #[must_use]
+    pub fn cut_page(&self, mapping: &Mapping) -> Option<u64> {
+        let Backing::File { offset, .. } = &mapping.backing else { return None };
+        let end = self.file.metadata().ok()?.len();
+        let page = end - end % PAGE_SIZE;
+        let address = mapping.start.checked_add(page.checked_sub(*offset)?)?;
+        (end != page && mapping.contains(address)).then_some(address)
+    }
+
     /// Reads what `address` of `mapping` shows of the file.
     ///
     /// # Errors
@@ -60,6 +75,12 @@ impl MappedFile {
         let length = usize::try_from(mapping.end - address).unwrap_or(usize::MAX).min(buffer.len());
         let Some(part) = buffer.get_mut(..length) else { return Ok(0) };
         match self.file.read_at(part, at) {
+            // The rest of its last page is there in memory, and zeros.
+            Ok(0) if length > 0 && at < self.pages() => {
+                let rest = usize::try_from(self.pages() - at).unwrap_or(length).min(length);
+                part.get_mut(..rest).unwrap_or_default().fill(0);
+                Ok(rest)
+            }
             Ok(0) if length > 0 => Err(missing(address, Absence::Unreadable)),
             Ok(read) => Ok(read),
             Err(source) => Err(ReadError::Io { address, source }),

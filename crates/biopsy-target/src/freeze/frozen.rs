@@ -165,7 +165,7 @@ impl FrozenProcess {
         if hold.holder.is_none() {
             return true;
         }
-        let Some(thawed) = Thawed::open(&self.live, &self.mappings) else { return false };
+        let Some(thawed) = Thawed::open(&self.live, &*self.kept, &self.mappings) else { return false };
         // Nobody reads from the child after this; whoever does now is told that it is gone.
         let _ = self.thawed.set(thawed);
         let report = hold.let_go();

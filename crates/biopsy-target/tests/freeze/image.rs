@@ -157,3 +157,60 @@ fn p5_p10_the_child_is_marked_and_the_process_does_not_grow() {
     assert_intact(&mut target);
     target.stop();
 }
+
+const SHARED: &str = r#"
+#define _GNU_SOURCE
+#include "target.h"
+#include <sys/mman.h>
+int main(void) {
+    limit_own_life();
+    // 5,000 bytes of a file, and what is in the rest of its last page.
+    int file = memfd_create("odd", 0);
+    if (ftruncate(file, 5000) != 0) return 2;
+    char *shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    memset(shared, 0x55, 8192);
+    char *own = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(own, 0x66, 8192);
+    printf("READY %d %lx %lx\n", getpid(), (long)shared, (long)own);
+    fflush(stdout);
+    char line[64];
+    while (fgets(line, sizeof line, stdin) != NULL) { printf("INTACT\n"); fflush(stdout); }
+    _exit(0);
+}
+"#;
+
+#[test]
+fn thawed_it_has_what_is_in_files_and_needs_no_process() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut target = TargetProcess::spawn(Command::new(compile_c("shared", SHARED, &["-O1"])));
+    let words = target.ready_line().split_ascii_whitespace().skip(2);
+    let words: Vec<u64> = words.map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
+    let [shared, own] = words[..] else { panic!("{}", target.ready_line()) };
+    let one = frozen(target.pid(), &options());
+    assert_eq!(one.read_u64(own).unwrap(), 0x6666_6666_6666_6666);
+    let libc = one.modules().iter().find(|module| module.path.windows(7).any(|part| part == b"libc.so"));
+    let libc = libc.unwrap().start;
+    let before = one.read_up_to(libc, 4096).unwrap();
+
+    let child = one.child().unwrap();
+    assert!(one.thaw(), "all files can be opened");
+    assert!(one.thaw(), "the second time nothing is left to do");
+    assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "the child is gone");
+    assert!(!one.is_there());
+    assert_intact(&mut target);
+    assert!(matches!(one.read_u64(own), Err(ReadError::Missing { why: Absence::Gone, .. })));
+    target.stop();
+
+    assert_eq!(one.read_up_to(libc, 4096).unwrap(), before);
+    let mut bytes = [0; 8192];
+    one.read_exact(shared, &mut bytes).unwrap();
+    assert!(bytes == [0x55; 8192], "the rest of the last page too");
+    let mut runs = Vec::new();
+    one.written(shared..shared + 8192, &mut runs).unwrap();
+    assert_eq!(runs, [shared..shared + 8192]);
+    assert!(one.written(own..own + 8192, &mut Vec::new()).is_err());
+    assert!(one.release().reaped);
+}

@@ -14,6 +14,7 @@ use self::noting::{Notes, Noting, joined};
 use self::room::Taken;
 use super::contents::{Contents, State, ask};
 use super::{CoreError, CoreKind};
+use crate::mapping::is_memory_file;
 use crate::{
     Absence, Crash, Image, ImageModule, Mapping, PAGE_SIZE, ProcessFacts, ReadError, Thread, mapping,
 };
@@ -156,7 +157,8 @@ fn ranges(image: &dyn Image, kind: CoreKind, around: u64) -> Result<Vec<Range<u6
         runs.clear();
         ask(image, piece.range.clone(), source, &mut runs).map_err(CoreError::Image)?;
         let own = mapping::find(image.mappings(), piece.range.start);
-        let file = own.filter(|own| around > 0 && own.path().is_some());
+        let is_file = |own: &&Mapping| own.path().is_some_and(|path| !is_memory_file(path));
+        let file = own.filter(|own| around > 0 && is_file(own));
         match file {
             Some(file) => ranges.extend(runs.iter().map(|run| {
                 let start = run.start.saturating_sub(around).max(file.start);
