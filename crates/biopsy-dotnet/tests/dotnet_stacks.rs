@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use biopsy_dotnet::locks::{LockKind, LockSources, WaitKind, locks};
+use biopsy_dotnet::heap::{Heap, HeapOptions};
+use biopsy_dotnet::locks::{LockKind, LockSources, WaitKind, inside_lock, locks};
 use biopsy_dotnet::runtime::{Options, Runtime, find_runtimes};
 use biopsy_dotnet::stack::{ManagedUnwind, method_text};
+use biopsy_dotnet::tasks::{Operations, operations};
 use biopsy_model::Pid;
 use biopsy_model::stack::StackEnd;
 use biopsy_stacks::image::{self, ImageStacks, ThreadStack};
@@ -137,4 +139,67 @@ fn compare(
     }
     println!("{version}: {equal} of {all} threads have the methods that the runtime's own reader gives");
     assert!(all >= 5 && equal * 10 >= all * 8, "{version}: {equal} of {all}");
+}
+
+#[test]
+fn lock_objects_and_operations_that_never_end() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for version in DOTNET_RUNTIMES {
+        let server = DotNetServer::sick(version, "deadlock-lock");
+        server.fall_ill("async-deadlock");
+        let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
+        lock_objects(version, server.pid());
+        let operations = until_stuck(version, server.pid());
+        let first = operations.groups.first().expect("operations");
+        assert!(
+            first.methods.iter().any(|method| method.ends_with("DeployAsync")),
+            "{version}: {:#?}",
+            operations.groups
+        );
+        let (_, object) = first.object.as_ref().unwrap_or_else(|| panic!("{version}: {first:#?}"));
+        assert_eq!(object, "System.Threading.SemaphoreSlim", "{version}");
+        survival.assert_unharmed();
+        server.stop();
+    }
+}
+
+fn lock_objects(version: &str, pid: u32) {
+    let frozen = frozen(pid);
+    let runtime = open(&frozen);
+    let stacks = stacks(&frozen, &runtime);
+    let inside: Vec<_> = stacks.threads.iter().filter_map(|stack| inside_lock(&stacks, stack)).collect();
+    let found = locks(&runtime, &LockSources { graph: None, inside: &inside }).expect("locks");
+    let cycles = found.cycles();
+    assert_eq!(cycles.len(), 1, "{version}: {found:#?}");
+    let threads = runtime.threads().expect("threads");
+    for name in ["channel-worker", "lifecycle-worker"] {
+        let thread = threads.iter().find(|thread| thread.name.as_deref() == Some(name)).expect(name);
+        assert!(cycles[0].contains(&thread.os_id), "{version}: {name} {cycles:?}");
+    }
+    // .NET 8 has no such type; there they are monitors.
+    let kind = if version == "net8.0" { LockKind::Monitor } else { LockKind::Lock };
+    let waits = found.waits.iter().filter(|wait| cycles[0].contains(&wait.os_id));
+    assert!(waits.clone().count() == 2 && waits.clone().all(|wait| found.locks[wait.lock].kind == kind));
+}
+
+/// Looks again until enough operations stand at one place, and no collection is under way.
+fn until_stuck(version: &str, pid: u32) -> Operations {
+    const ENOUGH: u64 = 20;
+    let mut last = Operations::default();
+    for _ in 0..60 {
+        let frozen = frozen(pid);
+        let runtime = open(&frozen);
+        if let Ok((graph, _)) =
+            Heap::open(&runtime).and_then(|heap| heap.walk_objects(&HeapOptions::default()))
+        {
+            last = operations(&runtime, &graph);
+            if last.groups.first().is_some_and(|group| group.count >= ENOUGH) {
+                return last;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    panic!("{version}: {last:#?}");
 }

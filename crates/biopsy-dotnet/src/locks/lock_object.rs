@@ -1,6 +1,7 @@
 //! `System.Threading.Lock`: an object whose fields say who holds it. Who waits for it is found on stacks.
 
 use biopsy_image::{MemoryExt, mapping};
+use biopsy_stacks::image::{Frame, ImageStacks, ThreadStack};
 
 use super::{Lock, LockKind, Locks, Wait, WaitKind, by_managed_id};
 use crate::runtime::{FieldPlace, ManagedThread, Runtime};
@@ -14,6 +15,22 @@ pub struct InsideLock {
     pub from: u64,
     /// Stack pointer of the frame that called into the lock; the words above it are its own.
     pub to: u64,
+}
+
+/// The part of a stack that belongs to the innermost calls inside of `System.Threading.Lock`, if there are some.
+#[must_use]
+pub fn inside_lock(stacks: &ImageStacks, stack: &ThreadStack) -> Option<InsideLock> {
+    /// Frames that are looked at: waiting takes some thirty, native ones included.
+    const FRAMES: usize = 64;
+    let is_lock = |frame: &Frame| {
+        let functions = stacks.place(frame.place).map(|place| place.functions.as_slice()).unwrap_or_default();
+        functions.iter().any(|function| {
+            function.name.strip_prefix("System.Threading.Lock.").is_some_and(|method| !method.contains('.'))
+        })
+    };
+    let last = stack.frames.iter().take(FRAMES).rposition(is_lock)?;
+    let caller = stack.frames.get(last + 1)?;
+    Some(InsideLock { os_id: stack.tid.0, from: stack.frames.first()?.sp.0, to: caller.sp.0 })
 }
 
 /// Bytes above the last frame that are looked at too: the caller keeps the lock there.

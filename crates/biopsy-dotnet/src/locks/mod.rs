@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use crate::graph::Graph;
 use crate::runtime::{ManagedThread, Runtime, RuntimeError};
 
-pub use lock_object::InsideLock;
+pub use lock_object::{InsideLock, inside_lock};
 
 /// What kind of lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

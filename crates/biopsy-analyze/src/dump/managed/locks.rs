@@ -1,8 +1,8 @@
 //! Locks of managed code, as the rest of the report has locks.
 
-use biopsy_dotnet::locks::{self, InsideLock, LockSources};
+use biopsy_dotnet::locks::{self, InsideLock, LockSources, inside_lock};
 use biopsy_model::Tid;
-use biopsy_stacks::image::{ImageStacks, ThreadStack};
+use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
 
 use crate::dump::DumpFacts;
@@ -110,19 +110,4 @@ fn wait(lock: &ManagedLock, kind: LockKind, sync_block: u64) -> LockWait {
         object: Some(lock.type_name.clone()),
         proof,
     }
-}
-
-/// The innermost calls inside of `System.Threading.Lock`.
-fn inside_lock(stacks: &ImageStacks, stack: &ThreadStack) -> Option<InsideLock> {
-    /// Frames that are looked at: waiting takes some thirty, native ones included.
-    const FRAMES: usize = 64;
-    let is_lock = |frame: &biopsy_stacks::image::Frame| {
-        let functions = stacks.place(frame.place).map(|place| place.functions.as_slice()).unwrap_or_default();
-        functions.iter().any(|function| {
-            function.name.strip_prefix("System.Threading.Lock.").is_some_and(|method| !method.contains('.'))
-        })
-    };
-    let last = stack.frames.iter().take(FRAMES).rposition(is_lock)?;
-    let caller = stack.frames.get(last + 1)?;
-    Some(InsideLock { os_id: stack.tid.0, from: stack.frames.first()?.sp.0, to: caller.sp.0 })
 }

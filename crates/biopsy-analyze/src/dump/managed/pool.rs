@@ -25,9 +25,7 @@ pub struct PoolSummary {
 
 /// Functions in which a worker waits for work.
 const IDLE: &[&str] = &[
-    "System.Threading.LowLevelLifoSemaphore.Wait",
-    "System.Threading.LowLevelLifoSemaphore.WaitNative",
-    "System.Threading.LowLevelLifoSemaphore.WaitForSignal",
+    "System.Threading.LowLevelLifoSemaphore.",
     "System.Threading.PortableThreadPool.WaitThread.",
     "System.Threading.PortableThreadPool.GateThread.",
 ];

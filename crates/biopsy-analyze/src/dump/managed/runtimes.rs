@@ -38,8 +38,8 @@ impl<'i> Runtimes<'i> {
     #[must_use]
     pub fn open(image: &'i dyn Image, roots: &[PathBuf], local_files: bool) -> Self {
         let mut all = Self::default();
-        let files = local_files
-            .then(|| Arc::new(LocalFiles::new(image, roots.to_vec())) as Arc<dyn MissingFiles>);
+        let files =
+            local_files.then(|| Arc::new(LocalFiles::new(image, roots.to_vec())) as Arc<dyn MissingFiles>);
         for found in find_runtimes_with(image, files.clone()) {
             let mut options = Options::default();
             options.files.clone_from(&files);
