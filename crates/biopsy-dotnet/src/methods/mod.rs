@@ -20,7 +20,7 @@ pub use fuzz::fuzz_methods;
 pub use il_map::IlMap;
 pub use map::{MethodLimits, MethodMap};
 pub use method::{Method, MethodKind, MethodName, Tier};
-pub use perf_map::parse_perf_map_line;
+pub use perf_map::{display_perf_map_name, parse_perf_map_line};
 
 /// Names code addresses of one process.
 pub trait NameAddresses {

@@ -25,8 +25,14 @@ pub fn parse_perf_map_line(line: &str) -> Option<Method> {
     Some(Method { start, size, name, module: Some(module.into()), tier, kind, ..Method::default() })
 }
 
+/// The shown name of a method by the name in a perf map; `None`: .NET did not write it.
+#[must_use]
+pub fn display_perf_map_name(text: &str) -> Option<String> {
+    parse_perf_map_name(text).map(|(name, ..)| name.display())
+}
+
 /// `void [App] App.Feed::Handle(int32)[OptimizedTier1]`.
-pub(crate) fn parse_perf_map_name(text: &str) -> Option<(MethodName, &str, Tier)> {
+fn parse_perf_map_name(text: &str) -> Option<(MethodName, &str, Tier)> {
     let (text, tier) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
         Some((before, words)) => match Tier::from_words(words) {
             Some(tier) => (before, tier),

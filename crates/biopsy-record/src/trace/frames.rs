@@ -5,9 +5,10 @@ use std::io;
 use biopsy_model::Avma;
 use biopsy_model::stack::{Frame, StackEnd, StackHandle};
 use biopsy_stacks::unwind::{ProcessUnwinder, StackMemory, UserRegisters};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::intern::Interner;
+use super::maps;
 use super::processes::Processes;
 use super::sink::Sink;
 
@@ -17,6 +18,9 @@ const DEEPEST: usize = 1024;
 const SAME_BEFORE_TRUST: u32 = 64;
 /// A trusted thread is checked again every so many samples.
 const CHECK_EVERY: u32 = 256;
+
+/// Threads whose mapping is asked for: each costs a reading of the maps.
+const MOST_GUESSES: usize = 1024;
 
 /// What was learned of a thread's stack.
 #[derive(Clone, Copy, Default, Debug)]
@@ -58,6 +62,8 @@ pub(crate) struct Frames {
     pub(crate) processes: Processes,
     pub(crate) interner: Interner,
     learned: FxHashMap<u32, Learned>,
+    /// Threads whose mapping was asked for.
+    guessed: FxHashSet<u32>,
     /// Changes to tell the kernel part.
     pub(crate) hints: Vec<Hint>,
     addresses: Vec<Avma>,
@@ -70,6 +76,7 @@ impl Frames {
             processes,
             interner,
             learned: FxHashMap::default(),
+            guessed: FxHashSet::default(),
             hints: Vec::new(),
             addresses: Vec::new(),
             frames: Vec::new(),
@@ -83,6 +90,7 @@ impl Frames {
 
     pub(crate) fn forget(&mut self, tid: u32) {
         self.learned.remove(&tid);
+        self.guessed.remove(&tid);
     }
 
     /// Interns the stack of a sample whose user part is to be unwound; `kernel` innermost first.
@@ -123,8 +131,22 @@ impl Frames {
         } else if unwound.needed_beyond && self.stack_base(tid).is_some() {
             // It runs on another stack now (a coroutine, a signal handler's): ask for a generous copy again.
             self.unlearn(tid);
+        } else if unwound.needed_beyond {
+            self.guess_base(pid, tid, registers.sp);
         }
         self.intern(pid, kernel, unwound.end, sink)
+    }
+
+    /// The stack is deeper than what is copied of one whose length is not known. Its mapping says where it ends at most; asked
+    /// for once per thread.
+    fn guess_base(&mut self, pid: u32, tid: u32, sp: u64) {
+        if self.guessed.len() < MOST_GUESSES
+            && self.guessed.insert(tid)
+            && let Some(base) = maps::mapping_end(pid, sp)
+        {
+            self.learned.insert(tid, Learned { base, ..Learned::default() });
+            self.hints.push(Hint { tid, base, frame_pointers: false });
+        }
     }
 
     /// Interns a stack whose user part is a chain found by frame pointers (`ip`, then return addresses).

@@ -65,6 +65,19 @@ pub(crate) fn read(pid: u32) -> io::Result<Vec<MapsEntry>> {
     Ok(parse(&bytes))
 }
 
+/// The end of the mapping that holds an address of a stack: no frame of the thread lies beyond.
+pub(crate) fn mapping_end(pid: u32, address: u64) -> Option<u64> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(format!("/proc/{pid}/maps")).ok()?.take(MAPS_LIMIT).read_to_end(&mut bytes).ok()?;
+    bytes.split(|&byte| byte == b'\n').find_map(|line| {
+        let range = line.split(|&byte| byte == b' ').next()?;
+        let (start, end) = std::str::from_utf8(range).ok()?.split_once('-')?;
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        let (start, end) = (hex(start)?, hex(end)?);
+        (start <= address && address < end).then_some(end)
+    })
+}
+
 fn parse(bytes: &[u8]) -> Vec<MapsEntry> {
     bytes.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
 }
@@ -170,6 +183,15 @@ mod tests {
             ]
         );
         assert_eq!((entries[0].start, entries[0].end, entries[0].offset), (0x55d0, 0x55e0, 0x2000));
+    }
+
+    #[test]
+    fn a_stack_ends_above_its_frames() {
+        let local = 0_u8;
+        let address = std::ptr::from_ref(&local).addr() as u64;
+        let end = mapping_end(std::process::id(), address).unwrap();
+        assert!(end > address && end.is_multiple_of(4096));
+        assert_eq!(mapping_end(std::process::id(), 8), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use biopsy_dotnet::methods::display_perf_map_name;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace};
 use biopsy_model::symbol::FrameSymbols;
@@ -213,7 +214,7 @@ impl Finder {
                 if names.iter().any(Option::is_none) {
                     let second = self.symbolizer.perf_map(&files.perf_map, files.owner, &addresses);
                     for (name, other) in names.iter_mut().zip(second) {
-                        *name = name.take().or(other);
+                        *name = name.take().or(other.map(as_written));
                     }
                 }
                 names
@@ -242,6 +243,16 @@ impl Finder {
         }
         files.clone()
     }
+}
+
+/// Methods of .NET as the programmer wrote them.
+fn as_written(mut resolved: Resolved) -> Resolved {
+    for function in &mut resolved.functions {
+        if let Some(shown) = display_perf_map_name(&function.name) {
+            function.name = shown;
+        }
+    }
+    resolved
 }
 
 fn source_of(module: &DefinedModule) -> ModuleSource {
