@@ -75,6 +75,14 @@ fn on_stack(runtime: &Runtime<'_>, threads: &[ManagedThread], part: &InsideLock)
     })
 }
 
+/// The kernel's id (Linux, .NET 9 and 10); other systems keep the managed id. 0: no thread that runs.
+fn owner_thread(threads: &[ManagedThread], id: u32) -> u32 {
+    if threads.iter().any(|thread| thread.os_id == id && !thread.dead) {
+        return id;
+    }
+    by_managed_id(threads, id).unwrap_or(0)
+}
+
 /// A lock at this address, if one is.
 pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], address: u64) -> Option<Lock> {
     if address < 0x1_0000 || address % 8 != 0 || address >> 47 != 0 {
@@ -96,7 +104,7 @@ pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], address: u6
         object: address,
         type_name: "System.Threading.Lock".to_owned(),
         kind: LockKind::Lock,
-        owner: held.then(|| by_managed_id(threads, owner).unwrap_or(0)),
+        owner: held.then(|| owner_thread(threads, owner)),
         recursion: field("_recursionCount").filter(|_| held).unwrap_or(0),
         waiters: 0,
         sync_block: 0,
