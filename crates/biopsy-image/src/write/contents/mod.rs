@@ -16,8 +16,10 @@ use super::{Class, CoreError, CoreKind, Reason};
 use crate::{Image, Mapping, PAGE_SIZE, Protection, ReadError};
 
 /// A run of absent pages at least this long becomes a segment without contents; a shorter one is written as zeros (a hole, or
-/// some bytes of zstd), which costs less than a program header and keeps readers fast.
-const SPLIT_AT: u64 = 256 * 1024;
+/// some bytes of zstd), which costs little. Readers of others take a segment without contents for memory that is missing:
+/// an array whose last pages were never written cannot be read by .NET's debugger then (seen on .NET 8: one object that
+/// `verifyheap` could not read).
+const SPLIT_AT: u64 = 1024 * 1024;
 /// The same for pages of a file that the process did not change, which would have to be read.
 const SPLIT_FILES_AT: u64 = 16 * 1024;
 /// Pages are asked for in steps of this many bytes, so that the answers of a large mapping need little memory.
@@ -215,7 +217,14 @@ impl Cutter<'_> {
         source: Source,
         absent: Reason,
     ) -> Result<(), ReadError> {
-        let runs = present(self.image, &range, source, SPLIT_AT)?;
+        let mut runs = present(self.image, &range, source, SPLIT_AT)?;
+        // What lies beside written memory, up to the ends of the range, is like what lies between.
+        if let Some(first) = runs.first_mut().filter(|first| first.start - range.start < SPLIT_AT) {
+            first.start = range.start;
+        }
+        if let Some(last) = runs.last_mut().filter(|last| range.end - last.end < SPLIT_AT) {
+            last.end = range.end;
+        }
         self.alternate(range, &runs, State::Present(class, source), State::Absent(absent));
         Ok(())
     }
