@@ -7,6 +7,8 @@ import { count, moment } from './format';
 import type { Axis } from './time';
 
 const LANE = 20;
+/** Rows of a lane at most. */
+const ROWS = 4;
 
 interface Event {
   from: number;
@@ -143,7 +145,7 @@ function stacked(events: Event[]): { event: Event; row: number }[] {
     .map((event) => {
       if (event.to <= event.from) return { event, row: 0 };
       let row = ends.findIndex((end) => end <= event.from);
-      if (row < 0) row = Math.min(ends.length, 3);
+      if (row < 0) row = Math.min(ends.length, ROWS - 1);
       ends[row] = Math.max(ends[row] ?? 0, event.to);
       return { event, row };
     });
@@ -174,7 +176,8 @@ function drawLane(events: Event[], axis: Axis, width: number): SVGElement {
         svg('title', null, `${axis.label(event.from)}\n${event.label}`),
       ),
     );
-    if (event.kind.startsWith('log')) continue;
+    // In the last row events may lie on each other, and so would their labels.
+    if (event.kind.startsWith('log') || row === ROWS - 1) continue;
     // A label goes where there is more room: inside its box, or between it and the next.
     const next = Math.min(...placed.filter((other) => other.row === row && other.event.from > event.from).map((other) => x(other.event.from)), width);
     const inside = wide ? right - left - 10 : 0;

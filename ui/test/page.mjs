@@ -119,12 +119,48 @@ for (const [name, options] of [['dark', { colorScheme: 'dark' }], ['phone', { vi
   await other.context().close();
 }
 
+// What a runtime said: tables that filter together, evidence that leads into them, times that lead to the timeline.
+for (const [name, options] of [['runtime', {}], ['runtime-dark', { colorScheme: 'dark' }], ['runtime-phone', { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }]]) {
+  const other = await open('dotnet.html', options);
+  await other.waitForTimeout(250);
+  const [wide, screen] = await other.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  check(wide <= screen, `${name}: ${wide} of ${screen} px wide`);
+  await other.screenshot({ path: `${folder}/seen-${name}.png`, fullPage: true });
+  if (name === 'runtime') {
+    const sheet = (title) => other.locator('#runtimes .choice button', { hasText: title }).first().click();
+    const rows = other.locator('#runtimes .sheet tbody tr');
+    for (const title of ['Requests', 'Slowest requests', 'Outgoing', 'Commands', 'Exceptions', 'Lock waits', 'Allocations', 'Collections', 'Thread pool', 'Messages', 'Log', 'Counters']) {
+      await sheet(title);
+      check((await rows.count()) > 0, `${title}: ${await rows.count()} rows`);
+      await other.locator('#runtimes').screenshot({ path: `${folder}/seen-runtime-${title.toLowerCase().replace(' ', '-')}.png` });
+    }
+    await sheet('Exceptions');
+    await other.locator('#runtimes .stack summary').first().click();
+    check(await other.locator('#runtimes .stack li').first().isVisible(), 'a stack opens');
+    await other.locator('#runtimes input').fill('formatexception');
+    check((await rows.count()) === 1, 'one search filters all tables');
+    check((await other.locator('#runtimes .choice .nothing').count()) > 3, 'tables without a hit are dimmed');
+    await other.locator('.finding .go').filter({ hasText: /^exceptions$/ }).first().click();
+    await other.waitForTimeout(300);
+    check((await other.locator('.flash').first().textContent()).includes('FormatException'), 'evidence leads to its row');
+    check((await other.locator('#runtimes input').inputValue()) === '', 'and is not filtered away');
+    await sheet('Slowest requests');
+    await rows.first().locator('button').first().click();
+    check(!(await other.locator('.clock').first().textContent()).includes('0.00 s to 60'), 'a time leads to the timeline');
+    await other.waitForTimeout(900);
+    await other.screenshot({ path: `${folder}/seen-runtime-zoom.png` });
+  }
+  await other.context().close();
+}
+
 // Little or nothing, and names that try to be markup.
 const others = ['empty.html', ...Array.from({ length: 8 }, (_, seed) => `hostile-${seed}.html`)];
 for (const name of others) {
   const other = await open(name);
   await other.waitForTimeout(150);
-  check((await other.locator('main > section').count()) === 8, `${name}: all sections`);
+  const heard = await other.evaluate(() => (JSON.parse(document.getElementById('data').textContent).report.runtimes ?? []).length);
+  check((await other.locator('main > section').count()) === (heard > 0 ? 9 : 8), `${name}: all sections`);
+  check((await other.locator('main').textContent()).includes('could not be drawn') === false, `${name}: all are drawn`);
   check((await other.locator('#page img, #page script, #page iframe, #page a[href^=javascript]').count()) === 0, `${name}: no elements from names`);
   await other.screenshot({ path: `${folder}/seen-${name.replace('.html', '.png')}`, fullPage: true });
   await other.context().close();

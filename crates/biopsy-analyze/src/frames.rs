@@ -230,7 +230,12 @@ mod tests {
         );
         check(FunctionKind::Native, "server", "read_request", Role::Plain);
         check(FunctionKind::Native, "server", "update_account", Role::Plain);
-        check(FunctionKind::Jit, "System.Private.CoreLib.dll", "System.Threading.Monitor.Wait", Role::Plumbing);
+        check(
+            FunctionKind::Jit,
+            "System.Private.CoreLib.dll",
+            "System.Threading.Monitor.Wait",
+            Role::Plumbing,
+        );
         check(FunctionKind::Jit, "", "System.Text.RegularExpressions.Regex.IsMatch", Role::Library);
         check(FunctionKind::Jit, "", "Shop.Orders.Load", Role::Plain);
     }

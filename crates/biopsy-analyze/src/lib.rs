@@ -55,8 +55,8 @@ pub use function::{FunctionHandle, FunctionKind, FunctionRow};
 pub use logs::{LogSummary, LogTopic};
 pub use metrics::{MetricSummary, Notable, NotableKind, Trend};
 pub use runtimes::{
-    AllocationRow, Coincidence, CollectionSummary, CommandRow, ContentionRow, CounterRow, ExceptionRow, GenerationRow,
-    Meanwhile, MessageRow, PoolSummary, RequestRow, RuntimePlace, RuntimeSummary,
+    AllocationRow, Coincidence, CollectionSummary, CommandRow, ContentionRow, CounterRow, ExceptionRow,
+    GenerationRow, Meanwhile, MessageRow, PoolSummary, RequestRow, RuntimePlace, RuntimeSummary,
 };
 pub use threads::{StripBucket, ThreadGroup, ThreadRow, ThreadTable};
 pub use waits::{

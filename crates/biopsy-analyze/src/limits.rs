@@ -24,7 +24,7 @@ pub const LOG_TEXT: usize = 2_000;
 /// Notable intervals kept.
 pub const NOTABLES: usize = 100;
 /// Processes whose runtimes are looked at.
-pub const RUNTIMES: usize = 64;
+pub const RUNTIMES: usize = 32;
 /// Rows of each table about a runtime; what is left out stays in the sums.
 pub const RUNTIME_ROWS: usize = 200;
 /// Characters of a name, route, command or message in a table about a runtime.

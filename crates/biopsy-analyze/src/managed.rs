@@ -113,9 +113,18 @@ mod tests {
 
     #[test]
     fn the_place_is_the_application() {
-        let stack = ["System.Number.ThrowFormatException", "System.Int32.Parse", "Shop.Parser.ParseOrZero", "Shop.Run"];
+        let stack = [
+            "System.Number.ThrowFormatException",
+            "System.Int32.Parse",
+            "Shop.Parser.ParseOrZero",
+            "Shop.Run",
+        ];
         assert_eq!(place(stack.iter().copied()), Some(2));
-        let library = ["System.ThrowHelper.ThrowKeyNotFound", "Microsoft.AspNetCore.Routing.Match", "System.Threading.Thread.StartCallback"];
+        let library = [
+            "System.ThrowHelper.ThrowKeyNotFound",
+            "Microsoft.AspNetCore.Routing.Match",
+            "System.Threading.Thread.StartCallback",
+        ];
         assert_eq!(place(library.iter().copied()), Some(1));
         assert_eq!(place(["0x7f001234", "Shop.Run"].iter().copied()), Some(1));
         assert_eq!(place(std::iter::empty()), None);

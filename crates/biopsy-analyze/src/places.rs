@@ -90,7 +90,8 @@ impl<'a> Places<'a> {
                     // A `lock` statement goes straight into the runtime, every other wait goes through the class library.
                     FunctionKind::Jit if runtime && row.named => {
                         runtime = false;
-                        let waits = matches!(reason, WaitReason::Condition | WaitReason::LockOrCondition) || futex;
+                        let waits =
+                            matches!(reason, WaitReason::Condition | WaitReason::LockOrCondition) || futex;
                         if waits && !managed::is_library(&row.name) {
                             reason = WaitReason::Lock;
                         }
@@ -102,7 +103,9 @@ impl<'a> Places<'a> {
                         // A condition that belongs to a lock's own implementation is a lock.
                         Some(WaitReason::Lock) if reason != WaitReason::Sleep => reason = WaitReason::Lock,
                         // .NET sleeps by waiting on a condition that nobody signals.
-                        Some(WaitReason::Sleep) if reason == WaitReason::Condition => reason = WaitReason::Sleep,
+                        Some(WaitReason::Sleep) if reason == WaitReason::Condition => {
+                            reason = WaitReason::Sleep
+                        }
                         Some(told) if reason == WaitReason::Unknown => reason = told,
                         _ => {}
                     }

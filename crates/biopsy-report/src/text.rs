@@ -178,7 +178,7 @@ fn runtimes(page: &mut Page, analysis: &Analysis) {
         }
         let served = runtime.requests.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
         let open = runtime.requests.iter().fold(0u64, |sum, row| sum.saturating_add(row.unanswered));
-        if served + open > 0 {
+        if served.saturating_add(open) > 0 {
             parts.push(counted(served, "request", "requests"));
         }
         if runtime.messages_total > 0 {
@@ -187,14 +187,26 @@ fn runtimes(page: &mut Page, analysis: &Analysis) {
         if parts.is_empty() {
             parts.push("no events".to_owned());
         }
-        let of = if analysis.runtimes.len() > 1 { format!("{} (pid {}): ", runtime.label, runtime.pid) } else { format!("{}: ", runtime.label) };
+        let of = if analysis.runtimes.len() > 1 {
+            format!("{} (pid {}): ", runtime.label, runtime.pid)
+        } else {
+            format!("{}: ", runtime.label)
+        };
         page.line("runtime", "2", &format!("{of}{}", parts.join(", ")));
         let slow: Vec<String> = runtime
             .requests
             .iter()
             .filter(|row| row.count > 0)
             .take(3)
-            .map(|row| format!("{} {} p50 {} p95 {}", row.method, short(&row.route), duration(row.p50), duration(row.p95)))
+            .map(|row| {
+                format!(
+                    "{} {} p50 {} p95 {}",
+                    row.method,
+                    short(&row.route),
+                    duration(row.p50),
+                    duration(row.p95)
+                )
+            })
             .collect();
         if !slow.is_empty() {
             page.line("requests", "2", &slow.join(" · "));

@@ -171,6 +171,63 @@ fn a_long_recording_is_thinned_out() {
 }
 
 #[test]
+fn a_runtime_has_lanes_charts_and_tables() {
+    let capture = synthetic::dotnet();
+    let html = biopsy_report::render_html(&capture, &biopsy_analyze::analyze(&capture));
+    assert!(html.len() < 500_000, "{} bytes", html.len());
+    let page: Value = serde_json::from_str(data(&html)).expect("it is JSON");
+    let titles = |value: &Value| -> Vec<String> {
+        let rows = value.as_array().expect("a list");
+        rows.iter().map(|row| row["title"].as_str().expect("a title").to_owned()).collect()
+    };
+    let lanes = titles(&page["lanes"]);
+    for lane in ["GC pauses", "Pool starves", "Lock waits", "Exceptions", "Slow requests", "App errors"] {
+        assert!(lanes.iter().any(|title| title == lane), "no lane `{lane}` in {lanes:?}");
+    }
+    let charts = titles(&page["charts"]["charts"]);
+    for chart in ["Slowest request", "Requests served", "Managed heap", "Thread pool", "Exceptions"] {
+        assert!(charts.iter().any(|title| title == chart), "no chart `{chart}` in {charts:?}");
+    }
+    assert_eq!(page["report"]["runtimes"][0]["label"], ".NET 10.0.12");
+    let leads = page["report"]["findings"].as_array().expect("findings").iter().flat_map(|finding| {
+        finding["evidence"]
+            .as_array()
+            .expect("evidence")
+            .iter()
+            .filter(|e| e["reference"]["kind"] == "runtime")
+    });
+    assert!(leads.count() > 3, "evidence leads to the tables");
+}
+
+/// As many and as long names as the limits of the recorder let through, in as many processes.
+#[test]
+fn too_much_of_a_runtime_is_cut() {
+    let mut capture = synthetic::dotnet();
+    let trace = &mut capture.runtimes[0];
+    let long = "x".repeat(4_000);
+    for function in &mut trace.functions {
+        function.name.push_str(&long);
+    }
+    trace.stacks = vec![(0..14).cycle().take(512).collect(); 5];
+    let mut group = trace.exception_groups[0].clone();
+    for number in 0..2_000 {
+        group.type_name = format!("{long}{number}");
+        trace.exception_groups.push(group.clone());
+    }
+    let mut group = trace.request_groups[0].clone();
+    for number in 0..2_000 {
+        group.route = format!("/{number}{long}");
+        trace.request_groups.push(group.clone());
+    }
+    capture.runtimes = vec![capture.runtimes[0].clone(); 40];
+    let analysis = biopsy_analyze::analyze(&capture);
+    let html = biopsy_report::render_html(&capture, &analysis);
+    assert!(html.len() < 12_000_000, "{} bytes", html.len());
+    assert!(biopsy_report::render_markdown(&capture, &analysis).len() < 200_000);
+    assert!(biopsy_report::render_text(&capture, &analysis).len() < 20_000);
+}
+
+#[test]
 fn little_or_nothing_gives_a_page_too() {
     let empty = synthetic::empty();
     let html = biopsy_report::render_html(&empty, &biopsy_analyze::Analysis::default());

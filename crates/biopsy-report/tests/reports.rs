@@ -27,6 +27,21 @@ fn text_of_everything() {
 }
 
 #[test]
+fn markdown_of_a_runtime() {
+    let capture = synthetic::dotnet();
+    let markdown = render_markdown(&capture, &biopsy_analyze::analyze(&capture));
+    let from = markdown.find("## Runtime").expect("it has a runtime");
+    let to = markdown.find("## Logs").expect("then logs");
+    insta::assert_snapshot!(&markdown[from..to]);
+}
+
+#[test]
+fn text_of_a_runtime() {
+    let capture = synthetic::dotnet();
+    insta::assert_snapshot!(render_text(&capture, &biopsy_analyze::analyze(&capture)));
+}
+
+#[test]
 fn colour_changes_nothing_but_colour() {
     let (capture, analysis) = whole();
     let plain = render_text(&capture, &analysis);
@@ -46,7 +61,9 @@ fn colour_changes_nothing_but_colour() {
 /// `docs/formats/report-schema.md`.
 #[test]
 fn json_has_the_documented_shape() {
-    let (capture, analysis) = whole();
+    let (mut capture, mut analysis) = whole();
+    capture.runtimes = synthetic::dotnet().runtimes;
+    analysis.runtimes = biopsy_analyze::analyze(&capture).runtimes;
     let json: Value = serde_json::from_str(&render_json(&capture, &analysis)).expect("it is JSON");
     let mut paths = BTreeSet::new();
     shape(&json, "", &mut paths);

@@ -11,14 +11,30 @@ const IDLE_CORES: f64 = 0.1;
 /// The last word: idle, or busy without a bottleneck. Nothing where something is most likely wrong.
 pub(super) fn activity(scene: &Scene<'_>, found: &[Finding]) -> Option<Finding> {
     // Idle means that nothing holds it back, which even a notice of these would contradict.
-    let holds_back = ["lock-convoy", "lock-contention", "disk-bound", "slow-peer", "memory-pressure"];
+    let holds_back = [
+        "lock-convoy",
+        "lock-contention",
+        "disk-bound",
+        "slow-peer",
+        "memory-pressure",
+        "pool-starvation",
+        "slow-dependency",
+        "slow-requests",
+        "requests-unanswered",
+    ];
     let trouble = found.iter().any(|finding| {
         finding.severity >= Severity::Warning
             || (finding.severity == Severity::Notice && holds_back.contains(&finding.id))
     });
-    let said = found.iter().any(|finding| !matches!(finding.id, "recording-incomplete" | "log-errors"));
+    let aside = ["recording-incomplete", "runtime-events-incomplete", "log-errors", "logged-errors"];
+    let said = found.iter().any(|finding| !aside.contains(&finding.id));
     match scene.cores {
-        None if !scene.analysis.completeness.has_metrics => Some(nothing_recorded()),
+        None if !scene.analysis.completeness.has_metrics
+            && scene.capture.timeline.is_none()
+            && scene.capture.runtimes.is_empty() =>
+        {
+            Some(nothing_recorded())
+        }
         None => None,
         Some(used) if used < IDLE_CORES && !trouble => Some(idle(scene, used)),
         Some(used) if !said => Some(moderate(scene, used)),

@@ -72,7 +72,12 @@ pub(super) fn find(trace: &RuntimeTrace, summary: &RuntimeSummary) -> Vec<Coinci
     let sources: [(Meanwhile, Vec<Stretch>); 5] = [
         (
             Meanwhile::Collection,
-            trace.collections.items.iter().map(|item| (item.start, item.start + item.longest_pause)).collect(),
+            trace
+                .collections
+                .items
+                .iter()
+                .map(|item| (item.start, item.start + item.longest_pause))
+                .collect(),
         ),
         (
             Meanwhile::Starvation,

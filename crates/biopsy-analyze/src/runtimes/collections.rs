@@ -71,8 +71,10 @@ impl CollectionSummary {
         let mut pinned: Vec<u32> = items.iter().filter_map(|item| item.pinned).collect();
         pinned.sort_unstable();
         summary.pinned = pinned.get(pinned.len() / 2).copied();
-        let sizes: Vec<(MonoNanos, [u64; 5])> =
-            items.iter().filter_map(|item| Some((item.end.unwrap_or(item.start), item.sizes_after?))).collect();
+        let sizes: Vec<(MonoNanos, [u64; 5])> = items
+            .iter()
+            .filter_map(|item| Some((item.end.unwrap_or(item.start), item.sizes_after?)))
+            .collect();
         if let (Some(first), Some(last)) = (sizes.first(), sizes.last()) {
             summary.heap = Some([(first.0, total(&first.1)), (last.0, total(&last.1))]);
             summary.heap_parts = Some([first.1, last.1]);
@@ -98,7 +100,8 @@ impl CollectionSummary {
         if self.longest.is_none_or(|(longest, _)| item.longest_pause > longest) {
             self.longest = Some((item.longest_pause, item.start));
         }
-        let same = |row: &&mut GenerationRow| (row.generation, row.background) == (item.generation, item.background);
+        let same =
+            |row: &&mut GenerationRow| (row.generation, row.background) == (item.generation, item.background);
         let row = match self.generations.iter_mut().find(same) {
             Some(row) => row,
             None => {

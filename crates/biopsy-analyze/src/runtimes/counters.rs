@@ -79,14 +79,17 @@ fn of_table(table: &MetricTable) -> Vec<Readings> {
     let pid = table.keys.iter().position(|key| key == "pid");
     for row in &table.rows {
         for (column, value) in row.values.iter().enumerate() {
-            let (Some(value), Some(of)) = (value.filter(|value| value.is_finite()), table.columns.get(column)) else {
+            let (Some(value), Some(of)) =
+                (value.filter(|value| value.is_finite()), table.columns.get(column))
+            else {
                 continue;
             };
             let next = out.len();
             let at = *index.entry((row.keys.as_slice(), column)).or_insert(next);
             if at == next {
                 let keys = row.keys.iter().enumerate().filter(|(at, _)| Some(*at) != pid);
-                let name: Vec<&str> = keys.map(|(_, key)| key.as_str()).filter(|key| !key.is_empty()).collect();
+                let name: Vec<&str> =
+                    keys.map(|(_, key)| key.as_str()).filter(|key| !key.is_empty()).collect();
                 out.push(Readings {
                     name: name.join(" "),
                     column: of.name.clone(),

@@ -8,7 +8,7 @@ mod pool;
 mod requests;
 mod rows;
 
-use crate::limits::{RUNTIMES, RUNTIME_FRAMES, RUNTIME_NAME, RUNTIME_ROWS};
+use crate::limits::{RUNTIME_FRAMES, RUNTIME_NAME, RUNTIME_ROWS, RUNTIMES};
 use crate::managed;
 use biopsy_model::capture::Capture;
 use biopsy_model::process::RuntimeKind;
@@ -130,7 +130,11 @@ fn label(trace: &RuntimeTrace) -> String {
         RuntimeKind::Go => "Go",
         RuntimeKind::OtherInterpreter | RuntimeKind::Native | RuntimeKind::Unknown => "runtime",
     };
-    trace.runtime.version.as_ref().map_or_else(|| kind.to_owned(), |version| format!("{kind} {}", cut(version)))
+    trace
+        .runtime
+        .version
+        .as_ref()
+        .map_or_else(|| kind.to_owned(), |version| format!("{kind} {}", cut(version)))
 }
 
 /// The functions of a stack, innermost first, as far as they are there.

@@ -54,7 +54,9 @@ fn is(reason: &str, word: &str) -> bool {
 /// An adjustment that says that threads were missing.
 pub(crate) fn starves(kind: &ThreadPoolChange) -> bool {
     match kind {
-        ThreadPoolChange::Adjusted { reason, .. } => is(reason, "Starvation") || is(reason, "CooperativeBlocking"),
+        ThreadPoolChange::Adjusted { reason, .. } => {
+            is(reason, "Starvation") || is(reason, "CooperativeBlocking")
+        }
         ThreadPoolChange::Workers | ThreadPoolChange::Minimum => false,
     }
 }

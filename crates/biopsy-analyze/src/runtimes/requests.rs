@@ -77,7 +77,11 @@ pub(super) fn groups(groups: &[RequestGroup]) -> Vec<RequestRow> {
         })
         .collect();
     rows.sort_by(|a, b| {
-        (Reverse(a.total), Reverse(a.unanswered), &a.route).cmp(&(Reverse(b.total), Reverse(b.unanswered), &b.route))
+        (Reverse(a.total), Reverse(a.unanswered), &a.route).cmp(&(
+            Reverse(b.total),
+            Reverse(b.unanswered),
+            &b.route,
+        ))
     });
     first(rows)
 }

@@ -100,7 +100,9 @@ pub(super) fn exceptions(trace: &RuntimeTrace) -> Vec<ExceptionRow> {
             row.last = row.last.max(group.last);
         }
     }
-    rows.sort_by(|a, b| (Reverse(a.count), &a.type_name, &a.place).cmp(&(Reverse(b.count), &b.type_name, &b.place)));
+    rows.sort_by(|a, b| {
+        (Reverse(a.count), &a.type_name, &a.place).cmp(&(Reverse(b.count), &b.type_name, &b.place))
+    });
     first(rows)
 }
 
@@ -140,7 +142,11 @@ pub(super) fn contention(trace: &RuntimeTrace) -> Vec<ContentionRow> {
         let Some(kept) = kept.get_mut(&row.place) else { continue };
         row.threads = distinct(&mut kept.threads);
         row.locks = distinct(&mut kept.locks);
-        row.owner = kept.owners.iter().map(|(tid, count)| (*tid, *count)).max_by_key(|(tid, count)| (*count, Reverse(*tid)));
+        row.owner = kept
+            .owners
+            .iter()
+            .map(|(tid, count)| (*tid, *count))
+            .max_by_key(|(tid, count)| (*count, Reverse(*tid)));
     }
     rows.sort_by(|a, b| (Reverse(a.total), &a.place).cmp(&(Reverse(b.total), &b.place)));
     first(rows)
@@ -211,6 +217,8 @@ pub(super) fn allocations(trace: &RuntimeTrace) -> Vec<AllocationRow> {
             row.large = row.large.saturating_add(if group.large { group.bytes } else { 0 });
         }
     }
-    rows.sort_by(|a, b| (Reverse(a.bytes), &a.type_name, &a.place).cmp(&(Reverse(b.bytes), &b.type_name, &b.place)));
+    rows.sort_by(|a, b| {
+        (Reverse(a.bytes), &a.type_name, &a.place).cmp(&(Reverse(b.bytes), &b.type_name, &b.place))
+    });
     first(rows)
 }

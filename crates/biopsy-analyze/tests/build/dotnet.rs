@@ -6,8 +6,8 @@ use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
     AllocationGroup, Collection, CollectionReason, CommandGroup, Contention, ContentionGroup, Exception,
-    ExceptionGroup, LogMessage, MessageGroup, Request, RequestGroup, RuntimeStack, RuntimeTrace, ThreadPoolChange,
-    ThreadPoolEvent,
+    ExceptionGroup, LogMessage, MessageGroup, Request, RequestGroup, RuntimeStack, RuntimeTrace,
+    ThreadPoolChange, ThreadPoolEvent,
 };
 use biopsy_model::symbol::Function;
 use biopsy_model::timeline::WaitState;
@@ -233,7 +233,14 @@ impl Said {
         self
     }
 
-    pub fn message(&mut self, level_name: &str, level: LogLevel, category: &str, text: &str, count: u64) -> &mut Self {
+    pub fn message(
+        &mut self,
+        level_name: &str,
+        level: LogLevel,
+        category: &str,
+        text: &str,
+        count: u64,
+    ) -> &mut Self {
         self.trace.message_groups.push(MessageGroup {
             category: category.to_owned(),
             level_name: level_name.to_owned(),

@@ -3,7 +3,8 @@
 use super::{Assembly, finite};
 use crate::schema::runtimes::{
     Allocation, Coincidence, Collection, Collections, Command, Compiled, Counter, Generation, MessageGroup,
-    MessageLine, RequestGroup, Runtime, RuntimeContention, RuntimeException, Sampled, SlowRequest, ThreadPool,
+    MessageLine, RequestGroup, Runtime, RuntimeContention, RuntimeException, Sampled, SlowRequest,
+    ThreadPool,
 };
 use crate::words;
 use biopsy_analyze::runtimes::collection_reason;
@@ -12,15 +13,20 @@ use biopsy_model::runtime_trace::{RuntimeStack, RuntimeTrace};
 
 /// Single collections, requests and messages of one runtime in a report.
 const ITEMS: usize = 200;
-/// Frames of a stack in a report: what a person reads.
-const FRAMES: usize = 40;
+/// Frames of a stack in a report, and characters of one: what a person reads.
+const FRAMES: usize = 30;
+const FRAME: usize = 160;
+/// Rows of a table whose stacks are written out.
+const STACKS: usize = 40;
 /// Characters of one name, path or message.
 const TEXT: usize = 400;
 
 impl Assembly<'_> {
     pub(super) fn runtimes(&self) -> Vec<Runtime> {
         let runtimes = self.analysis.runtimes.iter();
-        runtimes.filter_map(|summary| Some(self.runtime(summary, self.capture.runtimes.get(summary.trace)?))).collect()
+        runtimes
+            .filter_map(|summary| Some(self.runtime(summary, self.capture.runtimes.get(summary.trace)?)))
+            .collect()
     }
 
     fn runtime(&self, summary: &RuntimeSummary, trace: &RuntimeTrace) -> Runtime {
@@ -36,7 +42,8 @@ impl Assembly<'_> {
             exceptions: summary
                 .exceptions
                 .iter()
-                .map(|row| RuntimeException {
+                .enumerate()
+                .map(|(at, row)| RuntimeException {
                     type_name: row.type_name.clone(),
                     message: row.message.clone(),
                     function: row.place.function.clone(),
@@ -44,14 +51,15 @@ impl Assembly<'_> {
                     count: row.count,
                     first: self.at(row.first),
                     last: self.at(row.last),
-                    stack: stack(trace, row.stack),
+                    stack: stack(trace, row.stack.filter(|_| at < STACKS)),
                 })
                 .collect(),
             contentions_total: summary.contentions_total,
             contention: summary
                 .contention
                 .iter()
-                .map(|row| RuntimeContention {
+                .enumerate()
+                .map(|(at, row)| RuntimeContention {
                     function: row.place.function.clone(),
                     count: row.count,
                     total_ns: row.total.0,
@@ -59,7 +67,7 @@ impl Assembly<'_> {
                     threads: row.threads,
                     locks: row.locks,
                     owner: row.owner.map(|(tid, _)| tid.0),
-                    stack: stack(trace, row.stack),
+                    stack: stack(trace, row.stack.filter(|_| at < STACKS)),
                 })
                 .collect(),
             thread_pool: ThreadPool {
@@ -90,28 +98,39 @@ impl Assembly<'_> {
             messages: summary
                 .messages
                 .iter()
-                .map(|row| MessageGroup { category: row.category.clone(), level: row.level.clone(), count: row.count })
+                .map(|row| MessageGroup {
+                    category: row.category.clone(),
+                    level: row.level.clone(),
+                    count: row.count,
+                })
                 .collect(),
             message_lines: self.message_lines(trace),
             allocated_bytes: summary.allocated,
             allocations: summary
                 .allocations
                 .iter()
-                .map(|row| Allocation {
+                .enumerate()
+                .map(|(at, row)| Allocation {
                     type_name: row.type_name.clone(),
                     function: row.place.function.clone(),
                     via: row.place.via.clone(),
                     bytes: row.bytes,
                     large_bytes: row.large,
                     samples: row.samples,
-                    stack: stack(trace, row.stack),
+                    stack: stack(trace, row.stack.filter(|_| at < STACKS)),
                 })
                 .collect(),
             compiled: (trace.compiled.methods > 0).then(|| Compiled {
                 methods: trace.compiled.methods,
                 time_ns: trace.compiled.time.0,
                 bytes: trace.compiled.bytes,
-                tiers: trace.compiled.tiers.iter().take(20).map(|(tier, count)| (short(tier), *count)).collect(),
+                tiers: trace
+                    .compiled
+                    .tiers
+                    .iter()
+                    .take(20)
+                    .map(|(tier, count)| (short(tier), *count))
+                    .collect(),
             }),
             loads_total: trace.loads.total,
             counters: summary.counters.iter().filter_map(counter).collect(),
@@ -181,7 +200,9 @@ impl Assembly<'_> {
                     background: item.background,
                     reason: collection_reason(&item.reason),
                     pause_ns: item.pause.0,
-                    heap_bytes: item.sizes_after.map(|sizes| sizes.iter().fold(0, |sum, part| part.saturating_add(sum))),
+                    heap_bytes: item
+                        .sizes_after
+                        .map(|sizes| sizes.iter().fold(0, |sum, part| part.saturating_add(sum))),
                     promoted_bytes: item.promoted,
                 })
                 .collect(),
@@ -245,16 +266,18 @@ fn request_group(row: &RequestRow) -> RequestGroup {
 }
 
 fn counter(row: &biopsy_analyze::CounterRow) -> Option<Counter> {
-    [row.first, row.last, row.min, row.max, row.mean].iter().all(|number| number.is_finite()).then(|| Counter {
-        name: row.name.clone(),
-        column: row.column.clone(),
-        unit: words::unit(row.unit).to_owned(),
-        readings: row.readings,
-        first: row.first,
-        last: row.last,
-        min: row.min,
-        max: row.max,
-        mean: crate::units::significant(row.mean, 6),
+    [row.first, row.last, row.min, row.max, row.mean].iter().all(|number| number.is_finite()).then(|| {
+        Counter {
+            name: row.name.clone(),
+            column: row.column.clone(),
+            unit: words::unit(row.unit).to_owned(),
+            readings: row.readings,
+            first: row.first,
+            last: row.last,
+            min: row.min,
+            max: row.max,
+            mean: crate::units::significant(row.mean, 6),
+        }
     })
 }
 
@@ -271,12 +294,19 @@ fn meanwhile(what: Meanwhile) -> &'static str {
 fn stack(trace: &RuntimeTrace, stack: Option<RuntimeStack>) -> Vec<String> {
     let frames = stack.and_then(|stack| trace.stacks.get(stack.0 as usize)).map_or(&[][..], Vec::as_slice);
     let frames = frames.iter().take(FRAMES);
-    frames.filter_map(|&at| trace.functions.get(at as usize)).map(|function| short(&function.name)).collect()
+    frames
+        .filter_map(|&at| trace.functions.get(at as usize))
+        .map(|function| first(&function.name, FRAME))
+        .collect()
 }
 
 /// The beginning of a long text.
 pub(crate) fn short(text: &str) -> String {
-    match text.char_indices().nth(TEXT) {
+    first(text, TEXT)
+}
+
+fn first(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

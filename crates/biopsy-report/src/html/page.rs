@@ -13,6 +13,8 @@ use serde::Serialize;
 
 /// Threads with a row in the page; a person does not read more, and all are in `report.json`.
 const THREADS: usize = 500;
+/// Processes whose runtimes are in the page.
+const RUNTIMES: usize = 8;
 /// Log lines on the time axis.
 const LINES: usize = 600;
 /// Bytes of one log line in the page.
@@ -80,6 +82,14 @@ pub(super) fn page(capture: &Capture, analysis: &Analysis) -> Page {
     let mut report = assembly.brief();
     report.metrics.summary = assembly.metric_summary();
     report.metrics.summary.truncate(800);
+    if report.runtimes.len() > RUNTIMES {
+        let left = to_u64(report.runtimes.len() - RUNTIMES);
+        notes.push(format!(
+            "{} are left out of this page; all are in report.json",
+            counted(left, "runtime", "runtimes")
+        ));
+        report.runtimes.truncate(RUNTIMES);
+    }
     let mut charts = charts::charts(&assembly);
     traced::add(&assembly, &mut charts);
     runtime_charts::add(&assembly, &mut charts);

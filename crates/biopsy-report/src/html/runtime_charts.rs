@@ -45,7 +45,11 @@ pub(super) fn lanes(assembly: &Assembly<'_>) -> Vec<Lane> {
     let mut lanes = Vec::new();
     for trace in assembly.capture.runtimes.iter().take(PROCESSES) {
         let of = if many { format!(" ({})", trace.pid) } else { String::new() };
-        let add = |title: &str, total: u64, events: Vec<Event>| Lane { title: format!("{title}{of}"), total, events };
+        let add = |title: &str, total: u64, events: Vec<Event>| Lane {
+            title: format!("{title}{of}"),
+            total,
+            events,
+        };
         lanes.push(add("GC pauses", trace.collections.total, pauses(assembly, trace)));
         lanes.push(add("Pool starves", 0, starvation(assembly, trace)));
         lanes.push(add("Lock waits", trace.contentions.total, contention(assembly, trace)));
@@ -61,7 +65,13 @@ pub(super) fn lanes(assembly: &Assembly<'_>) -> Vec<Lane> {
     lanes
 }
 
-fn event(assembly: &Assembly<'_>, from: MonoNanos, length: Nanos, label: String, kind: &'static str) -> Event {
+fn event(
+    assembly: &Assembly<'_>,
+    from: MonoNanos,
+    length: Nanos,
+    label: String,
+    kind: &'static str,
+) -> Event {
     let ms = |time: MonoNanos| round_ms(assembly.at(time) * 1e3);
     Event { from: ms(from), to: ms(from + length), label: cut(&label, LABEL).to_owned(), kind }
 }
@@ -99,7 +109,8 @@ fn pauses(assembly: &Assembly<'_>, trace: &RuntimeTrace) -> Vec<Event> {
 fn starvation(assembly: &Assembly<'_>, trace: &RuntimeTrace) -> Vec<Event> {
     let items = trace.thread_pool.items.iter().filter_map(|item| match &item.kind {
         ThreadPoolChange::Adjusted { reason, .. }
-            if reason.eq_ignore_ascii_case("Starvation") || reason.eq_ignore_ascii_case("CooperativeBlocking") =>
+            if reason.eq_ignore_ascii_case("Starvation")
+                || reason.eq_ignore_ascii_case("CooperativeBlocking") =>
         {
             let threads = item.threads.map_or(String::new(), |threads| format!(", {threads} threads"));
             Some(event(assembly, item.time, Nanos(0), format!("{}{threads}", short(reason)), "pool"))
@@ -144,9 +155,18 @@ fn requests(assembly: &Assembly<'_>, trace: &RuntimeTrace, items: &[Request]) ->
         .map(|item| {
             let took = item.duration.map_or_else(|| "no answer".to_owned(), duration);
             let failed = item.status.is_some_and(|status| status >= 500 || status == 0);
-            let status = item.status.filter(|status| *status != 0).map_or(String::new(), |status| format!(", {status}"));
+            let status = item
+                .status
+                .filter(|status| *status != 0)
+                .map_or(String::new(), |status| format!(", {status}"));
             let label = format!("{} {}: {took}{status}", short(&item.method), short(&item.path));
-            event(assembly, item.start, length(item), label, if failed { "request failed" } else { "request" })
+            event(
+                assembly,
+                item.start,
+                length(item),
+                label,
+                if failed { "request failed" } else { "request" },
+            )
         })
         .collect()
 }
@@ -157,7 +177,13 @@ fn messages(assembly: &Assembly<'_>, trace: &RuntimeTrace) -> Vec<Event> {
     items
         .map(|item| {
             let kind = if item.level == LogLevel::Error { "log error" } else { "log warning" };
-            event(assembly, item.time, Nanos(0), format!("{}: {}", short(&item.category), short(&item.text)), kind)
+            event(
+                assembly,
+                item.time,
+                Nanos(0),
+                format!("{}: {}", short(&item.category), short(&item.text)),
+                kind,
+            )
         })
         .collect()
 }
@@ -171,9 +197,10 @@ pub(super) fn add(assembly: &Assembly<'_>, charts: &mut Charts) {
     let mut made = Vec::new();
     for (number, trace) in assembly.capture.runtimes.iter().take(PROCESSES).enumerate() {
         let of = if many { format!(" ({})", trace.pid) } else { String::new() };
-        for drawn in [latency(trace, assembly), rate(trace), heap(trace), pool(trace), exception_rate(trace, assembly)]
-            .into_iter()
-            .flatten()
+        for drawn in
+            [latency(trace, assembly), rate(trace), heap(trace), pool(trace), exception_rate(trace, assembly)]
+                .into_iter()
+                .flatten()
         {
             let id = IDS.get(number).and_then(|ids| ids.get(drawn.which)).copied().unwrap_or("runtime");
             made.push(chart(assembly, charts, drawn, id, &of));
@@ -211,8 +238,11 @@ fn chart(assembly: &Assembly<'_>, charts: &mut Charts, drawn: Drawn, id: &'stati
         let group = points.len().div_ceil(POINTS).max(1);
         merged = merged.max(group);
         let parts = points.chunks(group);
-        let times: Vec<f64> =
-            parts.clone().filter_map(|part| part.last()).map(|(time, _)| (assembly.at(*time) * 1e3).round()).collect();
+        let times: Vec<f64> = parts
+            .clone()
+            .filter_map(|part| part.last())
+            .map(|(time, _)| (assembly.at(*time) * 1e3).round())
+            .collect();
         let values = parts.map(|part| {
             let sum: f64 = part.iter().map(|(_, value)| value).sum();
             Some(round(sum / to_f64(part.len() as u64))).filter(|value| value.is_finite())
@@ -244,8 +274,13 @@ fn chart(assembly: &Assembly<'_>, charts: &mut Charts, drawn: Drawn, id: &'stati
 
 /// Heap after each collection, by part.
 fn heap(trace: &RuntimeTrace) -> Option<Drawn> {
-    const PARTS: [(&str, &str); 5] =
-        [("generation 2", ""), ("large objects", ""), ("pinned objects", ""), ("generation 1", ""), ("generation 0", "")];
+    const PARTS: [(&str, &str); 5] = [
+        ("generation 2", ""),
+        ("large objects", ""),
+        ("pinned objects", ""),
+        ("generation 1", ""),
+        ("generation 0", ""),
+    ];
     const ORDER: [usize; 5] = [2, 3, 4, 1, 0];
     let mut sizes: Vec<(MonoNanos, [u64; 5])> = trace
         .collections
@@ -257,7 +292,8 @@ fn heap(trace: &RuntimeTrace) -> Option<Drawn> {
         return None;
     }
     sizes.sort_by_key(|(time, _)| *time);
-    let last = sizes.last().map_or(0, |(_, parts)| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part)));
+    let last =
+        sizes.last().map_or(0, |(_, parts)| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part)));
     let lines: Vec<(&str, &str, Points)> = PARTS
         .into_iter()
         .zip(ORDER)
@@ -291,13 +327,17 @@ fn latency(trace: &RuntimeTrace, assembly: &Assembly<'_>) -> Option<Drawn> {
         let points = most.into_iter().enumerate();
         points.filter_map(|(at, value)| Some((buckets.middle(at), value?))).collect()
     };
-    let lines = [("served", "user", line(&trace.requests.items)), ("sent", "iowait", line(&trace.outgoing.items))];
+    let lines =
+        [("served", "user", line(&trace.requests.items)), ("sent", "iowait", line(&trace.outgoing.items))];
     let lines: Vec<_> = lines.into_iter().filter(|(_, _, points)| !points.is_empty()).collect();
     let all = trace.requests.total.max(trace.requests.items.len() as u64);
     (!lines.is_empty()).then(|| Drawn {
         which: 0,
         title: "Slowest request",
-        about: format!("the slowest request that ended at each moment, of {} served", counted(all, "request", "requests")),
+        about: format!(
+            "the slowest request that ended at each moment, of {} served",
+            counted(all, "request", "requests")
+        ),
         unit: Unit::Milliseconds,
         stacked: false,
         lines,
@@ -311,7 +351,8 @@ fn rate(trace: &RuntimeTrace) -> Option<Drawn> {
         ("a second", "user", line("Microsoft.AspNetCore.Hosting", "requests-per-second")),
         ("under way", "ready", line("Microsoft.AspNetCore.Hosting", "current-requests")),
     ];
-    let lines: Vec<_> = lines.into_iter().filter(|(_, _, points)| points.iter().any(|point| point.1 > 0.0)).collect();
+    let lines: Vec<_> =
+        lines.into_iter().filter(|(_, _, points)| points.iter().any(|point| point.1 > 0.0)).collect();
     (!lines.is_empty()).then(|| Drawn {
         which: 1,
         title: "Requests served",
@@ -330,8 +371,12 @@ fn pool(trace: &RuntimeTrace) -> Option<Drawn> {
         threads = items.filter_map(|item| Some((item.time, f64::from(item.threads?)))).collect();
         threads.sort_by_key(|(time, _)| *time);
     }
-    let lines = [("threads", "user", threads), ("work waiting", "ready", points(trace, "System.Runtime", "threadpool-queue-length"))];
-    let lines: Vec<_> = lines.into_iter().filter(|(_, _, points)| points.iter().any(|point| point.1 > 0.0)).collect();
+    let lines = [
+        ("threads", "user", threads),
+        ("work waiting", "ready", points(trace, "System.Runtime", "threadpool-queue-length")),
+    ];
+    let lines: Vec<_> =
+        lines.into_iter().filter(|(_, _, points)| points.iter().any(|point| point.1 > 0.0)).collect();
     (!lines.is_empty()).then(|| Drawn {
         which: 3,
         title: "Thread pool",
@@ -355,7 +400,8 @@ fn exception_rate(trace: &RuntimeTrace, assembly: &Assembly<'_>) -> Option<Drawn
             }
         }
         let seconds = Nanos(buckets.bucket).as_secs_f64();
-        line = counts.into_iter().enumerate().map(|(at, count)| (buckets.middle(at), count / seconds)).collect();
+        line =
+            counts.into_iter().enumerate().map(|(at, count)| (buckets.middle(at), count / seconds)).collect();
     }
     line.iter().any(|point| point.1 > 0.0).then(|| Drawn {
         which: 4,
@@ -402,7 +448,11 @@ impl Buckets {
         let (from, to) = assembly.window;
         let length = to.since(from).0;
         let bucket = (length / 120).max(100_000_000);
-        (length > 0).then(|| Buckets { from, bucket, count: usize::try_from(length.div_ceil(bucket)).unwrap_or(1).min(POINTS) })
+        (length > 0).then(|| Buckets {
+            from,
+            bucket,
+            count: usize::try_from(length.div_ceil(bucket)).unwrap_or(1).min(POINTS),
+        })
     }
 
     fn of(&self, time: MonoNanos) -> Option<usize> {

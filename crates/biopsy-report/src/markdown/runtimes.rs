@@ -45,7 +45,12 @@ fn facts(text: &mut String, runtime: &RuntimeSummary) {
             collections.longest.map_or_else(|| "0 s".to_owned(), |(longest, _)| duration(longest))
         );
         if let Some([(_, first), (_, last)]) = collections.heap {
-            let _ = writeln!(text, "- **Heap** after the first {}, after the last {}", bytes(to_f64(first)), bytes(to_f64(last)));
+            let _ = writeln!(
+                text,
+                "- **Heap** after the first {}, after the last {}",
+                bytes(to_f64(first)),
+                bytes(to_f64(last))
+            );
         }
     }
     let pool = &runtime.pool;
@@ -97,7 +102,9 @@ fn commands(text: &mut String, runtime: &RuntimeSummary) {
     if runtime.commands.is_empty() {
         return;
     }
-    text.push_str("\n| Command | count | mean | longest | most in one request |\n| --- | ---: | ---: | ---: | ---: |\n");
+    text.push_str(
+        "\n| Command | count | mean | longest | most in one request |\n| --- | ---: | ---: | ---: | ---: |\n",
+    );
     for row in runtime.commands.iter().take(ROWS) {
         let _ = writeln!(
             text,
@@ -133,7 +140,9 @@ fn contention(text: &mut String, runtime: &RuntimeSummary) {
     if runtime.contention.is_empty() {
         return;
     }
-    text.push_str("\n| Waits for locks in | waits | time | longest | threads |\n| --- | ---: | ---: | ---: | ---: |\n");
+    text.push_str(
+        "\n| Waits for locks in | waits | time | longest | threads |\n| --- | ---: | ---: | ---: | ---: |\n",
+    );
     for row in runtime.contention.iter().take(ROWS) {
         let _ = writeln!(
             text,

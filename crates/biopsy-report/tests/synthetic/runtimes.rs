@@ -5,9 +5,9 @@ use biopsy_model::log::LogLevel;
 use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
-    AllocationGroup, Collection, CollectionReason, CommandGroup, Compiled, Contention, ContentionGroup, Exception,
-    ExceptionGroup, LogMessage, MessageGroup, Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled,
-    ThreadPoolChange, ThreadPoolEvent,
+    AllocationGroup, Collection, CollectionReason, CommandGroup, Compiled, Contention, ContentionGroup,
+    Exception, ExceptionGroup, LogMessage, MessageGroup, Request, RequestGroup, RuntimeStack, RuntimeTrace,
+    Sampled, ThreadPoolChange, ThreadPoolEvent,
 };
 use biopsy_model::symbol::Function;
 use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
@@ -79,13 +79,7 @@ fn collections(trace: &mut RuntimeTrace, dice: &mut Dice) {
             pause,
             longest_pause: pause,
             promoted: Some(2_000_000 + (dice.roll() * 4e6) as u64),
-            sizes_after: Some([
-                400_000,
-                3_000_000 + (dice.roll() * 6e6) as u64,
-                old,
-                18_000_000,
-                200_000,
-            ]),
+            sizes_after: Some([400_000, 3_000_000 + (dice.roll() * 6e6) as u64, old, 18_000_000, 200_000]),
             pinned: Some(14),
             tid: Some(Tid(4720)),
             stack: Some(RuntimeStack(2)),
@@ -190,14 +184,19 @@ fn requests(trace: &mut RuntimeTrace, dice: &mut Dice) {
             start: at(when),
             duration: (!open).then_some(Nanos((duration * 1e6) as u64)),
             method: "GET".into(),
-            path: if number % 3 == 0 { "/api/releases".into() } else { format!("/api/feeds/web-{}", number % 7) },
+            path: if number % 3 == 0 {
+                "/api/releases".into()
+            } else {
+                format!("/api/feeds/web-{}", number % 7)
+            },
             route: None,
             status: (!open).then_some(if number % 41 == 7 { 500 } else { 200 }),
             children: if number % 3 == 0 { 201 } else { 1 },
             trace_id: None,
         });
     }
-    trace.outgoing_groups = vec![group("GET", "feed.example/feed/{}", &[(14, 200), (18, 30), (20, 140), (21, 98)], 8, 17)];
+    trace.outgoing_groups =
+        vec![group("GET", "feed.example/feed/{}", &[(14, 200), (18, 30), (20, 140), (21, 98)], 8, 17)];
     trace.outgoing.total = 476;
     for number in 0..120u32 {
         let when = 20.0 + f64::from(number) * 0.2;
@@ -250,7 +249,8 @@ fn pool(trace: &mut RuntimeTrace) {
 }
 
 fn rest(trace: &mut RuntimeTrace, dice: &mut Dice) {
-    let levels = [("Error", LogLevel::Error), ("Warning", LogLevel::Warning), ("Information", LogLevel::Info)];
+    let levels =
+        [("Error", LogLevel::Error), ("Warning", LogLevel::Warning), ("Information", LogLevel::Info)];
     for number in 0..90u32 {
         let (level_name, level) = levels[(dice.roll() * 3.0) as usize % 3];
         trace.messages.items.push(LogMessage {
@@ -261,14 +261,19 @@ fn rest(trace: &mut RuntimeTrace, dice: &mut Dice) {
             category: "Shop.Feeds.FeedClient".into(),
             event: Some("12 FeedFailed".into()),
             text: format!("Feed web-{} answered after {} ms", number % 7, number * 31),
-            exception: (level == LogLevel::Error).then(|| "System.Net.Http.HttpRequestException: refused".into()),
+            exception: (level == LogLevel::Error)
+                .then(|| "System.Net.Http.HttpRequestException: refused".into()),
         });
     }
     trace.messages.total = 4_410;
     trace.message_groups = vec![
         MessageGroup { category: "Shop.Feeds.FeedClient".into(), level_name: "Error".into(), count: 31 },
         MessageGroup { category: "Shop.Feeds.FeedClient".into(), level_name: "Warning".into(), count: 130 },
-        MessageGroup { category: "Microsoft.AspNetCore.Hosting".into(), level_name: "Information".into(), count: 4_249 },
+        MessageGroup {
+            category: "Microsoft.AspNetCore.Hosting".into(),
+            level_name: "Information".into(),
+            count: 4_249,
+        },
     ];
     let allocation = |type_name: &str, stack, bytes: u64| AllocationGroup {
         type_name: type_name.into(),
@@ -313,10 +318,34 @@ fn counters(trace: &mut RuntimeTrace, dice: &mut Dice) {
         let pool = if second < 20 { 8 } else { 8 + (second - 19).min(26) };
         let readings = [
             ("System.Runtime", "threadpool-thread-count", "", pool as f64, None),
-            ("System.Runtime", "threadpool-queue-length", "", if starving { 60.0 + dice.roll() * 80.0 } else { 0.0 }, None),
-            ("System.Runtime", "exception-count", "", if (22..34).contains(&second) { 1_770.0 } else { 0.3 }, Some(1.0)),
-            ("Microsoft.AspNetCore.Hosting", "requests-per-second", "", if starving { 40.0 } else { 1_300.0 + dice.roll() * 200.0 }, Some(1.0)),
-            ("Microsoft.AspNetCore.Hosting", "current-requests", "", if starving { 64.0 } else { 3.0 + dice.roll() * 4.0 }, None),
+            (
+                "System.Runtime",
+                "threadpool-queue-length",
+                "",
+                if starving { 60.0 + dice.roll() * 80.0 } else { 0.0 },
+                None,
+            ),
+            (
+                "System.Runtime",
+                "exception-count",
+                "",
+                if (22..34).contains(&second) { 1_770.0 } else { 0.3 },
+                Some(1.0),
+            ),
+            (
+                "Microsoft.AspNetCore.Hosting",
+                "requests-per-second",
+                "",
+                if starving { 40.0 } else { 1_300.0 + dice.roll() * 200.0 },
+                Some(1.0),
+            ),
+            (
+                "Microsoft.AspNetCore.Hosting",
+                "current-requests",
+                "",
+                if starving { 64.0 } else { 3.0 + dice.roll() * 4.0 },
+                None,
+            ),
         ];
         for (provider, counter, unit, value, rate) in readings {
             table.rows.push(MetricRow {

@@ -28,14 +28,19 @@ pub(super) fn pinned(scene: &Scene<'_>) -> Option<Finding> {
     let mut evidence = vec![
         at(
             table(summary, "collections", None),
-            format!("{} pinned objects were met by a collection (the middle of all)", number(f64::from(pinned))),
+            format!(
+                "{} pinned objects were met by a collection (the middle of all)",
+                number(f64::from(pinned))
+            ),
             Some(Value::Count(f64::from(pinned))),
         ),
         pace(summary),
     ];
-    let allocated = super::allocation::top(summary);
+    let allocated = super::allocation::top(&heard);
     evidence.extend(allocated.iter().map(|top| top.evidence.clone()));
-    let place = allocated.filter(|top| top.own).map_or(String::new(), |top| format!("; most garbage is made{}", top.place));
+    let place = allocated
+        .filter(|top| top.own)
+        .map_or(String::new(), |top| format!("; most garbage is made{}", top.place));
     Some(Finding {
         id: "gc-pinned",
         severity: if pinned >= 2 * PINNED && rate >= 1.0 { Severity::Critical } else { Severity::Warning },
@@ -60,7 +65,8 @@ pub(super) fn pinned(scene: &Scene<'_>) -> Option<Finding> {
 /// How often, and how long everything stood still.
 pub(super) fn pace(summary: &RuntimeSummary) -> Evidence {
     let collections = &summary.collections;
-    let young = collections.generations.iter().filter(|row| row.generation == 0).map(|row| row.count).sum::<u64>();
+    let young =
+        collections.generations.iter().filter(|row| row.generation == 0).map(|row| row.count).sum::<u64>();
     at(
         table(summary, "collections", None),
         format!(
@@ -69,7 +75,9 @@ pub(super) fn pace(summary: &RuntimeSummary) -> Evidence {
             summary.rate(collections.total),
             number(young as f64),
             percent(collections.pause_share),
-            collections.longest.map_or(String::new(), |(longest, _)| format!(", {} at most at once", time(longest)))
+            collections
+                .longest
+                .map_or(String::new(), |(longest, _)| format!(", {} at most at once", time(longest)))
         ),
         Some(Value::Share(collections.pause_share)),
     )
@@ -82,9 +90,8 @@ const LONGEST: f64 = 0.5;
 
 /// Threads stand still for collections too long or too often.
 pub(super) fn pauses(scene: &Scene<'_>) -> Option<Finding> {
-    let heard = heard(scene).max_by(|a, b| {
-        a.summary.collections.pause_share.total_cmp(&b.summary.collections.pause_share)
-    })?;
+    let heard = heard(scene)
+        .max_by(|a, b| a.summary.collections.pause_share.total_cmp(&b.summary.collections.pause_share))?;
     let summary = heard.summary;
     let collections = &summary.collections;
     let (longest, when) = collections.longest?;
@@ -111,12 +118,18 @@ pub(super) fn pauses(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     if let Some((reason, count)) = collections.reasons.first() {
-        evidence.push(fact(format!("reason: {reason}, {} times", number(*count as f64)), Some(Value::Count(*count as f64))));
+        evidence.push(fact(
+            format!("reason: {reason}, {} times", number(*count as f64)),
+            Some(Value::Count(*count as f64)),
+        ));
     }
     if let Some([_, (_, last)]) = collections.heap {
-        evidence.push(fact(format!("the heap has {} after the last one", bytes(last as f64)), Some(Value::Bytes(last as f64))));
+        evidence.push(fact(
+            format!("the heap has {} after the last one", bytes(last as f64)),
+            Some(Value::Bytes(last as f64)),
+        ));
     }
-    evidence.extend(super::allocation::top(summary).map(|top| top.evidence));
+    evidence.extend(super::allocation::top(&heard).map(|top| top.evidence));
     Some(Finding {
         id: "gc-pauses",
         severity,

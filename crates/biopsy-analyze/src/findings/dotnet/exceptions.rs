@@ -26,7 +26,8 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
         .enumerate()
         .map(|(at, row)| {
             let via = row.place.via.as_ref().map_or(String::new(), |via| format!(", by {}", code(via)));
-            let message = if row.message.is_empty() { String::new() } else { format!(": {}", quoted(&row.message)) };
+            let message =
+                if row.message.is_empty() { String::new() } else { format!(": {}", quoted(&row.message)) };
             in_table(
                 summary,
                 "exceptions",

@@ -12,13 +12,16 @@ const LEAST_SHARE: f64 = 0.3;
 
 /// What is left after collections grows and grows.
 pub(super) fn heap(scene: &Scene<'_>) -> Option<Finding> {
-    let heard = heard(scene).max_by_key(|heard| grown(&heard.summary.collections).map(|(first, last)| last - first))?;
+    let heard = heard(scene)
+        .max_by_key(|heard| grown(&heard.summary.collections).map(|(first, last)| last - first))?;
     let summary = heard.summary;
     let collections = &summary.collections;
     let (first, last) = grown(collections)?;
     // Few collections say little by themselves: the process must grow too.
     let process_grows = scene.analysis.metrics.trends.iter().any(|trend| {
-        trend.growing && trend.column.starts_with("memory") && trend.key.split(' ').next() == Some(&summary.pid.to_string())
+        trend.growing
+            && trend.column.starts_with("memory")
+            && trend.key.split(' ').next() == Some(&summary.pid.to_string())
     });
     if collections.floor.is_none() && !process_grows {
         return None;
@@ -39,16 +42,23 @@ pub(super) fn heap(scene: &Scene<'_>) -> Option<Finding> {
     )];
     let part = part(collections);
     if let Some((name, grown)) = &part {
-        let text = format!("most of the growth is in {name}: {} from the first collection to the last", bytes(*grown as f64));
+        let text = format!(
+            "most of the growth is in {name}: {} from the first collection to the last",
+            bytes(*grown as f64)
+        );
         evidence.push(fact(text, Some(Value::Bytes(*grown as f64))));
     }
     if process_grows {
         evidence.push(fact("the memory of the process grows with it", None));
     }
     evidence.extend(timers(heard.trace));
-    let top = super::allocation::top(summary);
+    let top = super::allocation::top(&heard);
     evidence.extend(top.iter().map(|top| top.evidence.clone()));
-    let place = top.filter(|top| top.own && top.share >= 0.4).map_or(String::new(), |top| format!("; most is allocated{}", top.place));
+    // Where most of what is allocated stays, who allocates is who fills the heap.
+    let stays = super::allocation::rate(&heard) * summary.seconds <= 4.0 * (last - first) as f64;
+    let place = top
+        .filter(|top| stays && top.own && top.share >= 0.4)
+        .map_or(String::new(), |top| format!("; most is allocated{}", top.place));
     Some(Finding {
         id: "managed-heap-growth",
         severity: Severity::Warning,
@@ -90,7 +100,10 @@ fn part(collections: &CollectionSummary) -> Option<(&'static str, u64)> {
     const NAMES: [&str; 5] =
         ["generation 0", "generation 1", "generation 2", "the large object heap", "the pinned object heap"];
     let [first, last] = collections.heap_parts?;
-    let grown = NAMES.into_iter().zip(first.iter().zip(&last)).map(|(name, (first, last))| (name, last.saturating_sub(*first)));
+    let grown = NAMES
+        .into_iter()
+        .zip(first.iter().zip(&last))
+        .map(|(name, (first, last))| (name, last.saturating_sub(*first)));
     grown.max_by_key(|(_, grown)| *grown).filter(|(_, grown)| *grown >= LEAST / 4)
 }
 
@@ -98,6 +111,10 @@ fn part(collections: &CollectionSummary) -> Option<(&'static str, u64)> {
 fn timers(trace: &biopsy_model::runtime_trace::RuntimeTrace) -> Option<Evidence> {
     let readings = find_counter(trace, "System.Runtime", "active-timer-count")?;
     let (first, last) = (readings.points.first()?.1, readings.points.last()?.1);
-    (last - first >= 50.0 && last >= 1.5 * first)
-        .then(|| fact(format!("active timers rose from {} to {}", number(first), number(last)), Some(Value::Count(last - first))))
+    (last - first >= 50.0 && last >= 1.5 * first).then(|| {
+        fact(
+            format!("active timers rose from {} to {}", number(first), number(last)),
+            Some(Value::Count(last - first)),
+        )
+    })
 }

@@ -1,6 +1,6 @@
 //! Monitors and locks: threads that wait for ever, a finalizer that waits, queues told by the runtime.
 
-use super::{code, heard, in_table, of_process, time};
+use super::{code, heard, in_table, of_process, time, traced};
 use crate::finding::{Evidence, Finding, Reference, Severity, Value};
 use crate::findings::grade;
 use crate::findings::scene::{Scene, at, fact, is_worth_naming, steps};
@@ -11,13 +11,14 @@ use crate::runtimes::ContentionRow;
 use biopsy_model::Tid;
 use rustc_hash::FxHashMap;
 
-/// A thread that waits for one lock this much of the recording got nothing done.
-const ALL_THE_TIME: f64 = 0.9;
+/// A thread that waits for one lock this much of the trace got nothing done. The first look at it comes a little late.
+const ALL_THE_TIME: f64 = 0.8;
 /// Shorter recordings cannot tell a long wait from an endless one.
 const LEAST_SECONDS: f64 = 2.0;
 
 /// Threads that waited for a monitor from the first to the last moment.
 fn stuck(scene: &Scene<'_>) -> Vec<(Tid, Option<FunctionHandle>)> {
+    let seconds = traced(scene);
     let mut sums: FxHashMap<Tid, (f64, Option<FunctionHandle>)> = FxHashMap::default();
     for row in scene.facts.managed.iter().filter(|row| row.how == ManagedWait::Monitor) {
         // Most time first: the first place is the one.
@@ -30,8 +31,8 @@ fn stuck(scene: &Scene<'_>) -> Vec<(Tid, Option<FunctionHandle>)> {
             let Some(row) = scene.thread(*tid) else { return false };
             // Who queues for a lock that is handed on is switched to again and again.
             let gets_on = scene.analysis.threads.exact
-                && (row.voluntary as f64 > 2.0 + scene.seconds * 0.5 || row.running.as_secs_f64() > scene.seconds * 0.01);
-            time / scene.seconds >= ALL_THE_TIME && !row.born && !gets_on
+                && (row.voluntary as f64 > 2.0 + seconds * 0.5 || row.running.as_secs_f64() > seconds * 0.01);
+            time / seconds >= ALL_THE_TIME && !row.born && !gets_on
         })
         .map(|(tid, (_, function))| (tid, function))
         .collect();
@@ -42,7 +43,7 @@ fn stuck(scene: &Scene<'_>) -> Vec<(Tid, Option<FunctionHandle>)> {
 /// Threads wait for a lock during the whole recording: a deadlock, or an owner that never lets go.
 pub(super) fn blocked(scene: &Scene<'_>) -> Option<Finding> {
     let stuck = stuck(scene);
-    if stuck.is_empty() || scene.seconds < LEAST_SECONDS {
+    if stuck.is_empty() || traced(scene) < LEAST_SECONDS {
         return None;
     }
     let mut places: Vec<(Option<FunctionHandle>, Vec<Tid>)> = Vec::new();
@@ -59,15 +60,20 @@ pub(super) fn blocked(scene: &Scene<'_>) -> Option<Finding> {
         .map(|(function, tids)| {
             let names: Vec<String> = tids.iter().take(4).map(|tid| scene.thread_name(*tid)).collect();
             let more = if tids.len() > 4 { format!(" and {} more", tids.len() - 4) } else { String::new() };
-            let place = scene.function_name(*function).unwrap_or_else(|| "a function without a name".to_owned());
+            let place =
+                scene.function_name(*function).unwrap_or_else(|| "a function without a name".to_owned());
             at(
                 function.map_or(Reference::Thread(tids[0]), Reference::WaitFunction),
-                format!("{}{more} waited in {place} to enter a monitor, from beginning to end", names.join(", ")),
+                format!(
+                    "{}{more} waited in {place} to enter a monitor, from beginning to end",
+                    names.join(", ")
+                ),
                 Some(Value::Count(tids.len() as f64)),
             )
         })
         .collect();
-    let names: Vec<String> = places.iter().take(2).filter_map(|(function, _)| scene.function_name(*function)).collect();
+    let names: Vec<String> =
+        places.iter().take(2).filter_map(|(function, _)| scene.function_name(*function)).collect();
     let in_places = if names.is_empty() { String::new() } else { format!(", in {}", names.join(" and ")) };
     let likely = if places.len() > 1 { "most likely a deadlock" } else { "its owner does not let go" };
     Some(Finding {
@@ -133,7 +139,8 @@ pub(super) fn contention(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, number_of_row) = heard(scene)
         .filter_map(|heard| {
             let rows = heard.summary.contention.iter().enumerate();
-            let (number, row) = rows.filter(|(_, row)| row.count >= WAITS).max_by_key(|(_, row)| row.total)?;
+            let (number, row) =
+                rows.filter(|(_, row)| row.count >= WAITS).max_by_key(|(_, row)| row.total)?;
             Some((row.total, heard, number))
         })
         .max_by_key(|(total, _, number)| (*total, std::cmp::Reverse(*number)))
@@ -200,7 +207,11 @@ fn owners(scene: &Scene<'_>, row: &ContentionRow) -> Option<Evidence> {
         1 => "one lock; ".to_owned(),
         locks => format!("{locks} locks; "),
     };
-    let text = format!("{locks}most often held by {}, in {} of the longest waits", scene.thread_name(owner), number(count as f64));
+    let text = format!(
+        "{locks}most often held by {}, in {} of the longest waits",
+        scene.thread_name(owner),
+        number(count as f64)
+    );
     Some(at(Reference::Thread(owner), text, Some(Value::Count(count as f64))))
 }
 
@@ -216,7 +227,8 @@ fn holder(scene: &Scene<'_>, row: &ContentionRow) -> Option<Evidence> {
         .iter()
         .filter(|behind| same(behind.function) && behind.share >= 0.2)
         .max_by_key(|behind| behind.count)?;
-    let place = scene.function_name(behind.cause_function).map_or(String::new(), |name| format!(" in {name}"));
+    let place =
+        scene.function_name(behind.cause_function).map_or(String::new(), |name| format!(" in {name}"));
     Some(at(
         behind.cause_function.map_or(Reference::Recording, Reference::WaitFunction),
         format!(

@@ -58,7 +58,8 @@ pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
         lower(findings, "memory-growth");
     }
     if has(findings, "pool-starvation") {
-        let pool = scene.analysis.threads.groups.iter().filter(|group| crate::managed::is_pool_thread(&group.name));
+        let pool =
+            scene.analysis.threads.groups.iter().filter(|group| crate::managed::is_pool_thread(&group.name));
         let born = scene.analysis.threads.rows.iter().filter(|row| row.born).count();
         let of_pool = scene
             .analysis
@@ -116,6 +117,14 @@ fn heard<'a>(scene: &Scene<'a>) -> impl Iterator<Item = Heard<'a>> {
         .iter()
         .filter_map(move |summary| Some(Heard { summary, trace: capture.runtimes.get(summary.trace)? }))
         .filter(|heard| heard.summary.seconds > 0.5)
+}
+
+/// Seconds that the trace covers. On a busy machine attaching takes a while, and the recording is longer than its trace.
+fn traced(scene: &Scene<'_>) -> f64 {
+    let table = &scene.analysis.threads;
+    let known = table.rows.iter().map(|row| (row.running + row.ready + row.waiting).as_secs_f64());
+    let longest = if table.exact { known.fold(0.0, f64::max) } else { 0.0 };
+    if longest > 0.0 { longest.min(scene.seconds) } else { scene.seconds }
 }
 
 /// A managed name for a sentence, in backticks.

@@ -1,10 +1,11 @@
 //! The thread pool starves: work waits because its threads wait.
 
-use super::{code, heard, of_process, table, time};
+use super::{code, heard, of_process, table, time, traced};
 use crate::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::scene::{Scene, at, fact, steps};
+use crate::findings::scene::{Scene, at, fact, is_worth_naming, steps};
 use crate::findings::words::{cores, number, percent};
-use crate::function::FunctionHandle;
+use crate::flame::FlameKind;
+use crate::function::{FunctionHandle, FunctionKind};
 use crate::managed::is_pool_thread;
 use crate::managed_waits::ManagedWait;
 use biopsy_model::{Nanos, Tid};
@@ -40,7 +41,9 @@ fn blocked(scene: &Scene<'_>) -> Option<Blocked> {
     let mut sum = 0.0;
     let mut threads: FxHashSet<Tid> = FxHashSet::default();
     let mut places: FxHashMap<FunctionHandle, f64> = FxHashMap::default();
-    for row in scene.facts.managed.iter().filter(|row| row.how == ManagedWait::Task && pool.contains_key(&row.tid)) {
+    for row in
+        scene.facts.managed.iter().filter(|row| row.how == ManagedWait::Task && pool.contains_key(&row.tid))
+    {
         let time = row.time.as_secs_f64();
         sum += time;
         threads.insert(row.tid);
@@ -48,10 +51,12 @@ fn blocked(scene: &Scene<'_>) -> Option<Blocked> {
             *places.entry(function).or_default() += time;
         }
     }
-    let (place, longest) =
-        places.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map_or((None, 0.0), |(f, t)| (Some(f), t));
+    let (place, longest) = places
+        .into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+        .map_or((None, 0.0), |(f, t)| (Some(f), t));
     (sum > 0.0).then(|| Blocked {
-        mean: sum / scene.seconds,
+        mean: sum / traced(scene),
         share: (sum / lived.max(1e-9)).min(1.0),
         threads: threads.len(),
         pool: pool.len(),
@@ -86,26 +91,37 @@ pub(super) fn starvation(scene: &Scene<'_>) -> Option<Finding> {
         if let Some((place, function)) = place.as_ref().zip(blocked.place) {
             evidence.push(at(
                 Reference::WaitFunction(function),
-                format!("{} of that is below {place}, which waits in `Wait`, `Result` or `GetResult`", percent(blocked.place_share)),
+                format!(
+                    "{} of that is below {place}, which waits in `Wait`, `Result` or `GetResult`",
+                    percent(blocked.place_share)
+                ),
                 Some(Value::Share(blocked.place_share)),
             ));
         }
     }
+    let called = blocked.as_ref().and_then(|blocked| called_by(scene, blocked.place?));
+    evidence.extend(called.iter().map(|(evidence, _)| evidence.clone()));
+    let through = called.map_or(String::new(), |(_, name)| format!(", which calls {name},"));
     if let Some(heard) = &heard {
         evidence.extend(of_events(heard));
     }
     if let Some(used) = scene.cores {
-        evidence.push(fact(format!("meanwhile {} of {} CPUs are used", cores(used), scene.cpus), Some(Value::Cores(used))));
+        evidence.push(fact(
+            format!("meanwhile {} of {} CPUs are used", cores(used), scene.cpus),
+            Some(Value::Cores(used)),
+        ));
     }
     let severity = match &blocked {
-        Some(blocked) if blocked.mean >= scene.cpus.max(4.0) && (blocked.share >= 0.5 || starved > 0) => Severity::Critical,
+        Some(blocked) if blocked.mean >= scene.cpus.max(4.0) && (blocked.share >= 0.5 || starved > 0) => {
+            Severity::Critical
+        }
         Some(_) => Severity::Warning,
         None if starved >= ADJUSTMENTS => Severity::Warning,
         None => Severity::Notice,
     };
     let title = match (&blocked, &place) {
         (Some(blocked), Some(place)) => format!(
-            "Thread pool starvation: {:.0} pool threads on average block in {place} until a task is complete (sync over async)",
+            "Thread pool starvation: {:.0} pool threads on average block in {place}{through} until a task is complete (sync over async)",
             blocked.mean
         ),
         (Some(blocked), None) => format!(
@@ -170,7 +186,9 @@ fn of_events(heard: &super::Heard<'_>) -> Vec<Evidence> {
             Some(Value::Count(longest)),
         ));
     }
-    if let Some((at_row, row)) = summary.requests.iter().enumerate().find(|(_, row)| row.count > 0 || row.unanswered > 0) {
+    if let Some((at_row, row)) =
+        summary.requests.iter().enumerate().find(|(_, row)| row.count > 0 || row.unanswered > 0)
+    {
         evidence.push(super::in_table(
             summary,
             "requests",
@@ -186,6 +204,31 @@ fn of_events(heard: &super::Heard<'_>) -> Vec<Evidence> {
         ));
     }
     evidence
+}
+
+/// A method that ends with the call that waits may have left its frame to it (a tail call), and is not on the stacks of waiting
+/// threads. While it runs it is on those of CPU samples: the application's own function that the place calls most.
+fn called_by(scene: &Scene<'_>, place: FunctionHandle) -> Option<(Evidence, String)> {
+    let tree = &scene.analysis.flames.all.cpu;
+    let mut sums: FxHashMap<FunctionHandle, Nanos> = FxHashMap::default();
+    let here = tree.nodes.iter().filter(|node| node.kind == FlameKind::Function(place));
+    for node in here.flat_map(|node| &node.children).filter_map(|&child| tree.nodes.get(child as usize)) {
+        let FlameKind::Function(function) = node.kind else { continue };
+        let own = scene.row(function).is_some_and(|row| {
+            row.kind == FunctionKind::Jit && is_worth_naming(row) && !row.name.ends_with("(async)")
+        });
+        if own && function != place {
+            let sum = sums.entry(function).or_default();
+            *sum = *sum + node.total;
+        }
+    }
+    let (function, _) =
+        sums.into_iter().max_by_key(|(function, time)| (*time, std::cmp::Reverse(*function)))?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!(
+        "CPU samples saw it call {name}; if that ends with the call that waits, its frame is not on the stacks of waiting threads"
+    );
+    Some((at(Reference::Function(function), text, None), name))
 }
 
 /// Name of the place, for other detectors.

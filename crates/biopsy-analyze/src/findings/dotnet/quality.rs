@@ -63,7 +63,12 @@ pub(super) fn incomplete(scene: &Scene<'_>) -> Option<Finding> {
             let share = trace.lost as f64 / trace.lost.saturating_add(events).max(1) as f64;
             worst = worst.max(share);
             evidence.push(fact(
-                format!("{} events of process {} were lost ({})", number(trace.lost as f64), trace.pid, percent(share)),
+                format!(
+                    "{} events of process {} were lost ({})",
+                    number(trace.lost as f64),
+                    trace.pid,
+                    percent(share)
+                ),
                 Some(Value::Share(share)),
             ));
         }

@@ -56,8 +56,10 @@ pub(super) fn backtracking(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Share(running)),
         ));
     }
-    if scene.analysis.functions.iter().any(|row| row.name.contains("RegexInterpreter") && row.cpu_total.0 > 0) {
-        evidence.push(fact("it runs in the interpreter of regular expressions, which is the slowest way", None));
+    if scene.analysis.functions.iter().any(|row| row.name.contains("RegexInterpreter") && row.cpu_total.0 > 0)
+    {
+        evidence
+            .push(fact("it runs in the interpreter of regular expressions, which is the slowest way", None));
     }
     Some(Finding {
         id: "regex-backtracking",

@@ -6,15 +6,15 @@ use crate::findings::grade;
 use crate::findings::scene::{Scene, at, fact, steps};
 use crate::findings::words::{number, percent, seconds};
 use crate::runtimes::{Coincidence, Meanwhile, RequestRow, find_counter};
-use biopsy_model::runtime_trace::Request;
 use biopsy_model::MonoNanos;
+use biopsy_model::runtime_trace::Request;
 
 /// Commands of one text in one request: a page of a list is usually 10 to 50 rows long, and nobody asks for each on purpose.
 const COMMANDS: [f64; 2] = [100.0, 15.0];
 
 /// `GET /api/releases`, in backticks.
 fn name(row: &RequestRow) -> String {
-    quoted(&format!("{} {}", row.method, row.route))
+    quoted(format!("{} {}", row.method, row.route).trim_start())
 }
 
 /// One request runs the same command again and again.
@@ -45,9 +45,14 @@ pub(super) fn many_commands(scene: &Scene<'_>) -> Option<Finding> {
         ),
         Some(Value::Count(f64::from(most))),
     )];
-    let request = summary.requests.iter().enumerate().filter(|(_, row)| row.children_most >= most / 2).max_by(|a, b| {
-        (a.1.children_mean, a.1.total).partial_cmp(&(b.1.children_mean, b.1.total)).unwrap_or(std::cmp::Ordering::Equal)
-    });
+    let request =
+        summary.requests.iter().enumerate().filter(|(_, row)| row.children_most >= most / 2).max_by(
+            |a, b| {
+                (a.1.children_mean, a.1.total)
+                    .partial_cmp(&(b.1.children_mean, b.1.total))
+                    .unwrap_or(std::cmp::Ordering::Equal)
+            },
+        );
     let mut of = String::new();
     let mut share = 0.3;
     if let Some((number_of_row, request)) = request {
@@ -96,10 +101,15 @@ fn open_time(items: &[Request], end: MonoNanos) -> f64 {
 
 /// Faster dependencies than this are not called slow.
 const SLOW_DEPENDENCY: f64 = 0.2;
+/// Nor are single calls, however long, and not what is asked once in a while.
+const FEWEST: f64 = 4.0;
+const AT_A_TIME: f64 = 0.5;
 
 /// What is served waits for what is asked.
 pub(super) fn slow_dependency(scene: &Scene<'_>) -> Option<Finding> {
-    heard(scene).filter_map(|heard| slow_dependency_of(scene, &heard)).max_by(|a, b| a.impact.total_cmp(&b.impact))
+    heard(scene)
+        .filter_map(|heard| slow_dependency_of(scene, &heard))
+        .max_by(|a, b| a.impact.total_cmp(&b.impact))
 }
 
 fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
@@ -111,13 +121,13 @@ fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
         (row.total.0.saturating_add(row.unanswered), std::cmp::Reverse(*number))
     })?;
     let total = row.total.as_secs_f64() + if row.unanswered > 0 { open_out } else { 0.0 };
-    let calls = (row.count + row.unanswered).max(1) as f64;
+    let calls = row.count.saturating_add(row.unanswered).max(1) as f64;
     // Those under way have not taken their whole time yet.
     let each = (total / calls).max(row.mean.as_secs_f64());
     let served: f64 = summary.requests.iter().map(|row| row.total.as_secs_f64()).sum::<f64>() + open_in;
     let share = (total / served.max(1e-9)).min(1.0);
     let at_a_time = total / summary.seconds;
-    if each < SLOW_DEPENDENCY || at_a_time < 0.3 || (served > 0.0 && share < 0.5) {
+    if calls < FEWEST || each < SLOW_DEPENDENCY || at_a_time < AT_A_TIME || (served > 0.0 && share < 0.5) {
         return None;
     }
     // What nobody here waits for may be slow on purpose: long polling, a stream.
@@ -138,10 +148,12 @@ fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
     )];
     let mut waiting = String::new();
     if served > 0.0 {
-        let callers = summary.requests.iter().enumerate().filter(|(_, row)| row.total.0 > 0 || row.unanswered > 0);
+        let callers =
+            summary.requests.iter().enumerate().filter(|(_, row)| row.total.0 > 0 || row.unanswered > 0);
         if let Some((number_of_row, caller)) = callers.max_by_key(|(_, row)| (row.total, row.unanswered)) {
             waiting = format!(", and requests such as {} wait for it", name(caller));
-            let mean = if caller.count > 0 { time(caller.mean) } else { "longer than the recording".to_owned() };
+            let mean =
+                if caller.count > 0 { time(caller.mean) } else { "longer than the recording".to_owned() };
             evidence.push(in_table(
                 summary,
                 "requests",
@@ -202,7 +214,8 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
         .filter(|item| item.duration.is_none())
         .map(|item| (item, end.since(item.start).as_secs_f64(), of(item)))
         .filter(|(_, age, row)| {
-            let usual = row.and_then(|row| summary.requests.get(row)).map_or(0.0, |row| row.p99.as_secs_f64());
+            let usual =
+                row.and_then(|row| summary.requests.get(row)).map_or(0.0, |row| row.p99.as_secs_f64());
             *age >= OPEN && *age >= 5.0 * usual
         })
         .collect();
@@ -215,9 +228,15 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
     let oldest = stuck.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let mut route = String::new();
     if let Some((item, age, row)) = oldest {
-        let text = quoted(&format!("{} {}", item.method, item.route.as_deref().unwrap_or(&item.path)));
+        let text =
+            quoted(format!("{} {}", item.method, item.route.as_deref().unwrap_or(&item.path)).trim_start());
         route = format!(" to {text}");
-        let text = format!("{} open requests are older than {}, the oldest{route} {}", stuck.len(), seconds(OPEN), seconds(*age));
+        let text = format!(
+            "{} open requests are older than {}, the oldest{route} {}",
+            stuck.len(),
+            seconds(OPEN),
+            seconds(*age)
+        );
         let value = Some(Value::Count(stuck.len() as f64));
         evidence.push(match row {
             Some(row) => in_table(summary, "requests", *row, text, value),
@@ -235,13 +254,22 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
         evidence.push(fact("no thread was seen waiting for a lock or a task meanwhile", None));
     }
     // One open request may be a web socket or a long poll.
-    let mostly = stuck.iter().filter_map(|(_, _, row)| summary.requests.get((*row)?)).any(|row| row.unanswered >= row.count.max(1));
-    let severity = if most >= 3.0 && (mostly || stuck.is_empty()) { Severity::Warning } else { Severity::Notice };
+    let mostly = stuck
+        .iter()
+        .filter_map(|(_, _, row)| summary.requests.get((*row)?))
+        .any(|row| row.unanswered >= row.count.max(1));
+    let severity =
+        if most >= 3.0 && (mostly || stuck.is_empty()) { Severity::Warning } else { Severity::Notice };
     Some(Finding {
         id: "requests-unanswered",
         severity,
         impact: 0.5,
-        title: format!("{} requests{route} are not answered{}", number(most), of_process(scene, summary)),
+        title: format!(
+            "{}{route} {} not answered{}",
+            if most < 1.5 { "One request".to_owned() } else { format!("{} requests", number(most)) },
+            if most < 1.5 { "is" } else { "are" },
+            of_process(scene, summary)
+        ),
         explanation: if blocked {
             "They were accepted and had no answer at the end. Threads that block, in other findings, may be why."
         } else {
@@ -279,7 +307,8 @@ const FAILED_LEAST: u64 = 5;
 pub(super) fn failed(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, at_row) = heard(scene)
         .filter_map(|heard| {
-            let rows = heard.summary.requests.iter().enumerate().filter(|(_, row)| row.failed >= FAILED_LEAST);
+            let rows =
+                heard.summary.requests.iter().enumerate().filter(|(_, row)| row.failed >= FAILED_LEAST);
             let (number, row) = rows.max_by_key(|(_, row)| row.failed)?;
             Some((row.failed, heard, number))
         })
@@ -293,7 +322,12 @@ pub(super) fn failed(scene: &Scene<'_>) -> Option<Finding> {
         summary,
         "requests",
         at_row,
-        format!("{} of {} answers of {} were failures", number(row.failed as f64), number(row.count as f64), name(row)),
+        format!(
+            "{} of {} answers of {} were failures",
+            number(row.failed as f64),
+            number(row.count as f64),
+            name(row)
+        ),
         Some(Value::Share(share)),
     )];
     if let Some((number_of_row, exception)) = summary.exceptions.iter().enumerate().next() {
@@ -314,7 +348,12 @@ pub(super) fn failed(scene: &Scene<'_>) -> Option<Finding> {
         id: "failed-requests",
         severity,
         impact: share,
-        title: format!("{} of the requests to {} fail{}", percent(share), name(row), of_process(scene, summary)),
+        title: format!(
+            "{} of the requests to {} fail{}",
+            percent(share),
+            name(row),
+            of_process(scene, summary)
+        ),
         explanation: "They ended with a status of 500 and above, or without an answer.".to_owned(),
         evidence,
         next_steps: steps(&["See exceptions and messages of these moments in the tables"]),
@@ -383,7 +422,11 @@ fn meanwhile(summary: &crate::RuntimeSummary, rows: &[Coincidence]) -> Vec<Evide
             };
             at(
                 super::table(summary, "coincidences", None),
-                format!("for {} of the time of slow requests {}{usual}", percent(row.share), row.what.words()),
+                format!(
+                    "for {} of the time of slow requests {}{usual}",
+                    percent(row.share),
+                    row.what.words()
+                ),
                 Some(Value::Share(row.share)),
             )
         })

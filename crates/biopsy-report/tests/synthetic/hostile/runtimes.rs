@@ -4,9 +4,9 @@ use super::Dice;
 use biopsy_model::log::LogLevel;
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
-    AllocationGroup, AssemblyLoad, Collection, CollectionReason, CommandGroup, Compiled, Contention, ContentionGroup,
-    DataCommand, Exception, ExceptionGroup, LogMessage, MessageGroup, ProviderCount, Request, RequestGroup,
-    RuntimeStack, RuntimeTrace, Sampled, ThreadPoolChange, ThreadPoolEvent,
+    AllocationGroup, AssemblyLoad, Collection, CollectionReason, CommandGroup, Compiled, Contention,
+    ContentionGroup, DataCommand, Exception, ExceptionGroup, LogMessage, MessageGroup, ProviderCount,
+    Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled, ThreadPoolChange, ThreadPoolEvent,
 };
 use biopsy_model::symbol::Function;
 use biopsy_model::{Nanos, Pid, Tid};
@@ -93,8 +93,11 @@ impl Dice {
         trace.span = self.some(span);
         trace.functions = self.many(|dice| Function { name: dice.name(), file: None, line: None });
         trace.stacks = self.many(|dice| dice.many(Dice::small));
-        trace.providers =
-            self.many(|dice| ProviderCount { provider: dice.name(), event: dice.name(), count: dice.number() });
+        trace.providers = self.many(|dice| ProviderCount {
+            provider: dice.name(),
+            event: dice.name(),
+            count: dice.number(),
+        });
         trace.collections.items = self.many(Dice::collection);
         trace.collections.total = self.number();
         trace.exceptions.items = self.many(|dice| Exception {

@@ -41,7 +41,11 @@ fn server(seconds: u64) -> Build {
     for tid in 0..4 {
         build.thread(100 + tid, ".NET TP Worker");
         build.wait(100 + tid, waiting(&idle, 0.9, 40.0));
-        build.cpu(100 + tid, 0.02, &["jit!Shop.Orders.List", "System.Private.CoreLib.dll!System.String.Concat"]);
+        build.cpu(
+            100 + tid,
+            0.02,
+            &["jit!Shop.Orders.List", "System.Private.CoreLib.dll!System.String.Concat"],
+        );
     }
     build
 }
@@ -50,8 +54,16 @@ fn server(seconds: u64) -> Build {
 fn a_healthy_server_under_load_gives_no_finding_of_its_runtime() {
     let mut said = Said::new(10);
     said.collections(2.0, 3.0, 12, &|share| 40_000_000 + (share * 1e6) as u64);
-    said.exceptions(1, "System.OperationCanceledException", &["System.Threading.CancellationToken.ThrowOperationCanceledException"]);
-    said.allocations(60_000_000, "System.Byte[]", &["System.Buffers.SharedArrayPool.Rent", "Microsoft.AspNetCore.Server.Kestrel.Run"]);
+    said.exceptions(
+        1,
+        "System.OperationCanceledException",
+        &["System.Threading.CancellationToken.ThrowOperationCanceledException"],
+    );
+    said.allocations(
+        60_000_000,
+        "System.Byte[]",
+        &["System.Buffers.SharedArrayPool.Rent", "Microsoft.AspNetCore.Server.Kestrel.Run"],
+    );
     said.allocations(20_000_000, "Shop.Order", &["Shop.Orders.List"]);
     said.pool("ClimbingMove", 6, &|_| 6);
     said.requests("/healthz", 9_000, 2, 3, 0.999).requests("/api/orders", 400, 40, 2, 0.99);
@@ -59,7 +71,11 @@ fn a_healthy_server_under_load_gives_no_finding_of_its_runtime() {
     said.commands("SELECT * FROM Orders WHERE Id = ?", 400, 2);
     said.message("Information", LogLevel::Info, "Shop", "started", 12);
     let analysis = heard(server(10).done(), said.done());
-    assert!(analysis.findings.iter().all(|finding| finding.severity < Severity::Notice), "{}", outline(&analysis));
+    assert!(
+        analysis.findings.iter().all(|finding| finding.severity < Severity::Notice),
+        "{}",
+        outline(&analysis)
+    );
     assert_eq!(analysis.runtimes[0].requests[0].route, "/healthz");
 }
 
@@ -118,7 +134,11 @@ fn a_main_thread_that_waits_for_the_host_is_no_starvation() {
     ]);
     build.thread(90, "dotnet").wait(90, waiting(&main, 1.0, 10_000.0));
     let analysis = heard(build.done(), Said::new(10).done());
-    assert!(analysis.findings.iter().all(|finding| finding.severity < Severity::Notice), "{}", outline(&analysis));
+    assert!(
+        analysis.findings.iter().all(|finding| finding.severity < Severity::Notice),
+        "{}",
+        outline(&analysis)
+    );
 }
 
 #[test]
@@ -127,7 +147,12 @@ fn exception_storm() {
     said.exceptions(
         1_800,
         "System.FormatException",
-        &["System.Number.ThrowFormatException", "System.Int32.Parse", "Shop.VersionParser.ParseMajorOrZero", "Shop.VersionParser.ParseAll"],
+        &[
+            "System.Number.ThrowFormatException",
+            "System.Int32.Parse",
+            "Shop.VersionParser.ParseMajorOrZero",
+            "Shop.VersionParser.ParseAll",
+        ],
     );
     said.exceptions(2, "System.IO.IOException", &["System.Net.Sockets.NetworkStream.Read"]);
     insta::assert_snapshot!(report(&heard(server(10).done(), said.done())));
@@ -137,11 +162,23 @@ fn exception_storm() {
 fn allocation_storm() {
     let mut build = server(10);
     build.thread(300, "log-formatter");
-    build.cpu(300, 0.5, &["jit!Shop.LogFormatter.FormatLine", "System.Private.CoreLib.dll!System.String.Concat", "libc.so.6!memmove"]);
+    build.cpu(
+        300,
+        0.5,
+        &[
+            "jit!Shop.LogFormatter.FormatLine",
+            "System.Private.CoreLib.dll!System.String.Concat",
+            "libc.so.6!memmove",
+        ],
+    );
     build.cpu(300, 0.4, &["jit!Shop.LogFormatter.FormatLine", "libclrgc.so!gc_heap::mark"]);
     let mut said = Said::new(10);
     said.collections(40.0, 1.5, 3, &|_| 20_000_000);
-    said.allocations(900_000_000, "System.String", &["System.String.Concat", "Shop.LogFormatter.FormatLine", "Shop.LogFormatter.Run"]);
+    said.allocations(
+        900_000_000,
+        "System.String",
+        &["System.String.Concat", "Shop.LogFormatter.FormatLine", "Shop.LogFormatter.Run"],
+    );
     said.allocations(20_000_000, "System.Byte[]", &["Shop.Orders.List"]);
     insta::assert_snapshot!(report(&heard(build.done(), said.done())));
 }
@@ -207,7 +244,10 @@ fn a_convoy_is_told_without_events() {
 #[test]
 fn deadlock_of_two_monitors() {
     let mut build = server(10);
-    let left = waits_in_runtime(&["jit!Shop.Deployments.LockDeploymentThenRelease", "jit!Shop.Deployments.LockDeploymentThenRelease lambda"]);
+    let left = waits_in_runtime(&[
+        "jit!Shop.Deployments.LockDeploymentThenRelease",
+        "jit!Shop.Deployments.LockDeploymentThenRelease lambda",
+    ]);
     let right = waits_in_runtime(&[
         "jit!Shop.Deployments.LockReleaseThenDeployment",
         "System.Private.CoreLib.dll!System.Threading.Monitor.Enter_Slowpath",
@@ -247,7 +287,11 @@ fn a_regular_expression() {
 #[test]
 fn a_leak() {
     let mut build = server(20);
-    build.metric("processes", &[("pid", "4711"), ("name", "dotnet")], &[("memory.anon", &|s| 80e6 + s * 10e6), ("memory.rss", &|s| 130e6 + s * 10e6)]);
+    build.metric(
+        "processes",
+        &[("pid", "4711"), ("name", "dotnet")],
+        &[("memory.anon", &|s| 80e6 + s * 10e6), ("memory.rss", &|s| 130e6 + s * 10e6)],
+    );
     let mut said = Said::new(20);
     said.collections(1.0, 6.0, 3, &|share| 20_000_000 + (share * 200e6) as u64);
     said.allocations(12_000_000, "Shop.AuditEntry", &["Shop.AuditTrail.Append"]);
@@ -260,7 +304,11 @@ fn a_heap_that_breathes_is_no_leak() {
     let mut said = Said::new(20);
     said.collections(2.0, 3.0, 3, &|share| 20_000_000 + ((share * 40.0).fract() * 60e6) as u64);
     let analysis = heard(server(20).done(), said.done());
-    assert!(analysis.findings.iter().all(|finding| finding.id != "managed-heap-growth"), "{}", outline(&analysis));
+    assert!(
+        analysis.findings.iter().all(|finding| finding.id != "managed-heap-growth"),
+        "{}",
+        outline(&analysis)
+    );
 }
 
 #[test]
@@ -317,4 +365,20 @@ fn slow_requests_and_what_went_on_meanwhile() {
     assert!(slow.evidence.iter().any(|evidence| evidence.text.contains("garbage collection")), "{slow:#?}");
     let row = &analysis.runtimes[0].coincidences[0];
     assert!(row.share > 0.2 && row.usual > 0.2 && row.requests == 20, "{row:?}");
+}
+
+/// Allocations are sampled on request only; the stacks of collections tell the place without.
+#[test]
+fn an_allocation_storm_is_told_by_the_starts_of_collections() {
+    let mut said = Said::new(10);
+    said.collections(30.0, 1.0, 3, &|_| 20_000_000);
+    let stack = said.stack(&["System.String.Concat", "Shop.LogFormatter.FormatLine"]);
+    for item in said.trace.collections.items.iter_mut().skip(20) {
+        item.stack = stack;
+    }
+    said.counter("System.Runtime", "alloc-rate", &|_| 1.2e9);
+    let analysis = heard(server(10).done(), said.done());
+    let first = &analysis.findings[0];
+    assert_eq!(first.id, "allocation-storm", "{}", outline(&analysis));
+    assert!(first.title.contains("`Shop.LogFormatter.FormatLine`: 1.2 GB a second"), "{}", first.title);
 }

@@ -1,0 +1,169 @@
+//! The targets' server falls ill, is captured, and the first finding says what is wrong with it; a healthy one under load
+//! raises no alarm about its runtime.
+
+use std::process::Command;
+
+use biopsy_testkit::{DotNetServer, Privilege, Survival, machine_to_myself, require_all, temp_dir};
+use serde_json::Value;
+
+const LIVE: &[Privilege] = &[Privilege::Perf, Privilege::Bpf, Privilege::DotNetTargets];
+
+/// Findings on the recording or the machine: true on a loaded machine, and not the patient's sickness.
+const ELSEWHERE: &[&str] = &[
+    "recording-incomplete",
+    "runtime-events-incomplete",
+    "target-ended",
+    "cpu-saturated-by-others",
+    "cpu-steal",
+    "memory-pressure",
+];
+
+/// Captures a server for some seconds; it lives on.
+fn capture(server: &DotNetServer, seconds: u32, more: &[&str]) -> Value {
+    let folder = temp_dir("findings");
+    let file = folder.path().join("recording.zip");
+    let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
+    let output = Command::new(env!("CARGO_BIN_EXE_biopsy"))
+        .args(["capture", &server.pid().to_string(), "--for", &format!("{seconds}s"), "--output"])
+        .arg(&file)
+        .args(more)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
+    survival.assert_unharmed();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_biopsy")).args(["analyze", "--json"]).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("the report is JSON")
+}
+
+fn findings(report: &Value) -> &[Value] {
+    report["findings"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn on_the_patient(report: &Value) -> impl Iterator<Item = &Value> {
+    findings(report).iter().filter(|finding| finding["id"].as_str().is_none_or(|id| !ELSEWHERE.contains(&id)))
+}
+
+/// The first finding on the patient is `id`, and names all of `words`. Where other programs took the CPUs away for part of the
+/// recording, it is recorded again: what the patient waits for then is the CPU.
+#[track_caller]
+fn diagnosed(server: &DotNetServer, seconds: u32, id: &str, words: &[&str]) {
+    let mut report = capture(server, seconds, &[]);
+    if on_the_patient(&report).next().is_none_or(|first| first["id"] != id) {
+        report = capture(server, seconds, &[]);
+    }
+    let first =
+        on_the_patient(&report).next().unwrap_or_else(|| panic!("no finding: {:#}", report["findings"]));
+    assert_eq!(first["id"], id, "{:#}", report["findings"]);
+    let text = first.to_string();
+    for word in words {
+        assert!(text.contains(word), "`{word}` is not named: {first:#}");
+    }
+}
+
+#[test]
+fn a_starving_pool_is_named_with_the_method_that_blocks() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    for runtime in biopsy_testkit::DOTNET_RUNTIMES {
+        let server = DotNetServer::sick(runtime, "sync-over-async");
+        diagnosed(&server, 4, "pool-starvation", &["FeedClient.GetPackageBlocking"]);
+        server.stop();
+    }
+}
+
+#[test]
+fn a_deadlock_of_monitors_is_named_with_both_methods() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    for runtime in biopsy_testkit::DOTNET_RUNTIMES {
+        let server = DotNetServer::sick(runtime, "deadlock-monitor");
+        let methods =
+            ["LockDeploymentThenRelease", "LockReleaseThenDeployment", "deploy-worker", "release-worker"];
+        diagnosed(&server, 3, "blocked-on-lock", &methods);
+        server.stop();
+    }
+}
+
+#[test]
+fn an_exception_storm_is_named_with_type_and_place() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let server = DotNetServer::sick("net9.0", "exception-storm");
+    diagnosed(&server, 3, "exception-storm", &["System.FormatException", "VersionParser.ParseMajorOrZero"]);
+    server.stop();
+}
+
+#[test]
+fn an_allocation_storm_is_named_with_its_place() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let server = DotNetServer::sick("net10.0", "alloc-storm");
+    diagnosed(&server, 4, "allocation-storm", &["LogFormatter.FormatLine"]);
+    server.stop();
+}
+
+#[test]
+fn too_many_commands_in_a_request_are_named() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let server = DotNetServer::sick("net8.0", "n-plus-one");
+    diagnosed(&server, 4, "n-plus-one", &["201", "/api/releases", "SELECT"]);
+    server.stop();
+}
+
+#[test]
+fn a_slow_dependency_is_named() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let server = DotNetServer::sick("net10.0", "slow-upstream");
+    diagnosed(&server, 5, "slow-dependency", &["/feed/", "/api/feeds/"]);
+    server.stop();
+}
+
+#[test]
+fn a_lock_convoy_is_named_with_its_place() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let server = DotNetServer::sick("net9.0", "lock-convoy");
+    diagnosed(&server, 4, "lock-convoy", &["LogWriterConvoy.AppendUnderLock"]);
+    server.stop();
+}
+
+#[test]
+fn a_healthy_server_under_load_raises_no_alarm_about_its_runtime() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let server = DotNetServer::start("net10.0", &[]);
+    let load = server.load("net10.0", "/api/releases/1", 4, 7);
+    let report = capture(&server, 4, &[]);
+    let _ = load.finish();
+    server.stop();
+    // Being busy under load is no alarm of these.
+    let machine = ["cpu-bound", "kernel-time", "switch-storm", "no-bottleneck", "idle", "log-errors"];
+    for finding in on_the_patient(&report) {
+        let id = finding["id"].as_str().unwrap_or_default();
+        let alarm = matches!(finding["severity"].as_str(), Some("critical" | "warning"));
+        assert!(!alarm || machine.contains(&id), "{finding:#}");
+    }
+    let served = &report["runtimes"][0]["requests"];
+    assert!(served.as_array().is_some_and(|rows| !rows.is_empty()), "no requests: {:#}", report["runtimes"]);
+}
