@@ -50,15 +50,13 @@ pub fn parse_debug_info(bytes: &[u8], format: DebugInfoFormat) -> Option<IlMap> 
     }
     let mut header = Nibbles::new(bytes);
     let mut size = header.number()?;
-    let mut second = 0;
     if size == TWO_BOUNDS {
         size = header.number()?;
-        second = header.number()?;
+        // Those of the code without instrumentation, which lie behind.
+        header.number()?;
     }
     let _variables = header.number()?;
     let bounds = bytes.get(header.byte_offset()..)?;
-    // Without instrumentation, where there are two kinds: only that is known of the source.
-    let _ = second;
     let bounds = bounds.get(..size as usize)?;
     let mut nibbles = Nibbles::new(bounds);
     let count = nibbles.number().filter(|count| *count <= PAIRS)?;
@@ -121,7 +119,7 @@ impl<'a> Nibbles<'a> {
         // 11 nibbles hold 32 bits.
         for _ in 0..11 {
             let byte = *self.bytes.get(self.next / 2)?;
-            let nibble = if self.next % 2 == 0 { byte & 15 } else { byte >> 4 };
+            let nibble = if self.next.is_multiple_of(2) { byte & 15 } else { byte >> 4 };
             self.next += 1;
             value = value << 3 | u32::from(nibble & 7);
             if nibble & 8 == 0 {

@@ -18,8 +18,6 @@ const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 
 /// A name of a type or a method longer than this is cut: obfuscators and generators make names of any length.
 const LONGEST_NAME: usize = 16 << 10;
-/// IL maps of generated methods have thousands of pairs.
-const MOST_PAIRS: u16 = u16::MAX;
 
 const DYNAMIC: u32 = 0x1;
 const JITTED: u32 = 0x8;
@@ -137,7 +135,7 @@ fn read_il_map(cursor: &mut Cursor<'_>) -> Result<(u64, u64, IlMap), ReadError> 
     let method = cursor.u64("MethodID")?;
     let version = cursor.u64("ReJITID")?;
     cursor.skip("MethodExtent", 1)?;
-    let count = usize::from(cursor.u16("CountOfMapEntries")?.min(MOST_PAIRS));
+    let count = usize::from(cursor.u16("CountOfMapEntries")?);
     let il = cursor.take("ILOffsets", count * 4)?;
     let native = cursor.take("NativeOffsets", count * 4)?;
     let words = |bytes: &[u8]| {

@@ -45,6 +45,9 @@ pub(crate) enum ProcessChange {
     Exited(u32),
 }
 
+/// Frames that may be managed code, each with its process, and the others.
+pub(crate) type SplitFrames = (Vec<(u32, FrameHandle, Frame)>, Vec<(FrameHandle, Frame)>);
+
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Processes {
@@ -364,10 +367,7 @@ impl Processes {
     }
 
     /// Frames that may be managed code, each with its process, and the others.
-    pub(crate) fn split_managed(
-        &self,
-        frames: Vec<(FrameHandle, Frame)>,
-    ) -> (Vec<(u32, FrameHandle, Frame)>, Vec<(FrameHandle, Frame)>) {
+    pub(crate) fn split_managed(&self, frames: Vec<(FrameHandle, Frame)>) -> SplitFrames {
         let (mut managed, mut native) = (Vec::new(), Vec::new());
         for (handle, frame) in frames {
             let module = frame.module.and_then(|module| self.defined.get(module.0 as usize));

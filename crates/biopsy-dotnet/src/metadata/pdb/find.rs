@@ -93,7 +93,7 @@ pub fn find_pdb(
 ) -> Result<Option<(PortablePdb, PdbPlace)>, PdbError> {
     let info = debug_info(assembly)?;
     if let Some((at, size)) = info.embedded {
-        let pdb = PortablePdb::parse(unpack(assembly, at, size)?.into())?;
+        let pdb = PortablePdb::parse(unpack(assembly, at, size)?)?;
         return Ok(Some((pdb, PdbPlace::Embedded)));
     }
     let mut problem = None;

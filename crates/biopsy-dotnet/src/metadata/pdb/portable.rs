@@ -12,7 +12,6 @@ const SIGNATURE: u32 = 0x424a_5342;
 const DOCUMENT: u32 = 0x30;
 const METHOD: u32 = 0x31;
 /// `II.24.2.6`: bits of `HeapSizes`.
-const WIDE_STRINGS: u8 = 1;
 const WIDE_GUIDS: u8 = 2;
 const WIDE_BLOBS: u8 = 4;
 const STREAMS: u16 = 16;
@@ -110,7 +109,6 @@ impl PortablePdb {
                 _ => {}
             }
         }
-        let _ = heap_sizes & WIDE_STRINGS;
         self.blob_wide = heap_sizes & WIDE_BLOBS != 0;
         self.guid_wide = heap_sizes & WIDE_GUIDS != 0;
         let width = |wide: bool| if wide { 4 } else { 2 };
