@@ -38,7 +38,7 @@ pub(super) fn enclosing(path: &Path) -> impl Iterator<Item = Path> + use<> {
 fn ends_of(path: &Path) -> ([u8; 24], usize) {
     let nibble = |at: usize| {
         let byte = path.get(at / 2).copied().unwrap_or(0);
-        if at % 2 == 0 { byte >> 4 } else { byte & 0xf }
+        if at.is_multiple_of(2) { byte >> 4 } else { byte & 0xf }
     };
     let (mut ends, mut count, mut at) = ([0_u8; 24], 0, 0_usize);
     while at < 24 {

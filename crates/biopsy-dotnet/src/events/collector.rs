@@ -164,11 +164,9 @@ impl State {
         let (time, tid, version) = (event.time, event.tid, event.metadata.version);
         let span = self.span.get_or_insert((time, time));
         *span = (span.0.min(time), span.1.max(time));
-        if self.pid == Pid(0) {
-            if let Some(pid) = event.pid {
-                self.pid = pid;
-                self.counters.set_pid(pid);
-            }
+        if let Some(pid) = event.pid.filter(|_| self.pid == Pid(0)) {
+            self.pid = pid;
+            self.counters.set_pid(pid);
         }
         let payload = event.payload;
         // `None` below: the payload is shorter than its version says.

@@ -88,7 +88,7 @@ impl Messages {
                 self.told.remove(&tid);
             }
             if let Some(exception) = exception {
-                let list = if level >= 3 { &mut self.bad } else { &mut self.other };
+                let list = if (3..6).contains(&level) { &mut self.bad } else { &mut self.other };
                 if let Some(last) = list.iter_mut().rev().take(64).find(|message| message.tid == tid) {
                     last.exception = Some(exception);
                 }
@@ -117,7 +117,7 @@ impl Messages {
             (id, true) => Some(id.to_string()),
             (id, false) => Some(format!("{} ({id})", event_name.to_string_of(limit))),
         };
-        let list = if level >= 3 && level < 6 { &mut self.bad } else { &mut self.other };
+        let list = if (3..6).contains(&level) { &mut self.bad } else { &mut self.other };
         if list.len() >= self.limits.items {
             list.pop_front();
         }
