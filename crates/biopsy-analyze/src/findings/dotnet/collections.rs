@@ -174,7 +174,7 @@ pub(super) fn induced(scene: &Scene<'_>) -> Option<Finding> {
         .find_map(|item| item.stack)
         .map(|stack| crate::runtimes::place(heard.trace, Some(stack)))
         .filter(|place| place.own);
-    let in_place = place.as_ref().map_or(String::new(), |place| super::in_place(place));
+    let in_place = place.as_ref().map_or(String::new(), super::in_place);
     Some(Finding {
         id: "gc-induced",
         severity: if full as u64 >= INDUCED && rate >= 0.5 { Severity::Warning } else { Severity::Notice },
