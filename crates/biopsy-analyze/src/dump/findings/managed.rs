@@ -45,7 +45,8 @@ pub(super) fn sync_over_async(analysis: &DumpAnalysis) -> Option<Finding> {
 /// Many asynchronous operations stand at the same `await`.
 pub(super) fn operations(analysis: &DumpAnalysis) -> Option<Finding> {
     let operations = analysis.managed.as_ref()?.operations.as_ref()?;
-    let first = operations.groups.first()?;
+    // Connections on which nobody sends are not stuck.
+    let first = operations.groups.iter().find(|group| group.awaits != "a socket")?;
     let of_one = first.object.as_ref();
     let count = usize::try_from(first.count).unwrap_or(usize::MAX);
     let severity = match of_one {
