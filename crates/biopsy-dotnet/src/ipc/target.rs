@@ -31,7 +31,7 @@ impl TargetFacts {
         let folder = proc_folder.join(pid.to_string());
         let (state, start_ticks) = parse_stat(&read_some(&folder.join("stat")).ok()?)?;
         let status = read_some(&folder.join("status")).ok()?;
-        let ns_pid = field(&status, b"NSpid:").and_then(|text| last_number(text)).unwrap_or(pid.0);
+        let ns_pid = field(&status, b"NSpid:").and_then(last_number).unwrap_or(pid.0);
         // Real, effective, saved, file system.
         let uid = field(&status, b"Uid:")
             .and_then(|text| {

@@ -6,6 +6,9 @@ use super::options::Budget;
 
 /// Length of one measurement of the rate.
 const MEASURE: Duration = Duration::from_secs(1);
+/// Bytes of an event, where the events themselves are still held back to be put in order: the start and the end of a request
+/// have 70 on average.
+const EVENT_BYTES: u64 = 70;
 /// Least share of a turn in which events are taken: every kind is seen in each turn.
 const LEAST_SHARE: f64 = 0.1;
 
@@ -52,7 +55,7 @@ impl Throttle {
         format!("{:.0} events a second, above the budget of {}", self.rate, self.budget.events_per_second)
     }
 
-    /// Counts events that came.
+    /// Counts what came. Events that are put in order are counted when they are; their bytes come at once.
     pub(crate) fn count(&mut self, events: u64, bytes: u64) {
         self.events += events;
         self.bytes += bytes;
@@ -80,7 +83,7 @@ impl Throttle {
             return Advice::Stay;
         }
         let seconds = open_for.as_secs_f64().max(0.001);
-        self.rate = self.events as f64 / seconds;
+        self.rate = self.events.max(self.bytes / EVENT_BYTES) as f64 / seconds;
         let byte_rate = self.bytes as f64 / seconds;
         let over = (self.rate / f64::from(self.budget.events_per_second.max(1)))
             .max(byte_rate / self.budget.bytes_per_second.max(1) as f64);
@@ -111,7 +114,7 @@ mod tests {
         let (mut closed, mut opened) = (Vec::new(), Vec::new());
         for tenth in 1..=seconds * 10 {
             if throttle.open {
-                throttle.count(rate(tenth / 10) / 10, 100);
+                throttle.count(rate(tenth / 10) / 10, 10);
             }
             match throttle.look(start + Duration::from_millis(tenth * 100)) {
                 Advice::Close => closed.push(tenth),
@@ -135,6 +138,15 @@ mod tests {
         assert_eq!(&closed[..3], [10, 110, 210], "one second, then 2.5 of every 10");
         assert_eq!(&opened[..2], [85, 185]);
         assert!(throttle.why().starts_with("4000 events a second"));
+    }
+
+    #[test]
+    fn events_that_are_held_back_are_told_by_their_bytes() {
+        let start = Instant::now();
+        let mut throttle = Throttle::new(budget(), start);
+        throttle.count(0, 4000 * EVENT_BYTES);
+        assert_eq!(throttle.look(start + Duration::from_secs(1)), Advice::Close);
+        assert_eq!(throttle.share(), Some(0.25));
     }
 
     #[test]

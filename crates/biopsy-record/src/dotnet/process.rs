@@ -170,11 +170,16 @@ impl ProcessRecorder {
         Ok(())
     }
 
-    /// What the runtime says of itself; .NET Core 3.1 cannot say.
+    /// What the runtime says of itself. .NET Core 3.1 cannot say; its files do.
     fn learn_runtime(&mut self) {
         if let Ok(info) = self.setup.client.process_info() {
             self.runtime.version = info.version.filter(|version| !version.is_empty());
             self.runtime.entry = info.entry_assembly.filter(|entry| !entry.is_empty());
+        }
+        let seen = biopsy_target::runtime::detect(self.setup.pid);
+        if seen.kind == RuntimeKind::DotNet {
+            self.runtime.version = self.runtime.version.take().or(seen.version);
+            self.runtime.entry = self.runtime.entry.take().or(seen.entry);
         }
     }
 
@@ -190,8 +195,11 @@ impl ProcessRecorder {
             if self.lanes.iter().all(LaneStream::has_ended) && (told || !self.is_between_turns()) {
                 return;
             }
-            if !told && !busy {
+            if !told {
+                // Also when there is no end of events: then most of all.
                 self.throttle();
+            }
+            if !told && !busy {
                 self.open_meters();
                 self.names.tick();
             }
@@ -261,7 +269,7 @@ impl ProcessRecorder {
             let time = crate::context::clock_pair().mono;
             match advice {
                 Advice::Close => {
-                    self.sampling.closed(lane, time, throttle.share().unwrap_or(1.0), &throttle.why());
+                    self.sampling.closed(lane, time, &throttle.why());
                     self.lanes.iter_mut().filter(|stream| stream.lane == lane).for_each(LaneStream::stop);
                 }
                 Advice::Open => {

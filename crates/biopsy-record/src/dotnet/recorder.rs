@@ -1,5 +1,6 @@
 //! All .NET processes of a tree, also those that start later.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a runtime may take to go on after it was told to.
 const RESUME_WITHIN: Duration = Duration::from_secs(5);
+/// How long a runtime that waits is kept for its sessions.
+const OPEN_WITHIN: Duration = Duration::from_secs(1);
 /// Most processes that are recorded at the same time.
 const MOST: usize = 64;
 
@@ -71,6 +74,8 @@ struct State {
     sinks: Option<SinkMaker>,
     processes: Mutex<FxHashMap<Pid, Process>>,
     warnings: Mutex<Vec<String>>,
+    /// Runtimes that connected and were let go.
+    released: Mutex<BTreeSet<Pid>>,
     /// Processes were looked for once.
     looked: AtomicBool,
 }
@@ -129,6 +134,7 @@ impl DotNetRecorder {
             sinks,
             processes: Mutex::default(),
             warnings: Mutex::default(),
+            released: Mutex::default(),
             looked: AtomicBool::new(false),
         });
         let mut recorder = Self { state: Arc::clone(&state), watcher: None, doorman: None };
@@ -277,21 +283,34 @@ impl State {
                 self.arrived(port, arrival);
             }
         }
-        // Whoever has connected meanwhile is let go; nobody waits for a port that is gone.
+        // Whoever has connected meanwhile is let go, once: a runtime connects again after each command.
         while let Some(arrival) = port.next(Duration::ZERO) {
+            if !self.released.lock().unwrap_or_else(PoisonError::into_inner).insert(arrival.pid) {
+                break;
+            }
             let _ = arrival.resume(RESUME_WITHIN);
         }
     }
 
     fn arrived(self: &Arc<Self>, port: &ReversePort, arrival: Arrival) {
         let pid = arrival.pid;
-        let known = matches!(
-            self.processes.lock().unwrap_or_else(PoisonError::into_inner).get(&pid),
-            Some(Process::Recorded(recorded)) if recorded.thread.as_ref().is_some_and(|one| !one.is_finished())
-        );
-        if known {
-            // It connects again after each command; it is kept waiting for the next one, so that it does not poll.
-            return self.keep(arrival);
+        let known = match self.processes.lock().unwrap_or_else(PoisonError::into_inner).get(&pid) {
+            Some(Process::Recorded(recorded)) => Some(Arc::clone(&recorded.shared)),
+            Some(Process::Waiting { .. } | Process::Hopeless) | None => None,
+        };
+        let first = self.released.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
+        if let Some(shared) = known {
+            if !first {
+                // It connects again after each command, and is kept waiting for the next one so that it does not poll.
+                return self.keep(arrival);
+            }
+            // It was found before it came here, and may wait to be let go.
+            let deadline = Instant::now() + OPEN_WITHIN;
+            while !shared.ready.load(Ordering::Acquire) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let _ = arrival.resume(RESUME_WITHIN);
+            return;
         }
         // Processes that it starts announce themselves too, and must not wait for a tool that may be gone by then.
         if let Ok(client) = Client::of(pid)

@@ -29,7 +29,7 @@ pub(crate) struct Sampling {
 
 impl Sampling {
     /// A kind is closed from now on.
-    pub(crate) fn closed(&mut self, lane: Lane, now: MonoNanos, _share: f64, why: &str) {
+    pub(crate) fn closed(&mut self, lane: Lane, now: MonoNanos, why: &str) {
         if self.current.get(&lane).is_some_and(|interval| now.0.saturating_sub(interval.last.0) > SAME) {
             self.end(lane, None);
         }
@@ -97,7 +97,7 @@ mod tests {
     fn turns_become_one_interval_with_its_share() {
         let mut sampling = Sampling::default();
         for turn in 0..3 {
-            sampling.closed(Lane::Logs, MonoNanos((10 + turn * 10) * SECOND), 0.3, "many");
+            sampling.closed(Lane::Logs, MonoNanos((10 + turn * 10) * SECOND), "many");
             sampling.opened(Lane::Logs, MonoNanos((17 + turn * 10) * SECOND));
         }
         let done = sampling.finish(MonoNanos(40 * SECOND));
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn closed_until_the_end() {
         let mut sampling = Sampling::default();
-        sampling.closed(Lane::Requests, MonoNanos(SECOND), 0.1, "many");
+        sampling.closed(Lane::Requests, MonoNanos(SECOND), "many");
         let done = sampling.finish(MonoNanos(5 * SECOND));
         assert_eq!(done.iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), ["commands", "requests"]);
         assert!(done[0].share < 1e-9);
@@ -120,7 +120,7 @@ mod tests {
     fn far_apart_is_another_interval() {
         let mut sampling = Sampling::default();
         for second in [1, 100] {
-            sampling.closed(Lane::Logs, MonoNanos(second * SECOND), 0.5, "many");
+            sampling.closed(Lane::Logs, MonoNanos(second * SECOND), "many");
             sampling.opened(Lane::Logs, MonoNanos((second + 5) * SECOND));
         }
         let done = sampling.finish(MonoNanos(500 * SECOND));

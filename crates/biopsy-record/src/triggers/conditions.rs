@@ -52,8 +52,8 @@ enum State {
 pub(super) struct Conditions {
     all: Vec<(Trigger, State)>,
     warnings: Vec<String>,
-    /// The session that triggers of .NET listen to.
-    listener: Option<Listener>,
+    /// The session that triggers of .NET listen to; it ends with this.
+    _listener: Option<Listener>,
 }
 
 impl Conditions {
@@ -65,7 +65,7 @@ impl Conditions {
     ) -> Result<Self, WatchError> {
         let mut warnings = Vec::new();
         let mut all = Vec::new();
-        let listener = listen(key, &triggers, &mut warnings)?;
+        let listener = listen(key, &triggers)?;
         let mut of_dotnet = 0;
         for trigger in triggers {
             let state = match &trigger {
@@ -103,7 +103,7 @@ impl Conditions {
             };
             all.push((trigger, state));
         }
-        Ok(Self { all, warnings, listener })
+        Ok(Self { all, warnings, _listener: listener })
     }
 
     pub(super) fn warnings(&self) -> &[String] {
@@ -123,13 +123,6 @@ impl Conditions {
         };
         let found = self.all.iter().filter_map(|(trigger, _)| Some((rank(trigger)?, trigger)));
         found.min_by_key(|(rank, _)| *rank).map(|(_, trigger)| trigger.clone())
-    }
-
-    /// The last exception that was thrown, where a trigger of .NET listens.
-    pub(super) fn last_exception(&self) -> Option<String> {
-        let seen = self.listener.as_ref()?.seen();
-        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.last_exception().map(str::to_owned)
     }
 
     /// Takes a reading. The first trigger that is due fires, if enough time has passed since the last firing; the others
@@ -248,14 +241,10 @@ impl State {
     }
 }
 
-/// Opens the session for triggers of .NET. Where the end of the process is waited for alone, it tells the last exception
-/// and is not needed.
-fn listen(
-    key: &ProcessKey,
-    triggers: &[Trigger],
-    warnings: &mut Vec<String>,
-) -> Result<Option<Listener>, WatchError> {
+/// Opens the session for triggers of .NET. The end of a process is seen without.
+fn listen(key: &ProcessKey, triggers: &[Trigger]) -> Result<Option<Listener>, WatchError> {
     let listened = |trigger: &Trigger| match trigger {
+        Trigger::DotNet(DotNetCondition::Unhandled) => None,
         Trigger::DotNet(condition) => Some(condition.clone()),
         _ => None,
     };
@@ -263,19 +252,8 @@ fn listen(
     if all.is_empty() {
         return Ok(None);
     }
-    // Those that wait for the end come last, so that the places of the others are those of their triggers.
-    let (ends, mut conditions): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|condition| matches!(condition, DotNetCondition::Unhandled));
-    let needed = !conditions.is_empty();
-    conditions.extend(ends);
-    match Listener::start(key.pid, conditions) {
-        Ok(listener) => Ok(Some(listener)),
-        Err(source) if needed => Err(WatchError::DotNet { key: key.clone(), source }),
-        Err(error) => {
-            warnings.push(format!("the exception that ends process {} will not be named: {error}", key.pid));
-            Ok(None)
-        }
-    }
+    let started = Listener::start(key.pid, all);
+    started.map(Some).map_err(|source| WatchError::DotNet { key: key.clone(), source })
 }
 
 /// The runtime ends its process by this signal when nobody catches an exception, and when an application fails fast.

@@ -286,12 +286,7 @@ impl Watch {
                 self.follower = None;
                 self.end = Some(WatchEnd::ProcessEnded { status: None });
                 Ok(Some(Fired {
-                    reason: match (&trigger, self.conditions.last_exception()) {
-                        (Trigger::DotNet(_), Some(exception)) => {
-                            format!("{}, after {exception}", caught.cause())
-                        }
-                        _ => caught.cause().to_string(),
-                    },
+                    reason: caught.cause().to_string(),
                     trigger,
                     value: None,
                     line: None,

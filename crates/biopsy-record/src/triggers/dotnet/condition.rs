@@ -49,7 +49,7 @@ impl DotNetQuantity {
     pub(crate) fn value_text(&self, value: f64) -> String {
         match self {
             Self::Heap | Self::Generation(_) => bytes_text(value),
-            Self::Request => format!("{:.1} s", value),
+            Self::Request => format!("{value:.1} s"),
             Self::PoolQueue | Self::Status => format!("{value:.0}"),
             Self::Counter { .. } => format!("{}", (value * 1000.0).round() / 1000.0),
         }

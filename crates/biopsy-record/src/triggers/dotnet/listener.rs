@@ -115,8 +115,9 @@ fn config(conditions: &[DotNetCondition]) -> SessionConfig {
     let mut any_counter = false;
     for condition in conditions {
         match condition {
-            // The last exception is part of what is said of the end.
-            DotNetCondition::Exception { .. } | DotNetCondition::Unhandled => keywords |= plan::EXCEPTION,
+            DotNetCondition::Exception { .. } => keywords |= plan::EXCEPTION,
+            // Seen by the signal that ends the process.
+            DotNetCondition::Unhandled => {}
             DotNetCondition::Bound { quantity, .. } => match quantity {
                 DotNetQuantity::Heap | DotNetQuantity::Generation(_) => keywords |= plan::GC,
                 DotNetQuantity::PoolQueue => sources.push("System.Runtime"),

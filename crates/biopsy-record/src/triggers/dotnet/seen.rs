@@ -35,8 +35,6 @@ pub(crate) struct Seen {
     heap: Option<[u64; 5]>,
     counters: FxHashMap<(String, String), (f64, Instant)>,
     requests: FxHashMap<[u8; 16], (Instant, String, bool)>,
-    /// The last exception, for what comes of it.
-    last_exception: Option<String>,
 }
 
 impl Seen {
@@ -52,11 +50,6 @@ impl Seen {
     #[cfg(test)]
     fn has_hit(&self, condition: usize) -> bool {
         self.hits.get(condition).is_some_and(Option::is_some)
-    }
-
-    /// The last exception that was thrown, in words.
-    pub(crate) fn last_exception(&self) -> Option<&str> {
-        self.last_exception.as_deref()
     }
 
     /// The value of a quantity that is a state.
@@ -140,7 +133,6 @@ impl Seen {
                 *slot = Some(Hit { reason: format!("{type_name}: {message}"), value: None });
             }
         }
-        self.last_exception = Some(format!("{type_name}: {message}"));
     }
 
     /// `GCHeapStats`: for generations 0 to 3 size and what was promoted, then finalisation, pinning, handles; since version
@@ -245,9 +237,6 @@ impl Seen {
         };
         let (Some(source), Some(name)) = (text("meterName"), text("instrumentName")) else { return };
         let Some(value) = value.and_then(|value| value.parse().ok()) else { return };
-        let tags = text("tags").unwrap_or_default();
-        // Each series by itself; they share the name that is asked for.
-        let _ = tags;
         self.set_counter(source, name, value, now);
     }
 
@@ -310,7 +299,6 @@ mod tests {
         assert!(seen.has_hit(0) && !seen.has_hit(1));
         assert_eq!(seen.take_hit(0).unwrap().reason, "System.FormatException: bad port 1");
         assert_eq!(seen.take_hit(0), None);
-        assert_eq!(seen.last_exception(), Some("System.FormatException: bad port 2"));
         seen.exception(&[1, 2, 3]);
     }
 
