@@ -209,3 +209,22 @@ fn stacks_have_the_locks_that_threads_wait_for() {
         assert!(written(&image, &options(CoreKind::Stacks, ZSTD)).0.is_whole());
     }
 }
+
+#[test]
+fn a_hundred_thousand_mapped_files() {
+    let mut image = Synthetic::new();
+    for at in 0..100_000 {
+        image.file(0x10_0000_0000 + at * 2 * PAGE, 1, &format!("/srv/data/part-{at:06}.idx"));
+    }
+    let stack = image.anonymous(0x7000_0000_0000, 4);
+    (0..4).for_each(|at| image.write(stack.start + at * PAGE, at + 1));
+    image.thread(4711, stack.start + PAGE);
+    let (summary, bytes) = written(&image, &options(CoreKind::Heap, ZSTD));
+    assert!(summary.is_whole());
+    let core = read_back(bytes).image;
+    assert_eq!(core.mappings().len(), image.mappings.len());
+    for at in [0, 1, 49_999, 99_999] {
+        let path = format!("/srv/data/part-{at:06}.idx");
+        assert_eq!(core.mappings()[at].path(), Some(path.as_bytes()));
+    }
+}
