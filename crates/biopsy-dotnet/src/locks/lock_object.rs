@@ -85,7 +85,7 @@ fn owner_thread(threads: &[ManagedThread], id: u32) -> u32 {
 
 /// A lock at this address, if one is.
 pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], address: u64) -> Option<Lock> {
-    if address < 0x1_0000 || address % 8 != 0 || address >> 47 != 0 {
+    if address < 0x1_0000 || !address.is_multiple_of(8) || address >> 47 != 0 {
         return None;
     }
     let info = runtime.type_of_object(address).ok()?;
