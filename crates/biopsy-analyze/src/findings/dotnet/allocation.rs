@@ -1,10 +1,12 @@
 //! Much garbage from one place.
 
 use super::{Heard, code, heard, in_table, of_process, table};
-use crate::finding::{Evidence, Finding, Severity, Value};
-use crate::findings::scene::{Scene, at, steps};
+use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::findings::scene::{Scene, at, is_worth_naming, steps};
 use crate::findings::words::{bytes, number, percent};
+use crate::flame::FlameKind;
 use crate::runtimes::{RuntimePlace, RuntimeSummary, find_counter};
+use biopsy_model::Tid;
 use biopsy_model::runtime_trace::CollectionReason;
 use rustc_hash::FxHashMap;
 
@@ -110,6 +112,45 @@ fn by_collections(heard: &Heard<'_>) -> Option<Top> {
     })
 }
 
+/// Where starts of collections have no stacks, they have threads at least: what the thread that sets off most of them runs.
+fn by_thread(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Top> {
+    let mut threads: FxHashMap<Tid, u64> = FxHashMap::default();
+    let items = &heard.trace.collections.items;
+    for tid in items.iter().filter_map(|item| item.tid) {
+        *threads.entry(tid).or_default() += 1;
+    }
+    let (tid, count) = threads.into_iter().max_by_key(|(tid, count)| (*count, std::cmp::Reverse(*tid)))?;
+    if count < COLLECTIONS {
+        return None;
+    }
+    let tree = &scene.analysis.flames.threads.iter().find(|thread| thread.tid == tid)?.flames.cpu;
+    let least = tree.total().as_secs_f64() / 2.0;
+    // A callee comes after its caller: the last one that holds half of the time is the deepest.
+    let function = tree.nodes.iter().rev().find_map(|node| match node.kind {
+        FlameKind::Function(function) if node.total.as_secs_f64() >= least => {
+            scene.row(function).filter(|row| is_worth_naming(row)).map(|_| function)
+        }
+        _ => None,
+    })?;
+    let share = count as f64 / items.len().max(1) as f64;
+    let name = scene.function_name(Some(function))?;
+    Some(Top {
+        place: format!(" in {name}"),
+        own: true,
+        share,
+        type_name: None,
+        evidence: at(
+            Reference::Thread(tid),
+            format!(
+                "{} of the collections were set off by {}, which spends its CPU time in {name} and what it calls",
+                percent(share),
+                scene.thread_name(tid)
+            ),
+            Some(Value::Share(share)),
+        ),
+    })
+}
+
 /// Bytes a second: by samples, or else by the runtime's own counter.
 pub(super) fn rate(heard: &Heard<'_>) -> f64 {
     if heard.summary.allocated > 0 {
@@ -126,7 +167,7 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let summary = heard.summary;
     let per_second = rate(&heard);
-    let top = top(&heard).filter(|top| top.own && top.share >= SHARE)?;
+    let top = top(&heard).or_else(|| by_thread(scene, &heard)).filter(|top| top.own && top.share >= SHARE)?;
     if per_second < WARNING {
         return None;
     }
