@@ -348,7 +348,7 @@ fn stacks_and_threads_hold_up_to_a_sequence_point() {
     writer.threads(&[(3, 7, 70)]);
     writer.stacks(1, &[vec![42]]);
     let event = EventRow { stack: 1, ..row(1, 1, 3, 5) };
-    writer.events(&[event.clone()], true);
+    writer.events(std::slice::from_ref(&event), true);
     writer.sequence_point_with(6, &[(3, 1)], 3);
     writer.events(&[EventRow { sequence: 2, ..event.clone() }], true);
     writer.metadata(&[(1, &description)]);
