@@ -127,7 +127,7 @@ fn number(text: &[u8]) -> Option<u32> {
 }
 
 fn last_number(text: &[u8]) -> Option<u32> {
-    number(text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).next_back()?)
+    number(text.split(u8::is_ascii_whitespace).rfind(|word| !word.is_empty())?)
 }
 
 pub(super) fn read_some(path: &Path) -> io::Result<Vec<u8>> {
