@@ -1,4 +1,5 @@
 //! Real streams, read and collected, beside the reader of the tools' own authors.
+#![expect(clippy::print_stderr, reason = "what was compared and skipped belongs on the terminal")]
 
 use std::io::Read;
 use std::path::Path;

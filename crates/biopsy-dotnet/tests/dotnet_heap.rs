@@ -1,5 +1,6 @@
 //! Heaps of living programs, walked in a frozen copy of their memory and compared with what the runtime's own reader says of the
 //! same moment, and with what the programs say of themselves.
+#![expect(clippy::print_stderr, reason = "what was compared and skipped belongs on the terminal")]
 
 use std::collections::BTreeMap;
 use std::fs::File;

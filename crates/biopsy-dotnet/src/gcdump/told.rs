@@ -117,11 +117,9 @@ impl HeapListener {
                     self.began = Some(time);
                 }
             }
-            2 => {
-                if self.collection == Some(cursor.u32("Count")?) {
-                    self.completeness.ended = true;
-                    self.pause = self.began.map(|began| time.since(began));
-                }
+            2 if self.collection == Some(cursor.u32("Count")?) => {
+                self.completeness.ended = true;
+                self.pause = self.began.map(|began| time.since(began));
             }
             15 => self.types(&mut cursor)?,
             16 => self.roots(&mut cursor)?,

@@ -277,7 +277,7 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
         span: &mut SpanBuilder,
         (at, of, size): (u64, TypeIndex, u64),
         known: &Known,
-        piece: &mut Vec<u8>,
+        piece: &mut [u8],
         (base, filled): (&mut u64, &mut usize),
     ) {
         span.push(at, of, size);
@@ -302,7 +302,7 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             let (mut from, end) = (at + start, at + start + words * 8);
             while from < end && !unreadable {
                 if from < *base || from + 8 > *base + *filled as u64 {
-                    let wanted = usize::try_from(end - from).unwrap_or(usize::MAX).max(64).min(PIECE);
+                    let wanted = usize::try_from(end - from).unwrap_or(usize::MAX).clamp(64, PIECE);
                     *filled = fill(image, from, piece.get_mut(..wanted).unwrap_or_default());
                     *base = from;
                     if *filled < 8 {

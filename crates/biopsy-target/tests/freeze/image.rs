@@ -210,7 +210,7 @@ fn thawed_it_has_what_is_in_files_and_needs_no_process() {
     assert!(bytes == [0x55; 8192], "the rest of the last page too");
     let mut runs = Vec::new();
     one.written(shared..shared + 8192, &mut runs).unwrap();
-    assert_eq!(runs, [shared..shared + 8192]);
+    assert_eq!(runs, vec![shared..shared + 8192]);
     assert!(one.written(own..own + 8192, &mut Vec::new()).is_err());
     assert!(one.release().reaped);
 }

@@ -222,7 +222,7 @@ fn nothing_is_left_of_a_dump_that_cannot_be_written() {
     std::fs::write(&file, "mine").unwrap();
     let text = complaint(biopsy(["dump", &target.pid().to_string(), "--output"]).arg(&file));
     assert!(text.contains("exists"), "{text}");
-    assert_eq!(files(folder.path()), [file.clone()]);
+    assert_eq!(files(folder.path()), std::slice::from_ref(&file));
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
     target.stop();
 }
