@@ -181,8 +181,8 @@ pub fn is_compressed(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        dump_member, file_name, is_compressed, is_event_stream, is_member_name, is_memory, is_scrubbed, log_member,
-        media_type, metrics_member, nettrace_member,
+        dump_member, file_name, is_compressed, is_event_stream, is_member_name, is_memory, is_scrubbed,
+        log_member, media_type, metrics_member, nettrace_member,
     };
 
     #[test]

@@ -65,7 +65,8 @@ impl Redaction {
     /// The state of a member, given whether redaction ran.
     #[must_use]
     pub fn of(name: &str, redaction_ran: bool) -> Self {
-        let texts = [layout::TARGET_FOLDER, layout::LOGS_FOLDER, layout::METRICS_FOLDER, layout::DOTNET_FOLDER];
+        let texts =
+            [layout::TARGET_FOLDER, layout::LOGS_FOLDER, layout::METRICS_FOLDER, layout::DOTNET_FOLDER];
         if layout::is_memory(name) {
             return if layout::is_scrubbed(name) { Self::Scrubbed } else { Self::Memory };
         }

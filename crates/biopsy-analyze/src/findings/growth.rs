@@ -192,9 +192,20 @@ pub(super) fn memory(scene: &Scene<'_>) -> Option<Finding> {
     let horizon = if scene.seconds >= 30.0 { 3_600.0 } else { 600.0 };
     let soon = left.is_some_and(|(left, _)| left < horizon);
     let share = (trend.last - trend.first) / trend.last.max(1.0);
+    let fills = fills_its_budget(scene, trend);
+    if fills {
+        evidence.push(fact(
+            "its runtime made fewer than three collections meanwhile: until then a managed heap only fills the room it gave itself",
+            None,
+        ));
+    }
     Some(Finding {
         id: "memory-growth",
-        severity: if soon { Severity::Critical } else { Severity::Warning },
+        severity: match (soon, fills) {
+            (_, true) => Severity::Notice,
+            (true, false) => Severity::Critical,
+            (false, false) => Severity::Warning,
+        },
         impact: share.clamp(0.05, 1.0),
         title: format!(
             "Memory grows steadily: {} → {} in {} ({} a minute)",
@@ -211,6 +222,15 @@ pub(super) fn memory(scene: &Scene<'_>) -> Option<Finding> {
             "Record again after some time under the same load: does it still grow?",
             "See where new pages are first touched, and what keeps what is allocated there",
         ]),
+    })
+}
+
+/// Whether this is a managed process that was collected too seldom for growth to mean anything.
+fn fills_its_budget(scene: &Scene<'_>, trend: &Trend) -> bool {
+    const FEW: u64 = 3;
+    let pid = trend.key.split(' ').next();
+    scene.analysis.runtimes.iter().any(|runtime| {
+        runtime.seconds > 0.5 && pid == Some(&runtime.pid.to_string()) && runtime.collections.total < FEW
     })
 }
 

@@ -1,3 +1,5 @@
+//! What is written reads back the same, and no bytes do harm.
+
 use biopsy_bytes::Cursor;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Graphs of known shape.
+
 use proptest::prelude::*;
 
 use super::*;

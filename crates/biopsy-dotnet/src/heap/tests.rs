@@ -1,3 +1,5 @@
+//! Heaps made by hand, whole and damaged.
+
 use proptest::prelude::*;
 
 use super::fuzz::{fuzz_heap, thread};

@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(hex(3), format!("020410000000010000000000{provider}"));
         assert_eq!(hex(4), format!("02051000000001000000000000000000000000{provider}"));
         let filter = "00020000000400000005000000";
-        let five = format!("00000000100000000100000000000000000000 00{provider}{filter}").replace(' ', "");
+        let five = format!("000000001000000001000000000000000000000000{provider}{filter}");
         assert_eq!(hex(5), format!("0206{five}"));
         assert_eq!(hex(6), format!("0207{five}00000000"));
     }

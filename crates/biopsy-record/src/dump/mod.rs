@@ -7,6 +7,7 @@ mod facts;
 pub mod mask;
 mod progress;
 
+use std::fs::File;
 use std::io::BufWriter;
 use std::time::{Duration, SystemTime};
 
@@ -102,7 +103,9 @@ pub fn write(
     let partial = format!("{whole}{}", layout::PARTIAL);
     let taken = SystemTime::now();
     let file = folder.create_member(&partial)?;
+    let room = keep_room(folder);
     let result = write_file(image, origin, settings, CoreOutput::File(file.file()), progress);
+    drop(room);
     let member = match &result {
         Ok(_) => {
             folder.rename_member(&partial, &whole)?;
@@ -125,6 +128,17 @@ impl Dumped {
         self.facts.pause_ms = pause.as_secs_f64() * 1e3;
         folder.write_json(&self.facts_member, &self.facts)
     }
+}
+
+/// Space on the disk for what is said of a dump, kept while the dump is written: where the disk fills up, its facts, the
+/// report and the manifest can still be. `None`: it is full already, or cannot promise space.
+fn keep_room(folder: &RecordingFolder) -> Option<File> {
+    // Facts, report and manifest of a process with thousands of threads.
+    const BYTES: u64 = 4 << 20;
+    // It has no name, so that nothing is left of it however this ends.
+    let file = tempfile::tempfile_in(folder.path()).ok()?;
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, BYTES).ok()?;
+    Some(file)
 }
 
 /// Writes one image into a file or stream of its own, without facts beside it.

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use biopsy_image::{Absence, CrashKind, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread, mapping};
+use biopsy_image::{
+    Absence, CrashKind, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread, mapping,
+};
 use biopsy_model::{ProcessKey, Tid};
 use biopsy_sys::stop_bell::BellHandle;
 

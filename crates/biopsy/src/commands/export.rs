@@ -41,11 +41,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
 /// What opens a `.gcdump`.
 const GCDUMP_OPENS_WITH: &str = "open it in PerfView or Visual Studio, or with `dotnet-gcdump report FILE`";
 
-fn write(
-    to: Format,
-    capture: &biopsy_model::capture::Capture,
-    out: &mut Vec<u8>,
-) -> Result<(), Failure> {
+fn write(to: Format, capture: &biopsy_model::capture::Capture, out: &mut Vec<u8>) -> Result<(), Failure> {
     biopsy_report::export::write(to, capture, BufWriter::new(out))
         .map_err(|error| Failure::from_error(Code::BadInput, &error))
 }

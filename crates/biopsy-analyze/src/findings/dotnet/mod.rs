@@ -73,6 +73,8 @@ pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
         }
         lower(findings, "lock-convoy");
         lower(findings, "slow-requests");
+        // Its answers may have come long before a thread was there to take them.
+        lower(findings, "slow-dependency");
     }
     if has(findings, "gc-pinned") {
         lower(findings, "allocation-storm");

@@ -137,11 +137,11 @@ fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
         "outgoing",
         at_row,
         format!(
-            "{} was asked {} times, {} each, 95 of 100 below {}, {} without an answer yet",
+            "{} was asked {} times, {} each{}, {} without an answer yet",
             name(row),
             number(calls),
             seconds(each),
-            time(row.p95),
+            if row.count > 0 { format!(", 95 of 100 below {}", time(row.p95)) } else { String::new() },
             number(row.unanswered as f64)
         ),
         Some(Value::Count(each)),

@@ -1,3 +1,5 @@
+//! Columns read back as they were written, and damaged ones are refused.
+
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 

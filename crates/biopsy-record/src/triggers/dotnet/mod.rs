@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `exception:TYPE`, `exception:TYPE~MESSAGE` | an exception of this type (full name, or its last parts) is thrown, caught or not; `~`: and its message matches a regular expression |
 //! | `unhandled-exception` | the runtime is about to abort: nobody catches an exception, or the application fails fast; the process is held |
-//! | `gc-heap>2G`, `gc-gen2>1G` | size after a collection; also `gc-gen0`, `gc-gen1`, `gc-loh`, `gc-poh` |
+//! | `gc-heap>2G`, `gc-gen2>1G` | size after a collection (before the first one, by the counters); also `gc-gen0`, `gc-gen1`, `gc-loh`, `gc-poh` |
 //! | `threadpool-queue>100` | work items that wait for a thread |
 //! | `request>10s` | a request has taken so long, answered or not |
 //! | `request-status>=500` | a request was answered so |

@@ -57,10 +57,16 @@ impl Seen {
     pub(crate) fn value(&self, quantity: &DotNetQuantity, now: Instant) -> Option<f64> {
         match quantity {
             DotNetQuantity::Heap => {
-                self.heap.map(|sizes| sizes.iter().fold(0.0, |sum, size| sum + *size as f64))
+                let told = self.heap.map(|sizes| sizes.iter().fold(0.0, |sum, size| sum + *size as f64));
+                // Before the first collection, and while the runtime still holds back what it has to say of one. In MB.
+                told.or_else(|| Some(self.counter(Some("System.Runtime"), "gc-heap-size", now)? * 1e6))
             }
             DotNetQuantity::Generation(number) => {
-                self.heap.and_then(|sizes| sizes.get(usize::from(*number)).map(|size| *size as f64))
+                const COUNTERS: [&str; 5] =
+                    ["gen-0-size", "gen-1-size", "gen-2-size", "loh-size", "poh-size"];
+                let number = usize::from(*number);
+                let told = self.heap.and_then(|sizes| sizes.get(number).map(|size| *size as f64));
+                told.or_else(|| self.counter(Some("System.Runtime"), COUNTERS.get(number)?, now))
             }
             DotNetQuantity::PoolQueue => self.counter(Some("System.Runtime"), "threadpool-queue-length", now),
             DotNetQuantity::Counter { source, name } => self.counter(source.as_deref(), name, now),

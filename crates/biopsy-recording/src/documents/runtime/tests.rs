@@ -1,3 +1,5 @@
+//! What a runtime said reads back as it was written.
+
 use biopsy_model::runtime_trace::Kept;
 
 use super::*;
