@@ -50,9 +50,15 @@ fn on_the_patient(report: &Value) -> impl Iterator<Item = &Value> {
 /// recording, it is recorded again: what the patient waits for then is the CPU.
 #[track_caller]
 fn diagnosed(server: &DotNetServer, seconds: u32, id: &str, words: &[&str]) {
-    let mut report = capture(server, seconds, &[]);
+    diagnosed_with(&[], server, seconds, id, words);
+}
+
+/// The same, with more arguments for `capture`.
+#[track_caller]
+fn diagnosed_with(more: &[&str], server: &DotNetServer, seconds: u32, id: &str, words: &[&str]) {
+    let mut report = capture(server, seconds, more);
     if on_the_patient(&report).next().is_none_or(|first| first["id"] != id) {
-        report = capture(server, seconds, &[]);
+        report = capture(server, seconds, more);
     }
     let first =
         on_the_patient(&report).next().unwrap_or_else(|| panic!("no finding: {:#}", report["findings"]));
@@ -120,7 +126,7 @@ fn too_many_commands_in_a_request_are_named() {
     }
     let _machine = machine_to_myself();
     let server = DotNetServer::sick("net8.0", "n-plus-one");
-    diagnosed(&server, 4, "n-plus-one", &["/api/releases", "SELECT"]);
+    diagnosed_with(&["--requests"], &server, 4, "n-plus-one", &["/api/releases", "SELECT"]);
     server.stop();
 }
 
@@ -131,7 +137,7 @@ fn a_slow_dependency_is_named() {
     }
     let _machine = machine_to_myself();
     let server = DotNetServer::sick("net10.0", "slow-upstream");
-    diagnosed(&server, 5, "slow-dependency", &["/api/feeds/"]);
+    diagnosed_with(&["--requests"], &server, 5, "slow-dependency", &["/api/feeds/"]);
     server.stop();
 }
 

@@ -172,7 +172,10 @@ fn base(options: &DotNetOptions) -> Vec<Provider> {
     let own = options.counters.iter().map(String::as_str);
     let mut providers = vec![methods];
     providers.extend(COUNTER_SOURCES.into_iter().chain(own.clone()).map(counters));
-    providers.push(metrics(METERS.into_iter().chain(own)));
+    // While a meter is listened to, each request is measured several times over: at saturation that costs more than its
+    // events. The counters of the same sources say most of it for nothing.
+    let framework = METERS.into_iter().filter(|_| options.requests);
+    providers.push(metrics(framework.chain(own)));
     providers
 }
 

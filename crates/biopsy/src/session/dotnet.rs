@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use biopsy_dotnet::ipc::ReversePort;
 use biopsy_model::Pid;
 use biopsy_model::loss::Warning;
-use biopsy_record::dotnet::{DotNetOptions, DotNetRecorder, Tree};
+use biopsy_record::dotnet::{AppLogLevel, Budget, DotNetOptions, DotNetRecorder, Tree};
 use biopsy_target::ProcRoot;
 
 use crate::cli::CaptureArgs;
@@ -26,8 +26,15 @@ fn options(args: &CaptureArgs) -> DotNetOptions {
         requests: args.requests,
         allocations: args.allocations,
         counters: args.counters.clone(),
-        ..DotNetOptions::default()
+        budget: budget(args),
     }
+}
+
+/// Whoever asked for requests or messages in detail gets them up to a high rate; unasked, they may cost next to nothing.
+fn budget(args: &CaptureArgs) -> Budget {
+    let asked = args.requests || args.allocations || args.log_level < AppLogLevel::Warning;
+    let all = Budget::default();
+    if asked { all } else { Budget { events_per_second: 500, ..all } }
 }
 
 /// Starts listening; `None`: not wanted. That it cannot be started is a warning.
