@@ -96,7 +96,7 @@ pub(crate) struct CaptureArgs {
     pub(crate) log_margin: Duration,
     /// Of .NET processes: take log messages of this level and above, without changing what the application writes elsewhere.
     /// Trace, Debug, Information, Warning, Error, Critical, None.
-    #[arg(long, value_name = "LEVEL", value_parser = log_level, default_value = "Warning")]
+    #[arg(long, value_name = "LEVEL", value_parser = log_level, default_value = "None")]
     pub(crate) log_level: AppLogLevel,
     /// Of .NET processes: only log messages of categories that begin like this; may be repeated.
     #[arg(long, value_name = "PREFIX")]

@@ -505,7 +505,7 @@ impl State {
         }
     }
 
-    fn finish(self, names: &dyn NameAddresses, redact: &mut dyn FnMut(&str) -> String) -> RuntimeTrace {
+    fn finish(mut self, names: &dyn NameAddresses, redact: &mut dyn FnMut(&str) -> String) -> RuntimeTrace {
         let end = self.span.map_or(MonoNanos(0), |(_, end)| end);
         let mut trace = RuntimeTrace::new(self.pid, self.runtime, self.source);
         trace.span = self.span;
@@ -517,6 +517,10 @@ impl State {
         (trace.exceptions, trace.exception_groups) = self.exceptions.finish();
         (trace.contentions, trace.contention_groups) = self.contentions.finish(end);
         trace.thread_pool = self.pool.kept;
+        if let Some(to) = self.sampled.iter().filter(|one| one.what == "requests").map(|one| one.to).max() {
+            self.served.forget_open_before(to);
+            self.sent.forget_open_before(to);
+        }
         (trace.requests, trace.request_groups) = self.served.finish(end, redact);
         (trace.outgoing, trace.outgoing_groups) = self.sent.finish(end, redact);
         let commands = if self.sql_speaks { self.commands } else { self.source_commands };

@@ -224,6 +224,12 @@ impl Requests {
         Some(open)
     }
 
+    /// Forgets those that began before `time` and have no end: it may have been told while nobody listened, and to call them
+    /// unanswered would be a guess.
+    pub(super) fn forget_open_before(&mut self, time: MonoNanos) {
+        self.open.retain(|_, open| open.start > time);
+    }
+
     /// `end`: the last moment.
     pub(super) fn finish(
         mut self,

@@ -32,7 +32,7 @@ fn options(args: &CaptureArgs) -> DotNetOptions {
 
 /// Whoever asked for requests or messages in detail gets them up to a high rate; unasked, they may cost next to nothing.
 fn budget(args: &CaptureArgs) -> Budget {
-    let asked = args.requests || args.allocations || args.log_level < AppLogLevel::Warning;
+    let asked = args.requests || args.allocations || args.log_level != AppLogLevel::None;
     let all = Budget::default();
     if asked { all } else { Budget { events_per_second: 500, ..all } }
 }
