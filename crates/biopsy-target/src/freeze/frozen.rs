@@ -70,7 +70,7 @@ impl FrozenProcess {
         let mut kept = frozen.kept;
         if let Some(child) = frozen.child {
             let failed = FreezeError::step(pid, "reading the mappings of the frozen child");
-            let memory = ProcessMemory::open(Pid(child)).map_err(&failed)?;
+            let memory = ProcessMemory::open(Pid(child)).map_err(&failed)?.of_copy();
             mappings =
                 areas::of_child(pid, &frozen.memory, Pid(child), &memory, &mappings).map_err(&failed)?;
             kept = Some(Box::new(ChildMemory(memory)));

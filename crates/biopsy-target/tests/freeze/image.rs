@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use biopsy_image::{Absence, Image, MemoryExt, ReadError};
-use biopsy_testkit::{TargetProcess, compile_c};
+use biopsy_testkit::{Program, TargetProcess, compile_c};
 
 use crate::support::{alone, assert_intact, frozen, options, ready, start_registers};
 
@@ -116,6 +116,44 @@ fn every_keeper_shows_its_own_seed() {
 }
 
 /// P10: a process is not made larger by being looked at. P5: the child goes first when memory runs short.
+/// Kilobytes behind a word of `smaps_rollup`.
+fn rolled_up(pid: u32, word: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_else(|| panic!("{text}"));
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Pages that are read must stay those of the process: reading them with process_vm_readv gave the copy its own of each.
+#[test]
+fn p5_reading_the_copy_takes_no_memory() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    for pages in ["small", "huge"] {
+        let mut target = TargetProcess::start(Program::PauseProbe, &["64", "2", pages, "quiet"]);
+        let one = frozen(target.pid(), &options());
+        let child = one.child().unwrap().0;
+        let (mut total, mut runs) = (0, Vec::new());
+        one.written(0..u64::MAX, &mut runs).unwrap();
+        let mut buffer = vec![0; 1 << 20];
+        for run in runs {
+            let mut at = run.start;
+            while at < run.end {
+                let read = one.read(at, &mut buffer).unwrap();
+                total += read;
+                at += read as u64;
+            }
+        }
+        assert!(total >= 64 << 20, "{total}");
+        let (own, shared) = (rolled_up(child, "Private_Dirty:"), rolled_up(child, "Shared_Dirty:"));
+        assert!(shared >= 60 << 10, "{pages}: {shared} kB are shared, {own} kB are not");
+        assert!(own < 4 << 10, "{pages}: {shared} kB are shared, {own} kB are not");
+        assert!(one.release().reaped);
+        target.stop();
+    }
+}
+
 #[test]
 fn p5_p10_the_child_is_marked_and_the_process_does_not_grow() {
     let _one = alone();
