@@ -112,6 +112,33 @@ fn an_absent_run_is_a_segment_without_bytes_and_a_short_one_is_zeros() {
     assert_eq!(summary.contents.total(), 62 * PAGE);
 }
 
+/// Buffers are used again, and only what lies between runs is made zero in them.
+#[test]
+fn a_block_shows_nothing_of_the_one_before() {
+    let mut image = Synthetic::new();
+    let full = image.anonymous(0x1000_0000, 1024);
+    for at in 0..1024 {
+        image.write(full.start + at * PAGE, at + 1);
+    }
+    let sparse = image.anonymous(0x2000_0000, 1024);
+    for at in (0..1024).filter(|at| at % 100 == 7) {
+        image.write(sparse.start + at * PAGE, at + 1);
+    }
+    let one = options(CoreKind::Heap, ZSTD);
+    for compression in [ZSTD, Compression::None] {
+        let options = CoreOptions { compression, threads: std::num::NonZero::new(1), ..one.clone() };
+        let (summary, bytes) = written(&image, &options);
+        assert!(summary.contents.total() > 1900 * PAGE, "gaps are written, too: {summary:?}");
+        check_all(&image, CoreKind::Heap, &*read_back(bytes).image);
+        let mut file = tempfile::tempfile().unwrap();
+        write_core(&image, &options, CoreOutput::File(&file), &NoProgress).unwrap();
+        let mut bytes = Vec::new();
+        std::io::Seek::rewind(&mut file).unwrap();
+        std::io::Read::read_to_end(&mut file, &mut bytes).unwrap();
+        check_all(&image, CoreKind::Heap, &*read_back(bytes).image);
+    }
+}
+
 #[test]
 fn more_segments_than_a_header_can_count_are_read_back() {
     let mut image = Synthetic::new();

@@ -43,7 +43,8 @@ impl Missing {
     }
 }
 
-/// Makes `block` the bytes of `range` of the file. With `skip`, memory is not read and is missing for the ceiling.
+/// Makes `block`, which may hold anything, the bytes of `range` of the file. With `skip`, memory is not read and is missing for
+/// the ceiling.
 pub(super) fn fill(
     image: &dyn Image,
     layout: &Layout,
@@ -52,12 +53,14 @@ pub(super) fn fill(
     block: &mut Vec<u8>,
     runs: &mut Vec<Range<u64>>,
 ) -> Missing {
-    block.clear();
     block.resize(usize::try_from(range.end - range.start).unwrap_or(0), 0);
+    // Up to here it is filled. Only what lies between runs is made zero: most blocks are one run, and memory is slow.
+    let mut filled = 0;
     let mut missing = Missing::default();
     if let Some(header) = usize::try_from(range.start).ok().and_then(|start| layout.header().get(start..)) {
         let length = header.len().min(block.len());
         block[..length].copy_from_slice(&header[..length]);
+        filled = length;
     }
     for placed in layout.memory_in(range.clone()) {
         let memory = placed.address..placed.address + placed.length;
@@ -74,10 +77,18 @@ pub(super) fn fill(
             let at = usize::try_from(placed.offset - range.start + (run.start - placed.address))
                 .unwrap_or(usize::MAX);
             let length = usize::try_from(run.end - run.start).unwrap_or(0);
-            if let Some(bytes) = block.get_mut(at..).and_then(|rest| rest.get_mut(..length)) {
+            let end = at.saturating_add(length);
+            if let Some(between) = block.get_mut(filled..at) {
+                between.fill(0);
+            }
+            if let Some(bytes) = block.get_mut(at..end) {
                 read_run(image, run.start, bytes, &placed, &mut missing);
+                filled = filled.max(end);
             }
         }
+    }
+    if let Some(rest) = block.get_mut(filled..) {
+        rest.fill(0);
     }
     missing
 }

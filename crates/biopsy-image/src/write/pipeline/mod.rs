@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use self::fill::{Missing, fill};
 use self::order::Ordered;
-use self::pack::{Packed, Packer};
+use self::pack::{Packed, Packer, Spare};
 use self::window::Window;
 use super::layout::Layout;
 use super::{Compression, CoreError, CoreOptions, CoreOutput, CoreProgress, CoreSummary};
@@ -29,6 +29,7 @@ struct Shared<'a> {
     progress: &'a dyn CoreProgress,
     window: Window,
     missing: Mutex<Missing>,
+    spare: Spare,
     /// Blocks of the frozen process that are not read yet.
     frozen_left: AtomicU64,
     freeze_needed: Mutex<Duration>,
@@ -57,6 +58,7 @@ pub(super) fn run(
         progress,
         window: Window::new(layout.blocks(), workers as u64 + 2),
         missing: Mutex::default(),
+        spare: Spare::default(),
         frozen_left: AtomicU64::new(layout.frozen_blocks()),
         freeze_needed: Mutex::default(),
         read: AtomicU64::new(0),
@@ -122,7 +124,7 @@ fn collect(
             // All workers are gone, which they are early only when they were told to stop.
             return Err(CoreError::Stopped { written: ordered.written() });
         };
-        ordered.put(index, packed?)?;
+        ordered.put(index, packed?, &shared.spare)?;
         if ordered.is_full() {
             shared.full.store(true, Ordering::Relaxed);
         }
@@ -153,7 +155,7 @@ fn work(shared: &Shared<'_>, packer: Result<Packer<'_>, CoreError>, sender: &Sen
             shared.missing.lock().unwrap_or_else(PoisonError::into_inner).append(missing);
         }
         shared.block_read(index, range.end - range.start);
-        let packed = packer.pack(range.start, &mut block);
+        let packed = packer.pack(range.start, &mut block, &shared.spare);
         // The writer has gone when the output failed.
         if sender.send((index, packed)).is_err() {
             return;

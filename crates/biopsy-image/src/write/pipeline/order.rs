@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::super::layout::Layout;
 use super::super::seekable::SeekTable;
 use super::super::{Compression, CoreError, CoreOptions, CoreOutput};
-use super::pack::{Packed, Packer};
+use super::pack::{Packed, Packer, Spare};
 
 /// The output, and what arrived before its turn.
 pub(super) struct Ordered<'a> {
@@ -60,11 +60,11 @@ impl<'a> Ordered<'a> {
         self.ceiling.is_some_and(|ceiling| self.written >= ceiling)
     }
 
-    /// Takes a block; writes it and those that waited for it, when it is its turn.
-    pub(super) fn put(&mut self, index: u64, packed: Packed) -> Result<(), CoreError> {
+    /// Takes a block; writes it and those that waited for it, when it is its turn, and gives their buffers back.
+    pub(super) fn put(&mut self, index: u64, packed: Packed, spare: &Spare) -> Result<(), CoreError> {
         self.waiting.insert(index, packed);
         while let Some(packed) = self.waiting.remove(&self.next) {
-            self.write(packed)?;
+            self.write(packed, spare)?;
             self.next += 1;
         }
         Ok(())
@@ -77,8 +77,9 @@ impl<'a> Ordered<'a> {
             (CoreOutput::File(file), Compression::None) => Packer::in_place(file),
             (_, compression) => Packer::new(compression).map_err(CoreError::Compression)?,
         };
-        let packed = packer.pack(self.end_note, &mut block)?;
-        self.write(packed)?;
+        let spare = Spare::default();
+        let packed = packer.pack(self.end_note, &mut block, &spare)?;
+        self.write(packed, &spare)?;
         if matches!(self.compression, Compression::SeekableZstd { .. }) {
             let table = self.table.encode();
             self.give(&table)?;
@@ -98,13 +99,14 @@ impl<'a> Ordered<'a> {
         CoreError::Output { written: self.written, whole: self.whole, logical: self.logical, source }
     }
 
-    fn write(&mut self, packed: Packed) -> Result<(), CoreError> {
+    fn write(&mut self, packed: Packed, spare: &Spare) -> Result<(), CoreError> {
         let content = match packed {
             Packed::Bytes { bytes, content } => {
                 if matches!(self.compression, Compression::SeekableZstd { .. }) {
                     self.table.add(&bytes, content);
                 }
                 self.give(&bytes)?;
+                spare.give(bytes);
                 content
             }
             Packed::InPlace { written, content } => {
