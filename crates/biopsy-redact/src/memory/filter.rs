@@ -13,7 +13,7 @@ use std::ops::Range;
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, Simd, dispatch, u8x16};
 
-use super::gram::{self, GRAM, Gram, Tables};
+use super::gram::{self, GRAM, Gram, SETS, Tables};
 
 /// Bits of the table of hashes.
 const HASH_BITS: u32 = 13;
@@ -27,7 +27,7 @@ const PAGE: usize = 4096;
 /// A set of texts to look for.
 #[derive(Debug)]
 pub(super) struct Filter {
-    tables: Tables,
+    tables: [Tables; SETS],
     /// Bits by hash of a whole gram, and by hash of one of three bytes.
     whole: Box<[u64; WORDS]>,
     short: Box<[u64; WORDS]>,
@@ -224,6 +224,12 @@ impl<S: Simd> Lookup<S> {
         (bytes & 15u8, (bytes >> 4u32) & 15u8)
     }
 
+    /// Buckets that let a gram through, given its bytes by place.
+    #[inline(always)]
+    fn buckets(&self, [a, b, c, d]: [(S::u8s, S::u8s); GRAM]) -> S::u8s {
+        (self.look(0, a) & self.look(1, b)) & (self.look(2, c) & self.look(3, d))
+    }
+
     /// Buckets that let these bytes through at a place of the gram.
     #[inline(always)]
     fn look(&self, place: usize, (low, high): (S::u8s, S::u8s)) -> S::u8s {
@@ -231,25 +237,34 @@ impl<S: Simd> Lookup<S> {
     }
 }
 
+/// Which of the bytes from `offset` on are zero.
+#[inline(always)]
+fn zeros<S: Simd>(simd: S, window: &[u8], offset: usize) -> u64 {
+    let bytes = S::u8s::from_slice(simd, &window[offset..offset + S::u8s::LEN]);
+    bytes.simd_eq(S::u8s::splat(simd, 0)).to_bitmask()
+}
+
 /// Appends the places in `run` that may be grams of anchors. Reads `bytes` behind the run, too.
 #[inline(always)]
 fn vectors<S: Simd>(simd: S, filter: &Filter, bytes: &[u8], run: Range<usize>, places: &mut Vec<usize>) {
     let lanes = S::u8s::LEN;
-    let lookup = Lookup::new(simd, &filter.tables);
+    let [first, second] = &filter.tables;
+    let (first, second) = (Lookup::new(simd, first), Lookup::new(simd, second));
     let zero = S::u8s::splat(simd, 0);
     let all_lanes = if lanes < 64 { (1u64 << (lanes & 63)) - 1 } else { u64::MAX };
     let mut at = run.start;
     while at < run.end && at + lanes + REACH < bytes.len() {
         let window = &bytes[at..at + lanes + REACH + 1];
-        let two = Lookup::halves(simd, window, 2);
-        let narrow = lookup.look(1, Lookup::halves(simd, window, 1))
-            & lookup.look(2, two)
-            & lookup.look(3, Lookup::halves(simd, window, 3));
-        let wide = lookup.look(1, two)
-            & lookup.look(2, Lookup::halves(simd, window, 4))
-            & lookup.look(3, Lookup::halves(simd, window, 6));
-        let both = lookup.look(0, Lookup::halves(simd, window, 0)) & (narrow | wide);
-        let mut lanes_left = !both.simd_eq(zero).to_bitmask() & all_lanes;
+        let (start, two) = (Lookup::halves(simd, window, 0), Lookup::halves(simd, window, 2));
+        let narrow = [start, Lookup::halves(simd, window, 1), two, Lookup::halves(simd, window, 3)];
+        let mut lanes_left = !(first.buckets(narrow) | second.buckets(narrow)).simd_eq(zero).to_bitmask();
+        // A text in UTF-16 has zeros between its characters. There are none in text that is not, nor in most of the rest.
+        let spaced = all_lanes & zeros(simd, window, 1) & zeros(simd, window, 3) & zeros(simd, window, 5);
+        if spaced != 0 {
+            let wide = [start, two, Lookup::halves(simd, window, 4), Lookup::halves(simd, window, 6)];
+            lanes_left |= !(first.buckets(wide) | second.buckets(wide)).simd_eq(zero).to_bitmask() & spaced;
+        }
+        lanes_left &= all_lanes;
         while lanes_left != 0 {
             let place = at + lanes_left.trailing_zeros() as usize;
             lanes_left &= lanes_left - 1;

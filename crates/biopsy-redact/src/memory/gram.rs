@@ -5,8 +5,12 @@ use std::sync::OnceLock;
 
 /// Bytes of a gram.
 pub(super) const GRAM: usize = 4;
-/// Buckets of the filter: bits of a byte.
-const BUCKETS: usize = 8;
+/// Sets of tables of the filter.
+pub(super) const SETS: usize = 2;
+/// Buckets of one of them: bits of a byte.
+const BITS: usize = 8;
+/// All buckets.
+const BUCKETS: usize = SETS * BITS;
 
 /// Four bytes in a row of an anchor; `None` stands for any byte, behind an anchor of three.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -154,11 +158,16 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Divides the grams among the buckets, so that little else is let through.
-    pub(super) fn new(grams: &BTreeSet<Gram>) -> Self {
+    pub(super) fn new(grams: &BTreeSet<Gram>) -> [Self; SETS] {
         let mut groups = join(grams);
         improve(&mut groups);
+        std::array::from_fn(|set| Self::of(groups.get(set * BITS..).unwrap_or_default()))
+    }
+
+    /// Of the first groups of these, as many as there are bits.
+    fn of(groups: &[Vec<Cluster>]) -> Self {
         let mut tables = Self { low: [[0; 16]; GRAM], high: [[0; 16]; GRAM] };
-        for (bucket, group) in groups.iter().enumerate() {
+        for (bucket, group) in groups.iter().take(BITS).enumerate() {
             let cluster = Cluster::of_all(group);
             for place in 0..GRAM {
                 for half in 0..16 {

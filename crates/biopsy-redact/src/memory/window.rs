@@ -98,6 +98,9 @@ impl<'t> Windows<'t> {
         let end = self.text_end(at, self.bytes.len().min(at + after));
         let floor = at.saturating_sub(before);
         let mut start = at;
+        while start - floor >= PIECE && is_all_text(&self.bytes[start - PIECE..start]) {
+            start -= PIECE;
+        }
         while start > floor && is_text(self.bytes[start - 1]) {
             start -= 1;
         }
@@ -165,11 +168,15 @@ fn is_text(byte: u8) -> bool {
 /// Bytes tested at once.
 const PIECE: usize = 64;
 
+/// Whether all of them may stand in text: without an exit in the middle they are tested many at a time.
+fn is_all_text(bytes: &[u8]) -> bool {
+    !bytes.iter().fold(false, |bad, byte| bad | !is_text(*byte))
+}
+
 /// Length of the text at the start of `bytes`: UTF-8 without control bytes.
 fn text_length(bytes: &[u8]) -> usize {
-    // Whole pieces first: without an exit in the middle they are tested many bytes at a time.
-    let clean = |piece: &&[u8]| !piece.iter().fold(false, |bad, byte| bad | !is_text(*byte));
-    let checked: usize = bytes.chunks(PIECE).take_while(clean).map(<[u8]>::len).sum();
+    // Whole pieces first.
+    let checked: usize = bytes.chunks(PIECE).take_while(|piece| is_all_text(piece)).map(<[u8]>::len).sum();
     let plain = checked + bytes[checked..].iter().take_while(|byte| is_text(**byte)).count();
     match std::str::from_utf8(&bytes[..plain]) {
         Ok(_) => plain,
