@@ -1,12 +1,16 @@
 //! The promised numbers of SPECIFICATION.md, measured side by side with perf and samply in one run.
 
+mod catching;
 mod compressing;
 mod dotnet;
 mod dumping;
 mod facts;
+mod following;
 mod heap;
+mod killing;
 mod proc_usage;
 mod recorder;
+mod scrubbing;
 mod serving;
 mod statistics;
 mod table;
@@ -32,7 +36,8 @@ pub(crate) struct Options {
     /// Leave out the recording of five minutes
     #[arg(long)]
     no_long: bool,
-    /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `dotnet` (N), `heap` (H)
+    /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `following` (S),
+    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `heap` (H)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`
@@ -86,6 +91,18 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("dumping-large") && !options.quick && !options.no_long {
         dumping::measure_large(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("following") {
+        following::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("killing") {
+        killing::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("catching") {
+        catching::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("scrubbing") {
+        scrubbing::measure(&tools.biopsy, options, &mut table)?;
     }
     if options.wants("heap") {
         heap::measure(&tools.biopsy, options, &mut table)?;
@@ -180,6 +197,7 @@ const BARS: &[Bar] = &[
     Bar { row: "D3a", what: "pause of 4 GiB, ns a present page", least: false, value: 90.0 },
     Bar { row: "D3b", what: "pause of 16 GiB, ns a present page", least: false, value: 90.0 },
     Bar { row: "D3c", what: "predicted pause by measured pause, worst of all", least: false, value: 2.0 },
+    Bar { row: "D3d", what: "the same, 4 and 16 GiB", least: false, value: 2.0 },
     Bar { row: "D4", what: "raw dump of a quiet target, time by gcore's", least: false, value: 1.2 },
     Bar {
         row: "D5",
@@ -188,7 +206,37 @@ const BARS: &[Bar] = &[
         value: 1.2,
     },
     Bar { row: "D6", what: "compressed size by gcore's", least: false, value: 0.35 },
+    Bar {
+        row: "D6b",
+        what: "compressed size of a .NET server of 70 to 90 MB, MB",
+        least: false,
+        value: 20.0,
+    },
     Bar { row: "D7", what: "memory of biopsy, MB", least: false, value: 64.0 },
+    Bar { row: "D7b", what: "memory of biopsy, 4 and 16 GiB, MB", least: false, value: 64.0 },
+    Bar { row: "D8a", what: "scrubbing, memory of a .NET server, GB/s and core", least: true, value: 2.0 },
+    Bar { row: "D8b", what: "the same, libraries", least: true, value: 2.0 },
+    Bar { row: "D8c", what: "the same, source text", least: true, value: 2.0 },
+    Bar {
+        row: "D9",
+        what: "targets harmed by SIGKILL of biopsy at random moments",
+        least: false,
+        value: 0.0,
+    },
+    Bar {
+        row: "D10",
+        what: "calls of the target that were broken off, worst of all",
+        least: false,
+        value: 0.0,
+    },
+    Bar { row: "D11", what: "launches of 1 ms that were caught, share", least: true, value: 1.0 },
+    Bar {
+        row: "D12a",
+        what: "work of a target without signals that is followed, share of unfollowed",
+        least: true,
+        value: 0.98,
+    },
+    Bar { row: "D12b", what: "the same with 1,000 signals a second", least: true, value: 0.85 },
     Bar {
         row: "N1a",
         what: "ASP.NET Core at saturation under capture, share of unrecorded",

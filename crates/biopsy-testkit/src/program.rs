@@ -50,6 +50,9 @@ pub enum Program {
     /// Measures how long it was kept from running. Arguments: megabytes of memory (64), threads (20), `huge` or `small` pages;
     /// answers a line of stdin with `GAP nanoseconds EINTR count`.
     PauseProbe,
+    /// Works while a timer sends it signals that it handles. Argument: signals a second (1000). Answers a line of stdin with
+    /// `DID rounds of work SIGNALS handled LOST fell into one`, each since the line before.
+    SignalStorm,
     /// Holds magic values in all registers and checks them for ever; see the source for its exit codes. Arguments: keepers
     /// (2) or `single`, megabytes (16). Answers a line of stdin with `INTACT ...`.
     Registers,
@@ -97,6 +100,7 @@ impl Program {
         Self::ForkChildren,
         Self::SwitchStorm,
         Self::PauseProbe,
+        Self::SignalStorm,
         Self::Registers,
         Self::StaticRegisters,
         Self::NoGadgets,
@@ -134,6 +138,7 @@ impl Program {
             Self::ShortLived => "short-lived",
             Self::Launcher => "launcher",
             Self::PauseProbe => "pause-probe",
+            Self::SignalStorm => "signal-storm",
             Self::Registers => "registers",
             Self::StaticRegisters => "static-regs",
             Self::NoGadgets => "no-gadgets",
@@ -205,6 +210,7 @@ impl Program {
             Self::ShortLived => Source::C(include_str!("../programs/short-lived.c")),
             Self::Launcher => Source::C(include_str!("../programs/launcher.c")),
             Self::PauseProbe => Source::C(include_str!("../programs/pause-probe.c")),
+            Self::SignalStorm => Source::C(include_str!("../programs/signal-storm.c")),
             Self::Registers | Self::StaticRegisters => Source::C(include_str!("../programs/registers.c")),
             Self::NoGadgets => Source::C(include_str!("../programs/no-gadgets.c")),
             Self::Deadlock => Source::C(include_str!("../programs/deadlock.c")),

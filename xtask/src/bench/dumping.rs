@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use biopsy_testkit::{Program, TargetProcess, temp_dir};
+use biopsy_testkit::{DotNetServer, Privilege, Program, TargetProcess, require, temp_dir};
 
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
@@ -18,6 +18,8 @@ use crate::run::Outcome;
 const THREADS: &str = "20";
 /// A tool that takes longer is killed, and its run is an error.
 const WITHIN: Duration = Duration::from_secs(300);
+/// Rounds of `--collapse`.
+const COLLAPSES: usize = 5;
 const REST: Duration = Duration::from_millis(700);
 
 /// Who dumps.
@@ -59,6 +61,8 @@ struct Run {
     /// Longest gap that the target saw: while biopsy froze it, or all the time of the others, which stop it for all of
     /// that.
     gap_ms: f64,
+    /// Longest gap while huge pages were made, before anything was stopped.
+    collapse_ms: Option<f64>,
     /// Longest gap after it ran again: it shares the processors with the writer.
     later_ms: Option<f64>,
     /// Calls of the target that were broken off.
@@ -84,18 +88,25 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
         tools
     };
     let bench = Bench { biopsy, createdump: createdump.as_deref(), options };
-    let mut predictions = Vec::new();
+    let (mut predictions, mut broken_off) = (Vec::new(), Vec::new());
 
     let runs = bench.rounds("D small pages", &["small"], &peers(&[Tool::Biopsy]), table)?;
     predictions.extend(runs.iter().filter_map(ratio_of_prediction));
+    broken_off.extend(values(&runs, Tool::Biopsy, |run| run.broken_off));
     judge_pauses(&runs, ["D1a", "D1b", "D1c"], table);
 
     let runs = bench.rounds("D huge pages", &["huge"], &peers(&[Tool::Biopsy]), table)?;
     predictions.extend(runs.iter().filter_map(ratio_of_prediction));
+    broken_off.extend(values(&runs, Tool::Biopsy, |run| run.broken_off));
     judge_pauses(&runs, ["D2a", "D2b", "D2c"], table);
 
+    // Only the first dump of a process has pages to collapse: each round has a target of its own.
     let once = Bench { options: &Options { rounds: Some(1), ..options.clone() }, ..bench };
-    let runs = once.rounds("D collapsed", &["collapsible"], &[Tool::Collapsed], table)?;
+    let mut runs = Vec::new();
+    for _ in 0..options.rounds().min(COLLAPSES) {
+        runs.extend(once.runs("D collapsed", &["collapsible"], &[Tool::Collapsed])?);
+    }
+    table.add_column("D collapsed", column(Tool::Collapsed, &runs));
     table.judge("D2d", median(&values(&runs, Tool::Collapsed, |run| run.gap_ms)));
 
     // Time is compared where the target leaves the processors to the tools.
@@ -104,6 +115,33 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
     predictions.extend(runs.iter().filter_map(ratio_of_prediction));
     judge_times(&runs, table);
     table.judge("D3c", predictions.into_iter().reduce(f64::max));
+    table.judge("D10", broken_off.into_iter().reduce(f64::max));
+    server(biopsy, table)
+}
+
+/// The size of what a small server leaves.
+fn server(biopsy: &Path, table: &mut Table) -> Outcome {
+    if !require(Privilege::DotNetTargets) {
+        println!("note: without the .NET targets");
+        return Ok(());
+    }
+    let folder = temp_dir("bench-d");
+    let core = folder.path().join("server.core.zst");
+    let server = DotNetServer::start("net10.0", &[]);
+    let resident = proc_usage::resident_mb(server.pid());
+    let mut command = Command::new(biopsy);
+    command.args(["dump", &server.pid().to_string(), "--quiet", "--output"]).arg(&core);
+    let dumped = crate::run::output_of(&mut command);
+    server.stop();
+    dumped?;
+    #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
+    let megabytes = proc_usage::bytes_on_disk(&core) as f64 / 1e6;
+    println!("D .NET server: {megabytes:.1} MB of {resident:.0} MB resident");
+    table.judge("D6b", Some(megabytes));
+    let mut column = Column::new("biopsy");
+    column.set("resident, MB", Some(resident));
+    column.set("size, MB", Some(megabytes));
+    table.add_column("D .NET server", column);
     Ok(())
 }
 
@@ -114,7 +152,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// All tools in rounds of alternating order, on one target.
+    /// All tools in rounds of alternating order, on one target; for the table, too.
     fn rounds(
         &self,
         workload: &'static str,
@@ -122,6 +160,14 @@ impl Bench<'_> {
         tools: &[Tool],
         table: &mut Table,
     ) -> Outcome<Vec<Run>> {
+        let runs = self.runs(workload, ways, tools)?;
+        for tool in tools {
+            table.add_column(workload, column(*tool, &runs));
+        }
+        Ok(runs)
+    }
+
+    fn runs(&self, workload: &'static str, ways: &[&str], tools: &[Tool]) -> Outcome<Vec<Run>> {
         let megabytes = if self.options.quick { "128" } else { "1024" };
         let arguments: Vec<&str> = [megabytes, THREADS].into_iter().chain(ways.iter().copied()).collect();
         let mut target = TargetProcess::start(Program::PauseProbe, &arguments);
@@ -150,9 +196,6 @@ impl Bench<'_> {
                 runs.push(run);
             }
         }
-        for tool in tools {
-            table.add_column(workload, column(*tool, &runs));
-        }
         target.stop();
         Ok(runs)
     }
@@ -160,6 +203,7 @@ impl Bench<'_> {
 
 /// 4 and 16 GiB, where the machine has room for the target and for what it might write while it is dumped.
 pub(crate) fn measure_large(biopsy: &Path, options: &Options, table: &mut Table) -> Outcome {
+    let (mut predictions, mut memory) = (Vec::new(), Vec::new());
     for (row, workload, gigabytes) in [("D3a", "D 4 GiB", 4_u64), ("D3b", "D 16 GiB", 16)] {
         if available_gigabytes() < gigabytes + 3 {
             println!("note: not enough memory for {gigabytes} GiB");
@@ -171,7 +215,16 @@ pub(crate) fn measure_large(biopsy: &Path, options: &Options, table: &mut Table)
         let bench = Bench { biopsy, createdump: None, options };
         for _ in 0..3 {
             let run = one_run(Tool::Biopsy, &bench, Path::new(""), &mut target)?;
-            println!("{workload}: gap {:.1} ms, {:.1} s", run.gap_ms, run.seconds);
+            println!(
+                "{workload}: gap {:.1} ms, said {:.1}, predicted {:.1}, {:.1} s, {:.0} MB of memory",
+                run.gap_ms,
+                run.said_pause_ms.unwrap_or_default(),
+                run.predicted_ms.unwrap_or_default(),
+                run.seconds,
+                run.memory_mb
+            );
+            predictions.extend(ratio_of_prediction(&run));
+            memory.push(run.memory_mb);
             runs.push(run);
         }
         #[expect(clippy::cast_precision_loss, reason = "some millions")]
@@ -181,6 +234,8 @@ pub(crate) fn measure_large(biopsy: &Path, options: &Options, table: &mut Table)
         table.add_column(workload, column(Tool::Biopsy, &runs));
         target.stop();
     }
+    table.judge("D3d", predictions.into_iter().reduce(f64::max));
+    table.judge("D7b", memory.into_iter().reduce(f64::max));
     Ok(())
 }
 
@@ -246,12 +301,15 @@ fn one_run(tool: Tool, bench: &Bench<'_>, plain: &Path, target: &mut TargetProce
         .spawn()
         .map_err(|error| format!("cannot run {}: {error}", tool.name()))?;
     let (errors, runs_again) = listen(child.stderr.take());
-    // biopsy says when the target runs again: what it saw until then is the pause.
-    let pause = if matches!(tool, Tool::Raw | Tool::Biopsy | Tool::Collapsed) && runs_again.recv().is_ok() {
-        Some(gap(target)?.0)
-    } else {
-        None
-    };
+    // biopsy says when huge pages are made, and when the target runs again: what it saw in between is the pause.
+    let (mut collapse_ms, mut pause) = (None, None);
+    while pause.is_none() && matches!(tool, Tool::Raw | Tool::Biopsy | Tool::Collapsed) {
+        match runs_again.recv() {
+            Ok(Said::HugePagesMade) => collapse_ms = Some(gap(target)?.0),
+            Ok(Said::RunsAgain) => pause = Some(gap(target)?.0),
+            Err(_) => break,
+        }
+    }
     let mut memory_mb = 0.0_f64;
     while !proc_usage::is_zombie(child.id()) {
         memory_mb = memory_mb.max(proc_usage::peak_memory_mb(child.id()));
@@ -281,6 +339,7 @@ fn one_run(tool: Tool, bench: &Bench<'_>, plain: &Path, target: &mut TargetProce
     Ok(Run {
         tool,
         gap_ms,
+        collapse_ms,
         later_ms,
         broken_off,
         seconds,
@@ -291,14 +350,23 @@ fn one_run(tool: Tool, bench: &Bench<'_>, plain: &Path, target: &mut TargetProce
     })
 }
 
-/// Collects what a tool says on stderr, and tells when it says that the target runs again.
-fn listen(stderr: Option<ChildStderr>) -> (JoinHandle<String>, Receiver<()>) {
+/// What biopsy says of its progress.
+enum Said {
+    HugePagesMade,
+    RunsAgain,
+}
+
+/// Collects what a tool says on stderr, and tells when it says one of these.
+fn listen(stderr: Option<ChildStderr>) -> (JoinHandle<String>, Receiver<Said>) {
     let (tell, runs_again) = channel();
     let reader = std::thread::spawn(move || {
         let mut all = String::new();
         for line in stderr.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
+            if line.contains("huge pages made") {
+                let _ = tell.send(Said::HugePagesMade);
+            }
             if line.contains("it runs again") {
-                let _ = tell.send(());
+                let _ = tell.send(Said::RunsAgain);
             }
             all.push_str(&line);
             all.push('\n');
@@ -324,6 +392,9 @@ fn column(tool: Tool, runs: &[Run]) -> Column {
     let mut column = Column::new(tool.name());
     let of = |value: fn(&Run) -> f64| values(runs, tool, value);
     column.set("pause in the target, ms", median(&of(|run| run.gap_ms)));
+    let collapsing: Vec<f64> =
+        runs.iter().filter(|run| run.tool == tool).filter_map(|run| run.collapse_ms).collect();
+    column.set("longest gap while huge pages are made, ms", median(&collapsing));
     let later: Vec<f64> = runs.iter().filter(|run| run.tool == tool).filter_map(|run| run.later_ms).collect();
     column.set("longest gap while it writes, ms", median(&later));
     column.set("longest, ms", of(|run| run.gap_ms).into_iter().reduce(f64::max));

@@ -17,10 +17,19 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
 
 /// The most memory it has had resident, in MB; 0 for one that is gone.
 pub(crate) fn peak_memory_mb(pid: u32) -> f64 {
+    of_status(pid, "VmHWM:")
+}
+
+/// The memory it has resident, in MB; 0 for one that is gone.
+pub(crate) fn resident_mb(pid: u32) -> f64 {
+    of_status(pid, "VmRSS:")
+}
+
+fn of_status(pid: u32, key: &str) -> f64 {
     let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
     String::from_utf8_lossy(&status)
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.split_ascii_whitespace().next()?.parse::<f64>().ok())
+        .find_map(|line| line.strip_prefix(key)?.split_ascii_whitespace().next()?.parse::<f64>().ok())
         .map_or(0.0, |kib| kib / 1024.0)
 }
 

@@ -1,0 +1,127 @@
+//! Workload K: biopsy is killed at a thousand random moments of a dump; the target must not notice.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use biopsy_testkit::{Program, Survival, TargetProcess, temp_dir};
+
+use super::Options;
+use super::table::{Column, Table};
+use crate::run::Outcome;
+
+const KILLS: u32 = 1000;
+const QUICK_KILLS: u32 = 20;
+/// The target checks its registers in loops; this often it is asked what it found.
+const ASK_EVERY: u32 = 10;
+const WITHIN: Duration = Duration::from_secs(20);
+/// Dumps that are timed, to know among which moments to choose.
+const WHOLE: usize = 5;
+
+/// Kills them, and counts what came of it.
+pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Outcome {
+    let kills = if options.quick { QUICK_KILLS } else { KILLS };
+    let folder = temp_dir("bench-k");
+    let output = folder.path().join("dump.core");
+    let mut target = TargetProcess::start(Program::Registers, &["2"]);
+    let pid = target.pid();
+    let dump = || {
+        let mut command = Command::new(biopsy);
+        command.args(["dump", &pid.to_string(), "--raw", "--quiet", "--max-pause", "5s", "--output"]);
+        command.arg(&output).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let clear = || {
+        let _ = std::fs::remove_file(&output);
+        let _ = std::fs::remove_file(output.with_extension("core.partial"));
+    };
+    let mut longest = Duration::ZERO;
+    for _ in 0..WHOLE {
+        let began = Instant::now();
+        let status = dump().status().map_err(|error| format!("cannot run biopsy: {error}"))?;
+        longest = longest.max(began.elapsed());
+        clear();
+        if !status.success() {
+            return Err(format!("biopsy ended with {status}"));
+        }
+    }
+    let survival = Survival::before(pid);
+    let (mut harmed, mut traced, mut copies, mut late) = (0_u32, 0_u32, 0_u32, 0_u32);
+    // The same moments in every run, as far as the machine allows.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for kill in 0..kills {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut child = dump().spawn().map_err(|error| format!("cannot run biopsy: {error}"))?;
+        let share = f64::from(u32::try_from(state >> 40).unwrap_or(0)) / f64::from(1_u32 << 24);
+        std::thread::sleep(longest.mul_f64(share));
+        traced += u32::from(is_traced(pid));
+        copies += u32::from(!living_children(pid).is_empty());
+        late += u32::from(child.try_wait().ok().flatten().is_some());
+        let _ = child.kill();
+        let _ = child.wait();
+        clear();
+        let free = until(|| !is_traced(pid) && living_children(pid).is_empty());
+        let intact = kill % ASK_EVERY != 0 || target.ask("", "INTACT", WITHIN).is_some();
+        if !free || !intact {
+            harmed += 1;
+            println!("K kill {kill}: free {free}, intact {intact}");
+        }
+        if !intact {
+            return Err(format!("the target does not say that it is intact after kill {kill}"));
+        }
+    }
+    survival.assert_unharmed();
+    println!(
+        "K: {kills} kills, {harmed} harmed; {traced} while traced, {copies} while a copy lived, {late} were over"
+    );
+    table.judge("D9", Some(f64::from(harmed)));
+    let mut column = Column::new("biopsy, killed");
+    column.set("kills", Some(f64::from(kills)));
+    column.set("while it traced the target", Some(f64::from(traced)));
+    column.set("while a copy lived", Some(f64::from(copies)));
+    column.set("when it had ended", Some(f64::from(late)));
+    column.set("targets harmed", Some(f64::from(harmed)));
+    table.add_column("K", column);
+    target.stop();
+    Ok(())
+}
+
+fn until(mut is: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + WITHIN;
+    while !is() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    true
+}
+
+fn tasks(pid: u32) -> impl Iterator<Item = std::path::PathBuf> {
+    let folder = std::fs::read_dir(format!("/proc/{pid}/task"));
+    folder.into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn is_traced(pid: u32) -> bool {
+    tasks(pid).any(|task| {
+        let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
+        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+        tracer.is_some_and(|tracer| tracer.trim() != "0")
+    })
+}
+
+/// Children that have not ended.
+fn living_children(pid: u32) -> Vec<u32> {
+    let mut living = Vec::new();
+    for task in tasks(pid) {
+        let children = std::fs::read_to_string(task.join("children")).unwrap_or_default();
+        living.extend(children.split_ascii_whitespace().filter_map(|word| word.parse::<u32>().ok()).filter(
+            |child| {
+                let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+                let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+                !matches!(state, None | Some('Z' | 'X'))
+            },
+        ));
+    }
+    living
+}
