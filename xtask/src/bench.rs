@@ -8,6 +8,7 @@ mod facts;
 mod following;
 mod heap;
 mod killing;
+mod nettrace;
 mod proc_usage;
 mod recorder;
 mod scrubbing;
@@ -37,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long)]
     no_long: bool,
     /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `following` (S),
-    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `heap` (H)
+    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `nettrace`, `heap` (H)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`
@@ -109,6 +110,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("dotnet") {
         dotnet::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("nettrace") {
+        nettrace::measure(&tools.biopsy, options, &mut table)?;
     }
     println!("{}", table.summary());
     let file = fresh_file(&folder)?;
@@ -263,6 +267,9 @@ const BARS: &[Bar] = &[
         least: true,
         value: 99.0,
     },
+    Bar { row: "N7a", what: "reading nettrace on one core, MB/s", least: true, value: 300.0 },
+    Bar { row: "N7b", what: "`analyze` of 1,000 MiB of nettrace, MB of memory", least: false, value: 150.0 },
+    Bar { row: "N8", what: "its counts equal to nettrace-check's (1: yes)", least: true, value: 1.0 },
     Bar {
         row: "H1",
         what: "pause of a heap snapshot of 10^7 objects, times dotnet-gcdump's",

@@ -50,6 +50,15 @@ fn each_kind_fires_on_each_version() {
             }
         });
         assert!(heap.value.unwrap() > 1e5, "{}", heap.reason);
+        let oldest = fired(pid, "gc-gen2>10K", || {
+            for _ in 0..3 {
+                server.request("POST", "/api/collect").unwrap();
+                std::thread::sleep(Duration::from_secs(1));
+            }
+        });
+        assert!(oldest.reason.starts_with("generation 2 > "), "{}", oldest.reason);
+        let queue = fired(pid, "threadpool-queue>=0", || {});
+        assert!(queue.reason.starts_with("thread pool queue >= 0: "), "{}", queue.reason);
         let counter = fired(pid, "counter:threadpool-thread-count>0", || {});
         assert!(counter.reason.starts_with("`threadpool-thread-count` > 0: "), "{}", counter.reason);
         let meter = fired(pid, "counter:Targets.Server/server.queue.length>=0", || {});

@@ -237,13 +237,108 @@ pub fn packaged_dotnet(version: &str) -> Option<PathBuf> {
 /// Where it does not get ready.
 #[must_use]
 pub fn packaged_dotnet_target(version: &str, arguments: &[&str]) -> Option<(TargetProcess, u16)> {
-    let mut command = Command::new(packaged_dotnet(version)?);
-    // HttpListener takes no port 0; nobody else is given this one soon after it was free.
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    let port = listener.local_addr().expect("it is bound").port();
-    drop(listener);
-    command.arg(format!("port={port}")).args(arguments);
+    let (command, port) = packaged_dotnet_command(version, arguments)?;
     Some((TargetProcess::spawn(command), port))
+}
+
+/// The command of [`packaged_dotnet_target`], for those who start it in some other place.
+///
+/// # Panics
+///
+/// Where there is no free port.
+#[must_use]
+pub fn packaged_dotnet_command(version: &str, arguments: &[&str]) -> Option<(Command, u16)> {
+    let mut command = Command::new(packaged_dotnet(version)?);
+    let port = free_port();
+    command.arg(format!("port={port}")).args(arguments);
+    Some((command, port))
+}
+
+/// HttpListener takes no port 0; nobody else is given this one soon after it was free.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("it is bound").port()
+}
+
+/// The program `Sick` as in a container: pid and mount namespaces of its own, its files where nobody else sees them, an own
+/// empty `/tmp`, the user 65534. Needs root; `None` where it was not made.
+///
+/// # Panics
+///
+/// Where it does not get ready.
+#[must_use]
+pub fn packaged_dotnet_in_container(version: &str, arguments: &[&str]) -> Option<TargetProcess> {
+    let folder = packaged_dotnet(version)?.parent()?.to_path_buf();
+    let script = "mount --bind \"$0\" /mnt && mount -t tmpfs -o mode=1777 tmpfs /tmp && cd / && \
+        exec setpriv --reuid=65534 --regid=65534 --clear-groups -- /mnt/sick \"$@\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(folder).arg(format!("port={}", free_port())).args(arguments);
+    shell.env_remove("TMPDIR");
+    Some(TargetProcess::spawn(crate::in_namespaces(crate::Namespaces::PidAndMount, &shell)))
+}
+
+/// Starts the program `Many` (see its source), which has `methods` methods and some with odd names, on "3.1" or one of
+/// [`DOTNET_RUNTIMES`]. It ends when its standard input is closed. The folder is that of its files. `None`: that runtime is not
+/// there.
+///
+/// # Panics
+///
+/// Where it does not get ready.
+#[must_use]
+pub fn dotnet_with_many_methods(runtime: &str, methods: u32) -> Option<(TargetProcess, crate::TempDir)> {
+    let (root, framework) = match runtime {
+        "3.1" => (packaged_dotnet("3.1")?.with_file_name("runtime/dotnetcore2/bin"), "3.1.0".to_owned()),
+        newer => (dotnet_root()?, format!("{}.0", newer.trim_start_matches("net"))),
+    };
+    let folder = crate::temp_dir("many");
+    let program = folder.path().join("many.dll");
+    let compiled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dotnet/Many.dll");
+    std::fs::copy(compiled, &program).expect("the program can be copied");
+    let settings = format!(
+        r#"{{"runtimeOptions":{{"framework":{{"name":"Microsoft.NETCore.App","version":"{framework}"}}}}}}"#
+    );
+    std::fs::write(program.with_extension("runtimeconfig.json"), settings)
+        .expect("its settings can be written");
+    let mut command = Command::new(root.join("dotnet"));
+    command.arg(&program).arg(format!("methods={methods}"));
+    command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
+    Some((TargetProcess::spawn(command), folder))
+}
+
+/// One process with the runtimes of .NET 8 and of .NET 10, each of which runs the program `Sick`. Of the two, only the first has a
+/// diagnostics socket. `None`: the runtimes are not there.
+///
+/// # Panics
+///
+/// Where it does not get ready.
+#[must_use]
+pub fn two_dotnet_runtimes() -> Option<TargetProcess> {
+    let frameworks = dotnet_root()?.join("shared/Microsoft.NETCore.App");
+    let of = |version: &str| -> Option<PathBuf> {
+        let mut entries = std::fs::read_dir(&frameworks).ok()?.flatten();
+        Some(entries.find(|entry| entry.file_name().to_string_lossy().starts_with(version))?.path())
+    };
+    let mut command = Command::new(crate::compile_c("two-runtimes", TWO_RUNTIMES, &["-ldl"]));
+    command.arg(of("8.")?).arg(of("10.")?);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dotnet/Sick.dll"));
+    let target = TargetProcess::spawn(command);
+    // Each says so.
+    let second = target.line_starting_with("READY", Duration::from_secs(60));
+    assert!(second.is_some_and(|line| line.contains(" 10.")), "the second runtime runs, too");
+    Some(target)
+}
+
+const TWO_RUNTIMES: &str = include_str!("../programs/two-runtimes.c");
+
+/// The folder with `dotnet` that the prebuilt targets run on.
+fn dotnet_root() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("BIOPSY_DOTNET") {
+        return Some(PathBuf::from(folder));
+    }
+    let output = Command::new(dotnet_targets()?.join("unpack")).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let folder = Path::new(text.trim());
+    folder.join("dotnet").exists().then(|| folder.to_path_buf())
 }
 
 /// Where `./x test` lets them be made: `BIOPSY_DOTNET_PACKAGES`, or in the build folder.

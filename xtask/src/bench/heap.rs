@@ -17,12 +17,12 @@ use crate::run::{Outcome, output_of};
 const RUNTIME: &str = "net10.0";
 
 /// One command.
-struct Run {
-    seconds: f64,
-    memory_mb: f64,
+pub(super) struct Run {
+    pub(super) seconds: f64,
+    pub(super) memory_mb: f64,
     /// How long the target stood still.
     pause_ms: f64,
-    said: Vec<u8>,
+    pub(super) said: Vec<u8>,
 }
 
 /// Measures all rows.
@@ -122,7 +122,7 @@ fn gcdump(pid: &str) -> Outcome<Run> {
 }
 
 /// Runs a command to its end with its most memory.
-fn timed(command: &mut Command, said: &Path) -> Outcome<Run> {
+pub(super) fn timed(command: &mut Command, said: &Path) -> Outcome<Run> {
     let file = std::fs::File::create(said).map_err(|error| error.to_string())?;
     let began = Instant::now();
     let mut child = command.stdout(file).spawn().map_err(|error| error.to_string())?;

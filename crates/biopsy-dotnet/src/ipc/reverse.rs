@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
@@ -32,6 +33,8 @@ pub struct ReversePort {
     listener: UnixListener,
     folder: PathBuf,
     path: PathBuf,
+    /// Somebody was given a value that makes runtimes wait.
+    suspends: AtomicBool,
 }
 
 /// A runtime that has connected.
@@ -67,7 +70,7 @@ impl ReversePort {
         };
         match UnixListener::bind(&path).and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
         {
-            Ok(listener) => Ok(Self { listener, folder, path }),
+            Ok(listener) => Ok(Self { listener, folder, path, suspends: AtomicBool::new(false) }),
             Err(source) => {
                 let _ = std::fs::remove_dir_all(&folder);
                 Err(IpcError::Listen { path, source })
@@ -78,7 +81,14 @@ impl ReversePort {
     /// Value of `DOTNET_DiagnosticPorts` for processes that should connect here.
     #[must_use]
     pub fn variable(&self, suspend: bool) -> String {
+        self.suspends.fetch_or(suspend, Ordering::Relaxed);
         format!("{},{}", self.path.display(), if suspend { "suspend" } else { "nosuspend" })
+    }
+
+    /// Whether [`Self::variable`] was asked for one that makes runtimes wait: processes may hand it on to their children.
+    #[must_use]
+    pub fn suspends(&self) -> bool {
+        self.suspends.load(Ordering::Relaxed)
     }
 
     /// Where it listens.

@@ -32,6 +32,8 @@ const CHATTER: [u32; 8] = [57, 250, 251, 252, 253, 254, 255, 256];
 /// MiB that the runtime may use for events that were not fetched yet.
 const BUFFER_MB: u32 = 16;
 const REQUEST_BUFFER_MB: u32 = 64;
+/// .NET 3.1 sends nothing of its methods before it has told all of them: what does not fit is lost.
+const RUNDOWN_BUFFER_MB: u32 = 256;
 
 /// EventSources of the framework with counters.
 pub(crate) const COUNTER_SOURCES: [&str; 9] = [
@@ -150,7 +152,9 @@ impl Lane {
         if !matches!(self, Self::Base | Self::Meters) {
             providers.push(counters(HEARTBEAT));
         }
-        let rundown = if rundown && self == Self::Runtime { Rundown::Default } else { Rundown::None };
+        let rundown = rundown && self == Self::Runtime;
+        let buffer_mb = if rundown { RUNDOWN_BUFFER_MB } else { buffer_mb };
+        let rundown = if rundown { Rundown::Default } else { Rundown::None };
         SessionConfig { buffer_mb, rundown, stacks, providers }
     }
 }

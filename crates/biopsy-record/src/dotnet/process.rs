@@ -1,5 +1,6 @@
 //! One .NET process: its sessions, read on one thread.
 
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,13 +66,22 @@ pub(crate) struct Setup {
     pub(crate) methods: Arc<Mutex<MethodMap>>,
     pub(crate) sinks: Vec<Sink>,
     pub(crate) shared: Arc<Shared>,
+    /// It has just begun to start, and does not wait.
+    pub(crate) starting: bool,
 }
 
 /// Records one process until it ends or is told to stop.
 pub(crate) fn record(setup: Setup, opened: impl FnOnce()) -> Outcome {
     let mut recorder = ProcessRecorder::new(setup);
-    recorder.learn_runtime();
+    // Sessions first where a runtime starts: it has loaded its own library some milliseconds later.
+    let known = recorder.setup.starting && recorder.guess_version();
+    if !known {
+        recorder.learn_runtime();
+    }
     recorder.open_all();
+    if known {
+        recorder.learn_runtime();
+    }
     recorder.setup.shared.ready.store(true, Ordering::Release);
     // A runtime that waits at its start may go on now.
     opened();
@@ -166,8 +176,15 @@ impl ProcessRecorder {
             command: "CollectTracing",
             source,
         })?;
-        self.lanes.push(stream);
+        let tells = rundown && lane == Lane::Runtime;
+        self.lanes.push(if tells { stream.with_rundown() } else { stream });
         Ok(())
+    }
+
+    /// The version, by the folder that the runtime's library is in, as far as that says it.
+    fn guess_version(&mut self) -> bool {
+        self.runtime.version = version_by_folder(self.setup.pid);
+        self.runtime.version.is_some()
     }
 
     /// What the runtime says of itself. .NET Core 3.1 cannot say; its files do.
@@ -180,6 +197,14 @@ impl ProcessRecorder {
         if seen.kind == RuntimeKind::DotNet {
             self.runtime.version = self.runtime.version.take().or(seen.version);
             self.runtime.entry = self.runtime.entry.take().or(seen.entry);
+        }
+        let loaded = runtimes_loaded(self.setup.pid);
+        if loaded > 1 {
+            let heard = self.runtime.version.as_deref().unwrap_or("unknown version");
+            self.warnings.push(format!(
+                "process {} has loaded {loaded} .NET runtimes: only one can have the diagnostics socket, so events are those of .NET {heard}",
+                self.setup.pid
+            ));
         }
     }
 
@@ -381,4 +406,24 @@ fn take(
         }
     }
     gatherer.event(event);
+}
+
+/// `.../shared/Microsoft.NETCore.App/10.0.12/libcoreclr.so`.
+fn version_by_folder(pid: Pid) -> Option<String> {
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).ok()?;
+    let line = maps.split(|byte| *byte == b'\n').find(|line| line.ends_with(b"/libcoreclr.so"))?;
+    let folder = std::str::from_utf8(line).ok()?.rsplit('/').nth(1)?;
+    let is_version = folder.starts_with(|c: char| c.is_ascii_digit()) && folder.contains('.');
+    is_version.then(|| folder.to_owned())
+}
+
+/// How many different files of the name of the runtime's library are mapped. One file can hold one runtime only.
+fn runtimes_loaded(pid: Pid) -> usize {
+    const NAME: &[u8] = b"/libcoreclr.so";
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let paths = maps.split(|byte| *byte == b'\n').filter(|line| line.ends_with(NAME));
+    // Address, rights, offset, device, inode, path.
+    let files: BTreeSet<&[u8]> =
+        paths.filter_map(|line| line.get(line.iter().position(|byte| *byte == b'/')?..)).collect();
+    files.len()
 }

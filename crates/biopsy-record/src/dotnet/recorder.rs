@@ -312,8 +312,10 @@ impl State {
             let _ = arrival.resume(RESUME_WITHIN);
             return;
         }
-        // Processes that it starts announce themselves too, and must not wait for a tool that may be gone by then.
-        if let Ok(client) = Client::of(pid)
+        // Processes that it starts announce themselves too, and must not wait for a tool that may be gone by then. Where none
+        // waits, each question less before the first session is a little more that is heard of its start.
+        if port.suspends()
+            && let Ok(client) = Client::of(pid)
             && let Err(error) = client.set_variable("DOTNET_DiagnosticPorts", &port.variable(false))
         {
             tracing::debug!(%error, pid = pid.0, "its children may wait");
@@ -398,6 +400,7 @@ impl State {
             methods: Arc::clone(&methods),
             sinks: self.sinks.as_ref().map(|make| make(pid)).unwrap_or_default(),
             shared: Arc::clone(&shared),
+            starting: arrival.is_some(),
         };
         let opened = move || {
             if let Some(arrival) = arrival

@@ -28,8 +28,9 @@ use biopsy_model::symbol::FrameSymbols;
 
 pub(crate) use rules::{KnownRules, Rules};
 
-/// At the end, this long is waited for the last names.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// At the end, this long is waited for the last names: longer than a runtime that has to tell them itself may take. The thread is
+/// waited for in any case.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Methods that the event session of a process has told of.
 pub type SharedMethods = Arc<Mutex<MethodMap>>;
@@ -143,7 +144,13 @@ impl Managed {
             } else {
                 self.answers.try_recv().ok()
             };
-            let Some(answer) = answer else { break };
+            let Some(answer) = answer else {
+                if last {
+                    let message = "finding names of managed code took too long: some frames have none";
+                    found.problems.push((message.to_owned(), None));
+                }
+                break;
+            };
             found.symbols.extend(answer.symbols);
             found.unnamed.extend(answer.unnamed);
             found.rules.extend(answer.rules);

@@ -273,7 +273,14 @@ impl ManagedProcess {
 
     fn ask_runtime(&mut self, answer: &mut Answer) {
         match rundown::methods(Pid(self.pid)) {
-            Ok(methods) => self.told = Some(methods),
+            Ok(told) => {
+                self.told = Some(told.methods);
+                if let Some(why) = told.incomplete {
+                    let message =
+                        format!("the runtime of process {} did not tell all of its methods: {why}", self.pid);
+                    answer.problems.push((message, None));
+                }
+            }
             Err(error) => {
                 self.told.get_or_insert_default();
                 let message =

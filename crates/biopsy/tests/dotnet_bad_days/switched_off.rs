@@ -1,0 +1,122 @@
+//! What was switched on is off again: after an end in peace, and after a SIGKILL at any moment.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use biopsy_dotnet::heap::{Heap, HeapOptions};
+use biopsy_dotnet::runtime::{FieldPlace, Options, Runtime, find_runtimes};
+use biopsy_model::Pid;
+use biopsy_target::ProcRoot;
+use biopsy_target::freeze::{FreezeOptions, freeze, plan};
+use biopsy_target::identity::key_of;
+use biopsy_testkit::{DOTNET_RUNTIMES, DotNetServer, Privilege, Survival, require_all, temp_dir};
+
+use crate::support::{biopsy, capture};
+
+/// Requests with their filters, messages at the lowest level, allocations: everything that can be switched on.
+const EVERYTHING: [&str; 4] = ["--requests", "--allocations", "--log-level", "Debug"];
+
+/// Threads that the runtime has for sessions.
+fn sessions(pid: u32) -> usize {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let names = tasks.flatten().filter_map(|task| std::fs::read(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(b".NET EventPipe")).count()
+}
+
+/// What is on, as the memory of the process has it: event sources that are enabled, listeners that are subscribed to, the filter of
+/// the source of log messages and of diagnostic sources, the meters that are listened to.
+fn switched_on(pid: u32) -> BTreeMap<String, u64> {
+    for _ in 0..50 {
+        let options = FreezeOptions { max_pause: Duration::from_secs(5), ..FreezeOptions::default() };
+        let key = key_of(&ProcRoot::live(), Pid(pid)).expect("it runs");
+        let image = freeze(plan(&[key], &options).expect("it runs"), &options).expect("it can be frozen");
+        let image = image.into_iter().next().expect("one process");
+        let found = find_runtimes(&image);
+        let runtime = Runtime::open(Box::new(&image), &found[0], &Options::default()).expect("it is known");
+        // A collection is under way.
+        let Ok(heap) = Heap::open(&runtime) else { continue };
+        let (mut graph, _) = heap.walk(&HeapOptions::default()).expect("it can be walked");
+        let _ = heap.find_live(&mut graph).expect("its roots are known");
+        let mut on = BTreeMap::new();
+        for object in graph.objects() {
+            let Some(of) = graph.type_of(object.of).filter(|of| !of.is_free && of.method_table != 0) else {
+                continue;
+            };
+            if !graph.live().is_some_and(|live| live.contains(object.index.0 as usize)) {
+                continue;
+            }
+            let watched: &[&str] = match of.name.as_str() {
+                "System.Diagnostics.DiagnosticListener" => &["_subscriptions"],
+                "System.Diagnostics.DiagnosticSourceEventSource" => &["m_eventSourceEnabled", "_specs"],
+                "System.Diagnostics.Metrics.MeterListener" => &["_enabledMeasurementInstruments"],
+                name if name.ends_with("EventSource") || name.ends_with("EventLog") => {
+                    &["m_eventSourceEnabled"]
+                }
+                _ => continue,
+            };
+            for field in watched {
+                let Ok(Some(found)) = runtime.find_field(of.method_table, field) else { continue };
+                let FieldPlace::Instance(offset) = found.place else { continue };
+                let at = object.address + 8 + u64::from(offset);
+                let value = match *field {
+                    "m_eventSourceEnabled" => runtime.memory().u8(at).map(u64::from),
+                    // A reference: there is something, or nothing.
+                    _ => runtime.memory().u64(at).map(|value| u64::from(value != 0)),
+                };
+                // A linked list of its own that is there once and for all.
+                if *field != "_enabledMeasurementInstruments" && value.expect("it is there") != 0 {
+                    *on.entry(format!("{} {field}", of.name)).or_insert(0) += 1;
+                }
+            }
+        }
+        return on;
+    }
+    panic!("it always collects");
+}
+
+#[test]
+fn after_an_end_and_after_a_kill_at_any_moment_nothing_is_on() {
+    if !require_all(&[Privilege::Perf, Privilege::Bpf, Privilege::Ptrace, Privilege::DotNetTargets]) {
+        return;
+    }
+    // Each version at another moment; all moments on all versions: `a_kill_at_any_moment_leaves_nothing_on`.
+    for (runtime, after) in DOTNET_RUNTIMES.into_iter().zip([1500, 30, 300]) {
+        let server = DotNetServer::start(runtime, &["--log", "None"]);
+        server.get("/api/releases/1").unwrap();
+        let untouched = switched_on(server.pid());
+        drop(capture(server.pid(), 1, &EVERYTHING));
+        assert_eq!(switched_on(server.pid()), untouched, "{runtime}: after an end in peace");
+
+        let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
+        let before = sessions(server.pid());
+        let folder = temp_dir("killed");
+        let pid = server.pid().to_string();
+        let mut command = biopsy(&["capture", &pid, "--for", "1h", "--quiet", "--output"]);
+        command.arg(folder.path().join("recording.zip")).args(EVERYTHING);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let begun = Instant::now();
+        while sessions(server.pid()) == before && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(after));
+        // So that this test sees what it looks for.
+        let on = (after == 1500).then(|| switched_on(server.pid()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(on.is_none_or(|on| on != untouched), "{runtime}: it was on");
+        let killed = Instant::now();
+        while sessions(server.pid()) != before {
+            assert!(killed.elapsed() < Duration::from_secs(25), "{runtime}, {after} ms: sessions are on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // The runtime tells the sources one after the other.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while switched_on(server.pid()) != untouched {
+            assert!(Instant::now() < deadline, "{runtime}: {:?}", switched_on(server.pid()));
+        }
+        survival.assert_unharmed();
+        server.stop();
+    }
+}
