@@ -116,6 +116,13 @@ fn push_type(text: &mut String, segment: &Segment<'_>, suffix: &mut Suffix) {
 /// Lambdas in lambdas: deeper than programmers go, the raw name is as good.
 const DEEPEST: usize = 16;
 
+/// The method that a state machine is for, by itself: `<Get>g__Parse|3_0` → `Get local Parse`.
+fn method_of_machine(method: &str) -> String {
+    let mut text = String::new();
+    push_method(&mut text, method, &mut Suffix::None);
+    text
+}
+
 fn push_method(text: &mut String, method: &str, suffix: &mut Suffix) {
     push_nested(text, method, suffix, 0);
 }

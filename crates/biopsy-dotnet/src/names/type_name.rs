@@ -121,7 +121,7 @@ fn argument_name(text: &str, depth: usize) -> String {
     for (position, segment) in chain(text, depth).into_iter().enumerate() {
         let readable = match generated(segment.name) {
             Some(Made::Closure) => continue,
-            Some(Made::StateMachine(of)) => of.to_owned(),
+            Some(Made::StateMachine(of)) => super::method_of_machine(of),
             _ => segment.readable(),
         };
         if position > 0 {

@@ -34,6 +34,22 @@ pub enum Tier {
     ReadyToRun,
 }
 
+impl Tier {
+    /// A mark behind a method's name: `[tier-0]`, `[OSR]`. `None`: compiled ahead, which its module says already.
+    #[must_use]
+    pub fn mark(self) -> Option<&'static str> {
+        match self {
+            Self::Tier0 => Some("[tier-0]"),
+            Self::Tier1 => Some("[tier-1]"),
+            Self::OnStackReplacement => Some("[OSR]"),
+            Self::Optimized => Some("[optimized]"),
+            Self::Tier0Instrumented => Some("[tier-0 instrumented]"),
+            Self::Tier1Instrumented => Some("[tier-1 instrumented]"),
+            Self::ReadyToRun => None,
+        }
+    }
+}
+
 /// Where unwind information of one piece of code is (`UNWIND_INFO` of Windows x64, which the runtime uses everywhere).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct UnwindInfo {

@@ -212,7 +212,10 @@ impl<'i> Runtime<'i> {
         // Tables of functions do not change, and methods are only ever added: they are read again when one is missing.
         self.look.fetch_add(1, Ordering::Relaxed);
         self.methods.map().clear();
-        *self.tiers.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut tiers = self.tiers.lock().unwrap_or_else(PoisonError::into_inner);
+        if tiers.as_ref().is_some_and(|tiers| tiers.is_old()) {
+            *tiers = None;
+        }
     }
 
     /// Forgets everything, names too: types of assemblies that were unloaded leave their addresses to others.

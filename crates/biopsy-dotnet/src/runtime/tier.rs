@@ -1,5 +1,7 @@
 //! How well code is optimised: the runtime's list of versions of methods (`codeversion.h`).
 
+use std::time::{Duration, Instant};
+
 use rustc_hash::FxHashMap;
 
 use super::{Method, Runtime, RuntimeError, Tier};
@@ -18,7 +20,12 @@ pub(super) struct Tiers {
     /// Offsets on the way from a method to its versions (9 and later).
     way: Option<[u64; 3]>,
     node: Option<Node>,
+    read: Instant,
 }
+
+/// The table of 8 is read as a whole. While a process runs, that is done so often at most; methods that are optimised in between
+/// have no tier until then.
+const BETWEEN_READS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -46,7 +53,12 @@ impl Tiers {
         };
         let (node, way) = (node(), way());
         let table = if way.is_none() { node.and_then(|node| read_table(runtime, node)) } else { None };
-        Self { table, way, node }
+        Self { table, way, node, read: Instant::now() }
+    }
+
+    /// Whether what was read is to be forgotten with the rest.
+    pub(super) fn is_old(&self) -> bool {
+        self.table.is_none() || self.read.elapsed() >= BETWEEN_READS
     }
 
     pub(super) fn of(&self, runtime: &Runtime<'_>, method: &Method) -> Result<Option<Tier>, RuntimeError> {

@@ -3,8 +3,11 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use biopsy_dotnet::methods::Tier as Told;
 use biopsy_dotnet::methods::{DEBUG_INFO_BYTES, DebugInfoFormat, MethodMap, NameAddresses, parse_debug_info};
-use biopsy_dotnet::runtime::{Method, Options, Runtime, RuntimeError, find_runtimes};
+use biopsy_dotnet::runtime::{
+    CodeKind, Method, Options, Runtime, RuntimeError, StubKind, Tier, find_runtimes,
+};
 use biopsy_dotnet::stack::{ManagedUnwind, method_text};
 use biopsy_model::process::RuntimeKind;
 use biopsy_model::stack::{Frame, FrameHandle};
@@ -263,9 +266,11 @@ impl ManagedProcess {
             }
             answer.unnamed.append(&mut frames);
         }
-        for (handle, _) in frames {
-            // Glue that the runtime does not list: write barriers, allocation helpers, call counters.
-            let function = Function { name: "(stub of the runtime)".to_owned(), file: None, line: None };
+        for (handle, frame) in frames {
+            // Glue that the runtime does not list: write barriers, entries of methods, call counters.
+            let kind = self.runtimes.iter().find_map(|runtime| runtime.stub_at(frame.address));
+            let name = kind.map_or("(stub of the runtime)", StubKind::name).to_owned();
+            let function = Function { name, file: None, line: None };
             let source = SymbolSource::RuntimeMemory;
             answer.symbols.push(FrameSymbols { frame: handle, functions: vec![function], source });
         }
@@ -340,7 +345,30 @@ impl ManagedProcess {
                 self.lines.line(&module.path, token, il_offset(runtime, method, address))
             });
         let (file, line) = line.map(|line| (line.file, line.line)).unzip();
-        Some(Function { name: shown.to_string(), file, line })
+        let tier = match method.kind {
+            CodeKind::Jit => runtime.tier(method).ok().flatten().or_else(|| self.told_tier(address)),
+            CodeKind::ReadyToRun | CodeKind::Dynamic | CodeKind::Stub(_) => None,
+        };
+        let name = match tier.and_then(Tier::mark) {
+            Some(mark) => format!("{shown} {mark}"),
+            None => shown.to_string(),
+        };
+        Some(Function { name, file, line })
+    }
+
+    /// How well the code at an address is optimised, where an event told of it: the list of versions has not the first one of a
+    /// method.
+    fn told_tier(&self, address: u64) -> Option<Tier> {
+        let methods = self.methods.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(match methods.find(address)?.tier {
+            Told::Tier0 => Tier::Tier0,
+            Told::Tier1 => Tier::Tier1,
+            Told::OnStack => Tier::OnStackReplacement,
+            Told::Optimized => Tier::Optimized,
+            Told::Tier0Instrumented => Tier::Tier0Instrumented,
+            Told::Tier1Instrumented => Tier::Tier1Instrumented,
+            Told::MinOpts | Told::ReadyToRun | Told::Unknown => return None,
+        })
     }
 
     /// Finds wanted rules. Says whether there are new ones, and whether others may be found soon.
