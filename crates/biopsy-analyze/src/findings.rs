@@ -4,6 +4,7 @@
 //! what is lacking is in [`Completeness::undetermined`](crate::Completeness::undetermined).
 
 mod cpu;
+mod descriptors;
 mod disk;
 mod dotnet;
 mod growth;
@@ -39,7 +40,7 @@ const DETECTORS: &[Detector] = &[
     memory::pressure,
     growth::threads,
     growth::memory,
-    growth::descriptors,
+    descriptors::growth,
     cpu::bound,
     cpu::kernel,
     switching::storm,

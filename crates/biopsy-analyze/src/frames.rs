@@ -23,6 +23,8 @@ pub(crate) struct FrameTable {
     /// Functions of frames, innermost inlined one first.
     of_frames: Vec<FunctionHandle>,
     index: FxHashMap<(FunctionKind, String, String), FunctionHandle>,
+    /// Frames of methods whose tier is known.
+    tiers: FxHashMap<FrameHandle, (FunctionHandle, &'static str)>,
 }
 
 /// What a function's name says about its role.
@@ -68,7 +70,15 @@ impl FrameTable {
         let mut any = false;
         for function in named.iter().filter(|function| !function.name.is_empty()) {
             any = true;
-            let id = self.intern(kind, file, &function.name, true);
+            // A method is one function, however well it was compiled at the time.
+            let (name, tier) = match kind {
+                FunctionKind::Jit => managed::without_tier(&function.name),
+                _ => (function.name.as_str(), None),
+            };
+            let id = self.intern(kind, file, name, true);
+            if let Some(tier) = tier {
+                self.tiers.insert(handle, (id, tier));
+            }
             if let Some(row) = self.functions.get_mut(id.0 as usize)
                 && function.file.is_some()
             {
@@ -85,6 +95,56 @@ impl FrameTable {
             };
             let id = self.intern(kind, file, &name, false);
             self.of_frames.push(id);
+        }
+    }
+
+    /// Writes behind the module of each method how well it was compiled while it ran, with shares where it changed:
+    /// `[jit tier-1]`, `[jit OSR 70 %, tier-0 30 %]`.
+    pub(crate) fn mark_tiers(&mut self, timeline: &Timeline) {
+        if self.tiers.is_empty() {
+            return;
+        }
+        let mut sums: FxHashMap<FunctionHandle, Vec<(&'static str, u64)>> = FxHashMap::default();
+        let mut add = |(function, tier): (FunctionHandle, &'static str), time: u64| {
+            let tiers = sums.entry(function).or_default();
+            match tiers.iter_mut().find(|(known, _)| *known == tier) {
+                Some((_, sum)) => *sum = sum.saturating_add(time),
+                None => tiers.push((tier, time)),
+            }
+        };
+        for known in self.tiers.values() {
+            add(*known, 0);
+        }
+        for sample in &timeline.samples {
+            let leaf = sample.stack.and_then(|stack| timeline.stacks.get(stack.0 as usize));
+            if let Some(known) = leaf.and_then(|node| self.tiers.get(&node.frame)) {
+                add(*known, sample.weight.0);
+            }
+        }
+        for (function, mut tiers) in sums {
+            let Some(row) = self.functions.get_mut(function.0 as usize) else { continue };
+            tiers.sort_unstable_by_key(|(tier, time)| (std::cmp::Reverse(*time), *tier));
+            let all = tiers.iter().fold(0u64, |sum, (_, time)| sum.saturating_add(*time));
+            let share = |time: u64| (u128::from(time) * 100 / u128::from(all.max(1))) as u64;
+            let shown: Vec<String> = match tiers.as_slice() {
+                [(tier, _)] => vec![(*tier).to_owned()],
+                tiers if all == 0 => tiers.iter().map(|(tier, _)| (*tier).to_owned()).collect(),
+                tiers => tiers
+                    .iter()
+                    .filter(|(_, time)| share(*time) >= 1)
+                    .map(|(tier, time)| {
+                        if share(*time) == 100 {
+                            (*tier).to_owned()
+                        } else {
+                            format!("{tier} {} %", share(*time))
+                        }
+                    })
+                    .collect(),
+            };
+            row.module = match row.module.strip_suffix(']') {
+                Some(module) => format!("{module} {}]", shown.join(", ")),
+                None => format!("{} [{}]", row.module, shown.join(", ")),
+            };
         }
     }
 

@@ -38,6 +38,19 @@ pub(crate) fn is_application(name: &str) -> bool {
     !is_library(name) && !is_address(name)
 }
 
+/// How well a method is compiled, as the recorder writes it behind names.
+const TIERS: &[&str] =
+    &["tier-0", "tier-1", "OSR", "optimized", "tier-0 instrumented", "tier-1 instrumented"];
+
+/// A name without the mark of its tier, and the tier: `Shop.Run [tier-0]` → `Shop.Run`, `tier-0`.
+pub(crate) fn without_tier(name: &str) -> (&str, Option<&'static str>) {
+    let Some((bare, mark)) = name.rsplit_once(" [") else { return (name, None) };
+    match TIERS.iter().find(|tier| mark.strip_suffix(']') == Some(**tier)) {
+        Some(tier) if !bare.is_empty() => (bare, Some(tier)),
+        _ => (name, None),
+    }
+}
+
 /// An address that nobody knew a name for.
 fn is_address(name: &str) -> bool {
     name.starts_with("0x")
@@ -75,6 +88,12 @@ pub(crate) fn is_pool_thread(name: &str) -> bool {
     name.starts_with(".NET TP Worker") || name.starts_with(".NET ThreadPool")
 }
 
+/// A thread that the runtime has for its own work (collections, timers, events, compiling), so not one that runs the application's
+/// code. Some of them are only there because somebody, biopsy for one, listens to events.
+pub(crate) fn is_runtime_thread(name: &str) -> bool {
+    name.starts_with(".NET ") && !is_pool_thread(name) && !name.starts_with(".NET Finalizer")
+}
+
 /// The library that the runtime itself is in.
 pub(crate) fn is_runtime_module(module: &str) -> bool {
     module.starts_with("libcoreclr") || module.starts_with("libclrgc")
@@ -109,6 +128,15 @@ mod tests {
         assert!(!blocks_on_task("Shop.Task.Wait"));
         assert!(enters_lock("System.Threading.Monitor.Enter_Slowpath"));
         assert!(!enters_lock("System.Threading.Monitor.Wait"));
+    }
+
+    #[test]
+    fn a_tier_is_no_part_of_the_name() {
+        assert_eq!(without_tier("Shop.Run (async) [tier-0]"), ("Shop.Run (async)", Some("tier-0")));
+        assert_eq!(without_tier("Shop.Run [tier-1 instrumented]"), ("Shop.Run", Some("tier-1 instrumented")));
+        assert_eq!(without_tier("operator [x]"), ("operator [x]", None));
+        assert_eq!(without_tier(" [OSR]"), (" [OSR]", None));
+        assert_eq!(without_tier("Shop.Run"), ("Shop.Run", None));
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub(crate) fn analyze(
         }
     }
 
+    frames.mark_tiers(timeline);
     analysis.threads = ThreadTable::new(timeline, analysis.window);
     analysis.threads.add_top_functions(timeline, &cpu_tree, &frames);
     analysis.flames = Flames {

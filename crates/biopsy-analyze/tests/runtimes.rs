@@ -7,7 +7,7 @@ use biopsy_model::capture::Capture;
 use biopsy_model::log::LogLevel;
 use biopsy_model::runtime_trace::RuntimeTrace;
 use build::dotnet::{Said, waiting, waits_in_runtime};
-use build::{Build, IDLE, PID, Waiting};
+use build::{Build, IDLE, PID, Waiting, call};
 
 fn outline(analysis: &Analysis) -> String {
     let lines = analysis.findings.iter().map(|f| format!("{} {}: {}\n", f.severity.word(), f.id, f.title));
@@ -381,4 +381,133 @@ fn an_allocation_storm_is_told_by_the_starts_of_collections() {
     let first = &analysis.findings[0];
     assert_eq!(first.id, "allocation-storm", "{}", outline(&analysis));
     assert!(first.title.contains("`Shop.LogFormatter.FormatLine`: 1.2 GB a second"), "{}", first.title);
+}
+
+/// A process of 4711 whose memory grows by `per_second`, heard with `said`.
+fn growing(seconds: u64, first: f64, per_second: f64, said: RuntimeTrace) -> Analysis {
+    let mut build = server(seconds);
+    build.metric(
+        "processes",
+        &[("pid", "4711"), ("name", "dotnet")],
+        &[("memory.anon", &|s| first + s * per_second), ("memory.rss", &|s| 2.0 * first + s * per_second)],
+    );
+    heard(build.done(), said)
+}
+
+#[test]
+fn timers_that_pile_up() {
+    let mut said = Said::new(10);
+    said.counter("System.Runtime", "active-timer-count", &|share| 3_000.0 + share * 9_000.0);
+    let analysis = heard(server(10).done(), said.done());
+    assert_eq!(analysis.findings[0].id, "timer-growth", "{}", outline(&analysis));
+    assert!(analysis.findings[0].title.contains("12,000"), "{}", outline(&analysis));
+
+    // More requests are under way now and then: their timers go.
+    let mut said = Said::new(10);
+    said.counter("System.Runtime", "active-timer-count", &|share| {
+        if share == 0.5 { 4_000.0 } else { 1_000.0 + 600.0 * share }
+    });
+    let analysis = heard(server(10).done(), said.done());
+    assert!(analysis.findings.iter().all(|finding| finding.id != "timer-growth"), "{}", outline(&analysis));
+}
+
+#[test]
+fn a_large_object_heap_full_of_holes() {
+    let mut said = Said::new(10);
+    said.collections(1.0, 2.0, 3, &|share| 20_000_000 + (share * 1e6) as u64);
+    for item in &mut said.trace.collections.items {
+        item.sizes_after = Some([1 << 20, 2 << 20, 6 << 20, 260 << 20, 0]);
+    }
+    said.counter("System.Runtime", "gc-fragmentation", &|_| 41.0);
+    said.counter("System.Runtime", "gc-committed", &|_| 275.0);
+    let analysis = heard(server(10).done(), said.done());
+    assert_eq!(analysis.findings[0].id, "heap-fragmentation", "{}", outline(&analysis));
+    assert!(analysis.findings[0].title.contains("113 MB of 275 MB"), "{}", outline(&analysis));
+}
+
+#[test]
+fn a_young_heap_that_fills_its_room_is_no_alarm() {
+    let analysis = growing(10, 17e6, 2e6, Said::new(10).done());
+    assert!(analysis.findings.iter().all(|f| f.severity < Severity::Notice), "{}", outline(&analysis));
+}
+
+#[test]
+fn much_growth_without_a_collection_says_what_to_try_next() {
+    let analysis = growing(10, 30e6, 10e6, Said::new(10).done());
+    let first = &analysis.findings[0];
+    assert_eq!((first.id, first.severity), ("memory-growth", Severity::Notice), "{}", outline(&analysis));
+    assert!(first.next_steps.iter().any(|step| step.contains("`biopsy snapshot 4711`")), "{first:#?}");
+}
+
+#[test]
+fn growth_outside_of_the_managed_heap_is_told_apart() {
+    let mut said = Said::new(10);
+    said.collections(1.0, 2.0, 3, &|_| 20_000_000);
+    said.counter("System.Runtime", "gc-heap-size", &|share| 20.0 + share);
+    let analysis = growing(10, 30e6, 20e6, said.done());
+    let first = &analysis.findings[0];
+    assert_eq!(first.id, "memory-growth", "{}", outline(&analysis));
+    assert!(first.severity >= Severity::Warning, "{}", outline(&analysis));
+    assert!(first.title.contains("outside of the managed heap"), "{}", outline(&analysis));
+}
+
+#[test]
+fn what_the_runtime_starts_for_our_events_is_no_growth_of_threads_and_no_loop() {
+    let mut build = server(10);
+    for number in 0..9 {
+        build.life(500 + number, ".NET EventPipe", Some(0.05 + 0.1 * f64::from(number)), Some(100));
+        let stack = [
+            "libc.so.6!start_thread",
+            "libcoreclr.so!",
+            "libc.so.6!clock_nanosleep",
+            "k:do_nanosleep",
+            "k:schedule",
+        ];
+        build.wait(
+            500 + number,
+            Waiting { stack: &stack, syscall: call::NANOSLEEP, share: 0.9, each_ms: 100.0, ..IDLE },
+        );
+    }
+    let analysis = heard(build.done(), Said::new(10).done());
+    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id).collect();
+    assert!(!ids.contains(&"runaway-threads") && !ids.contains(&"sleep-loop"), "{}", outline(&analysis));
+}
+
+#[test]
+fn requests_that_began_before_the_recording_are_seen_beside_others() {
+    let mut said = Said::new(10);
+    said.requests("/healthz", 200, 4, 0, 0.0);
+    said.counter("Microsoft.AspNetCore.Hosting", "current-requests", &|_| 6.0);
+    said.counter("Microsoft.AspNetCore.Hosting", "total-requests", &|share| 104.0 + 200.0 * share);
+    let analysis = heard(server(10).done(), said.done());
+    assert_eq!(analysis.findings[0].id, "requests-unanswered", "{}", outline(&analysis));
+}
+
+#[test]
+fn the_slow_server_is_named_not_the_one_asked_most() {
+    let mut said = Said::new(10);
+    said.requests("/api/feeds/{}", 36, 2_004, 8, 0.9).requests("/feed/{}", 36, 2_001, 8, 0.9);
+    said.outgoing("127.0.0.1:5000/api/feeds/{}", 36, 2_005, 8, 0.9);
+    said.outgoing("127.0.0.1:5001/feed/a", 20, 2_001, 8, 0.9).outgoing(
+        "127.0.0.1:5001/feed/b",
+        36,
+        2_001,
+        8,
+        0.9,
+    );
+    let analysis = heard(server(10).done(), said.done());
+    assert_eq!(analysis.findings[0].id, "slow-dependency", "{}", outline(&analysis));
+    assert!(analysis.findings[0].title.contains("127.0.0.1:5001/feed/b"), "{}", outline(&analysis));
+}
+
+#[test]
+fn the_tier_of_a_method_is_beside_its_module_and_not_in_its_name() {
+    let mut build = server(10);
+    build.thread(300, "worker");
+    build.cpu(300, 0.6, &["jit!Shop.Run [tier-1]"]).cpu(300, 0.2, &["jit!Shop.Run [tier-0]"]);
+    let analysis = heard(build.done(), Said::new(10).done());
+    let rows: Vec<_> = analysis.functions.iter().filter(|row| row.name.starts_with("Shop.Run")).collect();
+    assert_eq!(rows.len(), 1, "{rows:#?}");
+    assert_eq!(rows[0].name, "Shop.Run");
+    assert_eq!(rows[0].module, "jit [tier-1 75 %, tier-0 25 %]");
 }

@@ -153,6 +153,42 @@ fn a_lock_convoy_is_named_with_its_place() {
 }
 
 #[test]
+fn what_takes_the_cpu_or_the_collector_is_named() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let cases = [
+        ("net8.0", "hot-function", "cpu-bound", "PackageVerifier.ComputeChecksumBitByBit"),
+        ("net9.0", "regex-backtracking", "regex-backtracking", "VersionRangeParser.IsRange"),
+        ("net10.0", "gc-pressure-pinned", "gc-pinned", "PinnedBuffers.PinBuffers"),
+    ];
+    for (runtime, mode, id, method) in cases {
+        let server = DotNetServer::sick(runtime, mode);
+        diagnosed(&server, 4, id, &[method]);
+        server.stop();
+    }
+}
+
+#[test]
+fn what_piles_up_is_named() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let cases = [
+        ("net9.0", "finalizer-blocked", 4, "finalizer-blocked", "NativeSession.Finalize"),
+        ("net8.0", "handle-leak", 6, "descriptor-growth", ".nupkg"),
+        ("net10.0", "leak-timer", 6, "timer-growth", "active timers rose"),
+    ];
+    for (runtime, mode, seconds, id, word) in cases {
+        let server = DotNetServer::sick(runtime, mode);
+        diagnosed(&server, seconds, id, &[word]);
+        server.stop();
+    }
+}
+
+#[test]
 fn a_healthy_server_under_load_raises_no_alarm_about_its_runtime() {
     if !require_all(LIVE) {
         return;

@@ -19,7 +19,7 @@ pub(super) fn bound(scene: &Scene<'_>) -> Option<Finding> {
     let busy_thread = busiest.map_or(0.0, share_of);
     // What it would use if it got it: a thread that others keep from the CPU is bound by the CPU all the same.
     let wanted = |row: &crate::ThreadRow| (row.running + row.ready).as_secs_f64() / scene.seconds;
-    let wanting = rows.iter().filter(|row| share_of(row) >= 0.1).map(wanted).fold(0.0, f64::max);
+    let wanting = rows.iter().filter(|row| share_of(row) >= 0.03).map(wanted).fold(0.0, f64::max);
     let of_machine = used / scene.cpus;
     let impact = busy_thread.max(of_machine).max(wanting).min(1.0);
     let severity = grade(impact, f64::INFINITY, BUSY_THREAD, 0.4)?;

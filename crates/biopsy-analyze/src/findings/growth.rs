@@ -1,4 +1,4 @@
-//! What grows: threads, memory, descriptors.
+//! What grows: threads, memory.
 
 use super::scene::{Scene, at, fact, metric, steps};
 use super::words::{bytes, number, percent, seconds};
@@ -38,7 +38,9 @@ pub(super) fn threads(scene: &Scene<'_>) -> Option<Finding> {
     }
     let creator = creator(scene);
     evidence.extend(creator.iter().map(|creator| creator.evidence.clone()));
-    evidence.extend(newcomers(scene));
+    let (what_they_do, waits_in) = newcomers(scene);
+    evidence.extend(what_they_do);
+    let waits_in = waits_in.map_or(String::new(), |place| format!("; they wait in {place}"));
     let by = creator.map_or(String::new(), |creator| format!(", started by {}", creator.words));
     let severity = if last >= 100.0 && last >= 3.0 * first { Severity::Critical } else { Severity::Warning };
     Some(Finding {
@@ -46,7 +48,7 @@ pub(super) fn threads(scene: &Scene<'_>) -> Option<Finding> {
         severity,
         impact: ((last - first) / last.max(1.0)).clamp(0.0, 1.0),
         title: format!(
-            "Threads pile up: from {} to {} in {}{by}",
+            "Threads pile up: from {} to {} in {}{by}{waits_in}",
             number(first),
             number(last),
             seconds(scene.seconds)
@@ -66,7 +68,10 @@ pub(super) fn threads(scene: &Scene<'_>) -> Option<Finding> {
 /// From this many new threads on, and by at least a third, and until the end of the recording.
 fn grows(scene: &Scene<'_>) -> bool {
     let table = &scene.analysis.threads;
-    let more = table.count_at_end.saturating_sub(table.count_at_start);
+    // Threads that the runtime starts while somebody listens to its events are ours, and they stay that many.
+    let of_runtime =
+        table.rows.iter().filter(|row| row.born && crate::managed::is_runtime_thread(&row.name)).count();
+    let more = table.count_at_end.saturating_sub(table.count_at_start).saturating_sub(of_runtime);
     let Some((_, to)) = scene.analysis.window else { return false };
     let late = to - biopsy_model::Nanos((scene.seconds * 1e9 / 3.0) as u64);
     let alive_late =
@@ -124,8 +129,8 @@ fn creator(scene: &Scene<'_>) -> Option<Creator> {
     Some(Creator { words, evidence: at(Reference::Thread(tid), text, Some(Value::Count(count as f64))) })
 }
 
-/// What the new threads are called and where they wait.
-fn newcomers(scene: &Scene<'_>) -> Vec<Evidence> {
+/// What the new threads are called and where they wait; the place once more by itself.
+fn newcomers(scene: &Scene<'_>) -> (Vec<Evidence>, Option<String>) {
     let table = &scene.analysis.threads;
     let mut groups = vec![0usize; table.groups.len()];
     for row in table.rows.iter().filter(|row| row.born && row.exit.is_none()) {
@@ -136,10 +141,10 @@ fn newcomers(scene: &Scene<'_>) -> Vec<Evidence> {
     let Some((group, count)) =
         groups.iter().enumerate().max_by_key(|(at, count)| (**count, std::cmp::Reverse(*at)))
     else {
-        return Vec::new();
+        return (Vec::new(), None);
     };
     let Some(name) = table.groups.get(group).map(|group| &group.name).filter(|_| *count > 0) else {
-        return Vec::new();
+        return (Vec::new(), None);
     };
     let mut evidence = vec![at(
         Reference::Group(group),
@@ -154,8 +159,9 @@ fn newcomers(scene: &Scene<'_>) -> Vec<Evidence> {
             format!("they wait in {place} for {}", row.reason.words()),
             Some(Value::Time(row.time)),
         ));
+        return (evidence, Some(place));
     }
-    evidence
+    (evidence, None)
 }
 
 /// Memory of a process grows steadily.
@@ -182,7 +188,9 @@ pub(super) fn memory(scene: &Scene<'_>) -> Option<Finding> {
         ),
         Some(Value::Bytes(trend.last - trend.first)),
     )];
-    evidence.extend(touched_by(scene));
+    let touched = touched_by(scene);
+    let toucher = touched.as_ref().and_then(|(_, name)| name.clone());
+    evidence.extend(touched.map(|(evidence, _)| evidence));
     let left = left(scene, trend);
     if let Some((left, limit)) = &left {
         let text = format!("at this rate {limit} is reached in about {}", seconds(*left));
@@ -191,51 +199,110 @@ pub(super) fn memory(scene: &Scene<'_>) -> Option<Finding> {
     // A few seconds say little about the next hour.
     let horizon = if scene.seconds >= 30.0 { 3_600.0 } else { 600.0 };
     let soon = left.is_some_and(|(left, _)| left < horizon);
-    let share = (trend.last - trend.first) / trend.last.max(1.0);
-    let fills = fills_its_budget(scene, trend);
+    let grown = trend.last - trend.first;
+    let share = grown / trend.last.max(1.0);
+    let runtime = runtime_of(scene, trend);
+    let managed = runtime.is_some();
+    let fills = runtime.is_some_and(|runtime| runtime.collections.total < FEW_COLLECTIONS);
     if fills {
+        if grown < BUDGET {
+            return None;
+        }
         evidence.push(fact(
-            "its runtime made fewer than three collections meanwhile: until then a managed heap only fills the room it gave itself",
+            "its runtime made fewer than three collections meanwhile: until then a managed heap only fills the room it gave itself, \
+             and which of it is kept cannot be told",
             None,
+        ));
+    }
+    // Buffers of events and of the collector come and go by so much.
+    let small = managed && grown < BUDGET / 2.0;
+    let heap = runtime.and_then(|runtime| managed_growth(scene, runtime));
+    let native = heap.is_some_and(|heap| grown >= BUDGET && heap < grown * 0.25);
+    if let Some(heap) = heap.filter(|_| native) {
+        evidence.push(fact(
+            format!("the managed heap grew by {} only: the rest is outside of it (native code, buffers, threads' stacks)", bytes(heap.max(0.0))),
+            Some(Value::Bytes(heap)),
         ));
     }
     Some(Finding {
         id: "memory-growth",
-        severity: match (soon, fills) {
+        severity: match (soon, fills || small) {
             (_, true) => Severity::Notice,
             (true, false) => Severity::Critical,
             (false, false) => Severity::Warning,
         },
         impact: share.clamp(0.05, 1.0),
         title: format!(
-            "Memory grows steadily: {} → {} in {} ({} a minute)",
+            "Memory grows steadily: {} → {} in {} ({} a minute){}{}",
             bytes(trend.first),
             bytes(trend.last),
             seconds(scene.seconds),
-            bytes(trend.per_minute)
+            bytes(trend.per_minute),
+            if native { ", outside of the managed heap" } else { "" },
+            toucher.map_or(String::new(), |name| format!("; most of it is first touched below {name}"))
         ),
         explanation: "This is growth, which need not be a leak: a cache that fills, a warm-up or more work in progress look the \
                       same. Most likely it is a leak if it goes on when the load is steady and after a collection of garbage."
             .to_owned(),
         evidence,
-        next_steps: steps(&[
-            "Record again after some time under the same load: does it still grow?",
-            "See where new pages are first touched, and what keeps what is allocated there",
-        ]),
+        next_steps: next_steps(trend, managed, native),
     })
 }
 
-/// Whether this is a managed process that was collected too seldom for growth to mean anything.
-fn fills_its_budget(scene: &Scene<'_>, trend: &Trend) -> bool {
-    const FEW: u64 = 3;
+fn next_steps(trend: &Trend, managed: bool, native: bool) -> Vec<String> {
+    let mut next = Vec::new();
+    if managed {
+        let pid = trend.key.split(' ').next().unwrap_or_default();
+        if native {
+            next.push(format!(
+                "`biopsy dump {pid}`, then `biopsy analyze`: what the memory outside of the managed heap is"
+            ));
+        } else {
+            next.push(format!(
+                "`biopsy snapshot {pid}` twice, some time apart: the types that grow, and what keeps them; asynchronous operations \
+                 that never end are told by `biopsy stacks {pid}`"
+            ));
+        }
+        next.push(
+            "Record for longer: after a few collections it is known whether what is kept grows".to_owned(),
+        );
+    }
+    next.extend(steps(&["Record again after some time under the same load: does it still grow?"]));
+    if !managed {
+        next.extend(steps(&[
+            "See where new pages are first touched, and what keeps what is allocated there",
+        ]));
+    }
+    next
+}
+
+/// With fewer collections growth means little.
+const FEW_COLLECTIONS: u64 = 3;
+/// What a managed heap may fill without a collection before that is worth a word: its youngest generation is this large, and more on
+/// machines with large caches.
+const BUDGET: f64 = 64e6;
+
+/// What the runtime of the process said, if it is a managed one.
+fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s crate::RuntimeSummary> {
     let pid = trend.key.split(' ').next();
-    scene.analysis.runtimes.iter().any(|runtime| {
-        runtime.seconds > 0.5 && pid == Some(&runtime.pid.to_string()) && runtime.collections.total < FEW
-    })
+    scene
+        .analysis
+        .runtimes
+        .iter()
+        .find(|runtime| runtime.seconds > 0.5 && pid == Some(&runtime.pid.to_string()))
+}
+
+/// By how many bytes the managed heap grew, as its runtime counts it.
+fn managed_growth(scene: &Scene<'_>, runtime: &crate::RuntimeSummary) -> Option<f64> {
+    let trace = scene.capture.runtimes.get(runtime.trace)?;
+    let readings = crate::runtimes::find_counter(trace, "System.Runtime", "gc-heap-size")?;
+    let of = |point: &(biopsy_model::MonoNanos, f64)| point.1 * 1e6;
+    Some(of(readings.points.last()?) - of(readings.points.first()?))
 }
 
 /// New memory costs a page fault at its first touch: CPU samples in the kernel's fault handler show where.
-fn touched_by(scene: &Scene<'_>) -> Option<Evidence> {
+/// With a name where most is below one function.
+pub(super) fn touched_by(scene: &Scene<'_>) -> Option<(Evidence, Option<String>)> {
     let is_fault = |name: &str| {
         ["exc_page_fault", "asm_exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"]
             .contains(&name)
@@ -245,7 +312,8 @@ fn touched_by(scene: &Scene<'_>) -> Option<Evidence> {
         scene.caller_of(tree, |_, row| row.kind == FunctionKind::Kernel && is_fault(&row.name))?;
     let name = scene.function_name(Some(function))?;
     let text = format!("{} of the CPU time in page faults is below {name}", percent(share));
-    Some(at(Reference::Function(function), text, Some(Value::Share(share))))
+    let evidence = at(Reference::Function(function), text, Some(Value::Share(share)));
+    Some((evidence, Some(name).filter(|_| share >= 0.4)))
 }
 
 /// Seconds until the cgroup's limit or the machine's available memory is used up.
@@ -265,25 +333,4 @@ fn left(scene: &Scene<'_>, trend: &Trend) -> Option<(f64, String)> {
         .map(|(_, free)| (free, "the end of the machine's memory".to_owned()));
     let (room, name) = limits.chain(machine).min_by(|a, b| a.0.total_cmp(&b.0))?;
     (per_second > 0.0).then(|| (room.max(0.0) / per_second, name))
-}
-
-/// Open descriptors grow steadily.
-pub(super) fn descriptors(scene: &Scene<'_>) -> Option<Finding> {
-    let trends = scene.analysis.metrics.trends.iter().filter(|trend| trend.growing && trend.column == "fds");
-    let trend = trends.max_by(|a, b| a.per_minute.total_cmp(&b.per_minute))?;
-    Some(Finding {
-        id: "descriptor-growth",
-        severity: Severity::Warning,
-        impact: ((trend.last - trend.first) / trend.last.max(1.0)).clamp(0.05, 1.0),
-        title: format!("Open files or sockets pile up: from {} to {}", number(trend.first), number(trend.last)),
-        explanation: "Most likely something is opened and not closed, or connections come faster than they are served. At the \
-                      limit of open files new connections and files fail."
-            .to_owned(),
-        evidence: vec![at(
-            metric(&trend.table, &trend.column, &trend.key),
-            format!("{} more descriptors a minute in process {}", number(trend.per_minute), trend.key),
-            Some(Value::Count(trend.last - trend.first)),
-        )],
-        next_steps: steps(&["Compare the list of open files at the start with the one at the end"]),
-    })
 }

@@ -106,8 +106,21 @@ fn idle(scene: &Scene<'_>, used: f64) -> Finding {
                       asked to do anything, the problem was elsewhere, or it was not there during the recording."
             .to_owned(),
         evidence,
-        next_steps: steps(&["Record while the problem is there, and record the processes that talk to this one"]),
+        next_steps: with_memory(scene, "Record while the problem is there, and record the processes that talk to this one"),
     }
+}
+
+/// What a recording of time cannot show: what is in memory, and operations that wait without a thread.
+fn with_memory(scene: &Scene<'_>, first: &str) -> Vec<String> {
+    let mut next = steps(&[first]);
+    if scene.analysis.runtimes.iter().any(|runtime| runtime.seconds > 0.5) {
+        let pid = scene.pid();
+        next.push(format!(
+            "If something does not get on: `biopsy stacks {pid}` shows asynchronous operations that wait without a thread; if memory \
+             grows: `biopsy snapshot {pid}`"
+        ));
+    }
+    next
 }
 
 fn moderate(scene: &Scene<'_>, used: f64) -> Finding {
@@ -142,6 +155,6 @@ fn moderate(scene: &Scene<'_>, used: f64) -> Finding {
         explanation: "CPU, locks, disks, memory and quotas were all within bounds in this recording."
             .to_owned(),
         evidence,
-        next_steps: steps(&["Compare with a recording from when the problem is there"]),
+        next_steps: with_memory(scene, "Compare with a recording from when the problem is there"),
     }
 }

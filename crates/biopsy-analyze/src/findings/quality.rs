@@ -1,10 +1,13 @@
 //! The end of the target, and what is wrong with the recording itself.
 
-use super::scene::{Scene, at, fact, steps};
+use super::scene::{Scene, at, fact, is_worth_naming, steps};
 use super::words::{number, percent, seconds};
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::flame::FlameKind;
 use biopsy_model::loss::LossKind;
 use biopsy_model::timeline::TimelineEvent;
+use biopsy_model::{MonoNanos, Tid};
+use rustc_hash::FxHashMap;
 
 /// The target exited (or executed another program) during the recording.
 pub(super) fn target_ended(scene: &Scene<'_>) -> Option<Finding> {
@@ -48,16 +51,99 @@ pub(super) fn target_ended(scene: &Scene<'_>) -> Option<Finding> {
         let text: String = text.text.chars().take(200).collect();
         evidence.push(at(Reference::Log { log, line }, format!("the last error before: {text}"), None));
     }
+    let mut doing = String::new();
+    if !launched {
+        if let Some((seen, name)) = last_run(scene, when) {
+            evidence.push(seen);
+            doing = format!("; last it ran {name}");
+        }
+        evidence.extend(last_exception(scene, when));
+        // The runtime starts this thread to print the stack of the one that has no room left.
+        if let Some(row) =
+            scene.analysis.threads.rows.iter().find(|row| row.name.starts_with(".NET Stack over"))
+        {
+            let text = format!("the runtime started {}: a stack overflow", scene.thread_name(row.tid));
+            evidence.push(at(Reference::Thread(row.tid), text, None));
+            doing = format!("; it died of a stack overflow{doing}");
+        }
+    }
+    let mut next_steps =
+        steps(&["See the last log lines, and the journal of the service for the exit status or signal"]);
+    if !launched && !scene.capture.runtimes.is_empty() {
+        next_steps.push(
+            "If it happens again: `biopsy dump NAME --on unhandled-exception` (or `--on crash`) beforehand holds it at that moment"
+                .to_owned(),
+        );
+    }
     Some(Finding {
         id: "target-ended",
         severity: if launched { Severity::Info } else { Severity::Warning },
         impact: if launched { 0.1 } else { 0.9 },
-        title: format!("{} ended {} into the recording", capitalised(&scene.name), seconds(at_second)),
+        title: format!("{} ended {} into the recording{doing}", capitalised(&scene.name), seconds(at_second)),
         explanation: "Whether it crashed, was stopped or had finished, the recording alone does not tell; the logs and the \
                       exit status its parent saw do."
             .to_owned(),
         evidence,
-        next_steps: steps(&["See the last log lines, and the journal of the service for the exit status or signal"]),
+        next_steps,
+    })
+}
+
+/// What counts as last, in seconds.
+const LAST: f64 = 0.3;
+/// Samples of a thread in this time from which on they say something.
+const SAMPLES: u64 = 3;
+
+/// The thread that had most CPU time just before the end, and its function of the program: where a crash happens, that is it most
+/// likely, because dying takes time.
+fn last_run(scene: &Scene<'_>, when: MonoNanos) -> Option<(Evidence, String)> {
+    let timeline = scene.capture.timeline.as_ref()?;
+    let mut sums: FxHashMap<Tid, u64> = FxHashMap::default();
+    let mut all = 0u64;
+    let late = timeline.samples.iter().filter(|sample| when.since(sample.time).as_secs_f64() <= LAST);
+    for sample in late.filter(|sample| sample.time <= when) {
+        *sums.entry(sample.tid).or_default() += 1;
+        all += 1;
+    }
+    // The runtime's own threads (compiling, events) are busy at any time.
+    let own = |tid: Tid| scene.thread(tid).is_none_or(|row| !crate::managed::is_runtime_thread(&row.name));
+    let (tid, count) = sums
+        .into_iter()
+        .filter(|(tid, _)| own(*tid))
+        .max_by_key(|(tid, count)| (*count, std::cmp::Reverse(*tid)))?;
+    if count < SAMPLES || count * 4 < all {
+        return None;
+    }
+    let tree = &scene.analysis.flames.threads.iter().find(|thread| thread.tid == tid)?.flames.cpu;
+    let least = tree.total().as_secs_f64() / 2.0;
+    // A callee comes after its caller: the last one that holds half of the time is the deepest.
+    let function = tree.nodes.iter().rev().find_map(|node| match node.kind {
+        FlameKind::Function(function) if node.total.as_secs_f64() >= least => {
+            scene.row(function).filter(|row| is_worth_naming(row)).map(|_| function)
+        }
+        _ => None,
+    })?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!(
+        "in its last {} {} ran most, in {name} and what it calls",
+        seconds(LAST),
+        scene.thread_name(tid)
+    );
+    Some((at(Reference::Thread(tid), text, None), name))
+}
+
+/// The last exception that was thrown before the end. What is thrown in the very last moment is lost with the process.
+fn last_exception(scene: &Scene<'_>, when: MonoNanos) -> Option<Evidence> {
+    let items = scene.capture.runtimes.iter().flat_map(|trace| &trace.exceptions.items);
+    let last = items.filter(|item| item.time <= when).max_by_key(|item| item.time)?;
+    let before = when.since(last.time);
+    (before.as_secs_f64() <= 2.0 * LAST).then(|| {
+        let type_name: String = last.type_name.chars().take(120).collect();
+        let text = format!(
+            "the last exception that was seen: `{}`, {} before the end",
+            type_name.replace('`', "'"),
+            seconds(before.as_secs_f64())
+        );
+        at(Reference::Time { from: last.time, to: when }, text, None)
     })
 }
 

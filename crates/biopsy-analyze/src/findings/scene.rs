@@ -111,6 +111,11 @@ impl<'a> Scene<'a> {
         self.analysis.threads.rows.iter().find(|row| row.tid == tid)
     }
 
+    /// The target's pid, for commands to try next; `PID` where it is not known.
+    pub(crate) fn pid(&self) -> String {
+        self.capture.header.target.as_ref().map_or_else(|| "PID".to_owned(), |key| key.pid.to_string())
+    }
+
     /// `thread 4711 ("worker-3")`.
     pub(crate) fn thread_name(&self, tid: Tid) -> String {
         match self.thread(tid) {

@@ -3,6 +3,7 @@
 use super::scene::{Scene, at, fact, steps};
 use super::words::{percent, seconds};
 use crate::finding::{Finding, Reference, Severity, Value};
+use crate::managed::is_runtime_thread;
 use crate::waits::WaitReason;
 
 /// Sleeps a second and thread from which on a sleep is part of the work. Timers of healthy programs are slower.
@@ -17,7 +18,9 @@ pub(super) fn loops(scene: &Scene<'_>) -> Option<Finding> {
     };
     let worst = waits.iter().find(|wait| {
         let row = wait.function.and_then(|function| scene.row(function));
-        wait.share >= 0.5 && often(wait.count) && !row.is_some_and(|row| is_timer(&row.name))
+        // The runtime hands on its events ten times a second while somebody listens, which is what we do.
+        let of_runtime = scene.thread(wait.tid).is_some_and(|row| is_runtime_thread(&row.name));
+        !of_runtime && wait.share >= 0.5 && often(wait.count) && !row.is_some_and(|row| is_timer(&row.name))
     })?;
     let alike = waits.iter().filter(|wait| wait.share >= 0.5 && wait.function == worst.function).count();
     let place = scene.function_name(worst.function);

@@ -15,9 +15,13 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
     let rows = &scene.analysis.threads.rows;
     let switches: u64 = rows.iter().map(|row| row.voluntary + row.involuntary).sum();
     let rate = switches as f64 / scene.seconds;
+    // Who is pushed off a CPU, or spins and gives it away for a moment (`sched_yield`), hands no work to anybody: on a busy
+    // machine that is thousands a second.
+    let own = rows.iter().map(|row| row.voluntary).sum::<u64>() as f64 / scene.seconds;
+    let counted = if scene.analysis.threads.exact { own } else { rate };
     let share = if scene.sampled > 0.0 { scene.facts.scheduling.as_secs_f64() / scene.sampled } else { 0.0 };
     if used < 0.2
-        || (rate < SWITCHES * used.max(0.5) && share < 0.25)
+        || (counted < SWITCHES * used.max(0.5) && share < 0.25)
         || (scene.analysis.threads.exact && rate < 2_000.0)
     {
         return None;
@@ -28,6 +32,15 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
     if rate > 0.0 {
         evidence
             .push(fact(format!("{} context switches a second", number(rate)), Some(Value::PerSecond(rate))));
+        if scene.analysis.threads.exact && own < rate * 0.5 {
+            evidence.push(fact(
+                format!(
+                    "{} of them against the will of the thread, or because it spins and yields",
+                    percent(1.0 - own / rate)
+                ),
+                None,
+            ));
+        }
     }
     evidence.push(fact(
         format!("{} of the CPU time is in the kernel's scheduler", percent(share)),

@@ -34,6 +34,11 @@ pub(super) fn top(heard: &Heard<'_>) -> Option<Top> {
     if heard.summary.allocations.is_empty() { by_collections(heard) } else { by_samples(heard.summary) }
 }
 
+/// The same, or else what the thread runs that sets off most collections.
+pub(super) fn top_or_thread(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Top> {
+    top(heard).or_else(|| by_thread(scene, heard))
+}
+
 fn by_samples(summary: &RuntimeSummary) -> Option<Top> {
     let all = summary.allocated as f64;
     let mut places: FxHashMap<&str, u64> = FxHashMap::default();
@@ -167,7 +172,7 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let summary = heard.summary;
     let per_second = rate(&heard);
-    let top = top(&heard).or_else(|| by_thread(scene, &heard)).filter(|top| top.own && top.share >= SHARE)?;
+    let top = top_or_thread(scene, &heard).filter(|top| top.own && top.share >= SHARE)?;
     if per_second < WARNING {
         return None;
     }

@@ -36,7 +36,7 @@ pub(super) fn pinned(scene: &Scene<'_>) -> Option<Finding> {
         ),
         pace(summary),
     ];
-    let allocated = super::allocation::top(&heard);
+    let allocated = super::allocation::top_or_thread(scene, &heard);
     evidence.extend(allocated.iter().map(|top| top.evidence.clone()));
     let place = allocated
         .filter(|top| top.own)

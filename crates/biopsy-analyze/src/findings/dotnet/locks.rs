@@ -53,7 +53,15 @@ pub(super) fn blocked(scene: &Scene<'_>) -> Option<Finding> {
             None => places.push((function, vec![tid])),
         }
     }
-    places.sort_by_key(|(function, tids)| (std::cmp::Reverse(tids.len()), *function));
+    // Behind a deadlock requests pile up, which are many threads of the pool at one place; those who made it are rather few, and
+    // rather threads with a name of their own. Compiled expressions (`lambda_method1`) name nothing.
+    let of_pool = |tid: &Tid| scene.thread(*tid).is_some_and(|row| crate::managed::is_pool_thread(&row.name));
+    let nameless = |function: &Option<FunctionHandle>| {
+        function.and_then(|function| scene.row(function)).is_none_or(|row| row.name.ends_with("(dynamic)"))
+    };
+    places.sort_by_key(|(function, tids)| {
+        (nameless(function), tids.iter().all(of_pool), tids.len(), *function)
+    });
     let evidence: Vec<Evidence> = places
         .iter()
         .take(6)
@@ -65,7 +73,7 @@ pub(super) fn blocked(scene: &Scene<'_>) -> Option<Finding> {
             at(
                 function.map_or(Reference::Thread(tids[0]), Reference::WaitFunction),
                 format!(
-                    "{}{more} waited in {place} to enter a monitor, from beginning to end",
+                    "{}{more} waited in {place} to enter a lock, from beginning to end",
                     names.join(", ")
                 ),
                 Some(Value::Count(tids.len() as f64)),
@@ -74,7 +82,10 @@ pub(super) fn blocked(scene: &Scene<'_>) -> Option<Finding> {
         .collect();
     let names: Vec<String> =
         places.iter().take(2).filter_map(|(function, _)| scene.function_name(*function)).collect();
-    let in_places = if names.is_empty() { String::new() } else { format!(", in {}", names.join(" and ")) };
+    let more = places.len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {} more", number(more as f64)) } else { String::new() };
+    let in_places =
+        if names.is_empty() { String::new() } else { format!(", in {}{more}", names.join(" and ")) };
     let likely = if places.len() > 1 { "most likely a deadlock" } else { "its owner does not let go" };
     Some(Finding {
         id: "blocked-on-lock",
@@ -90,7 +101,7 @@ pub(super) fn blocked(scene: &Scene<'_>) -> Option<Finding> {
             .to_owned(),
         evidence,
         next_steps: steps(&[
-            "`biopsy stacks` on the process shows who holds the locks, and closes the circle if there is one",
+            &format!("`biopsy stacks {}` shows who holds the locks, and closes the circle if there is one", scene.pid()),
             "Take locks in the same order everywhere; never wait for another thread while holding one",
         ]),
     })
@@ -123,7 +134,7 @@ pub(super) fn finalizer(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Share(wait.share)),
         )],
         next_steps: steps(&[
-            "`biopsy stacks` shows who holds what it waits for",
+            &format!("`biopsy stacks {}` shows who holds what it waits for", scene.pid()),
             "Implement `IDisposable`, or `SafeHandle`, and leave the finalizer without locks",
         ]),
     })

@@ -29,7 +29,9 @@ pub(super) const DETECTORS: &[Detector] = &[
     allocation::storm,
     collections::pauses,
     collections::induced,
+    growth::timers_pile_up,
     growth::heap,
+    growth::holes,
     requests::many_commands,
     requests::slow_dependency,
     requests::unanswered,
@@ -56,6 +58,15 @@ pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
             finding.severity = Severity::Critical;
         }
         lower(findings, "memory-growth");
+    }
+    for cause in ["timer-growth", "heap-fragmentation", "finalizer-blocked"] {
+        if has(findings, cause) {
+            lower(findings, "memory-growth");
+        }
+    }
+    // What is left after collections grows because nothing is finalized any more.
+    if has(findings, "finalizer-blocked") {
+        lower(findings, "managed-heap-growth");
     }
     if has(findings, "pool-starvation") {
         let pool =

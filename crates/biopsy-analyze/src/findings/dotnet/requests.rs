@@ -8,6 +8,7 @@ use crate::findings::words::{number, percent, seconds};
 use crate::runtimes::{Coincidence, Meanwhile, RequestRow, find_counter};
 use biopsy_model::MonoNanos;
 use biopsy_model::runtime_trace::Request;
+use rustc_hash::FxHashMap;
 
 /// Commands of one text in one request: a page of a list is usually 10 to 50 rows long, and nobody asks for each on purpose.
 const COMMANDS: [f64; 2] = [100.0, 15.0];
@@ -63,10 +64,13 @@ pub(super) fn many_commands(scene: &Scene<'_>) -> Option<Finding> {
             "requests",
             number_of_row,
             format!(
-                "{} takes {} on average and runs {} commands and requests, {} at most",
+                "{} takes {} and runs {} commands and requests at most",
                 name(request),
-                time(request.mean),
-                number(request.children_mean),
+                if request.count > 0 {
+                    format!("{} on average", time(request.mean))
+                } else {
+                    "longer than the recording".to_owned()
+                },
                 number(f64::from(request.children_most))
             ),
             Some(Value::Time(request.mean)),
@@ -112,22 +116,45 @@ pub(super) fn slow_dependency(scene: &Scene<'_>) -> Option<Finding> {
         .max_by(|a, b| a.impact.total_cmp(&b.impact))
 }
 
+/// Host and port that a request was sent to.
+fn server(row: &RequestRow) -> &str {
+    row.route.split('/').next().unwrap_or_default()
+}
+
 fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
     let summary = heard.summary;
     let end = summary.span?.1;
     let open_out = open_time(&heard.trace.outgoing.items, end);
     let open_in = open_time(&heard.trace.requests.items, end);
-    let (at_row, row) = summary.outgoing.iter().enumerate().max_by_key(|(number, row)| {
-        (row.total.0.saturating_add(row.unanswered), std::cmp::Reverse(*number))
-    })?;
+    let spent = |row: &RequestRow| row.total.as_secs_f64() + row.unanswered as f64;
+    // By server first, then by what is asked of it.
+    let mut servers: FxHashMap<&str, f64> = FxHashMap::default();
+    for row in &summary.outgoing {
+        *servers.entry(server(row)).or_default() += spent(row);
+    }
+    let (slowest, of_server) =
+        servers.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
+    let all_out: f64 = summary.outgoing.iter().map(spent).sum();
+    let (at_row, row) = summary
+        .outgoing
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| server(row) == slowest)
+        .max_by(|a, b| spent(a.1).total_cmp(&spent(b.1)).then(b.0.cmp(&a.0)))?;
     let total = row.total.as_secs_f64() + if row.unanswered > 0 { open_out } else { 0.0 };
     let calls = row.count.saturating_add(row.unanswered).max(1) as f64;
     // Those under way have not taken their whole time yet.
     let each = (total / calls).max(row.mean.as_secs_f64());
     let served: f64 = summary.requests.iter().map(|row| row.total.as_secs_f64()).sum::<f64>() + open_in;
-    let share = (total / served.max(1e-9)).min(1.0);
+    let outgoing: f64 = summary.outgoing.iter().map(|row| row.total.as_secs_f64()).sum::<f64>() + open_out;
+    let share = (outgoing / served.max(1e-9)).min(1.0);
     let at_a_time = total / summary.seconds;
-    if calls < FEWEST || each < SLOW_DEPENDENCY || at_a_time < AT_A_TIME || (served > 0.0 && share < 0.5) {
+    if calls < FEWEST
+        || each < SLOW_DEPENDENCY
+        || at_a_time < AT_A_TIME
+        || of_server < all_out * 0.5
+        || (served > 0.0 && share < 0.5)
+    {
         return None;
     }
     // What nobody here waits for may be slow on purpose: long polling, a stream.
@@ -163,7 +190,7 @@ fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
             ));
         }
         evidence.push(fact(
-            format!("waiting for it is {} of the time of all requests served", percent(share)),
+            format!("waiting for answers of others is {} of the time of all requests served", percent(share)),
             Some(Value::Share(share)),
         ));
     }
@@ -245,7 +272,11 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
     }
     if let Some((least, ended)) = held {
         evidence.push(fact(
-            format!("{} requests were being served all the time, and {} ended", number(least), number(ended)),
+            format!(
+                "{} requests that nobody saw begin were being served all the time, while {} others were",
+                number(least),
+                number(ended)
+            ),
             Some(Value::Count(least)),
         ));
     }
@@ -280,13 +311,13 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
         .to_owned(),
         evidence,
         next_steps: steps(&[
-            "`biopsy stacks` on the process shows the asynchronous operations under way and what each awaits",
+            &format!("`biopsy stacks {}` shows the asynchronous operations under way and what each awaits", summary.pid),
             "Give requests a timeout, so that such a thing shows as an error",
         ]),
     })
 }
 
-/// Requests that were there at every reading while next to none ended: their number, and how many ended.
+/// Requests that were there at every reading and began before the recording: their number, and how many others there were.
 fn held(heard: &Heard<'_>) -> Option<(f64, f64)> {
     let current = find_counter(heard.trace, "Microsoft.AspNetCore.Hosting", "current-requests")?;
     let total = find_counter(heard.trace, "Microsoft.AspNetCore.Hosting", "total-requests")?;
@@ -294,9 +325,20 @@ fn held(heard: &Heard<'_>) -> Option<(f64, f64)> {
         return None;
     }
     let least = current.points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
-    let ended = total.points.last()?.1 - total.points.first()?.1;
+    let began = total.points.last()?.1 - total.points.first()?.1;
     // `total-requests` counts those that began.
-    (least >= 1.0 && ended < 1.0).then_some((least, ended.max(0.0)))
+    if least >= 1.0 && began < 1.0 {
+        return Some((least, began.max(0.0)));
+    }
+    // Others are answered meanwhile: so many would be there at a time if those were all.
+    if !heard.trace.sampled.is_empty() {
+        return None;
+    }
+    let summary = heard.summary;
+    let served: f64 = summary.requests.iter().map(|row| row.total.as_secs_f64()).sum::<f64>()
+        + open_time(&heard.trace.requests.items, summary.span?.1);
+    let explained = served / summary.seconds.max(1e-9);
+    (least >= 2.0 && least >= 2.0 * explained + 1.0).then(|| ((least - explained).floor(), began.max(0.0)))
 }
 
 /// Share of failed requests, and the fewest of them, from which on somebody should look.
