@@ -10,15 +10,15 @@
 //! PI mutexes               the futex is the owner (futex(2), FUTEX_LOCK_PI)
 //! ```
 //!
-//! Each is only believed when the value that was waited for, the value in memory, the neighbouring fields and the list of
+//! Owners are told by the numbers that threads have for themselves, which in a container are not those of the dump
+//! ([`OwnNumbers`]). Each is only believed when the value that was waited for, the value in memory, the neighbouring fields and the list of
 //! threads agree. A condition, a semaphore or a futex of a runtime has no owner: that it is waited for is said, and never
 //! called a deadlock. (Measured on glibc 2.36; offsets are those of `struct __pthread_mutex_s` and
 //! `struct __pthread_rwlock_arch_t` since 2.25, x86-64.)
 
-use biopsy_image::{GeneralRegisters, Image, MemoryExt, Thread};
+use biopsy_image::{GeneralRegisters, Image, MemoryExt, OwnNumbers, Thread};
 use biopsy_model::Tid;
 use biopsy_stacks::image::{ImageStacks, ThreadStack};
-use rustc_hash::FxHashSet;
 
 use super::state::{ThreadState, WaitKind};
 
@@ -151,18 +151,19 @@ impl LockWait {
 /// The threads of the dump.
 #[derive(Debug)]
 pub(super) struct Tids {
-    tids: FxHashSet<u32>,
+    /// By the numbers that threads have for themselves: those are in their memory.
+    own: OwnNumbers,
     /// No thread id is above it: `/proc/sys/kernel/pid_max` is at most 2^22.
     max: u32,
 }
 
 impl Tids {
     pub(super) fn new(image: &dyn Image) -> Self {
-        Self { tids: image.threads().iter().map(|thread| thread.tid.0).collect(), max: 1 << 22 }
+        Self { own: OwnNumbers::of(image), max: 1 << 22 }
     }
 
     fn has(&self, tid: u32) -> bool {
-        tid != 0 && self.tids.contains(&tid)
+        tid != 0 && self.own.thread(tid).is_some()
     }
 
     fn could_be(&self, tid: u32) -> bool {
@@ -170,7 +171,12 @@ impl Tids {
     }
 
     fn owner(&self, tid: u32) -> LockOwner {
-        if self.has(tid) { LockOwner::Thread(Tid(tid)) } else { LockOwner::Elsewhere(Tid(tid)) }
+        match self.own.thread(tid) {
+            Some(tid) => LockOwner::Thread(tid),
+            // It may be one whose number is not known.
+            None if !self.own.is_complete() => LockOwner::NotKnown,
+            None => LockOwner::Elsewhere(Tid(tid)),
+        }
     }
 }
 
@@ -267,7 +273,7 @@ impl Wait<'_> {
             futex: self.futex,
             lock: self.futex,
             kind: LockKind::Join,
-            owner: LockOwner::Thread(Tid(word)),
+            owner: self.tids.owner(word),
             object: None,
             proof: "the futex holds the id of the thread, and is the word that the kernel clears at its end"
                 .to_owned(),
@@ -336,7 +342,7 @@ impl Wait<'_> {
                 futex: self.futex,
                 lock,
                 kind: self.named.unwrap_or(kind),
-                owner: LockOwner::Thread(Tid(writer)),
+                owner: self.tids.owner(writer),
                 object: None,
                 proof: format!(
                     "the read-write lock at {lock:#x} has {writer} in the field of the current writer"
@@ -359,7 +365,7 @@ impl Wait<'_> {
             futex: self.futex,
             lock: self.futex.saturating_sub(4),
             kind: LockKind::Mutex,
-            owner: LockOwner::Thread(Tid(owner)),
+            owner: self.tids.owner(owner),
             object: None,
             proof: "the futex holds the owner and the mark of waiters".to_owned(),
         })

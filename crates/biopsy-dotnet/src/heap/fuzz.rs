@@ -46,6 +46,7 @@ pub(super) fn thread() -> ManagedThread {
         address: 0,
         id: 1,
         os_id: 0,
+        own_os_id: 0,
         state: 0,
         cooperative: false,
         dead: false,

@@ -77,8 +77,8 @@ fn on_stack(runtime: &Runtime<'_>, threads: &[ManagedThread], part: &InsideLock)
 
 /// The kernel's id (Linux, .NET 9 and 10); other systems keep the managed id. 0: no thread that runs.
 fn owner_thread(threads: &[ManagedThread], id: u32) -> u32 {
-    if threads.iter().any(|thread| thread.os_id == id && !thread.dead) {
-        return id;
+    if let Some(thread) = threads.iter().find(|thread| thread.own_os_id == id && !thread.dead) {
+        return thread.os_id;
     }
     by_managed_id(threads, id).unwrap_or(0)
 }

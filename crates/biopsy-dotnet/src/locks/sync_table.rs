@@ -99,8 +99,8 @@ fn owner(runtime: &Runtime<'_>, threads: &[ManagedThread], block: u64) -> u32 {
         block.wrapping_add(layout.find_field("SyncBlock", field).unwrap_or(otherwise).into())
     };
     let os_id = memory.u32(at("HoldingOSThreadId", 16)).unwrap_or(0);
-    if threads.iter().any(|thread| thread.os_id == os_id && os_id != 0) {
-        return os_id;
+    if let Some(thread) = threads.iter().find(|thread| thread.own_os_id == os_id && os_id != 0) {
+        return thread.os_id;
     }
     let holder = memory.u64(at("HoldingThread", 8)).unwrap_or(0);
     let by_address = threads.iter().find(|thread| thread.address == holder).map(|thread| thread.os_id);

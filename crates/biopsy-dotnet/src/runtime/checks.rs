@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use biopsy_image::OwnNumbers;
+
 use super::{Runtime, RuntimeError};
 
 /// Entries of the table of locks that are looked at.
@@ -176,7 +178,10 @@ fn os_threads(runtime: &Runtime<'_>) -> Outcome {
     }
     let of_process: BTreeSet<u32> = image.threads().iter().map(|thread| thread.tid.0).collect();
     let threads = bare_threads(runtime)?;
-    let ids: Vec<_> = threads.iter().map(|thread| thread.os_id).filter(|&id| id != 0).collect();
+    // In a container threads have other numbers for themselves than outside.
+    let own = OwnNumbers::of(image);
+    let outside = |id: u32| own.thread(id).map_or(id, |tid| tid.0);
+    let ids: Vec<_> = threads.iter().map(|thread| outside(thread.os_id)).filter(|&id| id != 0).collect();
     let strangers = ids.iter().filter(|id| !of_process.contains(id)).count();
     // A thread may end between the moment at which memory was taken and the list of threads; ids of another pid namespace are
     // strangers all of them.

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use biopsy_image::Image;
+use biopsy_image::{Image, OwnNumbers};
 use rustc_hash::FxHashMap;
 
 use super::code::{self, CodePlaces, ReadyCode};
@@ -234,6 +234,10 @@ impl<'i> Runtime<'i> {
     /// When the list cannot be read.
     pub fn threads(&self) -> Result<Vec<ManagedThread>, RuntimeError> {
         let mut threads = thread::read(&self.memory, &self.threads, self.options.threads)?;
+        let own = OwnNumbers::of(self.memory.image());
+        for thread in &mut threads {
+            thread.os_id = own.thread(thread.own_os_id).map_or(thread.own_os_id, |tid| tid.0);
+        }
         for thread in threads.iter_mut().filter(|thread| thread.object != 0) {
             thread.name = self.thread_name(thread.object);
         }

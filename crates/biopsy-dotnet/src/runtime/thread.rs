@@ -18,6 +18,8 @@ pub struct ManagedThread {
     pub id: u32,
     /// Id of the kernel; 0 when the thread has ended or has not started.
     pub os_id: u32,
+    /// The same as the process itself knows it, and its memory has it: another one in a container.
+    pub own_os_id: u32,
     /// Flags (`ThreadState` of `threads.h`).
     pub state: u32,
     /// It runs managed code, or was about to: not in a state in which the collector may work.
@@ -166,11 +168,13 @@ fn read_one(
         let tracker = memory.u64(at(tracker)).ok().filter(|&tracker| tracker != 0)?;
         memory.u64(tracker.wrapping_add(thrown)).ok()
     });
+    // Thread ids of Linux have 22 bits; the field has 64.
+    let own_os_id = (memory.u64(at(places.os_id))? & 0xffff_ffff) as u32;
     Ok(ManagedThread {
         address,
         id: memory.u32(at(places.id))?,
-        // Thread ids of Linux have 22 bits; the field has 64.
-        os_id: (memory.u64(at(places.os_id))? & 0xffff_ffff) as u32,
+        os_id: own_os_id,
+        own_os_id,
         state,
         cooperative: memory.u32(at(places.mode))? != 0,
         dead: state & (DEAD | REPORT_DEAD) != 0,
