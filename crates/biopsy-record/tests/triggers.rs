@@ -149,6 +149,35 @@ fn hang_by_a_lock() {
     holder.wait().unwrap();
 }
 
+/// The main thread goes on reading, as a server would: only two of its threads are stuck, and others behind them.
+#[test]
+fn hang_of_some_threads_while_the_rest_goes_on() {
+    if !require_all(&[Privilege::Ptrace, Privilege::Cc]) {
+        return;
+    }
+    for (how, why) in [
+        ("abba", "2 threads wait for locks of each other: thread "),
+        ("ring", "5 threads wait for locks of each other: thread "),
+        ("self", "waits for a lock that it holds itself"),
+        ("none", ""),
+    ] {
+        let mut target = GrandChild::start(Program::Deadlock, &[how]);
+        let survival = Survival::before(target.pid());
+        let options = options();
+        let mut watch = watch(target.pid(), &["hang:500ms"], options.clone());
+        let time = if why.is_empty() { A_WHILE * 2 } else { LONG };
+        let watched = within(&mut watch, &options.stop, time);
+        match watched {
+            Watched::Fired(fired) => {
+                assert!(!why.is_empty() && fired.reason.contains(why), "{how}: {}", fired.reason);
+            }
+            other => assert!(why.is_empty(), "{how}: {other:?}"),
+        }
+        survival.assert_unharmed();
+        target.close();
+    }
+}
+
 #[test]
 fn hang_by_a_stop() {
     let (mut target, _folder) = shell(":");

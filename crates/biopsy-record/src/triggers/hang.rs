@@ -10,11 +10,13 @@
 //! 3. nothing of it moves and *all* its threads wait for locks of their own process (futex(2) without a time limit, and
 //!    flock, lockf, semop): nothing from outside can ever wake it, it is deadlocked; or
 //! 4. its main thread, which used to wait for the outside (epoll, poll, read, accept ...), waits for a lock instead, in one
-//!    and the same wait: an event loop that is stuck, whatever the other threads do.
+//!    and the same wait: an event loop that is stuck, whatever the other threads do; or
+//! 5. some of its threads wait for mutexes of each other in a circle (or one for a mutex that it holds itself), whatever
+//!    all others do (see `deadlock`).
 //!
-//! *To move* is to be switched to a CPU, or to use CPU time. What is **not** found: a deadlock of some threads while
-//! others still wait for the outside and the main thread is not an event loop (the usual .NET server: its thread pool
-//! can be exhausted by it, and then `log` or a probe from outside is the better trigger); a thread that spins (use
+//! *To move* is to be switched to a CPU, or to use CPU time. What is **not** found: a deadlock of some threads by locks that do
+//! not tell their holder (read-write locks, semaphores, the monitors of .NET: its thread pool can be exhausted by those, and
+//! then `log` or a probe from outside is the better trigger); a thread that spins (use
 //! `cpu`); a wait for an answer that never comes. What a thread waits for is told by `/proc/PID/task/TID/syscall`, which needs
 //! the right to trace the process: without it only 1 and 2 are found.
 
@@ -22,6 +24,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::deadlock;
 use crate::metrics::parse::{name_values, number, parse_stat};
 
 /// Most threads that are looked at; a process with more is told by its first ones.
@@ -52,6 +55,10 @@ pub(super) struct Look {
     /// Times it was switched to or from a CPU, and its CPU time: what changes when it moves.
     pub(super) moved: (u64, u64),
     pub(super) wait: Wait,
+    /// Its number in its own pid namespace, which is what locks hold.
+    pub(super) own_tid: u32,
+    /// The thread that holds the lock it waits for, by that number; `None`: not known.
+    pub(super) holder: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -85,7 +92,7 @@ impl Hang {
         tids.sort_unstable();
         self.all_seen = tids.len() <= THREADS;
         tids.truncate(THREADS);
-        let looks = tids.into_iter().filter_map(|tid| look_at(Path::new(&folder), tid)).collect();
+        let looks = tids.into_iter().filter_map(|tid| look_at(self.main, Path::new(&folder), tid)).collect();
         self.judge(now, looks)
     }
 
@@ -119,6 +126,24 @@ impl Hang {
                 name(main)
             ));
         }
+        let waiting = self
+            .threads
+            .values()
+            .filter(|one| one.last.state == b'S' && one.last.wait == Wait::Lock && still(one));
+        let circle = deadlock::circle(waiting.filter_map(|one| Some((one.last.own_tid, one.last.holder?))));
+        let of = |own_tid: &u32| self.threads.values().find(|one| one.last.own_tid == *own_tid);
+        let names: Vec<String> = circle.iter().filter_map(of).map(name).collect();
+        match names.as_slice() {
+            [] => {}
+            [alone] => return Some(format!("{alone} waits for a lock that it holds itself")),
+            several => {
+                return Some(format!(
+                    "{} threads wait for locks of each other: {}",
+                    several.len(),
+                    several.join(", ")
+                ));
+            }
+        }
         // A thread that has ended before the others (a zombie) waits for nothing.
         let mut living =
             self.threads.values().filter(|one| !matches!(one.last.state, b'Z' | b'X')).peekable();
@@ -138,18 +163,22 @@ impl Hang {
     }
 }
 
-fn look_at(folder: &Path, tid: u32) -> Option<Look> {
+fn look_at(pid: u32, folder: &Path, tid: u32) -> Option<Look> {
     let folder = folder.join(tid.to_string());
     let stat = parse_stat(&read(&folder.join("stat"))?)?;
     let mut switches = 0_u64;
-    name_values(&read(&folder.join("status"))?, |name, value| {
+    let status = read(&folder.join("status"))?;
+    name_values(&status, |name, value| {
         if matches!(name, b"voluntary_ctxt_switches" | b"nonvoluntary_ctxt_switches") {
             switches = switches.saturating_add(value);
         }
     });
     let call = read(&folder.join("syscall")).unwrap_or_default();
     let wait = if stat.state == b'S' { wait_of(&call) } else { Wait::Other };
+    let holder = if wait == Wait::Lock { deadlock::holder(pid, &call) } else { None };
     Some(Look {
+        own_tid: deadlock::own_tid(&status).unwrap_or(tid),
+        holder,
         tid,
         name: stat.name,
         state: stat.state,
@@ -204,7 +233,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn look(tid: u32, state: u8, moved: u64, wait: Wait) -> Look {
-        Look { tid, name: "x".to_owned(), state, moved: (moved, 0), wait }
+        Look { tid, name: "x".to_owned(), state, moved: (moved, 0), wait, own_tid: tid, holder: None }
     }
 
     /// The first second at which it hangs for three seconds; `at` gives the looks of each second.
@@ -251,6 +280,31 @@ mod tests {
         assert!(why.contains("used to wait for events"), "{why}");
         let always = |second| vec![look(1, b'S', 5, Wait::Lock), look(2, b'S', second, Wait::Outside)];
         assert_eq!(hangs(always), None, "a main thread that waits for the others is usual");
+    }
+
+    #[test]
+    fn some_threads_hold_each_other_up_while_others_work() {
+        let circle = |second| {
+            let held = |tid, by| Look { holder: Some(by), ..look(tid, b'S', 5, Wait::Lock) };
+            vec![look(1, b'S', second, Wait::Outside), held(2, 3), held(3, 2), held(4, 2)]
+        };
+        let (second, why) = hangs(circle).unwrap();
+        assert_eq!(second, 3);
+        assert_eq!(why, "2 threads wait for locks of each other: thread 2 (`x`), thread 3 (`x`)");
+        let convoy = |second| {
+            let held = |tid, by| Look { holder: Some(by), ..look(tid, b'S', 5, Wait::Lock) };
+            vec![look(1, b'S', second, Wait::Outside), held(2, 3), held(3, 1)]
+        };
+        assert_eq!(hangs(convoy), None, "who holds the lock works on");
+        let moving = |second| {
+            let held = |tid, by| Look { holder: Some(by), ..look(tid, b'S', second, Wait::Lock) };
+            vec![look(1, b'S', second, Wait::Outside), held(2, 3), held(3, 2)]
+        };
+        assert_eq!(hangs(moving), None, "they only met");
+        let twice = |_| {
+            vec![Look { holder: Some(1), ..look(1, b'S', 5, Wait::Lock) }, look(2, b'S', 5, Wait::Outside)]
+        };
+        assert!(hangs(twice).unwrap().1.ends_with("waits for a lock that it holds itself"));
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! ([`Again`]). [`Watch`] yields [`Fired`]; [`wait_for`] waits for a process to appear.
 
 mod conditions;
+mod deadlock;
 mod dotnet;
 mod hang;
 mod latch;
