@@ -11,6 +11,7 @@
 //!   [`xsave`]: where the parts of the extended state lie
 //! - [`stop_bell`]: waiting for stops of traced threads and for descriptors at once
 //! - [`pidfd`], [`launch`], [`clock`], [`limits`]: the rest
+//! - [`allocator`]: what happens when there is no memory
 //! - [`fault`]: makes a chosen call fail, for tests
 
 #![expect(
@@ -18,6 +19,7 @@
     reason = "the one crate for it; each block says what the callee needs and why it holds"
 )]
 
+pub mod allocator;
 pub mod boost;
 pub mod bpf;
 pub mod clock;

@@ -24,6 +24,8 @@ pub(crate) enum Code {
     Output = 7,
     /// The check for secrets found something: no bundle was made, the folder is kept.
     Secrets = 8,
+    /// biopsy itself ran out of memory, or may start no more threads.
+    Memory = 9,
 }
 
 impl From<Code> for ExitCode {

@@ -22,6 +22,14 @@ use cli::{Cli, Command};
 use failure::Failure;
 use render::terminal::Terminal;
 
+/// What is said when there is no memory: by then nothing can be put together any more.
+#[global_allocator]
+static ALLOCATOR: biopsy_sys::allocator::EndsWithoutMemory = biopsy_sys::allocator::EndsWithoutMemory::new(
+    "error: biopsy itself has run out of memory\n\nhint: what was written so far, if anything, is kept and called partial; \
+     what was recorded runs on\n",
+    exit_codes::Code::Memory as i32,
+);
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     start_logging(cli.verbose);

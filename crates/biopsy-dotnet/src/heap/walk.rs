@@ -53,7 +53,9 @@ pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(G
     };
     let threads = plan.threads.clamp(1, order.len().max(1));
     let results: Vec<io::Result<(Vec<Span>, Problems)>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // Where no more threads can be started, fewer do it.
+        let another = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).map_while(another).collect();
         let own = work();
         let panicked = || Err(io::Error::other("a thread of the walk panicked"));
         others.into_iter().map(|one| one.join().unwrap_or_else(|_| panicked())).chain([own]).collect()
@@ -105,7 +107,9 @@ fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64
         }
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // Where no more threads can be started, fewer do it.
+        let another = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).map_while(another).collect();
         let own = work();
         others
             .into_iter()

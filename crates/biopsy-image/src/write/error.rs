@@ -27,6 +27,9 @@ pub enum CoreError {
     /// A block could not be compressed.
     #[error("cannot compress a block of the core")]
     Compression(#[source] io::Error),
+    /// Not one thread could be started: limits of tasks or memory of our own. Nothing was written.
+    #[error("cannot start a thread that writes")]
+    Thread(#[source] io::Error),
     /// The caller wanted no more.
     #[error("stopped after {written} bytes")]
     Stopped {

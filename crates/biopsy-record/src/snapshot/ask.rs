@@ -138,7 +138,7 @@ pub fn ask(pid: Pid, own_bytes: u64, options: &AskOptions) -> Result<(Graph, Sna
                 Err(error) => return Err(stream(error)),
             }
             if listener.is_done() && stopping.is_none() {
-                stopping = Some(scope.spawn(stop));
+                stopping = std::thread::Builder::new().spawn_scoped(scope, stop).ok();
             }
         }
         if stopping.is_none() {

@@ -80,7 +80,8 @@ pub fn write(
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(Column::ALL.len());
     std::thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(work)));
+        // Where no more threads can be started, fewer do it.
+        (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
         work();
     });
     if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {

@@ -223,7 +223,8 @@ fn showing<T>(
 ) -> T {
     let meter = Meter::start(image, quietly, Terminal::of_stderr(ColorChoice::Auto));
     std::thread::scope(|scope| {
-        scope.spawn(|| watch(progress, &meter, path));
+        // Without it nothing is drawn, and a full disk is noticed by the writer.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, || watch(progress, &meter, path));
         // Also when `write` panics: the scope waits for that thread, and the frozen copy would be held for ever.
         let _finish = meter.finish_at_the_end();
         write(progress)
@@ -444,6 +445,7 @@ fn core_failure(error: &CoreError) -> Failure {
     };
     let code = match error {
         CoreError::Output { .. } | CoreError::Stopped { .. } => Code::Output,
+        CoreError::Thread(_) => Code::Memory,
         _ => Code::Bug,
     };
     Failure::from_error(code, error).with_hint(hint)

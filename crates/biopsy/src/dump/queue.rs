@@ -63,17 +63,25 @@ impl Queue<'_> {
 }
 
 /// Runs `body` beside a thread that writes what it puts into the queue, and waits until all is written.
-pub(crate) fn writing<T>(args: &DumpArgs, body: impl FnOnce(&Queue<'_>) -> T) -> (T, Vec<Written>) {
+///
+/// # Errors
+/// That thread cannot be started; `body` was not run.
+pub(crate) fn writing<T>(
+    args: &DumpArgs,
+    body: impl FnOnce(&Queue<'_>) -> T,
+) -> Result<(T, Vec<Written>), Failure> {
     let state = State::default();
     std::thread::scope(|scope| {
         let (jobs, inbox) = channel();
-        let writer = scope.spawn(|| write_all(args, inbox, &state));
+        let writer = std::thread::Builder::new()
+            .spawn_scoped(scope, || write_all(args, inbox, &state))
+            .map_err(|error| Failure::new(Code::Memory, format!("cannot start a thread: {error}")))?;
         let queue = Queue { jobs, state: &state };
         let result = body(&queue);
         drop(queue);
         // A panic over there is one of ours too.
         let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (result, written)
+        Ok((result, written))
     })
 }
 

@@ -370,7 +370,7 @@ fn catch(
             eprintln!("{waiting} dumps are still being written; nothing is held any more");
         }
         (ended, statistics)
-    });
+    })?;
     if let Some(opened) = &mut dumper.opened {
         for one in written {
             opened.add(one)?;

@@ -73,16 +73,22 @@ pub(super) fn run(
     let mut ordered = Ordered::new(output, options, layout);
     let result = std::thread::scope(|scope| {
         let (sender, receiver) = channel();
-        for _ in 0..workers {
+        for started in 0..workers {
             let sender = sender.clone();
             let shared = &shared;
-            scope.spawn(move || {
+            let body = move || {
                 let packer = match in_place {
                     Some(file) => Ok(Packer::in_place(file)),
                     None => Packer::new(options.compression).map_err(CoreError::Compression),
                 };
                 work(shared, packer, &sender);
-            });
+            };
+            match std::thread::Builder::new().name("core-writer".to_owned()).spawn_scoped(scope, body) {
+                Ok(_) => {}
+                Err(error) if started == 0 => return Err(CoreError::Thread(error)),
+                // Fewer do it too, only slower.
+                Err(_) => break,
+            }
         }
         drop(sender);
         let result = collect(&shared, &mut ordered, &receiver);
