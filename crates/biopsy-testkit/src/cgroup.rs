@@ -143,6 +143,83 @@ impl Drop for GroupLimit {
     }
 }
 
+/// Keeps processes from running, as a paused container does, until it is thawed or dropped.
+#[derive(Debug)]
+pub struct FreezerGroup {
+    group: PathBuf,
+    home: PathBuf,
+    file: &'static str,
+    words: [&'static str; 2],
+}
+
+impl FreezerGroup {
+    /// A new group for each version of control groups that is mounted here and can freeze; they run.
+    #[must_use]
+    pub fn of_each_version() -> Vec<Self> {
+        let places = [
+            ("/sys/fs/cgroup/freezer", "freezer.state", ["FROZEN", "THAWED"]),
+            ("/sys/fs/cgroup", "cgroup.freeze", ["1", "0"]),
+            ("/sys/fs/cgroup/unified", "cgroup.freeze", ["1", "0"]),
+        ];
+        let make = |(home, file, words): (&str, &'static str, _)| {
+            let home = PathBuf::from(home);
+            let group = home.join(format!("biopsy-test-{}-{}", std::process::id(), unique()));
+            fs::create_dir(&group).ok()?;
+            let made = Self { group, home, file, words };
+            // A folder of something else, and not of control groups of that version.
+            made.group.join(made.file).exists().then_some(made)
+        };
+        places.into_iter().filter_map(make).collect()
+    }
+
+    /// Moves `pid` with all its threads into the group.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn add(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.group.join("cgroup.procs"), pid.to_string())
+    }
+
+    /// Freezes all that is in it, and waits until the kernel says that it is frozen.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says, or that it took too long.
+    pub fn freeze(&self) -> io::Result<()> {
+        fs::write(self.group.join(self.file), self.words[0])?;
+        for _ in 0..1000 {
+            let state = fs::read_to_string(self.group.join("freezer.state")).unwrap_or_default();
+            let events = fs::read_to_string(self.group.join("cgroup.events")).unwrap_or_default();
+            if state.trim() == "FROZEN" || events.lines().any(|line| line == "frozen 1") {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Err(io::Error::other("the group did not freeze within ten seconds"))
+    }
+
+    /// Lets them run again.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub fn thaw(&self) -> io::Result<()> {
+        fs::write(self.group.join(self.file), self.words[1])
+    }
+}
+
+impl Drop for FreezerGroup {
+    fn drop(&mut self) {
+        // Nothing more can be done about an error here.
+        let _ = self.thaw();
+        for pid in fs::read_to_string(self.group.join("cgroup.procs")).unwrap_or_default().lines() {
+            let _ = fs::write(self.home.join("cgroup.procs"), pid);
+        }
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
 enum Version {
     One(PathBuf),
     Two(PathBuf),

@@ -31,7 +31,7 @@ mod survival;
 mod target_process;
 mod wrap;
 
-pub use cgroup::{CpuLimit, GroupLimit};
+pub use cgroup::{CpuLimit, FreezerGroup, GroupLimit};
 pub use compile::{compile_c, compile_rust};
 pub use dotnet::{
     DOTNET_RUNTIMES, DotNetLoad, DotNetServer, PACKAGED_DOTNET, dotnet_command, dotnet_peer,

@@ -3,6 +3,7 @@
 mod bad_days;
 mod bad_files;
 mod dump;
+mod dump_bad_days;
 mod dump_contents;
 mod dump_waits;
 mod exports;
