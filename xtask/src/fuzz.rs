@@ -61,6 +61,7 @@ fn seed(name: &str, corpus: &Path) -> Outcome {
         "elf" => vec![Program::HotFunction.path(), Program::Stripped.path()],
         "bundle" => files_in("fixtures/recordings"),
         "perf_data" => files_in("fixtures/perf-data"),
+        "dump_report" => [files_in("fuzz/seeds/core"), files_in("fuzz/seeds/minidump")].concat(),
         _ => Vec::new(),
     };
     let fixed = root().join("fuzz/seeds").join(name);
