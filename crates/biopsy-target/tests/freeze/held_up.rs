@@ -6,7 +6,10 @@ use std::process::Command;
 use biopsy_target::freeze::{FreezeError, FreezePlan, Method, freeze, plan};
 use biopsy_testkit::{FreezerGroup, Privilege, Program, Survival, TargetProcess, compile_c, require};
 
-use crate::support::{PATIENCE, alone, assert_untraced, children, key, options, ready};
+use crate::support::{
+    PATIENCE, alone, assert_intact, assert_no_child_lives, assert_untraced, children, freeze_once, key,
+    options, ready,
+};
 
 /// The only thread of the program waits in vfork for a child, which ends when a byte comes on stdin.
 const ALL_IN_VFORK: &str = r#"
@@ -49,6 +52,8 @@ fn fails_in_the_window(mut plan: FreezePlan) {
     options.max_pause = std::time::Duration::from_millis(200);
     match freeze(plan, &options) {
         Err(FreezeError::NoSafeThread { .. } | FreezeError::NotStopped { .. }) => {}
+        // A group of version 2 lets threads be stopped and given registers, and they do not go on from there.
+        Err(FreezeError::TookTooLong { .. }) => {}
         other => panic!("{other:?}"),
     }
 }
@@ -89,9 +94,13 @@ fn its_control_group_is_frozen() {
         let plan = refused(pid, "frozen-group", "is frozen: it does not run");
         fails_in_the_window(plan);
         group.thaw().expect("it can be thawed");
-        crate::support::assert_intact(&mut target);
+        assert_intact(&mut target);
         assert_untraced(pid);
-        assert_eq!(children(pid), []);
+        // Where a thread was sent to the call already, its frame carried it home when it was thawed, and the copy ended by
+        // itself: what is left is a zombie, and the next freeze removes it.
+        assert_no_child_lives(pid);
+        freeze_once(pid, &options());
+        assert_intact(&mut target);
         survival.assert_unharmed();
         target.stop();
     }
