@@ -21,7 +21,14 @@ pub fn fuzz_perf_data(bytes: &[u8]) {
 
 /// Reads arbitrary bytes as a nettrace file, up to names and samples.
 pub fn fuzz_nettrace(bytes: &[u8]) {
-    if let Ok(redactor) = biopsy_redact::Redactor::new(biopsy_redact::Options::default()) {
-        let _ = nettrace::read_from(bytes, "fuzz.nettrace", &redactor, &nettrace::Limits::small());
+    thread_local! {
+        // Making one takes longer than hundreds of inputs.
+        static REDACTOR: Option<biopsy_redact::Redactor> =
+            biopsy_redact::Redactor::new(biopsy_redact::Options::default()).ok();
     }
+    REDACTOR.with(|redactor| {
+        if let Some(redactor) = redactor {
+            let _ = nettrace::read_from(bytes, "fuzz.nettrace", redactor, &nettrace::Limits::small());
+        }
+    });
 }

@@ -12,7 +12,10 @@ use biopsy_report::{
 };
 use biopsy_stacks::image::{Options, walk};
 
-const ENTRIES: &[(&str, fn(&[u8]))] = &[
+/// What a fuzz target calls.
+type Entry = fn(&[u8]);
+
+const ENTRIES: &[(&str, Entry)] = &[
     ("bundle", biopsy_recording::fuzz_bundle),
     ("compiled_unwind", biopsy_stacks::fuzz::fuzz_compiled),
     ("core", biopsy_image::fuzz::fuzz_dump),
