@@ -1,5 +1,6 @@
 //! The promised numbers of SPECIFICATION.md, measured side by side with perf and samply in one run.
 
+mod attaching;
 mod catching;
 mod compressing;
 mod dotnet;
@@ -38,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long)]
     no_long: bool,
     /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `following` (S),
-    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `nettrace`, `heap` (H)
+    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`
@@ -110,6 +111,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("dotnet") {
         dotnet::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("dotnet") || options.wants("dotnet-attach") {
+        attaching::measure(&tools.biopsy, options, &mut table)?;
     }
     if options.wants("nettrace") {
         nettrace::measure(&tools.biopsy, options, &mut table)?;
@@ -267,6 +271,14 @@ const BARS: &[Bar] = &[
         least: true,
         value: 99.0,
     },
+    Bar { row: "N6a", what: "first sample after the command, ms", least: false, value: 300.0 },
+    Bar {
+        row: "N6b",
+        what: "change of the 99th percentile of requests while attaching, ms",
+        least: false,
+        value: 5.0,
+    },
+    Bar { row: "N6c", what: "the same while detaching, ms", least: false, value: 5.0 },
     Bar { row: "N7a", what: "reading nettrace on one core, MB/s", least: true, value: 300.0 },
     Bar { row: "N7b", what: "`analyze` of 1,000 MiB of nettrace, MB of memory", least: false, value: 150.0 },
     Bar { row: "N8", what: "its counts equal to nettrace-check's (1: yes)", least: true, value: 1.0 },

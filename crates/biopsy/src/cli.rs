@@ -67,7 +67,7 @@ pub(crate) struct CaptureArgs {
     /// Do not record the processes that the target started and starts.
     #[arg(long)]
     pub(crate) no_children: bool,
-    /// Samples per second and CPU. [default: 999, less on machines with many CPUs]
+    /// Samples per second and CPU. [default: 249, for `trace` 999; less on machines with many CPUs]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) frequency: Option<u32>,
     /// Waits at least this long are written one by one; shorter ones are counted.

@@ -10,7 +10,9 @@ const MEASURE: Duration = Duration::from_secs(1);
 /// have 70 on average.
 const EVENT_BYTES: u64 = 70;
 /// Least share of a turn in which events are taken: every kind is seen in each turn.
-const LEAST_SHARE: f64 = 0.1;
+const LEAST_SHARE: f64 = 0.01;
+/// It is open for this long at least, so that something that began is also seen to end.
+const LEAST_OPEN: Duration = Duration::from_millis(100);
 
 /// What to do with the session of a kind.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -61,6 +63,16 @@ impl Throttle {
         self.bytes += bytes;
     }
 
+    /// What may be taken in a measurement, or in a turn, has come already: the process need not pay for the rest of it.
+    fn is_used_up(&self) -> bool {
+        let allowance = if self.share.is_some() { self.budget.turn } else { MEASURE }.as_secs_f64();
+        let events = self.events.max(self.bytes / EVENT_BYTES);
+        #[expect(clippy::cast_precision_loss, reason = "counts of some seconds")]
+        let (events, bytes) = (events as f64, self.bytes as f64);
+        events >= f64::from(self.budget.events_per_second) * allowance
+            || bytes >= self.budget.bytes_per_second as f64 * allowance
+    }
+
     /// Looks at the rate.
     #[expect(clippy::cast_precision_loss, reason = "counts of one second")]
     pub(crate) fn look(&mut self, now: Instant) -> Advice {
@@ -76,10 +88,10 @@ impl Throttle {
         let open_for = now.duration_since(self.since);
         // A turn that is short is measured as long as it is.
         let enough = match self.share {
-            Some(share) => self.budget.turn.mul_f64(share),
+            Some(share) => self.budget.turn.mul_f64(share).max(LEAST_OPEN),
             None => MEASURE,
         };
-        if open_for < enough {
+        if open_for < enough && !(open_for >= LEAST_OPEN && self.is_used_up()) {
             return Advice::Stay;
         }
         let seconds = open_for.as_secs_f64().max(0.001);
@@ -135,8 +147,8 @@ mod tests {
     fn four_times_the_budget_is_taken_a_quarter_of_the_time() {
         let (closed, opened, throttle) = run(60, |_| 4000);
         assert_eq!(throttle.share(), Some(0.25));
-        assert_eq!(&closed[..3], [10, 110, 210], "one second, then 2.5 of every 10");
-        assert_eq!(&opened[..2], [85, 185]);
+        assert_eq!(&closed[..3], [3, 103, 203], "what a second may have, then 2.5 seconds of every 10");
+        assert_eq!(&opened[..2], [78, 178]);
         assert!(throttle.why().starts_with("4000 events a second"));
     }
 
@@ -151,8 +163,20 @@ mod tests {
 
     #[test]
     fn a_hundred_times_the_budget_is_still_looked_at() {
-        let (_, _, throttle) = run(60, |_| 100_000);
+        let (closed, opened, throttle) = run(60, |_| 100_000);
         assert_eq!(throttle.share(), Some(LEAST_SHARE));
+        assert_eq!(
+            (&closed[..2], &opened[..2]),
+            (&[1, 101][..], &[100, 200][..]),
+            "a tenth of a second of every ten"
+        );
+    }
+
+    #[test]
+    fn a_turn_ends_when_it_has_had_its_events() {
+        // Twice the budget when it is measured, then so many that a turn's share is used up at once.
+        let (closed, opened, _) = run(60, |second| if second < 5 { 2000 } else { 100_000 });
+        assert_eq!((closed[0], opened[0], closed[1]), (5, 55, 56));
     }
 
     #[test]

@@ -188,6 +188,16 @@ fn default_frequency(cpus: usize) -> u32 {
     }
 }
 
+/// What a recording with many other lanes takes where nobody asked for a frequency: a tick of the timer interrupts whoever runs,
+/// the target or not, and in a virtual machine costs some 25 µs each. At 999 Hz that was 2 to 3 % of all CPUs, and unwinding
+/// as much of the recorder's time as everything else together.
+#[must_use]
+pub fn gentle_frequency() -> u32 {
+    const GENTLE: u32 = 249;
+    let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
+    default_frequency(cpus).min(GENTLE)
+}
+
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

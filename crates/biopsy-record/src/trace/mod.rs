@@ -26,6 +26,8 @@ mod slices;
 mod thread_times;
 
 pub use attach::Attempt;
-pub use control::{Control, Cut, TraceError, TraceHandle, TraceOptions, TraceSummary, start};
+pub use control::{
+    Control, Cut, TraceError, TraceHandle, TraceOptions, TraceSummary, gentle_frequency, start,
+};
 pub use managed::SharedMethods;
 pub use sink::Progress;

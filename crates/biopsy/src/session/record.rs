@@ -135,7 +135,7 @@ fn start(
         warn_all(folder, &summary.warnings);
     }
     write_processes(folder, masking, tree)?;
-    let trace = match start_trace(args, &pids, folder, masking) {
+    let trace = match start_trace(args, kind, &pids, folder, masking) {
         Ok(trace) => Some(trace),
         Err(error) => {
             let failure = trace_failure(&error);
@@ -163,6 +163,7 @@ fn start(
 
 fn start_trace(
     args: &CaptureArgs,
+    kind: Kind,
     pids: &[Pid],
     folder: &RecordingFolder,
     masking: &Masking,
@@ -171,7 +172,7 @@ fn start_trace(
     let options = TraceOptions {
         pids: pids.iter().map(|pid| pid.0).collect(),
         follow_children: !args.no_children,
-        frequency_hz: args.frequency,
+        frequency_hz: args.frequency.or_else(|| (kind == Kind::Capture).then(trace::gentle_frequency)),
         wait_threshold: args.wait_threshold,
         wait_period: (!args.no_wait_stacks).then_some(args.wait_period),
         method: args.method.map(|method| method.name().to_owned()),

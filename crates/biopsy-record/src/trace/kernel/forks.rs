@@ -9,14 +9,15 @@ use biopsy_sys::bpf::asm::{
 };
 
 use super::layout::{thread, thread_state};
-use super::session::{FOLLOW_CHILDREN, Maps};
+use super::session::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps};
 use super::switches::{TaskLayout, zero_new_value};
 
 const CHILD_TID: i16 = -4;
 const PARENT_TGID: i16 = -8;
 const CHILD_TGID: i16 = -12;
 const FLAGS: i16 = -16;
-const NEW_VALUE: i16 = -16 - thread::SIZE;
+const MAYBE_KEY: i16 = -20;
+const NEW_VALUE: i16 = -24 - thread::SIZE;
 
 /// Assembles the program. Arguments of `sched_process_fork`: parent, child. It runs in the parent.
 pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
@@ -47,6 +48,16 @@ pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
     asm.jump_if(R1, Cond::Equal, R2, same_process);
     asm.op_imm(Op::And, R8, FOLLOW_CHILDREN.cast_signed());
     asm.jump_if_imm(R8, Cond::Equal, 0, done);
+    let absent = asm.label();
+    asm.load(W32, R1, R10, CHILD_TGID);
+    asm.op_imm(Op::And, R1, MAYBE_SLOTS - 1);
+    asm.store(W32, R10, MAYBE_KEY, R1);
+    asm.map(R1, &maps.maybe);
+    asm.address(R2, R10, MAYBE_KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::Equal, 0, absent);
+    asm.store_imm(W64, R0, 0, 1);
+    asm.place(absent);
     asm.map(R1, &maps.targets);
     asm.address(R2, R10, CHILD_TGID);
     asm.address(R3, R10, FLAGS);

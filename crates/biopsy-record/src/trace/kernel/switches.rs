@@ -12,12 +12,13 @@ use biopsy_sys::bpf::asm::{
 };
 
 use super::layout::{config, pt_regs, thread, thread_state, wait};
-use super::session::Maps;
+use super::session::{MAYBE_SLOTS, Maps};
 
-/// Stack slots.
-const KEY: i16 = -4;
-const TGID_KEY: i16 = -8;
+/// Stack slots. The ids of a task lie beside each other, as in `task_struct`: one read takes both.
+pub(super) const KEY: i16 = -8;
+pub(super) const TGID_KEY: i16 = -4;
 const CONFIG_KEY: i16 = -12;
+const MAYBE_KEY: i16 = -16;
 const NEW_VALUE: i16 = -16 - thread::SIZE;
 const RECORD: i16 = NEW_VALUE - wait::SIZE as i16;
 
@@ -53,6 +54,9 @@ pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
     asm.op_imm(Op::ShiftRight, R8, 32);
     asm.jump_if_imm(R8, Cond::Equal, 0, no_prev);
     asm.store(W32, R10, KEY, R8);
+    asm.op_imm(Op::ShiftRight, R7, 32);
+    asm.store(W32, R10, TGID_KEY, R7);
+    skip_others(&mut asm, maps, no_prev);
     find_or_add_previous(&mut asm, maps, no_prev);
     leave(&mut asm, task);
     asm.jump(next);
@@ -70,7 +74,8 @@ pub(super) fn program(maps: &Maps, task: TaskLayout) -> Vec<u64> {
     asm.finish()
 }
 
-/// R9 = the leaving thread's entry, made if its process is a target; otherwise goes to `not_ours`. R7 = now.
+/// R9 = the leaving thread's entry, made if its process is a target; otherwise goes to `not_ours`. R7 is its process, and then
+/// the time.
 fn find_or_add_previous(asm: &mut Assembler, maps: &Maps, not_ours: biopsy_sys::bpf::asm::Label) {
     let found = asm.label();
     asm.map(R1, &maps.threads);
@@ -78,16 +83,12 @@ fn find_or_add_previous(asm: &mut Assembler, maps: &Maps, not_ours: biopsy_sys::
     asm.call(MapLookupElem);
     asm.jump_if_imm(R0, Cond::NotEqual, 0, found);
 
-    asm.mov(R1, R7);
-    asm.op_imm(Op::ShiftRight, R1, 32);
-    asm.store(W32, R10, TGID_KEY, R1);
-    asm.store_imm(W64, R10, NEW_VALUE, 0);
-    zero_new_value(asm, NEW_VALUE);
-    asm.store(W64, R10, NEW_VALUE + thread::TGID, R1);
     asm.map(R1, &maps.targets);
     asm.address(R2, R10, TGID_KEY);
     asm.call(MapLookupElem);
     asm.jump_if_imm(R0, Cond::Equal, 0, not_ours);
+    zero_new_value(asm, NEW_VALUE);
+    asm.store(W64, R10, NEW_VALUE + thread::TGID, R7);
     asm.map(R1, &maps.threads);
     asm.address(R2, R10, KEY);
     asm.address(R3, R10, NEW_VALUE);
@@ -167,14 +168,10 @@ fn leave(asm: &mut Assembler, task: TaskLayout) {
 /// R9 = the entry of the thread that comes, or `done` if it is none of ours; R7 = now.
 fn find_next(asm: &mut Assembler, maps: &Maps, task: TaskLayout, done: biopsy_sys::bpf::asm::Label) {
     let have_time = asm.label();
-    asm.store_imm(W32, R10, KEY, 0);
-    asm.load(W64, R3, R6, ARG_NEXT);
-    asm.op_imm(Op::Add, R3, task.pid);
-    asm.address(R1, R10, KEY);
-    asm.mov_imm(R2, 4);
-    asm.call(ProbeReadKernel);
+    read_ids(asm, task, ARG_NEXT);
     asm.load(W32, R8, R10, KEY);
     asm.jump_if_imm(R8, Cond::Equal, 0, done);
+    skip_others(asm, maps, done);
     asm.map(R1, &maps.threads);
     asm.address(R2, R10, KEY);
     asm.call(MapLookupElem);
@@ -184,6 +181,35 @@ fn find_next(asm: &mut Assembler, maps: &Maps, task: TaskLayout, done: biopsy_sy
     asm.call(KtimeGetNs);
     asm.mov(R7, R0);
     asm.place(have_time);
+}
+
+/// [`KEY`] and [`TGID_KEY`] = the ids of the task in the tracepoint's argument at `argument`; R6 is the context.
+pub(super) fn read_ids(asm: &mut Assembler, task: TaskLayout, argument: i16) {
+    asm.store_imm(W64, R10, KEY, 0);
+    let beside = task.tgid == task.pid + 4;
+    let reads: &[(i16, i32, i32)] =
+        if beside { &[(KEY, task.pid, 8)] } else { &[(KEY, task.pid, 4), (TGID_KEY, task.tgid, 4)] };
+    for &(slot, offset, bytes) in reads {
+        asm.load(W64, R3, R6, argument);
+        asm.op_imm(Op::Add, R3, offset);
+        asm.address(R1, R10, slot);
+        asm.mov_imm(R2, bytes);
+        asm.call(ProbeReadKernel);
+    }
+}
+
+/// Goes to `not_ours` if the process of [`TGID_KEY`] is certainly no target. Most switches of a busy machine may be of others:
+/// this is an array, which the kernel's compiler looks up without a call, instead of up to three hash maps.
+pub(super) fn skip_others(asm: &mut Assembler, maps: &Maps, not_ours: biopsy_sys::bpf::asm::Label) {
+    asm.load(W32, R1, R10, TGID_KEY);
+    asm.op_imm(Op::And, R1, MAYBE_SLOTS - 1);
+    asm.store(W32, R10, MAYBE_KEY, R1);
+    asm.map(R1, &maps.maybe);
+    asm.address(R2, R10, MAYBE_KEY);
+    asm.call(MapLookupElem);
+    asm.jump_if_imm(R0, Cond::Equal, 0, not_ours);
+    asm.load(W64, R1, R0, 0);
+    asm.jump_if_imm(R1, Cond::Equal, 0, not_ours);
 }
 
 /// The thread of R9 gets the CPU at R7.

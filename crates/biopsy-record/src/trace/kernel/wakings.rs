@@ -2,20 +2,18 @@
 
 use biopsy_sys::bpf::asm::{
     Assembler, Cond,
-    Helper::{
-        GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, MapLookupElem, ProbeReadKernel, TaskPtRegs,
-        ThisCpuPtr,
-    },
+    Helper::{GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, MapLookupElem, TaskPtRegs, ThisCpuPtr},
     Label, Op,
-    Reg::{R0, R1, R2, R3, R6, R7, R8, R9, R10},
+    Reg::{R0, R1, R2, R6, R7, R8, R9, R10},
     Width::{W32, W64},
 };
 
 use super::layout::{pt_regs, thread, thread_state};
 use super::session::Maps;
-use super::switches::{TaskLayout, add_elapsed, add_one};
+use super::switches::{KEY, TaskLayout, add_elapsed, add_one, read_ids, skip_others};
 
-const KEY: i16 = -4;
+/// Argument of `sched_waking`: the task.
+const ARG_TASK: i16 = 0;
 
 /// Bits of the preemption counter (include/linux/preempt.h): NMI and hard interrupt; and serving a soft interrupt.
 const IN_INTERRUPT: i32 = 0x00ff_0000;
@@ -39,12 +37,8 @@ pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>)
     let (done, interrupt, by_current, store) = (asm.label(), asm.label(), asm.label(), asm.label());
 
     asm.mov(R6, R1);
-    asm.store_imm(W32, R10, KEY, 0);
-    asm.load(W64, R3, R6, 0);
-    asm.op_imm(Op::Add, R3, task.pid);
-    asm.address(R1, R10, KEY);
-    asm.mov_imm(R2, 4);
-    asm.call(ProbeReadKernel);
+    read_ids(&mut asm, task, ARG_TASK);
+    skip_others(&mut asm, maps, done);
     asm.map(R1, &maps.threads);
     asm.address(R2, R10, KEY);
     asm.call(MapLookupElem);
