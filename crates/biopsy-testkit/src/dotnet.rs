@@ -218,6 +218,36 @@ pub fn dotnet_peer_command(tool: &str, arguments: &[&str]) -> Option<Command> {
     Some(command)
 }
 
+/// The program `Odd` (`fixtures/dotnet/Odd.cs`, see there for the arguments) on one of [`DOTNET_RUNTIMES`]; `None` where they are
+/// absent.
+#[must_use]
+pub fn dotnet_odd(runtime: &str, arguments: &[&str]) -> Option<Command> {
+    let of_holder = dotnet_targets()?.join(format!("bin/{runtime}/holder/holder.runtimeconfig.json"));
+    let root = dotnet_root()?;
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?.join("fixtures/dotnet/Odd.dll");
+    let mut command = Command::new(root.join("dotnet"));
+    command
+        .env("DOTNET_ROOT", root)
+        .args(["exec", "--runtimeconfig"])
+        .arg(of_holder)
+        .arg(program)
+        .args(arguments);
+    Some(command)
+}
+
+/// Programs that bring their runtime along, in folders of their own; the target `variant` in each.
+pub const PUBLISHED_DOTNET: [&str; 4] =
+    ["net10.0/single-file", "net10.0/trimmed", "net8.0/single-file-trimmed", "net8.0/trimmed"];
+
+/// One of [`PUBLISHED_DOTNET`]; `None` where it is absent.
+#[must_use]
+pub fn published_dotnet(folder: &str, arguments: &[&str]) -> Option<Command> {
+    let program = dotnet_root()?.join("variants").join(folder).join("variant");
+    let mut command = Command::new(program.exists().then_some(program)?);
+    command.args(arguments);
+    Some(command)
+}
+
 /// Versions of .NET that `fixtures/dotnet/make-targets` puts the program `Sick` on, made from public packages: 3.1.23, 9.0.7 (all
 /// files beside the program) and 10.0.9 (trimmed, one file).
 pub const PACKAGED_DOTNET: [&str; 3] = ["3.1", "9", "10"];
@@ -330,8 +360,9 @@ pub fn two_dotnet_runtimes() -> Option<TargetProcess> {
 
 const TWO_RUNTIMES: &str = include_str!("../programs/two-runtimes.c");
 
-/// The folder with `dotnet` that the prebuilt targets run on.
-fn dotnet_root() -> Option<PathBuf> {
+/// The folder with `dotnet` that the prebuilt targets run on; `None` where they are absent.
+#[must_use]
+pub fn dotnet_root() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("BIOPSY_DOTNET") {
         return Some(PathBuf::from(folder));
     }

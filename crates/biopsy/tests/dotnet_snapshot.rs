@@ -1,10 +1,13 @@
 //! `biopsy snapshot` on living .NET programs, and what can be made of it.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, Privilege, Survival, dotnet_peer, dotnet_target, require_all, temp_dir,
+    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, compile_c, dotnet_odd, dotnet_peer, dotnet_root,
+    dotnet_target, packaged_dotnet_target, published_dotnet, require_all, temp_dir,
 };
 use serde_json::Value;
 
@@ -116,34 +119,61 @@ fn no_contents(recording: &Path, secrets: &[String]) {
     assert!(files > 10, "{files} files");
 }
 
+/// Every version, and 3.1, whose memory is not understood.
 #[test]
-fn a_heap_that_the_runtime_tells_is_what_its_own_tool_collects() {
+fn a_heap_that_the_runtime_tells_is_whole_and_met_exactly() {
     if !require_all(&NEEDED) {
         return;
     }
     let folder = temp_dir("told");
-    let target = dotnet_target("net10.0", "holder", &["--objects", "20000"]);
-    let pid = target.pid().to_string();
-    let recording = folder.path().join("heap");
-    let taken = json(&biopsy(&[
-        "snapshot",
-        &pid,
-        "--from",
-        "runtime",
-        "--json",
-        "--top",
-        "0",
-        "--quiet",
-        "--max-pause",
-        "60s",
-        "-o",
-        text(&recording),
-    ]));
-    let facts = &taken["snapshot"];
-    assert_eq!((&facts["whole"], &facts["source"]), (&true.into(), &"runtime".into()), "{facts}");
-    assert_eq!(row(&taken, "Targets.Holder.Model.Order")["objects"], 3920);
-    let rows = taken["types"].as_array().expect("a list");
-    assert!(!rows.iter().any(|row| row["name"] == "Targets.Holder.Model.Garbage"), "it collected before");
+    let ask = |pid: &str, from: &str, name: &str| {
+        let recording = folder.path().join(name);
+        let mut arguments = vec!["snapshot", pid, "--from", from, "--json", "--top", "0", "--quiet"];
+        arguments.extend(["--max-pause", "60s", "-o", text(&recording)]);
+        let taken = json(&biopsy(&arguments));
+        let facts = &taken["snapshot"];
+        assert_eq!((&facts["whole"], &facts["source"]), (&true.into(), &"runtime".into()), "{facts}");
+        assert!(facts["pause_ms"].as_f64().is_some_and(|pause| pause > 0.0), "{facts}");
+        is_opened(&recording, facts);
+        taken
+    };
+    if let Some((target, _)) = packaged_dotnet_target("3.1", &["leak=5"]) {
+        let taken = ask(&target.pid().to_string(), "auto", "3.1");
+        assert_eq!(row(&taken, "Sick.LeakyOrder")["objects"], 5000);
+        let warnings = taken["snapshot"]["warnings"].to_string();
+        assert!(
+            warnings.contains("not from memory") && warnings.contains("no layout for .NET 3.1"),
+            "{warnings}"
+        );
+    } else {
+        eprintln!("skipped: .NET 3.1 is not there");
+    }
+    for runtime in DOTNET_RUNTIMES {
+        let target = dotnet_target(runtime, "holder", &["--objects", "20000"]);
+        let taken = ask(&target.pid().to_string(), "runtime", runtime);
+        assert_eq!(row(&taken, "Targets.Holder.Model.Order")["objects"], 3920, "{runtime}");
+        let rows = taken["types"].as_array().expect("a list");
+        assert!(!rows.iter().any(|row| row["name"] == "Targets.Holder.Model.Garbage"), "it collected before");
+        if runtime == "net10.0" {
+            over_budget_is_refused(target.pid(), folder.path());
+        }
+    }
+}
+
+/// Exports the snapshot, and has the format's own reader open it.
+fn is_opened(recording: &Path, facts: &Value) {
+    let gcdump = recording.with_extension("gcdump");
+    let exported = biopsy(&["export", text(recording), "--to", "gcdump", "-o", text(&gcdump)]);
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    if let Some(output) = dotnet_peer("gcdump-check", &[text(&gcdump), "--top", "1", "--no-dominators"]) {
+        let checked = json(&output);
+        assert_eq!(checked["objects"], facts["live_objects"], "{checked}");
+        assert_eq!(checked["consistency"]["ok"], true, "{checked}");
+    }
+}
+
+fn over_budget_is_refused(pid: u32, folder: &Path) {
+    let pid = pid.to_string();
     // The budget is kept before anything is asked.
     let refused = biopsy(&[
         "snapshot",
@@ -153,11 +183,188 @@ fn a_heap_that_the_runtime_tells_is_what_its_own_tool_collects() {
         "--max-pause",
         "1us",
         "-o",
-        text(&folder.path().join("no")),
+        text(&folder.join("no")),
     ]);
     assert_eq!(refused.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("would stand still"), "{refused:?}");
-    assert!(!folder.path().join("no").exists());
+    assert!(!folder.join("no").exists());
+}
+
+/// Writes over a place in the memory of a process: the offset of a field in what its runtime exports for debuggers, which
+/// nothing in the process reads.
+fn tamper(pid: u32, original: &[u8], other: &[u8]) {
+    assert_eq!(original.len(), other.len());
+    let memory =
+        File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).expect("may be written");
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
+    for line in maps.lines().filter(|line| line.ends_with("/libcoreclr.so")) {
+        let (start, rest) = line.split_once('-').expect("a range");
+        let address = |text: &str| u64::from_str_radix(text, 16).expect("hexadecimal");
+        let start = address(start);
+        let end = address(rest.split(' ').next().expect("an end"));
+        let mut bytes = vec![0; (end - start) as usize];
+        if memory.read_exact_at(&mut bytes, start).is_err() {
+            continue;
+        }
+        if let Some(at) = memchr::memmem::find(&bytes, original) {
+            memory.write_all_at(other, start + at as u64).expect("it is ours to change");
+            return;
+        }
+    }
+    panic!("{} is nowhere", String::from_utf8_lossy(original));
+}
+
+/// A runtime whose description does not fit what is in memory: it is said, nothing is guessed, and the runtime is asked.
+#[test]
+fn a_runtime_that_does_not_fit_its_layout_is_said_and_asked() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let folder = temp_dir("tampered");
+    let target = dotnet_target("net10.0", "holder", &["--objects", "2000"]);
+    let survival = Survival::before(target.pid()).threads_may_change();
+    tamper(target.pid(), b"\"BaseSize\":4", b"\"BaseSize\":6");
+    let pid = target.pid().to_string();
+    let only = biopsy(&[
+        "snapshot",
+        &pid,
+        "--from",
+        "memory",
+        "--max-pause",
+        "5s",
+        "-o",
+        text(&folder.path().join("no")),
+    ]);
+    assert_eq!(only.status.code(), Some(4), "{only:?}");
+    let said = String::from_utf8_lossy(&only.stderr);
+    assert!(said.contains("does not fit this process"), "{said}");
+    let recording = folder.path().join("heap");
+    let taken =
+        json(&biopsy(&["snapshot", &pid, "--json", "--quiet", "--max-pause", "60s", "-o", text(&recording)]));
+    let facts = &taken["snapshot"];
+    assert_eq!((&facts["whole"], &facts["source"]), (&true.into(), &"runtime".into()), "{facts}");
+    let warnings = facts["warnings"].to_string();
+    assert!(warnings.contains("not from memory") && warnings.contains("does not fit"), "{warnings}");
+    survival.assert_unharmed();
+}
+
+/// Cores of the kinds that users have, with and without the text of files.
+#[test]
+fn heaps_of_cores_are_exported_by_name() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let folder = temp_dir("cores");
+    for (runtime, kind) in DOTNET_RUNTIMES.into_iter().zip(["heap", "full", "heap"]) {
+        let target = dotnet_target(runtime, "holder", &["--objects", "20000"]);
+        let core = folder.path().join(format!("{runtime}.core"));
+        dump(target.pid(), kind, &core);
+        drop(target);
+        let gcdump = core.with_extension("gcdump");
+        let exported = biopsy(&["export", text(&core), "--to", "gcdump", "-o", text(&gcdump)]);
+        assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+        let read = json(&biopsy(&["analyze", text(&gcdump), "--json"]));
+        assert_eq!(row(&read, "Targets.Holder.Model.Order")["objects"], 3920, "{runtime} {kind}");
+        let rows = read["types"].as_array().expect("a list").iter();
+        let nameless: Vec<&Value> =
+            rows.filter(|row| row["name"].as_str().is_none_or(|name| name.starts_with('?'))).collect();
+        assert!(nameless.is_empty(), "{runtime} {kind}: {nameless:?}");
+        if let Some(output) = dotnet_peer("gcdump-check", &[text(&gcdump), "--top", "1", "--no-dominators"]) {
+            let checked = json(&output);
+            assert_eq!(checked["objects"], read["snapshot"]["objects"], "{runtime} {kind}");
+            assert_eq!(checked["consistency"]["ok"], true, "{checked}");
+        }
+    }
+}
+
+fn dump(pid: u32, kind: &str, core: &Path) {
+    let pid = pid.to_string();
+    let made = biopsy(&[
+        "dump",
+        &pid,
+        "--kind",
+        kind,
+        "--raw",
+        "--quiet",
+        "--max-pause",
+        "5s",
+        "--output",
+        text(core),
+    ]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+/// A core without the text of files, on a machine that lacks them.
+#[test]
+fn a_core_whose_files_are_missing_says_which() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let folder = temp_dir("missing");
+    let Some(original) = published_dotnet("net10.0/single-file", &[]) else {
+        eprintln!("skipped: the program of one file is not there");
+        return;
+    };
+    let program = folder.path().join("variant");
+    std::fs::copy(original.get_program(), &program).expect("it can be copied");
+    let mut command = Command::new(&program);
+    command.args(["--kind", "plain"]).env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
+    let target = TargetProcess::spawn(command);
+    let core = folder.path().join("core");
+    dump(target.pid(), "heap", &core);
+    drop(target);
+    let gcdump = folder.path().join("with.gcdump");
+    let arguments = ["export", text(&core), "--to", "gcdump", "-o", text(&gcdump)];
+    let with = biopsy(&arguments);
+    assert!(with.status.success(), "{}", String::from_utf8_lossy(&with.stderr));
+    std::fs::remove_file(&program).expect("it is there");
+    std::fs::remove_file(&gcdump).expect("it was written");
+    let without = biopsy(&arguments);
+    assert_eq!(without.status.code(), Some(6), "{without:?}");
+    let said = String::from_utf8_lossy(&without.stderr);
+    assert!(said.contains(".NET") && said.contains("variant"), "{said}");
+    assert!(!gcdump.exists());
+}
+
+/// Names are made by whoever makes a type; terminals and other tools are not to suffer.
+#[test]
+fn names_that_do_harm_are_escaped_on_terminals_and_survive_in_files() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    // A grave accent begins the number of type arguments, so two of the names are one.
+    const ROWS: usize = 41;
+    let folder = temp_dir("names");
+    let target = TargetProcess::spawn(dotnet_odd("net9.0", &["emitted=42"]).expect("the targets are there"));
+    let recording = folder.path().join("heap");
+    let pid = target.pid().to_string();
+    let output =
+        biopsy(&["snapshot", &pid, "--quiet", "--top", "0", "--max-pause", "5s", "-o", text(&recording)]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let shown = String::from_utf8(output.stdout).expect("text");
+    let harmful = |character: char| {
+        (character.is_control() && character != '\n')
+            || matches!(character, '\u{200b}' | '\u{202e}' | '\u{2028}' | '\u{2066}')
+    };
+    assert_eq!(shown.find(harmful), None, "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.contains("  Harm.")).count(), ROWS, "{shown}");
+    assert!(shown.contains("roots: ") && shown.contains("gen2 "), "{shown}");
+    let read = json(&biopsy(&["analyze", text(&recording), "--json"]));
+    is_opened(&recording, &read["snapshot"]);
+    let rows = |document: &Value| -> Vec<String> {
+        let rows = document["types"].as_array().expect("a list").iter();
+        let mut names: Vec<String> = rows.filter_map(|row| Some(row["name"].as_str()?.to_owned())).collect();
+        names.retain(|name| name.starts_with("Harm."));
+        names.sort();
+        names
+    };
+    let names = rows(&read);
+    assert!(
+        names.contains(&"Harm.Right\u{202e}ToLeft1".to_owned())
+            && names.contains(&"Harm.Emoji\u{1f9ea}7".to_owned())
+    );
+    let again = json(&biopsy(&["analyze", text(&recording.with_extension("gcdump")), "--json"]));
+    assert_eq!(rows(&again), names);
 }
 
 #[test]

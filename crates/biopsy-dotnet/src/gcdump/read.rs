@@ -182,7 +182,18 @@ fn string(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String, ReadEr
         let kind = ReadErrorKind::OverLimit { claimed: length as u64, limit: MOST_NAME as u64 };
         return Err(before.error(field, kind));
     }
-    Ok(String::from_utf8_lossy(cursor.take(field, length as usize)?).into_owned())
+    // Units of UTF-16 in 1 to 3 bytes each, halves of pairs too.
+    let mut units = Vec::with_capacity((length as usize).min(cursor.remaining()));
+    for _ in 0..length {
+        let first = u16::from(cursor.u8(field)?);
+        let mut next = || Ok::<_, ReadError>(u16::from(cursor.u8(field)?) & 0x3f);
+        units.push(match first {
+            0..0x80 => first,
+            0x80..0xe0 => (first & 0x1f) << 6 | next()?,
+            _ => (first & 0xf) << 12 | next()? << 6 | next()?,
+        });
+    }
+    Ok(String::from_utf16_lossy(&units))
 }
 
 /// A number in 7 bits a byte, highest first, of 5 bytes at most.

@@ -10,7 +10,7 @@ fn sample() -> Graph {
     let mut builder = GraphBuilder::new();
     let text = builder.push_type(GraphType { name: "System.String".to_owned(), ..GraphType::default() });
     let node = builder.push_type(GraphType {
-        name: "Näme<T>".to_owned(),
+        name: "Näme<T>\u{202e}\u{1f9ea}".to_owned(),
         module: "a.dll".to_owned(),
         ..GraphType::default()
     });
@@ -63,10 +63,21 @@ fn what_was_written_is_read() {
             .collect();
         assert_eq!(targets, [0x7f00_0000, 0x2000]);
         let of = dump.graph.object(one).unwrap().of;
-        assert_eq!(dump.graph.type_of(of).unwrap().name, "Näme<T>");
+        assert_eq!(dump.graph.type_of(of).unwrap().name, "Näme<T>\u{202e}\u{1f9ea}");
         assert_eq!(dump.graph.type_of(of).unwrap().module, "a.dll");
         assert_eq!(dump.graph.live().unwrap().count(), 3);
     }
+}
+
+/// As a reader counts that was seen to refuse files with a count of bytes: units of UTF-16, each in 1 to 3 bytes.
+#[test]
+fn lengths_of_names_count_units_of_utf_16() {
+    let mut bytes = Vec::new();
+    write(&sample(), &WriteOptions::default(), &mut bytes).unwrap();
+    // U+1F9EA is the pair D83E DDEA.
+    let name =
+        [&10i32.to_le_bytes(), "Näme<T>\u{202e}".as_bytes(), &[0xed, 0xa0, 0xbe, 0xed, 0xb7, 0xaa]].concat();
+    assert!(bytes.windows(name.len()).any(|window| window == name));
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl HeapListener {
         let builder = &mut self.builder;
         *self.types.entry(id).or_insert_with(|| {
             builder.push_type(GraphType {
-                name: format!("?{id:x}"),
+                name: format!("?{id:#x}"),
                 method_table: id,
                 ..GraphType::default()
             })

@@ -310,9 +310,22 @@ impl<W: Write> Out<W> {
         self.bytes(&value.to_le_bytes())
     }
 
+    /// The length counts units of UTF-16, and each unit is 1 to 3 bytes, halves of pairs too: so `StreamReaderWriter.cs` of
+    /// microsoft/perfview has it. A count of bytes is read as a longer text, and nothing behind it is where it should be.
     fn string(&mut self, text: &str) -> io::Result<()> {
-        self.i32(i32::try_from(text.len()).unwrap_or(0))?;
-        self.bytes(text.as_bytes())
+        self.i32(i32::try_from(text.encode_utf16().count()).unwrap_or(0))?;
+        if text.is_ascii() {
+            return self.bytes(text.as_bytes());
+        }
+        for unit in text.encode_utf16() {
+            let low = |shift: u16| 0x80 | (unit >> shift & 0x3f) as u8;
+            match unit {
+                0..0x80 => self.bytes(&[unit as u8])?,
+                0x80..0x800 => self.bytes(&[0xc0 | (unit >> 6) as u8, low(0)])?,
+                _ => self.bytes(&[0xe0 | (unit >> 12) as u8, low(6), low(0)])?,
+            }
+        }
+        Ok(())
     }
 
     fn begin(&mut self, name: &str, version: i32, lowest_reader: i32) -> io::Result<()> {

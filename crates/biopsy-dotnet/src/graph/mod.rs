@@ -92,6 +92,14 @@ pub struct GraphType {
     pub is_free: bool,
 }
 
+impl GraphType {
+    /// Whether nothing tells its name: it stands as `?` and the address of its method table.
+    #[must_use]
+    pub fn is_nameless(&self) -> bool {
+        !self.is_free && self.name.strip_prefix('?').is_some_and(|rest| rest.starts_with("0x"))
+    }
+}
+
 /// One object, as it is iterated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Object {

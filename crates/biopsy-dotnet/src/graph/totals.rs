@@ -1,6 +1,6 @@
 //! Objects and bytes by type.
 
-use super::{Graph, TypeIndex};
+use super::{Generation, Graph, TypeIndex};
 
 /// A number of objects and their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -75,6 +75,21 @@ impl Graph {
             .collect();
         totals.sort_by_key(|one| (std::cmp::Reverse(one.all.bytes), one.of));
         totals
+    }
+
+    /// Objects and bytes of each generation, free space left out; none where nobody told them.
+    #[must_use]
+    pub fn by_generation(&self) -> Vec<(Generation, Totals)> {
+        let mut sums = std::collections::BTreeMap::new();
+        for span in self.spans.iter().filter(|span| span.generation != Generation::Unknown) {
+            let sum: &mut Totals = sums.entry(span.generation).or_default();
+            for (number, of) in span.types.iter().enumerate() {
+                if !self.types.get(*of as usize).is_some_and(|of| of.is_free) {
+                    sum.add(span.size(number as u32));
+                }
+            }
+        }
+        sums.into_iter().filter(|(_, sum)| sum.objects > 0).collect()
     }
 
     /// Objects and bytes of all that is no free space: all, and those that are reachable.

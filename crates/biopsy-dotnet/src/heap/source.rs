@@ -35,7 +35,7 @@ impl Source for Runtime<'_> {
             return GraphType { name, method_table, is_free: true, ..GraphType::default() };
         }
         let Ok(info) = self.type_of(method_table) else {
-            return GraphType { name: format!("?{method_table:x}"), method_table, ..GraphType::default() };
+            return GraphType { name: format!("?{method_table:#x}"), method_table, ..GraphType::default() };
         };
         let module = self.module(info.module).map(|module| file_name(&module.path)).unwrap_or_default();
         GraphType { name: info.name.to_string(), module, method_table, is_free: false }

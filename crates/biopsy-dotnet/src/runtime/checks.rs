@@ -34,13 +34,27 @@ pub struct Check {
     pub name: &'static str,
     /// Whether the runtime is refused when it fails.
     pub required: bool,
+    /// Whether it looks at what a running process changes all the time: in memory that is not frozen its failure says nothing,
+    /// and a frozen moment in the middle of such a change is followed by one that is not.
+    pub moving: bool,
     /// How it ended.
     pub result: CheckResult,
 }
 
-/// Name, whether it is required, the check.
-type Question = (&'static str, bool, fn(&Runtime<'_>) -> Outcome);
+/// Name, what its failure means, the check.
+type Question = (&'static str, Weight, fn(&Runtime<'_>) -> Outcome);
 type Outcome = Result<CheckResult, RuntimeError>;
+
+/// What the failure of a check means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// The layout is wrong.
+    Required,
+    /// The layout is wrong, or this is not a moment: [`Check::moving`].
+    Moving,
+    /// Something is worth knowing.
+    Told,
+}
 
 fn holds(yes: bool, why: impl FnOnce() -> String) -> Outcome {
     Ok(if yes { CheckResult::Holds } else { CheckResult::Fails(why()) })
@@ -49,26 +63,26 @@ fn holds(yes: bool, why: impl FnOnce() -> String) -> Outcome {
 /// All checks.
 pub(super) fn run(runtime: &Runtime<'_>) -> Vec<Check> {
     let all: [Question; 12] = [
-        ("method tables of Object, String, Exception", true, basic_types),
-        ("names of Object, String, Exception", true, basic_names),
-        ("method table of holes in the heap", true, holes),
-        ("variables of the collector are found, once", false, collector),
-        ("flag of collections is 0 or 1", false, collecting),
-        ("as many threads as are counted", true, thread_count),
-        ("managed ids of threads are distinct", true, thread_ids),
-        ("threads of the runtime are threads of the process", true, os_threads),
-        ("thread objects are of System.Threading.Thread", true, thread_objects),
-        ("last exceptions are exceptions", true, last_exceptions),
-        ("rooms for new objects are rooms", true, rooms),
-        ("locks know their objects, and objects their locks", false, locks),
+        ("method tables of Object, String, Exception", Weight::Required, basic_types),
+        ("names of Object, String, Exception", Weight::Required, basic_names),
+        ("method table of holes in the heap", Weight::Required, holes),
+        ("variables of the collector are found, once", Weight::Told, collector),
+        ("flag of collections is 0 or 1", Weight::Told, collecting),
+        ("as many threads as are counted", Weight::Moving, thread_count),
+        ("managed ids of threads are distinct", Weight::Moving, thread_ids),
+        ("threads of the runtime are threads of the process", Weight::Moving, os_threads),
+        ("thread objects are of System.Threading.Thread", Weight::Moving, thread_objects),
+        ("last exceptions are exceptions", Weight::Moving, last_exceptions),
+        ("rooms for new objects are rooms", Weight::Moving, rooms),
+        ("locks know their objects, and objects their locks", Weight::Told, locks),
     ];
     all.into_iter()
-        .map(|(name, required, check)| {
+        .map(|(name, weight, check)| {
             let result = check(runtime).unwrap_or_else(|error| match error {
                 RuntimeError::Layout(_) => CheckResult::NotApplicable("the layout does not describe it"),
                 other => CheckResult::Fails(other.to_string()),
             });
-            Check { name, required, result }
+            Check { name, required: weight != Weight::Told, moving: weight == Weight::Moving, result }
         })
         .collect()
 }

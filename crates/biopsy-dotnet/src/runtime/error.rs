@@ -46,3 +46,15 @@ pub enum RuntimeError {
         limit: u64,
     },
 }
+
+impl RuntimeError {
+    /// Whether nothing but checks failed that look at what the program changes all the time ([`Check::moving`]): a thread was
+    /// being made or ended, say. Another moment may do; where memory is not frozen, the layout may fit all the same.
+    #[must_use]
+    pub fn is_of_the_moment(&self) -> bool {
+        match self {
+            Self::DoesNotFit { failed, .. } => !failed.is_empty() && failed.iter().all(|check| check.moving),
+            _ => false,
+        }
+    }
+}

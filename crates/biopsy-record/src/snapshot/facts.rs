@@ -10,6 +10,18 @@ use super::Taken;
 /// Version of the document and of the columns beside it.
 pub const FACTS_VERSION: u32 = 1;
 
+/// What is in one generation, free space left out.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GenerationFacts {
+    /// `gen0` to `gen2`, `large`, `pinned`, `frozen`.
+    pub name: String,
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// The facts of one snapshot.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
@@ -50,6 +62,8 @@ pub struct SnapshotFacts {
     pub references: u64,
     /// Types.
     pub types: u64,
+    /// Objects by generation; empty where it is not told.
+    pub generations: Vec<GenerationFacts>,
     /// Roots by kind.
     pub roots: Vec<(String, u64)>,
     /// Bytes of all segments.
@@ -70,13 +84,23 @@ impl SnapshotFacts {
     /// The facts of a graph alone.
     #[must_use]
     pub fn of_graph(graph: &Graph) -> Self {
-        let (all, live) = graph.totals();
-        let mut free = Totals::default();
+        let (mut all, mut free) = (Totals::default(), Totals::default());
+        let mut live = graph.live().map(|_| Totals::default());
         for one in graph.by_type() {
             if graph.type_of(one.of).is_some_and(|of| of.is_free) {
                 free.add_all(one.all);
+                continue;
+            }
+            all.add_all(one.all);
+            if let (Some(sum), Some(more)) = (&mut live, one.live) {
+                sum.add_all(more);
             }
         }
+        let generations = graph.by_generation().into_iter().map(|(generation, totals)| GenerationFacts {
+            name: generation.name().to_owned(),
+            objects: totals.objects,
+            bytes: totals.bytes,
+        });
         let count = |kind: &RootKind| graph.roots().iter().filter(|root| root.kind == *kind).count() as u64;
         let roots = RootKind::ALL.iter().map(|kind| (kind.name().to_owned(), count(kind)));
         Self {
@@ -89,6 +113,7 @@ impl SnapshotFacts {
             free_bytes: free.bytes,
             references: graph.edge_count(),
             types: graph.types().len() as u64,
+            generations: generations.collect(),
             roots: roots.filter(|(_, count)| *count > 0).collect(),
             whole: true,
             ..Self::default()

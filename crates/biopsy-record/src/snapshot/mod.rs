@@ -12,6 +12,6 @@ mod write;
 
 pub use ask::{AskError, AskOptions, ask, own_bytes, predict_pause};
 pub use error::SnapshotError;
-pub use facts::{FACTS_VERSION, SnapshotFacts};
+pub use facts::{FACTS_VERSION, GenerationFacts, SnapshotFacts};
 pub use take::{Options, Taken, take};
 pub use write::{FACTS, Written, type_lines, write};

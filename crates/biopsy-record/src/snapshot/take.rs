@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use biopsy_dotnet::graph::{Graph, Spill};
 use biopsy_dotnet::heap::{Heap, HeapError, HeapOptions, Problems};
-use biopsy_dotnet::runtime::{self, Runtime, find_runtimes};
+use biopsy_dotnet::runtime::{self, FoundRuntime, Runtime, find_runtimes};
 use biopsy_image::Image;
 use biopsy_model::ProcessKey;
 use biopsy_target::freeze::{self, FreezeOptions, FrozenProcess, Pause};
@@ -17,7 +17,7 @@ use super::SnapshotError;
 pub struct Options {
     /// How the process is frozen.
     pub freeze: FreezeOptions,
-    /// How often it is frozen at most, when a garbage collection is under way.
+    /// How often it is frozen at most: again when a garbage collection is under way, or a thread is being made or ended.
     pub attempts: u32,
     /// Bytes of references that are kept in memory; more go to a file without a name in `spill_folder`.
     pub most_bytes_in_memory: u64,
@@ -39,6 +39,13 @@ impl Default for Options {
 /// Waits between two attempts: collections take milliseconds, seldom more.
 const FIRST_REST: Duration = Duration::from_millis(5);
 const LONGEST_REST: Duration = Duration::from_millis(250);
+
+/// How often in a row the runtime's threads may not fit the layout before the layout is called wrong: a thread is made or
+/// ended in microseconds.
+const UNFIT_IN_A_ROW: u32 = 5;
+
+/// How often a heap that is not whole is taken again before it is called damaged.
+const TORN_IN_A_ROW: u32 = 3;
 
 /// A heap of one moment, and how it was got.
 #[derive(Debug)]
@@ -67,13 +74,14 @@ pub struct Taken {
     pub warnings: Vec<String>,
 }
 
-/// Freezes the process, walks its heap, lets it go. In the middle of a collection: again, a bounded number of times.
+/// Freezes the process, walks its heap, lets it go. In the middle of a collection, or of a change to the list of threads: again,
+/// a bounded number of times.
 ///
 /// # Errors
 /// [`SnapshotError`].
 pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError> {
     let pid = key.pid;
-    let (mut all_pauses, mut rest) = (Duration::ZERO, FIRST_REST);
+    let (mut all_pauses, mut rest, mut unfit, mut torn) = (Duration::ZERO, FIRST_REST, 0, 0);
     for attempt in 1..=options.attempts.max(1) {
         let plan = freeze::plan(std::slice::from_ref(key), &options.freeze)?;
         let when = SystemTime::now();
@@ -83,6 +91,13 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
         let pause = process.pause();
         all_pauses += pause.stopped;
         match walk(&process, options) {
+            // A thread between taking room and saying what lies there: seen in one of some hundred freezes of a program that
+            // allocates without pause. Another moment is whole; a heap that is damaged is so again.
+            Ok(taken) if !taken.problems.is_none() && torn < TORN_IN_A_ROW && attempt < options.attempts => {
+                torn += 1;
+                drop(process);
+                std::thread::sleep(FIRST_REST);
+            }
             Ok(mut taken) => {
                 if process.ended_early().is_some() {
                     return Err(SnapshotError::MemoryShort { pid });
@@ -95,6 +110,15 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
             }
             Err(_) if process.ended_early().is_some() => return Err(SnapshotError::MemoryShort { pid }),
             Err(SnapshotError::Heap { source: HeapError::Collecting, .. }) => {
+                unfit = 0;
+                drop(process);
+                std::thread::sleep(rest);
+                rest = (rest * 2).min(LONGEST_REST);
+            }
+            Err(SnapshotError::Runtime { source, .. })
+                if source.is_of_the_moment() && unfit < UNFIT_IN_A_ROW && attempt < options.attempts =>
+            {
+                unfit += 1;
                 drop(process);
                 std::thread::sleep(rest);
                 rest = (rest * 2).min(LONGEST_REST);
@@ -109,21 +133,56 @@ fn walk(process: &FrozenProcess, options: &Options) -> Result<Taken, SnapshotErr
     let pid = process.key().pid;
     let heap_failed = |source| SnapshotError::Heap { pid, source };
     let found = find_runtimes(process);
-    let first = found.first().ok_or(SnapshotError::NoRuntime { pid })?;
+    let mut refused = Vec::new();
+    let mut opened = Vec::new();
+    for one in &found {
+        match Runtime::open(Box::new(process as &dyn Image), one, &runtime::Options::default()) {
+            Ok(runtime) => opened.push((one, runtime)),
+            // Another moment may do for all of them.
+            Err(source) if source.is_of_the_moment() => return Err(SnapshotError::Runtime { pid, source }),
+            Err(source) => refused.push(SnapshotError::Runtime { pid, source }),
+        }
+    }
+    let mut heaps = Vec::new();
+    for (one, runtime) in &opened {
+        match Heap::open(runtime) {
+            Ok(heap) => heaps.push((*one, heap)),
+            Err(HeapError::Collecting) => return Err(heap_failed(HeapError::Collecting)),
+            Err(source) => refused.push(heap_failed(source)),
+        }
+    }
+    // A process with two runtimes was started by one that hosts another: what grows is in the larger heap.
+    let Some((of, heap)) = heaps.into_iter().max_by_key(|(_, heap)| heap.bytes()) else {
+        let none = SnapshotError::NoRuntime { pid };
+        return Err(refused.into_iter().next().unwrap_or(none));
+    };
+    let version =
+        |one: &FoundRuntime| one.version.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
     let mut warnings = Vec::new();
     if found.len() > 1 {
-        warnings.push(format!("{} .NET runtimes are loaded; this is the heap of the first", found.len()));
+        let all: Vec<String> = found.iter().map(version).collect();
+        warnings.push(format!(
+            "{} .NET runtimes are loaded ({}); this is the heap of {}, the largest",
+            found.len(),
+            all.join(", "),
+            version(of)
+        ));
     }
-    let runtime = Runtime::open(Box::new(process as &dyn Image), first, &runtime::Options::default())
-        .map_err(|source| SnapshotError::Runtime { pid, source })?;
-    let heap = Heap::open(&runtime).map_err(heap_failed)?;
+    warnings.extend(refused.iter().map(ToString::to_string));
     let options = HeapOptions { threads: 0, spill: spill(options) };
     let (mut graph, problems) = heap.walk(&options).map_err(heap_failed)?;
     let roots = heap.find_live(&mut graph).map_err(heap_failed)?;
     warnings.extend(roots.missing);
+    let nameless = graph.types().iter().filter(|one| one.is_nameless()).count();
+    if nameless > 0 {
+        warnings.push(format!(
+            "{nameless} of {} types have no name: they came with an edit of the running program, or were unloaded since",
+            graph.types().len()
+        ));
+    }
     Ok(Taken {
         graph,
-        runtime: first.version.as_ref().map(ToString::to_string).unwrap_or_default(),
+        runtime: of.version.as_ref().map(ToString::to_string).unwrap_or_default(),
         is_server: heap.is_server(),
         segment_bytes: heap.bytes(),
         when: SystemTime::UNIX_EPOCH,

@@ -18,8 +18,12 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
     let to = match args.to {
         ExportFormat::Trace(to) => to,
         ExportFormat::GcDump => {
-            let written = crate::snapshot::export_gcdump(&args.file, args.output.as_deref())?;
-            return written.map_or(Ok(Code::Ok), |path| say(&path, GCDUMP_OPENS_WITH));
+            let exported = crate::snapshot::export_gcdump(&args.file, args.output.as_deref())?;
+            exported.notes.iter().for_each(|note| say_note(note));
+            if let Some(path) = &exported.path {
+                say(path, GCDUMP_OPENS_WITH)?;
+            }
+            return Ok(if exported.whole { Code::Ok } else { Code::Partial });
         }
     };
     let capture = input::open(&args.file)?;
@@ -44,6 +48,11 @@ const GCDUMP_OPENS_WITH: &str = "open it in PerfView or Visual Studio, or with `
 fn write(to: Format, capture: &biopsy_model::capture::Capture, out: &mut Vec<u8>) -> Result<(), Failure> {
     biopsy_report::export::write(to, capture, BufWriter::new(out))
         .map_err(|error| Failure::from_error(Code::BadInput, &error))
+}
+
+#[expect(clippy::print_stderr, reason = "what is not data goes to standard error")]
+fn say_note(note: &str) {
+    eprintln!("note: {}", biopsy_target::printable(note));
 }
 
 #[expect(clippy::print_stderr, reason = "what is not data goes to standard error")]

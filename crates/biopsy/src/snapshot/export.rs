@@ -9,24 +9,38 @@ use crate::exit_codes::Code;
 use crate::failure::Failure;
 
 use super::read::{self, HeapFile};
+use super::show;
 use super::take::{gcdump_options, write_gcdump};
 
-/// Writes the heap of a recording's last snapshot, or of a core, as `.gcdump`; returns where it is, `None`: standard output.
-pub(crate) fn export_gcdump(file: &Path, output: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+/// A `.gcdump` that was written.
+pub(crate) struct Exported {
+    /// Where it is; `None`: on standard output.
+    pub(crate) path: Option<PathBuf>,
+    /// What is worth knowing of the heap.
+    pub(crate) notes: Vec<String>,
+    /// Nothing of the heap is known to be missing.
+    pub(crate) whole: bool,
+}
+
+/// Writes the heap of a recording's last snapshot, or of a core, as `.gcdump`.
+pub(crate) fn export_gcdump(file: &Path, output: Option<&Path>) -> Result<Exported, Failure> {
     let HeapFile { name, graph, facts } = match read::open(file)? {
         Some(heap) => heap,
         None => read::of_core(file)?,
     };
+    let mut exported = Exported { path: None, notes: facts.warnings.clone(), whole: facts.whole };
+    exported.notes.extend(show::not_whole(&facts));
     if output.is_some_and(|path| path.as_os_str() == "-") {
         let mut out = BufWriter::new(std::io::stdout().lock());
         gcdump::write(&graph, &gcdump_options(&facts, &name), &mut out)
             .map_err(|error| Failure::from_error(Code::Output, &error))?;
         crate::commands::written(out.flush())?;
-        return Ok(None);
+        return Ok(exported);
     }
     let path = output.map_or_else(|| beside(file), Path::to_owned);
     write_gcdump(&graph, &facts, &name, &path)?;
-    Ok(Some(path))
+    exported.path = Some(path);
+    Ok(exported)
 }
 
 /// `name.core.zst` becomes `name.gcdump`.

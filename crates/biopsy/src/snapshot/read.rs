@@ -2,12 +2,13 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use biopsy_dotnet::gcdump;
 use biopsy_dotnet::graph::Graph;
 use biopsy_dotnet::graph::columns::{self, Column, ColumnSource};
 use biopsy_dotnet::heap::{Heap, HeapOptions};
-use biopsy_dotnet::runtime::{self, Runtime, find_runtimes};
+use biopsy_dotnet::runtime::{self, LocalFiles, MissingFiles, Runtime, find_runtimes_with};
 use biopsy_record::snapshot::{FACTS, SnapshotFacts, type_lines};
 use biopsy_recording::{Limits, SnapshotMembers, layout};
 
@@ -113,30 +114,64 @@ pub(crate) fn of_core(path: &Path) -> Result<HeapFile, Failure> {
     let opened = biopsy_image::open(path, &biopsy_image::Limits::default())
         .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
     let bad = |error: &dyn std::error::Error| Failure::from_error(Code::BadInput, error);
-    let found = find_runtimes(&*opened.image);
+    // Dumps seldom hold the text of files: names of types and where the runtime keeps its data are read from the same files of
+    // this machine.
+    let local = Arc::new(LocalFiles::new(&*opened.image, Vec::new()));
+    let files = Some(Arc::clone(&local) as Arc<dyn MissingFiles>);
+    let found = find_runtimes_with(&*opened.image, files.clone());
     let first = found.first().ok_or_else(|| {
         Failure::new(Code::BadInput, format!("`{}` has no .NET runtime that can be read", path.display()))
     })?;
-    let runtime = Runtime::open(Box::new(&*opened.image), first, &runtime::Options::default())
-        .map_err(|error| bad(&error))?;
+    let mut options = runtime::Options::default();
+    options.files = files;
+    let runtime = Runtime::open(Box::new(&*opened.image), first, &options).map_err(|error| {
+        bad(&error).with_hint(Some(format!(
+            "what the dump lacks is read from the process's own files; `{}` must be on this machine as it was",
+            biopsy_target::printable(&String::from_utf8_lossy(&first.path))
+        )))
+    })?;
     let heap = Heap::open(&runtime).map_err(|error| bad(&error))?;
     let (mut graph, problems) = heap.walk(&HeapOptions::default()).map_err(|error| bad(&error))?;
     let roots = heap.find_live(&mut graph).map_err(|error| bad(&error))?;
+    let mut warnings = roots.missing;
+    warnings.extend(nameless(&graph));
+    if found.len() > 1 {
+        warnings
+            .push(format!("{} .NET runtimes are in the dump; this is the heap of the first", found.len()));
+    }
+    let unverified = local.unverified().len();
+    if unverified > 0 {
+        warnings.push(format!(
+            "{unverified} files of this machine were used that nothing in the dump says are the same"
+        ));
+    }
     let process = opened.image.process();
     let facts = SnapshotFacts {
         pid: process.pid.0,
         runtime: first.version.as_ref().map(ToString::to_string).unwrap_or_default(),
         source: "memory".to_owned(),
+        collector: if heap.is_server() { "server" } else { "workstation" }.to_owned(),
         segment_bytes: heap.bytes(),
         whole: problems.is_none(),
         problems: problems.count,
         skipped_bytes: problems.skipped_bytes,
         dangling: problems.dangling,
-        warnings: roots.missing,
+        warnings,
         ..SnapshotFacts::of_graph(&graph)
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(HeapFile { name, graph, facts })
+}
+
+/// Says so if types have no name: the metadata of their assemblies is missing.
+fn nameless(graph: &Graph) -> Option<String> {
+    let without = graph.types().iter().filter(|of| of.is_nameless()).count();
+    (without > 0).then(|| {
+        format!(
+            "{without} of {} types have no name: the metadata of their assemblies is neither in the dump nor on this machine",
+            graph.types().len()
+        )
+    })
 }
 
 /// `biopsy analyze` of a heap.

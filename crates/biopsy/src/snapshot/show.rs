@@ -118,47 +118,16 @@ pub(super) fn text(
 ) -> std::io::Result<()> {
     let rows = rows(graph);
     writeln!(out, "heap of {name} (pid {}){}", facts.pid, of_runtime(facts))?;
-    let live = match (facts.live_objects, facts.live_bytes) {
-        (Some(objects), Some(bytes)) => format!(
-            "; live {} ({}), garbage {} ({})",
-            grouped(objects),
-            size(bytes),
-            grouped(facts.objects.saturating_sub(objects)),
-            size(facts.bytes.saturating_sub(bytes))
-        ),
-        _ => String::new(),
-    };
-    writeln!(out, "  {} objects ({}){live}", grouped(facts.objects), size(facts.bytes))?;
-    writeln!(
-        out,
-        "  {} references, {} types; {} of free space between objects",
-        grouped(facts.references),
-        grouped(rows.len() as u64),
-        size(facts.free_bytes)
-    )?;
-    if facts.source == "memory" {
-        let pause = pause_text(Duration::from_secs_f64(facts.pause_ms.max(0.0) / 1e3));
-        let again = if facts.attempts > 1 {
-            format!("; frozen {} times, a collection was under way before", facts.attempts)
-        } else {
-            String::new()
-        };
-        writeln!(out, "  pause {pause}, no collection forced{again}")?;
-    }
-    if !facts.whole {
-        writeln!(
-            out,
-            "  not whole: {} places could not be read, {} skipped, {} references lead nowhere",
-            grouped(facts.problems),
-            size(facts.skipped_bytes),
-            grouped(facts.dangling)
-        )?;
+    write_totals(out, facts, rows.len())?;
+    if let Some(text) = not_whole(facts) {
+        writeln!(out, "  {text}")?;
     }
     for warning in &facts.warnings {
-        writeln!(out, "  note: {warning}")?;
+        writeln!(out, "  note: {}", biopsy_target::printable(warning))?;
     }
     writeln!(out)?;
-    let has_live = facts.live_objects.is_some();
+    // What the runtime tells is what a collection left: there is no garbage to show.
+    let has_live = facts.live_objects.is_some() && facts.source != "runtime";
     let column = |title, align, expendable| Column { title, align, expendable };
     let mut columns = vec![column("BYTES", Align::Right, 0), column("OBJECTS", Align::Right, 0)];
     if has_live {
@@ -188,6 +157,64 @@ pub(super) fn text(
         writeln!(out, "{} more types; `--top 0` lists all", grouped((rows.len() - shown) as u64))?;
     }
     Ok(())
+}
+
+/// What there is, all in all.
+fn write_totals(out: &mut dyn Write, facts: &SnapshotFacts, types: usize) -> std::io::Result<()> {
+    let told = facts.source == "runtime";
+    let live = match (facts.live_objects, facts.live_bytes) {
+        _ if told => "; garbage was collected before".to_owned(),
+        (Some(objects), Some(bytes)) => format!(
+            "; live {} ({}), garbage {} ({})",
+            grouped(objects),
+            size(bytes),
+            grouped(facts.objects.saturating_sub(objects)),
+            size(facts.bytes.saturating_sub(bytes))
+        ),
+        _ => String::new(),
+    };
+    writeln!(out, "  {} objects ({}){live}", grouped(facts.objects), size(facts.bytes))?;
+    let free = if told {
+        String::new()
+    } else {
+        format!("; {} of free space between objects", size(facts.free_bytes))
+    };
+    writeln!(out, "  {} references, {} types{free}", grouped(facts.references), grouped(types as u64))?;
+    if !facts.generations.is_empty() {
+        let parts = facts.generations.iter().map(|one| format!("{} {}", one.name, size(one.bytes)));
+        writeln!(out, "  {}", parts.collect::<Vec<_>>().join(", "))?;
+    }
+    if !facts.roots.is_empty() {
+        let parts = facts.roots.iter().map(|(kind, count)| format!("{kind} {}", grouped(*count)));
+        writeln!(out, "  roots: {}", parts.collect::<Vec<_>>().join(", "))?;
+    }
+    let pause = pause_text(Duration::from_secs_f64(facts.pause_ms.max(0.0) / 1e3));
+    if told {
+        if facts.pause_ms > 0.0 {
+            writeln!(out, "  told by the runtime, which collected garbage and stood still for {pause}")?;
+        }
+    } else if facts.attempts > 0 {
+        let again = if facts.attempts > 1 {
+            let all = pause_text(Duration::from_secs_f64(facts.all_pauses_ms.max(0.0) / 1e3));
+            format!("; frozen {} times ({all} in all), a collection was under way before", facts.attempts)
+        } else {
+            String::new()
+        };
+        writeln!(out, "  pause {pause}, no collection forced{again}")?;
+    }
+    Ok(())
+}
+
+/// Says what is missing; `None`: nothing.
+pub(super) fn not_whole(facts: &SnapshotFacts) -> Option<String> {
+    (!facts.whole).then(|| {
+        format!(
+            "not whole: {} places could not be read, {} skipped, {} references lead nowhere",
+            grouped(facts.problems),
+            size(facts.skipped_bytes),
+            grouped(facts.dangling)
+        )
+    })
 }
 
 /// `820 µs`, `14 ms`, `1.3 s`

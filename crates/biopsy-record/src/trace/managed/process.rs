@@ -38,16 +38,6 @@ const SESSION_WITHIN: Duration = Duration::from_secs(2);
 /// What was read of the runtime is read again when it does not know an address, but not more often than this.
 const BETWEEN_READS: Duration = Duration::from_millis(100);
 
-/// Checks of a runtime's layout that look at what a running process changes all the time: that they fail says nothing.
-const MOVING: [&str; 6] = [
-    "as many threads as are counted",
-    "managed ids of threads are distinct",
-    "threads of the runtime are threads of the process",
-    "thread objects are of System.Threading.Thread",
-    "last exceptions are exceptions",
-    "rooms for new objects are rooms",
-];
-
 /// What a look at a process found.
 pub(super) enum Looked {
     /// Its runtime can be read.
@@ -170,9 +160,7 @@ impl ManagedProcess {
             };
             let opened = match Runtime::open(Box::new(image), runtime, &options) {
                 // What is read here holds still; threads and rooms for objects do not, in a process under load.
-                Err(RuntimeError::DoesNotFit { failed, .. })
-                    if failed.iter().all(|check| MOVING.contains(&check.name)) =>
-                {
+                Err(error) if error.is_of_the_moment() => {
                     let Ok(image) = LiveImage::open(Pid(self.pid)) else { break };
                     Runtime::open_unchecked(Box::new(image), runtime, &options)
                 }

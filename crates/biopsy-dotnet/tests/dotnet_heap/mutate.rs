@@ -1,0 +1,88 @@
+//! Freezes of a program that replaces its objects and collects without pause.
+
+use std::collections::BTreeMap;
+
+use biopsy_dotnet::graph::Graph;
+use biopsy_dotnet::runtime::{FieldPlace, Runtime};
+use biopsy_testkit::{DOTNET_RUNTIMES, Survival, dotnet_target, require_all};
+
+use super::{NEEDED, frozen, is_live, opened, thorough, walked_in};
+
+const THREADS: u32 = 2;
+
+/// Where a field is in objects of the type of this one.
+fn place_of(runtime: &Runtime<'_>, object: u64, name: &str) -> u64 {
+    let of = runtime.type_of_object(object).expect("an object");
+    let field =
+        runtime.find_field(of.method_table, name).expect("fields").unwrap_or_else(|| panic!("no {name}"));
+    let FieldPlace::Instance(offset) = field.place else { panic!("{name} is static") };
+    8 + u64::from(offset)
+}
+
+/// Each shard's head is as far as its tail, or one ahead while it is being changed. Returns how many are.
+fn shards_ahead(runtime: &Runtime<'_>, graph: &Graph) -> u32 {
+    let is_shard = |of| graph.type_of(of).is_some_and(|of| of.name.ends_with(".Shard"));
+    let shards: Vec<u64> = graph
+        .objects()
+        .filter(|one| is_shard(one.of) && is_live(graph, one.index))
+        .map(|one| one.address)
+        .collect();
+    assert!(shards.len() > 90, "{}", shards.len());
+    let word = |at: u64| runtime.memory().u64(at).expect("it is there");
+    let ends = ["Head", "Tail"].map(|end| {
+        let place = place_of(runtime, shards[0], end);
+        (place, place_of(runtime, word(shards[0] + place), "Sequence"))
+    });
+    let mut ahead = 0;
+    for shard in shards {
+        let [head, tail] = ends.map(|(end, sequence)| word(word(shard + end) + sequence));
+        assert!(head == tail || head == tail + 1, "{head} and {tail}");
+        ahead += u32::from(head != tail);
+    }
+    ahead
+}
+
+/// What one frozen copy was: a consistent heap, or in the middle of something that it says.
+fn look(pid: u32) -> &'static str {
+    let image = frozen(pid);
+    let Ok(runtime) = opened(&image) else { return "in the middle of a change of threads" };
+    let Some(graph) = walked_in(&runtime) else {
+        return "in the middle of a collection or of making an object";
+    };
+    let nameless = graph.types().iter().find(|of| of.is_nameless());
+    assert_eq!(nameless, None);
+    match shards_ahead(&runtime, &graph) {
+        0 => "clean, no shard being changed",
+        ahead => {
+            assert!(ahead <= THREADS, "{ahead} shards are being changed by {THREADS} threads");
+            "clean, a shard being changed"
+        }
+    }
+}
+
+/// While a program replaces its objects and collects all the time, each frozen copy is a consistent heap, or says that a
+/// collection is under way. `BIOPSY_THOROUGH=1`: 1,000 of them.
+#[test]
+fn freezes_of_a_program_that_collects_without_pause_are_consistent() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let counts = if thorough() { [400, 300, 300] } else { [8; 3] };
+    for (runtime, freezes) in DOTNET_RUNTIMES.into_iter().zip(counts) {
+        let threads = THREADS.to_string();
+        let target =
+            dotnet_target(runtime, "holder", &["--objects", "20000", "--mutate", "--threads", &threads]);
+        let survival = Survival::before(target.pid()).threads_may_change();
+        let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+        let is_clean = |kind: &str| kind.starts_with("clean");
+        let mut done = 0;
+        // One in the middle of a collection says nothing: on until there was one that is not.
+        while done < freezes || (!seen.keys().any(|kind| is_clean(kind)) && done < 5 * freezes) {
+            *seen.entry(look(target.pid())).or_default() += 1;
+            done += 1;
+        }
+        survival.assert_unharmed();
+        assert!(seen.keys().any(|kind| is_clean(kind)), "{runtime}: {seen:?}");
+        eprintln!("{runtime}: {done} freezes: {seen:?}");
+    }
+}
