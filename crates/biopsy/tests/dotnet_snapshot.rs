@@ -1,4 +1,5 @@
 //! `biopsy snapshot` on living .NET programs, and what can be made of it.
+#![expect(clippy::print_stderr, reason = "what was skipped belongs on the terminal")]
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
