@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, compile_c, dotnet_odd, dotnet_peer, dotnet_root,
-    dotnet_target, packaged_dotnet_target, published_dotnet, require_all, temp_dir,
+    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, dotnet_odd, dotnet_peer, dotnet_target,
+    packaged_dotnet_target, published_dotnet, require_all, temp_dir,
 };
 use serde_json::Value;
 
