@@ -15,6 +15,8 @@ const ADDRESS: u64 = 0x7fff_fff1_0000;
 const SIGNATURE: [u8; 16] = *b"DIAGINFOHEADER\0\0";
 /// Version with the base address of the runtime.
 const VERSION: u32 = 2;
+/// What its mapping is called.
+const LABEL: &str = "[.NET diagnostics]";
 /// File name of the runtime.
 const RUNTIME: &[u8] = b"/libcoreclr.so";
 
@@ -39,7 +41,7 @@ pub(super) fn describe(image: &dyn Image) -> Option<Described<'_>> {
         end: place.end,
         protection: Protection { read: true, write: false, execute: false },
         shared: false,
-        backing: Backing::Anonymous { label: "[.NET diagnostics]".to_owned() },
+        backing: Backing::Anonymous { label: LABEL.to_owned() },
         not_frozen: false,
     };
     mappings.insert(at, mapping);
@@ -49,6 +51,14 @@ pub(super) fn describe(image: &dyn Image) -> Option<Described<'_>> {
     page.get_mut(16..20)?.copy_from_slice(&VERSION.to_le_bytes());
     page.get_mut(32..40)?.copy_from_slice(&runtime.start.to_le_bytes());
     Some(Described { image, mappings, page })
+}
+
+/// Whether the page is there.
+pub(super) fn is_described(image: &dyn Image) -> bool {
+    let at = image.mappings().partition_point(|one| one.start < ADDRESS);
+    image.mappings().get(at).is_some_and(
+        |one| matches!(&one.backing, Backing::Anonymous { label } if one.start == ADDRESS && label == LABEL),
+    )
 }
 
 impl Image for Described<'_> {

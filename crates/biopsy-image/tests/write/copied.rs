@@ -1,6 +1,7 @@
 //! A core of a copy is the core of the process, to the byte, and the process is not needed for it any more.
 
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use biopsy_image::write::{CopiedImage, CopyRoom, write_minidump};
 use biopsy_image::{Absence, Image, ReadError};
@@ -66,6 +67,42 @@ fn what_does_not_fit_into_the_room_is_not_copied() {
     let room = CopyRoom::new(8 * PAGE);
     assert!(CopiedImage::copy(&image, CoreKind::Heap, 0, &room).unwrap().is_none());
     assert_eq!(room.used(), 0);
+}
+
+#[test]
+fn what_has_no_room_in_memory_goes_into_a_file() {
+    let image = one_of_everything();
+    let room = CopyRoom::new(64 << 20);
+    let (_, expected) = core_of(&image, CoreKind::Full);
+    let asked = AtomicU64::new(0);
+    let spill = |bytes: u64| {
+        asked.fetch_add(bytes, Relaxed);
+        tempfile::tempfile().ok()
+    };
+    let in_memory = CopiedImage::copy_or_spill(&image, CoreKind::Full, 0, &room, &spill).unwrap().unwrap();
+    assert_eq!(asked.load(Relaxed), 0, "there is room");
+    // The room is too small for a second one, and nobody waits for it.
+    let room = CopyRoom::new(room.used() + PAGE);
+    let first = CopiedImage::copy(&image, CoreKind::Full, 0, &room).unwrap().unwrap();
+    let used = room.used();
+    let second = CopiedImage::copy_or_spill(&image, CoreKind::Full, 0, &room, &spill).unwrap().unwrap();
+    assert_eq!(asked.load(Relaxed), in_memory.size());
+    assert_eq!(room.used(), used);
+    drop(first);
+    let (summary, found) = core_of(&second, CoreKind::Full);
+    assert!(summary.is_whole() && expected == found, "the cores differ");
+    // A file that takes nothing: memory, when there is room again.
+    let read_only = |_| std::fs::File::open("/proc/self/exe").ok();
+    let holder = CopiedImage::copy(&image, CoreKind::Full, 0, &room).unwrap().unwrap();
+    let third = std::thread::scope(|scope| {
+        let third = scope.spawn(|| {
+            CopiedImage::copy_or_spill(&image, CoreKind::Full, 0, &room, &read_only).unwrap().unwrap()
+        });
+        drop(holder);
+        third.join().unwrap()
+    });
+    assert!(room.used() >= third.size());
+    assert!(core_of(&third, CoreKind::Full).1 == expected, "the cores differ");
 }
 
 #[test]

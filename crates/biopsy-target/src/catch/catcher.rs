@@ -137,6 +137,12 @@ impl Catcher {
         self.tracer.statistics()
     }
 
+    /// Catches nothing more. What stands at its end by now is still handed out by [`Catcher::next`], and then that says
+    /// [`CatchError::Ended`]; what runs goes on, untraced.
+    pub fn close(&self) {
+        self.tracer.close();
+    }
+
     /// Ends it and waits until everything is let go; processes that are held are waited for.
     pub fn finish(self) {
         self.tracer.finish();

@@ -5,6 +5,7 @@
 //! kernel then delivers the signal when we die in the middle, as if nobody had been there.
 
 mod collect;
+mod leaving;
 mod stops;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -68,6 +69,8 @@ pub(super) struct Settings {
 pub(super) enum Command {
     /// Let a held process go.
     Release(u64),
+    /// Catch nothing more; hand out what is at its end.
+    Close,
     /// Let everything go that is not held, catch nothing more.
     Finish,
 }
@@ -154,6 +157,8 @@ pub(super) struct Engine {
     queue: VecDeque<Box<Catch>>,
     deferred: Vec<Deferred>,
     next_id: u64,
+    /// Nothing more is caught; what is at its end is handed out.
+    closing: bool,
     finishing: bool,
     housekeeping: Instant,
     /// How the one that is followed ended.
@@ -184,6 +189,7 @@ impl Engine {
             queue: VecDeque::new(),
             deferred: Vec::new(),
             next_id: 1,
+            closing: false,
             finishing: false,
             housekeeping: Instant::now() + HOUSEKEEPING,
             last_end: None,
@@ -305,8 +311,15 @@ impl Engine {
         if self.finishing {
             return !self.processes.values().any(|process| matches!(process.stage, Stage::Held { .. }));
         }
-        // Without a gate nothing new can come once the last traced process is gone.
-        if self.gate.is_none() && self.processes.is_empty() {
+        // Without a gate nothing new can come once the last traced process is gone. Those that only have to leave go on when
+        // we end.
+        let matters = |process: &Process| match process.stage {
+            Stage::Collecting { .. } | Stage::Waiting { .. } | Stage::Held { .. } => true,
+            Stage::Starting { .. } | Stage::Passing | Stage::Following { .. } | Stage::Leaving => {
+                !self.closing
+            }
+        };
+        if self.gate.is_none() && !self.processes.values().any(matters) {
             let _ = self.reports.send(Report::Ended(Ended { status: self.last_end }));
             return true;
         }
@@ -317,6 +330,7 @@ impl Engine {
         loop {
             match self.commands.try_recv() {
                 Ok(Command::Release(id)) => self.release(id),
+                Ok(Command::Close) => self.close(),
                 Ok(Command::Finish) => self.finish(),
                 Err(std::sync::mpsc::TryRecvError::Empty) => return,
                 // Nobody is left who could want anything.
@@ -328,22 +342,6 @@ impl Engine {
                     return;
                 }
             }
-        }
-    }
-
-    fn finish(&mut self) {
-        if self.finishing {
-            return;
-        }
-        self.finishing = true;
-        self.gate = None;
-        self.deferred.clear();
-        self.queue.clear();
-        let idle = |process: &Process| !matches!(process.stage, Stage::Held { .. });
-        let leaving: Vec<Pid> =
-            self.processes.iter().filter(|(_, process)| idle(process)).map(|(pid, _)| *pid).collect();
-        for pid in leaving {
-            self.leave(pid);
         }
     }
 
@@ -464,37 +462,6 @@ impl Engine {
         }
     }
 
-    /// Lets a process go: threads that stand at once, the others when they stop.
-    fn leave(&mut self, pid: Pid) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        process.stage = Stage::Leaving;
-        let tids: Vec<Tid> = process.threads.iter().copied().collect();
-        // The one at a fatal signal last: it takes the others with it, and those must not find us in their way.
-        let (signalled, others): (Vec<Tid>, Vec<Tid>) = tids.into_iter().partition(|tid| {
-            self.threads.get(tid).is_some_and(|one| matches!(one.kept, Some(Stop::Signal(_))))
-        });
-        for tid in others.into_iter().chain(signalled) {
-            match self.threads.get(&tid).and_then(|one| one.kept) {
-                Some(stop) => self.let_go(tid, stop),
-                None => {
-                    if ptrace::interrupt(tid.0).is_err() {
-                        self.thread_gone(tid, None);
-                    }
-                }
-            }
-        }
-    }
-
-    fn release(&mut self, wanted: u64) {
-        let found = self.processes.iter().find_map(|(pid, process)| match process.stage {
-            Stage::Held { id, .. } | Stage::Waiting { id, .. } if id == wanted => Some(*pid),
-            _ => None,
-        });
-        if let Some(pid) = found {
-            self.leave(pid);
-        }
-    }
-
     fn check_times(&mut self) {
         let now = Instant::now();
         let free = |victim: &Pid| !self.processes.contains_key(victim);
@@ -522,7 +489,12 @@ impl Engine {
                 Stage::Held { since, .. } | Stage::Waiting { since, .. }
                     if now >= *since + self.settings.hold_limit =>
                 {
-                    self.note(format!("process {pid} was let go after the longest time it may be held"));
+                    let text = format!("process {pid} was let go after the longest time it may be held");
+                    // One that is handed out may have been copied in part: whoever has it sees that it is gone.
+                    match process.stage {
+                        Stage::Waiting { .. } => self.miss(text),
+                        _ => self.note(text),
+                    }
                     self.queue.retain(|catch| catch.key.pid != pid);
                     self.leave(pid);
                 }

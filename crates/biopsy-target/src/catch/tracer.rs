@@ -100,6 +100,12 @@ impl Tracer {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Catches nothing more. What is at its end is still handed out, then comes the end.
+    pub(super) fn close(&self) {
+        let _ = self.commands.send(Command::Close);
+        self.bell.ring();
+    }
+
     /// Lets everything go and waits until that is done. Whatever is held is waited for.
     pub(super) fn finish(mut self) {
         self.stop();

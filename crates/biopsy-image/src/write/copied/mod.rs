@@ -6,12 +6,16 @@
 
 mod noting;
 mod room;
+mod store;
 
+use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use self::noting::{Notes, Noting, joined};
 use self::room::Taken;
+use self::store::Store;
 use super::contents::{Contents, State, ask};
 use super::{CoreError, CoreKind};
 use crate::mapping::is_memory_file;
@@ -28,13 +32,14 @@ pub struct CopiedImage {
     modules: Vec<ImageModule>,
     facts: ProcessFacts,
     crash: Option<Crash>,
-    bytes: Vec<u8>,
+    store: Store,
     /// By address, not overlapping.
     parts: Vec<Part>,
     /// What could not be read, and why; by address.
     gaps: Vec<(Range<u64>, Absence)>,
     notes: Notes,
-    _taken: Taken,
+    /// `None`: it is in a file.
+    taken: Option<Taken>,
 }
 
 /// Memory, and where it is in the copy.
@@ -57,31 +62,59 @@ impl CopiedImage {
         around: u64,
         room: &Arc<CopyRoom>,
     ) -> Result<Option<Self>, CoreError> {
+        Self::copy_or_spill(image, kind, around, room, &|_| None)
+    }
+
+    /// As [`CopiedImage::copy`], but does not wait: when there is no room, `spill` is asked for an empty file for so many
+    /// bytes, which the copy then is in. Where it has none, or the file takes no more, there is nothing but to wait.
+    ///
+    /// # Errors
+    /// As [`CopiedImage::copy`].
+    pub fn copy_or_spill(
+        image: &dyn Image,
+        kind: CoreKind,
+        around: u64,
+        room: &Arc<CopyRoom>,
+        spill: &dyn Fn(u64) -> Option<File>,
+    ) -> Result<Option<Self>, CoreError> {
         let noting = Noting::new(image);
         let ranges = ranges(&noting, kind, around)?;
         let notes = noting.finish();
-        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        let of_notes = (notes.pages.len() as u64).saturating_mul(PAGE_SIZE);
-        let Some(taken) = room.take(bytes.saturating_add(of_notes)).filter(|_| !notes.too_much) else {
+        if notes.too_much {
             return Ok(None);
-        };
+        }
+        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let wanted = bytes.saturating_add((notes.pages.len() as u64).saturating_mul(PAGE_SIZE));
         let mut copied = Self {
             mappings: image.mappings().to_vec(),
             threads: image.threads().to_vec(),
             modules: image.modules().to_vec(),
             facts: image.process().clone(),
             crash: image.crash().cloned(),
-            bytes: vec![0; usize::try_from(bytes).unwrap_or(0)],
+            store: Store::in_memory(0),
             parts: Vec::with_capacity(ranges.len()),
             gaps: Vec::new(),
             notes,
-            _taken: taken,
+            taken: room.try_take(wanted),
         };
-        let mut used = 0;
-        for range in ranges {
-            used = copied.take(image, range, used);
+        if copied.taken.is_none()
+            && let Some(file) = spill(bytes)
+        {
+            copied.store = Store::in_file(file);
+            if copied.take_all(image, &ranges).is_ok() {
+                return Ok(Some(copied));
+            }
+            (copied.parts, copied.gaps) = (Vec::with_capacity(ranges.len()), Vec::new());
         }
-        Ok(Some(copied))
+        if copied.taken.is_none() {
+            copied.taken = room.take(wanted);
+        }
+        if copied.taken.is_none() {
+            return Ok(None);
+        }
+        copied.store = Store::in_memory(bytes);
+        // Memory takes all that it was made for.
+        Ok(copied.take_all(image, &ranges).is_ok().then_some(copied))
     }
 
     /// Bytes of memory in it.
@@ -90,13 +123,20 @@ impl CopiedImage {
         self.parts.iter().map(|part| part.range.end - part.range.start).sum()
     }
 
+    fn take_all(&mut self, image: &dyn Image, ranges: &[Range<u64>]) -> io::Result<()> {
+        let mut used = 0;
+        for range in ranges {
+            used = self.take(image, range, used)?;
+        }
+        Ok(())
+    }
+
     /// Copies one range to `used` and what follows; returns how much is used then.
-    fn take(&mut self, image: &dyn Image, range: Range<u64>, mut used: usize) -> usize {
+    fn take(&mut self, image: &dyn Image, range: &Range<u64>, mut used: usize) -> io::Result<usize> {
         let mut at = range.start;
         while at < range.end {
             let length = usize::try_from(range.end - at).unwrap_or(0);
-            let Some(room) = self.bytes.get_mut(used..used.saturating_add(length)) else { break };
-            match image.read(at, room) {
+            match self.store.put(used, length, |place| image.read(at, place))? {
                 Ok(read) if read > 0 => {
                     let next = at + read.min(length) as u64;
                     match self.parts.last_mut() {
@@ -119,21 +159,28 @@ impl CopiedImage {
                 }
             }
         }
-        used
+        Ok(used)
     }
 
-    /// What is in the copy from this address on.
-    fn found(&self, address: u64) -> Option<&[u8]> {
+    /// Reads what the copy has from this address on, as far as it goes in one piece.
+    fn read_piece(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let after = self.parts.partition_point(|part| part.range.start <= address);
         let part = after.checked_sub(1).and_then(|index| self.parts.get(index));
         if let Some(part) = part.filter(|part| part.range.contains(&address)) {
-            let inside = usize::try_from(address - part.range.start).ok()?;
-            let length = usize::try_from(part.range.end - part.range.start).ok()?;
-            return self.bytes.get(part.at.checked_add(inside)?..part.at.checked_add(length)?);
+            let inside = usize::try_from(address - part.range.start).unwrap_or(usize::MAX);
+            let length = usize::try_from(part.range.end - address).unwrap_or(0).min(buffer.len());
+            let place = buffer.get_mut(..length).unwrap_or_default();
+            let read = self.store.read(part.at.saturating_add(inside), place);
+            return read.map(|()| length).map_err(|source| ReadError::Io { address, source });
         }
         let page = address / PAGE_SIZE * PAGE_SIZE;
-        let inside = usize::try_from(address - page).ok()?;
-        self.notes.pages.get(&page)?.get(inside..).filter(|rest| !rest.is_empty())
+        let inside = usize::try_from(address - page).unwrap_or(usize::MAX);
+        let known = self.notes.pages.get(&page).and_then(|bytes| bytes.get(inside..)).unwrap_or_default();
+        let length = known.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..length), known.get(..length)) {
+            to.copy_from_slice(from);
+        }
+        Ok(length)
     }
 
     fn why_missing(&self, address: u64) -> Absence {
@@ -174,12 +221,13 @@ impl Image for CopiedImage {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let Some(found) = address.checked_add(done as u64).and_then(|at| self.found(at)) else { break };
-            let length = found.len().min(rest.len());
-            if let (Some(to), Some(from)) = (rest.get_mut(..length), found.get(..length)) {
-                to.copy_from_slice(from);
+            let Some(at) = address.checked_add(done as u64) else { break };
+            match self.read_piece(at, rest) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
             }
-            done += length;
         }
         if done == 0 && !buffer.is_empty() {
             return Err(ReadError::Missing { address, why: self.why_missing(address) });
@@ -227,6 +275,9 @@ fn cut_to(known: &[Range<u64>], range: &Range<u64>, runs: &mut Vec<Range<u64>>) 
 
 impl std::fmt::Debug for CopiedImage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CopiedImage").field("size", &self.size()).finish_non_exhaustive()
+        f.debug_struct("CopiedImage")
+            .field("size", &self.size())
+            .field("in_memory", &self.taken.is_some())
+            .finish_non_exhaustive()
     }
 }

@@ -43,6 +43,15 @@ impl CopyRoom {
         Some(Taken { room: Arc::clone(self), bytes })
     }
 
+    /// Takes so much if it is free now.
+    pub(super) fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Taken> {
+        let mut used = self.lock();
+        let after = used.checked_add(bytes).filter(|&after| after <= self.total)?;
+        *used = after;
+        drop(used);
+        Some(Taken { room: Arc::clone(self), bytes })
+    }
+
     fn lock(&self) -> MutexGuard<'_, u64> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,7 +4,7 @@ mod files;
 mod process;
 mod thread;
 
-use super::CoreOptions;
+use super::{CoreOptions, dotnet_header};
 use crate::Image;
 use crate::vendor::{self, DumpNote, MissingRange, ThreadNote};
 
@@ -28,12 +28,18 @@ pub(super) fn build(
     end_note_offset: u64,
 ) -> Vec<u8> {
     let process = image.process();
+    // ClrMD takes the id of the process from where the group is, because createdump puts it there. The true group is in
+    // NT_PRPSINFO, where everybody else looks.
+    let group = match process.group {
+        _ if dotnet_header::is_described(image) => process.pid.0,
+        group => group.unwrap_or_default().0,
+    };
     let mut notes = Notes::default();
     let mut first = true;
     for one in image.threads() {
         // A thread without registers would be shown with zeros in them.
         if let Some(registers) = &one.registers {
-            notes.add(CORE, NT_PRSTATUS, &thread::status(process, one, registers));
+            notes.add(CORE, NT_PRSTATUS, &thread::status(process, group, one, registers));
         }
         if first {
             notes.add(CORE, NT_PRPSINFO, &process::information(image));

@@ -9,12 +9,17 @@ const PRSTATUS: usize = 336;
 /// Size of `siginfo_t`.
 const SIGINFO: usize = 128;
 
-/// NT_PRSTATUS.
-pub(super) fn status(process: &ProcessFacts, thread: &Thread, registers: &GeneralRegisters) -> Vec<u8> {
+/// NT_PRSTATUS, with this group of processes.
+pub(super) fn status(
+    process: &ProcessFacts,
+    group: u32,
+    thread: &Thread,
+    registers: &GeneralRegisters,
+) -> Vec<u8> {
     let mut out = vec![0; PRSTATUS];
     let signal = thread.signal.as_ref();
     let number = signal.map_or(0, |signal| signal.number);
-    let (group, session) = process.group.unwrap_or_default();
+    let (_, session) = process.group.unwrap_or_default();
     put(&mut out, 0, &number.to_le_bytes());
     put(&mut out, 4, &signal.and_then(|signal| signal.code).unwrap_or(0).to_le_bytes());
     put(&mut out, 12, &(i16::try_from(number).unwrap_or(0)).to_le_bytes());
@@ -110,7 +115,7 @@ mod tests {
             group: Some((4700, 4600)),
             ..Default::default()
         };
-        let status = status(&process, &thread, &registers);
+        let status = status(&process, 4700, &thread, &registers);
         assert_eq!(status.len(), 336);
         assert_eq!(status[..4], 11i32.to_le_bytes());
         assert_eq!(status[12..14], 11i16.to_le_bytes());

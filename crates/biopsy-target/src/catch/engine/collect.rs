@@ -57,11 +57,11 @@ impl Engine {
             process.stage = Stage::Collecting { why: Why::End(status), first, until };
         }
         // A process that was held at a signal and is killed from elsewhere must not be kept from ending.
-        if self
-            .processes
-            .get(&pid)
-            .is_some_and(|process| matches!(process.stage, Stage::Held { .. } | Stage::Waiting { .. }))
-        {
+        let stage = self.processes.get(&pid).map(|process| process.stage.clone());
+        if matches!(stage, Some(Stage::Held { .. } | Stage::Waiting { .. })) {
+            if matches!(stage, Some(Stage::Waiting { .. })) {
+                self.miss(format!("process {pid} was killed while it waited to be looked at"));
+            }
             self.queue.retain(|catch| catch.key.pid != pid);
             self.leave_from(pid, tid, stop);
             return;

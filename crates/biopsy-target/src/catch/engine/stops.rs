@@ -238,7 +238,10 @@ impl Engine {
             Stage::Following { .. } | Stage::Collecting { .. } => {
                 self.miss(format!("process {} was gone before it could be held", one.process));
             }
-            Stage::Waiting { .. } => self.queue.retain(|catch| catch.key.pid != one.process),
+            Stage::Waiting { .. } => {
+                self.queue.retain(|catch| catch.key.pid != one.process);
+                self.miss(format!("process {} was killed while it waited to be looked at", one.process));
+            }
             Stage::Starting { .. } | Stage::Passing | Stage::Held { .. } | Stage::Leaving => {}
         }
     }
