@@ -296,4 +296,6 @@ const BARS: &[Bar] = &[
         least: false,
         value: 0.334,
     },
+    Bar { row: "H6", what: "`biopsy stacks` of a server with 200 threads, s", least: false, value: 1.0 },
+    Bar { row: "H7", what: "its pause in the server, ms", least: false, value: 10.0 },
 ];

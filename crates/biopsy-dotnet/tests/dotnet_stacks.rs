@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use biopsy_dotnet::heap::{Heap, HeapOptions};
-use biopsy_dotnet::locks::{LockKind, LockSources, WaitKind, inside_lock, locks};
+use biopsy_dotnet::locks::{LockKind, LockSources, Locks, WaitKind, inside_lock, locks};
 use biopsy_dotnet::runtime::{Options, Runtime, find_runtimes};
-use biopsy_dotnet::stack::{ManagedUnwind, method_text};
+use biopsy_dotnet::stack::{ExplicitFrames, FrameKinds, ManagedUnwind, explicit_frames, method_text};
 use biopsy_dotnet::tasks::{Operations, operations};
 use biopsy_model::Pid;
 use biopsy_model::stack::StackEnd;
@@ -16,7 +16,9 @@ use biopsy_stacks::image::{self, ImageStacks, ThreadStack};
 use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, FrozenProcess, freeze, plan};
 use biopsy_target::identity::key_of;
-use biopsy_testkit::{DOTNET_RUNTIMES, DotNetServer, Privilege, Survival, dotnet_peer, require_all};
+use biopsy_testkit::{
+    DOTNET_RUNTIMES, DotNetServer, Privilege, Survival, dotnet_held, dotnet_peer, require_all,
+};
 use serde_json::Value;
 
 const NEEDED: [Privilege; 2] = [Privilege::DotNetTargets, Privilege::Ptrace];
@@ -203,4 +205,146 @@ fn until_stuck(version: &str, pid: u32) -> Operations {
         std::thread::sleep(Duration::from_millis(250));
     }
     panic!("{version}: {last:#?}");
+}
+
+/// Address, owner and how often it was entered again, of locks that nobody waits for.
+type Thin = BTreeMap<u64, (u32, u32)>;
+
+fn thin(locks: &Locks) -> Thin {
+    let thin = locks.locks.iter().filter(|lock| lock.kind == LockKind::ThinMonitor);
+    thin.map(|lock| (lock.object, (lock.owner.unwrap_or(0), lock.recursion))).collect()
+}
+
+fn number(value: &Value) -> u64 {
+    let text = value.as_str().unwrap_or_default();
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)
+}
+
+/// What the runtime's own reader says of the same process: thin locks, and kinds of explicit frames of each thread by their address.
+fn truth_of_held(pid: u32) -> Option<(Thin, BTreeMap<u32, Vec<(u64, String)>>)> {
+    let output = dotnet_peer("clrmd-truth", &[&pid.to_string(), "--stacks", "--locks"])?;
+    let document: Value = serde_json::from_slice(&output.stdout).expect("the oracle writes JSON");
+    let rows = document["locks"]["thinLocks"].as_array().expect("thin locks").iter();
+    let word = |value: &Value| value.as_u64().unwrap_or(0) as u32;
+    let thin =
+        rows.map(|row| (number(&row["obj"]), (word(&row["ownerOsId"]), word(&row["recursion"])))).collect();
+    let threads = document["threads"].as_array().expect("threads").iter().map(|thread| {
+        let frames = thread["frames"].as_array().into_iter().flatten();
+        let explicit = frames.filter(|frame| frame["kind"] != "ManagedMethod");
+        let mut all: Vec<(u64, String)> = explicit
+            .map(|frame| (number(&frame["sp"]), frame["frame"].as_str().unwrap_or_default().to_owned()))
+            .collect();
+        // A call into native code is two rows of it: the call, and where it returns to.
+        all.dedup();
+        (word(&thread["osId"]), all)
+    });
+    Some((thin, threads.collect()))
+}
+
+#[test]
+fn locks_that_nobody_waits_for_and_explicit_frames() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for version in DOTNET_RUNTIMES {
+        let mut target = dotnet_held(version, &[]);
+        let survival = Survival::before(target.pid()).files_may_change();
+        let frozen = frozen(target.pid());
+        let runtime = open(&frozen);
+        let (graph, _) = Heap::open(&runtime)
+            .and_then(|heap| heap.walk_objects(&HeapOptions::default()))
+            .unwrap_or_else(|error| panic!("{version}: {error}"));
+        let all = locks(&runtime, &LockSources { graph: Some(&graph), inside: &[] }).expect("locks");
+        let by_stacks = locks(&runtime, &LockSources::default()).expect("locks");
+        assert_eq!(thin(&all), thin(&by_stacks), "{version}: who holds a lock has it on the stack");
+        let threads = runtime.threads().expect("threads");
+        let id = |name: &str| {
+            let thread = threads.iter().find(|thread| thread.name.as_deref() == Some(name));
+            thread.unwrap_or_else(|| panic!("{version}: no thread {name}")).os_id
+        };
+        for (type_name, owner, recursion) in
+            [("OnceLock", "hold-once", 0), ("ThriceLock", "hold-thrice", 2), ("InnerLock", "hold-thrice", 0)]
+        {
+            let lock = all.locks.iter().find(|lock| lock.type_name.ends_with(type_name));
+            let lock = lock.unwrap_or_else(|| panic!("{version}: {type_name}: {all:#?}"));
+            assert_eq!((lock.owner, lock.recursion), (Some(id(owner)), recursion), "{version}: {type_name}");
+        }
+        let wanted = all.waits.iter().find(|wait| wait.os_id == id("want-it")).expect("it waits");
+        assert_eq!(all.locks[wanted.lock].owner, Some(id("hold-wanted")), "{version}");
+        let pulse = all.waits.iter().find(|wait| wait.os_id == id("wait-pulse")).expect("it waits");
+        assert_eq!(pulse.kind, WaitKind::Pulse, "{version}");
+
+        let kinds = FrameKinds::of(&runtime, &threads);
+        let truth = truth_of_held(target.pid());
+        if let Some((thin_truth, frames)) = &truth {
+            assert_eq!(&thin(&all), thin_truth, "{version}: thin locks");
+            for thread in threads.iter().filter(|thread| !thread.dead && thread.os_id != 0) {
+                let ours: Vec<(u64, String)> = explicit_frames(&runtime, &kinds, thread)
+                    .iter()
+                    .filter(|frame| frame.kind != Some("InlinedCallFrame") || frame.resumes.is_some())
+                    .map(|frame| (frame.address, frame.kind.unwrap_or("?").to_owned()))
+                    .collect();
+                let name = thread.name.as_deref().unwrap_or("no name");
+                assert_eq!(Some(&ours), frames.get(&thread.os_id), "{version}: {name}");
+            }
+        }
+        walks_with_and_without(version, &frozen, &runtime, id("in-native"), id("through-native"));
+        drop(runtime);
+        drop(frozen);
+        survival.assert_unharmed();
+        target.stop();
+    }
+}
+
+/// All stacks reach their root. Without unwind information of native code the notes of the runtime lead on.
+fn walks_with_and_without(
+    version: &str,
+    image: &FrozenProcess,
+    runtime: &Runtime<'_>,
+    native: u32,
+    through: u32,
+) {
+    let code = ManagedUnwind::new([runtime]);
+    let explicit = ExplicitFrames::read([runtime]);
+    let options = image::Options {
+        compiled: Some(&code),
+        frames_of_compiled: Some(&code),
+        resumes: Some(&explicit),
+        ..image::Options::default()
+    };
+    let mut stacks = image::walk(image, &options);
+    explicit.add_to(&mut stacks);
+    let rooted = stacks.threads.iter().filter(|stack| stack.end == StackEnd::Root).count();
+    assert_eq!(rooted, stacks.threads.len(), "{version}: stacks to the root");
+    let names = |tid: u32| {
+        let stack = stacks.threads.iter().find(|stack| stack.tid.0 == tid).expect("a stack");
+        let places = stack.frames.iter().filter_map(|frame| stacks.place(frame.place));
+        let names = places.filter_map(|place| Some(place.functions.first()?.name.clone()));
+        names.collect::<Vec<_>>()
+    };
+    let order = |names: &[String], wanted: &[&str]| {
+        let mut left = names.iter();
+        wanted.iter().all(|wanted| left.any(|name| name == wanted))
+    };
+    let stack = names(native);
+    assert!(order(&stack, &["Held.Program.Pause", "Held.Program.InNativeCode"]), "{version}: {stack:#?}");
+    let stack = names(through);
+    let wanted = ["Held.Program.CalledBack", "Held.Program.Sort", "Held.Program.ThroughNativeCode"];
+    assert!(order(&stack, &wanted), "{version}: {stack:#?}");
+
+    for tid in [native, through] {
+        let mut walked = Vec::new();
+        let mut sp = 0;
+        while let Some(next) = image::ResumePoints::above(&explicit, biopsy_model::Tid(tid), sp) {
+            let method = runtime.find_method(next.ip).ok().flatten().expect("managed code");
+            walked.extend(method_text(runtime, method.method_desc).map(|text| text.shown));
+            sp = next.sp;
+        }
+        let last = if tid == native { "InNativeCode" } else { "ThroughNativeCode" };
+        // The caller is the method itself, or the glue that the runtime compiled for the call.
+        assert!(
+            walked.last().is_some_and(|name| name.ends_with(last) || name == "IL_STUB_PInvoke"),
+            "{version}: {walked:#?}"
+        );
+    }
 }

@@ -35,6 +35,30 @@ pub fn dotnet_target(runtime: &str, target: &str, arguments: &[&str]) -> TargetP
     TargetProcess::spawn(command)
 }
 
+/// Starts the program `Held` (`fixtures/dotnet/Held.cs`: threads that hold locks and stand still in every way that a reader of
+/// stacks has to tell) on one of [`DOTNET_RUNTIMES`].
+///
+/// # Panics
+///
+/// Where the targets, whose runtimes it uses, are absent or it does not get ready.
+#[must_use]
+pub fn dotnet_held(runtime: &str, arguments: &[&str]) -> TargetProcess {
+    let targets = dotnet_targets().expect("the .NET targets are there");
+    let root = std::env::var_os("BIOPSY_DOTNET").map_or_else(
+        || {
+            let output = Command::new(targets.join("unpack")).output().expect("the targets can be unpacked");
+            PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
+        },
+        PathBuf::from,
+    );
+    let settings = targets.join(format!("bin/{runtime}/holder/holder.runtimeconfig.json"));
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dotnet/Held.dll");
+    let mut command = Command::new(root.join("dotnet"));
+    command.env("DOTNET_ROOT", &root).arg("exec").arg("--runtimeconfig").arg(settings).arg(program);
+    command.args(arguments);
+    TargetProcess::spawn(command)
+}
+
 /// The ASP.NET Core server with its sick modes. Ends with this value.
 #[derive(Debug)]
 pub struct DotNetServer {

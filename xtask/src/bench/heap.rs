@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use biopsy_testkit::{Privilege, dotnet_peer, dotnet_peer_command, dotnet_target, require, temp_dir};
+use biopsy_testkit::{
+    DotNetServer, Privilege, dotnet_peer, dotnet_peer_command, dotnet_target, require, temp_dir,
+};
 use serde_json::Value;
 
 use super::Options;
@@ -56,7 +58,46 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
         column.set("memory, MB", of(runs, |run| run.memory_mb).into_iter().reduce(f64::max));
         table.add_column("H", column);
     }
-    core(biopsy, &pid, options, table)
+    core(biopsy, &pid, options, table)?;
+    drop(target);
+    stacks(biopsy, options, table)
+}
+
+/// Stacks of 200 threads: the server with threads that leak, and its pool blocked.
+fn stacks(biopsy: &Path, options: &Options, table: &mut Table) -> Outcome {
+    const THREADS: usize = 200;
+    let server = DotNetServer::sick(RUNTIME, "thread-leak");
+    let tasks = format!("/proc/{}/task", server.pid());
+    let began = Instant::now();
+    while std::fs::read_dir(&tasks).map_err(|error| error.to_string())?.count() < THREADS {
+        if began.elapsed() > Duration::from_secs(60) {
+            return Err("the server does not get 200 threads".into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // It stops growing, and keeps what it has.
+    server.recover("thread-leak");
+    let pid = server.pid().to_string();
+    let (mut seconds, mut pauses) = (Vec::new(), Vec::new());
+    for _ in 0..options.rounds().max(5) {
+        let folder = temp_dir("bench-stacks");
+        let mut command = Command::new(biopsy);
+        command.args(["stacks", &pid, "--json", "--max-pause", "5s"]);
+        let run = timed(&mut command, &folder.path().join("said"))?;
+        let said: Value = serde_json::from_slice(&run.said).map_err(|error| error.to_string())?;
+        let pause = said["identity"]["pause_ns"].as_f64().ok_or("no pause")?;
+        println!(
+            "stacks of {} threads: {:.2} s",
+            said["threads"].as_array().map_or(0, Vec::len),
+            run.seconds
+        );
+        seconds.push(run.seconds);
+        pauses.push(pause / 1e6);
+    }
+    server.stop();
+    table.judge("H6", median(&seconds));
+    table.judge("H7", median(&pauses));
+    Ok(())
 }
 
 /// The table of types of a core.

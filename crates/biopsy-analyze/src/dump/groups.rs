@@ -57,8 +57,24 @@ impl StackGroup {
         };
         // In managed code: the innermost method that is not the framework's.
         let managed = || self.frames.iter().filter(|row| row.managed);
-        let program = managed().find(|row| !is_framework(&row.module));
+        let program = self.program_frames().next();
         program.or_else(|| managed().next()).or_else(|| self.frames.iter().find(own))
+    }
+
+    /// The methods of managed code that are not the framework's, innermost first.
+    pub fn program_frames(&self) -> impl Iterator<Item = &FrameRow> {
+        self.frames.iter().filter(|row| row.managed && !is_framework(&row.module))
+    }
+
+    /// Where the program itself stands, for a sentence: the innermost method of its own, and who called it.
+    #[must_use]
+    pub fn place(&self) -> Option<String> {
+        let inner = self.own_frame()?.label();
+        let outer = self.program_frames().map(FrameRow::label).find(|label| *label != inner);
+        Some(match outer {
+            Some(outer) => format!("`{inner}`, called by `{outer}`"),
+            None => format!("`{inner}`"),
+        })
     }
 }
 
@@ -108,6 +124,13 @@ impl FrameRow {
         self.found == FoundBy::FramePointer
     }
 
+    /// It is no code, but a note that a managed runtime left on the stack (`[InlinedCallFrame]`).
+    #[must_use]
+    pub fn is_note(&self) -> bool {
+        let bracketed = |name: &String| name.starts_with('[') && name.ends_with(']');
+        self.found == FoundBy::ExplicitFrame && !self.managed && self.function.as_ref().is_some_and(bracketed)
+    }
+
     /// How it was found, in a word.
     #[must_use]
     pub fn found_word(&self) -> &'static str {
@@ -117,6 +140,7 @@ impl FrameRow {
             FoundBy::FramePointer => "frame-pointer",
             FoundBy::CallSite => "call-site",
             FoundBy::SignalFrame => "signal-frame",
+            FoundBy::ExplicitFrame => "explicit-frame",
         }
     }
 

@@ -70,7 +70,8 @@ pub struct DumpAnalysis {
 /// Analyses a dump. `stacks`: of the same image.
 #[must_use]
 pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> DumpAnalysis {
-    let mut locks = managed::find_locks(facts, stacks);
+    let heap = managed::walk_heap(facts);
+    let mut locks = managed::find_locks(facts, stacks, &heap);
     let threads = threads::threads(image, stacks, facts, &mut locks.waits);
     let waits = WaitGraph::new(&threads);
     let crash = crash::find(image, stacks, facts);
@@ -78,7 +79,7 @@ pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'
         identity: Identity::new(image, facts),
         groups: groups::groups(stacks, &threads, crash.as_ref(), &waits),
         crash,
-        managed: managed::analyze(facts, stacks, &threads, locks),
+        managed: managed::analyze(facts, stacks, &threads, locks, heap),
         threads,
         waits,
         memory: memory::split(image, stacks, facts),

@@ -19,9 +19,6 @@ const MOST_SERIES: u64 = 1 << 16;
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 /// `enum_flag_ContainsGCPointers`.
 const CONTAINS_POINTERS: u32 = 0x0100_0000;
-/// `enum_flag_Collectible`: of 8, and of 9 and later.
-const COLLECTIBLE_8: u32 = 0x1000_0000;
-const COLLECTIBLE: u32 = 0x0020_0000;
 
 /// What the heap walk knows of a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,12 +51,10 @@ pub(super) struct Offsets {
 
 impl Offsets {
     pub(super) fn of(layout: &Layout) -> Result<Self, LayoutError> {
-        // 8 has the row of the type in a field of its own, and the bit in another place.
-        let is_8 = layout.find_field("MethodTable", "Token").is_some();
         Ok(Self {
             flags: layout.field("MethodTable", "MTFlags")?.into(),
             base_size: layout.field("MethodTable", "BaseSize")?.into(),
-            collectible: if is_8 { COLLECTIBLE_8 } else { COLLECTIBLE },
+            collectible: layout.collectible_flag(),
         })
     }
 }

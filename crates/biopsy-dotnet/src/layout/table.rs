@@ -69,6 +69,14 @@ impl Layout {
         self.types.contains_key(type_name)
     }
 
+    /// The bit in the flags of a method table that says that the type may be unloaded (`enum_flag_Collectible`). It was moved
+    /// between 8 and 9; no descriptor says it, the layout files do.
+    pub(crate) fn collectible_flag(&self) -> u32 {
+        const SINCE_9: u32 = 0x0020_0000;
+        let told = self.find_global("MethodTableCollectibleFlag");
+        told.and_then(|flag| u32::try_from(flag).ok()).unwrap_or(SINCE_9)
+    }
+
     /// Number of a global: the value of a constant, the *address* of a variable.
     ///
     /// # Errors

@@ -33,6 +33,8 @@ pub fn inside_lock(stacks: &ImageStacks, stack: &ThreadStack) -> Option<InsideLo
     Some(InsideLock { os_id: stack.tid.0, from: stack.frames.first()?.sp.0, to: caller.sp.0 })
 }
 
+/// Its full name.
+pub(super) const TYPE: &str = "System.Threading.Lock";
 /// Bytes above the last frame that are looked at too: the caller keeps the lock there.
 const CALLER: u64 = 256;
 /// Bytes of one stack that are looked at.
@@ -89,7 +91,7 @@ pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], address: u6
         return None;
     }
     let info = runtime.type_of_object(address).ok()?;
-    if &*info.name != "System.Threading.Lock" {
+    if &*info.name != TYPE {
         return None;
     }
     let field = |name: &str| {
@@ -102,7 +104,7 @@ pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], address: u6
     let held = state & 1 == 1 && owner != 0;
     Some(Lock {
         object: address,
-        type_name: "System.Threading.Lock".to_owned(),
+        type_name: TYPE.to_owned(),
         kind: LockKind::Lock,
         owner: held.then(|| owner_thread(threads, owner)),
         recursion: field("_recursionCount").filter(|_| held).unwrap_or(0),

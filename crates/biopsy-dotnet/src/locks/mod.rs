@@ -7,12 +7,15 @@
 //! stack inside of System.Threading.Lock ─► that Lock: state, owner                  (.NET 9 and later)
 //! ```
 //!
+//! Locks that nobody has ever waited for are found among all objects, or on the stacks of those who hold them.
+//!
 //! Everything is read from memory. What a thread waits for is said by the runtime's own note for debuggers; for
 //! `System.Threading.Lock`, an object like any other, it is found on the stack of the thread, and only believed when the lock is
 //! held by another thread.
 
 mod blocking;
 mod lock_object;
+mod on_stacks;
 mod sync_table;
 mod thin;
 
@@ -130,7 +133,8 @@ impl Locks {
 /// What may be looked at beside the runtime's tables.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct LockSources<'a> {
-    /// All objects, for locks that nobody has ever waited for.
+    /// All objects, for locks that nobody has ever waited for. Without them, those are found that are on the stacks of
+    /// their owners, which is almost all.
     pub graph: Option<&'a Graph>,
     /// Parts of stacks that are inside of `System.Threading.Lock`.
     pub inside: &'a [InsideLock],
@@ -152,8 +156,9 @@ pub fn locks(runtime: &Runtime<'_>, sources: &LockSources<'_>) -> Result<Locks, 
     };
     blocking::find(runtime, &threads, &blocks, &mut locks);
     lock_object::find(runtime, &threads, sources.inside, &mut locks);
-    if let Some(graph) = sources.graph {
-        thin::find(runtime, &threads, graph, &mut locks);
+    match sources.graph {
+        Some(graph) => thin::find(runtime, &threads, graph, &mut locks),
+        None => on_stacks::find(runtime, &threads, &mut locks),
     }
     let waited: Vec<usize> = locks.waits.iter().map(|wait| wait.lock).collect();
     keep_what_matters(&mut locks, &waited);

@@ -41,20 +41,28 @@ pub(super) fn find(runtime: &Runtime<'_>, threads: &[ManagedThread], graph: &Gra
             }
             continue;
         }
-        let Some(header) = pieces.header(object.address) else { continue };
-        if header & OTHER != 0 || header & 0xffff == 0 {
-            continue;
-        }
-        let Some(owner) = ids.get(&(header & 0xffff)) else { continue };
-        locks.locks.push(Lock {
-            object: object.address,
-            type_name: crate::names::display_type(&of.name),
-            kind: LockKind::ThinMonitor,
-            owner: Some(*owner),
-            recursion: header >> 16 & 0x3f,
-            waiters: 0,
-            sync_block: 0,
-        });
+        let Some((id, recursion)) = pieces.header(object.address).and_then(owner) else { continue };
+        let Some(os_id) = ids.get(&id) else { continue };
+        locks.locks.push(lock(object.address, crate::names::display_type(&of.name), *os_id, recursion));
+    }
+}
+
+/// Managed id of the owner and how often it entered again, where the header of an object is that of a thin lock that is
+/// held (`SBLK_MASK_LOCK_THREADID`, `SBLK_MASK_LOCK_RECLEVEL` of `syncblk.h`; 16 and 6 bits from .NET 8 on).
+pub(super) fn owner(header: u32) -> Option<(u32, u32)> {
+    let id = header & 0xffff;
+    (header & OTHER == 0 && id != 0).then_some((id, header >> 16 & 0x3f))
+}
+
+pub(super) fn lock(object: u64, type_name: String, owner: u32, recursion: u32) -> Lock {
+    Lock {
+        object,
+        type_name,
+        kind: LockKind::ThinMonitor,
+        owner: Some(owner),
+        recursion,
+        waiters: 0,
+        sync_block: 0,
     }
 }
 
@@ -81,5 +89,21 @@ impl Pieces<'_> {
     fn have(&self, at: u64) -> Option<u32> {
         let offset = usize::try_from(at.checked_sub(self.start)?).ok()?;
         self.bytes.get(offset..)?.first_chunk().map(|four| u32::from_le_bytes(*four))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::owner;
+
+    #[test]
+    fn headers_of_objects_are_read_as_the_runtime_writes_them() {
+        assert_eq!(owner(0x0000_0004), Some((4, 0)));
+        assert_eq!(owner(0x0002_0005), Some((5, 2)), "entered three times");
+        assert_eq!(owner(0x4000_0007), Some((7, 0)), "its finalizer has run");
+        assert_eq!(owner(0), None, "nobody holds it");
+        assert_eq!(owner(0x0800_0004), None, "an index of a sync block");
+        assert_eq!(owner(0x0c00_0004), None, "a hash code");
+        assert_eq!(owner(0x1000_0004), None, "being changed");
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct MethodTable {
     pub(super) argument_count: u64,
     pub(super) type_argument: u64,
     pub(super) virtuals: u64,
+    /// The flag of types that may be unloaded.
+    pub(super) collectible: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +97,7 @@ impl Places {
                 argument_count: arguments,
                 type_argument: must("ParamTypeDesc", "TypeArg")?,
                 virtuals: must("MethodTable", "NumVirtuals")?,
+                collectible: layout.collectible_flag(),
             },
             class: Class {
                 method_table: must("EEClass", "MethodTable")?,

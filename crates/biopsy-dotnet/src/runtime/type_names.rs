@@ -106,7 +106,7 @@ pub(super) fn read(
             component_size,
             flags,
             contains_pointers: flags & 0x0100_0000 != 0,
-            collectible: flags & 0x0020_0000 != 0,
+            collectible: flags & table.collectible != 0,
             has_finalizer: flags & 0x0010_0000 != 0,
             shape: TypeShape::Class,
             element_type: ElementType(element_type),

@@ -12,8 +12,10 @@
 
 mod explicit;
 mod method_names;
+mod notes;
 mod unwind;
 
-pub use explicit::{ExplicitFrame, explicit_frames};
+pub use explicit::{ExplicitFrame, FrameKinds, explicit_frames};
 pub use method_names::{MethodText, method_text};
+pub use notes::ExplicitFrames;
 pub use unwind::ManagedUnwind;

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::machines::{Machines, Pending};
+use super::machines::{Machines, Pending, method_of_box};
 use super::{Fields, OperationGroup};
 use crate::graph::Graph;
 use crate::names::display_type;
@@ -67,7 +67,10 @@ pub(super) fn groups(runtime: &Runtime<'_>, graph: &Graph, machines: &Machines) 
             }),
         })
         .collect();
-    groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.methods.cmp(&b.methods)));
+    groups.sort_by(|a, b| {
+        let key = |group: &OperationGroup| (group.has_own_code(), group.count);
+        key(b).cmp(&key(a)).then_with(|| a.methods.cmp(&b.methods))
+    });
     groups.truncate(GROUPS);
     groups
 }
@@ -92,7 +95,11 @@ fn awaited(runtime: &Runtime<'_>, object: u64, names: &mut FxHashMap<u64, String
         return NOT_KNOWN.to_owned();
     };
     let name = || match runtime.type_of(method_table) {
-        Ok(info) => words(&info.name),
+        // Awaited and at no `await` itself: on a thread, or about to be.
+        Ok(info) => match method_of_box(runtime, info.method_table) {
+            Some(method) => format!("`{method}`, which runs or is about to"),
+            None => words(&info.name),
+        },
         Err(_) => NOT_KNOWN.to_owned(),
     };
     names.entry(method_table).or_insert_with(name).clone()
@@ -117,8 +124,12 @@ fn words(type_name: &str) -> String {
     if begins("System.Threading.Channels.") {
         return format!("a channel ({})", display_type(type_name));
     }
-    if begins("System.Net.Sockets.Socket+AwaitableSocketAsyncEventArgs") {
+    const KESTREL: &str = "Microsoft.AspNetCore.Server.Kestrel.Transport.Sockets.Internal.Socket";
+    if begins("System.Net.Sockets.Socket+AwaitableSocketAsyncEventArgs") || begins(KESTREL) {
         return "a socket".to_owned();
+    }
+    if begins("System.IO.Pipelines.Pipe") {
+        return "a pipe".to_owned();
     }
     if begins("System.Threading.Tasks.Task<") || type_name == "System.Threading.Tasks.Task" {
         return "a task that something completes (TaskCompletionSource)".to_owned();

@@ -7,6 +7,9 @@ use crate::graph::{Graph, TypeIndex};
 use crate::names::{Machine, display_as};
 use crate::runtime::{FieldPlace, Runtime};
 
+/// `TASK_STATE_FAULTED`, `TASK_STATE_CANCELED`, `TASK_STATE_RAN_TO_COMPLETION` of `Task`.
+const COMPLETED: u32 = 0x20_0000 | 0x40_0000 | 0x100_0000;
+
 /// What is known of a type of boxes.
 #[derive(Clone, Debug)]
 struct Shape {
@@ -17,6 +20,8 @@ struct Shape {
     /// Offsets from the box, or from the separate machine: state, awaiters.
     state: u32,
     awaiters: Vec<u32>,
+    /// Offset of `Task.m_stateFlags`; boxes of pooled builders are no tasks.
+    flags: Option<u32>,
 }
 
 /// A state machine that stands at an `await`.
@@ -72,6 +77,12 @@ impl Machines {
             Some(offset) => memory.u64(address.wrapping_add(offset.into())).unwrap_or(0),
             None => address,
         };
+        // A machine that has ended is cleared, and looks as if it stood at its first `await`. The task knows.
+        let flags = shape.flags.and_then(|flags| memory.u32(address.wrapping_add(flags.into())).ok());
+        if flags.is_some_and(|flags| flags & COMPLETED != 0) {
+            counts.completed += 1;
+            return;
+        }
         let Ok(state) = memory.u32(machine.wrapping_add(shape.state.into())) else { return };
         match state.cast_signed() {
             // The compiler's numbers: at an await, running or not begun, ended.
@@ -85,13 +96,18 @@ impl Machines {
                 return;
             }
         }
-        counts.pending += 1;
         // Awaiters begin with what they await; those that are not in use are cleared.
         let words = shape
             .awaiters
             .iter()
             .filter_map(|offset| memory.u64(machine.wrapping_add((*offset).into())).ok());
         let awaits = words.into_iter().find(|word| *word > 0xffff && *word % 8 == 0).unwrap_or(0);
+        if awaits == 0 && flags.is_none() {
+            // Back in its pool, and cleared.
+            counts.completed += 1;
+            return;
+        }
+        counts.pending += 1;
         self.pending.push(Pending { address, method: shape.method, awaits });
     }
 
@@ -119,8 +135,17 @@ impl Machines {
         let shown = display_as(&machine_info.name, "MoveNext", Machine::Async);
         let method = shown.strip_suffix(" (async)").unwrap_or(&shown).to_owned();
         self.methods.push(method);
-        Some(Shape { method: self.methods.len() as u32 - 1, separate, state, awaiters })
+        let flags = field(method_table, "m_stateFlags").and_then(|offset| offset.checked_add(8));
+        Some(Shape { method: self.methods.len() as u32 - 1, separate, state, awaiters, flags })
     }
+}
+
+/// The method of a box that others await, by the type of the box.
+pub(super) fn method_of_box(runtime: &Runtime<'_>, method_table: u64) -> Option<String> {
+    let info = runtime.type_of(method_table).ok().filter(|info| is_box(&info.name))?;
+    let machine = runtime.type_of(*info.arguments.last()?).ok()?;
+    let shown = display_as(&machine.name, "MoveNext", Machine::Async);
+    Some(shown.strip_suffix(" (async)").unwrap_or(&shown).to_owned())
 }
 
 /// Boxes of `AsyncTaskMethodBuilder` and its relatives, pooled ones too.

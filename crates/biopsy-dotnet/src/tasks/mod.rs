@@ -33,10 +33,19 @@ pub struct OperationGroup {
     pub object: Option<(u64, String)>,
 }
 
+impl OperationGroup {
+    /// A method of the chain is not the framework's.
+    #[must_use]
+    pub fn has_own_code(&self) -> bool {
+        let framework = |name: &str| name.starts_with("System.") || name.starts_with("Microsoft.");
+        self.methods.iter().any(|method| !framework(method))
+    }
+}
+
 /// Asynchronous work of a process at one moment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Operations {
-    /// Equal chains, the most frequent first.
+    /// Equal chains, those with methods of the program first, of these the most frequent first.
     pub groups: Vec<OperationGroup>,
     /// State machines that stand at an `await`.
     pub pending: u64,

@@ -116,7 +116,7 @@ pub struct Operations {
     /// Requests that Kestrel's application works on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Equal chains, the most frequent first.
+    /// Equal chains, those with methods of the program first, of these the most frequent first.
     pub groups: Vec<OperationGroup>,
 }
 
@@ -202,6 +202,9 @@ pub struct Exception {
     /// Its message, redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Methods that it went through, the one that threw it first; the framework's own left out at the beginning.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thrown_in: Vec<String>,
     /// The exceptions that led to it, the next cause first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inner: Vec<Exception>,
@@ -308,6 +311,7 @@ fn exception(from: &managed::ExceptionRow) -> Exception {
         type_name: from.type_name.clone(),
         hresult: from.hresult.map(|code| format!("{code:#010x}")),
         message: from.message.clone(),
+        thrown_in: from.thrown_in.clone(),
         inner: from.inner.iter().map(exception).collect(),
     }
 }

@@ -320,7 +320,11 @@ fn lines(group: &StackGroup, native: bool) -> Vec<Line<'_>> {
     let managed = group.frames.iter().any(|row| row.managed);
     let mut lines: Vec<Line<'_>> = Vec::new();
     let mut hidden: Vec<&FrameRow> = Vec::new();
+    let mut folding = Folding::default();
     for row in &group.frames {
+        if !native && (row.is_note() || row.managed && folding.leaves_out(row)) {
+            continue;
+        }
         if row.skipped > 0 {
             lines.push(Line::Note(format!("… {} frames left out", row.skipped)));
         }
@@ -333,6 +337,32 @@ fn lines(group: &StackGroup, native: bool) -> Vec<Line<'_>> {
     }
     lines.extend(together(&mut hidden));
     lines
+}
+
+/// What compilers and runtimes add to async methods: the method that starts the state machine has the name of the machine, and
+/// between them stand the frames of a builder.
+#[derive(Default)]
+struct Folding {
+    /// Name of the state machine's method, from its frame on up to the method that started it.
+    started: Option<String>,
+}
+
+impl Folding {
+    fn leaves_out(&mut self, row: &FrameRow) -> bool {
+        const COMPILER: &str = "System.Runtime.CompilerServices.";
+        const CONTEXT: &str = "System.Threading.ExecutionContext.Run";
+        let Some(name) = row.function.as_deref() else { return false };
+        if let Some(own) = name.strip_prefix(COMPILER) {
+            let starts = own.contains("MethodBuilder") && own.contains(".Start<");
+            return starts || own.contains("StateMachineBox<");
+        }
+        if name.starts_with(CONTEXT) {
+            return true;
+        }
+        let is_kickoff = self.started.take().is_some_and(|started| started == name);
+        self.started = name.strip_suffix(" (async)").map(str::to_owned);
+        is_kickoff
+    }
 }
 
 /// One native frame is shown; several are one line.

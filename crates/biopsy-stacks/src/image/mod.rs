@@ -25,7 +25,7 @@ use biopsy_model::symbol::Function;
 use biopsy_model::{Avma, Tid};
 
 pub use modules::{CodeModule, LocalFile, Names};
-pub use options::{CompiledFunction, CompiledNames, Options};
+pub use options::{CompiledFunction, CompiledNames, Options, ResumePoints};
 
 use crate::elf::{ElfCache, Limits};
 use crate::unwind::{FoundBy, StackMemory, Surroundings, UserRegisters};
@@ -35,6 +35,9 @@ use names::Places;
 
 /// Bytes of a stack that are read at once; most stacks are smaller.
 const STACK: usize = 16 << 10;
+
+/// Times that the walk of one thread goes on behind a part that cannot be walked.
+const RESUMES: usize = 1_000;
 
 /// Index into [`ImageStacks::places`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -189,7 +192,38 @@ fn walk_thread(
     let mut walked = Vec::new();
     let memory = ImageMemory(image);
     let process = Surroundings { memory: &memory, compiled: options.frames_of_compiled, max_frames: limit };
-    let unwound = code.unwinder.unwind_over(&user, stack, &process, &mut walked);
+    let mut unwound = code.unwinder.unwind_over(&user, stack, &process, &mut walked);
+    let mut interrupted = false;
+    for _ in 0..RESUMES {
+        let Some((resumes, last)) = options.resumes.zip(walked.last().copied()) else { break };
+        if unwound.end == StackEnd::Root || walked.len() >= limit {
+            break;
+        }
+        let at = (!interrupted).then(|| resumes.at(thread.tid, last.ip.0)).flatten();
+        interrupted = at.is_some_and(|at| at.sp != last.sp.0);
+        if interrupted {
+            walked.pop();
+        }
+        let above = || resumes.above(thread.tid, last.sp.0).filter(|next| next.sp > last.sp.0);
+        let Some(next) = at.filter(|_| interrupted).or_else(above) else { break };
+        let copy = image.read_up_to(next.sp, STACK).unwrap_or_default();
+        let stack = StackMemory { base: next.sp, bytes: &copy };
+        let process = Surroundings {
+            memory: &memory,
+            compiled: options.frames_of_compiled,
+            max_frames: limit - walked.len(),
+        };
+        let mut more = Vec::new();
+        unwound = code.unwinder.unwind_over(&next, stack, &process, &mut more);
+        if let Some(first) = more.first_mut() {
+            if !interrupted {
+                // A return address.
+                first.lookup = Avma(first.ip.0.wrapping_sub(1));
+            }
+            first.found = FoundBy::ExplicitFrame;
+        }
+        walked.extend(more);
+    }
     let frames = walked.iter().enumerate().map(|(position, frame)| {
         let trampoline = walked.get(position + 1).is_some_and(|next| next.found == FoundBy::SignalFrame);
         // A trampoline's own address is exact: the handler returns to its first instruction.

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use biopsy_model::Avma;
 use biopsy_model::symbol::Function;
+use biopsy_model::{Avma, Tid};
 
 use crate::symbols;
-use crate::unwind::CompiledCode;
+use crate::unwind::{CompiledCode, UserRegisters};
 
 /// Bounds and sources.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub struct Options<'a> {
     pub compiled: Option<&'a dyn CompiledNames>,
     /// Frames of code that a runtime compiled, where somebody knows them.
     pub frames_of_compiled: Option<&'a dyn CompiledCode>,
+    /// Where threads go on that cannot be walked to their root, where somebody knows it.
+    pub resumes: Option<&'a dyn ResumePoints>,
 }
 
 impl Default for Options<'_> {
@@ -42,6 +44,7 @@ impl Default for Options<'_> {
             symbols: symbols::Options::default(),
             compiled: None,
             frames_of_compiled: None,
+            resumes: None,
         }
     }
 }
@@ -58,6 +61,7 @@ impl std::fmt::Debug for Options<'_> {
             .field("symbols", &self.symbols)
             .field("compiled", &self.compiled.is_some())
             .field("frames_of_compiled", &self.frames_of_compiled)
+            .field("resumes", &self.resumes.is_some())
             .finish()
     }
 }
@@ -66,6 +70,17 @@ impl std::fmt::Debug for Options<'_> {
 pub trait CompiledNames {
     /// The function at `address` (inside the call, for callers).
     fn find(&self, address: Avma) -> Option<CompiledFunction>;
+}
+
+/// Where a thread goes on further out, when what lies between cannot be walked: notes that a runtime leaves on the stack when it
+/// goes from its own code into native code.
+pub trait ResumePoints {
+    /// Registers at the nearest such place whose stack pointer is above `sp`.
+    fn above(&self, thread: Tid, sp: u64) -> Option<UserRegisters>;
+
+    /// All registers at the instruction `ip` that a fault interrupted, where they were kept. Handlers of faults may run on another
+    /// stack, from which the interrupted one cannot be found.
+    fn at(&self, thread: Tid, ip: u64) -> Option<UserRegisters>;
 }
 
 /// A function that a runtime compiled.

@@ -62,6 +62,8 @@ pub enum FoundBy {
     CallSite,
     /// The kernel saved its registers when a signal interrupted it.
     SignalFrame,
+    /// By what a managed runtime noted when it left its own code: what lies between could not be walked.
+    ExplicitFrame,
 }
 
 /// A frame as the walk finds it.

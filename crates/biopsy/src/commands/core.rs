@@ -37,9 +37,16 @@ fn of_opened(
 ) -> DumpAnalysis {
     let managed = Runtimes::open(&*opened.image, &roots, true);
     let code = managed.code();
-    let options =
-        Options { roots, compiled: Some(&code), frames_of_compiled: Some(&code), ..Options::default() };
-    let stacks = walk(&*opened.image, &options);
+    let explicit = managed.explicit_frames();
+    let options = Options {
+        roots,
+        compiled: Some(&code),
+        frames_of_compiled: Some(&code),
+        resumes: Some(&explicit),
+        ..Options::default()
+    };
+    let mut stacks = walk(&*opened.image, &options);
+    explicit.add_to(&mut stacks);
     let redact =
         |text: &str| redactor.map_or_else(String::new, |redactor| redactor.text(text).text.into_owned());
     let command_line = redactor.and_then(|redactor| {

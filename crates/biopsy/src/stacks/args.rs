@@ -18,7 +18,8 @@ pub(crate) struct StacksArgs {
     /// Equal stacks once, with the threads that stand in them; the default.
     #[arg(long)]
     pub(crate) grouped: bool,
-    /// Show native frames of managed threads too. [default: those inside of managed code are put together]
+    /// Show native frames of managed threads too, and what compilers and the runtime add to stacks. [default: native frames
+    /// inside of managed code are put together, the glue of async methods is left out]
     #[arg(long)]
     pub(crate) native: bool,
     /// Frames of one stack at most; what is left out is counted.

@@ -70,9 +70,16 @@ fn analyze(args: &StacksArgs, frozen: &FrozenProcess, name: &str, redactor: &Red
     let roots = vec![PathBuf::from(format!("/proc/{}/root", frozen.key().pid))];
     let runtimes = Runtimes::open(frozen, &roots, true);
     let code = runtimes.code();
-    let options =
-        Options { roots, compiled: Some(&code), frames_of_compiled: Some(&code), ..Options::default() };
-    let stacks = walk(frozen, &options);
+    let explicit = runtimes.explicit_frames();
+    let options = Options {
+        roots,
+        compiled: Some(&code),
+        frames_of_compiled: Some(&code),
+        resumes: Some(&explicit),
+        ..Options::default()
+    };
+    let mut stacks = walk(frozen, &options);
+    explicit.add_to(&mut stacks);
     let redact = |text: &str| redactor.text(text).text.into_owned();
     let facts = DumpFacts {
         format: "frozen process".to_owned(),

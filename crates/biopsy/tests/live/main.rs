@@ -10,4 +10,5 @@ mod exports;
 mod harm;
 mod shapes;
 mod sick;
+mod stacks;
 mod support;

@@ -7,6 +7,10 @@ use crate::finding::{Evidence, Finding, Reference, Severity};
 
 pub(super) fn crash(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref()?;
+    // A runtime that aborts because of an exception: that the thread waits for the writer of the dump tells nothing more.
+    if crash.signal == 6 && super::managed::exception(analysis).is_some() {
+        return None;
+    }
     let place = crash.function.as_ref().map_or(String::new(), |name| format!(" in `{name}`"));
     let title = format!("The process died of {}{place}: {}", crash.signal_name, what(crash));
     Some(Finding {

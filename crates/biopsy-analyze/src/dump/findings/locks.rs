@@ -18,10 +18,9 @@ fn label(analysis: &DumpAnalysis, tid: Tid) -> String {
     analysis.thread(tid).map_or_else(|| format!("thread {tid}"), DumpThread::label)
 }
 
-/// Where the thread waits: the innermost function outside of the C library.
+/// Where the thread waits: the innermost function outside of the C library and of frameworks, and who called it.
 fn place(analysis: &DumpAnalysis, tid: Tid) -> Option<String> {
-    let group = analysis.groups.get(analysis.thread(tid)?.group)?;
-    group.own_frame().map(|row| format!("`{}`", row.label()))
+    analysis.groups.get(analysis.thread(tid)?.group)?.place()
 }
 
 pub(super) fn deadlock(analysis: &DumpAnalysis) -> Option<Finding> {

@@ -45,8 +45,14 @@ pub(super) fn sync_over_async(analysis: &DumpAnalysis) -> Option<Finding> {
 /// Many asynchronous operations stand at the same `await`.
 pub(super) fn operations(analysis: &DumpAnalysis) -> Option<Finding> {
     let operations = analysis.managed.as_ref()?.operations.as_ref()?;
-    // Connections on which nobody sends are not stuck.
-    let first = operations.groups.iter().find(|group| group.awaits != "a socket")?;
+    // Connections on which nobody sends are not stuck, nor are loops that pause. What only the framework awaits is behind
+    // something else.
+    const IDLE: &[&str] = &["a socket", "a pipe", "a delay"];
+    let first = operations
+        .groups
+        .iter()
+        .filter(|group| !IDLE.contains(&group.awaits.as_str()) && group.has_own_code())
+        .max_by_key(|group| group.count)?;
     let of_one = first.object.as_ref();
     let count = usize::try_from(first.count).unwrap_or(usize::MAX);
     let severity = match of_one {
@@ -118,18 +124,38 @@ pub(super) fn finalizer(analysis: &DumpAnalysis) -> Option<Finding> {
 /// An exception that nobody caught, or that ended the process.
 pub(super) fn exception(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref().filter(|crash| crash.signal == 6 || crash.signal == 11)?;
+    // Killed from outside: what the thread threw last has nothing to do with it.
+    if crash.sender.is_some() {
+        return None;
+    }
     let thread = analysis.thread(crash.thread)?;
     let exception = thread.managed.as_ref()?.exception.as_ref()?;
-    let place = own(analysis, thread).map_or(String::new(), |place| format!(" in `{place}`"));
+    // Where it was thrown is in the exception; the stack may have gone on since.
+    let thrown = exception.thrown_in.first().cloned().or_else(|| own(analysis, thread));
+    let place = thrown.map_or(String::new(), |place| format!(" in `{place}`"));
     let mut evidence =
         vec![at(Reference::Thread(thread.tid), format!("thrown in {}{place}", thread.label()))];
     evidence.push(fact(exception.words(), None));
-    evidence.extend(exception.inner.iter().map(|inner| fact(format!("because of {}", inner.words()), None)));
+    evidence.extend(exception.inner.iter().map(|inner| {
+        let place = inner.thrown_in.first().map_or(String::new(), |place| format!(", thrown in `{place}`"));
+        fact(format!("because of {}{place}", inner.words()), None)
+    }));
+    // `EEPolicy` makes one of these when the program asks for its end.
+    const FATAL: &str = "System.ExecutionEngineException";
+    let title = if exception.type_name == FATAL {
+        let cause =
+            exception.inner.last().map_or(String::new(), |inner| format!(", because of {}", inner.type_name));
+        format!(
+            "The program ended itself by `Environment.FailFast`{place}{cause}, or the runtime met a fatal error"
+        )
+    } else {
+        format!("{} ended the process{place}", what(exception))
+    };
     Some(Finding {
         id: "unhandled-exception",
         severity: Severity::Critical,
         impact: 1.0,
-        title: format!("{} ended the process{place}", what(exception)),
+        title,
         explanation: "The runtime ends a process when an exception leaves a thread's outermost method, or when the process asks for it. \
                       The stack of the thread shows who threw it."
             .to_owned(),

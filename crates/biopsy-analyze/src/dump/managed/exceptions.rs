@@ -21,6 +21,8 @@ pub struct ExceptionRow {
     pub hresult: Option<u32>,
     /// Its message, redacted; `None`: it has none, or nothing redacts it.
     pub message: Option<String>,
+    /// Methods that it went through, the one that threw it first; the framework's own left out at the beginning.
+    pub thrown_in: Vec<String>,
     /// The exception that led to it, and so on.
     pub inner: Vec<ExceptionRow>,
 }
@@ -57,7 +59,54 @@ fn one(runtime: &Runtime<'_>, object: u64, facts: &DumpFacts<'_>) -> Option<Exce
         let line = redact(&text).replace(['\n', '\r'], " ");
         (!line.is_empty()).then(|| biopsy_dotnet::names::clean(&line))
     });
-    Some(ExceptionRow { object, type_name: display_type(&info.name), hresult, message, inner: Vec::new() })
+    let thrown_in = thrown_in(runtime, object);
+    Some(ExceptionRow {
+        object,
+        type_name: display_type(&info.name),
+        hresult,
+        message,
+        thrown_in,
+        inner: Vec::new(),
+    })
+}
+
+/// `_stackTrace`: an array of bytes with a header of 16 (the number of elements first), then for each frame its instruction, stack
+/// pointer, `MethodDesc` and flags. From .NET 9 on it may lie in an array of objects, as its first element.
+fn thrown_in(runtime: &Runtime<'_>, object: u64) -> Vec<String> {
+    const HEADER: u64 = 16;
+    const ELEMENT: u64 = 32;
+    const METHOD: u64 = 16;
+    /// Frames that are looked at.
+    const FRAMES: u64 = 64;
+    /// Methods that are told.
+    const METHODS: usize = 3;
+    let memory = runtime.memory();
+    let Some(mut array) = word(runtime, object, "_stackTrace").filter(|array| *array != 0) else {
+        return Vec::new();
+    };
+    // Of an array: method table, length, elements.
+    const DATA: u64 = 16;
+    if runtime.type_of_object(array).is_ok_and(|info| &*info.name == "System.Object[]") {
+        array = memory.u64(array.wrapping_add(DATA)).unwrap_or(0);
+    }
+    let Ok(bytes) = memory.u32(array.wrapping_add(8)) else { return Vec::new() };
+    let data = array.wrapping_add(DATA);
+    let used = memory.u32(data).map_or(0, u64::from);
+    let fits = u64::from(bytes).saturating_sub(HEADER) / ELEMENT;
+    let mut methods: Vec<String> = Vec::new();
+    for index in 0..used.min(fits).min(FRAMES) {
+        let at = data.wrapping_add(HEADER + index * ELEMENT + METHOD);
+        let Ok(method) = memory.u64(at) else { break };
+        let Some(text) = biopsy_dotnet::stack::method_text(runtime, method) else { break };
+        let own = !crate::dump::groups::is_framework(&text.module);
+        if (own || !methods.is_empty()) && !methods.contains(&text.shown) {
+            methods.push(text.shown);
+        }
+        if methods.len() == METHODS {
+            break;
+        }
+    }
+    methods
 }
 
 fn field(runtime: &Runtime<'_>, object: u64, name: &str) -> Option<u64> {

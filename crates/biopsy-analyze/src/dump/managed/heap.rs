@@ -42,26 +42,53 @@ pub struct HeapTable {
     pub is_server: bool,
 }
 
-/// Of the first runtime whose heap can be read.
-pub(super) fn read(runtimes: &Runtimes<'_>, facts: &DumpFacts<'_>, managed: &mut Managed) {
-    if !facts.heap {
-        return;
+/// The objects of the first runtime whose heap can be read.
+#[derive(Debug, Default)]
+pub(in crate::dump) struct Walked {
+    /// Index of the runtime, its objects, and whether the server collector is at work.
+    found: Option<(usize, Graph, bool)>,
+    collecting: bool,
+    problems: Vec<String>,
+}
+
+impl Walked {
+    /// The objects of a runtime.
+    pub(super) fn graph_of(&self, runtime: usize) -> Option<&Graph> {
+        self.found.as_ref().filter(|(of, ..)| *of == runtime).map(|(_, graph, _)| graph)
     }
-    for runtime in runtimes.opened() {
+}
+
+pub(in crate::dump) fn walk_heap(facts: &DumpFacts<'_>) -> Walked {
+    let mut walked = Walked::default();
+    if !facts.heap {
+        return walked;
+    }
+    let runtimes = facts.managed.iter().flat_map(|runtimes| runtimes.opened());
+    for (index, runtime) in runtimes.enumerate() {
         match walk(runtime) {
             Ok((graph, is_server)) => {
-                managed.heap = Some(table(&graph, is_server));
-                let operations = biopsy_dotnet::tasks::operations(runtime, &graph);
-                managed.problems.extend(operations.problems.iter().cloned());
-                managed.operations = Some(operations);
-                return;
+                walked.found = Some((index, graph, is_server));
+                return walked;
             }
             Err(error) => {
-                managed.collecting |= matches!(error, HeapError::Collecting);
-                managed.problems.push(format!("objects of the managed heap: {error}"));
+                walked.collecting |= matches!(error, HeapError::Collecting);
+                walked.problems.push(format!("objects of the managed heap: {error}"));
             }
         }
     }
+    walked
+}
+
+/// What is told of the objects.
+pub(super) fn tell(runtimes: &Runtimes<'_>, walked: Walked, managed: &mut Managed) {
+    managed.collecting = walked.collecting;
+    managed.problems.extend(walked.problems);
+    let Some((index, graph, is_server)) = walked.found else { return };
+    let Some(runtime) = runtimes.opened().get(index) else { return };
+    managed.heap = Some(table(&graph, is_server));
+    let operations = biopsy_dotnet::tasks::operations(runtime, &graph);
+    managed.problems.extend(operations.problems.iter().cloned());
+    managed.operations = Some(operations);
 }
 
 fn walk(runtime: &Runtime<'_>) -> Result<(Graph, bool), HeapError> {

@@ -5,6 +5,7 @@ use biopsy_model::Tid;
 use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
 
+use super::heap::Walked;
 use crate::dump::DumpFacts;
 use crate::dump::locks::{LockKind, LockOwner, LockWait};
 
@@ -39,12 +40,13 @@ pub(in crate::dump) struct Found {
     pub(in crate::dump) problems: Vec<String>,
 }
 
-pub(in crate::dump) fn find(facts: &DumpFacts<'_>, stacks: &ImageStacks) -> Found {
+pub(in crate::dump) fn find(facts: &DumpFacts<'_>, stacks: &ImageStacks, heap: &Walked) -> Found {
     let mut found = Found::default();
-    for runtime in facts.managed.iter().flat_map(|runtimes| runtimes.opened()) {
+    let runtimes = facts.managed.iter().flat_map(|runtimes| runtimes.opened());
+    for (index, runtime) in runtimes.enumerate() {
         let inside: Vec<InsideLock> =
             stacks.threads.iter().filter_map(|stack| inside_lock(stacks, stack)).collect();
-        match locks::locks(runtime, &LockSources { graph: None, inside: &inside }) {
+        match locks::locks(runtime, &LockSources { graph: heap.graph_of(index), inside: &inside }) {
             Ok(locks) => found.add(&locks),
             Err(error) => found.problems.push(format!("locks of managed code: {error}")),
         }

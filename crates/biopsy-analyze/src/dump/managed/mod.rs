@@ -18,6 +18,7 @@ pub use pool::PoolSummary;
 pub use runtimes::{RuntimeRow, Runtimes};
 pub use threads::ManagedThreadFacts;
 
+pub(super) use heap::{Walked as WalkedHeap, walk_heap};
 pub(super) use locks::{Found as FoundLocks, find as find_locks};
 pub(super) use threads::facts as thread_facts;
 
@@ -44,12 +45,13 @@ pub struct Managed {
     pub problems: Vec<String>,
 }
 
-/// Everything beyond single threads. `locks`: what [`find_locks`] gave.
+/// Everything beyond single threads. `locks`: what [`find_locks`] gave, `heap`: what [`walk_heap`] gave.
 pub(super) fn analyze(
     facts: &DumpFacts<'_>,
     stacks: &ImageStacks,
     threads: &[DumpThread],
     locks: FoundLocks,
+    heap: WalkedHeap,
 ) -> Option<Managed> {
     let runtimes = facts.managed?;
     if runtimes.rows().is_empty() {
@@ -64,6 +66,6 @@ pub(super) fn analyze(
         collecting: false,
         problems: locks.problems,
     };
-    heap::read(runtimes, facts, &mut managed);
+    heap::tell(runtimes, heap, &mut managed);
     Some(managed)
 }

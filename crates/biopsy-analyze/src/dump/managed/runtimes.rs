@@ -6,7 +6,7 @@ use std::sync::Arc;
 use biopsy_dotnet::runtime::{
     CheckResult, FoundRuntime, LocalFiles, MissingFiles, Options, Runtime, RuntimeKind, find_runtimes_with,
 };
-use biopsy_dotnet::stack::ManagedUnwind;
+use biopsy_dotnet::stack::{ExplicitFrames, ManagedUnwind};
 use biopsy_image::Image;
 
 /// A runtime that is in the image.
@@ -60,6 +60,12 @@ impl<'i> Runtimes<'i> {
     #[must_use]
     pub fn opened(&self) -> &[Runtime<'i>] {
         &self.opened
+    }
+
+    /// What they have noted on the stacks of their threads.
+    #[must_use]
+    pub fn explicit_frames(&self) -> ExplicitFrames {
+        ExplicitFrames::read(&self.opened)
     }
 
     /// Names and frames of their code.

@@ -1,0 +1,115 @@
+//! `biopsy stacks` as a user types it: the cause is named, and the target is unharmed.
+
+use biopsy_testkit::{
+    DOTNET_RUNTIMES, DotNetServer, Privilege, Program, Survival, TargetProcess, dotnet_held, require_all,
+};
+use serde_json::Value;
+
+use crate::support::{biopsy, complaint, said};
+
+const DOTNET: &[Privilege] = &[Privilege::DotNetTargets, Privilege::Ptrace];
+
+#[track_caller]
+fn stacks(pid: u32, more: &[&str]) -> String {
+    let output = biopsy(["stacks", &pid.to_string(), "--max-pause", "10s"]).args(more).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn report(pid: u32) -> Value {
+    let text = stacks(pid, &["--json"]);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[track_caller]
+fn assert_says(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "`{word}` is missing:\n{text}");
+    }
+}
+
+#[test]
+fn deadlocks_of_managed_code_are_named_with_threads_objects_and_methods() {
+    if !require_all(DOTNET) {
+        return;
+    }
+    for version in DOTNET_RUNTIMES {
+        let server = DotNetServer::sick(version, "deadlock-monitor");
+        server.fall_ill("deadlock-lock");
+        let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
+        let report = report(server.pid());
+        survival.assert_unharmed();
+        server.stop();
+        let finding = &report["findings"][0];
+        assert_eq!(finding["id"], "deadlock", "{version}: {finding:#}");
+        let lock = if version == "net8.0" { "System.Object" } else { "System.Threading.Lock" };
+        let words = [
+            "deploy-worker",
+            "release-worker",
+            "channel-worker",
+            "lifecycle-worker",
+            "DeploymentLock",
+            "ReleaseLock",
+            "LockDeploymentThenRelease",
+            "LockReleaseThenDeployment",
+            "LockChannelsThenLifecycles",
+            "LockLifecyclesThenChannels",
+            lock,
+        ];
+        assert_says(&finding.to_string(), &words);
+        assert_eq!(report["waits"]["cycles"].as_array().map(Vec::len), Some(2), "{version}");
+    }
+}
+
+#[test]
+fn threads_that_stand_still_are_shown_with_what_they_hold_and_wait_for() {
+    if !require_all(DOTNET) {
+        return;
+    }
+    // A process that is stopped by a signal does not answer its diagnostics port; its stacks are read all the same.
+    let mut target = dotnet_held("net10.0", &["threads=40"]);
+    target.signal(biopsy_testkit::Signal::STOP);
+    let text = stacks(target.pid(), &["--frames", "100"]);
+    let native = stacks(target.pid(), &["--native", "--no-heap", "--frames", "100"]);
+    target.signal(biopsy_testkit::Signal::CONT);
+    target.stop();
+    assert_says(
+        &text,
+        &[
+            "holds the monitor of Held.OnceLock",
+            "holds the monitor of Held.ThriceLock",
+            "waits for the monitor of Held.WantedLock",
+            "held by hold-wanted",
+            "waits for a pulse of the monitor of Held.PulseLock",
+            "40 ×  blocked-* ×40",
+            "Held.Program.Pause",
+            "Held.Program.CalledBack",
+            "last exception: System.FormatException",
+        ],
+    );
+    assert!(!text.contains("[InlinedCallFrame]"), "{text}");
+    assert_says(
+        &native,
+        &["[FaultingExceptionFrame]", "[InlinedCallFrame]", "holds the monitor of Held.OnceLock"],
+    );
+}
+
+#[test]
+fn native_programs_have_stacks_too() {
+    if !require_all(&[Privilege::Cc, Privilege::Ptrace]) {
+        return;
+    }
+    let mut target = TargetProcess::start(Program::LockConvoy, &[]);
+    let survival = Survival::before(target.pid());
+    let text = stacks(target.pid(), &["--all"]);
+    survival.assert_unharmed();
+    target.stop();
+    assert_says(&text, &["append_under_lock"]);
+}
+
+#[test]
+fn a_process_that_is_not_there_is_said_to_be_missing() {
+    let text = complaint(&mut biopsy(["stacks", "no-such-process-anywhere"]));
+    assert!(text.contains("no-such-process-anywhere"), "{text}");
+}
