@@ -210,6 +210,9 @@ fn until_stuck(version: &str, pid: u32) -> Operations {
 /// Address, owner and how often it was entered again, of locks that nobody waits for.
 type Thin = BTreeMap<u64, (u32, u32)>;
 
+/// Address and kind of the explicit frames of each thread, innermost first.
+type Explicit = BTreeMap<u32, Vec<(u64, String)>>;
+
 fn thin(locks: &Locks) -> Thin {
     let thin = locks.locks.iter().filter(|lock| lock.kind == LockKind::ThinMonitor);
     thin.map(|lock| (lock.object, (lock.owner.unwrap_or(0), lock.recursion))).collect()
@@ -221,7 +224,7 @@ fn number(value: &Value) -> u64 {
 }
 
 /// What the runtime's own reader says of the same process: thin locks, and kinds of explicit frames of each thread by their address.
-fn truth_of_held(pid: u32) -> Option<(Thin, BTreeMap<u32, Vec<(u64, String)>>)> {
+fn truth_of_held(pid: u32) -> Option<(Thin, Explicit)> {
     let output = dotnet_peer("clrmd-truth", &[&pid.to_string(), "--stacks", "--locks"])?;
     let document: Value = serde_json::from_slice(&output.stdout).expect("the oracle writes JSON");
     let rows = document["locks"]["thinLocks"].as_array().expect("thin locks").iter();

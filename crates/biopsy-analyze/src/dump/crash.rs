@@ -3,6 +3,7 @@
 use biopsy_image::{CrashKind, GeneralRegisters, Image, Mapping, MemoryExt, Thread, mapping};
 use biopsy_model::Tid;
 use biopsy_stacks::image::{ImageStacks, ThreadStack};
+use biopsy_stacks::unwind::FoundBy;
 
 use super::facts::DumpFacts;
 use super::groups::FrameRow;
@@ -166,7 +167,9 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     let stack = stacks.of(thread.tid);
     let code = signal.code;
     let decoded = stack.zip(thread.registers.as_ref()).and_then(|(stack, registers)| {
-        (!stack.code.is_empty()).then(|| instruction::decode(&stack.code, registers)).flatten()
+        // In a handler of the signal it is the handler's.
+        let handled = stack.frames.iter().any(|frame| frame.found == FoundBy::SignalFrame);
+        (!stack.code.is_empty() && !handled).then(|| instruction::decode(&stack.code, registers)).flatten()
     });
     let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: signal.number };
     let told = signal.address.filter(|_| signal::has_address(signal.number, signal.code));
@@ -395,9 +398,12 @@ fn faulting(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
         "___pthread",
     ];
     let Some(stack) = stack else { return (None, None, None) };
+    // What a handler of the signal did afterwards (write a dump, wait for that) says nothing of the reason.
+    let interrupted = stack.frames.iter().rposition(|frame| frame.found == FoundBy::SignalFrame).unwrap_or(0);
     let rows: Vec<FrameRow> = stack
         .frames
         .iter()
+        .skip(interrupted)
         .take(64)
         .filter_map(|frame| {
             let place = stacks.place(frame.place)?;

@@ -7,10 +7,13 @@ use biopsy_image::{Image, MemoryExt, PAGE_SIZE, ReadError, mapping};
 use rustc_hash::FxHashMap;
 
 use super::MissingFiles;
+use super::relocations::Relocations;
 
 const PAGE: usize = PAGE_SIZE as usize;
 /// Pages that are read at once when the first of them is missing in the cache: neighbours are asked for soon.
 const AHEAD: usize = 4;
+/// Files whose relocations are kept.
+const RELOCATED: usize = 64;
 /// Fewest pages that are kept, whatever is asked for.
 const PAGES_MIN: usize = 64;
 
@@ -22,6 +25,8 @@ pub struct Memory<'i> {
     image: Box<dyn Image + 'i>,
     files: Option<Arc<dyn MissingFiles>>,
     pages: Mutex<FxHashMap<u64, Page>>,
+    /// Of files that were read from, by path.
+    relocations: Mutex<FxHashMap<Vec<u8>, Arc<Relocations>>>,
     most: usize,
 }
 
@@ -39,7 +44,8 @@ impl<'i> Memory<'i> {
         cached_bytes: usize,
     ) -> Self {
         let most = (cached_bytes / PAGE).max(PAGES_MIN);
-        Self { image, files, pages: Mutex::new(FxHashMap::default()), most }
+        let (pages, relocations) = (Mutex::default(), Mutex::default());
+        Self { image, files, pages, relocations, most }
     }
 
     /// The image below.
@@ -232,13 +238,32 @@ impl<'i> Memory<'i> {
         let Some(files) = &self.files else { return 0 };
         let Some(found) = mapping::find(self.image.mappings(), address) else { return 0 };
         let biopsy_image::Backing::File { path, offset, .. } = &found.backing else { return 0 };
-        // Every writer of dumps keeps what was written to a private mapping: what is missing of it is still as in the file. A
-        // shared one may have been written by others since.
+        // Writers of dumps keep what was written to a private mapping: what is missing of it is still as in the file, but for
+        // what the loader wrote. A shared one may have been written by others since.
         if found.protection.write && found.shared {
             return 0;
         }
         let room = usize::try_from(found.end - address).unwrap_or(usize::MAX).min(buffer.len());
         let Some(from) = offset.checked_add(address - found.start) else { return 0 };
-        files.read(path, from, &mut buffer[..room]).min(room)
+        let count = files.read(path, from, &mut buffer[..room]).min(room);
+        if let Some(module) = self.image.modules().iter().find(|module| module.path == *path) {
+            let relocations = self.relocations(&**files, path);
+            relocations.apply(module.start, address.wrapping_sub(module.start), &mut buffer[..count]);
+        }
+        count
+    }
+
+    fn relocations(&self, files: &dyn MissingFiles, path: &[u8]) -> Arc<Relocations> {
+        let lock = || self.relocations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(path) {
+            return Arc::clone(known);
+        }
+        let read = Arc::new(Relocations::read(files, path));
+        let mut all = lock();
+        if all.len() >= RELOCATED {
+            all.clear();
+        }
+        all.insert(path.to_vec(), Arc::clone(&read));
+        read
     }
 }

@@ -31,6 +31,7 @@ mod open;
 mod options;
 mod places;
 mod reader;
+mod relocations;
 mod stub;
 mod thread;
 mod tier;

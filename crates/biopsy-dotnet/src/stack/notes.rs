@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 
+use biopsy_model::stack::StackEnd;
 use biopsy_model::symbol::Function;
 use biopsy_model::{Avma, Tid};
 use biopsy_stacks::image::{Compiled, Frame, ImageStacks, Place, PlaceHandle, ResumePoints, ThreadStack};
@@ -62,7 +63,7 @@ impl ExplicitFrames {
         let mut known: FxHashMap<(String, String), PlaceHandle> = FxHashMap::default();
         for stack in threads {
             for note in self.threads.get(&stack.tid.0).into_iter().flatten().rev() {
-                let at = position(stack, note.address);
+                let Some(at) = position(stack, note.address) else { continue };
                 let caller = stack.frames.get(at).and_then(|frame| places.get(frame.place.0 as usize));
                 let named = |name: &str| {
                     caller.is_some_and(|place| place.functions.iter().any(|function| function.name == name))
@@ -94,9 +95,13 @@ impl ExplicitFrames {
     }
 }
 
-/// Before the frame whose part of the stack the address is in.
-fn position(stack: &ThreadStack, address: u64) -> usize {
-    stack.frames.partition_point(|frame| frame.sp.0 <= address).saturating_sub(1)
+/// Before the frame whose part of the stack the address is in: the nearest below it. Handlers of signals have stacks of their own,
+/// so that stack pointers need not grow from frame to frame. `None`: in a part that was not walked.
+fn position(stack: &ThreadStack, address: u64) -> Option<usize> {
+    let below = stack.frames.iter().enumerate().filter(|(_, frame)| frame.sp.0 <= address);
+    let (at, _) = below.max_by_key(|(_, frame)| frame.sp.0)?;
+    let is_last = at + 1 == stack.frames.len();
+    (!is_last || stack.end == StackEnd::Root).then_some(at)
 }
 
 impl ResumePoints for ExplicitFrames {
@@ -113,8 +118,6 @@ impl ResumePoints for ExplicitFrames {
 
 #[cfg(test)]
 mod tests {
-    use biopsy_model::stack::StackEnd;
-
     use super::*;
 
     fn stacks() -> ImageStacks {
@@ -171,6 +174,19 @@ mod tests {
             ["pause", "stub", "[InlinedCallFrame]", "App.Wait", "[InlinedCallFrame]", "App.Main"],
             "who is named already is not named twice"
         );
+    }
+
+    #[test]
+    fn notes_of_two_stacks_of_one_thread_stand_where_they_lie() {
+        let mut stacks = stacks();
+        // The two innermost frames are a handler's, on a stack above the other.
+        for (frame, sp) in stacks.threads[0].frames.iter_mut().zip([1000, 1100]) {
+            frame.sp = Avma(sp);
+        }
+        let notes = vec![note(250, Some("App.Pause")), note(1050, None)];
+        ExplicitFrames { threads: [(7, notes)].into_iter().collect() }.add_to(&mut stacks);
+        let sps: Vec<u64> = stacks.threads[0].frames.iter().map(|frame| frame.sp.0).collect();
+        assert_eq!(sps, [1050, 1000, 1100, 250, 200, 300]);
     }
 
     #[test]

@@ -108,7 +108,8 @@ fn line(analysis: &DumpAnalysis, group: &StackGroup) -> String {
 }
 
 fn rows(page: &mut Page, group: &StackGroup) {
-    for row in group.frames.iter().take(ROWS) {
+    // Notes of a runtime are in the page.
+    for row in group.frames.iter().filter(|row| !row.is_note()).take(ROWS) {
         if row.skipped > 0 {
             page.text.push_str(&format!("                … {} more frames\n", row.skipped));
         }

@@ -115,7 +115,13 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
     let mut list = Vec::new();
     let thread = analysis.thread(crash.thread);
     let label = thread.map_or_else(|| format!("thread {}", crash.thread), |thread| thread.label());
-    list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}")));
+    let place = thread.and_then(|thread| {
+        let group = analysis.groups.get(thread.group)?;
+        group.program_frames().next()?;
+        Some(format!("; of the program itself in {}", group.place()?))
+    });
+    let place = place.unwrap_or_default();
+    list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}{place}")));
     if let Some(message) = &crash.message {
         list.push(fact(format!("the C library said: {message}"), None));
     }
