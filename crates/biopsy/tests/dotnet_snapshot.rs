@@ -311,7 +311,7 @@ fn a_core_whose_files_are_missing_says_which() {
     let mut command = Command::new(&program);
     command.args(["--kind", "plain"]).env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
     let target = TargetProcess::spawn(command);
-    let core = folder.path().join("core");
+    let core = folder.path().join("one.core");
     dump(target.pid(), "heap", &core);
     drop(target);
     let gcdump = folder.path().join("with.gcdump");
@@ -349,7 +349,7 @@ fn names_that_do_harm_are_escaped_on_terminals_and_survive_in_files() {
     };
     assert_eq!(shown.find(harmful), None, "{shown}");
     assert_eq!(shown.lines().filter(|line| line.contains("  Harm.")).count(), ROWS, "{shown}");
-    assert!(shown.contains("roots: ") && shown.contains("gen2 "), "{shown}");
+    assert!(shown.contains("roots: ") && shown.contains("gen0 "), "{shown}");
     let read = json(&biopsy(&["analyze", text(&recording), "--json"]));
     is_opened(&recording, &read["snapshot"]);
     let rows = |document: &Value| -> Vec<String> {

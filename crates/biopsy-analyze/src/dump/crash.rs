@@ -167,14 +167,14 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     let stack = stacks.of(thread.tid);
     let code = signal.code;
     let decoded = stack.zip(thread.registers.as_ref()).and_then(|(stack, registers)| {
-        // In a handler of the signal it is the handler's.
-        let handled = stack.frames.iter().any(|frame| frame.found == FoundBy::SignalFrame);
+        // In a handler of a crash it is the handler's.
+        let handled = crashed_at(image, stack).is_some();
         (!stack.code.is_empty() && !handled).then(|| instruction::decode(&stack.code, registers)).flatten()
     });
     let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: signal.number };
     let told = signal.address.filter(|_| signal::has_address(signal.number, signal.code));
     let (address, access) = fault.address(told, code);
-    let (function, source, innermost) = faulting(stacks, stack);
+    let (function, source, innermost) = faulting(image, stacks, stack);
     let raw = abort_message(image, stacks).filter(|_| signal.number == 6);
     Some(Crash {
         thread: thread.tid,
@@ -207,7 +207,7 @@ fn foreign(image: &dyn Image, stacks: &ImageStacks, told: &biopsy_image::Crash) 
     let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: 11 };
     let (address, access) = fault.address(told.address, Some(1));
     let address = told.address.and(address);
-    let (function, source, innermost) = faulting(stacks, stack);
+    let (function, source, innermost) = faulting(image, stacks, stack);
     Some(Crash {
         thread: thread.tid,
         signal: 0,
@@ -360,8 +360,28 @@ fn is_text(address: u64) -> bool {
 
 type Where = (Option<String>, Option<(String, Option<u32>)>, Option<String>);
 
+/// The number of the frame that a signal of a crash interrupted, where its handler runs: the outermost such. Handlers of other
+/// signals are code like any other, and may crash themselves.
+fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize> {
+    (1..stack.frames.len()).rev().find(|position| {
+        let interrupted =
+            stack.frames.get(*position).is_some_and(|frame| frame.found == FoundBy::SignalFrame);
+        interrupted
+            && stack.frames.get(position - 1).is_some_and(|trampoline| {
+                let mut number = [0; 4];
+                let info = trampoline.sp.0.saturating_add(SIGINFO_BEHIND);
+                let whole = image.read(info, &mut number).is_ok_and(|read| read == number.len());
+                whole && matches!(i32::from_le_bytes(number), 4..=8 | 11 | 31)
+            })
+    })
+}
+
+/// From the stack pointer of the code that a handler returns to, which is that of `struct ucontext`, to `struct siginfo`, which
+/// begins with the number of the signal (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h).
+const SIGINFO_BEHIND: u64 = 304;
+
 /// The first function from inside that is not one through which everybody ends: `abort`, `raise`, checks of the C library.
-fn faulting(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
+fn faulting(image: &dyn Image, stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
     const PASSES: &[&str] = &[
         "raise",
         "abort",
@@ -398,8 +418,8 @@ fn faulting(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
         "___pthread",
     ];
     let Some(stack) = stack else { return (None, None, None) };
-    // What a handler of the signal did afterwards (write a dump, wait for that) says nothing of the reason.
-    let interrupted = stack.frames.iter().rposition(|frame| frame.found == FoundBy::SignalFrame).unwrap_or(0);
+    // What a handler of the crash did afterwards (write a dump, wait for that) says nothing of the reason.
+    let interrupted = crashed_at(image, stack).unwrap_or(0);
     let rows: Vec<FrameRow> = stack
         .frames
         .iter()

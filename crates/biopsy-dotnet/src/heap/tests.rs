@@ -82,6 +82,20 @@ fn in_the_middle_of_a_collection_it_says_so() {
 }
 
 #[test]
+fn an_object_that_is_being_made_is_no_damage() {
+    let mut memory = Synthetic::new();
+    // The thread has taken the room of the first object, and has not written its type yet.
+    (0..4).for_each(|word| memory.put(YOUNG + word * 8, 0));
+    let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
+    assert!(problems.is_none(), "{problems:?}");
+    assert!(graph.find(YOUNG).is_none() && graph.find(YOUNG + 0x140).is_some());
+    // Where something was written, it is none.
+    memory.put(YOUNG + 16, 1);
+    let (_, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
+    assert_eq!(problems.first, [(YOUNG, Problem::NoMethodTable)]);
+}
+
+#[test]
 fn behind_a_broken_object_the_rest_of_the_segment_is_skipped_and_counted() {
     let mut memory = Synthetic::new();
     memory.put(YOUNG + 0x140, 0x1234);

@@ -19,6 +19,8 @@ use crate::graph::{Graph, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
 
 /// Bytes that are read at once. Larger pieces fall out of the cache of a core before they are walked.
 const PIECE: usize = 256 << 10;
+/// Longest object in bytes that a thread makes in its own room; longer ones are large objects, by default from 85,000 bytes on.
+const MOST_IN_ROOM: u64 = 128 << 10;
 /// Longest span in bytes of the heap: what one thread makes before it can be trimmed and, if need be, spilled.
 const SPAN_BYTES: u64 = 32 << 20;
 
@@ -121,6 +123,15 @@ fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64
         span.edges = of_span;
     }
     Ok(dangling.into_inner() as u64)
+}
+
+/// Whether an object is being made from `at` to a thread's next room: the thread has taken the space, and has not written the type
+/// yet (or the length, which is written after the type of an array). Nobody has a reference to it, and all of it is zeros: the
+/// collector hands out nothing else. A moment can fall between the two writes, as they are two instructions.
+fn is_being_made(image: &dyn Image, at: u64, room: u64) -> bool {
+    let Some(length) = room.checked_sub(at).filter(|length| *length <= MOST_IN_ROOM) else { return false };
+    let mut bytes = vec![0; length as usize];
+    fill(image, at, &mut bytes) == bytes.len() && bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Shapes of all types that were met, shared by the threads.
@@ -238,7 +249,16 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             let (of, known) = match recent {
                 Some((_, of, known)) => (*of, known),
                 None => match self.shapes.get(method_table) {
-                    Err(problem) => break Some(problem),
+                    Err(problem) => {
+                        let room = gap.map(|(room, _)| *room).filter(|room| *room <= segment.end);
+                        match room.filter(|room| method_table == 0 && is_being_made(image, at, *room)) {
+                            Some(room) => {
+                                at = room;
+                                continue;
+                            }
+                            None => break Some(problem),
+                        }
+                    }
                     Ok((of, known)) => {
                         let Some(entry) = self.recent.get_mut(slot) else { break None };
                         let (_, _, known) = entry.insert((method_table, of, known));

@@ -91,8 +91,8 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
         let pause = process.pause();
         all_pauses += pause.stopped;
         match walk(&process, options) {
-            // A thread between taking room and saying what lies there: seen within some tens of freezes of a program
-            // that allocates without pause. Another moment is whole; a heap that is damaged is so again.
+            // A thread may have been between taking room for a large object and saying what lies there. Another moment is
+            // whole; a heap that is damaged is so again.
             Ok(taken) if !taken.problems.is_none() && torn < TORN_IN_A_ROW && attempt < options.attempts => {
                 torn += 1;
                 drop(process);

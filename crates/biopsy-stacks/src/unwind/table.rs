@@ -99,7 +99,11 @@ impl UnwindTable {
         let mut table = Self { kind, section, index: Index::None, bases };
         let usable = header.filter(|header| {
             let parsed = EhFrameHdr::new(header, LittleEndian).parse(&table.bases, 8);
-            parsed.is_ok_and(|parsed| parsed.table().is_some())
+            // A search multiplies the number of entries that the header claims, whatever it is.
+            let fits = |claimed: Option<usize>| claimed.is_some_and(|claimed| claimed <= header.len());
+            parsed.is_ok_and(|parsed| {
+                parsed.table().is_some_and(|rows| fits(rows.iter(&table.bases).size_hint().1))
+            })
         });
         table.index = match usable {
             Some(header) => Index::File(header),

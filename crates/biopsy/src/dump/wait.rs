@@ -42,7 +42,7 @@ const MOST_COPIED: u64 = 1 << 30;
 /// What stays free on a disk that copies spill to.
 const SPILL_RESERVE: u64 = 1 << 30;
 /// Nice value of what copies processes that are held: they, and whoever waits for their end, wait for that. On a machine with eighty
-/// runnable threads a copy took 1.5 s without it, instead of some 0.05 s.
+/// runnable threads a child was held for 1.5 s without it.
 const COPIER_NICE: i32 = -20;
 
 /// Runs `biopsy dump` with `--on`, `--wait` or `--wait-for`.
