@@ -1,6 +1,6 @@
 //! Why memory cannot be read.
 
-use std::io;
+use std::{fmt, io};
 
 /// Why a byte is not in an image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -17,12 +17,24 @@ pub enum Absence {
     Gone,
 }
 
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unmapped => "nothing is mapped there",
+            Self::Unreadable => "the process itself may not read it",
+            Self::LeftOut => "whoever wrote the dump left it out",
+            Self::Truncated => "the file ends before it",
+            Self::Gone => "the process is gone",
+        })
+    }
+}
+
 /// Memory could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The image does not have this byte.
-    #[error("memory at {address:#x} is not in the image: {why:?}")]
+    #[error("memory at {address:#x} is not in the image: {why}")]
     Missing {
         /// The first byte that is missing.
         address: u64,

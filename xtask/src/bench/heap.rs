@@ -75,8 +75,6 @@ fn stacks(biopsy: &Path, options: &Options, table: &mut Table) -> Outcome {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It stops growing, and keeps what it has.
-    server.recover("thread-leak");
     let pid = server.pid().to_string();
     let (mut seconds, mut pauses) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds().max(5) {
@@ -86,11 +84,11 @@ fn stacks(biopsy: &Path, options: &Options, table: &mut Table) -> Outcome {
         let run = timed(&mut command, &folder.path().join("said"))?;
         let said: Value = serde_json::from_slice(&run.said).map_err(|error| error.to_string())?;
         let pause = said["identity"]["pause_ns"].as_f64().ok_or("no pause")?;
-        println!(
-            "stacks of {} threads: {:.2} s",
-            said["threads"].as_array().map_or(0, Vec::len),
-            run.seconds
-        );
+        let threads = said["threads"].as_array().map_or(0, Vec::len);
+        if threads < THREADS {
+            return Err(format!("stacks of {threads} threads, not of {THREADS}"));
+        }
+        println!("stacks of {threads} threads: {:.2} s", run.seconds);
         seconds.push(run.seconds);
         pauses.push(pause / 1e6);
     }

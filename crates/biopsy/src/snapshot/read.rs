@@ -125,9 +125,10 @@ pub(crate) fn of_core(path: &Path) -> Result<HeapFile, Failure> {
     let mut options = runtime::Options::default();
     options.files = files;
     let runtime = Runtime::open(Box::new(&*opened.image), first, &options).map_err(|error| {
-        bad(&error).with_hint(Some(format!(
-            "what the dump lacks is read from the process's own files; `{}` must be on this machine as it was",
-            biopsy_target::printable(&String::from_utf8_lossy(&first.path))
+        let program = biopsy_target::printable(&String::from_utf8_lossy(&first.path));
+        let message = format!("the .NET runtime in `{program}` cannot be read: {error}");
+        Failure::new(Code::BadInput, message).with_hint(Some(format!(
+            "what the dump lacks is read from the process's own files; `{program}` must be on this machine as it was"
         )))
     })?;
     let heap = Heap::open(&runtime).map_err(|error| bad(&error))?;
