@@ -1,6 +1,7 @@
 //! The promised numbers of SPECIFICATION.md, measured side by side with perf and samply in one run.
 
 mod attaching;
+mod bars;
 mod catching;
 mod compressing;
 mod dotnet;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::run::{Outcome, release_program, target_folder};
 use recorder::{Kind, Tools};
-use table::{Bar, Table};
+use table::Table;
 
 /// How to measure.
 #[derive(clap::Args, Clone)]
@@ -164,138 +165,3 @@ fn fresh_file(folder: &Path) -> Outcome<PathBuf> {
         .find(|path| !path.exists())
         .ok_or_else(|| "no free name".to_owned())
 }
-
-/// Bars of SPECIFICATION.md, by row number.
-const BARS: &[Bar] = &[
-    Bar {
-        row: "1",
-        what: "M throughput with states and wake-ups, share of unrecorded",
-        least: true,
-        value: 0.90,
-    },
-    Bar { row: "2a", what: "the same, times that under perf -p", least: true, value: 1.4 },
-    Bar { row: "2b", what: "the same, times that under samply", least: true, value: 1.4 },
-    Bar {
-        row: "3",
-        what: "M throughput with wait stacks too, share of unrecorded",
-        least: true,
-        value: 0.85,
-    },
-    Bar { row: "4", what: "Z work per CPU second, share of unrecorded", least: true, value: 0.97 },
-    Bar { row: "5", what: "recorder CPU on M, cores", least: false, value: 0.10 },
-    Bar { row: "6", what: "output on M, MB/s", least: false, value: 0.5 },
-    Bar { row: "7", what: "output on Z, KB/s", least: false, value: 30.0 },
-    Bar { row: "8", what: "stop to result, short run of M, s", least: false, value: 1.0 },
-    Bar { row: "9", what: "stop to result, 5 min of M, s", least: false, value: 2.0 },
-    Bar { row: "10", what: "stacks to the thread's root on M, %", least: true, value: 99.0 },
-    Bar { row: "11", what: "recorder memory, 5 min of M, MB", least: false, value: 100.0 },
-    Bar { row: "12", what: "change of M's 99th percentile at attach, ms", least: false, value: 5.0 },
-    Bar {
-        row: "D1a",
-        what: "pause inside the target, 4 KiB pages, share of gcore's",
-        least: false,
-        value: 0.04,
-    },
-    Bar { row: "D1b", what: "the same, share of createdump's", least: false, value: 0.04 },
-    Bar { row: "D1c", what: "the same, ms", least: false, value: 25.0 },
-    Bar { row: "D2a", what: "pause, huge pages, share of gcore's", least: false, value: 0.005 },
-    Bar { row: "D2b", what: "the same, share of createdump's", least: false, value: 0.005 },
-    Bar { row: "D2c", what: "the same, ms", least: false, value: 3.0 },
-    Bar { row: "D2d", what: "pause after --collapse, ms", least: false, value: 3.0 },
-    Bar { row: "D3a", what: "pause of 4 GiB, ns a present page", least: false, value: 90.0 },
-    Bar { row: "D3b", what: "pause of 16 GiB, ns a present page", least: false, value: 90.0 },
-    Bar { row: "D3c", what: "predicted pause by measured pause, worst of all", least: false, value: 2.0 },
-    Bar { row: "D3d", what: "the same, 4 and 16 GiB", least: false, value: 2.0 },
-    Bar { row: "D4", what: "raw dump of a quiet target, time by gcore's", least: false, value: 1.2 },
-    Bar {
-        row: "D5",
-        what: "compressed dump, time by zstd of the same bytes on all cores",
-        least: false,
-        value: 1.2,
-    },
-    Bar { row: "D6", what: "compressed size by gcore's", least: false, value: 0.35 },
-    Bar {
-        row: "D6b",
-        what: "compressed size of a .NET server of 70 to 90 MB, MB",
-        least: false,
-        value: 20.0,
-    },
-    Bar { row: "D7", what: "memory of biopsy, MB", least: false, value: 64.0 },
-    Bar { row: "D7b", what: "memory of biopsy, 4 and 16 GiB, MB", least: false, value: 64.0 },
-    Bar { row: "D8a", what: "scrubbing, memory of a .NET server, GB/s and core", least: true, value: 2.0 },
-    Bar { row: "D8b", what: "the same, libraries", least: true, value: 2.0 },
-    Bar { row: "D8c", what: "the same, source text", least: true, value: 2.0 },
-    Bar {
-        row: "D9",
-        what: "targets harmed by SIGKILL of biopsy at random moments",
-        least: false,
-        value: 0.0,
-    },
-    Bar {
-        row: "D10",
-        what: "calls of the target that were broken off, worst of all",
-        least: false,
-        value: 0.0,
-    },
-    Bar { row: "D11", what: "launches of 1 ms that were caught, share", least: true, value: 1.0 },
-    Bar {
-        row: "D12a",
-        what: "work of a target without signals that is followed, share of unfollowed",
-        least: true,
-        value: 0.98,
-    },
-    Bar { row: "D12b", what: "the same with 1,000 signals a second", least: true, value: 0.85 },
-    Bar {
-        row: "N1a",
-        what: "ASP.NET Core at saturation under capture, share of unrecorded",
-        least: true,
-        value: 0.92,
-    },
-    Bar { row: "N1b", what: "the same, times that under dotnet-trace", least: true, value: 1.0 },
-    Bar {
-        row: "N2",
-        what: "the same with every request's events, share of unrecorded",
-        least: true,
-        value: 0.88,
-    },
-    Bar {
-        row: "N3a",
-        what: "CPU per request of a server that waits, times unrecorded",
-        least: false,
-        value: 1.08,
-    },
-    Bar { row: "N3b", what: "the same, times that under dotnet-trace", least: false, value: 1.0 },
-    Bar {
-        row: "N4",
-        what: "stacks of the saturated server to the thread's root, %",
-        least: true,
-        value: 99.0,
-    },
-    Bar { row: "N6a", what: "first sample after the command, ms", least: false, value: 300.0 },
-    Bar {
-        row: "N6b",
-        what: "change of the 99th percentile of requests while attaching, ms",
-        least: false,
-        value: 5.0,
-    },
-    Bar { row: "N6c", what: "the same while detaching, ms", least: false, value: 5.0 },
-    Bar { row: "N7a", what: "reading nettrace on one core, MB/s", least: true, value: 300.0 },
-    Bar { row: "N7b", what: "`analyze` of 1,000 MiB of nettrace, MB of memory", least: false, value: 150.0 },
-    Bar { row: "N8", what: "its counts equal to nettrace-check's (1: yes)", least: true, value: 1.0 },
-    Bar {
-        row: "H1",
-        what: "pause of a heap snapshot of 10^7 objects, times dotnet-gcdump's",
-        least: false,
-        value: 0.034,
-    },
-    Bar { row: "H2", what: "whole command, times dotnet-gcdump's", least: false, value: 0.334 },
-    Bar { row: "H3", what: "most memory of biopsy, bytes per object", least: false, value: 40.0 },
-    Bar {
-        row: "H4",
-        what: "types of a core with 10^7 objects, times dotnet-dump's time",
-        least: false,
-        value: 0.334,
-    },
-    Bar { row: "H6", what: "`biopsy stacks` of a server with 200 threads, s", least: false, value: 1.0 },
-    Bar { row: "H7", what: "its pause in the server, ms", least: false, value: 10.0 },
-];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::BARS;
+use super::bars::BARS;
 use super::facts::Facts;
 
 /// A promise.

@@ -32,7 +32,7 @@ pub struct ExplicitFrame {
 }
 
 impl ExplicitFrame {
-    /// `[InlinedCallFrame]`, or the native method that is called.
+    /// For people: `[InlinedCallFrame]`.
     #[must_use]
     pub fn label(&self) -> String {
         format!("[{}]", self.kind.unwrap_or("explicit frame of the runtime"))
