@@ -59,6 +59,7 @@ pub(crate) fn find(capture: &Capture, analysis: &Analysis, facts: &Facts) -> Vec
     let detectors = dotnet::DETECTORS.iter().chain(DETECTORS);
     let mut findings: Vec<Finding> = detectors.filter_map(|detector| detector(&scene)).collect();
     dotnet::settle(&scene, &mut findings);
+    limits::give_way(&scene, &mut findings);
     findings.extend(idle::activity(&scene, &findings));
     for finding in &mut findings {
         finding.impact = if finding.impact.is_finite() { finding.impact.clamp(0.0, 1.0) } else { 0.0 };

@@ -294,6 +294,52 @@ fn cpu_bound_and_starved() {
     insta::assert_snapshot!(outline(&analysis));
 }
 
+/// A thread that gets the CPU for most of the time it wants it is bound by its own code; that others are busy too comes second.
+#[test]
+fn cpu_bound_beside_busy_others() {
+    let mut build = Build::new("victim", 10, 4);
+    build.thread(PID, "victim").ready(PID, 0.4).machine(1.0);
+    build.cpu(PID, 0.6, &["server!main", "server!work", "server!hash"]);
+    let analysis = analyze(&build.done());
+    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(ids[..2], ["cpu-bound", "cpu-saturated-by-others"], "{}", outline(&analysis));
+    assert!(
+        analysis.findings[1].explanation.contains("does not explain"),
+        "{}",
+        analysis.findings[1].explanation
+    );
+}
+
+/// Files that pile up are no matter of busy neighbours, however little CPU is left.
+#[test]
+fn a_leak_beside_busy_others() {
+    let mut build = Build::new("victim", 30, 4);
+    build.thread(PID, "victim").ready(PID, 0.9).machine(1.0);
+    build.cpu(PID, 0.05, &["server!main", "server!open_package"]);
+    build.metric(
+        "processes",
+        &[("pid", &PID.to_string())],
+        &[("fds", &|second| 50.0 + 20.0 * second), ("cpu.user", &|_| 0.05)],
+    );
+    let analysis = analyze(&build.done());
+    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(ids[..2], ["descriptor-growth", "cpu-saturated-by-others"], "{}", outline(&analysis));
+}
+
+/// A queue for a lock may be what busy neighbours make of a short wait: the larger of the two shares is first, as among all others.
+#[test]
+fn what_may_be_their_doing_stays_behind_busy_others() {
+    let mut build = Build::new("victim", 10, 4);
+    build.thread(PID, "victim").ready(PID, 0.9).machine(1.0);
+    build.cpu(PID, 0.1, &["server!main", "server!work"]);
+    for tid in 1..=4 {
+        build.thread(PID + tid, "worker").ready(PID + tid, 0.7);
+        build.wait(PID + tid, Waiting { share: 0.3, ..IN_LOCK });
+    }
+    let analysis = analyze(&build.done());
+    assert_eq!(analysis.findings[0].id, "cpu-saturated-by-others", "{}", outline(&analysis));
+}
+
 /// Threads that hardly want a CPU are not held back by busy ones.
 #[test]
 fn busy_neighbours_harm_no_sleeper() {
