@@ -58,6 +58,7 @@ fn main() {
         let started = Instant::now();
         for ip in file("--code").unwrap_or_default() {
             let method = runtime.find_method(ip);
+            let entry = runtime.entry_at(ip).unwrap_or(0);
             let name = match &method {
                 Ok(Some(method)) if method.method_desc != 0 => {
                     match runtime.method_name(method.method_desc) {
@@ -76,9 +77,10 @@ fn main() {
             let method = method.ok().flatten();
             let tier = method.and_then(|method| runtime.tier(&method).ok().flatten());
             say(&format!(
-                "code\t{ip:x}\t{:x}\t{:x}\t{:?}\t{tier:?}\t{name}",
+                "code\t{ip:x}\t{:x}\t{:x}\t{:x}\t{:?}\t{tier:?}\t{name}\t{entry:x}",
                 method.map_or(0, |one| one.method_desc),
                 method.map_or(0, |one| one.code_start),
+                method.and_then(|one| one.code_end).unwrap_or(0),
                 method.map(|one| one.kind)
             ));
         }

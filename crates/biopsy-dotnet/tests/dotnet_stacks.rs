@@ -108,7 +108,9 @@ fn a_deadlock_of_monitors_is_read_whole() {
         let rooted = stacks.threads.iter().filter(|stack| stack.end == StackEnd::Root).count();
         assert_eq!(rooted, stacks.threads.len(), "{version}: stacks to the root");
         if let Some(truth) = truth(server.pid()) {
-            compare(version, &runtime, &stacks, &truth, &[deploy, release]);
+            let still = still(&stacks, server.pid());
+            assert!(still.contains(&deploy) && still.contains(&release), "{version}: {still:?}");
+            compare(version, &runtime, &stacks, &truth, &still);
         }
         drop(runtime);
         drop(frozen);
@@ -117,8 +119,18 @@ fn a_deadlock_of_monitors_is_read_whole() {
     }
 }
 
-/// Equal methods at equal depth. Threads that moved on between the freeze and the look of the other reader differ; those that
-/// cannot move must not.
+/// Threads that stand at the same instructions now as in `before`: those that the other reader, who came between, saw there too.
+fn still(before: &ImageStacks, pid: u32) -> Vec<u32> {
+    let frozen = frozen(pid);
+    let runtime = open(&frozen);
+    let after = stacks(&frozen, &runtime);
+    let frames =
+        |stack: &ThreadStack| stack.frames.iter().map(|frame| (frame.ip, frame.sp)).collect::<Vec<_>>();
+    let same = |stack: &&ThreadStack| after.of(stack.tid).is_some_and(|now| frames(now) == frames(stack));
+    before.threads.iter().filter(same).map(|stack| stack.tid.0).collect()
+}
+
+/// Equal methods at equal depth, of threads that stood still.
 fn compare(
     version: &str,
     runtime: &Runtime<'_>,
@@ -126,8 +138,8 @@ fn compare(
     truth: &BTreeMap<u32, Vec<String>>,
     still: &[u32],
 ) {
-    let (mut equal, mut all) = (0, 0);
-    for stack in &stacks.threads {
+    let mut all = 0;
+    for stack in stacks.threads.iter().filter(|stack| still.contains(&stack.tid.0)) {
         let Some(theirs) = truth.get(&stack.tid.0).filter(|theirs| !theirs.is_empty()) else { continue };
         let ours: Vec<String> = methods(runtime, stacks, stack)
             .into_iter()
@@ -136,12 +148,15 @@ fn compare(
             .collect();
         let plain: Vec<&str> = theirs.iter().map(|name| name.split('<').next().unwrap_or_default()).collect();
         let same = ours.iter().map(String::as_str).eq(plain.iter().copied());
-        assert!(same || !still.contains(&stack.tid.0), "{version}: {ours:#?}\n{theirs:#?}");
-        all += 1;
-        equal += usize::from(same);
+        // Threads of the pool look for work, and wait at the same place again.
+        let pool = ours.iter().any(|method| method == "WorkerThreadStart");
+        assert!(same || pool, "{version}, {:?}: {ours:#?}\n{theirs:#?}", stack.tid);
+        all += usize::from(same);
     }
-    println!("{version}: {equal} of {all} threads have the methods that the runtime's own reader gives");
-    assert!(all >= 5 && equal * 10 >= all * 8, "{version}: {equal} of {all}");
+    println!(
+        "{version}: {all} threads that stand still have the methods that the runtime's own reader gives"
+    );
+    assert!(all >= 4, "{version}: {all} threads stand still");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Algorithms: `docs/design/datacontracts/ExecutionManager.md` of dotnet/runtime. 8 and 9 have what that document calls
 //! version 1 of the map of code (nibbles only), 10 has version 2 (with pointers).
 
+mod funclets;
 mod nibbles;
 mod ready;
 
@@ -218,10 +219,10 @@ fn compiled_unwind(
     Ok((found, last))
 }
 
-/// Code that was compiled ahead.
-pub(super) fn ahead(section: &Section, ready: &Arc<ReadyCode>, ip: u64) -> Option<Method> {
+/// Code that was compiled ahead, and whether it is surely that.
+pub(super) fn ahead(section: &Section, ready: &Arc<ReadyCode>, ip: u64) -> Option<(Method, bool)> {
     let found = ready.find(ip)?;
-    Some(Method {
+    let method = Method {
         method_desc: found.method_desc,
         code_start: found.start,
         code_end: found.end,
@@ -232,5 +233,6 @@ pub(super) fn ahead(section: &Section, ready: &Arc<ReadyCode>, ip: u64) -> Optio
         gc_info: 0,
         code_header: 0,
         module: section.module,
-    })
+    };
+    Some((method, found.sure))
 }

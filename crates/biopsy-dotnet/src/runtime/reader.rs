@@ -469,17 +469,19 @@ impl<'i> Runtime<'i> {
     /// A method that was compiled ahead.
     fn look_ahead(&self, section: &code::Section, ip: u64) -> Result<Option<Method>, RuntimeError> {
         let look = self.look.load(Ordering::Relaxed);
-        if let Some((at, ready)) = self.ready.get(&section.begin) {
-            let found = code::ahead(section, &ready, ip);
-            // The method itself was found, or everything that is known by now was looked through.
-            if at == look || found.is_some_and(|method| method.code_end.is_some()) {
-                return Ok(found);
+        let before = self.ready.get(&section.begin);
+        if let Some((at, ready)) = &before {
+            let found = code::ahead(section, ready, ip);
+            // It was found, or everything that is known by now was looked through.
+            if *at == look || found.is_some_and(|(_, sure)| sure) {
+                return Ok(found.map(|(method, _)| method));
             }
         }
-        let ready =
-            ReadyCode::read(&self.memory, &self.code.ready, section.module, section.begin, section.end)?;
+        let before = before.as_ref().map(|(_, ready)| &**ready);
+        let range = (section.begin, section.end);
+        let ready = ReadyCode::read(&self.memory, &self.code.ready, section.module, range, before)?;
         let (_, ready) = self.ready.put(section.begin, (look, Arc::new(ready)));
-        Ok(code::ahead(section, &ready, ip))
+        Ok(code::ahead(section, &ready, ip).map(|(method, _)| method))
     }
 
     /// How well code is optimised, where that can be told: code starts that belong to a recorded version. Costs a look at all

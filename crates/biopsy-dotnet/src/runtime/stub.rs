@@ -77,15 +77,43 @@ fn stub_in(bytes: &[u8], at: usize) -> Option<StubKind> {
     (card && ended < 4).then_some(StubKind::WriteBarrier)
 }
 
+/// Where the entry of a method that `bytes[at]` is in has the address of its `MethodDesc`: relative to `bytes`.
+fn entry_data(bytes: &[u8], at: usize) -> Option<i64> {
+    for (pattern, load) in [(&FIXUP[..], 6), (&PRECODE[..], 0)] {
+        let first = (at + 1).saturating_sub(pattern.len());
+        let found = (first..=at).find(|&start| is(bytes.get(start..).unwrap_or_default(), pattern));
+        if let Some(start) = found {
+            let distance = bytes.get(start + load + 3..)?.first_chunk::<4>()?;
+            let behind = i64::try_from(start + load + 7).ok()?;
+            return Some(behind + i64::from(i32::from_le_bytes(*distance)));
+        }
+    }
+    None
+}
+
 impl Runtime<'_> {
+    /// The `MethodDesc` of the method that the glue at an address is the entry of (`r10` gets it from the data behind the code).
+    /// Believed when it has a name: entries from native code have other data at the same place.
+    #[must_use]
+    pub fn entry_at(&self, address: u64) -> Option<u64> {
+        let (bytes, before) = self.around(address)?;
+        let data = address.wrapping_sub(before as u64).checked_add_signed(entry_data(&bytes, before)?)?;
+        let method = self.memory().u64(data).ok().filter(|method| *method != 0 && method % 8 == 0)?;
+        self.method_name(method).ok().map(|_| method)
+    }
+
+    /// Bytes around an address, and which of them is there.
+    fn around(&self, address: u64) -> Option<(Vec<u8>, usize)> {
+        // Stubs and barriers have pages of their own: what is before may be no memory.
+        let start = address.saturating_sub(BEFORE as u64).max(address & !0xfff);
+        let before = usize::try_from(address - start).ok()?;
+        Some((self.memory().read_up_to(start, before + BEHIND).ok()?, before))
+    }
+
     /// The glue at an address that [`find_method`](Runtime::find_method) knows nothing of, by its instructions.
     #[must_use]
     pub fn stub_at(&self, address: u64) -> Option<StubKind> {
-        // Stubs and barriers have pages of their own: what is before may be no memory.
-        let page = address & !0xfff;
-        let start = address.saturating_sub(BEFORE as u64).max(page);
-        let before = usize::try_from(address - start).ok()?;
-        let bytes = self.memory().read_up_to(start, before + BEHIND).ok()?;
+        let (bytes, before) = self.around(address)?;
         stub_in(&bytes, before)
     }
 }
@@ -112,6 +140,18 @@ mod tests {
         }
         let precode = bytes("4c8b15f90f0000 ff25fb0f0000 9090");
         assert_eq!(stub_in(&precode, 7), Some(StubKind::MethodEntry));
+    }
+
+    #[test]
+    fn entries_say_where_their_method_is() {
+        let entries = bytes(ENTRIES);
+        for (at, data) in
+            [(0, 13 + 0x3ffb), (7, 13 + 0x3ffb), (18, 13 + 0x3ffb), (24, 37 + 0x3ffb), (40, 37 + 0x3ffb)]
+        {
+            assert_eq!(entry_data(&entries, at), Some(data), "{at}");
+        }
+        assert_eq!(entry_data(&bytes("4c8b15f93f0000 ff25fb3f0000 9090"), 3), Some(7 + 0x3ff9));
+        assert_eq!(entry_data(&bytes(COUNTERS), 3), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use biopsy_stacks::unwind::{CompiledCode, CompiledRule, RuntimeFunction, windows
 
 use super::method_text;
 use crate::methods::NameAddresses;
-use crate::runtime::{CodeKind, Method, Runtime};
+use crate::runtime::{CodeKind, Method, Runtime, StubKind};
 
 /// Rules and names of the code of one or several runtimes of a process. `R`: a reference to a [`Runtime`], or an `Arc` of one.
 #[derive(Clone, Debug)]
@@ -37,13 +37,29 @@ impl<'i, R: Deref<Target = Runtime<'i>>> ManagedUnwind<R> {
         })
     }
 
+    /// Glue of a runtime, in words: what its instructions tell, and of the entry of a method, which. `None` when no runtime knows
+    /// the instructions.
+    #[must_use]
+    pub fn glue(&self, address: u64) -> Option<String> {
+        self.runtimes.iter().find_map(|runtime| {
+            let kind = runtime.stub_at(address)?;
+            let method = (kind == StubKind::MethodEntry).then(|| runtime.entry_at(address)).flatten();
+            let text = method.and_then(|method| method_text(runtime, method));
+            Some(text.map_or_else(|| kind.name().to_owned(), |text| format!("(entry of {})", text.shown)))
+        })
+    }
+
     fn function(&self, address: u64) -> Option<CompiledFunction> {
-        let (runtime, method) = self.find_method(address)?;
         let plain = |name: String| Function { name, file: None, line: None };
+        let glue = |name: String| CompiledFunction {
+            function: plain(name),
+            module: String::new(),
+            is_method: false,
+        };
+        let Some((runtime, method)) = self.find_method(address) else { return self.glue(address).map(glue) };
         if method.method_desc == 0 {
             let CodeKind::Stub(kind) = method.kind else { return None };
-            let name = stub_name(kind).to_owned();
-            return Some(CompiledFunction { function: plain(name), module: String::new(), is_method: false });
+            return Some(glue(self.glue(address).unwrap_or_else(|| stub_name(kind).to_owned())));
         }
         let text = method_text(runtime, method.method_desc)?;
         Some(CompiledFunction { function: plain(text.shown), module: text.module, is_method: !text.is_stub })

@@ -52,7 +52,11 @@ impl Places {
         let mut by_module: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         let mut compiled = Vec::new();
         for (index, place) in self.places.iter().enumerate() {
-            let Some(module) = place.module else { continue };
+            let Some(module) = place.module else {
+                // Memory without a file: code of a runtime that keeps it so.
+                compiled.push(index);
+                continue;
+            };
             // What a program carries behind its own code (a bundle of .NET assemblies) is mapped from its file, and is not in
             // its symbols.
             let foreign = code.unwinder.find(place.address).is_some_and(|found| found.file().is_none());

@@ -1,9 +1,13 @@
 //! Code that was compiled ahead (ReadyToRun): tables of functions in the image of an assembly, and the runtime's map from the
 //! start of a function to its method.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::super::{Memory, RuntimeError, UnwindInfo};
+use super::funclets;
 use crate::layout::{Layout, LayoutError};
 
 /// Functions of one image: System.Private.CoreLib has 60,000, composite images of the whole framework some 600,000.
@@ -67,64 +71,65 @@ pub(in super::super) struct ReadyFunction {
     pub(super) start: u64,
     pub(super) end: Option<u64>,
     pub(super) unwind: UnwindInfo,
+    /// It is the method's, and not only the nearest before.
+    pub(super) sure: bool,
+}
+
+/// A piece of code: a method's body, a funclet, or a cold part.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    begin: u32,
+    /// 0 where the runtime does not say.
+    end: u32,
+    unwind: u32,
+}
+
+/// What does not change of an image.
+#[derive(Debug)]
+struct Pieces {
+    base: u64,
+    /// Behind the last byte of the image.
+    end: u64,
+    /// Where the table of functions is, and how many it has.
+    table: (u64, u32),
+    /// By start.
+    functions: Vec<Piece>,
+    /// Pairs of function numbers: a cold part and the hot part it belongs to, by cold part.
+    hot_cold: Vec<(u32, u32)>,
+    /// Relative start of each handler, and of the method it belongs to; `None` where the image does not say.
+    funclets: Option<Vec<(u32, u32)>>,
 }
 
 /// The code of one image.
 #[derive(Debug)]
 pub(in super::super) struct ReadyCode {
-    base: u64,
-    /// Relative start and unwind information of each function, by start.
-    functions: Vec<(u32, u32)>,
+    pieces: Arc<Pieces>,
     /// First address to method, for all methods that have been called.
     methods: FxHashMap<u64, u64>,
-    /// Behind the last byte of the image.
-    end: u64,
-    /// Behind the last function, relative; 0 where the runtime does not say.
-    last_end: u32,
-    /// Pairs of function numbers: a cold part and the hot part it belongs to, by cold part.
-    hot_cold: Vec<(u32, u32)>,
 }
 
 impl ReadyCode {
-    /// Reads the tables of the image that `module` is in, whose section is `base..end`.
+    /// Reads the tables of the image that `module` is in, whose section is `base..end`; what does not change is taken from what was
+    /// read `before`.
     pub(in super::super) fn read(
         memory: &Memory<'_>,
         places: &ReadyPlaces,
         module: u64,
-        base: u64,
-        end: u64,
+        (base, end): (u64, u64),
+        before: Option<&Self>,
     ) -> Result<Self, RuntimeError> {
         let info = places.info.ok_or_else(|| missing("Module", "ReadyToRunInfo"))?;
         let map = places.map.ok_or_else(|| missing("ReadyToRunInfo", "EntryPointToMethodDescMap"))?;
         let info = memory.u64(module.wrapping_add(info))?;
         let composite = memory.u64(info.wrapping_add(places.composite))?;
+        let table = memory.u64(composite.wrapping_add(places.functions))?;
         let count = memory.u32(composite.wrapping_add(places.count))?;
-        if count > FUNCTIONS {
-            return Err(RuntimeError::TooMany { what: "functions of an image", limit: FUNCTIONS.into() });
-        }
-        let functions = memory.u64(composite.wrapping_add(places.functions))?;
-        let mut code = Self {
-            base,
-            functions: read_functions(memory, places, functions, count)?,
-            methods: FxHashMap::default(),
-            end,
-            last_end: last_end(memory, places, functions, count).unwrap_or(0),
-            hot_cold: Vec::new(),
+        // Another image may have come to the place of one that was unloaded.
+        let pieces = match before.map(|before| &before.pieces) {
+            Some(pieces) if pieces.table == (table, count) && pieces.end == end => Arc::clone(pieces),
+            _ => Arc::new(Pieces::read(memory, places, composite, (table, count), base..end)?),
         };
-        if let Some((place, count)) = places.hot_cold {
-            // Two numbers for each method that was split; no table where none was.
-            let count = memory.u32(composite.wrapping_add(count)).unwrap_or(0).min(FUNCTIONS);
-            let table = memory.u64(composite.wrapping_add(place)).unwrap_or(0);
-            if table != 0 {
-                let mut bytes = vec![0; count as usize * 4];
-                if memory.read_bulk(table, &mut bytes).is_ok() {
-                    let words = bytes.as_chunks::<4>().0.iter().map(|four| u32::from_le_bytes(*four));
-                    let words: Vec<_> = words.collect();
-                    code.hot_cold =
-                        words.as_chunks::<2>().0.iter().map(|[cold, hot]| (*cold, *hot)).collect();
-                }
-            }
-        }
+        let mut code = Self { pieces, methods: FxHashMap::default() };
         code.read_map(memory, places, composite.wrapping_add(map))?;
         Ok(code)
     }
@@ -170,44 +175,84 @@ impl ReadyCode {
         }
     }
 
-    /// The function that an address is in.
+    /// The function that an address is in; `None` when it is in none, or in one that was never called, which belongs to no method
+    /// yet.
     pub(in super::super) fn find(&self, ip: u64) -> Option<ReadyFunction> {
-        let relative = u32::try_from(ip.checked_sub(self.base)?).ok()?;
-        if ip >= self.end {
+        let pieces = &*self.pieces;
+        let relative = u32::try_from(ip.checked_sub(pieces.base)?).ok()?;
+        if ip >= pieces.end {
             return None;
         }
-        let number = self.functions.partition_point(|&(begin, _)| begin <= relative).checked_sub(1)?;
-        let (begin, unwind) = *self.functions.get(number)?;
-        if number + 1 == self.functions.len() && self.last_end != 0 && relative >= self.last_end {
+        let number = pieces.functions.partition_point(|piece| piece.begin <= relative).checked_sub(1)?;
+        let piece = *pieces.functions.get(number)?;
+        if piece.end != 0 && relative >= piece.end {
             return None;
         }
-        let next = self.functions.get(number + 1).map_or(0, |&(next, _)| self.base + u64::from(next));
+        let next = pieces.functions.get(number + 1).map_or(0, |next| pieces.base + u64::from(next.begin));
+        let behind = if piece.end == 0 { next } else { pieces.base + u64::from(piece.end) };
         let unwind = UnwindInfo {
-            start: self.base + u64::from(begin),
+            start: pieces.base + u64::from(piece.begin),
             end: next,
-            address: self.base.wrapping_add(u64::from(unwind)),
+            address: pieces.base.wrapping_add(u64::from(piece.unwind)),
         };
-        // Funclets, and cold parts, come behind the body they belong to; only the body is in the map.
-        let mut at = number;
-        if let Ok(split) = self.hot_cold.binary_search_by_key(&u32::try_from(number).ok()?, |&(cold, _)| cold)
-        {
-            at = self.hot_cold.get(split)?.1 as usize;
+        let method_at = |begin: u32| {
+            let start = pieces.base + u64::from(begin);
+            Some((*self.methods.get(&start)?, start))
+        };
+        if let Some((method_desc, start)) = method_at(piece.begin) {
+            let end = Some(behind).filter(|&end| end != 0);
+            return Some(ReadyFunction { method_desc, start, end, unwind, sure: true });
         }
+        let cold = u32::try_from(number).ok()?;
+        let split = pieces.hot_cold.binary_search_by_key(&cold, |&(cold, _)| cold).ok();
+        if split.is_none()
+            && let Some(funclets) = &pieces.funclets
+        {
+            let at = funclets.binary_search_by_key(&piece.begin, |&(start, _)| start).ok()?;
+            let (method_desc, start) = method_at(funclets.get(at)?.1)?;
+            return Some(ReadyFunction { method_desc, start, end: None, unwind, sure: true });
+        }
+        // Funclets, and cold parts, come behind the body they belong to; only the body is in the map.
+        let mut at = match split {
+            Some(split) => pieces.hot_cold.get(split)?.1 as usize,
+            None => number,
+        };
         loop {
-            let (begin, _) = *self.functions.get(at)?;
-            let start = self.base + u64::from(begin);
-            if let Some(&method_desc) = self.methods.get(&start) {
-                let end = (at == number).then_some(next).filter(|&end| end != 0);
-                return Some(ReadyFunction { method_desc, start, end, unwind });
+            if let Some((method_desc, start)) = method_at(pieces.functions.get(at)?.begin) {
+                return Some(ReadyFunction { method_desc, start, end: None, unwind, sure: false });
             }
             at = at.checked_sub(1)?;
         }
     }
 }
 
-fn last_end(memory: &Memory<'_>, places: &ReadyPlaces, functions: u64, count: u32) -> Option<u32> {
-    let last = functions.checked_add(u64::from(count.checked_sub(1)?) * places.function_bytes)?;
-    memory.u32(last.checked_add(places.function_end?)?).ok()
+impl Pieces {
+    fn read(
+        memory: &Memory<'_>,
+        places: &ReadyPlaces,
+        composite: u64,
+        (table, count): (u64, u32),
+        image: Range<u64>,
+    ) -> Result<Self, RuntimeError> {
+        if count > FUNCTIONS {
+            return Err(RuntimeError::TooMany { what: "functions of an image", limit: FUNCTIONS.into() });
+        }
+        let functions = read_functions(memory, places, table, count)?;
+        let mut hot_cold = Vec::new();
+        if let Some((place, count)) = places.hot_cold {
+            // Two numbers for each method that was split; no table where none was.
+            let count = memory.u32(composite.wrapping_add(count)).unwrap_or(0).min(FUNCTIONS);
+            let table = memory.u64(composite.wrapping_add(place)).unwrap_or(0);
+            let mut bytes = vec![0; count as usize * 4];
+            if table != 0 && memory.read_bulk(table, &mut bytes).is_ok() {
+                let words = bytes.as_chunks::<4>().0.iter().map(|four| u32::from_le_bytes(*four));
+                let words: Vec<_> = words.collect();
+                hot_cold = words.as_chunks::<2>().0.iter().map(|[cold, hot]| (*cold, *hot)).collect();
+            }
+        }
+        let funclets = funclets::read(memory, image.start);
+        Ok(Self { base: image.start, end: image.end, table: (table, count), functions, hot_cold, funclets })
+    }
 }
 
 fn read_functions(
@@ -215,7 +260,7 @@ fn read_functions(
     places: &ReadyPlaces,
     address: u64,
     count: u32,
-) -> Result<Vec<(u32, u32)>, RuntimeError> {
+) -> Result<Vec<Piece>, RuntimeError> {
     let size = usize::try_from(places.function_bytes).unwrap_or(12).max(1);
     let mut functions = Vec::new();
     let mut at = address;
@@ -233,14 +278,15 @@ fn read_functions(
             else {
                 break;
             };
-            functions.push((begin, unwind));
+            let end = places.function_end.and_then(word).filter(|&end| end > begin).unwrap_or(0);
+            functions.push(Piece { begin, end, unwind });
         }
         at = at.wrapping_add((some * size) as u64);
         left -= some;
     }
     // Sorted in every real image; the search relies on it.
-    if !functions.is_sorted_by_key(|&(begin, _)| begin) {
-        functions.sort_unstable();
+    if !functions.is_sorted_by_key(|piece| piece.begin) {
+        functions.sort_unstable_by_key(|piece| piece.begin);
     }
     Ok(functions)
 }

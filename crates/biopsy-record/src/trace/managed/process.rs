@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_dotnet::methods::Tier as Told;
 use biopsy_dotnet::methods::{DEBUG_INFO_BYTES, DebugInfoFormat, MethodMap, NameAddresses, parse_debug_info};
-use biopsy_dotnet::runtime::{
-    CodeKind, Method, Options, Runtime, RuntimeError, StubKind, Tier, find_runtimes,
-};
+use biopsy_dotnet::runtime::{CodeKind, Method, Options, Runtime, RuntimeError, Tier, find_runtimes};
 use biopsy_dotnet::stack::{ManagedUnwind, method_text};
 use biopsy_model::process::RuntimeKind;
 use biopsy_model::stack::{Frame, FrameHandle};
@@ -256,8 +254,8 @@ impl ManagedProcess {
         }
         for (handle, frame) in frames {
             // Glue that the runtime does not list: write barriers, entries of methods, call counters.
-            let kind = self.runtimes.iter().find_map(|runtime| runtime.stub_at(frame.address));
-            let name = kind.map_or("(stub of the runtime)", StubKind::name).to_owned();
+            let glue = ManagedUnwind::new(self.runtimes.iter()).glue(frame.address);
+            let name = glue.unwrap_or_else(|| "(stub of the runtime)".to_owned());
             let function = Function { name, file: None, line: None };
             let source = SymbolSource::RuntimeMemory;
             answer.symbols.push(FrameSymbols { frame: handle, functions: vec![function], source });
