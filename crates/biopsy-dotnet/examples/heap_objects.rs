@@ -35,9 +35,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             started.elapsed()
         );
     }
-    let (mut graph, _) = heap.walk(&HeapOptions::default())?;
+    let (mut graph, mut problems) = heap.walk(&HeapOptions::default())?;
     let started = Instant::now();
-    let missing = heap.find_live(&mut graph)?;
+    let missing = heap.find_live(&mut graph, &mut problems)?;
     println!("live in {:?}: {:?} {missing:?}", started.elapsed(), graph.totals());
     println!(
         "{} bytes in memory, {:.1} per object",

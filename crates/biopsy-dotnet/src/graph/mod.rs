@@ -25,6 +25,7 @@ pub use bits::Bits;
 pub use build::{GraphBuilder, Node};
 pub use edges::Spill;
 pub use live::mark;
+pub(crate) use live::mark_counted;
 pub use root::{Root, RootKind};
 pub(crate) use span::{Span, SpanBuilder};
 pub(crate) use starts::ALIGNMENT;
@@ -304,15 +305,24 @@ impl Graph {
         buffer: &mut Vec<u32>,
         mut each: impl FnMut(ObjectIndex),
     ) -> io::Result<()> {
+        self.for_each_target(index, buffer, |target| target.into_iter().for_each(&mut each))
+    }
+
+    /// The same with references that lead to no object, as `None`.
+    #[inline]
+    pub(crate) fn for_each_target(
+        &self,
+        index: ObjectIndex,
+        buffer: &mut Vec<u32>,
+        mut each: impl FnMut(Option<ObjectIndex>),
+    ) -> io::Result<()> {
         let Some((span, number)) = self.span_of(index) else { return Ok(()) };
         let (first, end) = span.edge_range(number);
         if first == end {
             return Ok(());
         }
         for target in span.edges.get(first, end, buffer)? {
-            if *target != NO_OBJECT {
-                each(ObjectIndex(*target));
-            }
+            each((*target != NO_OBJECT).then_some(ObjectIndex(*target)));
         }
         Ok(())
     }

@@ -32,9 +32,9 @@ pub fn fuzz_heap(bytes: &[u8]) {
     }
     let Ok(heap) = Heap::of(&memory, GC, vec![thread()]) else { return };
     let options = HeapOptions { threads: 1, spill: None };
-    let Ok((mut graph, _)) = heap.walk(&options) else { return };
+    let Ok((mut graph, mut problems)) = heap.walk(&options) else { return };
     check(&graph);
-    if heap.find_live(&mut graph).is_ok() {
+    if heap.find_live(&mut graph, &mut problems).is_ok() {
         let _ = graph.by_type();
     }
 }

@@ -14,6 +14,7 @@ mod collectible;
 mod error;
 pub mod fuzz;
 mod handles;
+mod largest;
 mod open;
 mod places;
 mod problems;
@@ -28,6 +29,7 @@ mod walk;
 
 pub use by_type::{HeapByType, TypeRow, by_type};
 pub use error::HeapError;
+pub use largest::{largest, note_of_others};
 pub use open::{Heap, HeapOptions};
 pub use problems::{Problem, Problems};
 pub use roots::RootProblems;

@@ -120,15 +120,29 @@ impl<'r> Heap<'r> {
         Ok((graph, problems))
     }
 
-    /// Finds the roots of a graph that was walked with references, and what is reachable from them.
+    /// Whether a background collection was sweeping the heap while the program ran: garbage was being turned into free space,
+    /// and a place where no object begins may be where it was at work.
+    #[must_use]
+    pub fn is_being_swept(&self) -> bool {
+        self.collector.is_being_swept
+    }
+
+    /// Finds the roots of a graph that was walked with references, and what is reachable from them. The problems of the walk are
+    /// told what is garbage: only what live objects refer to must be there.
     ///
     /// # Errors
     /// References that were spilled cannot be read.
-    pub fn find_live(&self, graph: &mut Graph) -> Result<RootProblems, HeapError> {
+    pub fn find_live(&self, graph: &mut Graph, problems: &mut Problems) -> Result<RootProblems, HeapError> {
         let found = roots::find(self.source, &self.collector, &self.threads, graph);
         graph.set_roots(found.roots, found.dependents);
-        let live = graph::mark(graph)?;
-        graph.set_live(live);
+        let marked = graph::mark_counted(graph)?;
+        graph.set_live(marked.live);
+        // Where roots are missing, what looks like garbage may be none.
+        if found.problems.missing.is_empty() {
+            // A word that was left on a stack leads to garbage, which is half swept at that moment.
+            let uncertain = if self.is_being_swept() { 0 } else { marked.dangling_from_stacks };
+            problems.set_live_dangling(marked.dangling.saturating_add(uncertain));
+        }
         Ok(found.problems)
     }
 }

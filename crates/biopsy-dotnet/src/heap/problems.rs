@@ -38,18 +38,27 @@ pub struct Problems {
     pub first: Vec<(u64, Problem)>,
     /// Bytes of segments that were not walked because of them.
     pub skipped_bytes: u64,
-    /// References that lead to no object.
+    /// References that lead to no object; once it is known what is live, those of live objects.
     pub dangling: u64,
+    /// References of garbage that lead to no object. That is no damage: a background collection sweeps the old generation and
+    /// leaves garbage of the young ones, which still names what was swept.
+    pub stale: u64,
 }
 
 impl Problems {
     /// Most that are listed one by one.
     pub const LISTED: usize = 20;
 
-    /// Whether every byte was walked and every reference leads to an object.
+    /// Whether every byte was walked and every reference that counts leads to an object.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        *self == Self::default()
+        *self == Self { stale: self.stale, ..Self::default() }
+    }
+
+    /// Tells references of garbage from those of live objects, `live` of which lead to no object.
+    pub(crate) fn set_live_dangling(&mut self, live: u64) {
+        self.stale = self.stale.saturating_add(self.dangling.saturating_sub(live));
+        self.dangling = self.dangling.min(live);
     }
 
     pub(crate) fn add(&mut self, address: u64, problem: Problem, skipped: u64) {
@@ -64,6 +73,7 @@ impl Problems {
         self.count += other.count;
         self.skipped_bytes = self.skipped_bytes.saturating_add(other.skipped_bytes);
         self.dangling += other.dangling;
+        self.stale += other.stale;
         let room = Self::LISTED.saturating_sub(self.first.len());
         self.first.extend(other.first.into_iter().take(room));
     }

@@ -20,6 +20,8 @@ const MOST_SEGMENTS: usize = 1 << 20;
 const GENERATIONS: u64 = 5;
 /// `heap_segment_flags_readonly`: made once, never collected.
 const READ_ONLY: u64 = 1;
+/// `c_gc_state_planning`: what was marked is kept, the rest becomes free space.
+const STATE_SWEEPING: u32 = 1;
 /// Places of variables in `gc_heap`, as indexes into `GcHeapFieldOffsets` (`dac_gcheap_fields.h`).
 const FIELD_ALLOC_ALLOCATED: usize = 0;
 const FIELD_EPHEMERAL: usize = 1;
@@ -53,6 +55,8 @@ pub(super) struct GcHeap {
 pub(super) struct Collector {
     pub(super) heaps: Vec<GcHeap>,
     pub(super) is_server: bool,
+    /// A background collection makes free space of garbage while the program runs.
+    pub(super) is_being_swept: bool,
     /// Address of the map of handle tables; 0 where not told.
     pub(super) handle_table_map: u64,
     generation_size: u64,
@@ -78,6 +82,9 @@ pub(super) fn read_collector(image: &dyn Image, layout: &Layout, gc: u64) -> Res
     if invalid != 0 && image.read_u32(invalid).map_err(failed("the collector's state"))? != 0 {
         return Err(HeapError::Collecting);
     }
+    let state = pointer("ConcurrentState")?;
+    let is_being_swept =
+        state != 0 && image.read_u32(state).map_err(failed("the collector's state"))? == STATE_SWEEPING;
     let generation_size = pointer("GenerationSize")?;
     if !(64..4096).contains(&generation_size) {
         return Err(HeapError::Damaged { what: "the size of a generation", found: generation_size });
@@ -99,6 +106,7 @@ pub(super) fn read_collector(image: &dyn Image, layout: &Layout, gc: u64) -> Res
     Ok(Collector {
         heaps,
         is_server,
+        is_being_swept,
         handle_table_map: pointer("HandleTableMap")?,
         generation_size,
         start_segment,

@@ -102,6 +102,7 @@ impl Synthetic {
                 &[
                     ("GenerationSize", 8),
                     ("GenerationTable", 48),
+                    ("ConcurrentState", 72),
                     ("EphemeralHeapSegment", 80),
                     ("AllocAllocated", 120),
                     ("FinalizeQueue", 144),

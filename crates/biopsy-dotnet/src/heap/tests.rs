@@ -48,9 +48,10 @@ fn a_small_heap_is_walked_whole() {
 fn what_handles_and_finalizers_hold_is_live_and_the_rest_is_garbage() {
     let memory = Synthetic::new();
     let heap = opened(&memory).unwrap();
-    let (mut graph, _) = heap.walk(&HeapOptions::default()).unwrap();
-    let problems = heap.find_live(&mut graph).unwrap();
-    assert_eq!(problems.missing, [""; 0]);
+    let (mut graph, mut problems) = heap.walk(&HeapOptions::default()).unwrap();
+    let roots = heap.find_live(&mut graph, &mut problems).unwrap();
+    assert!(problems.is_none());
+    assert_eq!(roots.missing, [""; 0]);
     let kinds: Vec<_> = graph.roots().iter().map(|root| root.kind).collect();
     assert_eq!(kinds, [RootKind::StrongHandle, RootKind::FinalizerQueue]);
     let live = graph.live().unwrap();
@@ -58,6 +59,39 @@ fn what_handles_and_finalizers_hold_is_live_and_the_rest_is_garbage() {
         graph.objects().filter(|one| !live.contains(one.index.0 as usize)).map(|one| one.address).collect();
     // Free space, a byte array nobody holds, and a node that holds itself.
     assert_eq!(garbage, [YOUNG + 0x100, YOUNG + 0x160, YOUNG + 0x180, OLD + 0x58]);
+}
+
+/// The problems once it is known what is live, with a reference of one object changed to where nothing lies.
+fn problems_with_a_stale_reference(field: u64) -> Problems {
+    let mut memory = Synthetic::new();
+    memory.put(field, OLD + 0x28);
+    let heap = opened(&memory).unwrap();
+    let (mut graph, mut problems) = heap.walk(&HeapOptions::default()).unwrap();
+    assert_eq!(problems, Problems { dangling: 1, ..Problems::default() });
+    heap.find_live(&mut graph, &mut problems).unwrap();
+    problems
+}
+
+#[test]
+fn references_of_garbage_to_what_was_swept_are_no_damage() {
+    let of_garbage = problems_with_a_stale_reference(YOUNG + 0x190);
+    assert_eq!(of_garbage, Problems { stale: 1, ..Problems::default() });
+    assert!(of_garbage.is_none());
+    let of_live = problems_with_a_stale_reference(OLD + 0x40);
+    assert_eq!(of_live, Problems { dangling: 1, ..Problems::default() });
+    assert!(!of_live.is_none());
+}
+
+#[test]
+fn a_background_collection_that_sweeps_is_seen() {
+    let mut memory = Synthetic::new();
+    assert!(!opened(&memory).unwrap().is_being_swept());
+    // `c_gc_state`: marking 0, planning 1, free 2.
+    for (state, swept) in [(0, false), (1, true), (2, false)] {
+        memory.put(GC + 72, GC + 0x1040);
+        memory.put(GC + 0x1040, state);
+        assert_eq!(opened(&memory).unwrap().is_being_swept(), swept, "{state}");
+    }
 }
 
 #[test]
@@ -93,6 +127,20 @@ fn an_object_that_is_being_made_is_no_damage() {
     memory.put(YOUNG + 16, 1);
     let (_, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
     assert_eq!(problems.first, [(YOUNG, Problem::NoMethodTable)]);
+}
+
+#[test]
+fn room_that_no_thread_knows_of_yet_is_no_damage() {
+    let mut memory = Synthetic::new();
+    // The last object of the youngest, behind the room of the only thread.
+    (YOUNG + 0x180..YOUNG + 0x200).step_by(8).for_each(|at| memory.put(at, 0));
+    let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
+    assert!(problems.is_none(), "{problems:?}");
+    assert!(graph.find(YOUNG + 0x160).is_some() && graph.find(YOUNG + 0x180).is_none());
+    // Among old objects it is damage, and so is what is not empty.
+    memory.put(YOUNG + 0x1f0, 1);
+    let (_, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
+    assert_eq!(problems.first, [(YOUNG + 0x180, Problem::NoMethodTable)]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::places::{Hint, Places};
 use super::shape::{Offsets, SMALLEST, Shape};
 use super::source::Source;
 use super::{HeapError, Problem, Problems, Segment};
-use crate::graph::{Graph, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
+use crate::graph::{Generation, Graph, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
 
 /// Bytes that are read at once. Larger pieces fall out of the cache of a core before they are walked.
 const PIECE: usize = 256 << 10;
@@ -250,7 +250,9 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
                 Some((_, of, known)) => (*of, known),
                 None => match self.shapes.get(method_table) {
                     Err(problem) => {
-                        let room = gap.map(|(room, _)| *room).filter(|room| *room <= segment.end);
+                        // Room at the end of the youngest objects may be taken and not yet be any thread's.
+                        let end = (segment.generation == Generation::Gen0).then_some(segment.end);
+                        let room = gap.map(|(room, _)| *room).filter(|room| *room <= segment.end).or(end);
                         match room.filter(|room| method_table == 0 && is_being_made(image, at, *room)) {
                             Some(room) => {
                                 at = room;
@@ -308,15 +310,13 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
         if self.plan.edges.is_none() {
             return;
         }
-        let Self { places, hint, problems, .. } = self;
+        let Self { places, hint, .. } = self;
         let mut reference = |target: u64| {
             if target == 0 {
                 return;
             }
-            match places.number(target, hint) {
-                Some(number) => span.targets.push(number),
-                None => problems.dangling += 1,
-            }
+            // What leads out of the heap is counted with what leads to no object of it, when all objects are known.
+            span.targets.push(places.number(target, hint).unwrap_or(NO_OBJECT));
         };
         if let Some(target) = known.loader_allocator {
             reference(target);

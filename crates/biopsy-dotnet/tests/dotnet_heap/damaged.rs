@@ -48,8 +48,8 @@ fn walk(image: &Damaged<'_>) -> Option<(Graph, Problems)> {
     let found = find_runtimes(image);
     let runtime = Runtime::open(Box::new(image), found.first()?, &Options::default()).ok()?;
     let heap = Heap::open(&runtime).ok()?;
-    let (mut graph, problems) = heap.walk(&HeapOptions::default()).expect("nothing is spilled");
-    heap.find_live(&mut graph).expect("nothing is spilled");
+    let (mut graph, mut problems) = heap.walk(&HeapOptions::default()).expect("nothing is spilled");
+    heap.find_live(&mut graph, &mut problems).expect("nothing is spilled");
     Some((graph, problems))
 }
 

@@ -12,7 +12,7 @@ mod truth;
 use std::time::Duration;
 
 use biopsy_dotnet::graph::Graph;
-use biopsy_dotnet::heap::{Heap, HeapError, HeapOptions};
+use biopsy_dotnet::heap::{Heap, HeapError, HeapOptions, Problems};
 use biopsy_dotnet::runtime::{Options, Runtime, RuntimeError, find_runtimes};
 use biopsy_model::Pid;
 use biopsy_target::ProcRoot;
@@ -50,27 +50,30 @@ fn with_runtime<T>(image: &FrozenProcess, use_it: impl FnOnce(&Runtime<'_>) -> T
     use_it(&opened(image).unwrap_or_else(|error| panic!("{error}: {error:?}")))
 }
 
-/// A whole heap with what is live; `None`: a collection was under way, or an
-/// object was being made.
+/// A whole heap with what is live; `None`: a collection was under way, or an object was being made.
 fn walked(image: &FrozenProcess) -> Option<Graph> {
-    walked_in(&opened(image).ok()?)
+    walked_in(&opened(image).ok()?).ok()
 }
 
-fn walked_in(runtime: &Runtime<'_>) -> Option<Graph> {
+/// A whole heap with what is live, or why there is none at that moment.
+fn walked_in(runtime: &Runtime<'_>) -> Result<Graph, &'static str> {
     let heap = match Heap::open(runtime) {
         Ok(heap) => heap,
-        Err(HeapError::Collecting) => return None,
+        Err(HeapError::Collecting) => return Err("in the middle of a collection"),
         Err(error) => panic!("{error}"),
     };
-    let (mut graph, problems) = heap.walk(&HeapOptions::default()).expect("it can be walked");
-    if !problems.is_none() {
-        // A thread had taken room and not yet said what lies there: another moment.
-        eprintln!("torn: {problems:?}");
-        return None;
+    let (mut graph, mut problems) = heap.walk(&HeapOptions::default()).expect("it can be walked");
+    let missing = heap.find_live(&mut graph, &mut problems).expect("nothing is spilled");
+    if problems != Problems::default() {
+        eprintln!("{problems:?}, being swept: {}", heap.is_being_swept());
     }
-    let missing = heap.find_live(&mut graph).expect("nothing is spilled");
     assert_eq!(missing.missing, [""; 0]);
-    Some(graph)
+    match (problems.is_none(), heap.is_being_swept()) {
+        (true, _) => Ok(graph),
+        (false, true) => Err("in the middle of a background collection"),
+        // A thread had taken room and not yet said what lies there: another moment.
+        (false, false) => Err("in the middle of making an object"),
+    }
 }
 
 fn quiet(pid: u32) -> (FrozenProcess, Graph) {

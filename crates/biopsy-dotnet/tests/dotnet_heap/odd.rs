@@ -4,7 +4,7 @@ use biopsy_dotnet::graph::{Graph, Spill};
 use biopsy_dotnet::heap::{Heap, HeapOptions};
 use biopsy_testkit::{DOTNET_RUNTIMES, Survival, TargetProcess, dotnet_odd, require_all};
 
-use super::{NEEDED, is_live, quiet, thorough, with_runtime};
+use super::{NEEDED, frozen, is_live, opened, quiet, thorough, with_runtime};
 
 fn odd(runtime: &str, arguments: &[&str]) -> (TargetProcess, Graph) {
     let target = TargetProcess::spawn(dotnet_odd(runtime, arguments).expect("the targets are there"));
@@ -79,13 +79,45 @@ fn references_beyond_the_budget_are_kept_on_disk() {
     let options = HeapOptions { threads: 0, spill: Some(Spill::beyond(64 << 10, file)) };
     let spilled = with_runtime(&image, |runtime| {
         let heap = Heap::open(runtime).expect("it is at rest");
-        let (mut graph, problems) = heap.walk(&options).expect("it can be spilled");
+        let (mut graph, mut problems) = heap.walk(&options).expect("it can be spilled");
+        heap.find_live(&mut graph, &mut problems).expect("it can be read again");
         assert!(problems.is_none(), "{problems:?}");
-        heap.find_live(&mut graph).expect("it can be read again");
         graph
     });
     let bytes = options.spill.as_ref().map_or(0, Spill::spilled_bytes);
     assert!(bytes > 1_000_000, "{bytes} bytes on disk");
     assert_eq!((spilled.edge_count(), spilled.totals()), (whole.edge_count(), whole.totals()));
     assert!(spilled.heap_bytes() + 1_000_000 < whole.heap_bytes());
+}
+
+/// A background collection makes free space of garbage while the program runs. Garbage that it has not come to yet names what it has
+/// swept: the heap is whole all the same.
+#[test]
+fn a_heap_that_is_being_swept_is_whole() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for runtime in DOTNET_RUNTIMES {
+        let command = dotnet_odd(runtime, &["swept=200000"]).expect("the targets are there");
+        let target = TargetProcess::spawn(command);
+        let survival = Survival::before(target.pid()).threads_may_change();
+        let (mut stale, mut freezes) = (0, 0);
+        while stale == 0 && freezes < 200 {
+            freezes += 1;
+            let image = frozen(target.pid());
+            let Ok(opened) = opened(&image) else { continue };
+            // Most moments are in the middle of the other collections.
+            let Ok(heap) = Heap::open(&opened) else { continue };
+            let (mut graph, mut problems) = heap.walk(&HeapOptions::default()).expect("it can be walked");
+            heap.find_live(&mut graph, &mut problems).expect("nothing is spilled");
+            // Where the sweep was at work that moment, a place may be between garbage and free space.
+            if heap.is_being_swept() && problems.count == 0 {
+                stale = problems.stale;
+                assert!(problems.is_none(), "{runtime}: {problems:?}");
+            }
+        }
+        survival.assert_unharmed();
+        eprintln!("{runtime}: {stale} references of garbage to what was swept, at freeze {freezes}");
+        assert!(stale > 0, "{runtime}");
+    }
 }

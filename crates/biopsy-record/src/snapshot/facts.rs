@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use biopsy_dotnet::graph::{Graph, RootKind, Totals};
 use serde::{Deserialize, Serialize};
 
-use super::Taken;
+use super::{Retries, Taken};
 
 /// Version of the document and of the columns beside it.
 pub const FACTS_VERSION: u32 = 1;
@@ -42,8 +42,10 @@ pub struct SnapshotFacts {
     pub pause_ms: f64,
     /// How long for all attempts together.
     pub all_pauses_ms: f64,
-    /// How often it was frozen; more than once when a garbage collection was under way.
+    /// How often it was frozen.
     pub attempts: u32,
+    /// Why more than once.
+    pub retries: Retries,
     /// How long the frozen copy was needed, in milliseconds.
     pub frozen_ms: f64,
     /// Objects, free space left out.
@@ -74,8 +76,10 @@ pub struct SnapshotFacts {
     pub problems: u64,
     /// Bytes that were not walked because of them.
     pub skipped_bytes: u64,
-    /// References that lead to no object.
+    /// References of live objects that lead to no object.
     pub dangling: u64,
+    /// References of garbage that lead to no object: a background collection has swept what they named. No damage.
+    pub stale: u64,
     /// What is worth knowing.
     pub warnings: Vec<String>,
 }
@@ -133,12 +137,14 @@ impl SnapshotFacts {
             pause_ms: taken.pause.stopped.as_secs_f64() * 1e3,
             all_pauses_ms: taken.all_pauses.as_secs_f64() * 1e3,
             attempts: taken.attempts,
+            retries: taken.retries,
             frozen_ms: taken.frozen_for.as_secs_f64() * 1e3,
             segment_bytes: taken.segment_bytes,
             whole: taken.problems.is_none(),
             problems: taken.problems.count,
             skipped_bytes: taken.problems.skipped_bytes,
             dangling: taken.problems.dangling,
+            stale: taken.problems.stale,
             warnings: taken.warnings.clone(),
             ..Self::of_graph(&taken.graph)
         }

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::time::{Duration, Instant, SystemTime};
 
 use biopsy_dotnet::graph::{Graph, Spill};
-use biopsy_dotnet::heap::{Heap, HeapError, HeapOptions, Problems};
-use biopsy_dotnet::runtime::{self, FoundRuntime, Runtime, find_runtimes};
+use biopsy_dotnet::heap::{self, HeapError, HeapOptions, Problems};
+use biopsy_dotnet::runtime::{self, Runtime, find_runtimes};
 use biopsy_image::Image;
 use biopsy_model::ProcessKey;
 use biopsy_target::freeze::{self, FreezeOptions, FrozenProcess, Pause};
 
 use super::SnapshotError;
+use super::retries::{Next, Rest, Retries, Seen};
 
 /// How a snapshot is taken.
 #[derive(Clone, Debug)]
@@ -40,13 +41,6 @@ impl Default for Options {
 const FIRST_REST: Duration = Duration::from_millis(5);
 const LONGEST_REST: Duration = Duration::from_millis(250);
 
-/// How often in a row the runtime's threads may not fit the layout before the layout is called wrong: a thread is made or
-/// ended in microseconds.
-const UNFIT_IN_A_ROW: u32 = 5;
-
-/// How often a heap that is not whole is taken again before it is called damaged.
-const TORN_IN_A_ROW: u32 = 3;
-
 /// A heap of one moment, and how it was got.
 #[derive(Debug)]
 pub struct Taken {
@@ -66,6 +60,8 @@ pub struct Taken {
     pub all_pauses: Duration,
     /// How often it was frozen.
     pub attempts: u32,
+    /// Why it was frozen more than once.
+    pub retries: Retries,
     /// From the freeze to the end of the walk: so long the copy was needed.
     pub frozen_for: Duration,
     /// What went wrong on the walk.
@@ -81,7 +77,7 @@ pub struct Taken {
 /// [`SnapshotError`].
 pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError> {
     let pid = key.pid;
-    let (mut all_pauses, mut rest, mut unfit, mut torn) = (Duration::ZERO, FIRST_REST, 0, 0);
+    let (mut all_pauses, mut rest, mut retries) = (Duration::ZERO, FIRST_REST, Retries::default());
     for attempt in 1..=options.attempts.max(1) {
         let plan = freeze::plan(std::slice::from_ref(key), &options.freeze)?;
         let when = SystemTime::now();
@@ -90,40 +86,28 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
         let Some(process) = frozen.pop() else { return Err(SnapshotError::NoRuntime { pid }) };
         let pause = process.pause();
         all_pauses += pause.stopped;
-        match walk(&process, options) {
-            // A thread may have been between taking room for a large object and saying what lies there. Another moment is
-            // whole; a heap that is damaged is so again.
-            Ok(taken) if !taken.problems.is_none() && torn < TORN_IN_A_ROW && attempt < options.attempts => {
-                torn += 1;
+        let walked = walk(&process, options);
+        let ended_early = process.ended_early().is_some();
+        match retries.after(Seen::of(&walked), ended_early, attempt < options.attempts) {
+            Next::MemoryShort => return Err(SnapshotError::MemoryShort { pid }),
+            Next::Again(Rest::Short) => {
                 drop(process);
                 std::thread::sleep(FIRST_REST);
             }
-            Ok(mut taken) => {
-                if process.ended_early().is_some() {
-                    return Err(SnapshotError::MemoryShort { pid });
-                }
+            Next::Again(Rest::Longer) => {
+                drop(process);
+                std::thread::sleep(rest);
+                rest = (rest * 2).min(LONGEST_REST);
+            }
+            Next::AlwaysCollecting => break,
+            Next::Done => {
+                let mut taken = walked?;
                 taken.frozen_for = started.elapsed();
                 taken.warnings.extend(process.warnings().iter().map(ToString::to_string));
                 let released = process.release();
                 taken.warnings.extend(released.warnings.iter().map(ToString::to_string));
-                return Ok(Taken { when, pause, all_pauses, attempts: attempt, ..taken });
+                return Ok(Taken { when, pause, all_pauses, attempts: attempt, retries, ..taken });
             }
-            Err(_) if process.ended_early().is_some() => return Err(SnapshotError::MemoryShort { pid }),
-            Err(SnapshotError::Heap { source: HeapError::Collecting, .. }) => {
-                unfit = 0;
-                drop(process);
-                std::thread::sleep(rest);
-                rest = (rest * 2).min(LONGEST_REST);
-            }
-            Err(SnapshotError::Runtime { source, .. })
-                if source.is_of_the_moment() && unfit < UNFIT_IN_A_ROW && attempt < options.attempts =>
-            {
-                unfit += 1;
-                drop(process);
-                std::thread::sleep(rest);
-                rest = (rest * 2).min(LONGEST_REST);
-            }
-            Err(error) => return Err(error),
         }
     }
     Err(SnapshotError::AlwaysCollecting { pid, attempts: options.attempts })
@@ -134,44 +118,39 @@ fn walk(process: &FrozenProcess, options: &Options) -> Result<Taken, SnapshotErr
     let heap_failed = |source| SnapshotError::Heap { pid, source };
     let found = find_runtimes(process);
     let mut refused = Vec::new();
-    let mut opened = Vec::new();
+    let (mut opened, mut versions) = (Vec::new(), Vec::new());
     for one in &found {
         match Runtime::open(Box::new(process as &dyn Image), one, &runtime::Options::default()) {
-            Ok(runtime) => opened.push((one, runtime)),
+            Ok(runtime) => {
+                opened.push(runtime);
+                versions.push(one);
+            }
             // Another moment may do for all of them.
             Err(source) if source.is_of_the_moment() => return Err(SnapshotError::Runtime { pid, source }),
             Err(source) => refused.push(SnapshotError::Runtime { pid, source }),
         }
     }
-    let mut heaps = Vec::new();
-    for (one, runtime) in &opened {
-        match Heap::open(runtime) {
-            Ok(heap) => heaps.push((*one, heap)),
-            Err(HeapError::Collecting) => return Err(heap_failed(HeapError::Collecting)),
-            Err(source) => refused.push(heap_failed(source)),
+    let (largest, without_heap) = heap::largest(&opened);
+    for source in without_heap {
+        if matches!(source, HeapError::Collecting) {
+            return Err(heap_failed(source));
         }
+        refused.push(heap_failed(source));
     }
-    // A process with two runtimes was started by one that hosts another: what grows is in the larger heap.
-    let Some((of, heap)) = heaps.into_iter().max_by_key(|(_, heap)| heap.bytes()) else {
+    let largest = largest.and_then(|(number, heap)| Some((*versions.get(number)?, heap)));
+    let Some((of, heap)) = largest else {
         let none = SnapshotError::NoRuntime { pid };
         return Err(refused.into_iter().next().unwrap_or(none));
     };
-    let version =
-        |one: &FoundRuntime| one.version.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
-    let mut warnings = Vec::new();
-    if found.len() > 1 {
-        let all: Vec<String> = found.iter().map(version).collect();
-        warnings.push(format!(
-            "{} .NET runtimes are loaded ({}); this is the heap of {}, the largest",
-            found.len(),
-            all.join(", "),
-            version(of)
-        ));
-    }
+    let mut warnings = Vec::from_iter(heap::note_of_others(&found, of));
     warnings.extend(refused.iter().map(ToString::to_string));
     let options = HeapOptions { threads: 0, spill: spill(options) };
-    let (mut graph, problems) = heap.walk(&options).map_err(heap_failed)?;
-    let roots = heap.find_live(&mut graph).map_err(heap_failed)?;
+    let (mut graph, mut problems) = heap.walk(&options).map_err(heap_failed)?;
+    let roots = heap.find_live(&mut graph, &mut problems).map_err(heap_failed)?;
+    // What a background collection makes free space of is between two forms for an instant.
+    if heap.is_being_swept() && !problems.is_none() {
+        return Err(heap_failed(HeapError::Collecting));
+    }
     warnings.extend(roots.missing);
     let nameless = graph.types().iter().filter(|one| one.is_nameless()).count();
     if nameless > 0 {
@@ -189,6 +168,7 @@ fn walk(process: &FrozenProcess, options: &Options) -> Result<Taken, SnapshotErr
         pause: Pause::default(),
         all_pauses: Duration::ZERO,
         attempts: 0,
+        retries: Retries::default(),
         frozen_for: Duration::ZERO,
         problems,
         warnings,

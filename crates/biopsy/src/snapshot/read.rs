@@ -7,8 +7,10 @@ use std::sync::Arc;
 use biopsy_dotnet::gcdump;
 use biopsy_dotnet::graph::Graph;
 use biopsy_dotnet::graph::columns::{self, Column, ColumnSource};
-use biopsy_dotnet::heap::{Heap, HeapOptions};
-use biopsy_dotnet::runtime::{self, LocalFiles, MissingFiles, Runtime, find_runtimes_with};
+use biopsy_dotnet::heap::{self, HeapOptions};
+use biopsy_dotnet::runtime::{
+    self, FoundRuntime, LocalFiles, MissingFiles, Runtime, RuntimeError, find_runtimes_with,
+};
 use biopsy_record::snapshot::{FACTS, SnapshotFacts, type_lines};
 use biopsy_recording::{Limits, SnapshotMembers, layout};
 
@@ -119,26 +121,37 @@ pub(crate) fn of_core(path: &Path) -> Result<HeapFile, Failure> {
     let local = Arc::new(LocalFiles::new(&*opened.image, Vec::new()));
     let files = Some(Arc::clone(&local) as Arc<dyn MissingFiles>);
     let found = find_runtimes_with(&*opened.image, files.clone());
-    let first = found.first().ok_or_else(|| {
-        Failure::new(Code::BadInput, format!("`{}` has no .NET runtime that can be read", path.display()))
-    })?;
+    if found.is_empty() {
+        let message = format!("`{}` has no .NET runtime that can be read", path.display());
+        return Err(Failure::new(Code::BadInput, message));
+    }
     let mut options = runtime::Options::default();
     options.files = files;
-    let runtime = Runtime::open(Box::new(&*opened.image), first, &options).map_err(|error| {
-        let program = biopsy_target::printable(&String::from_utf8_lossy(&first.path));
-        let message = format!("the .NET runtime in `{program}` cannot be read: {error}");
-        Failure::new(Code::BadInput, message).with_hint(Some(format!(
-            "what the dump lacks is read from the process's own files; `{program}` must be on this machine as it was"
-        )))
-    })?;
-    let heap = Heap::open(&runtime).map_err(|error| bad(&error))?;
-    let (mut graph, problems) = heap.walk(&HeapOptions::default()).map_err(|error| bad(&error))?;
-    let roots = heap.find_live(&mut graph).map_err(|error| bad(&error))?;
-    let mut warnings = roots.missing;
+    let (mut opened_runtimes, mut of_opened, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for one in &found {
+        match Runtime::open(Box::new(&*opened.image), one, &options) {
+            Ok(runtime) => {
+                opened_runtimes.push(runtime);
+                of_opened.push(one);
+            }
+            Err(error) => refused.push(unreadable_runtime(one, &error)),
+        }
+    }
+    let (largest, without_heap) = heap::largest(&opened_runtimes);
+    refused.extend(without_heap.iter().map(|error| bad(error)));
+    let largest = largest.and_then(|(number, heap)| Some((*of_opened.get(number)?, heap)));
+    let Some((of, heap)) = largest else {
+        let message = format!("`{}` has no .NET heap", path.display());
+        return Err(refused.into_iter().next().unwrap_or_else(|| Failure::new(Code::BadInput, message)));
+    };
+    let (mut graph, mut problems) = heap.walk(&HeapOptions::default()).map_err(|error| bad(&error))?;
+    let roots = heap.find_live(&mut graph, &mut problems).map_err(|error| bad(&error))?;
+    let mut warnings = Vec::from_iter(heap::note_of_others(&found, of));
+    warnings.extend(refused.iter().map(ToString::to_string));
+    warnings.extend(roots.missing);
     warnings.extend(nameless(&graph));
-    if found.len() > 1 {
-        warnings
-            .push(format!("{} .NET runtimes are in the dump; this is the heap of the first", found.len()));
+    if heap.is_being_swept() && !problems.is_none() {
+        warnings.push("a background collection was sweeping the heap at that moment".to_owned());
     }
     let unverified = local.unverified().len();
     if unverified > 0 {
@@ -149,7 +162,7 @@ pub(crate) fn of_core(path: &Path) -> Result<HeapFile, Failure> {
     let process = opened.image.process();
     let facts = SnapshotFacts {
         pid: process.pid.0,
-        runtime: first.version.as_ref().map(ToString::to_string).unwrap_or_default(),
+        runtime: of.version.as_ref().map(ToString::to_string).unwrap_or_default(),
         source: "memory".to_owned(),
         collector: if heap.is_server() { "server" } else { "workstation" }.to_owned(),
         segment_bytes: heap.bytes(),
@@ -157,11 +170,21 @@ pub(crate) fn of_core(path: &Path) -> Result<HeapFile, Failure> {
         problems: problems.count,
         skipped_bytes: problems.skipped_bytes,
         dangling: problems.dangling,
+        stale: problems.stale,
         warnings,
         ..SnapshotFacts::of_graph(&graph)
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(HeapFile { name, graph, facts })
+}
+
+/// Why a runtime in a dump cannot be read, and what may help.
+fn unreadable_runtime(of: &FoundRuntime, error: &RuntimeError) -> Failure {
+    let program = biopsy_target::printable(&String::from_utf8_lossy(&of.path));
+    let message = format!("the .NET runtime in `{program}` cannot be read: {error}");
+    Failure::new(Code::BadInput, message).with_hint(Some(format!(
+        "what the dump lacks is read from the process's own files; `{program}` must be on this machine as it was"
+    )))
 }
 
 /// Says so if types have no name: the metadata of their assemblies is missing.

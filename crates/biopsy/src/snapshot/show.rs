@@ -196,7 +196,9 @@ fn write_totals(out: &mut dyn Write, facts: &SnapshotFacts, types: usize) -> std
     } else if facts.attempts > 0 {
         let again = if facts.attempts > 1 {
             let all = pause_text(Duration::from_secs_f64(facts.all_pauses_ms.max(0.0) / 1e3));
-            format!("; frozen {} times ({all} in all), a collection was under way before", facts.attempts)
+            // Recordings of before say only how often.
+            let why = facts.retries.text().map_or_else(String::new, |why| format!(": {why}"));
+            format!("; frozen {} times ({all} in all){why}", facts.attempts)
         } else {
             String::new()
         };

@@ -36,8 +36,8 @@ fn switched_on(pid: u32) -> BTreeMap<String, u64> {
         let runtime = Runtime::open(Box::new(&image), &found[0], &Options::default()).expect("it is known");
         // A collection is under way.
         let Ok(heap) = Heap::open(&runtime) else { continue };
-        let (mut graph, _) = heap.walk(&HeapOptions::default()).expect("it can be walked");
-        let _ = heap.find_live(&mut graph).expect("its roots are known");
+        let (mut graph, mut problems) = heap.walk(&HeapOptions::default()).expect("it can be walked");
+        let _ = heap.find_live(&mut graph, &mut problems).expect("its roots are known");
         let mut on = BTreeMap::new();
         for object in graph.objects() {
             let Some(of) = graph.type_of(object.of).filter(|of| !of.is_free && of.method_table != 0) else {
