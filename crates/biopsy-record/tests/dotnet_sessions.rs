@@ -1,6 +1,5 @@
 //! What .NET runtimes say, recorded from real ones.
 
-use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,13 +12,12 @@ use biopsy_record::masking::Masking;
 use biopsy_recording::{Limits, RecordingFolder};
 use biopsy_redact::{Options, RedactionLog, Redactor};
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, DotNetServer, Privilege, Signal, Survival, TempDir, dotnet_peer, dotnet_peer_command,
-    dotnet_target, require, send_signal, temp_dir,
+    DOTNET_RUNTIMES, DotNetServer, Privilege, Signal, Survival, TempDir, dotnet_target, require, send_signal,
+    temp_dir,
 };
 
 /// The pid that a copy of this program is to record, see [`records_for_others`].
 const CHILD: &str = "BIOPSY_TEST_RECORDS";
-const GC_START: &str = "GCStart";
 
 /// A recording in progress.
 struct Running {
@@ -52,11 +50,6 @@ impl Running {
         let capture = biopsy_recording::open(self.folder.path(), &Limits::default()).unwrap();
         (capture, summary)
     }
-}
-
-/// Events of a provider whose description begins so.
-fn count(trace: &RuntimeTrace, event: &str) -> u64 {
-    trace.providers.iter().filter(|one| one.event.starts_with(event)).map(|one| one.count).sum()
 }
 
 fn event_threads(pid: u32) -> usize {
@@ -130,79 +123,6 @@ fn a_server_tells_what_it_does_on_each_version() {
         survival.assert_unharmed();
         server.stop();
     }
-}
-
-#[test]
-fn counts_are_those_of_dotnet_trace() {
-    if !require(Privilege::DotNetTargets) {
-        return;
-    }
-    for runtime in DOTNET_RUNTIMES {
-        let server = DotNetServer::start(runtime, &["--log", "None"]);
-        let place = temp_dir("dotnet-peer");
-        let file = place.path().join("peer.nettrace");
-        let pid = server.pid().to_string();
-        let providers = "Microsoft-Windows-DotNETRuntime:0x8001:4,Microsoft.AspNetCore.Hosting:0xffffffffffffffff:4,Microsoft-Extensions-Logging:0x4:4";
-        let arguments = ["collect", "-p", &pid, "--providers", providers, "-o", file.to_str().unwrap()];
-        let Some(mut command) = dotnet_peer_command("dotnet-trace", &arguments) else { return };
-        let threads = event_threads(server.pid());
-        let mut peer = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        eventually("the session of dotnet-trace", || event_threads(server.pid()) > threads);
-        let options = DotNetOptions { log_level: AppLogLevel::Information, ..DotNetOptions::default() };
-        let running = start(server.pid(), options).ready();
-        for number in 0..20 {
-            server.get("/api/releases/1").unwrap();
-            if number % 5 == 0 {
-                server.request("POST", "/api/collect").unwrap();
-            }
-        }
-        server.fall_ill("exception-storm");
-        std::thread::sleep(Duration::from_millis(500));
-        server.recover("exception-storm");
-        std::thread::sleep(Duration::from_millis(300));
-        let (capture, _) = running.finish();
-        send_signal(peer.id(), Signal::INT);
-        peer.wait().unwrap();
-        let told =
-            dotnet_peer("nettrace-check", &[file.to_str().unwrap(), "--top", "0", "--no-stacks"]).unwrap();
-        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
-        server.stop();
-
-        let [trace] = &capture.runtimes[..] else { panic!("{runtime}") };
-        // What only happened between the two starts and the two ends can differ: nothing of these kinds did.
-        let theirs = totals(&told);
-        let their = |event: &str| -> u64 {
-            theirs.iter().filter(|(name, _)| name.contains(event)).map(|(_, count)| *count).sum()
-        };
-        assert_eq!(trace.collections.total, their("GC/Start"), "{runtime}: {theirs:?}");
-        let thrown: u64 = trace.exception_groups.iter().map(|group| group.count).sum();
-        assert_eq!(thrown, their("Exception/Start"), "{runtime}: {theirs:?}");
-        assert!(thrown > 10, "{runtime}");
-        assert_eq!(trace.lost, 0, "{runtime}");
-        assert!(count(trace, GC_START) >= 4, "{runtime}");
-    }
-}
-
-/// Events by name, as the reference reader counts them.
-fn totals(told: &serde_json::Value) -> BTreeMap<String, u64> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![told];
-    while let Some(value) = open.pop() {
-        match value {
-            serde_json::Value::Object(fields) => {
-                let name = ["event", "name"].iter().find_map(|field| fields.get(*field)?.as_str());
-                if let (Some(name), Some(count)) =
-                    (name, fields.get("count").and_then(serde_json::Value::as_u64))
-                {
-                    found.entry(name.to_owned()).or_insert(count);
-                }
-                open.extend(fields.values());
-            }
-            serde_json::Value::Array(elements) => open.extend(elements),
-            _ => {}
-        }
-    }
-    found
 }
 
 /// Not a test of its own: what [`a_kill_at_any_moment_leaves_nothing_on`] starts and kills.

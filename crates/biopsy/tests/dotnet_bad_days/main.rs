@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stderr, reason = "what is left on for a while belongs on the terminal")]
 
+mod beside;
 mod launch;
 mod names;
 mod places;

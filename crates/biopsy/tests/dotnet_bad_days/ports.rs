@@ -1,14 +1,13 @@
-//! Runtimes that cannot be asked: switched off, stopped, suspended, or with somebody else's sessions on.
+//! Runtimes that cannot be asked: switched off, stopped or suspended.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use biopsy_testkit::{
-    DotNetServer, Privilege, Signal, Survival, TargetProcess, dotnet_peer_command, packaged_dotnet_command,
-    packaged_dotnet_target, require_all, send_signal, temp_dir,
+    Privilege, Signal, Survival, TargetProcess, packaged_dotnet_command, packaged_dotnet_target, require_all,
 };
 
-use crate::support::{biopsy, capture, succeed};
+use crate::support::{biopsy, capture};
 
 const LIVE: &[Privilege] = &[Privilege::Perf, Privilege::Bpf, Privilege::DotNet31];
 
@@ -95,37 +94,4 @@ fn one_that_is_suspended_at_its_start_is_not_let_go() {
         let all = format!("{}\n{}", captured.warnings(), captured.report["runtimes"]);
         assert!(!all.contains("panicked"), "{all}");
     }
-}
-
-/// Sessions are each tool's own: both record, and ours leaves the other one on.
-#[test]
-fn another_tools_session_goes_on() {
-    if !require_all(LIVE) || !require_all(&[Privilege::DotNetTargets]) {
-        return;
-    }
-    let server = DotNetServer::start("net10.0", &["--log", "None"]);
-    let folder = temp_dir("beside");
-    let file = folder.path().join("peer.nettrace");
-    let (pid, out) = (server.pid().to_string(), file.display().to_string());
-    let arguments =
-        ["collect", "-p", &pid, "--providers", "Microsoft-Windows-DotNETRuntime:0x8001:4", "-o", &out];
-    let Some(mut command) = dotnet_peer_command("dotnet-trace", &arguments) else { return };
-    let mut peer = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while std::fs::metadata(&file).map_or(0, |file| file.len()) == 0 && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let captured = capture(server.pid(), 1, &["--requests", "--log-level", "Debug"]);
-    assert_eq!(captured.runtime()["lost"], 0);
-    // After ours has ended, theirs still hears.
-    for _ in 0..3 {
-        server.request("POST", "/api/collect").unwrap();
-    }
-    send_signal(peer.id(), Signal::INT);
-    assert!(peer.wait().unwrap().success());
-    let report = succeed(biopsy(&["analyze", "--json"]).arg(&file));
-    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
-    let induced = report["runtimes"][0]["collections"]["induced"].as_u64();
-    assert!(induced >= Some(3), "{:#}", report["runtimes"][0]["collections"]);
-    server.stop();
 }
