@@ -158,6 +158,30 @@ fn exception_storm() {
     insta::assert_snapshot!(report(&heard(server(10).done(), said.done())));
 }
 
+/// It died of what it threw last, most likely; what it throws all the time says nothing.
+#[test]
+fn the_last_exception_before_the_end() {
+    let mut said = Said::new(10);
+    said.exceptions(5, "System.IO.IOException", &["Shop.Feed.Read"]);
+    said.thrown(0.985, "System.FormatException", &["Shop.Settings.Read", "Shop.Worker.Run"]);
+    said.thrown(0.986, "System.InvalidOperationException", &["Shop.Worker.Run"]);
+    said.thrown(
+        0.987,
+        "System.InvalidOperationException",
+        &["System.Runtime.ExceptionServices.ExceptionDispatchInfo.Throw"],
+    );
+    let mut capture = server(10).done();
+    capture.header.ended_by = "target-exited".to_owned();
+    insta::assert_snapshot!(report(&heard(capture.clone(), said.done())));
+
+    let mut said = Said::new(10);
+    said.exceptions(5, "System.IO.IOException", &["Shop.Feed.Read"]);
+    said.thrown(0.985, "System.IO.IOException", &["Shop.Feed.Read"]);
+    let analysis = heard(capture, said.done());
+    let ended = analysis.findings.iter().find(|finding| finding.id == "target-ended").expect("it has ended");
+    assert!(!ended.title.contains("IOException"), "{}", ended.title);
+}
+
 #[test]
 fn allocation_storm() {
     let mut build = server(10);

@@ -1,4 +1,4 @@
-//! Prints the events of a nettrace file whose provider contains a word: `nettrace_events FILE [WORD]`.
+//! Prints the events of a nettrace file whose provider contains a word, with the addresses of their stacks, innermost first: `nettrace_events FILE [WORD]`.
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use biopsy_dotnet::nettrace::{Limits, Reader};
@@ -11,8 +11,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(event) = reader.next_event()? {
         if event.metadata.provider.contains(&word) {
             let activity: String = event.activity.iter().map(|byte| format!("{byte:02x}")).collect();
+            let stack: String = event.stack.iter().map(|address| format!(" {address:x}")).collect();
             println!(
-                "{} {} {}/{} ({}) {activity}",
+                "{} {} {}/{} ({}) {activity}{stack}",
                 event.time.0, event.tid.0, event.metadata.provider, event.metadata.name, event.metadata.id
             );
         }

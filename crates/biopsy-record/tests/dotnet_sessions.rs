@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use biopsy_model::capture::{Capture, CaptureHeader};
-use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::{ClockPair, Pid};
 use biopsy_record::dotnet::{AppLogLevel, Budget, DotNetOptions, DotNetRecorder, DotNetSummary, Tree};
 use biopsy_record::masking::Masking;
@@ -92,6 +91,8 @@ fn a_server_tells_what_it_does_on_each_version() {
         }
         server.request("POST", "/api/collect").unwrap();
         server.get("/api/feeds/web").unwrap();
+        // The first names are read.
+        std::thread::sleep(Duration::from_millis(1500));
         server.fall_ill("exception-storm");
         std::thread::sleep(Duration::from_millis(1200));
         server.recover("exception-storm");
@@ -109,6 +110,13 @@ fn a_server_tells_what_it_does_on_each_version() {
         assert!(trace.collections.total >= 1, "{runtime}: {:?}", trace.collections);
         let thrown = trace.exception_groups.iter().find(|group| group.type_name == "System.FormatException");
         assert!(thrown.is_some_and(|group| group.count > 10), "{runtime}: {:?}", trace.exception_groups);
+        // Compiled ahead, and first called long after the first names were read.
+        let parse =
+            trace.functions.iter().position(|one| one.name == "System.Int32.Parse").map(|at| at as u32);
+        let mut stacks = trace.exception_groups.iter().filter_map(|group| group.stack);
+        let named =
+            stacks.any(|stack| trace.stacks[stack.0 as usize].iter().any(|frame| Some(*frame) == parse));
+        assert!(named, "{runtime}: {:?}", trace.functions);
         let served: u64 = trace.request_groups.iter().map(|group| group.count).sum();
         assert!(served >= 8, "{runtime}: {:?}", trace.request_groups);
         assert!(!trace.command_groups.is_empty(), "{runtime}: commands");

@@ -175,6 +175,7 @@ const OWN_CAUSES: &[&str] = &[
     "memory-pressure",
     "n-plus-one",
     "regex-backtracking",
+    "requests-unanswered",
     "runaway-threads",
     "sleep-loop",
     "target-ended",

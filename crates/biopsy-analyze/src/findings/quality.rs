@@ -1,7 +1,7 @@
 //! The end of the target, and what is wrong with the recording itself.
 
 use super::scene::{Scene, at, fact, is_worth_naming, steps};
-use super::words::{number, percent, seconds};
+use super::words::{number, percent, seconds, shorten};
 use crate::finding::{Evidence, Finding, Reference, Severity, Value};
 use crate::flame::FlameKind;
 use biopsy_model::loss::LossKind;
@@ -57,7 +57,10 @@ pub(super) fn target_ended(scene: &Scene<'_>) -> Option<Finding> {
             evidence.push(seen);
             doing = format!("; last it ran {name}");
         }
-        evidence.extend(last_exception(scene, when));
+        if let Some((seen, what)) = last_exception(scene, when) {
+            evidence.push(seen);
+            doing.push_str(&what);
+        }
         // The runtime starts this thread to print the stack of the one that has no room left.
         if let Some(row) =
             scene.analysis.threads.rows.iter().find(|row| row.name.starts_with(".NET Stack over"))
@@ -131,20 +134,53 @@ fn last_run(scene: &Scene<'_>, when: MonoNanos) -> Option<(Evidence, String)> {
     Some((at(Reference::Thread(tid), text, None), name))
 }
 
-/// The last exception that was thrown before the end. What is thrown in the very last moment is lost with the process.
-fn last_exception(scene: &Scene<'_>, when: MonoNanos) -> Option<Evidence> {
-    let items = scene.capture.runtimes.iter().flat_map(|trace| &trace.exceptions.items);
-    let last = items.filter(|item| item.time <= when).max_by_key(|item| item.time)?;
-    let before = when.since(last.time);
-    (before.as_secs_f64() <= 2.0 * LAST).then(|| {
-        let type_name: String = last.type_name.chars().take(120).collect();
-        let text = format!(
-            "the last exception that was seen: `{}`, {} before the end",
-            type_name.replace('`', "'"),
-            seconds(before.as_secs_f64())
-        );
-        at(Reference::Time { from: last.time, to: when }, text, None)
-    })
+/// The last exception that was thrown before the end, and words about it for the title if there was no other of its type before.
+fn last_exception(scene: &Scene<'_>, when: MonoNanos) -> Option<(Evidence, String)> {
+    let (summary, trace, last) = scene
+        .analysis
+        .runtimes
+        .iter()
+        .filter_map(|summary| {
+            let trace = scene.capture.runtimes.get(summary.trace)?;
+            let items = trace.exceptions.items.iter().filter(|item| item.time <= when);
+            Some((summary, trace, items.max_by_key(|item| item.time)?))
+        })
+        .max_by_key(|(_, _, item)| item.time)?;
+    let before = when.since(last.time).as_secs_f64();
+    if before > 2.0 * LAST {
+        return None;
+    }
+    let of_type = |name: &str| format!("`{}`", name.chars().take(120).collect::<String>().replace('`', "'"));
+    // What is thrown again on its way out (by `await`, say) has its first place in the throw before.
+    let late = |time: MonoNanos| when.since(time).as_secs_f64() <= 2.0 * LAST;
+    let mut thrown: Vec<_> = trace
+        .exceptions
+        .items
+        .iter()
+        .filter(|item| item.tid == last.tid && item.time <= when && late(item.time))
+        .collect();
+    thrown.sort_by_key(|item| item.time);
+    let places = thrown.iter().filter(|item| item.type_name == last.type_name);
+    let place = places
+        .map(|item| crate::runtimes::place(trace, item.stack).function)
+        .find(|function| !function.is_empty() && !function.starts_with("0x"));
+    let place = place.map_or(String::new(), |place| format!(" in `{}`", shorten(&place).replace('`', "'")));
+    let first = thrown.iter().take_while(|item| item.type_name != last.type_name).last();
+    let inner = first.map_or(String::new(), |item| format!(", after {}", of_type(&item.type_name)));
+    let text = format!(
+        "the last exception that was seen: {}{place}{inner}, {} before the end",
+        of_type(&last.type_name),
+        seconds(before)
+    );
+    // One of many that the program throws all the time says nothing about its end.
+    let rare = summary
+        .exceptions
+        .iter()
+        .filter(|row| row.type_name == last.type_name)
+        .all(|row| row.first <= when && late(row.first));
+    let what =
+        if rare { format!("; last it threw {}{place}", of_type(&last.type_name)) } else { String::new() };
+    Some((at(Reference::Time { from: last.time, to: when }, text, None), what))
 }
 
 fn capitalised(name: &str) -> String {

@@ -77,6 +77,24 @@ impl Said {
         self
     }
 
+    /// One exception, at a share of the time.
+    pub fn thrown(&mut self, share: f64, type_name: &str, stack: &[&str]) -> &mut Self {
+        let (stack, time) = (self.stack(stack), self.at(share));
+        let (type_name, message) = (type_name.to_owned(), "It broke.".to_owned());
+        self.trace.exceptions.total += 1;
+        self.trace.exceptions.items.push(Exception {
+            time,
+            tid: Tid(200),
+            type_name: type_name.clone(),
+            message: message.clone(),
+            code: 0x8013_1509,
+            stack,
+        });
+        let (count, first, last) = (1, time, time);
+        self.trace.exception_groups.push(ExceptionGroup { type_name, message, stack, count, first, last });
+        self
+    }
+
     /// `per_second` collections with a pause each, and a heap that goes by `heap` (0 to 1 → bytes).
     pub fn collections(
         &mut self,

@@ -17,8 +17,8 @@ use rustc_hash::FxHashMap;
 const MOST: usize = 200_000;
 /// Addresses that are named at once.
 const AT_ONCE: usize = 2_000;
-/// Between two rounds.
-const EVERY: Duration = Duration::from_millis(500);
+/// Between two rounds. A program that dies of an exception is gone some 100 ms after it was told of.
+const EVERY: Duration = Duration::from_millis(100);
 /// A runtime that cannot be opened may be starting.
 const TRIES: u32 = 10;
 /// Pages of the process that are kept.
@@ -73,9 +73,12 @@ impl MemoryNames {
     }
 
     fn name_some(&mut self, most: usize) {
-        if !self.open() {
+        if self.pending.is_empty() || !self.open() {
             return;
         }
+        // What was called for the first time since the last round is not in the tables as they were read then, and would be given the
+        // name of its neighbour.
+        self.runtimes.iter().for_each(Runtime::forget);
         let from = self.pending.len().saturating_sub(most);
         for address in self.pending.split_off(from) {
             let found = self.runtimes.iter().find_map(|runtime| runtime.name(address));
