@@ -232,6 +232,9 @@ export interface Report {
     threads: number;
     reaching_root?: number;
     unnamed_frames?: number;
+    named_managed?: number;
+    named_native?: number;
+    named_kernel?: number;
     unnamed_modules?: [string, number][];
     clock_step_ms?: number;
     losses: Loss[];

@@ -16,7 +16,7 @@ export function header(page: Page): HTMLElement {
   };
   fact('Recorded', [page.started ?? 'at a time that is not known', recording.seconds > 0 ? ` · ${seconds(recording.seconds)}` : null]);
   if (target) {
-    const runtime = [target.runtime, target.runtime_version].filter(Boolean).join(' ');
+    const runtime = [target.runtime === 'dotnet' ? '.NET' : target.runtime, target.runtime_version].filter(Boolean).join(' ');
     const others = processes.length - 1;
     fact('Target', [
       `${target.name} (pid ${target.pid})`,
@@ -62,8 +62,15 @@ export function completeness(page: Page): HTMLElement {
     if (whole.wait_looks > 0) tile(count(whole.wait_looks), 'looks at waiting threads');
     if (whole.reaching_root !== undefined)
       tile(share(whole.reaching_root), 'of the stacks are whole', whole.reaching_root >= 0.95 ? 'good' : 'bad');
-    if (whole.unnamed_frames !== undefined)
-      tile(share(1 - whole.unnamed_frames), 'of the frames have names', whole.unnamed_frames <= 0.1 ? 'good' : 'bad');
+    const { named_managed: managed, named_native: native, named_kernel: kernel } = whole;
+    const judged = (named: number): 'good' | 'bad' => (named >= 0.9 ? 'good' : 'bad');
+    if (managed !== undefined) tile(share(managed), 'of the managed frames have names', judged(managed));
+    // Libraries of a managed runtime come without symbols: nothing that a reader of its server could mend.
+    if (native !== undefined) {
+      const plain = managed !== undefined && native < 0.9;
+      tile(share(native), plain ? 'of the native frames have names, the rest count by function' : 'of the native frames have names', plain ? '' : judged(native));
+    }
+    if (kernel !== undefined && kernel < 0.9) tile(share(kernel), 'of the kernel frames have names', 'bad');
   } else tile('no trace', 'neither stacks nor waits', 'bad');
   if (!whole.has_metrics) tile('no metrics', 'no charts of CPU, memory and disks');
   if (!whole.has_logs) tile('no logs', 'none were asked for or found');

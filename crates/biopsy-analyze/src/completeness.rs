@@ -1,7 +1,7 @@
 //! What was recorded, how whole it is, and what could not be determined.
 
 use crate::frames::{FrameTable, as_u32};
-use crate::function::FunctionHandle;
+use crate::function::{FunctionHandle, FunctionKind};
 use crate::window;
 use biopsy_model::capture::Capture;
 use biopsy_model::loss::{Loss, LossKind};
@@ -41,12 +41,25 @@ pub struct Completeness {
     pub reaching_root: Option<f64>,
     /// Share of frames (weighted by samples) without a name, 0 to 1; `None`: no frames.
     pub unnamed_frames: Option<f64>,
+    /// Share of frames with a name, of each kind of code; `None`: no frames of it.
+    pub named: NamedShares,
     /// Modules with the most unnamed frames: name, share of all frames (at most 5).
     pub unnamed_modules: Vec<(String, f64)>,
     /// The wall clock stepped by this many milliseconds during the recording; zero: it did not.
     pub clock_step_ms: f64,
     /// What could not be determined, one sentence each. A report always shows this section.
     pub undetermined: Vec<String>,
+}
+
+/// How many of the frames have names, by kind of code, 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct NamedShares {
+    /// Code that a runtime compiled.
+    pub managed: Option<f64>,
+    /// Native code; what is in no module counts here.
+    pub native: Option<f64>,
+    /// The kernel.
+    pub kernel: Option<f64>,
 }
 
 /// Losses of one kind.
@@ -108,6 +121,8 @@ impl Completeness {
             }
         }
         let (mut all, mut unnamed) = (0u64, 0u64);
+        // Managed, native, kernel: all frames, and those with a name.
+        let mut kinds = [(0u64, 0u64); 3];
         let mut modules: FxHashMap<FunctionHandle, u64> = FxHashMap::default();
         for number in (0..timeline.stacks.len()).rev() {
             let (Some(stack), Some(&count)) = (timeline.stacks.get(number), times.get(number)) else {
@@ -118,15 +133,25 @@ impl Completeness {
                 *caller = caller.saturating_add(count);
             }
             all = all.saturating_add(count);
-            let function = frames.of(stack.frame).first().copied();
-            if let Some(function) =
-                function.filter(|&function| frames.row(function).is_some_and(|row| !row.named))
-            {
+            let Some(&function) = frames.of(stack.frame).first() else { continue };
+            let Some(row) = frames.row(function) else { continue };
+            let [managed, native, kernel] = &mut kinds;
+            let (seen, named) = match row.kind {
+                FunctionKind::Jit => managed,
+                FunctionKind::Native | FunctionKind::Unknown | FunctionKind::Heading => native,
+                FunctionKind::Kernel => kernel,
+            };
+            *seen = seen.saturating_add(count);
+            if row.named {
+                *named = named.saturating_add(count);
+            } else {
                 unnamed = unnamed.saturating_add(count);
                 *modules.entry(function).or_default() += count;
             }
         }
         self.unnamed_frames = (all > 0).then(|| share(unnamed, all));
+        let [managed, native, kernel] = kinds.map(|(all, named)| (all > 0).then(|| share(named, all)));
+        self.named = NamedShares { managed, native, kernel };
         let mut by_name: FxHashMap<&str, u64> = FxHashMap::default();
         for (function, count) in modules {
             let name = frames.row(function).map_or("", |row| row.module.as_str());
@@ -181,7 +206,7 @@ impl Completeness {
             let modules: Vec<&str> =
                 self.unnamed_modules.iter().map(|module| module.0.as_str()).take(3).collect();
             self.undetermined.push(format!(
-                "names of {:.0} % of the frames: no symbols for {}",
+                "names of {:.0} % of the frames: no symbols for {}; native functions without a name are counted by where they begin",
                 unnamed * 100.0,
                 modules.join(", ")
             ));

@@ -8,6 +8,7 @@ use crate::roles::{
 use biopsy_model::Nanos;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::stack::{FrameHandle, FrameSpace};
+use biopsy_model::symbol::{SymbolSource, place_name};
 use biopsy_model::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
@@ -67,6 +68,7 @@ impl FrameTable {
         };
         let symbols = timeline.symbols.get(handle.0 as usize).and_then(Option::as_ref);
         let named = symbols.map_or(&[][..], |symbols| &symbols.functions);
+        let is_name = symbols.is_none_or(|symbols| symbols.source != SymbolSource::FunctionStart);
         let mut any = false;
         for function in named.iter().filter(|function| !function.name.is_empty()) {
             any = true;
@@ -75,7 +77,7 @@ impl FrameTable {
                 FunctionKind::Jit => managed::without_tier(&function.name),
                 _ => (function.name.as_str(), None),
             };
-            let id = self.intern(kind, file, name, true);
+            let id = self.intern(kind, file, name, is_name);
             if let Some(tier) = tier {
                 self.tiers.insert(handle, (id, tier));
             }
@@ -88,11 +90,7 @@ impl FrameTable {
             self.of_frames.push(id);
         }
         if !any {
-            let name = if file.is_empty() {
-                format!("{:#x}", frame.address)
-            } else {
-                format!("{file}+{:#x}", frame.address)
-            };
+            let name = place_name(file, frame.address);
             let id = self.intern(kind, file, &name, false);
             self.of_frames.push(id);
         }

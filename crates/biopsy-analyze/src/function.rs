@@ -24,7 +24,7 @@ pub enum FunctionKind {
 /// One function. Recursion counts once; inlined functions have rows of their own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FunctionRow {
-    /// Demangled name; `libfoo.so+0x1234` where no name was found.
+    /// Demangled name; `libfoo.so+0x1234`, where the function begins, if no name was found.
     pub name: String,
     /// File name of the module without its folder; empty for headings and unmapped addresses.
     pub module: String,

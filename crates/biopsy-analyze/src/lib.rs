@@ -48,7 +48,7 @@ mod window;
 use biopsy_model::MonoNanos;
 use biopsy_model::capture::Capture;
 
-pub use completeness::{Completeness, LossTotal};
+pub use completeness::{Completeness, LossTotal, NamedShares};
 pub use finding::{Evidence, Finding, Reference, Severity, Value};
 pub use flame::{FlameKind, FlameNode, FlamePair, FlameTree, Flames, ThreadFlames};
 pub use function::{FunctionHandle, FunctionKind, FunctionRow};

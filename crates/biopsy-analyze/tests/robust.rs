@@ -6,7 +6,7 @@ use biopsy_analyze::flame::FlameTree;
 use biopsy_analyze::{FlameKind, analyze};
 use biopsy_model::capture::Capture;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackHandle, StackNode};
-use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
+use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource, place_name};
 use biopsy_model::timeline::{Sample, StateSlice, Wait, WaitSample, WaitState};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use build::{Build, IDLE, IN_LOCK, START, Waiting};
@@ -123,6 +123,30 @@ fn frames_without_names_are_shown_as_module_and_offset() {
     assert!(!row.named && row.name.starts_with("libfoo.so+0x"), "{row:?}");
     assert_eq!(analysis.completeness.unnamed_frames, Some(0.5));
     assert_eq!(analysis.completeness.unnamed_modules, [("libfoo.so".to_owned(), 0.5)]);
+}
+
+#[test]
+fn places_of_one_function_without_a_name_are_one_row() {
+    let mut build = Build::new("stripped", 1, 1);
+    build.thread(1, "stripped").cpu(1, 0.25, &["server!main", "libfoo.so!"]);
+    build.thread(2, "stripped").cpu(2, 0.25, &["server!main", "libbar.so!"]);
+    let mut capture = build.done();
+    let timeline = capture.timeline.as_mut().expect("a timeline");
+    for (number, symbols) in timeline.symbols.iter_mut().enumerate().filter(|(_, symbols)| symbols.is_none())
+    {
+        let frame = FrameHandle(u32::try_from(number).expect("few frames"));
+        let name = place_name("/opt/app/libfoo.so (deleted)", 0x1234);
+        let functions = vec![Function { name, file: None, line: None }];
+        *symbols = Some(FrameSymbols { frame, functions, source: SymbolSource::FunctionStart });
+        // Both are in the same file.
+        timeline.frames[number].module = timeline.frames.iter().rev().find_map(|frame| frame.module);
+    }
+    let analysis = analyze(&capture);
+    let rows: Vec<_> = analysis.functions.iter().filter(|row| !row.named).collect();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!((&*rows[0].name, rows[0].cpu_self), ("libfoo.so+0x1234", Nanos(500_000_000)));
+    assert_eq!(analysis.completeness.named.native, Some(0.5));
+    assert_eq!(analysis.completeness.named.managed, None);
 }
 
 #[test]

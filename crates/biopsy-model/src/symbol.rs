@@ -21,6 +21,17 @@ pub enum SymbolSource {
     RuntimeMemory,
     /// Told by a managed runtime in its events.
     RuntimeEvents,
+    /// No name: unwind information tells where the function begins, and it is called by that ([`place_name`]). All places in it
+    /// are one function, and are counted so.
+    FunctionStart,
+}
+
+/// What a place without a name is called: the file's name without its folder, and where in it: `libclrjit.so+0x1234`.
+#[must_use]
+pub fn place_name(path: &str, offset: u64) -> String {
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let file = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path);
+    if file.is_empty() { format!("{offset:#x}") } else { format!("{file}+{offset:#x}") }
 }
 
 /// One function of a frame; a frame with inlined calls has several.

@@ -434,6 +434,7 @@ fn faulting(image: &dyn Image, stacks: &ImageStacks, stack: Option<&ThreadStack>
                 managed: place.compiled.as_ref().is_some_and(|compiled| compiled.is_method),
                 module: stacks.module_of(place).map_or("", |module| module.name()).to_owned(),
                 offset: place.offset,
+                start: place.function_start,
                 address: place.address,
                 source: function.and_then(|function| Some((function.file.clone()?, function.line))),
                 found: frame.found,

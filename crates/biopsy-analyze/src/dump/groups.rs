@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use biopsy_model::stack::StackEnd;
+use biopsy_model::symbol::place_name;
 use biopsy_model::{Avma, Tid};
 use biopsy_stacks::image::{ImageStacks, Place, ThreadStack};
 use biopsy_stacks::unwind::FoundBy;
@@ -105,6 +106,8 @@ pub struct FrameRow {
     pub module: String,
     /// Address in the module, as its file states it.
     pub offset: u64,
+    /// Where the function begins in the file, where unwind information knows it.
+    pub start: Option<u64>,
     /// Address in the process.
     pub address: Avma,
     /// Source file and line.
@@ -144,13 +147,13 @@ impl FrameRow {
         }
     }
 
-    /// The function, or module and offset.
+    /// The function, or module and where it begins, or module and offset.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.function {
             Some(name) => name.clone(),
             None if self.module.is_empty() => format!("{:#x}", self.address.0),
-            None => format!("{}+{:#x}", self.module, self.offset),
+            None => place_name(&self.module, self.start.unwrap_or(self.offset)),
         }
     }
 }
@@ -278,6 +281,7 @@ fn rows(stacks: &ImageStacks, stack: &ThreadStack) -> (Vec<FrameRow>, usize) {
             managed: compiled.is_some_and(|compiled| compiled.is_method),
             module: module.to_owned(),
             offset: place.offset,
+            start: place.function_start,
             address: place.address,
             source: function.and_then(|function| Some((function.file.clone()?, function.line))),
             found: frame.found,
@@ -297,8 +301,9 @@ fn rows(stacks: &ImageStacks, stack: &ThreadStack) -> (Vec<FrameRow>, usize) {
 
 /// `a b a b a b c` becomes `a b (3 times) c`.
 fn fold_recursion(rows: Vec<FrameRow>) -> Vec<FrameRow> {
+    let at = |row: &FrameRow| row.start.unwrap_or(row.offset);
     let same = |a: &FrameRow, b: &FrameRow| {
-        a.function == b.function && a.module == b.module && (a.function.is_some() || a.offset == b.offset)
+        a.function == b.function && a.module == b.module && (a.function.is_some() || at(a) == at(b))
     };
     let mut folded = Vec::new();
     let mut at = 0;
@@ -346,6 +351,7 @@ mod tests {
             managed: false,
             module: "m".to_owned(),
             offset: 0,
+            start: None,
             address: Avma(0),
             source: None,
             found: FoundBy::UnwindInfo,

@@ -65,7 +65,7 @@ codes!(encode_module_kind, decode_module_kind, ModuleKind, unknown = OtherFile, 
 });
 codes!(encode_source, decode_source, SymbolSource, unknown = Imported, {
     0 = Imported, 1 = ElfSymbols, 2 = Dwarf, 3 = Kallsyms, 4 = PerfMap, 5 = JitDump,
-    6 = RuntimeMemory, 7 = RuntimeEvents,
+    6 = RuntimeMemory, 7 = RuntimeEvents, 8 = FunctionStart,
 });
 codes!(encode_loss, decode_loss, LossKind, unknown = SideBand, {
     0 = SideBand, 1 = Samples, 2 = Waits, 3 = Throttled, 4 = StacksSkipped, 5 = Metrics, 6 = Disk,

@@ -58,6 +58,9 @@ impl Assembly<'_> {
             threads: whole.threads,
             reaching_root: whole.reaching_root.filter(|share| share.is_finite()),
             unnamed_frames: whole.unnamed_frames.filter(|share| share.is_finite()),
+            named_managed: whole.named.managed.filter(|share| share.is_finite()),
+            named_native: whole.named.native.filter(|share| share.is_finite()),
+            named_kernel: whole.named.kernel.filter(|share| share.is_finite()),
             unnamed_modules: whole
                 .unnamed_modules
                 .iter()

@@ -107,6 +107,15 @@ pub struct Completeness {
     /// Share of frames without a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unnamed_frames: Option<f64>,
+    /// Share of managed frames with a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named_managed: Option<f64>,
+    /// Share of native frames with a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named_native: Option<f64>,
+    /// Share of kernel frames with a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named_kernel: Option<f64>,
     /// Modules with the most unnamed frames, and their shares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unnamed_modules: Vec<(String, f64)>,

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use biopsy_model::module::ModuleKind;
-use biopsy_model::symbol::SymbolSource;
+use biopsy_model::symbol::{SymbolSource, place_name};
 use biopsy_model::{Avma, Svma};
 use rustc_hash::FxHashMap;
 
@@ -133,12 +133,16 @@ impl Symbolizer {
         }
     }
 
-    /// Names for stated addresses in one file, in the order of the addresses. `None`: no name is known, and the frame
-    /// is shown as module + offset.
+    /// Names for stated addresses in one file, in the order of the addresses. Without a name, the function is called by where it
+    /// begins ([`SymbolSource::FunctionStart`]). `None`: that is not known either, and the frame is shown as module + offset.
     pub fn elf(&mut self, source: &ModuleSource, addresses: &[Svma]) -> Vec<Option<Resolved>> {
         let Some(key) = self.file_key(source) else { return vec![None; addresses.len()] };
         let Some(file) = self.files.get(&key) else { return vec![None; addresses.len()] };
-        addresses.iter().map(|svma| file.resolve(*svma, &self.options)).collect()
+        let start = |svma: &Svma| {
+            let name = place_name(&source.path, file.function_start(*svma)?.0);
+            Some(Resolved::name(name, SymbolSource::FunctionStart))
+        };
+        addresses.iter().map(|svma| file.resolve(*svma, &self.options).or_else(|| start(svma))).collect()
     }
 
     /// Names and function starts for stated addresses in an open file, whose path in the process is `label`. `root`: as in

@@ -237,6 +237,43 @@ mod tests {
         }
     }
 
+    /// Compiled with `-debug:embedded`.
+    fn embedded() -> Vec<u8> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dotnet/Embedded.dll");
+        std::fs::read(path).expect("the fixture is there")
+    }
+
+    #[test]
+    fn debug_information_inside_the_assembly_is_read() {
+        let found = find_pdb(&embedded(), Path::new("/nowhere/Embedded.dll"), Path::new("/")).unwrap();
+        let (pdb, place) = found.expect("it is inside");
+        assert_eq!(place, PdbPlace::Embedded);
+        let lines: Vec<_> = (0..40).filter_map(|il| pdb.line(0x0600_0001, Some(il))).collect();
+        assert!(lines.iter().all(|line| line.file == "/src/Embedded.cs"), "{lines:?}");
+        assert!(lines.iter().any(|line| line.line == 18), "{lines:?}");
+        assert_eq!(pdb.line(0x0600_0002, None).map(|line| line.line), Some(24));
+    }
+
+    #[test]
+    fn packed_information_that_lies_is_refused() {
+        let whole = embedded();
+        let at = whole.windows(4).position(|four| four == b"MPDB").expect("it is inside");
+        let find = |bytes: &[u8]| find_pdb(bytes, Path::new("/nowhere/Embedded.dll"), Path::new("/"));
+        let with = |offset: usize, new: &[u8]| {
+            let mut bytes = whole.clone();
+            bytes[at + offset..at + offset + new.len()].copy_from_slice(new);
+            find(&bytes)
+        };
+        assert!(matches!(with(0, b"XPDB"), Err(PdbError::NotPortable { .. })));
+        assert!(matches!(with(4, &u32::MAX.to_le_bytes()), Err(PdbError::TooLarge { .. })));
+        assert!(matches!(with(4, &16_u32.to_le_bytes()), Err(PdbError::Damaged(_))), "more than it says");
+        assert!(matches!(with(8, &[0xff; 16]), Err(PdbError::Packed(_))));
+        for cut in [at + 2, at + 7, at + 20, whole.len() - 1] {
+            let _ = find(&whole[..cut]);
+        }
+        assert!(find(&whole[..at + 7]).is_err());
+    }
+
     #[test]
     fn places_are_below_the_root_of_the_process() {
         let info = DebugInfo { path: Some(r"C:\agent\_work\App.pdb".into()), ..DebugInfo::default() };

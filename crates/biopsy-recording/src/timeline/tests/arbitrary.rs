@@ -152,6 +152,7 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
                         SymbolSource::Imported,
                         SymbolSource::RuntimeMemory,
                         SymbolSource::RuntimeEvents,
+                        SymbolSource::FunctionStart,
                     ][usize::from(source)],
                 })
             }),
