@@ -1,13 +1,14 @@
 //! `biopsy snapshot` on living .NET programs, and what can be made of it.
 #![expect(clippy::print_stderr, reason = "what was skipped belongs on the terminal")]
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, dotnet_odd, dotnet_peer, dotnet_target,
+    DOTNET_RUNTIMES, Privilege, Survival, TargetProcess, dotnet_odd, dotnet_peer, dotnet_root, dotnet_target,
     packaged_dotnet_target, published_dotnet, require_all, temp_dir,
 };
 use serde_json::Value;
@@ -274,6 +275,77 @@ fn heaps_of_cores_are_exported_by_name() {
             let checked = json(&output);
             assert_eq!(checked["objects"], read["snapshot"]["objects"], "{runtime} {kind}");
             assert_eq!(checked["consistency"]["ok"], true, "{checked}");
+        }
+        // One of each kind.
+        if runtime != "net10.0" {
+            cut_cores_say_so(&core, &read);
+        }
+    }
+}
+
+/// Parts of a core: an error, or what is there with the warning that it is not all. Names are those of the whole core.
+fn cut_cores_say_so(core: &Path, whole: &Value) {
+    let names = |document: &Value| -> BTreeSet<String> {
+        let rows = document["types"].as_array().expect("a list").iter();
+        rows.map(|row| row["name"].as_str().expect("a text").to_owned()).collect()
+    };
+    let bytes = core.metadata().expect("it is there").len();
+    let gcdump = core.with_extension("part.gcdump");
+    for keep in [bytes / 20 * 19, bytes / 2, bytes / 50, 3_000, 100] {
+        File::options().write(true).open(core).and_then(|file| file.set_len(keep)).expect("it can be cut");
+        let analyzed = biopsy(&["analyze", text(core), "--json"]);
+        let code = analyzed.status.code();
+        assert!(matches!(code, Some(0 | 6)), "{keep} of {bytes}: {analyzed:?}");
+        if code == Some(0) {
+            let said = json(&analyzed)["findings"].to_string();
+            assert!(said.contains("incomplete-dump"), "{keep} of {bytes}: {said}");
+        }
+        let exported = biopsy(&["export", text(core), "--to", "gcdump", "-o", text(&gcdump)]);
+        let code = exported.status.code();
+        assert!(matches!(code, Some(0 | 3 | 6)), "{keep} of {bytes}: {exported:?}");
+        assert_eq!(gcdump.exists(), code != Some(6));
+        if gcdump.exists() {
+            let part = json(&biopsy(&["analyze", text(&gcdump), "--json"]));
+            let made_up: Vec<_> = names(&part).difference(&names(whole)).cloned().collect();
+            assert!(made_up.iter().all(|name| name.starts_with('?')), "{keep} of {bytes}: {made_up:?}");
+            std::fs::remove_file(&gcdump).expect("it was written");
+        }
+    }
+}
+
+/// What the runtime's own program writes without heap has what its reader asked for on the way through the stacks.
+#[test]
+fn managed_stacks_are_told_from_dumps_without_heap() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    let folder = temp_dir("normal");
+    let frameworks = dotnet_root().expect("the targets are there").join("shared/Microsoft.NETCore.App");
+    for runtime in DOTNET_RUNTIMES {
+        let version = runtime.strip_prefix("net").expect("as in `net9.0`");
+        let of_version = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("{version}.")))
+        };
+        let entries = std::fs::read_dir(&frameworks).expect("a folder").flatten().map(|entry| entry.path());
+        let createdump = entries.into_iter().find(of_version).expect("its runtime").join("createdump");
+        let target = dotnet_target(runtime, "holder", &["--objects", "2000"]);
+        for kind in ["--normal", "--triage"] {
+            let core = folder.path().join(format!("{runtime}{kind}.core"));
+            let mut command = Command::new(&createdump);
+            command.args([kind, "--name", text(&core), &target.pid().to_string()]);
+            let made = command.output().expect("it starts");
+            assert!(made.status.success(), "{made:?}");
+            let analyzed = json(&biopsy(&["analyze", text(&core), "--json"]));
+            let groups = analyzed["groups"].to_string();
+            for method in ["Targets.Shared.Shutdown.Wait", "System.Threading.ManualResetEventSlim.Wait"] {
+                assert!(groups.contains(method), "{runtime} {kind}: {method}");
+            }
+            assert!(analyzed["managed"]["heap"].is_null(), "{}", analyzed["managed"]);
+            let exported =
+                biopsy(&["export", text(&core), "--to", "gcdump", "-o", text(&core.with_extension("no"))]);
+            assert_eq!(exported.status.code(), Some(6), "{exported:?}");
+            let said = String::from_utf8_lossy(&exported.stderr);
+            assert!(said.contains("the memory of the heap is not in"), "{said}");
         }
     }
 }

@@ -39,7 +39,7 @@ pub enum HeapError {
         found: u64,
     },
     /// No segment holds anything: memory of the heap was not dumped, or the runtime had not started.
-    #[error("the heap has no memory in this image")]
+    #[error("the memory of the heap is not in this image")]
     Empty,
     /// Larger than can be numbered.
     #[error("the heap has {bytes} bytes, more than the {limit} that can be walked")]

@@ -117,6 +117,10 @@ impl<'r> Heap<'r> {
         };
         let (graph, mut problems) = walk::walk(self.source, &plan)?;
         problems.merge(self.problems.clone());
+        // The segments are known and nothing of them is there: that is no heap of nothing.
+        if graph.is_empty() && problems.count > 0 {
+            return Err(HeapError::Empty);
+        }
         Ok((graph, problems))
     }
 

@@ -23,7 +23,9 @@ pub enum LayoutError {
         limit: usize,
     },
     /// Neither descriptor nor layout file for this version.
-    #[error("no layout for .NET {version}: it exports no descriptor, and there are layout files for {known}")]
+    #[error(
+        "no layout for .NET {version}: no descriptor of it can be read, and there are layout files for {known}"
+    )]
     UnknownVersion {
         /// Which version.
         version: String,

@@ -41,9 +41,31 @@ pub struct Check {
     pub result: CheckResult,
 }
 
+impl Check {
+    /// The check, and why it failed.
+    #[must_use]
+    pub fn failure(&self) -> String {
+        match &self.result {
+            CheckResult::Fails(why) => format!("{}: {why}", self.name),
+            CheckResult::Holds | CheckResult::NotApplicable(_) => self.name.to_owned(),
+        }
+    }
+}
+
 /// Name, what its failure means, the check.
 type Question = (&'static str, Weight, fn(&Runtime<'_>) -> Outcome);
 type Outcome = Result<CheckResult, RuntimeError>;
+
+const COUNTED: &str = "as many threads as are counted";
+const STRANGERS: &str = "threads of the runtime are threads of the process";
+
+/// Said of checks that need more than an excerpt has.
+const EXCERPT: &str = "the dump has an excerpt of the memory, without what it needs";
+
+/// Whether the image may lack any memory but that of stacks and of what is asked about them: createdump's kinds without heap.
+fn is_excerpt(runtime: &Runtime<'_>) -> bool {
+    runtime.memory().image().process().writer.as_deref() == Some("createdump")
+}
 
 /// What the failure of a check means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,9 +90,9 @@ pub(super) fn run(runtime: &Runtime<'_>) -> Vec<Check> {
         ("method table of holes in the heap", Weight::Required, holes),
         ("variables of the collector are found, once", Weight::Told, collector),
         ("flag of collections is 0 or 1", Weight::Told, collecting),
-        ("as many threads as are counted", Weight::Moving, thread_count),
+        (COUNTED, Weight::Moving, thread_count),
         ("managed ids of threads are distinct", Weight::Moving, thread_ids),
-        ("threads of the runtime are threads of the process", Weight::Moving, os_threads),
+        (STRANGERS, Weight::Moving, os_threads),
         ("thread objects are of System.Threading.Thread", Weight::Moving, thread_objects),
         ("last exceptions are exceptions", Weight::Moving, last_exceptions),
         ("rooms for new objects are rooms", Weight::Moving, rooms),
@@ -78,8 +100,15 @@ pub(super) fn run(runtime: &Runtime<'_>) -> Vec<Check> {
     ];
     all.into_iter()
         .map(|(name, weight, check)| {
+            // These two hold in every dump that has stacks: by them the layout is believed where others cannot be asked.
+            let may_be_left_out = ![COUNTED, STRANGERS].contains(&name);
             let result = check(runtime).unwrap_or_else(|error| match error {
                 RuntimeError::Layout(_) => CheckResult::NotApplicable("the layout does not describe it"),
+                RuntimeError::Memory(error)
+                    if error.is_missing() && may_be_left_out && is_excerpt(runtime) =>
+                {
+                    CheckResult::NotApplicable(EXCERPT)
+                }
                 other => CheckResult::Fails(other.to_string()),
             });
             Check { name, required: weight != Weight::Told, moving: weight == Weight::Moving, result }
@@ -276,6 +305,9 @@ fn rooms(runtime: &Runtime<'_>) -> Outcome {
         let (pointer, limit) = thread.allocation;
         if pointer == 0 && limit == 0 {
             continue;
+        }
+        if biopsy_image::mapping::find(mappings, pointer).is_none() && is_excerpt(runtime) {
+            return Ok(CheckResult::NotApplicable(EXCERPT));
         }
         seen += 1;
         let mapped = biopsy_image::mapping::find(mappings, pointer).is_some_and(|one| one.protection.write);

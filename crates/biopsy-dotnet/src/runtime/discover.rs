@@ -11,6 +11,8 @@ const SIGNATURE: u32 = 0x0052_5452;
 /// Buckets that are looked at, and how many of their keys must be addresses in the image.
 const BUCKETS: u64 = 40;
 const KEYS: usize = 6;
+/// Pages of it that an excerpt may lack before the next one.
+const MISSING_PAGES: u32 = 512;
 /// How far from its table of functions the code of an image may be.
 const NEAR: u64 = 1 << 28;
 
@@ -50,9 +52,17 @@ fn is_map(memory: &Memory<'_>, place: u64, image: u64) -> bool {
     if !(3..1 << 20).contains(&count) {
         return false;
     }
-    let mut near = 0;
-    for bucket in 1..count.min(BUCKETS) {
-        let Ok(keys) = memory.words::<4>(buckets.wrapping_add(bucket * 64)) else { return false };
+    let (mut near, mut seen, mut missing, mut bucket) = (0, 0, 0, 1);
+    while bucket < count && seen < BUCKETS && missing < MISSING_PAGES {
+        let at = buckets.wrapping_add(bucket * 64);
+        let Ok(keys) = memory.words::<4>(at) else {
+            // Dumps may have an excerpt of it.
+            missing += 1;
+            bucket += (4096 - at % 4096).div_ceil(64);
+            continue;
+        };
+        bucket += 1;
+        seen += 1;
         for key in keys.into_iter().filter(|&key| key > 1) {
             if key.abs_diff(image) >= NEAR {
                 return false;

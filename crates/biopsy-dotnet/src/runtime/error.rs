@@ -20,7 +20,7 @@ pub enum RuntimeError {
     #[error(transparent)]
     Metadata(#[from] MetadataError),
     /// The layout does not fit the memory: some check failed that must hold.
-    #[error("the layout for .NET {version} does not fit this process: {}", failed.first().map_or("", |check| check.name))]
+    #[error("the layout for .NET {version} does not fit this process: {}", failed.first().map_or_else(String::new, Check::failure))]
     DoesNotFit {
         /// Of which runtime.
         version: String,

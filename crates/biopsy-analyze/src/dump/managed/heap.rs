@@ -1,9 +1,8 @@
 //! Objects by type.
 
 use biopsy_dotnet::graph::Graph;
-use biopsy_dotnet::heap::{Heap, HeapError, HeapOptions};
+use biopsy_dotnet::heap::{self, HeapError, HeapOptions};
 use biopsy_dotnet::names::display_type;
-use biopsy_dotnet::runtime::Runtime;
 use rustc_hash::FxHashMap;
 
 use super::{Managed, Runtimes};
@@ -42,7 +41,7 @@ pub struct HeapTable {
     pub is_server: bool,
 }
 
-/// The objects of the first runtime whose heap can be read.
+/// The objects of the runtime with the largest heap that can be read.
 #[derive(Debug, Default)]
 pub(in crate::dump) struct Walked {
     /// Index of the runtime, its objects, and whether the server collector is at work.
@@ -63,18 +62,24 @@ pub(in crate::dump) fn walk_heap(facts: &DumpFacts<'_>) -> Walked {
     if !facts.heap {
         return walked;
     }
-    let runtimes = facts.managed.iter().flat_map(|runtimes| runtimes.opened());
-    for (index, runtime) in runtimes.enumerate() {
-        match walk(runtime) {
-            Ok((graph, is_server)) => {
-                walked.found = Some((index, graph, is_server));
-                return walked;
+    let Some(runtimes) = facts.managed else { return walked };
+    let (largest, refused) = heap::largest(runtimes.opened());
+    for error in refused {
+        walked.collecting |= matches!(error, HeapError::Collecting);
+        walked.problems.push(format!("objects of the managed heap: {error}"));
+    }
+    let Some((index, heap)) = largest else { return walked };
+    match heap.walk_objects(&HeapOptions::default()) {
+        Ok((graph, problems)) => {
+            if !problems.is_none() {
+                walked.problems.push(format!(
+                    "objects of the managed heap: {} places could not be read, {} bytes are skipped",
+                    problems.count, problems.skipped_bytes
+                ));
             }
-            Err(error) => {
-                walked.collecting |= matches!(error, HeapError::Collecting);
-                walked.problems.push(format!("objects of the managed heap: {error}"));
-            }
+            walked.found = Some((index, graph, heap.is_server()));
         }
+        Err(error) => walked.problems.push(format!("objects of the managed heap: {error}")),
     }
     walked
 }
@@ -86,15 +91,20 @@ pub(super) fn tell(runtimes: &Runtimes<'_>, walked: Walked, managed: &mut Manage
     let Some((index, graph, is_server)) = walked.found else { return };
     let Some(runtime) = runtimes.opened().get(index) else { return };
     managed.heap = Some(table(&graph, is_server));
+    let nameless = graph.types().iter().filter(|of| of.is_nameless()).count();
+    if nameless > 0 {
+        let all = graph.types().len();
+        managed
+            .problems
+            .push(format!("names of {nameless} of {all} types: the metadata of their assemblies"));
+        // What is told by names of types would be told wrongly.
+        if nameless * 2 > all {
+            return;
+        }
+    }
     let operations = biopsy_dotnet::tasks::operations(runtime, &graph);
     managed.problems.extend(operations.problems.iter().cloned());
     managed.operations = Some(operations);
-}
-
-fn walk(runtime: &Runtime<'_>) -> Result<(Graph, bool), HeapError> {
-    let heap = Heap::open(runtime)?;
-    let (graph, _) = heap.walk_objects(&HeapOptions::default())?;
-    Ok((graph, heap.is_server()))
 }
 
 fn table(graph: &Graph, is_server: bool) -> HeapTable {

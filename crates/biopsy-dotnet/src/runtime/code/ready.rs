@@ -106,6 +106,8 @@ pub(in super::super) struct ReadyCode {
     pieces: Arc<Pieces>,
     /// First address to method, for all methods that have been called.
     methods: FxHashMap<u64, u64>,
+    /// Parts of the map are not in the image: the nearest method before may be another one.
+    is_partial: bool,
 }
 
 impl ReadyCode {
@@ -129,7 +131,7 @@ impl ReadyCode {
             Some(pieces) if pieces.table == (table, count) && pieces.end == end => Arc::clone(pieces),
             _ => Arc::new(Pieces::read(memory, places, composite, (table, count), base..end)?),
         };
-        let mut code = Self { pieces, methods: FxHashMap::default() };
+        let mut code = Self { pieces, methods: FxHashMap::default(), is_partial: false };
         code.read_map(memory, places, composite.wrapping_add(map))?;
         Ok(code)
     }
@@ -148,7 +150,15 @@ impl ReadyCode {
         while left > 0 {
             let some = left.min((STEP / size).max(1));
             let mut bytes = vec![0; some * size];
-            memory.read_bulk(at, &mut bytes)?;
+            match memory.read_bulk(at, &mut bytes) {
+                Ok(()) => {}
+                // Excerpts have what their writer asked for, page by page. What is not there is zeros, which say nothing.
+                Err(error) if error.is_missing() => {
+                    self.is_partial = true;
+                    read_pages(memory, at, &mut bytes);
+                }
+                Err(error) => return Err(error.into()),
+            }
             for bucket in bytes.chunks_exact(size) {
                 self.take_bucket(places, bucket);
             }
@@ -212,6 +222,9 @@ impl ReadyCode {
             let (method_desc, start) = method_at(funclets.get(at)?.1)?;
             return Some(ReadyFunction { method_desc, start, end: None, unwind, sure: true });
         }
+        if self.is_partial {
+            return None;
+        }
         // Funclets, and cold parts, come behind the body they belong to; only the body is in the map.
         let mut at = match split {
             Some(split) => pieces.hot_cold.get(split)?.1 as usize,
@@ -252,6 +265,22 @@ impl Pieces {
         }
         let funclets = funclets::read(memory, image.start);
         Ok(Self { base: image.start, end: image.end, table: (table, count), functions, hot_cold, funclets })
+    }
+}
+
+/// Reads the pages that are there.
+fn read_pages(memory: &Memory<'_>, address: u64, bytes: &mut [u8]) {
+    const PAGE: u64 = 4096;
+    let mut at = address;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let length = usize::try_from(PAGE - at % PAGE).unwrap_or(usize::MAX).min(rest.len());
+        let (page, behind) = rest.split_at_mut(length);
+        if memory.read_bulk(at, page).is_err() {
+            page.fill(0);
+        }
+        at = at.wrapping_add(length as u64);
+        rest = behind;
     }
 }
 
