@@ -101,16 +101,19 @@ fn compare(target: &TargetProcess, what: &str) {
     assert_eq!(difference(&our_edges, &their_edges), no, "references");
     assert!(our_objects.len() > 20_000 && our_edges.len() > 20_000, "{}", our_objects.len());
     let said: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
-    let roots = compare_roots(&graph, &said);
+    let roots = compare_roots(&graph, &said, what.starts_with("net10.0 [\"--server\"]"));
     eprintln!("{what}: {} objects, {} references equal; {roots}", our_objects.len(), our_edges.len());
 }
 
 /// Roots by kind, statics, and what is live. Returns what was compared.
-fn compare_roots(graph: &Graph, said: &Value) -> String {
+fn compare_roots(graph: &Graph, said: &Value, all_handles_not_told: bool) -> String {
     let ours = |kind: RootKind| graph.roots().iter().filter(|root| root.kind == kind).count() as u64;
     let theirs = |path: &str| said.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-    assert_eq!(ours(RootKind::StrongHandle), theirs("/handles/byKind/Strong"), "strong handles");
-    assert_eq!(ours(RootKind::PinnedHandle), theirs("/handles/byKind/Pinned"), "pinned handles");
+    for (kind, name) in [(RootKind::StrongHandle, "Strong"), (RootKind::PinnedHandle, "Pinned")] {
+        let (ours, theirs) = (ours(kind), theirs(&format!("/handles/byKind/{name}")));
+        // Of the server collector of 10 with regions, ClrMD sometimes lists 10 of the 27 strong handles that it lists of the others.
+        assert!(ours == theirs || all_handles_not_told && theirs < ours, "{name}: {ours} and {theirs}");
+    }
     // ClrMD counts those whose first object is gone too; they keep nothing alive.
     let (dependents, all) = (graph.dependents().len() as u64, theirs("/handles/byKind/Dependent"));
     assert!(dependents > 0 && dependents <= all, "{dependents} of {all} dependent handles");
