@@ -375,8 +375,12 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
         }
         _ => before,
     };
-    if before.ends_with(b"&lt;") {
-        return text[name.end..].starts_with(b"&gt;").then_some(Place {
+    if let Some(outer) = before.strip_suffix(b"&lt;") {
+        let rest = &text[name.end..];
+        if rest.strip_prefix(b"&gt;").is_some_and(|behind| is_type_argument(outer, behind)) {
+            return None;
+        }
+        return rest.starts_with(b"&gt;").then_some(Place {
             key: name.start,
             at: name.end + 4,
             how: How::CodedElement,
@@ -384,7 +388,8 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
             whole_line: false,
         });
     }
-    if before.last() != Some(&b'<') {
+    let outer = before.strip_suffix(b"<")?;
+    if text[name.end..].strip_prefix(b">").is_some_and(|behind| is_type_argument(outer, behind)) {
         return None;
     }
     let tag = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
@@ -398,6 +403,28 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
         key_quote: None,
         whole_line: false,
     })
+}
+
+/// Whether what looks like an element is part of the name of code: `ValueTask<AccessToken>.GetAwaiter`, `<GetAccessToken>d__5.MoveNext`.
+/// Seen in the stacks of every program with `Azure.Core`: the rest of the name was learned as a secret, found everywhere, and no
+/// bundle was made.
+fn is_type_argument(outer: &[u8], behind: &[u8]) -> bool {
+    if let [letter, b'_', b'_', ..] = behind
+        && letter.is_ascii_lowercase()
+    {
+        return true;
+    }
+    let next = &behind[..behind.len().min(ATTRIBUTE_REACH)];
+    let next = memchr::memchr2(b'<', b'&', next).map_or(&[][..], |at| &next[at..]);
+    if next.starts_with(b"</") || next.starts_with(b"&lt;/") {
+        return false;
+    }
+    let of_type = outer.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let goes_on = behind.first().is_none_or(|byte| {
+        byte.is_ascii_whitespace()
+            || matches!(byte, b'.' | b'(' | b')' | b'[' | b']' | b',' | b'>' | b':' | b'+' | b'"' | b'\\')
+    });
+    of_type && (goes_on || behind.starts_with(b"&gt;"))
 }
 
 /// `--key value`, `-Key value`, and as JSON or Python lists: `"--key", "value"`.

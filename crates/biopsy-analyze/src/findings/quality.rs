@@ -162,9 +162,21 @@ fn last_exception(scene: &Scene<'_>, when: MonoNanos) -> Option<(Evidence, Strin
     thrown.sort_by_key(|item| item.time);
     let places = thrown.iter().filter(|item| item.type_name == last.type_name);
     let place = places
-        .map(|item| crate::runtimes::place(trace, item.stack).function)
-        .find(|function| !function.is_empty() && !function.starts_with("0x"));
-    let place = place.map_or(String::new(), |place| format!(" in `{}`", shorten(&place).replace('`', "'")));
+        .filter_map(|item| {
+            let function = crate::runtimes::place(trace, item.stack).function;
+            if function.is_empty() || function.starts_with("0x") {
+                return None;
+            }
+            // What was compiled a moment before the end may have no name.
+            let stack = trace.stacks.get(item.stack?.0 as usize)?;
+            let mut names =
+                stack.iter().filter_map(|frame| Some(&trace.functions.get(*frame as usize)?.name));
+            let nameless = names.find(|name| name.starts_with("0x") || **name == function);
+            let how = if nameless.is_some_and(|name| name.starts_with("0x")) { "below" } else { "in" };
+            Some(format!(" {how} `{}`", shorten(&function).replace('`', "'")))
+        })
+        .next()
+        .unwrap_or_default();
     let first = thrown.iter().take_while(|item| item.type_name != last.type_name).last();
     let inner = first.map_or(String::new(), |item| format!(", after {}", of_type(&item.type_name)));
     let text = format!(

@@ -13,7 +13,7 @@ use biopsy_testkit::{
 };
 use serde_json::Value;
 
-use crate::support::{analyze, biopsy};
+use crate::support::{biopsy, report};
 
 const LIVE: &[Privilege] = &[Privilege::Perf, Privilege::Bpf, Privilege::DotNetTargets];
 
@@ -232,7 +232,7 @@ fn both_count_the_same(runtime: &str) {
     assert_eq!(Some(theirs.lost), told["lostEvents"].as_u64(), "{runtime}");
 
     // And ours, as the report says it.
-    let report = analyze(&our_folder);
+    let report = report(&our_folder);
     let said = &report["runtimes"][0];
     let rows = |table: &str, field: &str| -> u64 {
         let rows = said[table].as_array().map_or(&[][..], Vec::as_slice);
@@ -246,7 +246,16 @@ fn both_count_the_same(runtime: &str) {
         ("commands", Some(rows("commands", "count"))),
         ("messages", said["messages_total"].as_u64()),
     ] {
-        assert_eq!(number, Some(ours.all(kind)), "{runtime}: {kind}: {said:#}");
+        // What began before the session, or had not ended with it, may be in the stream by half: that is outside of the window.
+        let least = match kind {
+            "exceptions" | "messages" => ours.all(kind),
+            _ => counted[kind] as u64,
+        };
+        let number = number.unwrap_or_default();
+        assert!(
+            (least..=ours.all(kind)).contains(&number),
+            "{number} of {least}: {runtime}: {kind}: {said:#}"
+        );
     }
     assert_eq!((said["lost"].as_u64(), ours.lost, theirs.lost), (Some(0), 0, 0), "{runtime}");
 

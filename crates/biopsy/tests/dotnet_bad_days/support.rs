@@ -68,3 +68,9 @@ impl Captured {
         &runtimes[0]
     }
 }
+
+/// The report that the program made itself, in the folder of a recording.
+#[track_caller]
+pub(crate) fn report(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("report.json")).unwrap()).expect("the report is JSON")
+}
