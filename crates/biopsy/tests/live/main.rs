@@ -11,4 +11,5 @@ mod harm;
 mod shapes;
 mod sick;
 mod stacks;
+mod stacks_bad_days;
 mod support;
