@@ -158,6 +158,19 @@ fn exception_storm() {
     insta::assert_snapshot!(report(&heard(server(10).done(), said.done())));
 }
 
+/// Many kinds, none of which is half of all: their number is said, not that of the most frequent one.
+#[test]
+fn exceptions_of_many_kinds() {
+    let mut said = Said::new(10);
+    for number in 0..8 {
+        said.exceptions(10, &format!("Shop.Failure{number}"), &["Shop.Feed.Read"]);
+    }
+    let analysis = heard(server(10).done(), said.done());
+    let storm =
+        analysis.findings.iter().find(|finding| finding.id == "exception-storm").expect("80 a second");
+    assert!(storm.title.contains("80 a second thrown in different places"), "{}", storm.title);
+}
+
 /// It died of what it threw last, most likely; what it throws all the time says nothing.
 #[test]
 fn the_last_exception_before_the_end() {

@@ -45,6 +45,14 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
     let cost = cost(scene);
     evidence.extend(cost.iter().map(|(evidence, _)| evidence.clone()));
     let title = match top {
+        // Of a tree of attempts that fail in turn, none is half of all.
+        Some(row) if row.count.saturating_mul(2) < summary.exceptions_total => format!(
+            "Exception storm: {} a second thrown in different places, most often {}{}{}",
+            number(all),
+            code(&row.type_name),
+            super::in_place(&row.place),
+            of_process(scene, summary)
+        ),
         Some(row) => {
             let via = row.place.via.as_ref().map_or(String::new(), |via| format!(" (by {})", code(via)));
             format!(
