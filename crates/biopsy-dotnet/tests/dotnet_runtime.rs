@@ -320,6 +320,20 @@ fn a_layout_that_does_not_fit_is_refused() {
     assert!(
         matches!(&error, RuntimeError::Layout(LayoutError::UnknownVersion { version, .. }) if version.starts_with("7.0"))
     );
+
+    // A file for it is all that is needed, and is believed because of the checks: this one fits, as the process is 8 in truth.
+    let with_file = |types: &str| {
+        let json = format!(
+            r#"{{"baseline":"coreclr-8.0","match":{{"major":7,"minor":0,"rid":"linux-x64","addresses":"g_dacTable"}},"types":{{{types}}}}}"#
+        );
+        let mut options = Options::default();
+        options.layouts = (*built_in).clone().with("coreclr-7.0", &json).expect("a layout file").into();
+        Runtime::open(Box::new(&image), &unknown, &options)
+    };
+    let runtime = with_file("").expect("it fits");
+    assert!(runtime.checks().iter().all(|check| !matches!(check.result, CheckResult::Fails(_))));
+    assert!(runtime.threads().expect("they can be read").len() > 2);
+    assert!(matches!(with_file(r#""Thread":{"Id":36}"#), Err(RuntimeError::DoesNotFit { .. })));
 }
 
 /// A dump without the text of files, as most are.

@@ -156,9 +156,7 @@ fn a_heap_that_the_runtime_tells_is_whole_and_met_exactly() {
         assert_eq!(row(&taken, "Targets.Holder.Model.Order")["objects"], 3920, "{runtime}");
         let rows = taken["types"].as_array().expect("a list");
         assert!(!rows.iter().any(|row| row["name"] == "Targets.Holder.Model.Garbage"), "it collected before");
-        if runtime == "net10.0" {
-            over_budget_is_refused(target.pid(), folder.path());
-        }
+        over_budget_is_refused(target.pid(), folder.path());
     }
 }
 

@@ -35,7 +35,9 @@ pub(super) struct Hint(u32);
 impl Places {
     /// Of segments by address that do not overlap.
     pub(super) fn new(segments: &[Segment]) -> Result<Self, HeapError> {
-        let bytes = segments.iter().fold(0u64, |sum, one| sum.saturating_add(one.end - one.start + 16));
+        let bytes = segments
+            .iter()
+            .fold(0u64, |sum, one| sum.saturating_add((one.end - one.start).saturating_add(16)));
         let limit = |shift: u32| u64::from(u32::MAX) << shift;
         let shift = SHIFTS
             .into_iter()
@@ -100,6 +102,23 @@ impl Places {
 mod tests {
     use super::*;
     use crate::graph::Generation;
+
+    #[test]
+    fn a_heap_above_the_limit_is_refused_with_both_numbers() {
+        let segment = |bytes: u64| Segment {
+            heap: 0,
+            start: 1 << 40,
+            end: (1 << 40) + bytes,
+            generation: Generation::Gen2,
+        };
+        let error = Places::new(&[segment(64 << 30)]).unwrap_err();
+        let said = "the heap has 68719476752 bytes, more than the 68719476720 that can be walked";
+        assert_eq!(error.to_string(), said);
+        assert!(Places::new(&[segment(1 << 30)]).is_ok());
+        // As damaged numbers of a segment may say.
+        let all = Segment { heap: 0, start: 0, end: u64::MAX - 7, generation: Generation::Gen2 };
+        assert!(matches!(Places::new(&[all]), Err(HeapError::TooLarge { .. })));
+    }
 
     #[test]
     fn every_address_comes_back() {

@@ -1,7 +1,8 @@
 //! `biopsy stacks` as a user types it: the cause is named, and the target is unharmed.
 
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, DotNetServer, Privilege, Program, Survival, TargetProcess, dotnet_held, require_all,
+    DOTNET_RUNTIMES, DotNetServer, Privilege, Program, Survival, TargetProcess, dotnet_held, dotnet_odd,
+    require_all,
 };
 use serde_json::Value;
 
@@ -112,4 +113,23 @@ fn native_programs_have_stacks_too() {
 fn a_process_that_is_not_there_is_said_to_be_missing() {
     let text = complaint(&mut biopsy(["stacks", "no-such-process-anywhere"]));
     assert!(text.contains("no-such-process-anywhere"), "{text}");
+}
+
+/// Of a type, of a type that can be unloaded, of no type.
+#[test]
+fn methods_that_were_made_at_run_time_are_named() {
+    if !require_all(DOTNET) {
+        return;
+    }
+    for version in DOTNET_RUNTIMES {
+        let command = dotnet_odd(version, &["asleep=1"]).expect("the targets are there");
+        let target = TargetProcess::spawn(command);
+        let survival = Survival::before(target.pid()).threads_may_change();
+        let text = stacks(target.pid(), &[]);
+        survival.assert_unharmed();
+        assert_says(
+            &text,
+            &["Made.AsleepRun0.Sleep", "Made.AsleepRunAndCollect0.Sleep", "SleepOfNoType0 (dynamic)"],
+        );
+    }
 }
