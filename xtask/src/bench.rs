@@ -1,5 +1,6 @@
 //! The promised numbers of SPECIFICATION.md, measured side by side with perf and samply in one run.
 
+mod asking;
 mod attaching;
 mod bars;
 mod catching;
@@ -43,7 +44,8 @@ pub(crate) struct Options {
     /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`
+    /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`,
+    /// `dotnet-trace`
     #[arg(long, value_delimiter = ',')]
     recorders: Vec<String>,
     /// A samply 0.13.1; without it, one is built once with `cargo install`
@@ -64,7 +66,11 @@ impl Options {
     }
 
     fn wants_recorder(&self, kind: Kind) -> bool {
-        self.recorders.is_empty() || self.recorders.iter().any(|one| one == kind.key())
+        self.wants_named(kind.key())
+    }
+
+    fn wants_named(&self, recorder: &str) -> bool {
+        self.recorders.is_empty() || self.recorders.iter().any(|one| one == recorder)
     }
 
     fn wants(&self, workload: &str) -> bool {

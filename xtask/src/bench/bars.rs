@@ -56,7 +56,7 @@ pub(super) const BARS: &[Bar] = &[
     at_most(1.08, "N3a", "CPU per request of a server that waits, times unrecorded"),
     at_most(1.0, "N3b", "the same, times that under dotnet-trace"),
     at_least(99.0, "N4", "stacks of the saturated server to the thread's root, %"),
-    at_most(300.0, "N6a", "first sample after the command, ms"),
+    at_most(300.0, "N6a", "first sample after the command, server and native, ms"),
     at_most(5.0, "N6b", "change of the 99th percentile of requests while attaching, ms"),
     at_most(5.0, "N6c", "the same while detaching, ms"),
     at_least(300.0, "N7a", "reading nettrace on one core, MB/s"),

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use biopsy_testkit::{DotNetServer, Privilege, Signal, dotnet_peer_command, require, send_signal, temp_dir};
 
 use super::Options;
+use super::asking::Askers;
 use super::proc_usage;
-use super::statistics::{median, paired_ratio};
+use super::statistics::{median, quantile};
 use super::table::{Column, Table};
 use crate::run::{Outcome, output_of};
 
@@ -16,6 +17,10 @@ const RUNTIME: &str = "net10.0";
 /// Attaching is over then; its cost is another row.
 const SETTLE: Duration = Duration::from_millis(1500);
 const STOP_WITHIN: Duration = Duration::from_secs(120);
+/// Between the end of a recording and the next window without one.
+const REST: Duration = Duration::from_millis(500);
+/// Windows of the calm server are this many times as many: one request uses little, and what it uses varies.
+const CALM_ROUNDS: usize = 3;
 /// Connections: as many as saturate two CPUs beside the server, and so many that it waits most of the time.
 const SATURATING: u32 = 16;
 const CALM: u32 = 2;
@@ -23,7 +28,6 @@ const CALM: u32 = 2;
 /// Who records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum By {
-    Nobody,
     /// `biopsy trace --no-runtime-events`: samples, states, wake-ups, wait stacks.
     Trace,
     /// `biopsy capture`: the same with garbage collections, exceptions, contention, metrics.
@@ -35,11 +39,20 @@ enum By {
 }
 
 impl By {
-    const ALL: [Self; 5] = [Self::Nobody, Self::Trace, Self::Capture, Self::Requests, Self::DotNetTrace];
+    const ALL: [Self; 4] = [Self::Trace, Self::Capture, Self::Requests, Self::DotNetTrace];
+
+    /// Its word for `--recorders`.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Capture => "capture",
+            Self::Requests => "requests",
+            Self::DotNetTrace => "dotnet-trace",
+        }
+    }
 
     fn name(self) -> &'static str {
         match self {
-            Self::Nobody => "none",
             Self::Trace => "biopsy trace",
             Self::Capture => "biopsy capture",
             Self::Requests => "biopsy capture --requests",
@@ -56,7 +69,6 @@ impl By {
             command
         };
         Some(match self {
-            Self::Nobody => return None,
             Self::Trace => own(&["trace", "--no-runtime-events"]),
             Self::Capture => own(&["capture"]),
             Self::Requests => own(&["capture", "--requests"]),
@@ -69,13 +81,19 @@ impl By {
     }
 }
 
-/// One run.
+/// One window in which the load went on.
+#[derive(Clone, Copy)]
+struct Window {
+    per_second: f64,
+    cpu_per_request: f64,
+}
+
+/// A window with a recorder, as ratios to the windows without before and behind it.
 struct Run {
     by: By,
-    round: usize,
-    per_second: f64,
-    p99_ms: f64,
-    cpu_per_request: f64,
+    with: Window,
+    rate: f64,
+    cpu: f64,
     recorder_cores: f64,
     rooted: Option<f64>,
 }
@@ -86,70 +104,69 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
         println!("note: without the .NET targets");
         return Ok(());
     }
-    let saturated = runs(biopsy, options, "/healthz", SATURATING)?;
-    let rate = |by| paired(&saturated, by, |run| run.per_second);
+    let saturated = runs(biopsy, options, "/healthz", SATURATING, options.rounds())?;
+    let rate = |by| of(&saturated, by, |run| Some(run.rate));
     table.judge("N1a", rate(By::Capture));
     table.judge("N1b", rate(By::Capture).zip(rate(By::DotNetTrace)).map(|(own, peer)| own / peer));
     table.judge("N2", rate(By::Requests));
-    table.judge("N4", median(&values(&saturated, By::Capture, |run| run.rooted)));
+    table.judge("N4", of(&saturated, By::Capture, |run| run.rooted));
     add_columns("N saturated", &saturated, table);
-    let calm = runs(biopsy, options, "/api/releases/1", CALM)?;
-    let cpu = |by| paired(&calm, by, |run| run.cpu_per_request);
+    let calm = runs(biopsy, options, "/api/releases/1", CALM, options.rounds() * CALM_ROUNDS)?;
+    let cpu = |by| of(&calm, by, |run| Some(run.cpu));
     table.judge("N3a", cpu(By::Capture));
     table.judge("N3b", cpu(By::Capture).zip(cpu(By::DotNetTrace)).map(|(own, peer)| own / peer));
     add_columns("N calm", &calm, table);
     Ok(())
 }
 
-fn runs(biopsy: &Path, options: &Options, path: &str, connections: u32) -> Outcome<Vec<Run>> {
+/// One server and one load that goes on: what the machine does otherwise changes slowly, and hits neighbouring windows alike.
+fn runs(biopsy: &Path, options: &Options, path: &str, connections: u32, rounds: usize) -> Outcome<Vec<Run>> {
     let server = DotNetServer::start(RUNTIME, &[]);
+    let askers = Askers::start(server.port(), path, connections, false);
     // Compiles what is hot at its last tier.
-    drop(server.load(RUNTIME, path, connections, 8).finish());
+    std::thread::sleep(Duration::from_secs(10));
+    let seconds = Duration::from_secs_f64(options.seconds());
+    let recorders: Vec<By> = By::ALL.into_iter().filter(|by| options.wants_named(by.key())).collect();
     let mut runs = Vec::new();
-    for round in 0..options.rounds() {
+    let mut before = window(&server, &askers, seconds);
+    for round in 0..rounds {
         println!("{path}, round {} ...", round + 1);
         // Each round in another order, so that no recorder always comes after the same.
-        for step in 0..By::ALL.len() {
-            let by = By::ALL[(step + round) % By::ALL.len()];
-            runs.push(one_run(biopsy, by, round, &server, path, connections, options.seconds())?);
+        for step in 0..recorders.len() {
+            let by = recorders[(step + round) % recorders.len()];
+            let folder = temp_dir("bench-dotnet");
+            let Some(command) = by.command(biopsy, server.pid(), folder.path()) else { continue };
+            let recorder = start(command, by)?;
+            std::thread::sleep(SETTLE);
+            let (began, own) = (Instant::now(), proc_usage::cpu_seconds(recorder.id()));
+            let with = window(&server, &askers, seconds);
+            let own = (proc_usage::cpu_seconds(recorder.id()) - own) / began.elapsed().as_secs_f64();
+            stop(recorder, by)?;
+            std::thread::sleep(REST);
+            let after = window(&server, &askers, seconds);
+            let ratio = |of: fn(&Window) -> f64| of(&with) * 2.0 / (of(&before) + of(&after));
+            let rooted = matches!(by, By::Trace | By::Capture | By::Requests)
+                .then(|| share_reaching_root(&folder.path().join("recording.zip")))
+                .flatten();
+            let (rate, cpu) = (ratio(|window| window.per_second), ratio(|window| window.cpu_per_request));
+            runs.push(Run { by, with, rate, cpu, recorder_cores: own, rooted });
+            before = after;
         }
     }
+    drop(askers.stop());
     server.stop();
     Ok(runs)
 }
 
-fn one_run(
-    biopsy: &Path,
-    by: By,
-    round: usize,
-    server: &DotNetServer,
-    path: &str,
-    connections: u32,
-    seconds: f64,
-) -> Outcome<Run> {
-    let folder = temp_dir("bench-dotnet");
-    let recorder = by.command(biopsy, server.pid(), folder.path()).map(|command| start(command, by));
-    let recorder = recorder.transpose()?;
-    std::thread::sleep(SETTLE);
-    let own = || recorder.as_ref().map_or(0.0, |recorder| proc_usage::cpu_seconds(recorder.id()));
-    let (began, cpu, own_before) = (Instant::now(), proc_usage::cpu_seconds(server.pid()), own());
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
-    let load = server.load(RUNTIME, path, connections, seconds.ceil() as u32).finish();
-    let cpu = proc_usage::cpu_seconds(server.pid()) - cpu;
-    let recorder_cores = (own() - own_before) / began.elapsed().as_secs_f64();
-    let load: serde_json::Value = serde_json::from_str(load.trim())
-        .map_err(|error| format!("the load generator said `{load}`: {error}"))?;
-    let number = |name: &str| load.get(name).and_then(serde_json::Value::as_f64);
-    let per_second = number("requestsPerSecond").ok_or_else(|| format!("no rate in {load}"))?;
-    let requests = number("requests").ok_or_else(|| format!("no count in {load}"))?;
-    let p99_ms = load.pointer("/latencyMs/p99").and_then(serde_json::Value::as_f64).unwrap_or(0.0);
-    if let Some(recorder) = recorder {
-        stop(recorder, by)?;
+fn window(server: &DotNetServer, askers: &Askers, length: Duration) -> Window {
+    let (began, count, cpu) = (Instant::now(), askers.count(), proc_usage::cpu_seconds(server.pid()));
+    std::thread::sleep(length);
+    #[expect(clippy::cast_precision_loss, reason = "counts of some seconds")]
+    let requests = (askers.count() - count).max(1) as f64;
+    Window {
+        per_second: requests / began.elapsed().as_secs_f64(),
+        cpu_per_request: (proc_usage::cpu_seconds(server.pid()) - cpu) / requests,
     }
-    let rooted = matches!(by, By::Trace | By::Capture | By::Requests)
-        .then(|| share_reaching_root(&folder.path().join("recording.zip")))
-        .flatten();
-    Ok(Run { by, round, per_second, p99_ms, cpu_per_request: cpu / requests, recorder_cores, rooted })
 }
 
 fn start(mut command: Command, by: By) -> Outcome<Child> {
@@ -183,30 +200,30 @@ fn share_reaching_root(recording: &Path) -> Option<f64> {
 }
 
 fn values(runs: &[Run], by: By, value: impl Fn(&Run) -> Option<f64>) -> Vec<f64> {
-    let mut own: Vec<&Run> = runs.iter().filter(|run| run.by == by).collect();
-    own.sort_by_key(|run| run.round);
-    own.into_iter().filter_map(value).collect()
+    runs.iter().filter(|run| run.by == by).filter_map(value).collect()
 }
 
-/// Median of the ratios to the unrecorded run of the same round.
-fn paired(runs: &[Run], by: By, value: impl Fn(&Run) -> f64) -> Option<f64> {
-    let of = |by| values(runs, by, |run| Some(value(run)));
-    paired_ratio(&of(by), &of(By::Nobody))
+fn of(runs: &[Run], by: By, value: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+    median(&values(runs, by, value))
 }
 
 fn add_columns(workload: &'static str, runs: &[Run], table: &mut Table) {
     for by in By::ALL {
-        let of = |value: &dyn Fn(&Run) -> Option<f64>| median(&values(runs, by, value));
+        let of = |value: &dyn Fn(&Run) -> Option<f64>| of(runs, by, value);
+        let at = |share: f64, value: &dyn Fn(&Run) -> f64| {
+            quantile(&values(runs, by, |run| Some(value(run))), share)
+        };
         let mut column = Column::new(by.name());
-        column.set("requests, /s", of(&|run| Some(run.per_second)));
-        column.set("requests, paired", paired(runs, by, |run| run.per_second));
-        column.set("CPU per request, us", of(&|run| Some(run.cpu_per_request * 1e6)));
-        column.set("CPU per request, paired", paired(runs, by, |run| run.cpu_per_request));
-        column.set("p99, ms", of(&|run| Some(run.p99_ms)));
-        if by != By::Nobody {
-            column.set("recorder CPU, cores", of(&|run| Some(run.recorder_cores)));
-            column.set("stacks to root, %", of(&|run| run.rooted));
-        }
+        column.set("requests, /s", of(&|run| Some(run.with.per_second)));
+        column.set("requests, share of unrecorded", of(&|run| Some(run.rate)));
+        column.set("requests, lower quartile", at(0.25, &|run| run.rate));
+        column.set("requests, upper quartile", at(0.75, &|run| run.rate));
+        column.set("CPU per request, us", of(&|run| Some(run.with.cpu_per_request * 1e6)));
+        column.set("CPU per request, times unrecorded", of(&|run| Some(run.cpu)));
+        column.set("CPU per request, lower quartile", at(0.25, &|run| run.cpu));
+        column.set("CPU per request, upper quartile", at(0.75, &|run| run.cpu));
+        column.set("recorder CPU, cores", of(&|run| Some(run.recorder_cores)));
+        column.set("stacks to root, %", of(&|run| run.rooted));
         table.add_column(workload, column);
     }
 }

@@ -531,6 +531,14 @@ impl State {
         trace.compiled.tiers = self.tiers.into_iter().map(|(tier, count)| (tier.to_owned(), count)).collect();
         trace.compiled.tiers.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
         trace.loads = self.loads.kept;
+        if trace.compiled.methods == 0 {
+            // Where methods are not told (before .NET 10, at level Verbose only), they are counted.
+            trace.compiled.methods = self.counters.rise("System.Runtime", "methods-jitted-count");
+            let millis = self.counters.sum("System.Runtime", "time-in-jit");
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
+            let nanos = (millis.max(0.0) * 1e6) as u64;
+            trace.compiled.time.0 = nanos;
+        }
         let refused = self.counters.refused;
         trace.counters = self.counters.finish(redact);
         trace.sampled = self.sampled;

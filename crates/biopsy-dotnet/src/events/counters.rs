@@ -141,6 +141,26 @@ impl Counters {
         self.push(time, meter.to_string_of(limit), key, unit.to_string_of(limit), reading);
     }
 
+    fn values(&self, provider: &str, counter: &str) -> impl Iterator<Item = f64> {
+        let its = move |row: &&MetricRow| {
+            row.keys.get(1).is_some_and(|key| key == provider)
+                && row.keys.get(2).is_some_and(|key| key == counter)
+        };
+        self.rows.iter().filter(its).filter_map(|row| *row.values.first()?)
+    }
+
+    /// All readings of a counter together.
+    pub(super) fn sum(&self, provider: &str, counter: &str) -> f64 {
+        self.values(provider, counter).sum()
+    }
+
+    /// By how much a counter that only rises has risen from its first reading to its last.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    pub(super) fn rise(&self, provider: &str, counter: &str) -> u64 {
+        let first = self.values(provider, counter).next().unwrap_or(0.0);
+        (self.values(provider, counter).last().unwrap_or(0.0) - first).max(0.0) as u64
+    }
+
     fn push(&mut self, time: MonoNanos, provider: String, name: String, unit: String, reading: Reading) {
         if self.rows.len() >= self.limits.readings {
             self.refused += 1;

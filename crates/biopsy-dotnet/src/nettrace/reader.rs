@@ -44,6 +44,10 @@ pub struct Reader<R> {
     sequences: Sequences,
     open: Option<OpenBlock>,
     order: Option<Order>,
+    /// Which events do not wait for their turn where order is asked for.
+    at_once: fn(&EventMetadata) -> bool,
+    /// Events that were read and bytes of their payloads, by number of their description; only where order is asked for.
+    arrived: FxHashMap<u32, (u64, u64)>,
     /// A sequence point that waits until the events before it have gone.
     point: Option<Block>,
     unknown: u64,
@@ -148,6 +152,8 @@ impl<R: Read> Reader<R> {
             sequences: Sequences::new(version, limits.rows),
             open: None,
             order: None,
+            at_once: |_| false,
+            arrived: FxHashMap::default(),
             point: None,
             unknown: 0,
             end: None,
@@ -164,6 +170,20 @@ impl<R: Read> Reader<R> {
     /// They come later then: at the latest with the next sequence point.
     pub fn sort_by_time(&mut self, sorted: bool) {
         self.order = sorted.then(|| Order::new(self.limits.held_back));
+    }
+
+    /// [`Reader::sort_by_time`], but for events of some kinds, which come as soon as they are read.
+    pub fn sort_by_time_but(&mut self, at_once: fn(&EventMetadata) -> bool) {
+        self.sort_by_time(true);
+        self.at_once = at_once;
+    }
+
+    /// What has been read of each kind, also what is still held back to be put in order: events, and bytes of their payloads.
+    /// Nothing where no order was asked for.
+    pub fn arrived(&self) -> impl Iterator<Item = (&EventMetadata, u64, u64)> {
+        self.arrived
+            .iter()
+            .filter_map(|(number, (events, bytes))| Some((self.metadata.get(number)?, *events, *bytes)))
     }
 
     /// What the stream says about itself.
@@ -236,6 +256,11 @@ impl<R: Read> Reader<R> {
             let Some(order) = &mut self.order else { return Ok(None) };
             match step {
                 Step::Row(row, payload) => {
+                    let (events, bytes) = self.arrived.entry(row.metadata).or_default();
+                    (*events, *bytes) = (*events + 1, *bytes + payload.len() as u64);
+                    if self.metadata.get(&row.metadata).is_some_and(self.at_once) {
+                        return Ok(Some(Found::InBlock(row, payload)));
+                    }
                     if let Some(open) = &self.open {
                         let body = self.container.body(&open.block);
                         order.push(row, body.get(payload).unwrap_or_default());

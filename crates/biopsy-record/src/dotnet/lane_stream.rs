@@ -11,7 +11,7 @@ use biopsy_recording::MemberFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::masked::MaskedWriter;
-use super::plan::Lane;
+use super::plan::{Group, Lane, is_at_once};
 
 /// Events that are taken of one session before the others have their turn.
 const TURN: usize = 20_000;
@@ -74,7 +74,7 @@ pub(crate) struct Ended {
 /// One session.
 #[derive(Debug)]
 pub(crate) struct LaneStream {
-    pub(crate) lane: Lane,
+    pub(crate) group: Group,
     control: Arc<SessionControl>,
     state: State,
     raw: Arc<Mutex<Raw>>,
@@ -83,13 +83,15 @@ pub(crate) struct LaneStream {
     /// How long its end may take.
     patience: Duration,
     pub(crate) events: u64,
+    /// Starts and ends are on different threads, and a stream has them thread by thread.
+    sorted: bool,
     ended: Ended,
     pub(crate) warning: Option<String>,
 }
 
 impl LaneStream {
     pub(crate) fn new(
-        lane: Lane,
+        group: Group,
         session: Session,
         writer: Option<MaskedWriter<MemberFile>>,
     ) -> io::Result<Self> {
@@ -97,16 +99,23 @@ impl LaneStream {
         let raw = Arc::new(Mutex::new(Raw { writer, bytes: 0, error: None }));
         let state = State::Silent(Tee { session, raw: Arc::clone(&raw) });
         Ok(Self {
-            lane,
+            group,
             control,
             state,
             raw,
             stopping: None,
             patience: STOP_WITHIN,
             events: 0,
+            sorted: true,
             ended: Ended::default(),
             warning: None,
         })
+    }
+
+    /// Events come at once and in no order: for triggers.
+    pub(crate) fn unsorted(mut self) -> Self {
+        self.sorted = false;
+        self
     }
 
     /// The runtime tells all of its methods when this session ends.
@@ -131,7 +140,7 @@ impl LaneStream {
     }
 
     /// Takes what is there. Returns whether there is likely more.
-    pub(crate) fn pump(&mut self, each: &mut dyn FnMut(Lane, &Event<'_>)) -> bool {
+    pub(crate) fn pump(&mut self, each: &mut dyn FnMut(&Group, &Event<'_>)) -> bool {
         if let State::Silent(_) = self.state {
             self.begin();
         }
@@ -140,7 +149,7 @@ impl LaneStream {
             match reader.next_event() {
                 Ok(Some(event)) => {
                     self.events += 1;
-                    each(self.lane, &event);
+                    each(&self.group, &event);
                 }
                 Ok(None) => {
                     self.end();
@@ -165,7 +174,9 @@ impl LaneStream {
         match read {
             Ok(mut reader) => match self.control.set_nonblocking(true) {
                 Ok(()) => {
-                    reader.sort_by_time(self.lane.is_sorted());
+                    if self.sorted {
+                        reader.sort_by_time_but(is_at_once);
+                    }
                     self.state = State::Events(Box::new(reader));
                 }
                 Err(error) => self.give_up(error.to_string()),
@@ -227,6 +238,18 @@ impl LaneStream {
         if self.stopping.is_some_and(|since| since.elapsed() > self.patience + Duration::from_secs(5)) {
             self.control.cut();
         }
+    }
+
+    /// What has come of a kind that has a budget, also what waits to be put in order: events and bytes.
+    pub(crate) fn arrived(&self, lane: Lane) -> (u64, u64) {
+        let State::Events(reader) = &self.state else { return (0, 0) };
+        let its = reader.arrived().filter(|(metadata, ..)| Lane::of(metadata) == Some(lane));
+        its.fold((0, 0), |sum, (_, events, bytes)| (sum.0 + events, sum.1 + bytes))
+    }
+
+    /// It was told to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
     }
 
     /// What is known of it: final when it has ended.

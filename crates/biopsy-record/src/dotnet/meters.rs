@@ -9,17 +9,27 @@ use super::plan::{METERS, is_meter_name};
 /// Most meters that are asked for by name.
 const MOST: usize = 64;
 
+/// Meters of the framework, also those of versions to come. Listening to them costs each request something: the memory pool of
+/// Kestrel in .NET 10 counts each buffer.
+const FRAMEWORK: [&str; 4] =
+    ["System.", "Microsoft.AspNetCore.", "Microsoft.Extensions.", "Private.InternalDiagnostics."];
+
 /// Meters, as their instruments are announced.
 #[derive(Debug, Default)]
 pub(crate) struct MeterNames {
     found: Vec<String>,
     known: BTreeSet<String>,
     new: bool,
+    spoken: bool,
+    /// All that there were at the start have been announced.
+    listed: bool,
 }
 
 impl MeterNames {
     /// Takes an event of the provider of meters.
     pub(crate) fn event(&mut self, event: &Event<'_>) {
+        self.spoken = true;
+        self.listed |= event.metadata.name == "InitialInstrumentEnumerationComplete";
         if event.metadata.name != "InstrumentPublished" {
             return;
         }
@@ -28,7 +38,7 @@ impl MeterNames {
     }
 
     fn published(&mut self, name: &str) {
-        let of_framework = METERS.contains(&name) || name == "System.Runtime";
+        let of_framework = METERS.contains(&name) || FRAMEWORK.iter().any(|prefix| name.starts_with(prefix));
         if of_framework || !is_meter_name(name) || self.known.len() >= MOST {
             return;
         }
@@ -38,6 +48,11 @@ impl MeterNames {
         }
     }
 
+    /// Whether the provider has said something: it is there.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.spoken
+    }
+
     /// Those that were found.
     pub(crate) fn found(&self) -> &[String] {
         &self.found
@@ -45,7 +60,7 @@ impl MeterNames {
 
     /// Whether there are some that were not asked for yet.
     pub(crate) fn has_new(&self) -> bool {
-        self.new
+        self.new && self.listed
     }
 
     /// They are asked for.
@@ -61,9 +76,18 @@ mod tests {
     #[test]
     fn meters_of_the_application_once() {
         let mut names = MeterNames::default();
-        for name in ["System.Runtime", "Targets.Server", "Targets.Server", "a;b", "System.Net.Http"] {
+        for name in [
+            "System.Runtime",
+            "Targets.Server",
+            "Targets.Server",
+            "a;b",
+            "System.Net.Http",
+            "Microsoft.AspNetCore.MemoryPool",
+        ] {
             names.published(name);
         }
+        assert!(!names.has_new(), "not all were announced");
+        names.listed = true;
         assert!(names.has_new());
         assert_eq!(names.found(), ["Targets.Server"]);
         names.take_new();

@@ -1,18 +1,23 @@
 //! Which sessions a process gets, and what is asked for in each.
 //!
-//! | session | stacks | what |
-//! | --- | --- | --- |
-//! | runtime | yes | collections, exceptions, contention, thread pool, assemblies |
-//! | base | no | compiled methods with names, EventCounters, Meters |
-//! | requests | no | requests in and out, commands to data bases |
-//! | logs | no | messages of `ILogger` |
-//! | allocations | yes | a sample of allocations |
+//! What is recorded is in kinds, [`Lane`]s; a session takes some of them. No provider is in two sessions at a time: the runtime
+//! tells a source that a session has ended on the thread of that session, and where two end at the same instant, as those of a
+//! killed process do, the message of the one (“the other one still listens”) may come after that of the other (“nobody
+//! listens”) and leave the source enabled (`disable_helper` in the runtime's `ep.c`).
 //!
-//! Events with stacks are apart because walking a stack is the costly part, and requests and messages because their
-//! number is up to the load: they are closed alone when it is too high. Compiled methods are apart because they have names
-//! at level Verbose only, at which the other kinds say too much.
+//! | runtime | sessions |
+//! | --- | --- |
+//! | 9 and later | with stacks: what the runtime does, methods, counters, allocations; without: meters, requests, messages |
+//! | 8 | one with everything, as all events have stacks anyway; two as soon as something is above its budget and there are meters |
+//! | before 8 | one for each kind, each with the counters of `System.Runtime` as a sign of life |
+//!
+//! Walking a stack is the costly part of an event, and the number of requests and messages is up to the load: a session that has
+//! them is replaced by one without when there are too many.
+
+use std::collections::BTreeSet;
 
 use biopsy_dotnet::ipc::{EventFilter, EventLevel, Provider, Rundown, SessionConfig};
+use biopsy_dotnet::nettrace::EventMetadata;
 
 use super::options::{AppLogLevel, DotNetOptions};
 
@@ -28,6 +33,10 @@ pub(crate) const EXCEPTION: u64 = 0x8000;
 const THREADING: u64 = 0x1_0000;
 /// Events of the runtime that say nothing here: a worker that waits for work, and blocks that catch and finish.
 const CHATTER: [u32; 8] = [57, 250, 251, 252, 253, 254, 255, 256];
+/// The same at level Verbose: pinned objects, items of the thread pool, memory for code, phases of collections.
+const VERBOSE_CHATTER: [u32; 10] = [33, 56, 60, 61, 62, 63, 64, 65, 146, 203];
+/// About every 100 KB of allocations.
+const ALLOCATION: u32 = 10;
 
 /// MiB that the runtime may use for events that were not fetched yet.
 const BUFFER_MB: u32 = 16;
@@ -64,7 +73,8 @@ pub(crate) const METERS: [&str; 11] = [
 ];
 
 /// Every session has something to write each second: a runtime finds that nobody reads any more when it writes, and a
-/// session without events would stay on after a kill of this process.
+/// session without events would stay on after a kill of this process. Meters are another sign of life: the source of them, which
+/// is there from the start since .NET 9, tells each second that it has collected.
 const HEARTBEAT: &str = "System.Runtime";
 
 /// Provider of meters.
@@ -72,14 +82,14 @@ pub(crate) const METRICS: &str = "System.Diagnostics.Metrics";
 /// Values, and which instruments there are.
 const METRICS_KEYWORDS: u64 = 0x2 | 0x4;
 
-/// A kind of session.
+/// A kind of events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Lane {
     /// What the runtime does.
     Runtime,
     /// Methods and counters.
     Base,
-    /// Meters of the application that were found meanwhile.
+    /// Meters, and counters of sources that also tell of requests.
     Meters,
     /// Requests and commands.
     Requests,
@@ -90,96 +100,249 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    /// The lanes that a recording opens at its start, the most telling first.
-    pub(crate) fn wanted(options: &DotNetOptions) -> Vec<Self> {
-        let mut lanes = vec![Self::Runtime, Self::Base, Self::Requests];
+    /// The kinds that a recording takes.
+    pub(crate) fn wanted(options: &DotNetOptions) -> BTreeSet<Self> {
+        let mut lanes = BTreeSet::from([Self::Runtime, Self::Base, Self::Meters, Self::Requests]);
         if options.log_level != AppLogLevel::None {
-            lanes.push(Self::Logs);
+            lanes.insert(Self::Logs);
         }
         if options.allocations {
-            lanes.push(Self::Allocations);
+            lanes.insert(Self::Allocations);
         }
         lanes
     }
 
-    /// Whether counters come by this lane; by the others they are only a sign of life.
-    pub(crate) fn has_counters(self) -> bool {
-        matches!(self, Self::Base | Self::Meters)
-    }
-
-    /// Name in the recording; the first one has none.
-    pub(crate) fn name(self) -> &'static str {
+    /// Name in the recording of a session that begins with this kind; the first one has none.
+    fn name(self) -> &'static str {
         match self {
             Self::Runtime => "",
             Self::Base => "counters",
-            Self::Meters => "meters",
+            Self::Meters => "application",
             Self::Requests => "requests",
             Self::Logs => "logs",
             Self::Allocations => "allocations",
         }
     }
 
-    /// Starts and ends are on different threads, and a stream has them thread by thread: events are put in order of time,
-    /// which delays them by up to ten seconds. Methods are wanted at once.
-    pub(crate) fn is_sorted(self) -> bool {
-        match self {
-            Self::Runtime | Self::Requests | Self::Logs | Self::Allocations => true,
-            Self::Base | Self::Meters => false,
-        }
-    }
-
-    /// What is sampled when it is above the budget, in the words of [`biopsy_model::runtime_trace::Sampled`]; empty: it is
-    /// never closed.
+    /// What is missing while it is closed, in the words of [`biopsy_model::runtime_trace::Sampled`].
     pub(crate) fn sampled(self) -> &'static [&'static str] {
         match self {
-            Self::Runtime | Self::Base | Self::Meters => &[],
+            Self::Runtime => &["events of the runtime"],
+            Self::Base | Self::Meters => &[],
             Self::Requests => &["requests", "commands"],
             Self::Logs => &["messages"],
             Self::Allocations => &["allocations"],
         }
     }
 
-    /// What is asked for. `rundown`: the names of all methods at the end, for runtimes that cannot be read otherwise.
-    pub(crate) fn config(self, options: &DotNetOptions, meters: &[String], rundown: bool) -> SessionConfig {
-        let (stacks, buffer_mb, mut providers) = match self {
-            Self::Runtime => (true, BUFFER_MB, vec![runtime()]),
-            Self::Base => (false, BUFFER_MB, base(options)),
-            Self::Meters => (false, BUFFER_MB, vec![metrics(meters.iter().map(String::as_str))]),
-            Self::Requests => (false, REQUEST_BUFFER_MB, requests(options)),
-            Self::Logs => (false, REQUEST_BUFFER_MB, vec![logs(options)]),
-            Self::Allocations => (true, BUFFER_MB, vec![allocations()]),
-        };
-        if !matches!(self, Self::Base | Self::Meters) {
-            providers.push(counters(HEARTBEAT));
+    /// Whether it is closed when it is above the budget.
+    pub(crate) fn has_budget(self) -> bool {
+        match self {
+            Self::Runtime | Self::Base | Self::Meters => false,
+            Self::Requests | Self::Logs | Self::Allocations => true,
         }
-        let rundown = rundown && self == Self::Runtime;
-        let buffer_mb = if rundown { RUNDOWN_BUFFER_MB } else { buffer_mb };
-        let rundown = if rundown { Rundown::Default } else { Rundown::None };
-        SessionConfig { buffer_mb, rundown, stacks, providers }
+    }
+
+    /// The kind that an event is counted as by the budget.
+    pub(crate) fn of(metadata: &EventMetadata) -> Option<Self> {
+        match metadata.provider.as_str() {
+            RUNTIME => (metadata.id == ALLOCATION).then_some(Self::Allocations),
+            LOGGING => Some(Self::Logs),
+            DIAGNOSTIC_SOURCE => Some(Self::Requests),
+            name if REQUEST_SOURCES.contains(&name) && metadata.name != "EventCounters" => {
+                Some(Self::Requests)
+            }
+            _ => None,
+        }
     }
 }
 
-fn runtime() -> Provider {
-    let keywords = GC | LOADER | CONTENTION | EXCEPTION | THREADING;
-    Provider::new(RUNTIME, keywords, EventLevel::Informational)
-        .with_filter(EventFilter::Without(CHATTER.to_vec()))
+/// How kinds are put into sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layout {
+    /// Each in its own.
+    Separate,
+    /// All in one.
+    United,
+    /// Those with stacks, and those without.
+    Split,
 }
 
-fn allocations() -> Provider {
-    // AllocationTick: one event each 100 KB.
-    Provider::new(RUNTIME, GC, EventLevel::Verbose).with_filter(EventFilter::Only(vec![10]))
+impl Layout {
+    /// What a runtime begins with, by the first number of its version.
+    pub(crate) fn of(major: Option<u32>) -> Self {
+        match major {
+            Some(9..) => Self::Split,
+            Some(8) => Self::United,
+            Some(_) | None => Self::Separate,
+        }
+    }
+
+    /// The sessions for these kinds, the most telling first.
+    pub(crate) fn groups(self, lanes: &BTreeSet<Lane>) -> Vec<Group> {
+        let parts: &[&[Lane]] = match self {
+            Self::Separate => &[
+                &[Lane::Runtime],
+                &[Lane::Base, Lane::Meters],
+                &[Lane::Requests],
+                &[Lane::Logs],
+                &[Lane::Allocations],
+            ],
+            Self::United => {
+                &[&[Lane::Runtime, Lane::Base, Lane::Meters, Lane::Requests, Lane::Logs, Lane::Allocations]]
+            }
+            Self::Split => &[
+                &[Lane::Runtime, Lane::Base, Lane::Allocations],
+                &[Lane::Meters, Lane::Requests, Lane::Logs],
+            ],
+        };
+        let groups = parts
+            .iter()
+            .map(|part| Group(part.iter().copied().filter(|lane| lanes.contains(lane)).collect()));
+        groups.filter(|group| !group.0.is_empty()).collect()
+    }
 }
 
-fn base(options: &DotNetOptions) -> Vec<Provider> {
-    let methods = Provider::new(RUNTIME, JIT, EventLevel::Verbose)
-        .with_filter(EventFilter::Only(vec![141, 142, 143, 144, 145]));
-    let own = options.counters.iter().map(String::as_str);
-    let mut providers = vec![methods];
-    providers.extend(COUNTER_SOURCES.into_iter().chain(own.clone()).map(counters));
+/// What a session takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Group(BTreeSet<Lane>);
+
+/// What else decides about the providers of a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) options: &'a DotNetOptions,
+    /// First number of the version.
+    pub(crate) major: Option<u32>,
+    /// Meters of the application that are known.
+    pub(crate) meters: &'a [String],
+    /// The names of all methods at the end, for runtimes that cannot be read otherwise.
+    pub(crate) rundown: bool,
+}
+
+impl Group {
+    /// What the session of triggers counts as.
+    pub(crate) fn of_triggers() -> Self {
+        Self(BTreeSet::from([Lane::Base]))
+    }
+
+    /// Whether it has a kind.
+    pub(crate) fn has(&self, lane: Lane) -> bool {
+        self.0.contains(&lane)
+    }
+
+    /// Its kinds.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = Lane> {
+        self.0.iter().copied()
+    }
+
+    /// Name in the recording.
+    pub(crate) fn name(&self) -> &'static str {
+        self.0.first().map_or("", |lane| lane.name())
+    }
+
+    /// Whether counters are taken from it; in other sessions they are only a sign of life.
+    pub(crate) fn has_counters(&self) -> bool {
+        self.has(Lane::Base) || self.has(Lane::Meters)
+    }
+
+    /// What is asked for.
+    pub(crate) fn config(&self, ask: &Ask<'_>) -> SessionConfig {
+        let stacks = self.has(Lane::Runtime) || self.has(Lane::Allocations);
+        let rundown = ask.rundown && self.has(Lane::Runtime);
+        let buffer_mb = match (rundown, self.has(Lane::Requests) || self.has(Lane::Logs)) {
+            (true, _) => RUNDOWN_BUFFER_MB,
+            (false, true) => REQUEST_BUFFER_MB,
+            (false, false) => BUFFER_MB,
+        };
+        let mut providers: Vec<Provider> = self.runtime(ask.major).into_iter().collect();
+        for lane in &self.0 {
+            let more = match lane {
+                Lane::Runtime | Lane::Allocations => Vec::new(),
+                Lane::Base => COUNTER_SOURCES
+                    .into_iter()
+                    .filter(|name| !REQUEST_SOURCES.contains(name))
+                    .map(counters)
+                    .collect(),
+                Lane::Meters => meters(ask),
+                Lane::Requests => requests(ask.options),
+                Lane::Logs => vec![logs(ask.options)],
+            };
+            more.into_iter().for_each(|provider| add(&mut providers, provider));
+        }
+        if !self.has_counters() {
+            add(&mut providers, counters(HEARTBEAT));
+        }
+        let rundown = if rundown { Rundown::Default } else { Rundown::None };
+        SessionConfig { buffer_mb, rundown, stacks, providers }
+    }
+
+    /// The runtime's own events, all that this session has of them.
+    fn runtime(&self, major: Option<u32>) -> Option<Provider> {
+        let mut keywords = 0;
+        for (lane, its) in [
+            (Lane::Runtime, GC | LOADER | CONTENTION | EXCEPTION | THREADING),
+            (Lane::Base, JIT),
+            (Lane::Allocations, GC),
+        ] {
+            keywords |= if self.has(lane) { its } else { 0 };
+        }
+        if keywords == 0 {
+            return None;
+        }
+        // Methods have names, and the start of their compilation, at level Verbose only. So do allocations, so that before single
+        // events can be left out (.NET 10) only memory names methods.
+        let alone = !self.has(Lane::Runtime);
+        let verbose = alone || self.has(Lane::Allocations) || major.is_some_and(|major| major >= 10);
+        let level = if verbose { EventLevel::Verbose } else { EventLevel::Informational };
+        let provider = Provider::new(RUNTIME, keywords, level);
+        Some(provider.with_filter(match (alone, self.has(Lane::Base)) {
+            (true, true) => EventFilter::Only(vec![141, 142, 143, 144, 145]),
+            (true, false) => EventFilter::Only(vec![ALLOCATION]),
+            (false, _) => {
+                let mut without = [&CHATTER[..], &VERBOSE_CHATTER[..]].concat();
+                without.extend((!self.has(Lane::Allocations)).then_some(ALLOCATION));
+                EventFilter::Without(without)
+            }
+        }))
+    }
+}
+
+/// A provider can be in a session once: a second one adds what it asks for.
+fn add(providers: &mut Vec<Provider>, provider: Provider) {
+    let Some(there) = providers.iter_mut().find(|there| there.name == provider.name) else {
+        providers.push(provider);
+        return;
+    };
+    there.keywords |= provider.keywords;
+    there.level = there.level.max(provider.level);
+    if there.arguments.is_empty() {
+        there.arguments = provider.arguments;
+    } else if !provider.arguments.is_empty() && !there.arguments.contains(&provider.arguments) {
+        there.arguments = format!("{};{}", there.arguments, provider.arguments);
+    }
+}
+
+/// Taken at once, not in order with the others: triggers and naming wait for them.
+pub(crate) fn is_at_once(metadata: &EventMetadata) -> bool {
+    match metadata.provider.as_str() {
+        METRICS => true,
+        RUNTIME => matches!(metadata.id, 141..=145 | 149 | 152 | 190),
+        _ => metadata.name == "EventCounters",
+    }
+}
+
+fn meters(ask: &Ask<'_>) -> Vec<Provider> {
+    let own = || ask.options.counters.iter().map(String::as_str);
     // While a meter is listened to, each request is measured several times over: at saturation that costs more than its
     // events. The counters of the same sources say most of it for nothing.
-    let framework = METERS.into_iter().filter(|_| options.requests);
-    providers.push(metrics(framework.chain(own)));
+    let framework = METERS.into_iter().filter(|_| ask.options.requests);
+    let found = ask.meters.iter().map(String::as_str).filter(|name| own().all(|own| own != *name));
+    let mut providers = vec![metrics(framework.chain(own()).chain(found))];
+    // Those that another session has are there already.
+    let taken = |name: &str| COUNTER_SOURCES.contains(&name) || name == METRICS || name == RUNTIME;
+    let sources = REQUEST_SOURCES.into_iter().filter(|name| COUNTER_SOURCES.contains(name));
+    let sources = sources.chain(own().filter(|name| !taken(name)));
+    sources.for_each(|source| add(&mut providers, counters(source)));
     providers
 }
 
@@ -215,7 +378,7 @@ fn client_id() -> String {
 /// Ids of activities, by which the start and the end of a request, and what was done for it, belong together. It has
 /// events of its own too, of which none has this keyword and level.
 pub(crate) fn activities() -> Provider {
-    Provider::new("System.Threading.Tasks.TplEventSource", 0x80, EventLevel::Informational)
+    Provider::new(ACTIVITIES, 0x80, EventLevel::Informational)
 }
 
 fn requests(options: &DotNetOptions) -> Vec<Provider> {
@@ -234,12 +397,20 @@ fn requests(options: &DotNetOptions) -> Vec<Provider> {
 /// Starts and ends of requests with what DiagnosticSources know of them. Its filter is one for the whole process: another
 /// tool that asks for it at the same time is given what was asked for last.
 pub(crate) fn diagnostic_sources() -> Provider {
-    Provider::new("Microsoft-Diagnostics-DiagnosticSource", 0x1 | 0x2, EventLevel::Verbose)
+    Provider::new(DIAGNOSTIC_SOURCE, 0x1 | 0x2, EventLevel::Verbose)
         .with_arguments(&format!("FilterAndPayloadSpecs={}", quoted(DIAGNOSTIC_SOURCES)))
 }
 
 /// EventSource of requests that are served.
 pub(crate) const HOSTING: &str = "Microsoft.AspNetCore.Hosting";
+/// Source of what DiagnosticSources know.
+const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
+/// Source of log messages.
+const LOGGING: &str = "Microsoft-Extensions-Logging";
+/// Sources of requests and commands, and of the ids that tie them together.
+const REQUEST_SOURCES: [&str; 4] =
+    [HOSTING, "System.Net.Http", "Microsoft.Data.SqlClient.EventSource", ACTIVITIES];
+const ACTIVITIES: &str = "System.Threading.Tasks.TplEventSource";
 
 /// What is taken of DiagnosticSources: status, route and ids of requests.
 const DIAGNOSTIC_SOURCES: &str = concat!(
@@ -279,7 +450,7 @@ fn logs(options: &DotNetOptions) -> Provider {
         AppLogLevel::Error => EventLevel::Error,
         AppLogLevel::Critical | AppLogLevel::None => EventLevel::Critical,
     };
-    Provider::new("Microsoft-Extensions-Logging", FORMATTED, level)
+    Provider::new(LOGGING, FORMATTED, level)
         .with_arguments(&format!("FilterSpecs={}", quoted(&rules.join(";"))))
 }
 
@@ -292,15 +463,23 @@ fn quoted(value: &str) -> String {
 mod tests {
     use super::*;
 
-    fn named(lane: Lane, options: &DotNetOptions) -> Vec<Provider> {
-        lane.config(options, &[], false).providers
+    fn ask(options: &DotNetOptions, major: u32) -> Ask<'_> {
+        Ask { options, major: Some(major), meters: &[], rundown: major < 8 }
+    }
+
+    fn sessions(options: &DotNetOptions, major: u32) -> Vec<SessionConfig> {
+        let groups = Layout::of(Some(major)).groups(&Lane::wanted(options));
+        groups.iter().map(|group| group.config(&ask(options, major))).collect()
     }
 
     #[test]
     fn the_default_leaves_levels_and_other_tools_alone() {
         let options = DotNetOptions::default();
-        let all: Vec<Provider> =
-            Lane::wanted(&options).into_iter().flat_map(|lane| named(lane, &options)).collect();
+        let all: Vec<Provider> = [3, 8, 9, 10]
+            .into_iter()
+            .flat_map(|major| sessions(&options, major))
+            .flat_map(|one| one.providers)
+            .collect();
         assert!(!all.iter().any(|one| one.name == "Microsoft-Diagnostics-DiagnosticSource"));
         assert!(!all.iter().any(|one| one.name.contains("SampleProfiler")));
         // A collection is never asked for.
@@ -324,7 +503,8 @@ mod tests {
             "FilterSpecs=\"Octopus*:Trace;Npgsql*:Trace;Microsoft.AspNetCore.Hosting.Diagnostics*:Information\""
         );
         assert_eq!(logs.level, EventLevel::Verbose);
-        assert_eq!(named(Lane::Requests, &options).len(), 6);
+        let requests = requests(&options);
+        assert_eq!(requests.len(), 5);
     }
 
     #[test]
@@ -333,31 +513,83 @@ mod tests {
         assert!(provider.arguments.starts_with("SessionId=SHARED;Metrics=Good.Meter;RefreshInterval=1;"));
     }
 
+    /// All that can be asked for, and every part of it that a budget leaves open.
+    fn every_choice() -> Vec<(DotNetOptions, BTreeSet<Lane>)> {
+        let own = vec!["System.Runtime".to_owned(), HOSTING.to_owned(), LOGGING.to_owned(), "Own".to_owned()];
+        let mut choices = Vec::new();
+        for bits in 0..16 {
+            let options = DotNetOptions {
+                requests: bits & 1 != 0,
+                allocations: bits & 2 != 0,
+                log_level: if bits & 4 != 0 { AppLogLevel::None } else { AppLogLevel::Debug },
+                counters: if bits & 8 != 0 { own.clone() } else { Vec::new() },
+                ..DotNetOptions::default()
+            };
+            let all = Lane::wanted(&options);
+            let closable: Vec<Lane> = all.iter().copied().filter(|lane| lane.has_budget()).collect();
+            for closed in 0..1_u32 << closable.len() {
+                let is_open = |lane: &Lane| {
+                    closable.iter().position(|one| one == lane).is_none_or(|at| closed >> at & 1 == 0)
+                };
+                choices.push((options.clone(), all.iter().copied().filter(is_open).collect()));
+            }
+        }
+        choices
+    }
+
     #[test]
-    fn every_session_writes_each_second_and_has_each_provider_once() {
-        let options = DotNetOptions { allocations: true, requests: true, ..DotNetOptions::default() };
-        for lane in Lane::wanted(&options).into_iter().chain([Lane::Meters]) {
-            let mut names: Vec<String> = named(lane, &options).into_iter().map(|one| one.name).collect();
-            assert!(names.iter().any(|name| name == HEARTBEAT || name == METRICS), "{lane:?}");
-            let count = names.len();
-            names.sort();
-            names.dedup();
-            assert_eq!(names.len(), count, "{lane:?}");
+    fn no_provider_is_in_two_sessions_since_8() {
+        for (options, lanes) in every_choice() {
+            for (layout, major) in
+                [(Layout::United, 8), (Layout::Split, 8), (Layout::Split, 9), (Layout::Split, 10)]
+            {
+                let groups = layout.groups(&lanes);
+                let configs = groups.iter().map(|group| group.config(&ask(&options, major)));
+                let mut names: Vec<String> =
+                    configs.flat_map(|config| config.providers).map(|one| one.name).collect();
+                let count = names.len();
+                names.sort();
+                names.dedup();
+                assert_eq!(names.len(), count, "{layout:?} {major} {lanes:?}");
+            }
         }
     }
 
     #[test]
-    fn no_events_are_taken_twice() {
-        let options = DotNetOptions { allocations: true, ..DotNetOptions::default() };
-        let mut of_runtime = 0;
-        for lane in Lane::wanted(&options) {
-            for provider in named(lane, &options).iter().filter(|one| one.name == RUNTIME) {
-                // The allocations are the same keyword at another level.
-                if lane != Lane::Allocations {
-                    assert_eq!(of_runtime & provider.keywords, 0);
-                    of_runtime |= provider.keywords;
+    fn every_session_writes_each_second() {
+        for (options, lanes) in every_choice() {
+            for (layout, major) in [(Layout::Separate, 3), (Layout::United, 8), (Layout::Split, 9)] {
+                for group in layout.groups(&lanes) {
+                    let config = group.config(&ask(&options, major));
+                    let is_sign = |one: &Provider| one.name == HEARTBEAT || one.name == METRICS;
+                    assert!(config.providers.iter().any(is_sign), "{layout:?} {group:?}");
+                    assert_eq!(config.rundown != Rundown::None, major < 8 && group.has(Lane::Runtime));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn requests_have_no_stacks_where_that_can_be_chosen() {
+        for config in sessions(&DotNetOptions::default(), 9) {
+            let has_requests = config.providers.iter().any(|one| one.name == HOSTING);
+            assert_eq!(config.stacks, !has_requests);
+        }
+    }
+
+    #[test]
+    fn allocations_are_left_out_unless_asked_for() {
+        for (allocations, major, level) in [
+            (false, 8, EventLevel::Informational),
+            (false, 10, EventLevel::Verbose),
+            (true, 9, EventLevel::Verbose),
+        ] {
+            let options = DotNetOptions { allocations, ..DotNetOptions::default() };
+            let first = sessions(&options, major).remove(0);
+            let runtime = first.providers.iter().find(|one| one.name == RUNTIME).unwrap();
+            assert_eq!(runtime.level, level);
+            let Some(EventFilter::Without(without)) = &runtime.filter else { panic!("{runtime:?}") };
+            assert_eq!(without.contains(&ALLOCATION), !allocations);
         }
     }
 }

@@ -23,15 +23,18 @@ use super::masked::MaskedWriter;
 use super::memory_names::MemoryNames;
 use super::meters::MeterNames;
 use super::options::DotNetOptions;
-use super::plan::{Lane, METRICS};
+use super::plan::{Ask, Group, Lane, Layout, METRICS};
 use super::sampling::Sampling;
 use super::scanner::LazyScanner;
 use crate::masking::Masking;
 
 /// Wakes up so often when nothing comes.
 const TICK: Duration = Duration::from_millis(100);
-/// Meters of the application are asked for this long after the first session told their names.
-const METERS_AFTER: Duration = Duration::from_secs(2);
+/// Meters that the application has when the recording begins are asked for at once, those that it makes later only so often:
+/// their session has to be replaced.
+const METERS_AFTER: Duration = Duration::from_secs(5);
+/// A session that could not be opened is tried again after this.
+const RETRY: Duration = Duration::from_secs(1);
 /// First version of .NET whose methods are named from its memory; older ones have to tell them all at the end.
 const NAMED_FROM_MEMORY: u32 = 8;
 
@@ -96,14 +99,22 @@ struct ProcessRecorder {
     runtime: Runtime,
     scanner: Arc<LazyScanner>,
     lanes: Vec<LaneStream>,
+    /// How kinds are put into sessions.
+    layout: Layout,
+    /// Kinds that are closed because they are above the budget.
+    closed: BTreeSet<Lane>,
+    /// Sessions that are opened when those that they replace have ended, and when to try.
+    opening: Vec<Group>,
+    open_at: Instant,
     throttles: FxHashMap<Lane, Throttle>,
     sampling: Sampling,
     gatherer: Gatherer,
     meters: MeterNames,
     names: MemoryNames,
     /// How many streams of a kind there were.
-    numbers: FxHashMap<Lane, u32>,
-    begun: Instant,
+    numbers: FxHashMap<&'static str, u32>,
+    /// When the session of meters may be replaced.
+    meters_at: Instant,
     warnings: Vec<String>,
 }
 
@@ -116,23 +127,31 @@ impl ProcessRecorder {
             runtime,
             scanner: LazyScanner::start(setup.pid),
             lanes: Vec::new(),
+            layout: Layout::Separate,
+            closed: BTreeSet::new(),
+            opening: Vec::new(),
+            open_at: Instant::now(),
             throttles: FxHashMap::default(),
             sampling: Sampling::default(),
             gatherer,
             meters: MeterNames::default(),
             names: MemoryNames::new(setup.pid),
             numbers: FxHashMap::default(),
-            begun: Instant::now(),
+            meters_at: Instant::now(),
             warnings: Vec::new(),
             setup,
         }
     }
 
     fn open_all(&mut self) {
-        for lane in Lane::wanted(&self.setup.options) {
-            match self.open(lane) {
+        self.layout = Layout::of(self.major());
+        for group in self.groups() {
+            match self.open(&group) {
                 Ok(()) => {
-                    self.throttles.insert(lane, Throttle::new(self.setup.options.budget, Instant::now()));
+                    let budget = self.setup.options.budget;
+                    let throttled = group.lanes().filter(|lane| lane.has_budget());
+                    self.throttles
+                        .extend(throttled.map(|lane| (lane, Throttle::new(budget, Instant::now()))));
                 }
                 Err(error) => {
                     let last = is_final(&error) || matches!(error, IpcError::Silent { .. });
@@ -147,15 +166,28 @@ impl ProcessRecorder {
         }
     }
 
-    fn open(&mut self, lane: Lane) -> Result<(), IpcError> {
+    /// First number of the version.
+    fn major(&self) -> Option<u32> {
+        self.runtime.version.as_ref().and_then(|version| version.split('.').next()?.parse().ok())
+    }
+
+    /// The sessions that there should be.
+    fn groups(&self) -> Vec<Group> {
+        let mut lanes = Lane::wanted(&self.setup.options);
+        lanes.retain(|lane| !self.closed.contains(lane));
+        self.layout.groups(&lanes)
+    }
+
+    fn open(&mut self, group: &Group) -> Result<(), IpcError> {
         let setup = &self.setup;
-        let major = self.runtime.version.as_ref().and_then(|version| version.split('.').next()?.parse().ok());
-        let rundown = major.is_none_or(|major: u32| major < NAMED_FROM_MEMORY);
-        let config = lane.config(&setup.options, self.meters.found(), rundown);
+        let major = self.major();
+        let rundown = major.is_none_or(|major| major < NAMED_FROM_MEMORY);
+        let config =
+            group.config(&Ask { options: &setup.options, major, meters: self.meters.found(), rundown });
         let session = setup.client.start_session(&config)?;
-        let number = self.numbers.entry(lane).or_insert(0);
+        let number = self.numbers.entry(group.name()).or_insert(0);
         *number += 1;
-        let name = match (lane.name(), *number) {
+        let name = match (group.name(), *number) {
             (name, 1) => name.to_owned(),
             ("", number) => number.to_string(),
             (name, number) => format!("{name}-{number}"),
@@ -171,12 +203,12 @@ impl ProcessRecorder {
             }
         };
         let pid = setup.pid;
-        let stream = LaneStream::new(lane, session, file).map_err(|source| IpcError::Io {
+        let stream = LaneStream::new(group.clone(), session, file).map_err(|source| IpcError::Io {
             pid,
             command: "CollectTracing",
             source,
         })?;
-        let tells = rundown && lane == Lane::Runtime;
+        let tells = rundown && group.has(Lane::Runtime);
         self.lanes.push(if tells { stream.with_rundown() } else { stream });
         Ok(())
     }
@@ -217,23 +249,26 @@ impl ProcessRecorder {
             }
             let busy = self.wait_and_pump();
             self.lanes.iter().for_each(LaneStream::cut_if_late);
+            if !told {
+                self.open_replacements();
+            }
             if self.lanes.iter().all(LaneStream::has_ended) && (told || !self.is_between_turns()) {
                 return;
             }
-            if !told {
+            if !told && self.opening.is_empty() {
                 // Also when there is no end of events: then most of all.
                 self.throttle();
             }
             if !told && !busy {
-                self.open_meters();
+                self.listen_to_new_meters();
                 self.names.tick();
             }
         }
     }
 
-    /// Some kind is closed and will be opened again; and the process is still there.
+    /// Some session will be opened again; and the process is still there.
     fn is_between_turns(&self) -> bool {
-        self.throttles.values().any(|throttle| throttle.share().is_some())
+        (!self.opening.is_empty() || self.throttles.values().any(|throttle| throttle.share().is_some()))
             && std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists()
     }
 
@@ -261,18 +296,23 @@ impl ProcessRecorder {
         for at in ready {
             let Some(stream) = lanes.get_mut(at) else { continue };
             let (events, bytes) = (stream.events, stream.bytes());
+            let arrived: Vec<(Lane, (u64, u64))> =
+                throttles.keys().map(|lane| (*lane, stream.arrived(*lane))).collect();
             let sinks = &mut setup.sinks;
             let methods = &setup.methods;
-            more |= stream.pump(&mut |lane, event| {
+            more |= stream.pump(&mut |group, event| {
                 names.see(event.stack);
-                take(lane, event, gatherer, meters, methods);
+                take(group, event, gatherer, meters, methods);
                 sinks.iter_mut().for_each(|sink| sink(event));
             });
             let (events, bytes) = (stream.events - events, stream.bytes() - bytes);
             setup.shared.events.fetch_add(events, Ordering::Relaxed);
             setup.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
-            if let Some(throttle) = throttles.get_mut(&stream.lane) {
-                throttle.count(events, bytes);
+            for (lane, before) in arrived {
+                let after = stream.arrived(lane);
+                if let Some(throttle) = throttles.get_mut(&lane) {
+                    throttle.count(after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));
+                }
             }
         }
         more
@@ -280,58 +320,105 @@ impl ProcessRecorder {
 
     fn throttle(&mut self) {
         let now = Instant::now();
-        let mut changes = Vec::new();
+        let mut changed = false;
         for (lane, throttle) in &mut self.throttles {
-            if lane.sampled().is_empty() {
-                continue;
-            }
             match throttle.look(now) {
-                Advice::Stay => {}
-                advice => changes.push((*lane, advice, throttle.clone())),
-            }
-        }
-        for (lane, advice, throttle) in changes {
-            let time = crate::context::clock_pair().mono;
-            match advice {
+                Advice::Stay => continue,
                 Advice::Close => {
-                    self.sampling.closed(lane, time, &throttle.why());
-                    self.lanes.iter_mut().filter(|stream| stream.lane == lane).for_each(LaneStream::stop);
+                    self.closed.insert(*lane);
+                    self.sampling.closed(*lane, crate::context::clock_pair().mono, &throttle.why());
                 }
                 Advice::Open => {
-                    self.forget_ended(lane);
-                    match self.open(lane) {
-                        Ok(()) => self.sampling.opened(lane, time),
-                        // The next turn tries again, unless the process is gone.
-                        Err(error) => tracing::debug!(%error, "not opened again"),
-                    }
+                    self.closed.remove(lane);
                 }
-                Advice::Stay => {}
+            }
+            changed = true;
+        }
+        if !changed {
+            return;
+        }
+        // From now on there is something to replace: what the runtime itself does need not be part of it, where meters are a sign of
+        // life for the rest.
+        if self.layout == Layout::United && self.meters.has_spoken() {
+            self.layout = Layout::Split;
+        }
+        self.replace(None);
+    }
+
+    /// Ends sessions that are not as they should be, to open others in their place as soon as they have ended: no provider is
+    /// ever in two sessions. `anew`: also the one with this kind.
+    fn replace(&mut self, anew: Option<Lane>) {
+        let wanted = self.groups();
+        let is_anew = |group: &Group| anew.is_some_and(|lane| group.has(lane));
+        let time = crate::context::clock_pair().mono;
+        let mut gone = Vec::new();
+        for stream in &mut self.lanes {
+            if stream.has_ended() || stream.is_stopping() {
+                continue;
+            }
+            if wanted.contains(&stream.group) && !is_anew(&stream.group) {
+                continue;
+            }
+            gone.extend(stream.group.lanes());
+            stream.stop();
+        }
+        for lane in gone {
+            if !self.closed.contains(&lane) {
+                self.sampling.replaced(lane, time);
+            }
+        }
+        let is_open = |group: &Group| {
+            let mut open = self.lanes.iter().filter(|stream| !stream.has_ended() && !stream.is_stopping());
+            open.any(|stream| stream.group == *group)
+        };
+        self.opening = wanted.into_iter().filter(|group| !is_open(group)).collect();
+        self.open_at = Instant::now();
+    }
+
+    /// Opens what replaces sessions that have ended.
+    fn open_replacements(&mut self) {
+        if self.opening.is_empty()
+            || Instant::now() < self.open_at
+            || self.lanes.iter().any(|stream| stream.is_stopping() && !stream.has_ended())
+        {
+            return;
+        }
+        self.forget_ended();
+        for group in std::mem::take(&mut self.opening) {
+            match self.open(&group) {
+                Ok(()) => {
+                    let time = crate::context::clock_pair().mono;
+                    group.lanes().for_each(|lane| self.sampling.opened(lane, time));
+                }
+                // Unless the process is gone.
+                Err(error) => {
+                    tracing::debug!(%error, "not opened again");
+                    self.opening.push(group);
+                    self.open_at = Instant::now() + RETRY;
+                }
             }
         }
     }
 
-    /// Takes what is known of streams that have ended, so that they do not add up.
-    fn forget_ended(&mut self, lane: Lane) {
+    /// Takes what is known of streams that were told to end and have, so that they do not add up.
+    fn forget_ended(&mut self) {
         let (ended, open) = std::mem::take(&mut self.lanes)
             .into_iter()
-            .partition(|stream| stream.lane == lane && stream.has_ended());
+            .partition(|stream| stream.is_stopping() && stream.has_ended());
         self.lanes = open;
         for stream in ended {
             self.account(&stream);
         }
     }
 
-    /// Opens a session for meters that the application has beyond those of the framework.
-    fn open_meters(&mut self) {
-        if self.begun.elapsed() < METERS_AFTER || !self.meters.has_new() {
+    /// Asks for meters that the application has beyond those of the framework.
+    fn listen_to_new_meters(&mut self) {
+        if !self.meters.has_new() || !self.opening.is_empty() || Instant::now() < self.meters_at {
             return;
         }
         self.meters.take_new();
-        if let Err(error) = self.open(Lane::Meters)
-            && !error.is_end()
-        {
-            self.warn(&error);
-        }
+        self.meters_at = Instant::now() + METERS_AFTER;
+        self.replace(Some(Lane::Meters));
     }
 
     fn account(&mut self, stream: &LaneStream) {
@@ -377,7 +464,7 @@ impl ProcessRecorder {
 
 /// One event, to all that gather.
 fn take(
-    lane: Lane,
+    group: &Group,
     event: &Event<'_>,
     gatherer: &mut Gatherer,
     meters: &mut MeterNames,
@@ -386,11 +473,11 @@ fn take(
     if event.metadata.provider == METRICS {
         meters.event(event);
     }
-    if !lane.has_counters() && event.metadata.name == "EventCounters" {
+    if !group.has_counters() && event.metadata.name == "EventCounters" {
         return;
     }
     // The rundown of old runtimes comes at the end of the first session.
-    if matches!(lane, Lane::Base | Lane::Runtime) {
+    if group.has(Lane::Base) || group.has(Lane::Runtime) {
         let metadata = event.metadata;
         let time = MonoNanos(event.time.0);
         if metadata.provider.starts_with(super::plan::RUNTIME) {

@@ -73,6 +73,8 @@ struct State {
     masking: Masking,
     sinks: Option<SinkMaker>,
     processes: Mutex<FxHashMap<Pid, Process>>,
+    /// Held while a process is looked at.
+    looking: Mutex<()>,
     warnings: Mutex<Vec<String>>,
     /// Runtimes that connected and were let go.
     released: Mutex<BTreeSet<Pid>>,
@@ -133,6 +135,7 @@ impl DotNetRecorder {
             masking,
             sinks,
             processes: Mutex::default(),
+            looking: Mutex::default(),
             warnings: Mutex::default(),
             released: Mutex::default(),
             looked: AtomicBool::new(false),
@@ -342,15 +345,24 @@ impl State {
     }
 
     fn look(self: &Arc<Self>, pid: Pid, arrival: Option<Arrival>) {
-        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(processes.get(&pid), Some(Process::Recorded(_))) {
-            drop(processes);
+        // One at a time, so that none is begun twice. The table is not held meanwhile: finding a socket takes its time where many
+        // processes start at once, and whoever else asks (the recording itself, at each tick) must not wait for it.
+        let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, running) = {
+            let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_recorded = |one: &Process| matches!(one, Process::Recorded(_));
+            (
+                processes.get(&pid).is_some_and(is_recorded),
+                processes.values().filter(|one| is_recorded(one)).count(),
+            )
+        };
+        if known {
+            drop(looking);
             if let Some(arrival) = arrival {
                 let _ = arrival.resume(RESUME_WITHIN);
             }
             return;
         }
-        let running = processes.values().filter(|one| matches!(one, Process::Recorded(_))).count();
         let found = if running >= MOST { None } else { Some(Client::of(pid)) };
         let process = match found {
             None => {
@@ -368,7 +380,7 @@ impl State {
             },
             Some(Err(error)) => self.without_port(&error),
         };
-        processes.insert(pid, process);
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, process);
     }
 
     fn without_port(&self, error: &IpcError) -> Process {

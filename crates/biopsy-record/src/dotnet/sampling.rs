@@ -18,6 +18,8 @@ struct Interval {
     /// Nanoseconds in which nothing was taken.
     closed: u64,
     why: String,
+    /// It is taken in turns, so that what follows the last of them belongs to it too.
+    turns: bool,
 }
 
 /// Adds up the time in which sessions were closed.
@@ -28,8 +30,17 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// A kind is closed from now on.
+    /// A kind is closed from now on, until it has its turn again.
     pub(crate) fn closed(&mut self, lane: Lane, now: MonoNanos, why: &str) {
+        self.missing(lane, now, why, true);
+    }
+
+    /// A kind has no session from now on, because another one takes its place.
+    pub(crate) fn replaced(&mut self, lane: Lane, now: MonoNanos) {
+        self.missing(lane, now, "its session was replaced by another one", false);
+    }
+
+    fn missing(&mut self, lane: Lane, now: MonoNanos, why: &str, turns: bool) {
         if self.current.get(&lane).is_some_and(|interval| now.0.saturating_sub(interval.last.0) > SAME) {
             self.end(lane, None);
         }
@@ -39,7 +50,11 @@ impl Sampling {
             closed_since: None,
             closed: 0,
             why: why.to_owned(),
+            turns,
         });
+        if turns && !interval.turns {
+            (interval.turns, interval.why) = (true, why.to_owned());
+        }
         interval.last = now;
         interval.closed_since = Some(now);
     }
@@ -69,7 +84,9 @@ impl Sampling {
     fn end(&mut self, lane: Lane, now: Option<MonoNanos>) {
         let Some(mut interval) = self.current.remove(&lane) else { return };
         let to = match now {
-            Some(now) if now.0.saturating_sub(interval.last.0) <= SAME => now,
+            Some(now) if interval.turns && now.0.saturating_sub(interval.last.0) <= SAME => now,
+            // It was not opened any more.
+            Some(now) if interval.closed_since.is_some() => now,
             _ => interval.last,
         };
         if let Some(since) = interval.closed_since.take() {
@@ -114,6 +131,17 @@ mod tests {
         let done = sampling.finish(MonoNanos(5 * SECOND));
         assert_eq!(done.iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), ["commands", "requests"]);
         assert!(done[0].share < 1e-9);
+    }
+
+    #[test]
+    fn a_session_that_was_replaced_is_a_gap_and_no_turn() {
+        let mut sampling = Sampling::default();
+        sampling.replaced(Lane::Runtime, MonoNanos(SECOND));
+        sampling.opened(Lane::Runtime, MonoNanos(SECOND + 20_000_000));
+        let done = sampling.finish(MonoNanos(5 * SECOND));
+        assert_eq!((done[0].from, done[0].to), (MonoNanos(SECOND), MonoNanos(SECOND + 20_000_000)));
+        assert!(done[0].share < 1e-9, "nothing of that time is there");
+        assert_eq!(done[0].what, "events of the runtime");
     }
 
     #[test]

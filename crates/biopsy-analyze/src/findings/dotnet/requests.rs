@@ -7,7 +7,7 @@ use crate::findings::scene::{Scene, at, fact, steps};
 use crate::findings::words::{number, percent, seconds};
 use crate::runtimes::{Coincidence, Meanwhile, RequestRow, find_counter};
 use biopsy_model::MonoNanos;
-use biopsy_model::runtime_trace::Request;
+use biopsy_model::runtime_trace::{Request, Sampled};
 use rustc_hash::FxHashMap;
 
 /// Commands of one text in one request: a page of a list is usually 10 to 50 rows long, and nobody asks for each on purpose.
@@ -330,8 +330,10 @@ fn held(heard: &Heard<'_>) -> Option<(f64, f64)> {
     if least >= 1.0 && began < 1.0 {
         return Some((least, began.max(0.0)));
     }
-    // Others are answered meanwhile: so many would be there at a time if those were all.
-    if !heard.trace.sampled.is_empty() {
+    // Others are answered meanwhile: so many would be there at a time if those were all. A gap of some milliseconds, where a
+    // session was replaced, hides few.
+    let is_long = |one: &Sampled| one.to.0.saturating_sub(one.from.0) > 1_000_000_000;
+    if heard.trace.sampled.iter().any(is_long) {
         return None;
     }
     let summary = heard.summary;

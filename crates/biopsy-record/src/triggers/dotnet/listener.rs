@@ -59,11 +59,8 @@ impl Drop for Listener {
 fn open(client: &Client, config: &SessionConfig) -> Result<LaneStream, IpcError> {
     let session = client.start_session(config)?;
     let pid = client.port().pid();
-    LaneStream::new(plan::Lane::Base, session, None).map_err(|source| IpcError::Io {
-        pid,
-        command: "CollectTracing",
-        source,
-    })
+    let stream = LaneStream::new(plan::Group::of_triggers(), session, None);
+    stream.map(LaneStream::unsorted).map_err(|source| IpcError::Io { pid, command: "CollectTracing", source })
 }
 
 fn listen(

@@ -1,0 +1,99 @@
+//! Threads that ask a server, each on a connection of its own, one request after the other.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// When a request was answered, and how long it took.
+pub(super) type Answered = (Instant, Duration);
+
+/// A load that goes on until it is stopped.
+pub(super) struct Askers {
+    stop: Arc<AtomicBool>,
+    count: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<Vec<Answered>>>,
+}
+
+impl Askers {
+    /// `kept`: remembers each answer; otherwise they are counted.
+    pub(super) fn start(port: u16, path: &str, connections: u32, kept: bool) -> Self {
+        let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let threads = (0..connections).map(|_| {
+            let (stop, count, request) = (Arc::clone(&stop), Arc::clone(&count), request.clone());
+            std::thread::spawn(move || ask(port, &request, &stop, &count, kept).unwrap_or_default())
+        });
+        Self { threads: threads.collect(), stop, count }
+    }
+
+    /// Requests that were answered so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn stop(self) -> Vec<Answered> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    }
+}
+
+fn ask(
+    port: u16,
+    request: &str,
+    stop: &AtomicBool,
+    count: &AtomicU64,
+    kept: bool,
+) -> std::io::Result<Vec<Answered>> {
+    let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut answered = Vec::new();
+    let mut answer = Vec::new();
+    let mut part = [0; 16 << 10];
+    while !stop.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        socket.write_all(request.as_bytes())?;
+        answer.clear();
+        while !is_whole(&answer) {
+            match socket.read(&mut part)? {
+                0 => return Ok(answered),
+                count => answer.extend_from_slice(&part[..count]),
+            }
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        if kept {
+            answered.push((Instant::now(), asked.elapsed()));
+        }
+    }
+    Ok(answered)
+}
+
+/// Whether an answer has come to its end: as long as its head says, or to its last chunk.
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    match length {
+        Some(length) => body.len() >= length,
+        None => body.ends_with("0\r\n\r\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_end_where_they_say() {
+        assert!(!is_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"));
+        assert!(is_whole(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab"));
+        assert!(!is_whole(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"));
+        assert!(is_whole(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"));
+    }
+}
