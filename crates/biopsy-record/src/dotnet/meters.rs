@@ -53,6 +53,11 @@ impl MeterNames {
         self.spoken
     }
 
+    /// Whether all that there are have been announced.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.listed
+    }
+
     /// Those that were found.
     pub(crate) fn found(&self) -> &[String] {
         &self.found

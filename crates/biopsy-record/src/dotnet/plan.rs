@@ -8,7 +8,7 @@
 //! | runtime | sessions |
 //! | --- | --- |
 //! | 9 and later | with stacks: what the runtime does, methods, counters, allocations; without: meters, requests, messages |
-//! | 8 | one with everything, as all events have stacks anyway; two as soon as something is above its budget and there are meters |
+//! | 8 | the same where there are meters; otherwise one with everything, as all events have stacks anyway |
 //! | before 8 | one for each kind, each with the counters of `System.Runtime` as a sign of life |
 //!
 //! Walking a stack is the costly part of an event, and the number of requests and messages is up to the load: a session that has

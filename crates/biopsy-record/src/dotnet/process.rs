@@ -33,6 +33,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// Meters that the application has when the recording begins are asked for at once, those that it makes later only so often:
 /// their session has to be replaced.
 const METERS_AFTER: Duration = Duration::from_secs(5);
+/// How long a runtime gets to tell its meters: it does at once, if it has any.
+const LOOK_FOR_METERS: Duration = Duration::from_millis(500);
 /// A session that could not be opened is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
 /// First version of .NET whose methods are named from its memory; older ones have to tell them all at the end.
@@ -145,7 +147,19 @@ impl ProcessRecorder {
 
     fn open_all(&mut self) {
         self.layout = Layout::of(self.major());
+        // What starts must not be made to wait; it has no meters yet.
+        let may_look = !self.setup.starting;
+        if self.layout == Layout::United && may_look {
+            self.look_for_meters(&[Lane::Base, Lane::Meters]);
+            if self.meters.is_listed() {
+                self.layout = Layout::Split;
+            }
+        }
         for group in self.groups() {
+            let is_new = self.layout == Layout::Split && !self.meters.is_listed();
+            if may_look && is_new && group.has(Lane::Meters) {
+                self.look_for_meters(&[Lane::Meters]);
+            }
             match self.open(&group) {
                 Ok(()) => {
                     let budget = self.setup.options.budget;
@@ -164,6 +178,30 @@ impl ProcessRecorder {
                 }
             }
         }
+    }
+
+    /// Which meters there are, and so whether they can be a sign of life for a session of their own: asked before requests and
+    /// messages are, so that their session need not be replaced as soon as it has begun.
+    fn look_for_meters(&mut self, lanes: &[Lane]) {
+        let Some(look) = Layout::United.groups(&lanes.iter().copied().collect()).pop() else { return };
+        if let Err(error) = self.open(&look) {
+            tracing::debug!(%error, "no look for meters");
+            return;
+        }
+        let is_over = |lanes: &[LaneStream]| {
+            lanes.iter().filter(|stream| stream.group == look).all(LaneStream::has_ended)
+        };
+        let deadline = Instant::now() + LOOK_FOR_METERS;
+        while !self.meters.is_listed() && !is_over(&self.lanes) && Instant::now() < deadline {
+            self.wait_and_pump();
+        }
+        self.lanes.iter_mut().filter(|stream| stream.group == look).for_each(LaneStream::stop);
+        while !is_over(&self.lanes) {
+            self.wait_and_pump();
+            self.lanes.iter().for_each(LaneStream::cut_if_late);
+        }
+        self.forget_ended();
+        self.meters.take_new();
     }
 
     /// First number of the version.

@@ -1,8 +1,6 @@
 //! .NET programs in odd places and on bad days: found and recorded where that is possible, a clear reason where it is not, never a
 //! hang, never harm.
 
-#![expect(clippy::print_stderr, reason = "what is left on for a while belongs on the terminal")]
-
 mod beside;
 mod launch;
 mod names;
