@@ -14,7 +14,9 @@ pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
     let named = |function| scene.row(function).is_some_and(|row| row.named);
     // A descriptor that may as well be a pipe is worth a word only where a name makes sense of it.
     let sure = |wait: &&ThreadWait| wait.reason == WaitReason::Peer || wait.function.is_some_and(named);
-    let mut waits = waits.iter().filter(|wait| wait.function.is_none_or(client)).filter(sure);
+    let service = |tid| scene.thread(tid).is_some_and(|row| SERVICES.contains(&row.name.as_str()));
+    let mut waits =
+        waits.iter().filter(|wait| wait.function.is_none_or(client) && !service(wait.tid)).filter(sure);
     // One long wait is a connection on which nothing happens; many are questions and answers.
     let worst = waits.find(|wait| wait.share >= 0.5 && wait.count >= 5)?;
     let others = waits.filter(|wait| wait.share >= 0.5 && wait.count >= 5).count();
@@ -68,6 +70,9 @@ pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
+/// Threads of .NET that read what nobody answers: changes of files, signals.
+const SERVICES: [&str; 2] = [".NET File Watch", ".NET SigHandler"];
+
 /// Names of functions that wait for the requests of others: a server at rest.
 fn takes_requests(row: &FunctionRow) -> bool {
     const PARTS: &[&str] = &[
@@ -89,6 +94,9 @@ fn takes_requests(row: &FunctionRow) -> bool {
         "pq_getbyte",
         "net_read_packet",
         "my_net_read",
+        "FileSystemWatcher",
+        "ConsoleStream",
+        "ReadMessage",
     ];
     PARTS.iter().any(|part| row.name.contains(part))
 }

@@ -1,0 +1,158 @@
+//! What piles up: threads, memory.
+
+use crate::build::{Build, IDLE, PID, Waiting, call};
+use crate::{first, no_alarm};
+use biopsy_analyze::analyze;
+use biopsy_model::timeline::WaitState;
+
+#[test]
+fn runaway_threads() {
+    let mut build = Build::new("runaway", 10, 4);
+    build.thread(PID, "runaway").machine(0.1);
+    build.wait(
+        PID,
+        Waiting {
+            stack: &[
+                "server!main",
+                "server!spawn_watchdog",
+                "libc.so.6!clock_nanosleep",
+                "k:hrtimer_nanosleep",
+            ],
+            syscall: call::NANOSLEEP,
+            each_ms: 50.0,
+            ..IDLE
+        },
+    );
+    for number in 0..200 {
+        let tid = 5_000 + number;
+        build.life(tid, "watchdog", Some(f64::from(number) / 200.0), Some(PID));
+        build.wait(
+            tid,
+            Waiting {
+                stack: &[
+                    "libc.so.6!start_thread",
+                    "server!watchdog",
+                    "server!watch_task",
+                    "libc.so.6!clock_nanosleep",
+                    "k:hrtimer_nanosleep",
+                ],
+                syscall: call::NANOSLEEP,
+                share: 0.4,
+                each_ms: 500.0,
+                ..IDLE
+            },
+        );
+    }
+    insta::assert_snapshot!(first(&analyze(&build.done())));
+}
+
+/// A trace may miss the end of short-lived threads; the kernel's count does not.
+#[test]
+fn short_lived_threads_do_not_pile_up() {
+    let mut build = Build::new("server", 10, 4);
+    build.thread(PID, "server").machine(0.1).wait(PID, IDLE);
+    for number in 0..60 {
+        build.life(5_000 + number, "request", Some(f64::from(number) / 60.0), Some(PID));
+    }
+    for life in build.timeline.threads.iter_mut().filter(|life| life.info.tid.0 % 4 != 0) {
+        life.exit = life.born.then_some(life.start);
+    }
+    build.metric(
+        "processes",
+        &[("pid", "4711"), ("name", "server")],
+        &[("threads", &|second| 1.0 + second % 2.0)],
+    );
+    no_alarm(&analyze(&build.done()));
+}
+
+#[test]
+fn memory_growth() {
+    let mut build = Build::new("memory-growth", 20, 4);
+    build.thread(PID, "memory-growth").machine(0.1);
+    build.cpu(
+        PID,
+        0.02,
+        &[
+            "server!main",
+            "server!remember_forever",
+            "libc.so.6!__memset_avx2",
+            "k:asm_exc_page_fault",
+            "k:handle_mm_fault",
+            "k:clear_page_erms",
+        ],
+    );
+    build.wait(
+        PID,
+        Waiting {
+            stack: &["server!main", "libc.so.6!clock_nanosleep", "k:hrtimer_nanosleep"],
+            syscall: call::NANOSLEEP,
+            each_ms: 6.0,
+            ..IDLE
+        },
+    );
+    build.metric(
+        "processes",
+        &[("pid", "4711"), ("name", "memory-growth")],
+        &[
+            ("memory.rss", &|second| 20e6 + second * 10e6),
+            ("memory.anon", &|second| 18e6 + second * 10e6),
+            ("threads", &|_| 2.0),
+            ("fds", &|_| 5.0),
+        ],
+    );
+    insta::assert_snapshot!(first(&analyze(&build.done())));
+}
+
+/// Filling caches at the start and then staying there is not growth.
+#[test]
+fn warming_up_is_no_growth() {
+    let mut build = Build::new("cache", 30, 4);
+    build.thread(PID, "cache").machine(0.1).wait(PID, IDLE);
+    build.metric(
+        "processes",
+        &[("pid", "4711"), ("name", "cache")],
+        &[
+            ("memory.rss", &|second| 20e6 + second.min(8.0) * 40e6),
+            ("memory.anon", &|second| 18e6 + second.min(8.0) * 40e6),
+        ],
+    );
+    no_alarm(&analyze(&build.done()));
+}
+
+#[test]
+fn memory_pressure() {
+    let mut build = Build::new("victim", 10, 4);
+    build.thread(PID, "victim").cpu(PID, 0.2, &["server!main", "server!lookup"]);
+    build.wait(
+        PID,
+        Waiting {
+            stack: &[
+                "server!main",
+                "server!lookup",
+                "k:asm_exc_page_fault",
+                "k:handle_mm_fault",
+                "k:do_swap_page",
+                "k:folio_wait_bit",
+                "k:io_schedule",
+                "k:schedule",
+            ],
+            syscall: call::READ,
+            state: WaitState::Disk,
+            share: 0.6,
+            each_ms: 3.0,
+            waker: Some(0),
+        },
+    );
+    build.metric(
+        "system",
+        &[],
+        &[
+            ("pressure.memory.some", &|_| 0.5),
+            ("swap.in", &|_| 30e6),
+            ("swap.out", &|_| 28e6),
+            ("cpu.busy", &|_| 0.3),
+        ],
+    );
+    build.metric("processes", &[("pid", "4711"), ("name", "victim")], &[("faults.major", &|_| 700.0)]);
+    insta::assert_snapshot!(first(&analyze(&build.done())));
+}
