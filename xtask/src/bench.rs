@@ -44,7 +44,7 @@ pub(crate) struct Options {
     /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`,
+    /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`, `debug`,
     /// `dotnet-trace`
     #[arg(long, value_delimiter = ',')]
     recorders: Vec<String>,

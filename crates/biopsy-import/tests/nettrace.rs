@@ -128,11 +128,9 @@ fn loss_and_cuts_are_told() {
     assert!(warned(&capture, "import.lost-events"));
     let capture = import(&bytes[..bytes.len() - 1], &Limits::default());
     assert!(warned(&capture, "import.cut-short") && capture.runtimes[0].cut && capture.header.end.is_none());
-    for length in 0..bytes.len() {
+    for length in (0..bytes.len()).step_by(97) {
         let redactor = Redactor::new(Options::default()).unwrap();
-        if length % 97 == 0 {
-            let _ = read_from(&bytes[..length], "x", &redactor, &Limits::small());
-        }
+        let _ = read_from(&bytes[..length], "x", &redactor, &Limits::small());
     }
 }
 

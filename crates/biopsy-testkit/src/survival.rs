@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::proc_status;
 
@@ -42,6 +43,26 @@ impl Survival {
     pub fn before(pid: u32) -> Self {
         let before = State::of(pid).unwrap_or_else(|| panic!("process {pid} is gone before the test began"));
         Self { pid, before, folders: Vec::new(), stable_threads: true, stable_files: true }
+    }
+
+    /// The same once its open files have been equal for half a second: a runtime that has just begun still closes what it needed for
+    /// that, a pipe for example. Looks for five seconds at most.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such process.
+    #[must_use]
+    pub fn before_when_settled(pid: u32) -> Self {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut settled = Self::before(pid);
+        loop {
+            std::thread::sleep(Duration::from_millis(500));
+            let now = Self::before(pid);
+            if now.before.open_files == settled.before.open_files || Instant::now() > deadline {
+                return now;
+            }
+            settled = now;
+        }
     }
 
     /// Also demands that no file appears in `folder` (not below it).

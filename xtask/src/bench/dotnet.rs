@@ -34,12 +34,14 @@ enum By {
     Capture,
     /// `biopsy capture --requests`.
     Requests,
+    /// `biopsy capture --log-level Debug`.
+    Debug,
     /// `dotnet-trace collect` with its defaults.
     DotNetTrace,
 }
 
 impl By {
-    const ALL: [Self; 4] = [Self::Trace, Self::Capture, Self::Requests, Self::DotNetTrace];
+    const ALL: [Self; 5] = [Self::Trace, Self::Capture, Self::Requests, Self::Debug, Self::DotNetTrace];
 
     /// Its word for `--recorders`.
     fn key(self) -> &'static str {
@@ -47,6 +49,7 @@ impl By {
             Self::Trace => "trace",
             Self::Capture => "capture",
             Self::Requests => "requests",
+            Self::Debug => "debug",
             Self::DotNetTrace => "dotnet-trace",
         }
     }
@@ -56,6 +59,7 @@ impl By {
             Self::Trace => "biopsy trace",
             Self::Capture => "biopsy capture",
             Self::Requests => "biopsy capture --requests",
+            Self::Debug => "biopsy capture --log-level Debug",
             Self::DotNetTrace => "dotnet-trace",
         }
     }
@@ -72,6 +76,7 @@ impl By {
             Self::Trace => own(&["trace", "--no-runtime-events"]),
             Self::Capture => own(&["capture"]),
             Self::Requests => own(&["capture", "--requests"]),
+            Self::Debug => own(&["capture", "--log-level", "Debug"]),
             Self::DotNetTrace => {
                 let mut command = dotnet_peer_command("dotnet-trace", &["collect", "-p", &pid, "-o"])?;
                 command.arg(folder.join("trace.nettrace"));
@@ -145,7 +150,7 @@ fn runs(biopsy: &Path, options: &Options, path: &str, connections: u32, rounds: 
             std::thread::sleep(REST);
             let after = window(&server, &askers, seconds);
             let ratio = |of: fn(&Window) -> f64| of(&with) * 2.0 / (of(&before) + of(&after));
-            let rooted = matches!(by, By::Trace | By::Capture | By::Requests)
+            let rooted = (by != By::DotNetTrace)
                 .then(|| share_reaching_root(&folder.path().join("recording.zip")))
                 .flatten();
             let (rate, cpu) = (ratio(|window| window.per_second), ratio(|window| window.cpu_per_request));

@@ -75,7 +75,7 @@ fn freezes_are_consistent(runtime: &str) {
     }
     let threads = THREADS.to_string();
     let target = dotnet_target(runtime, "holder", &["--objects", "20000", "--mutate", "--threads", &threads]);
-    let survival = Survival::before(target.pid()).threads_may_change();
+    let survival = Survival::before_when_settled(target.pid()).threads_may_change();
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     let is_clean = |kind: &str| kind.starts_with("clean");
     let (mut done, freezes) = (0, freezes());
