@@ -23,7 +23,7 @@ const REST: Duration = Duration::from_millis(500);
 const CALM_ROUNDS: usize = 3;
 /// Connections: as many as saturate two CPUs beside the server, and so many that it waits most of the time.
 const SATURATING: u32 = 16;
-const CALM: u32 = 2;
+const CALM: u32 = 5;
 
 /// Who records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,6 +154,7 @@ fn runs(biopsy: &Path, options: &Options, path: &str, connections: u32, rounds: 
                 .then(|| share_reaching_root(&folder.path().join("recording.zip")))
                 .flatten();
             let (rate, cpu) = (ratio(|window| window.per_second), ratio(|window| window.cpu_per_request));
+            println!("    {}: {rate:.3} of the requests, {cpu:.3} times the CPU per request", by.name());
             runs.push(Run { by, with, rate, cpu, recorder_cores: own, rooted });
             before = after;
         }
