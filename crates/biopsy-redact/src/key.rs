@@ -16,6 +16,8 @@ use crate::value::{self, How, KeyQuote, Place, Value, skip_blank, skip_space};
 const NAME_REACH: usize = 64;
 /// How far an attribute `value=` may be from `name="password"`, in bytes.
 const ATTRIBUTE_REACH: usize = 256;
+/// How far the end of an element may be from its beginning, in bytes: longer than any token.
+const CLOSING_REACH: usize = 16 << 10;
 
 /// A key rule, ready to be asked.
 #[derive(Debug)]
@@ -377,7 +379,10 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
     };
     if let Some(outer) = before.strip_suffix(b"&lt;") {
         let rest = &text[name.end..];
-        if rest.strip_prefix(b"&gt;").is_some_and(|behind| is_type_argument(outer, behind)) {
+        if rest
+            .strip_prefix(b"&gt;")
+            .is_some_and(|behind| is_type_argument(outer, &text[name.clone()], behind))
+        {
             return None;
         }
         return rest.starts_with(b"&gt;").then_some(Place {
@@ -389,7 +394,10 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
         });
     }
     let outer = before.strip_suffix(b"<")?;
-    if text[name.end..].strip_prefix(b">").is_some_and(|behind| is_type_argument(outer, behind)) {
+    if text[name.end..]
+        .strip_prefix(b">")
+        .is_some_and(|behind| is_type_argument(outer, &text[name.clone()], behind))
+    {
         return None;
     }
     let tag = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
@@ -408,16 +416,14 @@ fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
 /// Whether what looks like an element is part of the name of code: `ValueTask<AccessToken>.GetAwaiter`, `<GetAccessToken>d__5.MoveNext`.
 /// Seen in the stacks of every program with `Azure.Core`: the rest of the name was learned as a secret, found everywhere, and no
 /// bundle was made.
-fn is_type_argument(outer: &[u8], behind: &[u8]) -> bool {
-    if let [letter, b'_', b'_', ..] = behind
-        && letter.is_ascii_lowercase()
-    {
-        return true;
-    }
-    let next = &behind[..behind.len().min(ATTRIBUTE_REACH)];
-    let next = memchr::memchr2(b'<', b'&', next).map_or(&[][..], |at| &next[at..]);
-    if next.starts_with(b"</") || next.starts_with(b"&lt;/") {
+fn is_type_argument(outer: &[u8], name: &[u8], behind: &[u8]) -> bool {
+    // An element that is closed is one, whatever stands in it.
+    if is_closed(name, behind) {
         return false;
+    }
+    // What compilers make: `d__5`, `g__Inner|3_0`, `c__DisplayClass`.
+    if let [b'b' | b'c' | b'd' | b'g', b'_', b'_', ..] = behind {
+        return true;
     }
     let of_type = outer.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let goes_on = behind.first().is_none_or(|byte| {
@@ -425,6 +431,16 @@ fn is_type_argument(outer: &[u8], behind: &[u8]) -> bool {
             || matches!(byte, b'.' | b'(' | b')' | b'[' | b']' | b',' | b'>' | b':' | b'+' | b'"' | b'\\')
     });
     of_type && (goes_on || behind.starts_with(b"&gt;"))
+}
+
+/// Whether the element `name` ends in what follows its beginning: `</name>`, `</space:name>`, also coded.
+fn is_closed(name: &[u8], behind: &[u8]) -> bool {
+    let reach = &behind[..behind.len().min(CLOSING_REACH)];
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'_' | b'-' | b'.');
+    memchr::memmem::find_iter(reach, name).any(|at| {
+        let start = reach[..at].iter().rposition(|byte| !is_of_name(byte)).map_or(0, |last| last + 1);
+        [&b"</"[..], b"<\\/", b"&lt;/"].iter().any(|opening| reach[..start].ends_with(opening))
+    })
 }
 
 /// `--key value`, `-Key value`, and as JSON or Python lists: `"--key", "value"`.
