@@ -1,6 +1,5 @@
 //! The promised numbers of SPECIFICATION.md, measured side by side with perf and samply in one run.
 
-mod asking;
 mod attaching;
 mod bars;
 mod catching;
@@ -12,7 +11,6 @@ mod following;
 mod heap;
 mod killing;
 mod nettrace;
-mod proc_usage;
 mod recorder;
 mod scrubbing;
 mod serving;

@@ -8,31 +8,25 @@
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use biopsy_dotnet::ipc::{Client, EventFilter, EventLevel, Provider, Rundown, SessionConfig, SessionControl};
 use biopsy_dotnet::nettrace::{Limits, Reader};
 use biopsy_model::Pid;
+use biopsy_testkit::{Askers, Window};
 
 type Failure = Box<dyn std::error::Error>;
 /// Events by provider, id and name.
 type Counts = BTreeMap<(String, u32, String), u64>;
 
 /// Attaching is no part of a window.
-const SETTLE: Duration = Duration::from_millis(1200);
-
-/// One window.
-#[derive(Clone, Copy)]
-struct Window {
-    per_second: f64,
-    cpu_per_request: f64,
-}
+const SETTLE: Duration = Duration::from_millis(1500);
+/// Nor is what comes right behind an end.
+const REST: Duration = Duration::from_secs(2);
+/// Compiles what is hot at its last tier.
+const WARM_UP: Duration = Duration::from_secs(10);
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,39 +34,24 @@ fn main() -> Result<(), Failure> {
         return Err("usage: session_cost PID PORT PATH CONNECTIONS SECONDS ROUNDS VARIANT...".into());
     };
     let (pid, seconds): (u32, f64) = (pid.parse()?, seconds.parse()?);
-    let answered = Arc::new(AtomicU64::new(0));
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut askers = Vec::new();
-    for _ in 0..connections.parse::<u32>()? {
-        let (answered, stop, port, path) =
-            (Arc::clone(&answered), Arc::clone(&stop), port.parse()?, path.clone());
-        askers.push(std::thread::spawn(move || ask(port, &path, &answered, &stop)));
-    }
-    std::thread::sleep(Duration::from_secs(3));
-    let measure = || -> Result<Window, Failure> {
-        let (began, count, cpu) = (Instant::now(), answered.load(Ordering::Relaxed), cpu_seconds(pid)?);
-        std::thread::sleep(Duration::from_secs_f64(seconds));
-        #[expect(clippy::cast_precision_loss, reason = "counts of some seconds")]
-        let count = (answered.load(Ordering::Relaxed) - count) as f64;
-        Ok(Window {
-            per_second: count / began.elapsed().as_secs_f64(),
-            cpu_per_request: (cpu_seconds(pid)? - cpu) / count.max(1.0),
-        })
-    };
+    let askers = Askers::start(port.parse()?, path, connections.parse()?, false);
+    std::thread::sleep(WARM_UP);
+    let window = Duration::from_secs_f64(seconds);
+    let measure = || askers.window(pid, window);
     let mut results: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
-    let mut without = vec![measure()?];
+    let mut without = vec![measure()];
     for round in 0..rounds.parse::<usize>()? {
         for at in 0..variants.len() {
             let variant = &variants[(at + round) % variants.len()];
             let (name, what) = variant.split_once('=').ok_or("a variant is NAME=WHAT")?;
             let running = Running::start(pid, what)?;
             std::thread::sleep(SETTLE);
-            let with = measure()?;
+            let with = measure();
             let seen = running.stop()?;
-            std::thread::sleep(Duration::from_millis(300));
+            std::thread::sleep(REST);
             let before = without[without.len() - 1];
-            let after = measure()?;
+            let after = measure();
             without.push(after);
             let ratio = |of: fn(&Window) -> f64| of(&with) * 2.0 / (of(&before) + of(&after));
             results
@@ -84,8 +63,7 @@ fn main() -> Result<(), Failure> {
             }
         }
     }
-    stop.store(true, Ordering::Relaxed);
-    askers.into_iter().for_each(|asker| drop(asker.join()));
+    drop(askers.stop());
     let of = |value: fn(&Window) -> f64| quartiles(without.iter().map(value).collect());
     println!(
         "without: {} requests/s; CPU us per request {}",
@@ -114,47 +92,6 @@ fn quartiles(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
     let at = |share: usize| values[(values.len() - 1) * share / 4];
     format!("{:.3} ({:.3} to {:.3})", at(2), at(1), at(3))
-}
-
-/// Seconds of CPU that a process has used.
-fn cpu_seconds(pid: u32) -> Result<f64, Failure> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let rest = stat.rsplit_once(") ").ok_or("no stat")?.1;
-    let ticks: u64 = rest.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    #[expect(clippy::cast_precision_loss, reason = "ticks of a process")]
-    Ok(ticks as f64 / 100.0)
-}
-
-/// Asks one request after the other.
-fn ask(port: u16, path: &str, answered: &AtomicU64, stop: &AtomicBool) -> std::io::Result<()> {
-    let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    socket.set_nodelay(true)?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let mut part = vec![0; 64 << 10];
-    while !stop.load(Ordering::Relaxed) {
-        socket.write_all(request.as_bytes())?;
-        let mut answer = Vec::new();
-        while !is_whole(&answer) {
-            match socket.read(&mut part)? {
-                0 => return Ok(()),
-                count => answer.extend_from_slice(part.get(..count).unwrap_or_default()),
-            }
-        }
-        answered.fetch_add(1, Ordering::Relaxed);
-    }
-    Ok(())
-}
-
-/// Whether an answer has come to its end.
-fn is_whole(answer: &[u8]) -> bool {
-    let Some(head) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
-    let text = String::from_utf8_lossy(&answer[..head]).to_ascii_lowercase();
-    let length =
-        text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
-    match length {
-        Some(length) => answer.len() >= head + 4 + length,
-        None => answer.ends_with(b"0\r\n\r\n"),
-    }
 }
 
 /// A variant that is on.
@@ -193,8 +130,14 @@ impl Running {
                 }
             }
             Self::Command(mut child) => {
+                if let Some(status) = child.try_wait()? {
+                    return Err(format!("the command of a variant has ended already, with {status}").into());
+                }
                 Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
-                child.wait()?;
+                let status = child.wait()?;
+                if status.code().is_some_and(|code| code != 0) {
+                    return Err(format!("the command of a variant ended with {status}").into());
+                }
             }
         }
         Ok(all)

@@ -201,7 +201,8 @@ fn too_many_requests_are_taken_in_turns_and_that_is_said() {
     }
     let server = DotNetServer::start("net10.0", &["--log", "None"]);
     let load = server.load("net10.0", "/healthz", 4, 9);
-    let budget = Budget { events_per_second: 200, turn: Duration::from_secs(3), ..Budget::default() };
+    let turn = Duration::from_secs(3);
+    let budget = Budget { events_per_second: 200, counted_per_second: 100, turn, ..Budget::default() };
     let running = start(server.pid(), DotNetOptions { budget, ..DotNetOptions::default() }).ready();
     std::thread::sleep(Duration::from_secs(8));
     let (capture, _) = running.finish();
@@ -212,7 +213,17 @@ fn too_many_requests_are_taken_in_turns_and_that_is_said() {
     assert!(sampled.why.contains("budget"), "{sampled:?}");
     let counted = trace.request_groups.iter().map(|group| group.count).sum::<u64>();
     assert!(counted > 100, "{counted} requests were seen in the open part");
-    // The meters go on.
+    // The counters go on; those that each request pays for come once in a turn.
     assert!(trace.counters.iter().any(|table| !table.rows.is_empty()));
+    let counters = trace.sampled.iter().find(|one| one.what == "counters of requests");
+    let counters = counters.expect("counters of requests were taken in turns");
+    assert!(counters.share < 0.9 && counters.why.contains("requests a second"), "{counters:?}");
+    let readings = |name: &str| {
+        let rows = trace.counters.iter().flat_map(|table| &table.rows);
+        rows.filter(|row| row.keys.iter().any(|key| key == name)).count()
+    };
+    let (rates, other) = (readings("requests-per-second"), readings("working-set"));
+    assert!((2..=4).contains(&rates), "{rates} readings of a counter of requests, {other} of another one");
+    assert!(other >= 5, "{other}");
     server.stop();
 }

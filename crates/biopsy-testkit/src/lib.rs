@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod asking;
 mod cgroup;
 mod compile;
 mod dotnet;
@@ -26,11 +27,13 @@ mod mariadb;
 mod names;
 mod privilege;
 mod proc_status;
+pub mod proc_usage;
 mod program;
 mod survival;
 mod target_process;
 mod wrap;
 
+pub use asking::{Answered, Askers, Window};
 pub use cgroup::{CpuLimit, FreezerGroup, GroupLimit};
 pub use compile::{compile_c, compile_rust};
 pub use dotnet::{

@@ -4,10 +4,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use biopsy_testkit::{DotNetServer, Privilege, Signal, require, send_signal, temp_dir};
+use biopsy_testkit::{Answered, Askers, DotNetServer, Privilege, Signal, require, send_signal, temp_dir};
 
 use super::Options;
-use super::asking::{Answered, Askers};
 use super::statistics::median;
 use super::table::{Column, Table};
 use crate::run::{Outcome, output_of};

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use biopsy_testkit::{DotNetServer, Privilege, Signal, dotnet_peer_command, require, send_signal, temp_dir};
+use biopsy_testkit::{
+    Askers, DotNetServer, Privilege, Signal, Window, dotnet_peer_command, proc_usage, require, send_signal,
+    temp_dir,
+};
 
 use super::Options;
-use super::asking::Askers;
-use super::proc_usage;
 use super::statistics::{median, quantile};
 use super::table::{Column, Table};
 use crate::run::{Outcome, output_of};
@@ -18,7 +19,7 @@ const RUNTIME: &str = "net10.0";
 const SETTLE: Duration = Duration::from_millis(1500);
 const STOP_WITHIN: Duration = Duration::from_secs(120);
 /// Between the end of a recording and the next window without one.
-const REST: Duration = Duration::from_millis(500);
+const REST: Duration = Duration::from_secs(2);
 /// Windows of the calm server are this many times as many: one request uses little, and what it uses varies.
 const CALM_ROUNDS: usize = 3;
 /// Connections: as many as saturate two CPUs beside the server, and so many that it waits most of the time.
@@ -86,13 +87,6 @@ impl By {
     }
 }
 
-/// One window in which the load went on.
-#[derive(Clone, Copy)]
-struct Window {
-    per_second: f64,
-    cpu_per_request: f64,
-}
-
 /// A window with a recorder, as ratios to the windows without before and behind it.
 struct Run {
     by: By,
@@ -133,7 +127,7 @@ fn runs(biopsy: &Path, options: &Options, path: &str, connections: u32, rounds: 
     let seconds = Duration::from_secs_f64(options.seconds());
     let recorders: Vec<By> = By::ALL.into_iter().filter(|by| options.wants_named(by.key())).collect();
     let mut runs = Vec::new();
-    let mut before = window(&server, &askers, seconds);
+    let mut before = askers.window(server.pid(), seconds);
     for round in 0..rounds {
         println!("{path}, round {} ...", round + 1);
         // Each round in another order, so that no recorder always comes after the same.
@@ -144,11 +138,11 @@ fn runs(biopsy: &Path, options: &Options, path: &str, connections: u32, rounds: 
             let recorder = start(command, by)?;
             std::thread::sleep(SETTLE);
             let (began, own) = (Instant::now(), proc_usage::cpu_seconds(recorder.id()));
-            let with = window(&server, &askers, seconds);
+            let with = askers.window(server.pid(), seconds);
             let own = (proc_usage::cpu_seconds(recorder.id()) - own) / began.elapsed().as_secs_f64();
             stop(recorder, by)?;
             std::thread::sleep(REST);
-            let after = window(&server, &askers, seconds);
+            let after = askers.window(server.pid(), seconds);
             let ratio = |of: fn(&Window) -> f64| of(&with) * 2.0 / (of(&before) + of(&after));
             let rooted = (by != By::DotNetTrace)
                 .then(|| share_reaching_root(&folder.path().join("recording.zip")))
@@ -162,17 +156,6 @@ fn runs(biopsy: &Path, options: &Options, path: &str, connections: u32, rounds: 
     drop(askers.stop());
     server.stop();
     Ok(runs)
-}
-
-fn window(server: &DotNetServer, askers: &Askers, length: Duration) -> Window {
-    let (began, count, cpu) = (Instant::now(), askers.count(), proc_usage::cpu_seconds(server.pid()));
-    std::thread::sleep(length);
-    #[expect(clippy::cast_precision_loss, reason = "counts of some seconds")]
-    let requests = (askers.count() - count).max(1) as f64;
-    Window {
-        per_second: requests / began.elapsed().as_secs_f64(),
-        cpu_per_request: (proc_usage::cpu_seconds(server.pid()) - cpu) / requests,
-    }
 }
 
 fn start(mut command: Command, by: By) -> Outcome<Child> {

@@ -7,11 +7,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use biopsy_testkit::{DotNetServer, Privilege, Program, TargetProcess, require, temp_dir};
+use biopsy_testkit::{DotNetServer, Privilege, Program, TargetProcess, proc_usage, require, temp_dir};
 
+use super::Options;
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
-use super::{Options, proc_usage};
 use crate::run::Outcome;
 
 /// Threads of the target besides its main one.

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use biopsy_testkit::{Program, Signal, TargetProcess, send_signal, temp_dir};
+use biopsy_testkit::{Program, Signal, TargetProcess, proc_usage, send_signal, temp_dir};
 
+use super::Options;
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
-use super::{Options, proc_usage};
 use crate::run::Outcome;
 
 /// Attaching and letting go take no longer.

@@ -6,12 +6,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use biopsy_testkit::{
-    DotNetServer, Privilege, dotnet_peer, dotnet_peer_command, dotnet_target, require, temp_dir,
+    DotNetServer, Privilege, dotnet_peer, dotnet_peer_command, dotnet_target,
+    proc_usage::{is_zombie, peak_memory_mb},
+    require, temp_dir,
 };
 use serde_json::Value;
 
 use super::Options;
-use super::proc_usage::{is_zombie, peak_memory_mb};
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
 use crate::run::{Outcome, output_of};

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use biopsy_testkit::{Signal, send_signal};
+use biopsy_testkit::{Signal, proc_usage, send_signal};
 
-use super::{facts, proc_usage};
+use super::facts;
 use crate::run::{Outcome, output_of};
 
 /// Version that is measured: the newest released.

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use biopsy_testkit::{MariaDb, Sysbench};
+use biopsy_testkit::{MariaDb, Sysbench, proc_usage};
 
 use super::recorder::{self, Kind, Record, Tools};
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
-use super::{Options, kinds, proc_usage};
+use super::{Options, kinds};
 use crate::run::{Outcome, output_of};
 
 /// From the start of a recorder to the start of the measured time: attach and warm-up are not throughput.

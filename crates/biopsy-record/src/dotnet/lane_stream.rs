@@ -11,7 +11,8 @@ use biopsy_recording::MemberFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::masked::MaskedWriter;
-use super::plan::{Group, Lane, is_at_once};
+use super::plan::{Group, Lane};
+use super::providers::is_at_once;
 
 /// Events that are taken of one session before the others have their turn.
 const TURN: usize = 20_000;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use biopsy_dotnet::nettrace::Event;
 
-use super::plan::{METERS, is_meter_name};
+use super::providers::{METERS, is_meter_name};
 
 /// Most meters that are asked for by name.
 const MOST: usize = 64;

@@ -16,11 +16,13 @@ mod meters;
 mod options;
 pub(crate) mod plan;
 mod process;
+pub(crate) mod providers;
+mod rates;
 mod recorder;
 mod sampling;
 mod scanner;
 
 pub(crate) use lane_stream::LaneStream;
 pub use options::{AppLogLevel, Budget, DotNetOptions};
-pub(crate) use plan::{HOSTING, METRICS, RUNTIME, is_meter_name as is_counter_name};
+pub(crate) use providers::{HOSTING, METRICS, RUNTIME, is_meter_name as is_counter_name};
 pub use recorder::{DotNetProgress, DotNetRecorder, DotNetSummary, Tree};

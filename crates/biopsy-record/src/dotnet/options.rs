@@ -57,6 +57,8 @@ impl AppLogLevel {
 pub struct Budget {
     /// Events of requests, commands and messages a second, per process.
     pub events_per_second: u32,
+    /// Requests a second above which they are counted in turns.
+    pub counted_per_second: u32,
     /// Bytes a second.
     pub bytes_per_second: u64,
     /// Length of one turn of a kind that is above it: taken for a share of this, then left for the rest.
@@ -70,6 +72,8 @@ impl Default for Budget {
         Self {
             // 5,000 requests a second with two events each cost a process about one per cent of a core.
             events_per_second: 10_000,
+            // Counting a request costs a third of its two events.
+            counted_per_second: 10_000,
             bytes_per_second: 8 << 20,
             turn: Duration::from_secs(10),
             stream_bytes: 512 << 20,

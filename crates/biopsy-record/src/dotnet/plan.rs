@@ -7,7 +7,7 @@
 //!
 //! | runtime | sessions |
 //! | --- | --- |
-//! | 9 and later | with stacks: what the runtime does, methods, counters, allocations; without: meters, requests, messages |
+//! | 9 and later | with stacks: what the runtime does, methods, counters, allocations; without: meters, counters of requests, requests, messages |
 //! | 8 | the same where there are meters; otherwise one with everything, as all events have stacks anyway |
 //! | before 8 | one for each kind, each with the counters of `System.Runtime` as a sign of life |
 //!
@@ -20,67 +20,17 @@ use biopsy_dotnet::ipc::{EventFilter, EventLevel, Provider, Rundown, SessionConf
 use biopsy_dotnet::nettrace::EventMetadata;
 
 use super::options::{AppLogLevel, DotNetOptions};
-
-/// The runtime's own provider.
-pub(crate) const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-/// Collections.
-pub(crate) const GC: u64 = 0x1;
-const LOADER: u64 = 0x8;
-const JIT: u64 = 0x10;
-const CONTENTION: u64 = 0x4000;
-/// Exceptions.
-pub(crate) const EXCEPTION: u64 = 0x8000;
-const THREADING: u64 = 0x1_0000;
-/// Events of the runtime that say nothing here: a worker that waits for work, and blocks that catch and finish.
-const CHATTER: [u32; 8] = [57, 250, 251, 252, 253, 254, 255, 256];
-/// The same at level Verbose: pinned objects, items of the thread pool, memory for code, phases of collections.
-const VERBOSE_CHATTER: [u32; 10] = [33, 56, 60, 61, 62, 63, 64, 65, 146, 203];
-/// About every 100 KB of allocations.
-const ALLOCATION: u32 = 10;
+use super::providers::{
+    ALLOCATION, CHATTER, CONTENTION, COUNTER_SOURCES, DIAGNOSTIC_SOURCE, EXCEPTION, GC, HEARTBEAT, JIT,
+    LOADER, LOGGING, REQUEST_SOURCES, RUNTIME, THREADING, VERBOSE_CHATTER, add, counters, logs, meters,
+    rates, requests,
+};
 
 /// MiB that the runtime may use for events that were not fetched yet.
 const BUFFER_MB: u32 = 16;
 const REQUEST_BUFFER_MB: u32 = 64;
 /// .NET 3.1 sends nothing of its methods before it has told all of them: what does not fit is lost.
 const RUNDOWN_BUFFER_MB: u32 = 256;
-
-/// EventSources of the framework with counters.
-pub(crate) const COUNTER_SOURCES: [&str; 9] = [
-    "System.Runtime",
-    "Microsoft.AspNetCore.Hosting",
-    "Microsoft-AspNetCore-Server-Kestrel",
-    "Microsoft.AspNetCore.Http.Connections",
-    "System.Net.Http",
-    "System.Net.NameResolution",
-    "System.Net.Security",
-    "System.Net.Sockets",
-    "Microsoft.Data.SqlClient.EventSource",
-];
-
-/// Meters of the framework. `System.Runtime` is not among them: its counters say the same on all versions.
-pub(crate) const METERS: [&str; 11] = [
-    "Microsoft.AspNetCore.Hosting",
-    "Microsoft.AspNetCore.Server.Kestrel",
-    "Microsoft.AspNetCore.Routing",
-    "Microsoft.AspNetCore.Diagnostics",
-    "Microsoft.AspNetCore.RateLimiting",
-    "Microsoft.AspNetCore.Http.Connections",
-    "System.Net.Http",
-    "System.Net.NameResolution",
-    "Microsoft.EntityFrameworkCore",
-    "Microsoft.Data.SqlClient",
-    "Npgsql",
-];
-
-/// Every session has something to write each second: a runtime finds that nobody reads any more when it writes, and a
-/// session without events would stay on after a kill of this process. Meters are another sign of life: the source of them, which
-/// is there from the start since .NET 9, tells each second that it has collected.
-const HEARTBEAT: &str = "System.Runtime";
-
-/// Provider of meters.
-pub(crate) const METRICS: &str = "System.Diagnostics.Metrics";
-/// Values, and which instruments there are.
-const METRICS_KEYWORDS: u64 = 0x2 | 0x4;
 
 /// A kind of events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -89,8 +39,10 @@ pub(crate) enum Lane {
     Runtime,
     /// Methods and counters.
     Base,
-    /// Meters, and counters of sources that also tell of requests.
+    /// Meters of the application.
     Meters,
+    /// Counters of requests, and the framework's meters: what costs each request something.
+    Rates,
     /// Requests and commands.
     Requests,
     /// Log messages.
@@ -102,7 +54,8 @@ pub(crate) enum Lane {
 impl Lane {
     /// The kinds that a recording takes.
     pub(crate) fn wanted(options: &DotNetOptions) -> BTreeSet<Self> {
-        let mut lanes = BTreeSet::from([Self::Runtime, Self::Base, Self::Meters, Self::Requests]);
+        let mut lanes =
+            BTreeSet::from([Self::Runtime, Self::Base, Self::Meters, Self::Rates, Self::Requests]);
         if options.log_level != AppLogLevel::None {
             lanes.insert(Self::Logs);
         }
@@ -118,6 +71,7 @@ impl Lane {
             Self::Runtime => "",
             Self::Base => "counters",
             Self::Meters => "application",
+            Self::Rates => "rates",
             Self::Requests => "requests",
             Self::Logs => "logs",
             Self::Allocations => "allocations",
@@ -129,6 +83,7 @@ impl Lane {
         match self {
             Self::Runtime => &["events of the runtime"],
             Self::Base | Self::Meters => &[],
+            Self::Rates => &["counters of requests"],
             Self::Requests => &["requests", "commands"],
             Self::Logs => &["messages"],
             Self::Allocations => &["allocations"],
@@ -139,7 +94,7 @@ impl Lane {
     pub(crate) fn has_budget(self) -> bool {
         match self {
             Self::Runtime | Self::Base | Self::Meters => false,
-            Self::Requests | Self::Logs | Self::Allocations => true,
+            Self::Rates | Self::Requests | Self::Logs | Self::Allocations => true,
         }
     }
 
@@ -183,17 +138,23 @@ impl Layout {
         let parts: &[&[Lane]] = match self {
             Self::Separate => &[
                 &[Lane::Runtime],
-                &[Lane::Base, Lane::Meters],
+                &[Lane::Base, Lane::Meters, Lane::Rates],
                 &[Lane::Requests],
                 &[Lane::Logs],
                 &[Lane::Allocations],
             ],
-            Self::United => {
-                &[&[Lane::Runtime, Lane::Base, Lane::Meters, Lane::Requests, Lane::Logs, Lane::Allocations]]
-            }
+            Self::United => &[&[
+                Lane::Runtime,
+                Lane::Base,
+                Lane::Meters,
+                Lane::Rates,
+                Lane::Requests,
+                Lane::Logs,
+                Lane::Allocations,
+            ]],
             Self::Split => &[
                 &[Lane::Runtime, Lane::Base, Lane::Allocations],
-                &[Lane::Meters, Lane::Requests, Lane::Logs],
+                &[Lane::Meters, Lane::Rates, Lane::Requests, Lane::Logs],
             ],
         };
         let groups = parts
@@ -263,7 +224,8 @@ impl Group {
                     .filter(|name| !REQUEST_SOURCES.contains(name))
                     .map(counters)
                     .collect(),
-                Lane::Meters => meters(ask),
+                Lane::Meters => meters(ask.options, ask.meters, self.has(Lane::Rates)),
+                Lane::Rates => rates(),
                 Lane::Requests => requests(ask.options),
                 Lane::Logs => vec![logs(ask.options)],
             };
@@ -307,160 +269,9 @@ impl Group {
     }
 }
 
-/// A provider can be in a session once: a second one adds what it asks for.
-fn add(providers: &mut Vec<Provider>, provider: Provider) {
-    let Some(there) = providers.iter_mut().find(|there| there.name == provider.name) else {
-        providers.push(provider);
-        return;
-    };
-    there.keywords |= provider.keywords;
-    there.level = there.level.max(provider.level);
-    if there.arguments.is_empty() {
-        there.arguments = provider.arguments;
-    } else if !provider.arguments.is_empty() && !there.arguments.contains(&provider.arguments) {
-        there.arguments = format!("{};{}", there.arguments, provider.arguments);
-    }
-}
-
-/// Taken at once, not in order with the others: triggers and naming wait for them.
-pub(crate) fn is_at_once(metadata: &EventMetadata) -> bool {
-    match metadata.provider.as_str() {
-        METRICS => true,
-        RUNTIME => matches!(metadata.id, 141..=145 | 149 | 152 | 190),
-        _ => metadata.name == "EventCounters",
-    }
-}
-
-fn meters(ask: &Ask<'_>) -> Vec<Provider> {
-    let own = || ask.options.counters.iter().map(String::as_str);
-    // While a meter is listened to, each request is measured several times over: at saturation that costs more than its
-    // events. The counters of the same sources say most of it for nothing.
-    let framework = METERS.into_iter().filter(|_| ask.options.requests);
-    let found = ask.meters.iter().map(String::as_str).filter(|name| own().all(|own| own != *name));
-    let mut providers = vec![metrics(framework.chain(own()).chain(found))];
-    // Those that another session has are there already.
-    let taken = |name: &str| COUNTER_SOURCES.contains(&name) || name == METRICS || name == RUNTIME;
-    let sources = REQUEST_SOURCES.into_iter().filter(|name| COUNTER_SOURCES.contains(name));
-    let sources = sources.chain(own().filter(|name| !taken(name)));
-    sources.for_each(|source| add(&mut providers, counters(source)));
-    providers
-}
-
-/// Counters alone: they are above all levels, so that the other events of the source stay off.
-pub(crate) fn counters(source: &str) -> Provider {
-    Provider::new(source, u64::MAX, EventLevel::Critical).with_arguments("EventCounterIntervalSec=1")
-}
-
-/// Meters, in the session that all tools share: its settings must be those of `dotnet-counters`, or whoever comes second
-/// gets an error instead of values.
-pub(crate) fn metrics<'n>(meters: impl Iterator<Item = &'n str>) -> Provider {
-    let meters: Vec<&str> = meters.filter(|name| is_meter_name(name)).collect();
-    let arguments = format!(
-        "SessionId=SHARED;Metrics={};RefreshInterval=1;MaxTimeSeries=1000;MaxHistograms=10;ClientId={}",
-        meters.join(","),
-        client_id(),
-    );
-    Provider::new(METRICS, METRICS_KEYWORDS, EventLevel::Informational).with_arguments(&arguments)
-}
-
-/// Whether it can be written in a list of meters.
-pub(crate) fn is_meter_name(name: &str) -> bool {
-    !name.is_empty() && name.len() < 200 && !name.contains([',', ';', '=', '"', '\\', '\r', '\n'])
-}
-
-/// Tells us from other tools in the shared session. Unique enough: one biopsy, one number.
-fn client_id() -> String {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    format!("biopsy-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// Ids of activities, by which the start and the end of a request, and what was done for it, belong together. It has
-/// events of its own too, of which none has this keyword and level.
-pub(crate) fn activities() -> Provider {
-    Provider::new(ACTIVITIES, 0x80, EventLevel::Informational)
-}
-
-fn requests(options: &DotNetOptions) -> Vec<Provider> {
-    let mut providers = vec![
-        Provider::new(HOSTING, u64::MAX, EventLevel::Informational),
-        Provider::new("System.Net.Http", 0x1, EventLevel::Informational),
-        Provider::new("Microsoft.Data.SqlClient.EventSource", 0x1, EventLevel::Informational),
-        activities(),
-    ];
-    if options.requests {
-        providers.push(diagnostic_sources());
-    }
-    providers
-}
-
-/// Starts and ends of requests with what DiagnosticSources know of them. Its filter is one for the whole process: another
-/// tool that asks for it at the same time is given what was asked for last.
-pub(crate) fn diagnostic_sources() -> Provider {
-    Provider::new(DIAGNOSTIC_SOURCE, 0x1 | 0x2, EventLevel::Verbose)
-        .with_arguments(&format!("FilterAndPayloadSpecs={}", quoted(DIAGNOSTIC_SOURCES)))
-}
-
-/// EventSource of requests that are served.
-pub(crate) const HOSTING: &str = "Microsoft.AspNetCore.Hosting";
-/// Source of what DiagnosticSources know.
-const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
-/// Source of log messages.
-const LOGGING: &str = "Microsoft-Extensions-Logging";
-/// Sources of requests and commands, and of the ids that tie them together.
-const REQUEST_SOURCES: [&str; 4] =
-    [HOSTING, "System.Net.Http", "Microsoft.Data.SqlClient.EventSource", ACTIVITIES];
-const ACTIVITIES: &str = "System.Threading.Tasks.TplEventSource";
-
-/// What is taken of DiagnosticSources: status, route and ids of requests.
-const DIAGNOSTIC_SOURCES: &str = concat!(
-    "Microsoft.AspNetCore/Microsoft.AspNetCore.Hosting.HttpRequestIn.Start@Activity1Start:-",
-    "Request.Method;Request.Path;ActivityId=*Activity.Id;ActivityTraceId=*Activity.TraceId",
-    "\r\n",
-    "Microsoft.AspNetCore/Microsoft.AspNetCore.Hosting.HttpRequestIn.Stop@Activity1Stop:-",
-    "Request.Method;Request.Path;Response.StatusCode;ActivityId=*Activity.Id;ActivityTraceId=*Activity.TraceId",
-    ";ActivityDuration=*Activity.Duration.Ticks",
-    "\r\n",
-    "HttpHandlerDiagnosticListener/System.Net.Http.HttpRequestOut.Start@Activity2Start:-",
-    "Request.Method;Request.RequestUri;ActivityId=*Activity.Id;ActivityTraceId=*Activity.TraceId",
-    "\r\n",
-    "HttpHandlerDiagnosticListener/System.Net.Http.HttpRequestOut.Stop@Activity2Stop:-",
-    "Response.StatusCode;ActivityId=*Activity.Id;ActivityTraceId=*Activity.TraceId",
-    ";ActivityDuration=*Activity.Duration.Ticks",
-);
-
-/// Formatted messages. Each session of this kind has its own levels; those of the application's other outputs stay.
-fn logs(options: &DotNetOptions) -> Provider {
-    const FORMATTED: u64 = 0x4;
-    let level = options.log_level.word();
-    let mut categories: Vec<&str> = options.log_categories.iter().map(String::as_str).collect();
-    if categories.is_empty() {
-        categories.push("");
-    }
-    let mut rules: Vec<String> = categories.iter().map(|category| format!("{category}*:{level}")).collect();
-    if options.requests {
-        // Web request logging, whatever the level of the rest.
-        rules.push("Microsoft.AspNetCore.Hosting.Diagnostics*:Information".to_owned());
-    }
-    let level = match options.log_level {
-        AppLogLevel::Trace | AppLogLevel::Debug => EventLevel::Verbose,
-        AppLogLevel::Information => EventLevel::Informational,
-        _ if options.requests => EventLevel::Informational,
-        AppLogLevel::Warning => EventLevel::Warning,
-        AppLogLevel::Error => EventLevel::Error,
-        AppLogLevel::Critical | AppLogLevel::None => EventLevel::Critical,
-    };
-    Provider::new(LOGGING, FORMATTED, level)
-        .with_arguments(&format!("FilterSpecs={}", quoted(&rules.join(";"))))
-}
-
-/// A value with semicolons in the arguments of a provider.
-fn quoted(value: &str) -> String {
-    format!("\"{}\"", value.replace('"', ""))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::providers::{HOSTING, METRICS};
     use super::*;
 
     fn ask(options: &DotNetOptions, major: u32) -> Ask<'_> {
@@ -487,30 +298,6 @@ mod tests {
         let logs = all.iter().find(|one| one.name == "Microsoft-Extensions-Logging").unwrap();
         assert_eq!(logs.arguments, "FilterSpecs=\"*:Warning\"");
         assert_eq!(logs.level, EventLevel::Warning);
-    }
-
-    #[test]
-    fn levels_and_categories_as_asked() {
-        let options = DotNetOptions {
-            log_level: AppLogLevel::Trace,
-            log_categories: vec!["Octopus".to_owned(), "Npgsql".to_owned()],
-            requests: true,
-            ..DotNetOptions::default()
-        };
-        let logs = logs(&options);
-        assert_eq!(
-            logs.arguments,
-            "FilterSpecs=\"Octopus*:Trace;Npgsql*:Trace;Microsoft.AspNetCore.Hosting.Diagnostics*:Information\""
-        );
-        assert_eq!(logs.level, EventLevel::Verbose);
-        let requests = requests(&options);
-        assert_eq!(requests.len(), 5);
-    }
-
-    #[test]
-    fn names_that_would_change_the_arguments_are_left_out() {
-        let provider = metrics(["Good.Meter", "Bad;Metrics=*", "", "a,b"].into_iter());
-        assert!(provider.arguments.starts_with("SessionId=SHARED;Metrics=Good.Meter;RefreshInterval=1;"));
     }
 
     /// All that can be asked for, and every part of it that a budget leaves open.

@@ -23,7 +23,9 @@ use super::masked::MaskedWriter;
 use super::memory_names::MemoryNames;
 use super::meters::MeterNames;
 use super::options::DotNetOptions;
-use super::plan::{Ask, Group, Lane, Layout, METRICS};
+use super::plan::{Ask, Group, Lane, Layout};
+use super::providers::{METRICS, RUNTIME};
+use super::rates::RequestRates;
 use super::sampling::Sampling;
 use super::scanner::LazyScanner;
 use crate::masking::Masking;
@@ -109,6 +111,7 @@ struct ProcessRecorder {
     opening: Vec<Group>,
     open_at: Instant,
     throttles: FxHashMap<Lane, Throttle>,
+    rates: RequestRates,
     sampling: Sampling,
     gatherer: Gatherer,
     meters: MeterNames,
@@ -134,6 +137,7 @@ impl ProcessRecorder {
             opening: Vec::new(),
             open_at: Instant::now(),
             throttles: FxHashMap::default(),
+            rates: RequestRates::new(setup.options.budget, Instant::now()),
             sampling: Sampling::default(),
             gatherer,
             meters: MeterNames::default(),
@@ -163,7 +167,7 @@ impl ProcessRecorder {
             match self.open(&group) {
                 Ok(()) => {
                     let budget = self.setup.options.budget;
-                    let throttled = group.lanes().filter(|lane| lane.has_budget());
+                    let throttled = group.lanes().filter(|lane| lane.has_budget() && *lane != Lane::Rates);
                     self.throttles
                         .extend(throttled.map(|lane| (lane, Throttle::new(budget, Instant::now()))));
                 }
@@ -306,7 +310,9 @@ impl ProcessRecorder {
 
     /// Some session will be opened again; and the process is still there.
     fn is_between_turns(&self) -> bool {
-        (!self.opening.is_empty() || self.throttles.values().any(|throttle| throttle.share().is_some()))
+        let in_turns =
+            self.rates.is_in_turns() || self.throttles.values().any(|throttle| throttle.share().is_some());
+        (!self.opening.is_empty() || in_turns)
             && std::path::Path::new(&format!("/proc/{}", self.setup.pid)).exists()
     }
 
@@ -329,7 +335,7 @@ impl ProcessRecorder {
                 .map(|(at, _)| at)
                 .collect()
         };
-        let Self { lanes, gatherer, meters, names, setup, throttles, .. } = self;
+        let Self { lanes, gatherer, meters, names, setup, throttles, rates, .. } = self;
         let mut more = false;
         for at in ready {
             let Some(stream) = lanes.get_mut(at) else { continue };
@@ -340,6 +346,7 @@ impl ProcessRecorder {
             let methods = &setup.methods;
             more |= stream.pump(&mut |group, event| {
                 names.see(event.stack);
+                rates.see(event);
                 take(group, event, gatherer, meters, methods);
                 sinks.iter_mut().for_each(|sink| sink(event));
             });
@@ -359,18 +366,22 @@ impl ProcessRecorder {
     fn throttle(&mut self) {
         let now = Instant::now();
         let mut changed = false;
-        for (lane, throttle) in &mut self.throttles {
-            match throttle.look(now) {
-                Advice::Stay => continue,
-                Advice::Close => {
-                    self.closed.insert(*lane);
-                    self.sampling.closed(*lane, crate::context::clock_pair().mono, &throttle.why());
-                }
-                Advice::Open => {
-                    self.closed.remove(lane);
-                }
+        let Self { throttles, rates, closed, sampling, .. } = self;
+        let mut follow = |lane: Lane, advice: Advice, why: &dyn Fn() -> String| match advice {
+            Advice::Stay => {}
+            Advice::Close => {
+                closed.insert(lane);
+                sampling.closed(lane, crate::context::clock_pair().mono, &why());
+                changed = true;
             }
-            changed = true;
+            Advice::Open => {
+                closed.remove(&lane);
+                changed = true;
+            }
+        };
+        follow(Lane::Rates, rates.look(now), &|| rates.why());
+        for (lane, throttle) in throttles {
+            follow(*lane, throttle.look(now), &|| throttle.why());
         }
         if !changed {
             return;
@@ -518,7 +529,7 @@ fn take(
     if group.has(Lane::Base) || group.has(Lane::Runtime) {
         let metadata = event.metadata;
         let time = MonoNanos(event.time.0);
-        if metadata.provider.starts_with(super::plan::RUNTIME) {
+        if metadata.provider.starts_with(RUNTIME) {
             let mut methods = methods.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = feed_payload(
                 &mut methods,

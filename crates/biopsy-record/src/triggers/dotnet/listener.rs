@@ -10,7 +10,7 @@ use biopsy_model::Pid;
 
 use super::condition::{DotNetCondition, DotNetQuantity};
 use super::seen::Seen;
-use crate::dotnet::{LaneStream, plan};
+use crate::dotnet::{LaneStream, plan, providers};
 
 /// Wakes up so often when nothing comes.
 const TICK: Duration = Duration::from_millis(50);
@@ -112,11 +112,11 @@ fn config(conditions: &[DotNetCondition]) -> SessionConfig {
     let mut any_counter = false;
     for condition in conditions {
         match condition {
-            DotNetCondition::Exception { .. } => keywords |= plan::EXCEPTION,
+            DotNetCondition::Exception { .. } => keywords |= providers::EXCEPTION,
             // Seen by the signal that ends the process.
             DotNetCondition::Unhandled => {}
             DotNetCondition::Bound { quantity, .. } => match quantity {
-                DotNetQuantity::Heap | DotNetQuantity::Generation(_) => keywords |= plan::GC,
+                DotNetQuantity::Heap | DotNetQuantity::Generation(_) => keywords |= providers::GC,
                 DotNetQuantity::PoolQueue => sources.push("System.Runtime"),
                 DotNetQuantity::Request => requests = true,
                 DotNetQuantity::Status => status = true,
@@ -127,23 +127,25 @@ fn config(conditions: &[DotNetCondition]) -> SessionConfig {
     }
     let mut providers = Vec::new();
     if keywords != 0 {
-        let level = if keywords == plan::EXCEPTION { EventLevel::Error } else { EventLevel::Informational };
-        providers
-            .push(Provider::new(plan::RUNTIME, keywords, level).with_filter(EventFilter::Only(vec![4, 80])));
+        let level =
+            if keywords == providers::EXCEPTION { EventLevel::Error } else { EventLevel::Informational };
+        providers.push(
+            Provider::new(providers::RUNTIME, keywords, level).with_filter(EventFilter::Only(vec![4, 80])),
+        );
     }
     if requests {
-        providers.push(Provider::new(plan::HOSTING, u64::MAX, EventLevel::Informational));
-        providers.push(plan::activities());
+        providers.push(Provider::new(providers::HOSTING, u64::MAX, EventLevel::Informational));
+        providers.push(providers::activities());
     }
     if status {
-        providers.push(plan::diagnostic_sources());
+        providers.push(providers::diagnostic_sources());
     }
     if any_counter {
-        sources.extend(plan::COUNTER_SOURCES);
+        sources.extend(providers::COUNTER_SOURCES);
     }
     // Something has to come each second, so that the runtime notices when nobody listens any more.
     if sources.is_empty() {
-        providers.push(plan::counters("System.Runtime"));
+        providers.push(providers::counters("System.Runtime"));
     }
     sources.sort_unstable();
     sources.dedup();
@@ -156,9 +158,9 @@ fn config(conditions: &[DotNetCondition]) -> SessionConfig {
                 *provider = provider.clone().with_arguments("EventCounterIntervalSec=1");
             }
         }
-        providers.extend(fresh.into_iter().map(plan::counters));
-        let meters = if any_counter { &plan::METERS[..] } else { &[] };
-        providers.push(plan::metrics(sources.iter().copied().chain(meters.iter().copied())));
+        providers.extend(fresh.into_iter().map(providers::counters));
+        let meters = if any_counter { &providers::METERS[..] } else { &[] };
+        providers.push(providers::metrics(sources.iter().copied().chain(meters.iter().copied())));
     }
     SessionConfig { buffer_mb: 16, rundown: Rundown::None, stacks: false, providers }
 }
@@ -175,11 +177,11 @@ mod tests {
 
     #[test]
     fn no_more_than_is_needed_and_nothing_twice() {
-        assert_eq!(names(&["exception:X", "gc-heap>1G"]), [plan::RUNTIME, "System.Runtime"]);
-        assert_eq!(names(&["threadpool-queue>1"]), ["System.Runtime", plan::METRICS]);
+        assert_eq!(names(&["exception:X", "gc-heap>1G"]), [providers::RUNTIME, "System.Runtime"]);
+        assert_eq!(names(&["threadpool-queue>1"]), ["System.Runtime", providers::METRICS]);
         assert_eq!(
             names(&["request>1s", "counter:Microsoft.AspNetCore.Hosting/current-requests>5"]),
-            [plan::HOSTING, "System.Threading.Tasks.TplEventSource", plan::METRICS]
+            [providers::HOSTING, "System.Threading.Tasks.TplEventSource", providers::METRICS]
         );
         let mut all = names(&["counter:x>1", "request>1s", "request-status>=500", "unhandled-exception"]);
         let count = all.len();

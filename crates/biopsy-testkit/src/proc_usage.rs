@@ -4,7 +4,8 @@
 const TICKS: f64 = 100.0;
 
 /// CPU seconds of a process and of its children that ended; 0 for one that is gone.
-pub(crate) fn cpu_seconds(pid: u32) -> f64 {
+#[must_use]
+pub fn cpu_seconds(pid: u32) -> f64 {
     let Ok(bytes) = std::fs::read(format!("/proc/{pid}/stat")) else { return 0.0 };
     // The name may hold anything, also parentheses: fields are counted behind the last one.
     let Some(close) = bytes.iter().rposition(|byte| *byte == b')') else { return 0.0 };
@@ -16,12 +17,14 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
 }
 
 /// The most memory it has had resident, in MB; 0 for one that is gone.
-pub(crate) fn peak_memory_mb(pid: u32) -> f64 {
+#[must_use]
+pub fn peak_memory_mb(pid: u32) -> f64 {
     of_status(pid, "VmHWM:")
 }
 
 /// The memory it has resident, in MB; 0 for one that is gone.
-pub(crate) fn resident_mb(pid: u32) -> f64 {
+#[must_use]
+pub fn resident_mb(pid: u32) -> f64 {
     of_status(pid, "VmRSS:")
 }
 
@@ -34,14 +37,16 @@ fn of_status(pid: u32, key: &str) -> f64 {
 }
 
 /// It has ended and nobody has waited for it yet: its times can still be read.
-pub(crate) fn is_zombie(pid: u32) -> bool {
+#[must_use]
+pub fn is_zombie(pid: u32) -> bool {
     let bytes = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let close = bytes.iter().rposition(|byte| *byte == b')').unwrap_or(0);
     bytes.get(close + 2).is_none_or(|state| *state == b'Z')
 }
 
 /// Bytes of a file, or of all files below a folder.
-pub(crate) fn bytes_on_disk(path: &std::path::Path) -> u64 {
+#[must_use]
+pub fn bytes_on_disk(path: &std::path::Path) -> u64 {
     let Ok(metadata) = path.symlink_metadata() else { return 0 };
     if !metadata.is_dir() {
         return metadata.len();

@@ -7,19 +7,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::proc_usage::cpu_seconds;
+
 /// When a request was answered, and how long it took.
-pub(super) type Answered = (Instant, Duration);
+pub type Answered = (Instant, Duration);
+
+/// One window of time in which a load went on.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Requests answered a second.
+    pub per_second: f64,
+    /// Seconds of CPU of the server for each of them.
+    pub cpu_per_request: f64,
+}
 
 /// A load that goes on until it is stopped.
-pub(super) struct Askers {
+#[derive(Debug)]
+pub struct Askers {
     stop: Arc<AtomicBool>,
     count: Arc<AtomicU64>,
     threads: Vec<JoinHandle<Vec<Answered>>>,
 }
 
 impl Askers {
-    /// `kept`: remembers each answer; otherwise they are counted.
-    pub(super) fn start(port: u16, path: &str, connections: u32, kept: bool) -> Self {
+    /// Asks for `path` at a port of the loopback interface. `kept`: remembers each answer; otherwise they are counted.
+    #[must_use]
+    pub fn start(port: u16, path: &str, connections: u32, kept: bool) -> Self {
         let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let threads = (0..connections).map(|_| {
@@ -30,11 +43,27 @@ impl Askers {
     }
 
     /// Requests that were answered so far.
-    pub(super) fn count(&self) -> u64 {
+    #[must_use]
+    pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    pub(super) fn stop(self) -> Vec<Answered> {
+    /// What is answered, and what each answer costs the server `pid`, in so much time from now on.
+    #[must_use]
+    pub fn window(&self, pid: u32, length: Duration) -> Window {
+        let (began, count, cpu) = (Instant::now(), self.count(), cpu_seconds(pid));
+        std::thread::sleep(length);
+        #[expect(clippy::cast_precision_loss, reason = "counts of some seconds")]
+        let requests = (self.count() - count).max(1) as f64;
+        Window {
+            per_second: requests / began.elapsed().as_secs_f64(),
+            cpu_per_request: (cpu_seconds(pid) - cpu) / requests,
+        }
+    }
+
+    /// Ends it; what was remembered, connection by connection.
+    #[must_use]
+    pub fn stop(self) -> Vec<Answered> {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
     }
