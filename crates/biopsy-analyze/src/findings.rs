@@ -12,6 +12,7 @@ mod idle;
 mod limits;
 mod locks;
 mod logs;
+mod looks;
 mod memory;
 mod peer;
 mod quality;
@@ -59,6 +60,7 @@ pub(crate) fn find(capture: &Capture, analysis: &Analysis, facts: &Facts) -> Vec
     let detectors = dotnet::DETECTORS.iter().chain(DETECTORS);
     let mut findings: Vec<Finding> = detectors.filter_map(|detector| detector(&scene)).collect();
     dotnet::settle(&scene, &mut findings);
+    looks::add(capture, &mut findings);
     limits::give_way(&scene, &mut findings);
     findings.extend(idle::activity(&scene, &findings));
     for finding in &mut findings {

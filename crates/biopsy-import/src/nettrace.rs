@@ -135,6 +135,7 @@ pub fn read_from(
         timeline,
         metrics: Vec::new(),
         runtimes: vec![trace],
+        looks: Vec::new(),
         logs: Vec::new(),
         context: Vec::new(),
         warnings,

@@ -159,6 +159,7 @@ pub fn read_bytes(bytes: &[u8], options: &Options, limits: &Limits) -> Result<Ca
         header,
         timeline: Some(finished.timeline),
         runtimes: Vec::new(),
+        looks: Vec::new(),
         metrics: Vec::new(),
         logs: Vec::new(),
         context: Vec::new(),

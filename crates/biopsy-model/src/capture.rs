@@ -1,6 +1,7 @@
 //! Everything one recording holds, as the read half sees it.
 
 use crate::log::LogFile;
+use crate::look::Look;
 use crate::loss::Warning;
 use crate::metric::MetricTable;
 use crate::process::ProcessInfo;
@@ -19,6 +20,8 @@ pub struct Capture {
     pub timeline: Option<Timeline>,
     /// What the runtimes of the tree said of themselves, one entry a process.
     pub runtimes: Vec<RuntimeTrace>,
+    /// What was seen in the memory of processes, where that was asked for.
+    pub looks: Vec<Look>,
     /// Metrics; missing tables are absent.
     pub metrics: Vec<MetricTable>,
     /// Logs.

@@ -18,6 +18,7 @@ pub mod address;
 pub mod capture;
 pub mod ids;
 pub mod log;
+pub mod look;
 pub mod loss;
 pub mod metric;
 pub mod module;

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use biopsy_model::capture::{CaptureHeader, RedactionCount};
+use biopsy_model::look::Look;
 use biopsy_model::loss::Warning;
 use biopsy_model::metric::Column;
 use biopsy_model::process::ProcessInfo;
@@ -14,7 +15,7 @@ use biopsy_model::runtime_trace::RuntimeTrace;
 use serde::Serialize;
 
 use crate::documents::runtime::Mirror;
-use crate::documents::{header::Header, processes::Process, redaction::Redaction, warnings};
+use crate::documents::{header::Header, look, processes::Process, redaction::Redaction, warnings};
 use crate::error::WriteError;
 use crate::logs::LogWriter;
 use crate::metrics::TableWriter;
@@ -153,6 +154,11 @@ impl RecordingFolder {
     /// Writes what was collected of a runtime's events as `dotnet/PID.json`. The caller has redacted it.
     pub fn runtime_trace(&self, trace: RuntimeTrace) -> Result<(), WriteError> {
         self.write_json(&layout::runtime_member(trace.pid), &trace.into_json())
+    }
+
+    /// Writes what was found in the memory of a process as `stacks/PID.json`. The caller has redacted it.
+    pub fn look(&self, look: &Look) -> Result<(), WriteError> {
+        self.write_json(&layout::look_member(look.pid), &look::Look::from(look))
     }
 
     /// Appends a warning to `warnings.jsonl`, at once. May be called from any thread.

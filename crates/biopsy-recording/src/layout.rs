@@ -16,6 +16,8 @@ pub const LOGS_FOLDER: &str = "logs/";
 pub const DUMPS_FOLDER: &str = "dumps/";
 /// Folder of what .NET runtimes said: their event streams, and what was collected of each.
 pub const DOTNET_FOLDER: &str = "dotnet/";
+/// Folder of what the memory of processes said at the end: their stacks, and what was found in them.
+pub const STACKS_FOLDER: &str = "stacks/";
 /// Folder of heap snapshots, a folder each, counted from 1.
 pub const SNAPSHOTS_FOLDER: &str = "snapshots/";
 /// What was redacted, by member and rule.
@@ -73,6 +75,18 @@ pub fn is_event_stream(name: &str) -> bool {
 #[must_use]
 pub fn runtime_member(pid: biopsy_model::Pid) -> String {
     format!("{DOTNET_FOLDER}{pid}.json")
+}
+
+/// Member of what was found in the memory of a process: `stacks/PID.json`.
+#[must_use]
+pub fn look_member(pid: biopsy_model::Pid) -> String {
+    format!("{STACKS_FOLDER}{pid}.json")
+}
+
+/// Member of the stacks of all threads of a process, as text: `stacks/PID.txt`.
+#[must_use]
+pub fn stacks_member(pid: biopsy_model::Pid) -> String {
+    format!("{STACKS_FOLDER}{pid}.txt")
 }
 
 /// Name ending of a dump that secrets were masked in while it was written.

@@ -51,6 +51,7 @@ pub(crate) fn sample_capture() -> Capture {
         }],
         timeline: Some(sample_timeline()),
         runtimes: Vec::new(),
+        looks: Vec::new(),
         metrics: vec![MetricTable {
             name: "disks".to_owned(),
             keys: vec!["device".to_owned()],

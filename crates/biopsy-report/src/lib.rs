@@ -14,7 +14,7 @@
 //! ```
 //! use biopsy_model::capture::{Capture, CaptureHeader};
 //! let capture = Capture {
-//!     header: CaptureHeader::default(), processes: vec![], timeline: None, runtimes: vec![], metrics: vec![], logs: vec![],
+//!     header: CaptureHeader::default(), processes: vec![], timeline: None, runtimes: vec![], looks: vec![], metrics: vec![], logs: vec![],
 //!     context: vec![], warnings: vec![], redactions: vec![],
 //! };
 //! let analysis = biopsy_analyze::analyze(&capture);

@@ -33,11 +33,21 @@ impl Askers {
     /// Asks for `path` at a port of the loopback interface. `kept`: remembers each answer; otherwise they are counted.
     #[must_use]
     pub fn start(port: u16, path: &str, connections: u32, kept: bool) -> Self {
+        Self::with(port, path, connections, kept, 0)
+    }
+
+    /// The same, where each answer costs the client so much CPU time, as it does where the client is a program and no loop.
+    #[must_use]
+    pub fn start_working(port: u16, path: &str, connections: u32, work: Duration) -> Self {
+        Self::with(port, path, connections, false, rounds_of(work))
+    }
+
+    fn with(port: u16, path: &str, connections: u32, kept: bool, work: u32) -> Self {
         let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let threads = (0..connections).map(|_| {
             let (stop, count, request) = (Arc::clone(&stop), Arc::clone(&count), request.clone());
-            std::thread::spawn(move || ask(port, &request, &stop, &count, kept).unwrap_or_default())
+            std::thread::spawn(move || ask(port, &request, &stop, &count, kept, work).unwrap_or_default())
         });
         Self { threads: threads.collect(), stop, count }
     }
@@ -75,6 +85,7 @@ fn ask(
     stop: &AtomicBool,
     count: &AtomicU64,
     kept: bool,
+    work: u32,
 ) -> std::io::Result<Vec<Answered>> {
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     socket.set_nodelay(true)?;
@@ -93,11 +104,34 @@ fn ask(
             }
         }
         count.fetch_add(1, Ordering::Relaxed);
+        calculate(work);
         if kept {
             answered.push((Instant::now(), asked.elapsed()));
         }
     }
     Ok(answered)
+}
+
+/// Rounds of [`calculate`] that take so long on this machine: the best of some tries, as others may run meanwhile.
+fn rounds_of(work: Duration) -> u32 {
+    const TRY: u32 = 200_000;
+    let tries = (0..20).map(|_| {
+        let began = Instant::now();
+        calculate(TRY);
+        began.elapsed()
+    });
+    let best = tries.min().unwrap_or_default().as_secs_f64().max(1e-9);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousand")]
+    let rounds = (f64::from(TRY) * work.as_secs_f64() / best) as u32;
+    rounds
+}
+
+fn calculate(rounds: u32) {
+    let mut value = 1_u64;
+    for round in 0..rounds {
+        value = std::hint::black_box(value.wrapping_mul(31).wrapping_add(u64::from(round)));
+    }
+    std::hint::black_box(value);
 }
 
 /// Whether an answer has come to its end: as long as its head says, or to its last chunk.

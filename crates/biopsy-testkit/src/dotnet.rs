@@ -74,7 +74,22 @@ impl DotNetServer {
     /// As [`dotnet_target`].
     #[must_use]
     pub fn start(runtime: &str, arguments: &[&str]) -> Self {
-        let target = dotnet_target(runtime, "server", arguments);
+        Self::of(dotnet_target(runtime, "server", arguments))
+    }
+
+    /// Starts it with the server garbage collector, as servers with memory of their own run.
+    ///
+    /// # Panics
+    ///
+    /// As [`dotnet_target`].
+    #[must_use]
+    pub fn with_server_collector(runtime: &str) -> Self {
+        let mut command = dotnet_command(runtime, "server", &[]).expect("the .NET targets are there");
+        command.env("DOTNET_gcServer", "1");
+        Self::of(TargetProcess::spawn(command))
+    }
+
+    fn of(target: TargetProcess) -> Self {
         let port = target.ready_line().split_ascii_whitespace().nth(2).and_then(|word| word.parse().ok());
         let port = port.unwrap_or_else(|| panic!("no port in `{}`", target.ready_line()));
         Self { target, port }

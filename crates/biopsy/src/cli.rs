@@ -114,6 +114,10 @@ pub(crate) struct CaptureArgs {
     /// Do not speak with .NET runtimes.
     #[arg(long, conflicts_with_all = ["log_category", "requests", "allocations", "counters"])]
     pub(crate) no_runtime_events: bool,
+    /// At the end, freeze each process for milliseconds and read from its memory who holds which lock and what asynchronous
+    /// operations await; as `biopsy stacks` does.
+    #[arg(long)]
+    pub(crate) stacks: bool,
     /// Wait for this to happen before recording: what `biopsy dump --on` knows. May be repeated: any of them.
     #[arg(long = "on", value_name = "TRIGGER", conflicts_with = "program")]
     pub(crate) on: Vec<String>,

@@ -187,6 +187,49 @@ fn what_piles_up_is_named() {
 }
 
 #[test]
+fn with_stacks_memory_names_what_time_cannot() {
+    if !require_all(LIVE) || !require_all(&[Privilege::Ptrace]) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    for runtime in biopsy_testkit::DOTNET_RUNTIMES {
+        let server = DotNetServer::sick(runtime, "async-deadlock");
+        // They pile up: some dozen have to be there before it stands out.
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let words = ["DeployAsync", "SemaphoreSlim", "stood still for"];
+        diagnosed_with(&["--stacks"], &server, 3, "waiting-operations", &words);
+        server.stop();
+        let server = DotNetServer::sick(runtime, "deadlock-monitor");
+        let words = ["LockDeploymentThenRelease", "LockReleaseThenDeployment", "during the recording"];
+        diagnosed_with(&["--stacks"], &server, 3, "deadlock", &words);
+        server.stop();
+    }
+    let server = DotNetServer::sick("net10.0", "channel-full");
+    let asking = ask_in_vain(&server, 30);
+    let report = capture(&server, 3, &["--stacks"]);
+    let found = findings(&report).iter().find(|finding| finding["id"] == "full-channel");
+    let found = found.unwrap_or_else(|| panic!("{:#}", report["findings"]));
+    assert!(found.to_string().contains("TaskQueue.EnqueueAsync"), "{found:#}");
+    assert_eq!(found["severity"], "warning", "{found:#}");
+    drop(server);
+    drop(asking);
+}
+
+/// So many requests that a server with a full queue never answers.
+fn ask_in_vain(server: &DotNetServer, count: usize) -> Vec<std::net::TcpStream> {
+    use std::io::Write as _;
+    let ask = |_| {
+        let mut socket = std::net::TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        let body = r#"{"releaseId":1,"environment":"production"}"#;
+        let head = "POST /api/deployments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+        let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        socket.write_all(request.as_bytes()).unwrap();
+        socket
+    };
+    (0..count).map(ask).collect()
+}
+
+#[test]
 fn a_healthy_server_under_load_raises_no_alarm_about_its_runtime() {
     if !require_all(LIVE) {
         return;

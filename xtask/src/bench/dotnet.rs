@@ -1,4 +1,8 @@
 //! An ASP.NET Core server: what recording costs it when it is saturated, and when it waits most of the time.
+//!
+//! It is saturated twice: by clients that need as much CPU for a request as an `HttpClient` does, like the load generator of the targets
+//! (28,000 requests a second on two CPUs), and by clients that need next to nothing, so that more than twice as many are answered, and a
+//! recorder costs accordingly more.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -20,8 +24,12 @@ const SETTLE: Duration = Duration::from_millis(1500);
 const STOP_WITHIN: Duration = Duration::from_secs(120);
 /// Between the end of a recording and the next window without one.
 const REST: Duration = Duration::from_secs(2);
+const WARM_UP: Duration = Duration::from_secs(15);
 /// Windows of the calm server are this many times as many: one request uses little, and what it uses varies.
 const CALM_ROUNDS: usize = 3;
+/// Connections of the clients that work, and what they do for a request.
+const WORKING: u32 = 4;
+const WORK: Duration = Duration::from_micros(35);
 /// Connections: as many as saturate two CPUs beside the server, and so many that it waits most of the time.
 const SATURATING: u32 = 16;
 const CALM: u32 = 5;
@@ -103,14 +111,22 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
         println!("note: without the .NET targets");
         return Ok(());
     }
-    let saturated = runs(biopsy, options, "/healthz", SATURATING, options.rounds())?;
+    let server = DotNetServer::with_server_collector(RUNTIME);
+    let askers = Askers::start_working(server.port(), "/healthz", WORKING, WORK);
+    let saturated = runs(biopsy, options, server, askers, "saturated", options.rounds())?;
     let rate = |by| of(&saturated, by, |run| Some(run.rate));
     table.judge("N1a", rate(By::Capture));
     table.judge("N1b", rate(By::Capture).zip(rate(By::DotNetTrace)).map(|(own, peer)| own / peer));
     table.judge("N2", rate(By::Requests));
     table.judge("N4", of(&saturated, By::Capture, |run| run.rooted));
     add_columns("N saturated", &saturated, table);
-    let calm = runs(biopsy, options, "/api/releases/1", CALM, options.rounds() * CALM_ROUNDS)?;
+    let server = DotNetServer::start(RUNTIME, &[]);
+    let askers = Askers::start(server.port(), "/healthz", SATURATING, false);
+    let light = runs(biopsy, options, server, askers, "saturated by a light load", options.rounds())?;
+    add_columns("N saturated by a light load", &light, table);
+    let server = DotNetServer::start(RUNTIME, &[]);
+    let askers = Askers::start(server.port(), "/api/releases/1", CALM, false);
+    let calm = runs(biopsy, options, server, askers, "calm", options.rounds() * CALM_ROUNDS)?;
     let cpu = |by| of(&calm, by, |run| Some(run.cpu));
     table.judge("N3a", cpu(By::Capture));
     table.judge("N3b", cpu(By::Capture).zip(cpu(By::DotNetTrace)).map(|(own, peer)| own / peer));
@@ -119,17 +135,22 @@ pub(crate) fn measure(biopsy: &Path, options: &Options, table: &mut Table) -> Ou
 }
 
 /// One server and one load that goes on: what the machine does otherwise changes slowly, and hits neighbouring windows alike.
-fn runs(biopsy: &Path, options: &Options, path: &str, connections: u32, rounds: usize) -> Outcome<Vec<Run>> {
-    let server = DotNetServer::start(RUNTIME, &[]);
-    let askers = Askers::start(server.port(), path, connections, false);
+fn runs(
+    biopsy: &Path,
+    options: &Options,
+    server: DotNetServer,
+    askers: Askers,
+    name: &str,
+    rounds: usize,
+) -> Outcome<Vec<Run>> {
     // Compiles what is hot at its last tier.
-    std::thread::sleep(Duration::from_secs(10));
+    std::thread::sleep(WARM_UP);
     let seconds = Duration::from_secs_f64(options.seconds());
     let recorders: Vec<By> = By::ALL.into_iter().filter(|by| options.wants_named(by.key())).collect();
     let mut runs = Vec::new();
     let mut before = askers.window(server.pid(), seconds);
     for round in 0..rounds {
-        println!("{path}, round {} ...", round + 1);
+        println!("{name}, round {} ...", round + 1);
         // Each round in another order, so that no recorder always comes after the same.
         for step in 0..recorders.len() {
             let by = recorders[(step + round) % recorders.len()];

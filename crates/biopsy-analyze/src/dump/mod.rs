@@ -14,6 +14,7 @@ mod groups;
 mod identity;
 mod instruction;
 mod locks;
+pub(crate) mod look;
 pub mod managed;
 mod memory;
 mod modules;

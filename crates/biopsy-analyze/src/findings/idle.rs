@@ -115,10 +115,14 @@ fn with_memory(scene: &Scene<'_>, first: &str) -> Vec<String> {
     let mut next = steps(&[first]);
     if scene.analysis.runtimes.iter().any(|runtime| runtime.seconds > 0.5) {
         let pid = scene.pid();
-        next.push(format!(
-            "If something does not get on: `biopsy stacks {pid}` shows asynchronous operations that wait without a thread; if memory \
-             grows: `biopsy snapshot {pid}`"
-        ));
+        next.push(if scene.capture.looks.is_empty() {
+            format!(
+                "If something does not get on: `biopsy stacks {pid}` (or `--stacks`, when the recording ends) shows asynchronous \
+                 operations that wait without a thread; if memory grows: `biopsy snapshot {pid}`"
+            )
+        } else {
+            format!("If memory grows: `biopsy snapshot {pid}`; what waited when the recording ended is in `stacks/`")
+        });
     }
     next
 }

@@ -92,6 +92,7 @@ impl Build {
                 header,
                 processes: vec![],
                 timeline: None,
+                looks: Vec::new(),
                 runtimes: Vec::new(),
                 metrics: vec![],
                 logs: vec![],

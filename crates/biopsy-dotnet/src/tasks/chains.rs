@@ -121,6 +121,13 @@ fn words(type_name: &str) -> String {
         return (*words).to_owned();
     }
     let begins = |prefix: &str| type_name.starts_with(prefix);
+    // Who writes into a bounded channel waits on such an object while there is no room; the second name is that of .NET 10.
+    if begins("System.Threading.Channels.VoidAsyncOperationWithData")
+        || begins("System.Threading.Channels.BlockedWriteAsyncOperation")
+        || begins("System.Threading.Channels.WaitingWriteAsyncOperation")
+    {
+        return super::FULL_CHANNEL.to_owned();
+    }
     if begins("System.Threading.Channels.") {
         return format!("a channel ({})", display_type(type_name));
     }

@@ -63,6 +63,9 @@ pub struct Operations {
     pub problems: Vec<String>,
 }
 
+/// What a writer of a bounded channel that is full awaits, in the words of [`OperationGroup::awaits`].
+pub const FULL_CHANNEL: &str = "room in a full channel";
+
 /// State machines at most; with more, the rest is counted in a problem.
 pub(crate) const MOST: usize = 2_000_000;
 

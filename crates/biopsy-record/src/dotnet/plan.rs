@@ -219,11 +219,7 @@ impl Group {
         for lane in &self.0 {
             let more = match lane {
                 Lane::Runtime | Lane::Allocations => Vec::new(),
-                Lane::Base => COUNTER_SOURCES
-                    .into_iter()
-                    .filter(|name| !REQUEST_SOURCES.contains(name))
-                    .map(counters)
-                    .collect(),
+                Lane::Base => COUNTER_SOURCES.into_iter().map(counters).collect(),
                 Lane::Meters => meters(ask.options, ask.meters, self.has(Lane::Rates)),
                 Lane::Rates => rates(),
                 Lane::Requests => requests(ask.options),

@@ -22,18 +22,17 @@ pub(super) const VERBOSE_CHATTER: [u32; 10] = [33, 56, 60, 61, 62, 63, 64, 65, 1
 /// About every 100 KB of allocations.
 pub(super) const ALLOCATION: u32 = 10;
 
-/// EventSources of the framework with counters.
-pub(crate) const COUNTER_SOURCES: [&str; 9] = [
+/// EventSources of the framework with counters that cost next to nothing.
+pub(crate) const COUNTER_SOURCES: [&str; 5] = [
     "System.Runtime",
-    HOSTING,
     "Microsoft-AspNetCore-Server-Kestrel",
     "Microsoft.AspNetCore.Http.Connections",
-    HTTP_CLIENT,
     "System.Net.NameResolution",
     "System.Net.Security",
-    "System.Net.Sockets",
-    "Microsoft.Data.SqlClient.EventSource",
 ];
+
+/// The same, but asked at each request, command, or piece that is sent, whether somebody listens.
+pub(crate) const RATE_SOURCES: [&str; 4] = [HOSTING, HTTP_CLIENT, SQL_CLIENT, "System.Net.Sockets"];
 
 /// Meters of the framework. `System.Runtime` is not among them: its counters say the same on all versions.
 pub(crate) const METERS: [&str; 11] = [
@@ -78,16 +77,15 @@ pub(super) fn meters(options: &DotNetOptions, found: &[String], framework: bool)
     let found = found.iter().map(String::as_str).filter(|name| own().all(|own| own != *name));
     let mut providers = vec![metrics(framework.chain(own()).chain(found))];
     // Those that another session has are there already; whoever names one of those that cost each request something has it always.
-    let is_always = |name: &str| COUNTER_SOURCES.contains(&name) && !REQUEST_SOURCES.contains(&name);
-    let sources = own().filter(|name| !is_always(name) && ![METRICS, RUNTIME].contains(name));
+    let is_there = |name: &str| COUNTER_SOURCES.contains(&name) || name == METRICS || name == RUNTIME;
+    let sources = own().filter(|name| !is_there(name));
     sources.for_each(|source| add(&mut providers, counters(source)));
     providers
 }
 
-/// Counters of sources that are asked at each request whether somebody listens.
+/// Counters that each request pays for.
 pub(super) fn rates() -> Vec<Provider> {
-    let sources = REQUEST_SOURCES.into_iter().filter(|name| COUNTER_SOURCES.contains(name));
-    sources.map(counters).collect()
+    RATE_SOURCES.into_iter().map(counters).collect()
 }
 
 /// Counters alone: they are above all levels, so that the other events of the source stay off.
@@ -129,7 +127,7 @@ pub(super) fn requests(options: &DotNetOptions) -> Vec<Provider> {
     let mut providers = vec![
         Provider::new(HOSTING, u64::MAX, EventLevel::Informational),
         Provider::new(HTTP_CLIENT, 0x1, EventLevel::Informational),
-        Provider::new("Microsoft.Data.SqlClient.EventSource", 0x1, EventLevel::Informational),
+        Provider::new(SQL_CLIENT, 0x1, EventLevel::Informational),
         activities(),
     ];
     if options.requests {
@@ -154,8 +152,8 @@ pub(super) const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSour
 /// Source of log messages.
 pub(super) const LOGGING: &str = "Microsoft-Extensions-Logging";
 /// Sources of requests and commands, and of the ids that tie them together.
-pub(super) const REQUEST_SOURCES: [&str; 4] =
-    [HOSTING, HTTP_CLIENT, "Microsoft.Data.SqlClient.EventSource", ACTIVITIES];
+pub(super) const REQUEST_SOURCES: [&str; 4] = [HOSTING, HTTP_CLIENT, SQL_CLIENT, ACTIVITIES];
+const SQL_CLIENT: &str = "Microsoft.Data.SqlClient.EventSource";
 pub(super) const ACTIVITIES: &str = "System.Threading.Tasks.TplEventSource";
 
 /// What is taken of DiagnosticSources: status, route and ids of requests.

@@ -1,6 +1,7 @@
 //! The JSON members: how values of the model look on disk. Every field may be absent; unknown ones are ignored.
 
 pub(crate) mod header;
+pub(crate) mod look;
 pub(crate) mod processes;
 pub(crate) mod redaction;
 pub(crate) mod runtime;

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use self::source::Source;
 use self::zip::ZipSource;
 use crate::documents::header::{FORMAT, FormatOnly, Header};
+use crate::documents::look::Look;
 use crate::documents::processes::Process;
 use crate::documents::redaction::Redaction;
 use crate::documents::runtime::{Mirror, RuntimeTraceJson};
@@ -58,6 +59,7 @@ fn read(mut opening: Opening<'_>) -> Result<Capture, OpenError> {
             .map_or_else(Vec::new, |processes| processes.0.into_iter().map(Into::into).collect()),
         timeline,
         runtimes: opening.runtimes(),
+        looks: opening.looks(),
         metrics: opening.metrics(),
         logs: opening.logs(),
         context: opening.context(),
@@ -193,6 +195,11 @@ impl Opening<'_> {
         let names = self.names(layout::DOTNET_FOLDER, ".json", self.limits.tables);
         let read = |name: &String| self.json::<RuntimeTraceJson>(name).map(Mirror::from_json);
         names.iter().filter_map(read).collect()
+    }
+
+    fn looks(&mut self) -> Vec<biopsy_model::look::Look> {
+        let names = self.names(layout::STACKS_FOLDER, ".json", self.limits.tables);
+        names.iter().filter_map(|name| self.json::<Look>(name).map(Into::into)).collect()
     }
 
     fn logs(&mut self) -> Vec<biopsy_model::log::LogFile> {

@@ -94,6 +94,7 @@ pub fn empty() -> Capture {
         },
         processes: vec![],
         timeline: None,
+        looks: Vec::new(),
         runtimes: Vec::new(),
         metrics: vec![],
         logs: vec![],

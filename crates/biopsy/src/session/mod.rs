@@ -6,6 +6,7 @@
 
 pub(crate) mod controls;
 mod dotnet;
+mod look;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod record;

@@ -323,6 +323,9 @@ impl Recording<'_> {
         let end = clock_pair();
         let hurried = self.controls.wait(Duration::ZERO) == Some(Wish::Stop);
         let session = &mut self.session;
+        if self.args.stacks && !hurried {
+            warnings.extend(super::look::at_all(&self.tree, session));
+        }
         if self.kind == Kind::Capture && !hurried {
             let alive: Vec<Pid> = self
                 .tree

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::render::terminal::{ColorChoice, Terminal};
 
 pub(crate) use args::StacksArgs;
+pub(crate) use take::{LookOptions, look};
 
 /// Runs `biopsy stacks`.
 pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure> {

@@ -1,6 +1,7 @@
 //! Freezing and reading.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, Runtimes, analyze_dump};
 use biopsy_model::Nanos;
@@ -18,16 +19,42 @@ use super::args::StacksArgs;
 /// Times that a process is frozen until it is not collecting garbage; more would hurt it more than it would tell.
 const TRIES: usize = 5;
 
-/// The stacks of all threads, and what is known of them.
+/// How a process is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookOptions {
+    /// It is not frozen where this would take longer.
+    pub(crate) max_pause: Duration,
+    /// The objects of a managed heap are looked at, too: asynchronous operations.
+    pub(crate) heap: bool,
+}
+
+impl Default for LookOptions {
+    fn default() -> Self {
+        Self { max_pause: Duration::from_millis(250), heap: true }
+    }
+}
+
+/// The stacks of all threads of what was typed, and what is known of them.
 pub(super) fn take(args: &StacksArgs) -> Result<DumpAnalysis, Failure> {
     let (info, name) = find_target(&args.target)?;
     let redactor = Redactor::new(biopsy_redact::Options::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error))?;
+    let options = LookOptions { max_pause: args.max_pause, heap: !args.no_heap };
+    look(&info, &name, &options, &redactor)
+}
+
+/// The stacks of all threads of a process, and what is known of them.
+pub(crate) fn look(
+    info: &ProcessInfo,
+    name: &str,
+    options: &LookOptions,
+    redactor: &Redactor,
+) -> Result<DumpAnalysis, Failure> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let frozen = freeze(args, &info)?;
-        let mut analysis = analyze(args, &frozen, &name, &redactor);
+        let frozen = freeze(options, info)?;
+        let mut analysis = analyze(options, &frozen, name, redactor);
         drop(frozen);
         let collecting = analysis.managed.as_ref().is_some_and(|managed| managed.collecting);
         if !collecting || tries >= TRIES {
@@ -40,10 +67,10 @@ pub(super) fn take(args: &StacksArgs) -> Result<DumpAnalysis, Failure> {
     }
 }
 
-fn freeze(args: &StacksArgs, info: &ProcessInfo) -> Result<FrozenProcess, Failure> {
+fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<FrozenProcess, Failure> {
     // What a runtime knows is in all of its memory; of other programs the stacks are enough.
     let options = FreezeOptions {
-        max_pause: args.max_pause,
+        max_pause: look.max_pause,
         stacks_only: !matches!(info.runtime.kind, RuntimeKind::DotNet | RuntimeKind::Unknown),
         ..FreezeOptions::default()
     };
@@ -53,7 +80,7 @@ fn freeze(args: &StacksArgs, info: &ProcessInfo) -> Result<FrozenProcess, Failur
         let message = format!("process {} is not frozen: {}", info.key.pid, refused.why);
         return Err(Failure::new(Code::Target, message));
     }
-    if plan.predicted_pause > args.max_pause {
+    if plan.predicted_pause > look.max_pause {
         let pause = crate::dump::pause_text(plan.predicted_pause);
         let message = format!(
             "process {} would stand still for {pause}, which is more than `--max-pause`",
@@ -66,7 +93,7 @@ fn freeze(args: &StacksArgs, info: &ProcessInfo) -> Result<FrozenProcess, Failur
     frozen.pop().ok_or_else(|| Failure::new(Code::Bug, "nothing was frozen"))
 }
 
-fn analyze(args: &StacksArgs, frozen: &FrozenProcess, name: &str, redactor: &Redactor) -> DumpAnalysis {
+fn analyze(look: &LookOptions, frozen: &FrozenProcess, name: &str, redactor: &Redactor) -> DumpAnalysis {
     let roots = vec![PathBuf::from(format!("/proc/{}/root", frozen.key().pid))];
     let runtimes = Runtimes::open(frozen, &roots, true);
     let code = runtimes.code();
@@ -87,7 +114,7 @@ fn analyze(args: &StacksArgs, frozen: &FrozenProcess, name: &str, redactor: &Red
         warnings: frozen.warnings().iter().map(ToString::to_string).collect(),
         redact: Some(&redact),
         managed: Some(&runtimes),
-        heap: !args.no_heap,
+        heap: look.heap,
         live: true,
         ..DumpFacts::default()
     };

@@ -21,6 +21,7 @@ const DETECTORS: &[Detector] = &[
     managed::finalizer,
     managed::sync_over_async,
     managed::operations,
+    managed::full_channel,
     activity::equal_threads,
     activity::many_threads,
     activity::running,

@@ -2,28 +2,36 @@
 
 use biopsy_model::timeline::WaitState;
 
-/// Offsets in the value of the `threads` map. All fields are u64.
+/// Offsets in the value of the `threads` map; u64 but where it says otherwise.
+///
+/// A thread is often woken on another CPU than the one it left and the one it will run on: each line of the cache that is written
+/// on both travels between them. The kernel puts 56 bytes before the value (`struct htab_elem`, and the key), so that the first
+/// word lies in a line that is only read, what a wake-up writes in the second, and the rest in the third.
 pub(super) mod thread {
-    pub(crate) const SINCE: i16 = 0;
+    pub(crate) const TGID: i16 = 0;
+
     pub(crate) const STATE: i16 = 8;
-    pub(crate) const RUNNING: i16 = 16;
+    pub(crate) const SINCE: i16 = 16;
     pub(crate) const READY: i16 = 24;
     pub(crate) const WAITING: i16 = 32;
+    pub(crate) const WAKEUPS: i16 = 40;
+    pub(crate) const READY_TIME: i16 = 48;
+    pub(crate) const WAKER: i16 = 56;
+    pub(crate) const OUT_TIME: i16 = 64;
+
+    pub(crate) const RUNNING: i16 = 72;
     /// Counts each switch out and in: two equal readings say that the thread did not run between them.
-    pub(crate) const SEQUENCE: i16 = 40;
-    pub(crate) const VOLUNTARY: i16 = 48;
-    pub(crate) const INVOLUNTARY: i16 = 56;
-    pub(crate) const WAKEUPS: i16 = 64;
-    pub(crate) const OUT_TIME: i16 = 72;
-    pub(crate) const READY_TIME: i16 = 80;
-    pub(crate) const WAKER: i16 = 88;
-    pub(crate) const OUT_STATE: i16 = 96;
-    pub(crate) const SYSCALL: i16 = 104;
+    pub(crate) const SEQUENCE: i16 = 80;
+    pub(crate) const VOLUNTARY: i16 = 88;
+    pub(crate) const INVOLUNTARY: i16 = 96;
+    /// u32.
+    pub(crate) const OUT_STATE: i16 = 104;
+    /// u32.
+    pub(crate) const SYSCALL: i16 = 108;
     pub(crate) const IP: i16 = 112;
     pub(crate) const SP: i16 = 120;
     pub(crate) const BP: i16 = 128;
-    pub(crate) const TGID: i16 = 136;
-    pub(crate) const SIZE: i16 = 144;
+    pub(crate) const SIZE: i16 = 136;
 }
 
 /// Values of [`thread::STATE`]. 0: not known yet.
@@ -124,6 +132,7 @@ impl ThreadTimes {
 
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let field = |offset: i16| word(bytes, usize::try_from(offset).ok()?);
+        let half = |offset: i16| Some(field(offset & !7)? >> (8 * (offset & 7)) & 0xffff_ffff);
         Some(Self {
             since: field(thread::SINCE)?,
             state: field(thread::STATE)?,
@@ -135,8 +144,8 @@ impl ThreadTimes {
             involuntary: field(thread::INVOLUNTARY)?,
             wakeups: field(thread::WAKEUPS)?,
             out_time: field(thread::OUT_TIME)?,
-            out_state: field(thread::OUT_STATE)?,
-            syscall: field(thread::SYSCALL)?,
+            out_state: half(thread::OUT_STATE)?,
+            syscall: half(thread::SYSCALL)?,
             ip: field(thread::IP)?,
             sp: field(thread::SP)?,
             bp: field(thread::BP)?,
@@ -178,7 +187,7 @@ pub(super) fn wait_state(bits: u64) -> WaitState {
     }
 }
 
-/// `orig_ax` is the system call's number, or -1 outside of one (faults, preemption in user code).
+/// The lower half of `orig_ax` is the system call's number, or -1 outside of one (faults, preemption in user code).
 pub(super) fn syscall_number(orig_ax: u64) -> Option<u32> {
     u32::try_from(orig_ax).ok().filter(|&number| number < 1024)
 }

@@ -163,8 +163,7 @@ impl KernelSession {
         put(thread::SINCE, times.since);
         put(thread::STATE, thread_state::WAITING);
         put(thread::OUT_TIME, times.since);
-        put(thread::OUT_STATE, times.out_state);
-        put(thread::SYSCALL, times.syscall);
+        put(thread::OUT_STATE, (times.out_state & 0xffff_ffff) | times.syscall << 32);
         put(thread::IP, times.ip);
         put(thread::SP, times.sp);
         put(thread::TGID, times.tgid.into());

@@ -138,14 +138,14 @@ fn leave(asm: &mut Assembler, task: TaskLayout) {
     asm.jump_if_imm(R8, Cond::Equal, 0, ready);
     asm.store_imm(W64, R9, thread::STATE, imm(thread_state::WAITING));
     asm.store_imm(W64, R9, thread::READY_TIME, 0);
-    asm.store(W64, R9, thread::OUT_STATE, R8);
+    asm.store(W32, R9, thread::OUT_STATE, R8);
     add_one(asm, thread::VOLUNTARY);
     asm.jump(registers);
 
     asm.place(ready);
     asm.store_imm(W64, R9, thread::STATE, imm(thread_state::READY));
     asm.store(W64, R9, thread::READY_TIME, R7);
-    asm.store_imm(W64, R9, thread::OUT_STATE, 0);
+    asm.store_imm(W32, R9, thread::OUT_STATE, 0);
     add_one(asm, thread::INVOLUNTARY);
 
     // The user's registers lie at the top of the kernel stack: with them a waiting thread's stack can be unwound
@@ -154,12 +154,9 @@ fn leave(asm: &mut Assembler, task: TaskLayout) {
     asm.call(GetCurrentTaskBtf);
     asm.mov(R1, R0);
     asm.call(TaskPtRegs);
-    for (from, to) in [
-        (pt_regs::ORIG_AX, thread::SYSCALL),
-        (pt_regs::IP, thread::IP),
-        (pt_regs::SP, thread::SP),
-        (pt_regs::BP, thread::BP),
-    ] {
+    asm.load(W64, R1, R0, pt_regs::ORIG_AX);
+    asm.store(W32, R9, thread::SYSCALL, R1);
+    for (from, to) in [(pt_regs::IP, thread::IP), (pt_regs::SP, thread::SP), (pt_regs::BP, thread::BP)] {
         asm.load(W64, R1, R0, from);
         asm.store(W64, R9, to, R1);
     }
@@ -248,14 +245,14 @@ fn write_long_wait(asm: &mut Assembler, maps: &Maps, done: biopsy_sys::bpf::asm:
     asm.store(W32, R10, RECORD + wait::TID, R1);
     asm.store(W64, R10, RECORD + wait::START, R8);
     asm.store(W64, R10, RECORD + wait::END, R7);
-    for (from, to) in [
-        (thread::READY_TIME, wait::READY),
-        (thread::WAKER, wait::WAKER),
-        (thread::OUT_STATE, wait::STATE),
-        (thread::SYSCALL, wait::SYSCALL),
-        (thread::SEQUENCE, wait::SEQUENCE),
+    for (width, from, to) in [
+        (W64, thread::READY_TIME, wait::READY),
+        (W64, thread::WAKER, wait::WAKER),
+        (W32, thread::OUT_STATE, wait::STATE),
+        (W32, thread::SYSCALL, wait::SYSCALL),
+        (W64, thread::SEQUENCE, wait::SEQUENCE),
     ] {
-        asm.load(W64, R1, R9, from);
+        asm.load(width, R1, R9, from);
         asm.store(W64, R10, RECORD + to, R1);
     }
     add_one(asm, thread::SEQUENCE);

@@ -142,6 +142,7 @@ fn config(conditions: &[DotNetCondition]) -> SessionConfig {
     }
     if any_counter {
         sources.extend(providers::COUNTER_SOURCES);
+        sources.extend(providers::RATE_SOURCES);
     }
     // Something has to come each second, so that the runtime notices when nobody listens any more.
     if sources.is_empty() {

@@ -1,0 +1,43 @@
+//! What the memory of a process said at one moment of a recording: locks, the thread pool, asynchronous operations.
+
+use crate::{MonoNanos, Nanos, Pid};
+
+/// One look at a process.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Look {
+    /// Which process.
+    pub pid: Pid,
+    /// Its name.
+    pub name: String,
+    /// When it was frozen.
+    pub time: MonoNanos,
+    /// How long it stood still.
+    pub pause: Nanos,
+    /// Threads that were seen.
+    pub threads: u64,
+    /// Asynchronous operations that were under way; `None`: not known.
+    pub operations: Option<u64>,
+    /// What was found, the most important first.
+    pub findings: Vec<LookFinding>,
+    /// What could not be determined, and why.
+    pub undetermined: Vec<String>,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LookFinding {
+    /// Machine-readable id: `deadlock`, `waiting-operations`, ...
+    pub id: String,
+    /// `critical`, `warning`, `notice`, `info`.
+    pub severity: String,
+    /// 0 to 1, as far as a share makes sense.
+    pub impact: f64,
+    /// One sentence, without final period.
+    pub title: String,
+    /// A few sentences: what it means.
+    pub explanation: String,
+    /// What it rests on.
+    pub evidence: Vec<String>,
+    /// What to do or look at next.
+    pub next_steps: Vec<String>,
+}
