@@ -205,6 +205,8 @@ fn with_stacks_memory_names_what_time_cannot() {
         server.stop();
     }
     let server = DotNetServer::sick("net10.0", "channel-full");
+    // Its own clients fill the queue; before that, others are answered.
+    std::thread::sleep(std::time::Duration::from_secs(3));
     let asking = ask_in_vain(&server, 30);
     let report = capture(&server, 3, &["--stacks"]);
     let found = findings(&report).iter().find(|finding| finding["id"] == "full-channel");
