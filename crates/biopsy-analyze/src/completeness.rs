@@ -164,6 +164,10 @@ impl Completeness {
     }
 
     fn add_undetermined(&mut self, capture: &Capture) {
+        for look in &capture.looks {
+            let of = |text: &String| format!("in the memory of process {}: {text}", look.pid);
+            self.undetermined.extend(look.undetermined.iter().map(of));
+        }
         let mut say = |text: &str| self.undetermined.push(text.to_owned());
         if self.partial {
             say(

@@ -90,11 +90,12 @@ impl Lane {
         }
     }
 
-    /// Whether it is closed when it is above the budget.
+    /// Whether it is closed when its events are above the budget.
     pub(crate) fn has_budget(self) -> bool {
         match self {
-            Self::Runtime | Self::Base | Self::Meters => false,
-            Self::Rates | Self::Requests | Self::Logs | Self::Allocations => true,
+            // Counters of requests are closed by the rate that they tell, see `rates`.
+            Self::Runtime | Self::Base | Self::Meters | Self::Rates => false,
+            Self::Requests | Self::Logs | Self::Allocations => true,
         }
     }
 
@@ -309,7 +310,8 @@ mod tests {
                 ..DotNetOptions::default()
             };
             let all = Lane::wanted(&options);
-            let closable: Vec<Lane> = all.iter().copied().filter(|lane| lane.has_budget()).collect();
+            let closable: Vec<Lane> =
+                all.iter().copied().filter(|lane| lane.has_budget() || *lane == Lane::Rates).collect();
             for closed in 0..1_u32 << closable.len() {
                 let is_open = |lane: &Lane| {
                     closable.iter().position(|one| one == lane).is_none_or(|at| closed >> at & 1 == 0)

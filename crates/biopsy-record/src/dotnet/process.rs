@@ -167,7 +167,7 @@ impl ProcessRecorder {
             match self.open(&group) {
                 Ok(()) => {
                     let budget = self.setup.options.budget;
-                    let throttled = group.lanes().filter(|lane| lane.has_budget() && *lane != Lane::Rates);
+                    let throttled = group.lanes().filter(|lane| lane.has_budget());
                     self.throttles
                         .extend(throttled.map(|lane| (lane, Throttle::new(budget, Instant::now()))));
                 }

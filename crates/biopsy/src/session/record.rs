@@ -324,7 +324,8 @@ impl Recording<'_> {
         let hurried = self.controls.wait(Duration::ZERO) == Some(Wish::Stop);
         let session = &mut self.session;
         if self.args.stacks && !hurried {
-            warnings.extend(super::look::at_all(&self.tree, session));
+            // As it is now: those that were started meanwhile are looked at, too.
+            warnings.extend(super::look::at_all(&subject.tree(self.args), session));
         }
         if self.kind == Kind::Capture && !hurried {
             let alive: Vec<Pid> = self

@@ -83,8 +83,9 @@ fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<FrozenProcess, Failu
     if plan.predicted_pause > look.max_pause {
         let pause = crate::dump::pause_text(plan.predicted_pause);
         let message = format!(
-            "process {} would stand still for {pause}, which is more than `--max-pause`",
-            info.key.pid
+            "process {} would stand still for {pause}, which is more than the {} that are allowed",
+            info.key.pid,
+            crate::dump::pause_text(look.max_pause)
         );
         let hint = format!("`--max-pause {}` allows it", pause.replace(' ', ""));
         return Err(Failure::new(Code::Target, message).with_hint(Some(hint)));
