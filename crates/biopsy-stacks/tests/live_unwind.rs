@@ -82,15 +82,14 @@ fn a_statically_linked_program() {
 
 /// `lld` saves space in the file: there the offset of code is not its address, unlike with the GNU linker.
 #[test]
-#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
 fn a_program_whose_file_offsets_are_not_its_addresses() {
     let sysroot = support::run(std::process::Command::new("rustc").args(["--print", "sysroot"]));
     let folder = format!("{}/lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld", sysroot.trim());
     let linker = format!("-B{folder}");
     // Debian's own Rust comes without it.
     let installed = std::process::Command::new("ld.lld").arg("--version").output().is_ok();
-    if !installed && !std::path::Path::new(&folder).join("ld.lld").exists() {
-        eprintln!("skipped: neither Rust's nor another `ld.lld` is installed");
+    let there = installed || std::path::Path::new(&folder).join("ld.lld").exists();
+    if !biopsy_testkit::require_that(there, "needs Rust's or another `ld.lld`, and neither is installed") {
         return;
     }
     check(&["-O2", "-fomit-frame-pointer", "-pthread", "-fuse-ld=lld", &linker]);

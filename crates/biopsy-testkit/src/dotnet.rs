@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::privilege::{REQUIRE_DOTNET, REQUIRE_LIVE, demand};
 use crate::program::dotnet_targets;
 use crate::{TargetProcess, dotnet_run};
 
@@ -239,19 +240,26 @@ impl Drop for DotNetLoad {
     }
 }
 
-/// Runs one of the reference tools (`clrmd-truth`, `nettrace-check`, `gcdump-check`, `dotnet-trace` ...); `None` where they are absent.
+/// Runs one of the reference tools (`clrmd-truth`, `nettrace-check`, `gcdump-check`, `dotnet-trace` ...); `None` where they are absent,
+/// which is printed.
+///
+/// # Panics
+///
+/// Where they are absent and `BIOPSY_REQUIRE_DOTNET=1`.
 #[must_use]
 pub fn dotnet_peer(tool: &str, arguments: &[&str]) -> Option<Output> {
     Some(dotnet_peer_command(tool, arguments)?.output().expect("the reference tool starts"))
 }
 
 /// The command of [`dotnet_peer`], for those that run beside something.
+///
+/// # Panics
+///
+/// As [`dotnet_peer`].
 #[must_use]
 pub fn dotnet_peer_command(tool: &str, arguments: &[&str]) -> Option<Command> {
-    let run = dotnet_targets()?.parent()?.join("peers/run");
-    if !run.exists() {
-        return None;
-    }
+    let run = dotnet_targets().and_then(|targets| Some(targets.parent()?.join("peers/run")));
+    let run = demand(REQUIRE_DOTNET, &format!("the reference tool {tool}"), run.filter(|run| run.exists()))?;
     let mut command = Command::new(run);
     command.arg(tool).args(arguments);
     Some(command)
@@ -262,7 +270,7 @@ pub fn dotnet_peer_command(tool: &str, arguments: &[&str]) -> Option<Command> {
 #[must_use]
 pub fn dotnet_odd(runtime: &str, arguments: &[&str]) -> Option<Command> {
     let of_holder = dotnet_targets()?.join(format!("bin/{runtime}/holder/holder.runtimeconfig.json"));
-    let root = dotnet_root()?;
+    let root = demanded_dotnet_root()?;
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?.join("fixtures/dotnet/Odd.dll");
     let mut command = Command::new(root.join("dotnet"));
     command
@@ -278,11 +286,16 @@ pub fn dotnet_odd(runtime: &str, arguments: &[&str]) -> Option<Command> {
 pub const PUBLISHED_DOTNET: [&str; 4] =
     ["net10.0/single-file", "net10.0/trimmed", "net8.0/single-file-trimmed", "net8.0/trimmed"];
 
-/// One of [`PUBLISHED_DOTNET`]; `None` where it is absent.
+/// One of [`PUBLISHED_DOTNET`]; `None` where it is absent, which is printed.
+///
+/// # Panics
+///
+/// Where it is absent and `BIOPSY_REQUIRE_DOTNET=1`.
 #[must_use]
 pub fn published_dotnet(folder: &str, arguments: &[&str]) -> Option<Command> {
-    let program = dotnet_root()?.join("variants").join(folder).join("variant");
-    let mut command = Command::new(program.exists().then_some(program)?);
+    let program = dotnet_root().map(|root| root.join("variants").join(folder).join("variant"));
+    let program = demand(REQUIRE_DOTNET, folder, program.filter(|program| program.exists()))?;
+    let mut command = Command::new(program);
     command.args(arguments);
     Some(command)
 }
@@ -298,12 +311,17 @@ pub fn packaged_dotnet(version: &str) -> Option<PathBuf> {
     program.exists().then_some(program)
 }
 
+/// [`packaged_dotnet`], for a test that cannot do without.
+fn demanded_packaged_dotnet(version: &str) -> Option<PathBuf> {
+    demand(REQUIRE_LIVE, &format!("the program Sick on .NET {version}"), packaged_dotnet(version))
+}
+
 /// Starts the program `Sick` (see its source for the arguments) on one of [`PACKAGED_DOTNET`], at a free port, and returns it
-/// with the port; `None` where it was not made.
+/// with the port; `None` where it was not made, which is printed.
 ///
 /// # Panics
 ///
-/// Where it does not get ready.
+/// Where it does not get ready, or was not made and `BIOPSY_REQUIRE_LIVE=1`.
 #[must_use]
 pub fn packaged_dotnet_target(version: &str, arguments: &[&str]) -> Option<(TargetProcess, u16)> {
     let (command, port) = packaged_dotnet_command(version, arguments)?;
@@ -314,10 +332,10 @@ pub fn packaged_dotnet_target(version: &str, arguments: &[&str]) -> Option<(Targ
 ///
 /// # Panics
 ///
-/// Where there is no free port.
+/// Where there is no free port, or it was not made and `BIOPSY_REQUIRE_LIVE=1`.
 #[must_use]
 pub fn packaged_dotnet_command(version: &str, arguments: &[&str]) -> Option<(Command, u16)> {
-    let mut command = Command::new(packaged_dotnet(version)?);
+    let mut command = Command::new(demanded_packaged_dotnet(version)?);
     let port = free_port();
     command.arg(format!("port={port}")).args(arguments);
     Some((command, port))
@@ -337,7 +355,7 @@ fn free_port() -> u16 {
 /// Where it does not get ready.
 #[must_use]
 pub fn packaged_dotnet_in_container(version: &str, arguments: &[&str]) -> Option<TargetProcess> {
-    let folder = packaged_dotnet(version)?.parent()?.to_path_buf();
+    let folder = demanded_packaged_dotnet(version)?.parent()?.to_path_buf();
     let script = "mount --bind \"$0\" /mnt && mount -t tmpfs -o mode=1777 tmpfs /tmp && cd / && \
         exec setpriv --reuid=65534 --regid=65534 --clear-groups -- /mnt/sick \"$@\"";
     let mut shell = Command::new("sh");
@@ -356,8 +374,10 @@ pub fn packaged_dotnet_in_container(version: &str, arguments: &[&str]) -> Option
 #[must_use]
 pub fn dotnet_with_many_methods(runtime: &str, methods: u32) -> Option<(TargetProcess, crate::TempDir)> {
     let (root, framework) = match runtime {
-        "3.1" => (packaged_dotnet("3.1")?.with_file_name("runtime/dotnetcore2/bin"), "3.1.0".to_owned()),
-        newer => (dotnet_root()?, format!("{}.0", newer.trim_start_matches("net"))),
+        "3.1" => {
+            (demanded_packaged_dotnet("3.1")?.with_file_name("runtime/dotnetcore2/bin"), "3.1.0".to_owned())
+        }
+        newer => (demanded_dotnet_root()?, format!("{}.0", newer.trim_start_matches("net"))),
     };
     let folder = crate::temp_dir("many");
     let program = folder.path().join("many.dll");
@@ -382,7 +402,7 @@ pub fn dotnet_with_many_methods(runtime: &str, methods: u32) -> Option<(TargetPr
 /// Where it does not get ready.
 #[must_use]
 pub fn two_dotnet_runtimes() -> Option<TargetProcess> {
-    let frameworks = dotnet_root()?.join("shared/Microsoft.NETCore.App");
+    let frameworks = demanded_dotnet_root()?.join("shared/Microsoft.NETCore.App");
     let of = |version: &str| -> Option<PathBuf> {
         let mut entries = std::fs::read_dir(&frameworks).ok()?.flatten();
         Some(entries.find(|entry| entry.file_name().to_string_lossy().starts_with(version))?.path())
@@ -398,6 +418,11 @@ pub fn two_dotnet_runtimes() -> Option<TargetProcess> {
 }
 
 const TWO_RUNTIMES: &str = include_str!("../programs/two-runtimes.c");
+
+/// [`dotnet_root`], for a test that cannot do without.
+fn demanded_dotnet_root() -> Option<PathBuf> {
+    demand(REQUIRE_DOTNET, "the runtimes of the .NET targets", dotnet_root())
+}
 
 /// The folder with `dotnet` that the prebuilt targets run on; `None` where they are absent.
 #[must_use]

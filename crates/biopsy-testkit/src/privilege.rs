@@ -36,11 +36,18 @@ pub enum Privilege {
     Gdb,
     /// Debian's `perf`.
     PerfTool,
+    /// The kernel puts cores into the working folder of the process (`kernel.core_pattern`, which no test changes).
+    KernelCores,
     /// The prebuilt .NET targets that are beside the repository on the project's own machines.
     DotNetTargets,
     /// The program `Sick` on .NET Core 3.1, made by `./x test` from public packages.
     DotNet31,
 }
+
+/// Fails tests that would skip for want of anything but .NET.
+pub(crate) const REQUIRE_LIVE: &str = "BIOPSY_REQUIRE_LIVE";
+/// Fails tests that would skip for want of the prebuilt .NET targets and the reference tools, which exist on few machines.
+pub(crate) const REQUIRE_DOTNET: &str = "BIOPSY_REQUIRE_DOTNET";
 
 /// True: the test can run. False: it cannot, the reason was printed, and the test returns early.
 ///
@@ -50,21 +57,64 @@ pub enum Privilege {
 /// exception is [`Privilege::DotNetTargets`], which exists on few machines: it fails only with `BIOPSY_REQUIRE_DOTNET=1`.
 #[must_use]
 pub fn require(needed: Privilege) -> bool {
+    let demanded = match needed {
+        Privilege::DotNetTargets => REQUIRE_DOTNET,
+        _ => REQUIRE_LIVE,
+    };
     match missing(needed) {
         None => true,
         Some(reason) => {
-            let demanded = match needed {
-                Privilege::DotNetTargets => "BIOPSY_REQUIRE_DOTNET",
-                _ => "BIOPSY_REQUIRE_LIVE",
-            };
-            assert!(
-                std::env::var_os(demanded).is_none_or(|value| value != "1"),
-                "{demanded}=1, but {needed:?} is missing: {reason}"
-            );
-            skip(&format!("needs {needed:?}: {reason}"));
+            skip(demanded, &format!("needs {needed:?}: {reason}"));
             false
         }
     }
+}
+
+/// True: the program can be run with these arguments. False: the test, or this part of it, is skipped with a printed reason.
+///
+/// # Panics
+///
+/// As [`require`], with `BIOPSY_REQUIRE_LIVE=1`.
+#[must_use]
+pub fn require_program(program: &str, arguments: &[&str]) -> bool {
+    let reason = missing_program(program, arguments);
+    if let Some(reason) = &reason {
+        skip(REQUIRE_LIVE, reason);
+    }
+    reason.is_none()
+}
+
+/// True: the test can run. False: what it needs is not there, for this reason; the test, or this part of it, is skipped.
+///
+/// # Panics
+///
+/// As [`require`], with `BIOPSY_REQUIRE_LIVE=1`.
+#[must_use]
+pub fn require_that(there: bool, reason: &str) -> bool {
+    if !there {
+        skip(REQUIRE_LIVE, reason);
+    }
+    there
+}
+
+/// What was looked for. Where it is absent, so is what the test would have seen: that is printed, or the test fails where the
+/// variable demands it.
+pub(crate) fn demand<T>(demanded: &str, what: &str, found: Option<T>) -> Option<T> {
+    if found.is_none() {
+        skip(demanded, &format!("needs {what}, which is not there"));
+    }
+    found
+}
+
+/// The one way to skip.
+#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
+fn skip(demanded: &str, reason: &str) {
+    assert!(
+        std::env::var_os(demanded).is_none_or(|value| value != "1"),
+        "{demanded}=1, but the test {reason}"
+    );
+    let thread = std::thread::current();
+    eprintln!("skipped {}: {reason}", thread.name().unwrap_or("test"));
 }
 
 /// Like [`require`], for several.
@@ -75,12 +125,6 @@ pub fn require(needed: Privilege) -> bool {
 #[must_use]
 pub fn require_all(needed: &[Privilege]) -> bool {
     needed.iter().all(|one| require(*one))
-}
-
-#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
-fn skip(reason: &str) {
-    let thread = std::thread::current();
-    eprintln!("skipped {}: {reason}", thread.name().unwrap_or("test"));
 }
 
 /// Why it is missing; `None`: it is there.
@@ -104,6 +148,7 @@ fn missing(needed: Privilege) -> Option<String> {
         Privilege::Zstd => missing_program("zstd", &["--version"]),
         Privilege::Gdb => missing_program("gdb", &["--version"]),
         Privilege::PerfTool => missing_program("perf", &["--version"]),
+        Privilege::KernelCores => missing_cores(),
         Privilege::DotNetTargets => missing_dotnet_targets(),
         Privilege::DotNet31 => crate::dotnet::packaged_dotnet("3.1").is_none().then(|| {
             let folder = crate::dotnet::packaged_dotnet_folder();
@@ -161,6 +206,12 @@ fn missing_program(program: &str, arguments: &[&str]) -> Option<String> {
         )),
         Err(error) => Some(format!("`{program}` cannot be run: {error}")),
     }
+}
+
+fn missing_cores() -> Option<String> {
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    let here = !pattern.trim().is_empty() && !pattern.contains(['|', '/', '@']);
+    (!here).then(|| format!("`kernel.core_pattern` is `{}`, so cores do not come here", pattern.trim()))
 }
 
 fn missing_dotnet_targets() -> Option<String> {

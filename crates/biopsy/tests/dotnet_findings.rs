@@ -3,26 +3,31 @@
 
 use std::process::Command;
 
-use biopsy_testkit::{DotNetServer, Privilege, Survival, machine_to_myself, require_all, temp_dir};
+use biopsy_testkit::{
+    DotNetServer, MachineLoad, Privilege, Survival, machine_to_myself, require_all, temp_dir,
+};
 use serde_json::Value;
 
 const LIVE: &[Privilege] = &[Privilege::Perf, Privilege::Bpf, Privilege::DotNetTargets];
 
-/// Findings on the recording or the machine: true on a loaded machine, and not the patient's sickness.
-const ELSEWHERE: &[&str] = &[
-    "recording-incomplete",
-    "runtime-events-incomplete",
-    "target-ended",
-    "cpu-saturated-by-others",
-    "cpu-steal",
-    "memory-pressure",
-];
+/// Findings on the recording or on what the machine has of memory: they are not the patient's sickness.
+const ELSEWHERE: &[&str] =
+    &["recording-incomplete", "runtime-events-incomplete", "target-ended", "memory-pressure"];
+/// Findings on other programs. Whether these take the CPUs is measured beside the recording: where they do not, it is wrong.
+const ON_OTHERS: &[&str] = &["cpu-saturated-by-others", "cpu-steal"];
+
+/// A report, and whether programs that the test did not start took the CPUs meanwhile.
+struct Captured {
+    report: Value,
+    others_were_in_the_way: bool,
+}
 
 /// Captures a server for some seconds; it lives on.
-fn capture(server: &DotNetServer, seconds: u32, more: &[&str]) -> Value {
+fn capture(server: &DotNetServer, seconds: u32, more: &[&str]) -> Captured {
     let folder = temp_dir("findings");
     let result = folder.path().join("recording");
     let survival = Survival::before(server.pid()).threads_may_change().files_may_change();
+    let load = MachineLoad::begin();
     let output = Command::new(env!("CARGO_BIN_EXE_biopsy"))
         .args(["capture", &server.pid().to_string(), "--folder", "--for", &format!("{seconds}s"), "--output"])
         .arg(&result)
@@ -32,15 +37,22 @@ fn capture(server: &DotNetServer, seconds: u32, more: &[&str]) -> Value {
         .unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
     survival.assert_unharmed();
-    serde_json::from_slice(&std::fs::read(result.join("report.json")).unwrap()).expect("the report is JSON")
+    let report = std::fs::read(result.join("report.json")).unwrap();
+    Captured {
+        report: serde_json::from_slice(&report).expect("the report is JSON"),
+        others_were_in_the_way: load.others_were_in_the_way(),
+    }
 }
 
 fn findings(report: &Value) -> &[Value] {
     report["findings"].as_array().map_or(&[], Vec::as_slice)
 }
 
-fn on_the_patient(report: &Value) -> impl Iterator<Item = &Value> {
-    findings(report).iter().filter(|finding| finding["id"].as_str().is_none_or(|id| !ELSEWHERE.contains(&id)))
+fn on_the_patient(captured: &Captured) -> impl Iterator<Item = &Value> {
+    findings(&captured.report).iter().filter(|finding| {
+        let is_one_of = |ids: &[&str]| finding["id"].as_str().is_some_and(|id| ids.contains(&id));
+        !(is_one_of(ELSEWHERE) || captured.others_were_in_the_way && is_one_of(ON_OTHERS))
+    })
 }
 
 /// The first finding on the patient is `id`, and names all of `words`. Where other programs took the CPUs away for part of the
@@ -53,13 +65,14 @@ fn diagnosed(server: &DotNetServer, seconds: u32, id: &str, words: &[&str]) {
 /// The same, with more arguments for `capture`.
 #[track_caller]
 fn diagnosed_with(more: &[&str], server: &DotNetServer, seconds: u32, id: &str, words: &[&str]) {
-    let mut report = capture(server, seconds, more);
-    if on_the_patient(&report).next().is_none_or(|first| first["id"] != id) {
-        report = capture(server, seconds, more);
+    let mut captured = capture(server, seconds, more);
+    let is_other = |first: Option<&Value>| first.is_none_or(|first| first["id"] != id);
+    if captured.others_were_in_the_way && is_other(on_the_patient(&captured).next()) {
+        captured = capture(server, seconds, more);
     }
-    let first =
-        on_the_patient(&report).next().unwrap_or_else(|| panic!("no finding: {:#}", report["findings"]));
-    assert_eq!(first["id"], id, "{:#}", report["findings"]);
+    let all = &captured.report["findings"];
+    let first = on_the_patient(&captured).next().unwrap_or_else(|| panic!("no finding: {all:#}"));
+    assert_eq!(first["id"], id, "{all:#}");
     let text = first.to_string();
     for word in words {
         assert!(text.contains(word), "`{word}` is not named: {first:#}");
@@ -208,7 +221,7 @@ fn with_stacks_memory_names_what_time_cannot() {
     // Its own clients fill the queue; before that, others are answered.
     std::thread::sleep(std::time::Duration::from_secs(3));
     let asking = ask_in_vain(&server, 30);
-    let report = capture(&server, 3, &["--stacks"]);
+    let report = capture(&server, 3, &["--stacks"]).report;
     let found = findings(&report).iter().find(|finding| finding["id"] == "full-channel");
     let found = found.unwrap_or_else(|| panic!("{:#}", report["findings"]));
     assert!(found.to_string().contains("TaskQueue.EnqueueAsync"), "{found:#}");
@@ -239,12 +252,13 @@ fn a_healthy_server_under_load_raises_no_alarm_about_its_runtime() {
     let _machine = machine_to_myself();
     let server = DotNetServer::start("net10.0", &[]);
     let load = server.load("net10.0", "/api/releases/1", 4, 7);
-    let report = capture(&server, 4, &[]);
+    let captured = capture(&server, 4, &[]);
+    let report = &captured.report;
     let _ = load.finish();
     server.stop();
     // Being busy under load is no alarm of these.
     let machine = ["cpu-bound", "kernel-time", "switch-storm", "no-bottleneck", "idle", "log-errors"];
-    for finding in on_the_patient(&report) {
+    for finding in on_the_patient(&captured) {
         let id = finding["id"].as_str().unwrap_or_default();
         let alarm = matches!(finding["severity"].as_str(), Some("critical" | "warning"));
         assert!(!alarm || machine.contains(&id), "{finding:#}");

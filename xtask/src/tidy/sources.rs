@@ -51,6 +51,11 @@ pub(crate) fn violations(files: &[String]) -> Outcome<Vec<String>> {
                 found.push(format!("`{file}` line {} names `{path}`, a path of one machine", line + 1));
             }
         }
+        if !file.starts_with("crates/biopsy-testkit/") && file.ends_with(".rs") && skips_by_itself(&text) {
+            found.push(format!(
+                "`{file}` skips by itself: `require` and its like in `biopsy-testkit` fail where CI demands it"
+            ));
+        }
         if file.ends_with("Cargo.lock") {
             found.extend(foreign_registries(file, &text));
         }
@@ -80,6 +85,11 @@ fn text_of(file: &str) -> Outcome<Option<String>> {
 /// Build-independent attributes and cargo's `#!` of scripts may not come before it: the first line is the purpose.
 fn starts_with_module_line(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.starts_with("//! ") && line.len() > 8)
+}
+
+/// Says on the terminal that something is skipped, which nobody reads.
+fn skips_by_itself(text: &str) -> bool {
+    ["skipped", "not tried"].iter().any(|word| text.contains(&format!("eprintln!(\"{word}")))
 }
 
 fn is_crate_root(file: &str) -> bool {
@@ -126,7 +136,7 @@ fn crate_list_violations(files: &[String]) -> Outcome<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{foreign_registries, is_crate_root, starts_with_module_line};
+    use super::{foreign_registries, is_crate_root, skips_by_itself, starts_with_module_line};
 
     #[test]
     fn a_module_line_says_something() {
@@ -134,6 +144,12 @@ mod tests {
         assert!(!starts_with_module_line("//!\nuse x;"));
         assert!(!starts_with_module_line("// Reads things.\n"));
         assert!(!starts_with_module_line("\n//! Reads things.\n"));
+    }
+
+    #[test]
+    fn skipping_is_for_the_testkit() {
+        assert!(skips_by_itself(&["eprintln!(", "\"skipped: no gdb\");"].concat()));
+        assert!(!skips_by_itself("if !require(Privilege::Gdb) { return; }"));
     }
 
     #[test]

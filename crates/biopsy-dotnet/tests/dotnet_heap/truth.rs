@@ -98,10 +98,7 @@ fn programs_of_one_file_and_trimmed_ones_are_met_exactly() {
         return;
     }
     for folder in PUBLISHED_DOTNET {
-        let Some(mut command) = published_dotnet(folder, &["--kind", "plain"]) else {
-            eprintln!("skipped: {folder} is not there");
-            continue;
-        };
+        let Some(mut command) = published_dotnet(folder, &["--kind", "plain"]) else { continue };
         command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
         let target = TargetProcess::spawn(command);
         let (image, graph) = quiet(target.pid());

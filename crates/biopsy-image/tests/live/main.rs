@@ -15,7 +15,9 @@ use biopsy_image::write::{Compression, CoreKind, CoreOptions, CoreOutput, NoProg
 use biopsy_image::{
     Absence, Backing, CrashKind, Encoding, Image, Limits, MemoryExt, Opened, PAGE_SIZE, ReadError, open,
 };
-use biopsy_testkit::{Privilege, Signal, Survival, TargetProcess, compile_c, require, temp_dir};
+use biopsy_testkit::{
+    Privilege, Signal, Survival, TargetProcess, compile_c, require, require_program, temp_dir,
+};
 
 const SOURCE: &str = include_str!("known.c");
 const PATTERN_BYTES: usize = 8 << 20;
@@ -216,7 +218,7 @@ fn check_module(image: &dyn Image, program: &Path) {
 
 #[test]
 fn a_core_of_gdb_is_the_process() {
-    if !require(Privilege::Cc) || !require(Privilege::Ptrace) || !writers::has("gcore") {
+    if !require(Privilege::Cc) || !require(Privilege::Ptrace) || !require(Privilege::Gdb) {
         return;
     }
     let program = program();
@@ -306,7 +308,7 @@ fn check_packings(core: &Path, pattern: u64) {
         ("zstd", &["-q", "-3", "-k", "-f", "--no-content-size"], "zst"),
         ("gzip", &["-1", "-k"], "gz"),
     ] {
-        if !writers::has(tool) {
+        if !require_program(tool, &["--version"]) {
             continue;
         }
         let status = Command::new(tool).args(arguments).arg(core).status().expect("it runs");
@@ -355,7 +357,7 @@ fn cores_of_createdump_are_the_process() {
             }
             check_module(image, &program);
             // The writers of the three versions are the same code, and gdb takes seconds.
-            if index == 0 && kind == "--full" && writers::has("gdb") {
+            if index == 0 && kind == "--full" && require(Privilege::Gdb) {
                 check_registers_against_gdb(image, &program, &core);
             }
         }
@@ -366,7 +368,7 @@ fn cores_of_createdump_are_the_process() {
 
 #[test]
 fn a_core_of_the_kernel_has_the_thread_that_crashed_first() {
-    if !require(Privilege::Cc) || !writers::kernel_writes_cores_here() {
+    if !require(Privilege::Cc) || !require(Privilege::KernelCores) {
         return;
     }
     let program = program();
@@ -408,14 +410,14 @@ fn a_core_of_the_kernel_has_the_thread_that_crashed_first() {
     image.written(whole, &mut runs).unwrap();
     let written: u64 = runs.iter().map(|run| run.end - run.start).sum();
     assert!((PATTERN_BYTES as u64..PATTERN_BYTES as u64 + (1 << 20)).contains(&written), "{runs:x?}");
-    if writers::has("gdb") {
+    if require(Privilege::Gdb) {
         check_registers_against_gdb(image, &program, &core);
     }
 }
 
 #[test]
 fn a_core_that_the_kernel_cut_off_at_its_limit_says_so() {
-    if !require(Privilege::Cc) || !writers::kernel_writes_cores_here() {
+    if !require(Privilege::Cc) || !require(Privilege::KernelCores) {
         return;
     }
     let folder = temp_dir("limit");

@@ -3,17 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether a program is on the path; says so when it is not.
-#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
-pub(crate) fn has(tool: &str) -> bool {
-    let there = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()));
-    if !there {
-        eprintln!("skipped a part: `{tool}` is not installed");
-    }
-    there
-}
-
 /// A core by gdb.
 pub(crate) fn gcore(pid: u32, folder: &Path) -> PathBuf {
     let output = Command::new("gcore")
@@ -70,17 +59,6 @@ pub(crate) fn crash_dotnet(runtime: &str, way: &str, core: &Path) {
         .output()
         .expect("the target starts");
     assert!(!output.status.success() && core.exists(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// Whether the kernel puts cores into the working folder of the process; says so when not. The pattern is never changed.
-#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
-pub(crate) fn kernel_writes_cores_here() -> bool {
-    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
-    let here = !pattern.trim().is_empty() && !pattern.starts_with(['|', '/', '@']) && !pattern.contains('/');
-    if !here {
-        eprintln!("skipped: `kernel.core_pattern` is `{}`, so cores do not come here", pattern.trim());
-    }
-    here
 }
 
 /// The only file in a folder.

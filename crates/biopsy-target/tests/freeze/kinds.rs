@@ -4,16 +4,13 @@ use std::process::Command;
 
 use biopsy_image::{Image, MemoryExt};
 use biopsy_target::freeze::{FreezeError, FreezeWarning, Stage};
-use biopsy_testkit::{Privilege, Program, Survival, TargetProcess, compile_c, require, temp_dir};
+use biopsy_testkit::{
+    Privilege, Program, Survival, TargetProcess, compile_c, require, require_program, require_that, temp_dir,
+};
 
 use crate::support::{
     alone, assert_intact, assert_untraced, children, freeze_once, frozen, options, ready, try_freeze,
 };
-
-#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
-fn skip(reason: &str) {
-    eprintln!("skipped: {reason}");
-}
 
 #[test]
 fn static_program() {
@@ -60,7 +57,7 @@ fn program_without_usable_instructions() {
 #[test]
 fn musl_program() {
     let _one = alone();
-    if !ready() {
+    if !ready() || !require_program("musl-gcc", &["--version"]) {
         return;
     }
     let folder = temp_dir("musl");
@@ -70,10 +67,7 @@ fn musl_program() {
     std::fs::write(&source, text).unwrap();
     let program = folder.path().join("musl-idle");
     let built = Command::new("musl-gcc").args(["-static", "-O2", "-o"]).arg(&program).arg(&source).status();
-    if !built.is_ok_and(|status| status.success()) {
-        skip("no `musl-gcc`");
-        return;
-    }
+    assert!(built.is_ok_and(|status| status.success()));
     let mut target = TargetProcess::spawn(Command::new(&program));
     for _ in 0..10 {
         assert!(frozen(target.pid(), &options()).release().reaped);
@@ -106,7 +100,7 @@ fn two_hundred_threads() {
 #[test]
 fn p2_go_program() {
     let _one = alone();
-    if !ready() {
+    if !ready() || !require_program("go", &["version"]) {
         return;
     }
     let folder = temp_dir("go");
@@ -117,10 +111,7 @@ fn p2_go_program() {
     build.args(["build", "-o"]).arg(&program).arg(&source);
     build.env("HOME", folder.path()).env("GOCACHE", folder.path().join("cache")).env("CGO_ENABLED", "0");
     build.env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off").current_dir(folder.path());
-    if !build.output().is_ok_and(|output| output.status.success()) {
-        skip("no `go`");
-        return;
-    }
+    assert!(build.output().is_ok_and(|output| output.status.success()));
     let mut target = TargetProcess::spawn(Command::new(&program));
     let mut done = 0;
     for _ in 0..40 {
@@ -229,8 +220,8 @@ fn p2_guards_inside_of_a_mapping() {
     }
     let program = compile_c("inner-guard", INNER_GUARD, &["-O1"]);
     let mut target = TargetProcess::spawn(Command::new(program));
-    if target.ready_line().contains("unsupported") {
-        skip("this kernel has no MADV_GUARD_INSTALL");
+    let supported = !target.ready_line().contains("unsupported");
+    if !require_that(supported, "needs MADV_GUARD_INSTALL, which this kernel (before 6.13) lacks") {
         return;
     }
     for _ in 0..20 {
