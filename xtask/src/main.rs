@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod demo;
 mod dist;
+mod faults;
 mod fixtures;
 mod fuzz;
 mod run;
@@ -36,6 +37,8 @@ enum Command {
     Bench(bench::Options),
     /// A private MariaDB under load, captured
     Demo(demo::Options),
+    /// Each verb with its 1st, 2nd ... n-th system call failing: nothing harmed, nothing lost in silence, nothing left
+    Faults(faults::Options),
     /// Fuzz targets, with the stable compiler
     Fuzz(fuzz::Options),
     /// Rebuilds what is in fixtures/
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Demo(options) => demo::run(&options),
+        Command::Faults(options) => faults::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Fixtures => fixtures::run(),
         Command::Dist => dist::run(),

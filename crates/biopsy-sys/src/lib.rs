@@ -12,7 +12,7 @@
 //! - [`stop_bell`]: waiting for stops of traced threads and for descriptors at once
 //! - [`pidfd`], [`launch`], [`clock`], [`limits`]: the rest
 //! - [`allocator`]: what happens when there is no memory
-//! - [`fault`]: makes a chosen call fail, for tests
+//! - [`fault`]: makes a chosen call fail, for tests; `notify` (feature `testing`): the same from outside, for any program
 
 #![expect(
     unsafe_code,
@@ -32,6 +32,8 @@ pub mod limits;
 pub mod locked;
 mod mapping;
 pub mod memory;
+#[cfg(all(feature = "testing", target_arch = "x86_64"))]
+pub mod notify;
 pub mod pagemap;
 pub mod perf;
 pub mod pidfd;

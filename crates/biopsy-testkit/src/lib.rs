@@ -20,6 +20,8 @@ mod asking;
 mod cgroup;
 mod compile;
 mod dotnet;
+#[cfg(target_arch = "x86_64")]
+pub mod faults;
 mod grandchild;
 mod kill;
 mod machine;

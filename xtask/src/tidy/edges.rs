@@ -50,7 +50,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-report",
         ],
     ),
-    ("biopsy-testkit", &[]),
+    ("biopsy-testkit", &["biopsy-sys"]),
     ("xtask", &["biopsy-testkit"]),
 ];
 

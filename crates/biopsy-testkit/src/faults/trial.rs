@@ -1,0 +1,309 @@
+//! The verbs, what is asked of them, and what came of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::run::{Fault, Ran, run};
+use super::shape::{self, Shape};
+use crate::{Survival, TargetProcess, proc_status, temp_dir};
+
+/// How long a run may take beyond what it takes without a fault; generous because the machine is shared.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A verb with its arguments; `{pid}` and `{out}` stand for the target and for a place in a fresh folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Verb {
+    /// The verb itself.
+    pub name: &'static str,
+    /// What is different from the plain one.
+    pub variant: &'static str,
+    /// What is typed behind the name of the program.
+    pub arguments: &'static [&'static str],
+    /// What the target is.
+    pub patient: &'static str,
+}
+
+/// A process that is looked at in many runs.
+#[derive(Debug)]
+pub struct Patient {
+    target: TargetProcess,
+    survival: Survival,
+    family: BTreeSet<u32>,
+}
+
+/// What a run did wrong.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Problem {
+    /// The target is not as it was.
+    Harmed(String),
+    /// Less than was asked for, and nothing says so.
+    SilentLoss(String),
+    /// A file or a process that nobody named.
+    Leftover(String),
+    /// It did not end within its time.
+    Hung(String),
+    /// It panicked, ended by a signal, or its exit code is not true.
+    Ending(String),
+}
+
+/// A verb with what it gives when nothing fails.
+#[derive(Debug)]
+pub struct Trial<'a> {
+    program: &'a Path,
+    verb: Verb,
+    whole: Shape,
+    said: BTreeSet<String>,
+    counts: BTreeMap<i64, u64>,
+    took: Duration,
+}
+
+impl Patient {
+    /// Starts being watched now.
+    #[must_use]
+    pub fn of(target: TargetProcess) -> Self {
+        let survival = Survival::before_when_settled(target.pid());
+        let family = family(target.pid());
+        Self { target, survival, family }
+    }
+
+    /// Its pid.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.target.pid()
+    }
+
+    /// As [`Self::of`], for a target whose threads and files come and go.
+    #[must_use]
+    pub fn restless(target: TargetProcess) -> Self {
+        let mut patient = Self::of(target);
+        patient.survival = patient.survival.threads_may_change().files_may_change();
+        patient
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        // What ends our program may reach the kernel a moment later than its end reaches us.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        loop {
+            let mut found: Vec<Problem> =
+                self.survival.differences().into_iter().map(Problem::Harmed).collect();
+            found.extend(family(self.pid()).difference(&self.family).map(|pid| {
+                let (state, _) = proc_status::state_and_start(*pid).unwrap_or(('?', 0));
+                Problem::Leftover(format!("a process of the target, in state {state}"))
+            }));
+            if found.is_empty() || Instant::now() > deadline {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Processes with the target's name, and its children: a frozen copy has both, but may have been given to another parent.
+fn family(target: u32) -> BTreeSet<u32> {
+    let name = proc_status::field(target, "Name");
+    let parent = Some(target.to_string());
+    let pids = std::fs::read_dir("/proc").map(|entries| {
+        entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+            .collect::<Vec<_>>()
+    });
+    pids.unwrap_or_default()
+        .into_iter()
+        .filter(|pid| {
+            *pid != target
+                && (proc_status::field(*pid, "PPid") == parent || proc_status::field(*pid, "Name") == name)
+        })
+        .collect()
+}
+
+impl<'a> Trial<'a> {
+    /// Runs the verb three times without a fault and keeps what was in each result.
+    ///
+    /// # Panics
+    ///
+    /// When it does not succeed even then.
+    #[must_use]
+    pub fn begin(program: &'a Path, verb: Verb, patient: &Patient) -> Self {
+        let mut trial = Self {
+            program,
+            verb,
+            whole: Shape::new(),
+            said: BTreeSet::new(),
+            counts: BTreeMap::new(),
+            took: Duration::ZERO,
+        };
+        let mut shapes = Vec::new();
+        for _ in 0..3 {
+            let folder = temp_dir("faults");
+            let ran = run(trial.command(patient, &folder), None, Duration::from_secs(60));
+            assert!(ran.status.is_some_and(|status| status.success()), "without a fault: {}", told(&ran));
+            let (shape, confessions) = trial.result(&ran, &folder).expect("the result can be read");
+            shapes.push(shape);
+            trial.said.extend(confessions);
+            trial.said.extend(lines(&ran));
+            for (number, count) in &ran.counts {
+                let most = trial.counts.entry(*number).or_default();
+                *most = (*most).max(*count);
+            }
+            trial.took = trial.took.max(ran.took);
+        }
+        trial.whole = shape::common(&shapes);
+        let problems = patient.problems();
+        assert!(problems.is_empty(), "without a fault: {problems:?}");
+        trial
+    }
+
+    /// How often each call was made without a fault.
+    #[must_use]
+    pub fn counts(&self) -> &BTreeMap<i64, u64> {
+        &self.counts
+    }
+
+    /// Runs it with this call failing. `None`: the call was not made this time.
+    #[must_use]
+    pub fn with(&self, fault: Fault, patient: &Patient) -> Option<(Vec<Problem>, Ran)> {
+        let folder = temp_dir("faults");
+        let ran = run(self.command(patient, &folder), Some(fault), self.took * 3 + PATIENCE);
+        let mut problems = patient.problems();
+        self.judge(&ran, &folder, &mut problems);
+        ran.hit.then_some((problems, ran))
+    }
+
+    fn judge(&self, ran: &Ran, folder: &TempDir, problems: &mut Vec<Problem>) {
+        let text = told(ran);
+        let Some(status) = ran.status else {
+            problems.push(Problem::Hung(text));
+            return;
+        };
+        let code = match status.code() {
+            Some(code) => code,
+            None => {
+                problems.push(Problem::Ending(text));
+                return;
+            }
+        };
+        if text.contains("panicked")
+            || text.contains("RUST_BACKTRACE")
+            || !matches!(code, 0 | 3 | 4 | 5 | 7 | 9)
+        {
+            problems.push(Problem::Ending(text.clone()));
+        }
+        match (code, self.result(ran, folder)) {
+            (0 | 3, Err(error)) => problems.push(Problem::Ending(format!("no result: {error}; {text}"))),
+            (0 | 3, Ok((shape, confessions))) => {
+                let mut confessed = confessions.difference(&self.said).count() > 0;
+                confessed |= lines(ran).difference(&self.said).count() > 0;
+                let missing = shape::missing(&self.whole, &shape);
+                if !missing.is_empty() && !confessed {
+                    problems.push(Problem::SilentLoss(format!("{}; {text}", missing.join(", "))));
+                }
+                if code == 3 && !confessed {
+                    problems.push(Problem::Ending(format!("code 3 without a reason; {text}")));
+                }
+            }
+            _ if !text.contains("error: ") => problems.push(Problem::Ending(format!("no reason; {text}"))),
+            _ => {}
+        }
+        for left in everything_in(folder.path()) {
+            let name = left.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let asked = matches!(code, 0 | 3) && left.starts_with(self.out(folder));
+            if !asked && !text.contains(&name) {
+                problems.push(Problem::Leftover(format!("`{name}`; {text}")));
+            }
+        }
+    }
+
+    fn out(&self, folder: &TempDir) -> PathBuf {
+        let ending =
+            self.verb.arguments.iter().find_map(|word| word.strip_prefix("{out}")).unwrap_or_default();
+        folder.path().join(format!("result{ending}"))
+    }
+
+    fn command(&self, patient: &Patient, folder: &TempDir) -> Command {
+        let mut command = Command::new(self.program);
+        for word in self.verb.arguments {
+            match *word {
+                "{pid}" => command.arg(patient.pid().to_string()),
+                word if word.starts_with("{out}") => command.arg(self.out(folder)),
+                "{log}" => command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")),
+                word => command.arg(word),
+            };
+        }
+        command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("HOME", folder.path());
+        command.env("NO_COLOR", "1").env("XDG_CACHE_HOME", folder.path()).env_remove("RUST_BACKTRACE");
+        command
+    }
+
+    /// What the result consists of, and what it says is missing.
+    fn result(&self, ran: &Ran, folder: &TempDir) -> Result<(Shape, BTreeSet<String>), String> {
+        let out = self.out(folder);
+        let recording = matches!(self.verb.name, "capture" | "trace");
+        let printed = |out: &[u8]| serde_json::from_slice::<Value>(out).map_err(|error| error.to_string());
+        let report = match self.verb.name {
+            "stacks" => printed(&ran.out)?,
+            _ => {
+                let mut analyze = Command::new(self.program);
+                analyze.args(["analyze", "--json"]).arg(&out);
+                let output = analyze.output().map_err(|error| error.to_string())?;
+                if !output.status.success() {
+                    return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+                }
+                printed(&output.stdout)?
+            }
+        };
+        let mut shape = if recording { shape::of_recording(&report) } else { shape::of_memory(&report) };
+        for member in members(&out) {
+            *shape.entry(format!("member {}", shape::without_numbers(&member))).or_default() += 1;
+        }
+        Ok((shape, shape::confessions(&report)))
+    }
+}
+
+/// The members of a bundle or a folder.
+fn members(path: &Path) -> Vec<String> {
+    if path.is_dir() {
+        return everything_in(path)
+            .iter()
+            .filter_map(|member| Some(member.strip_prefix(path).ok()?.to_string_lossy().into_owned()))
+            .collect();
+    }
+    if path.extension().is_none_or(|ending| ending != "zip") {
+        return Vec::new();
+    }
+    let output = Command::new("unzip").arg("-Z1").arg(path).output();
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+        .unwrap_or_default()
+}
+
+/// All files and folders below `folder`; what is in a folder that was asked for counts with it.
+fn everything_in(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+            }
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+/// What it said on standard error, without numbers.
+fn lines(ran: &Ran) -> BTreeSet<String> {
+    String::from_utf8_lossy(&ran.err).lines().map(shape::without_numbers).collect()
+}
+
+fn told(ran: &Ran) -> String {
+    let err = String::from_utf8_lossy(&ran.err);
+    let ending = ran.status.map_or_else(|| "did not end".to_owned(), |status| status.to_string());
+    format!("{ending}: {}", err.trim().replace('\n', " / "))
+}
