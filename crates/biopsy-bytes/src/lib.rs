@@ -1,7 +1,7 @@
 //! Cursor over untrusted bytes: bounds, limits, errors with offsets.
 //!
-//! Every format biopsy reads (its own timeline, cores, perf maps, runtime traces) goes through [`Cursor`], so that
-//! slice indexing, length arithmetic and "how far did we get" exist once. A cursor
+//! The formats that biopsy reads itself (its own timeline, cores, perf maps, runtime traces) go through [`Cursor`], so that
+//! slice indexing, length arithmetic and "how far did we get" exist once; those that a library reads go through the library. A cursor
 //! - never panics and never allocates,
 //! - knows where it stands in the *file* ([`Cursor::offset`]), also when it covers only a part of it,
 //! - names the field in each error: *field, absolute offset, needed, found*.

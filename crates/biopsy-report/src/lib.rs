@@ -1,4 +1,4 @@
-//! Text, JSON, Markdown, HTML, and exports to other tools' formats; owns the output schema.
+//! Text, JSON, Markdown, HTML, and exports to other tools' formats; owns the schema of reports.
 //!
 //! Everything here is a pure function from a [`Capture`] and its [`Analysis`] to bytes: no I/O beyond the writer that
 //! is handed in, no clock, no look at this machine. A recording may be hostile; whatever it holds is treated as

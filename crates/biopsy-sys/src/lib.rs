@@ -1,7 +1,8 @@
 //! Safe wrappers over the system calls biopsy uses. All unsafe code of the workspace is here.
 //!
-//! One system call is one small function that returns `io::Result` and owns what it opened. There is no policy
-//! here: what to try, in which order, and what to tell the user is decided by the callers.
+//! One system call is one small function that returns `io::Result` and owns what it opened. What to try, in which order, and
+//! what to tell the user is decided by the callers. What a call needs to be whole is done here: it is made again after a signal,
+//! and two guards ([`boost`], [`stop_bell`]) have a thread of their own.
 //!
 //! - [`perf`]: perf_event_open(2) and its ring buffer
 //! - [`bpf`]: bpf(2): a small assembler, maps, programs, the ring buffer, and the kernel's type information
