@@ -61,6 +61,7 @@ mod snapshots;
 #[cfg(test)]
 mod testing;
 pub mod timeline;
+mod unpack;
 mod version;
 mod warn;
 
@@ -71,4 +72,5 @@ pub use limits::Limits;
 pub use memory::BundledMemory;
 pub use open::{fuzz_bundle, open, open_bytes};
 pub use snapshots::SnapshotMembers;
+pub use unpack::Unpacked;
 pub use version::FormatVersion;

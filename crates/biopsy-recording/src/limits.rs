@@ -10,6 +10,14 @@ pub struct Limits {
     pub member_bytes: u64,
     /// Bytes of all unpacked members together, as far as they are read.
     pub total_bytes: u64,
+    /// Bytes that may come out of packed ones however few these are: of one member that is packed in itself, and of all
+    /// members of a zip together.
+    pub free_bytes: u64,
+    /// How many bytes more may come from each packed one. Logs, tables and timelines give 5 to 50; zstd can give 16,000,
+    /// a zip 1,000.
+    pub ratio: u64,
+    /// Types of the objects of one heap snapshot.
+    pub types: usize,
     /// Bytes of one JSON member; they are held in memory whole.
     pub json_bytes: u64,
     /// Bytes of one context text; more is cut with a warning.
@@ -43,6 +51,9 @@ impl Default for Limits {
             members: 10_000,
             member_bytes: 2048 * MIB,
             total_bytes: 8192 * MIB,
+            free_bytes: 64 * MIB,
+            ratio: 200,
+            types: 1_000_000,
             json_bytes: 64 * MIB,
             context_bytes: 16 * MIB,
             chunk_bytes: 8 << 20,
@@ -60,6 +71,12 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// How many bytes may come from so many packed ones.
+    #[must_use]
+    pub fn unpacked(&self, packed: u64) -> u64 {
+        self.free_bytes.saturating_add(packed.saturating_mul(self.ratio))
+    }
+
     /// Small bounds for fuzzing, where time and memory of one run count.
     #[must_use]
     pub fn small() -> Self {
@@ -67,6 +84,9 @@ impl Limits {
             members: 64,
             member_bytes: 1 << 20,
             total_bytes: 4 << 20,
+            free_bytes: 1 << 20,
+            ratio: 50,
+            types: 1000,
             json_bytes: 1 << 20,
             context_bytes: 1 << 16,
             chunk_bytes: 1 << 20,

@@ -5,13 +5,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::open::source::Source;
-use crate::{Limits, OpenError, layout};
+use crate::{Limits, OpenError, Unpacked, layout};
 
 /// The heap snapshots of a recording, folder or bundle.
 pub struct SnapshotMembers {
     path: PathBuf,
     source: Source,
     numbers: Vec<u32>,
+    limits: Limits,
 }
 
 impl SnapshotMembers {
@@ -32,13 +33,31 @@ impl SnapshotMembers {
         let mut numbers: Vec<u32> = source.members().keys().filter_map(number).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        Ok((!numbers.is_empty()).then(|| Self { path: path.to_path_buf(), source, numbers }))
+        Ok((!numbers.is_empty()).then(|| Self {
+            path: path.to_path_buf(),
+            source,
+            numbers,
+            limits: limits.clone(),
+        }))
     }
 
     /// The numbers of the snapshots, ascending.
     #[must_use]
     pub fn numbers(&self) -> &[u32] {
         &self.numbers
+    }
+
+    /// Opens a member of a snapshot that is packed in itself, unpacked within the limits; `None`: there is none of that name.
+    ///
+    /// # Errors
+    /// As [`Self::open_member`].
+    pub fn open_unpacked(
+        &mut self,
+        number: u32,
+        name: &str,
+    ) -> io::Result<Option<Unpacked<Box<dyn Read + Send>>>> {
+        let packed = self.open_member(number, name)?;
+        packed.map(|packed| Unpacked::new(packed, &self.limits)).transpose()
     }
 
     /// Opens a member of a snapshot; `None`: there is none of that name.

@@ -87,6 +87,11 @@ pub fn fuzz_compiled(bytes: &[u8]) {
     }
 }
 
+/// Reads the bytes as debug information: `.debug_abbrev` of the length that the first two bytes say, then `.debug_info`.
+pub fn fuzz_dwarf(bytes: &[u8]) {
+    symbols::fuzz_dwarf(bytes);
+}
+
 /// Reads the bytes as a perf map.
 pub fn fuzz_perf_map(bytes: &[u8]) {
     symbols::fuzz_perf_map(bytes);

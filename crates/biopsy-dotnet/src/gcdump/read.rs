@@ -59,6 +59,8 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
     let addresses = cursor.take("addresses", addresses * 8)?.as_chunks::<8>().0;
     let address = |node: usize| addresses.get(node).map_or(0, |eight| u64::from_le_bytes(*eight));
     let mut rooted = Vec::new();
+    // Each reference has a byte of its own in the blob: where nodes share places, few bytes would become many references.
+    let mut unread = blob_bytes;
     for number in 0..nodes {
         let place = places.u32("place of a node")? as usize;
         let mut node = Cursor::at(blob.get(place..).unwrap_or_default(), blob_offset + place as u64);
@@ -72,12 +74,14 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
         };
         let size = if of & 1 == 1 { cint(&mut node, "size of a node")? } else { type_size };
         let children = usize::try_from(cint(&mut node, "children of a node")?).unwrap_or(usize::MAX);
-        if children > node.remaining() {
+        let most = node.remaining().min(unread);
+        if children > most {
             return Err(node.error(
                 "children of a node",
-                ReadErrorKind::OverLimit { claimed: children as u64, limit: node.remaining() as u64 },
+                ReadErrorKind::OverLimit { claimed: children as u64, limit: most as u64 },
             ));
         }
+        unread -= children;
         let mut edges = 0;
         for _ in 0..children {
             let child = cint(&mut node, "a child of a node")?;

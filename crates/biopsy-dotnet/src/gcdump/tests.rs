@@ -69,6 +69,24 @@ fn what_was_written_is_read() {
     }
 }
 
+/// A file of 12 bytes a node, all of which claim the same thousand references.
+#[test]
+fn nodes_that_share_a_place_do_not_multiply_its_references() {
+    let string = |text: &str| [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat();
+    let object = |name: &str| [&[4, 4, 1][..], &[0; 8], &string(name), &[6]].concat();
+    let file = |nodes: u32| {
+        let blob = [&[0, 0x87, 0x68][..], &[0; 1000]].concat(); // type 0, 1000 children
+        let mut bytes = [string(MAGIC), object(HEAP_DUMP), object(MEMORY_GRAPH), vec![0; 12]].concat();
+        bytes.extend([&1u32.to_le_bytes()[..], &string("A"), &8u32.to_le_bytes(), &string("")].concat());
+        bytes.extend([&nodes.to_le_bytes()[..], &vec![0; nodes as usize * 4]].concat());
+        bytes.extend([&(blob.len() as u32).to_le_bytes()[..], &blob, &nodes.to_le_bytes()].concat());
+        bytes.extend((1..=u64::from(nodes)).flat_map(|number| (number * 0x100).to_le_bytes()));
+        bytes
+    };
+    assert_eq!(read(&file(1)).unwrap().graph.edge_count(), 1000);
+    assert_eq!(read(&file(1000)).unwrap_err().field, "children of a node");
+}
+
 /// As a reader counts that was seen to refuse files with a count of bytes: units of UTF-16, each in 1 to 3 bytes.
 #[test]
 fn lengths_of_names_count_units_of_utf_16() {

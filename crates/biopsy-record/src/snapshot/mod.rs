@@ -16,4 +16,4 @@ pub use error::SnapshotError;
 pub use facts::{FACTS_VERSION, GenerationFacts, SnapshotFacts};
 pub use retries::Retries;
 pub use take::{Options, Taken, take};
-pub use write::{FACTS, Written, type_lines, write};
+pub use write::{FACTS, Written, read_types, write};

@@ -1,13 +1,13 @@
 //! Writing a snapshot into a recording.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use biopsy_dotnet::graph::columns::{self, Column};
 use biopsy_dotnet::graph::{Graph, GraphType};
-use biopsy_recording::{RecordingFolder, WriteError, layout};
+use biopsy_recording::{Limits, RecordingFolder, WriteError, layout};
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotFacts;
@@ -130,15 +130,49 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// The types of `types.jsonl.zst`, unpacked; lines that are none become types without a name, so that the numbers of the others stay.
-#[must_use]
-pub fn type_lines(text: &str) -> Vec<GraphType> {
-    text.lines()
-        .map(|line| match serde_json::from_str::<TypeLine>(line) {
+/// Reads the types of `types.jsonl.zst`, unpacked; lines that are none become types without a name, so that the numbers of the
+/// others stay.
+///
+/// # Errors
+/// The bytes cannot be read, or there are more or longer lines than the limits allow.
+pub fn read_types(mut from: impl BufRead, limits: &Limits) -> io::Result<Vec<GraphType>> {
+    let over = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let longest = limits.line_bytes as u64;
+    let mut types = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if (&mut from).take(longest).read_until(b'\n', &mut line)? == 0 {
+            return Ok(types);
+        }
+        if line.len() as u64 == longest && !line.ends_with(b"\n") {
+            return Err(over(format!("type {} has more than {longest} bytes", types.len())));
+        }
+        if types.len() >= limits.types {
+            return Err(over(format!("there are more than {} types", limits.types)));
+        }
+        types.push(match serde_json::from_slice::<TypeLine>(&line) {
             Ok(TypeLine { name, module, method_table, free }) => {
                 GraphType { name, module, method_table, is_free: free }
             }
             Err(_) => GraphType::default(),
-        })
-        .collect()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_keep_their_numbers_and_end_at_the_limits() {
+        let limits = Limits { types: 3, line_bytes: 40, ..Limits::default() };
+        let read = |text: &str| read_types(text.as_bytes(), &limits).map_err(|error| error.to_string());
+        let names =
+            |text: &str| -> Vec<String> { read(text).unwrap().into_iter().map(|of| of.name).collect() };
+        assert_eq!(names("{\"name\":\"A\"}\n\n{\"name\":\"B\"}"), ["A", "", "B"]);
+        assert_eq!(names(""), [""; 0]);
+        assert_eq!(read("\n\n\n\n").unwrap_err(), "there are more than 3 types");
+        assert_eq!(read(&"x".repeat(41)).unwrap_err(), "type 0 has more than 40 bytes");
+    }
 }

@@ -292,12 +292,28 @@ fn bombs_are_stopped_by_what_they_claim_and_by_what_they_give() {
     let limits = Limits { total_bytes: 1 << 20, ..Limits::default() };
     let error = open_bytes("x.zip", honest.clone(), &limits).unwrap_err();
     assert_eq!(error.to_string(), "`x.zip` claims 3145782 unpacked bytes, the limit is 1048576");
+    let limits = Limits { free_bytes: 1 << 20, ratio: 50, ..Limits::default() };
+    let error = open_bytes("x.zip", honest.clone(), &limits).unwrap_err().to_string();
+    assert!(error.starts_with("`x.zip` claims 3145782 unpacked bytes, the limit is 12"), "{error}");
     // The same, claiming to be small.
     let mut liar = honest;
     assert!(patch(&mut liar, &(3_u32 << 20).to_le_bytes(), &1000_u32.to_le_bytes()) >= 1);
     let found = read_zip(liar).unwrap();
     assert_eq!(found.context, []);
     assert!(messages(&found).contains("`target/bomb` left out"), "{}", messages(&found));
+}
+
+/// Each packing would multiply what the other allows.
+#[test]
+fn what_is_packed_twice_is_left_out() {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in [("biopsy.json", HEADER.as_bytes()), ("trace/timeline.bin", &vec![0; 1 << 20])] {
+        zip.start_file(name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    let found = read_zip(zip.finish().unwrap().into_inner()).unwrap();
+    let told = "first `trace/timeline.bin`: they are packed once more than biopsy packs";
+    assert!(messages(&found).contains(told), "{}", messages(&found));
 }
 
 #[test]

@@ -40,6 +40,8 @@ impl ZipSource {
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, OpenError> {
         let claimed = claimed_members(&mut input).map_err(|e| OpenError::io(path, e))?;
+        let file_bytes = input.seek(SeekFrom::End(0)).map_err(|e| OpenError::io(path, e))?;
+        input.seek(SeekFrom::Start(0)).map_err(|e| OpenError::io(path, e))?;
         let over =
             |what, claimed, limit| OpenError::OverLimit { path: path.to_path_buf(), what, claimed, limit };
         if claimed > limits.members as u64 {
@@ -61,6 +63,9 @@ impl ZipSource {
         if total > limits.total_bytes {
             return Err(over("unpacked bytes", total, limits.total_bytes));
         }
+        source
+            .check_ratio(file_bytes, limits)
+            .map_err(|(found, most)| over("unpacked bytes", found, most))?;
         source.strip_folder();
         Ok(source)
     }
@@ -80,6 +85,8 @@ impl ZipSource {
                 "they are encrypted"
             } else if entry.size() > limits.member_bytes && !is_stored_memory(&entry) {
                 "they claim more bytes than the limit"
+            } else if is_packed_twice(&entry) {
+                "they are packed once more than biopsy packs"
             } else {
                 match checked_name(raw) {
                     None => "their names lead elsewhere",
@@ -125,14 +132,27 @@ impl ZipSource {
 
     /// Bytes of all members together. Memory that is stored as it is does not count: it is no larger than the file.
     fn total_unpacked(&self) -> u64 {
-        let mut total = 0_u64;
-        for &index in self.indices.values() {
-            let Ok(entry) = self.archive.by_index_data(index) else { continue };
-            if !is_stored_memory(&entry) {
-                total = total.saturating_add(entry.size());
-            }
+        let sizes = self.entries().filter(|entry| !is_stored_memory(entry)).map(|entry| entry.size());
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// Whether what is held in memory may come from so few bytes; what it is and what it may be, if not. Memory of processes
+    /// is unpacked to files, and much of it is zeros.
+    fn check_ratio(&self, file_bytes: u64, limits: &Limits) -> Result<(), (u64, u64)> {
+        let (mut packed, mut unpacked) = (0_u64, 0_u64);
+        let is_memory =
+            |entry: &ZipFileEntry<'_>| checked_name(entry.name_raw()).is_some_and(layout::is_memory);
+        for entry in self.entries().filter(|entry| !is_memory(entry)) {
+            packed = packed.saturating_add(entry.compressed_size());
+            unpacked = unpacked.saturating_add(entry.size());
         }
-        total
+        // Members may lie one over another, or claim to be longer than the file: together they have no more bytes than it.
+        let limit = limits.unpacked(packed.min(file_bytes));
+        if unpacked > limit { Err((unpacked, limit)) } else { Ok(()) }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = ZipFileEntry<'_>> {
+        self.indices.values().filter_map(|&index| self.archive.by_index_data(index).ok())
     }
 
     /// Where in the file the bytes of a member are, if they are stored as they are.
@@ -166,6 +186,14 @@ fn is_stored_memory(entry: &ZipFileEntry<'_>) -> bool {
     entry.compression() == CompressionMethod::Stored
         && entry.compressed_size() == entry.size()
         && checked_name(entry.name_raw()).is_some_and(layout::is_memory)
+}
+
+/// A member that is packed in itself, and packs well once more: each packing would multiply what the other allows. What
+/// zstd has written does not get smaller.
+fn is_packed_twice(entry: &ZipFileEntry<'_>) -> bool {
+    const FREE: u64 = 64 << 10;
+    checked_name(entry.name_raw()).is_some_and(layout::is_compressed)
+        && entry.size() > FREE.saturating_add(entry.compressed_size().saturating_mul(2))
 }
 
 /// The highest number of members that any 64-bit end record of the zip claims. The zip library takes memory for that

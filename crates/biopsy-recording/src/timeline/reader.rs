@@ -67,6 +67,8 @@ pub fn read_events(
         defined: Definitions::default(),
         events: 0,
         raw_bytes: 0,
+        stored_bytes: 0,
+        lost: 0,
         gaps: Gaps::default(),
     };
     if walk.file_header()? {
@@ -160,6 +162,9 @@ struct Walk<'l, R, S> {
     defined: Definitions,
     events: u64,
     raw_bytes: u64,
+    stored_bytes: u64,
+    /// Definitions that may have been in what was left out so far.
+    lost: u64,
     gaps: Gaps,
 }
 
@@ -232,8 +237,9 @@ impl<R: Read, S: FnMut(TimelineEvent)> Walk<'_, R, S> {
             ));
             return Ok(Next::Stop);
         }
+        self.stored_bytes += u64::from(header.stored);
         if checksum(header_bytes, stored) != header.crc {
-            self.gaps.damage(offset);
+            self.leave_out(offset, stored);
             return Ok(Next::Chunk);
         }
         if header.is_end() {
@@ -244,8 +250,9 @@ impl<R: Read, S: FnMut(TimelineEvent)> Walk<'_, R, S> {
             return Ok(Next::Stop);
         }
         self.raw_bytes += u64::from(header.raw);
-        if self.raw_bytes > self.limits.timeline_bytes {
-            self.gaps.over_limit = Some(format!("more than {} bytes unpacked", self.limits.timeline_bytes));
+        let most = self.limits.timeline_bytes.min(self.limits.unpacked(self.stored_bytes));
+        if self.raw_bytes > most {
+            self.gaps.over_limit = Some(format!("more than {most} bytes unpacked"));
             return Ok(Next::Stop);
         }
         raw.clear();
@@ -253,10 +260,18 @@ impl<R: Read, S: FnMut(TimelineEvent)> Walk<'_, R, S> {
         let unpacked = zstd::bulk::Decompressor::new()
             .and_then(|mut decompressor| decompressor.decompress_to_buffer(stored.as_slice(), raw));
         if !unpacked.is_ok_and(|length| length == header.raw as usize) || !self.restore(header.before) {
-            self.gaps.damage(offset);
+            self.leave_out(offset, stored);
             return Ok(Next::Chunk);
         }
         Ok(self.events(raw))
+    }
+
+    /// A chunk is damaged.
+    fn leave_out(&mut self, offset: u64, stored: &[u8]) {
+        /// A definition has three bytes at least, and a chunk is seldom packed to less than a hundredth.
+        const PER_BYTE: u64 = 32;
+        self.gaps.damage(offset);
+        self.lost = self.lost.saturating_add((stored.len() as u64).saturating_mul(PER_BYTE));
     }
 
     fn events(&mut self, raw: &[u8]) -> Next {
@@ -289,6 +304,7 @@ impl<R: Read, S: FnMut(TimelineEvent)> Walk<'_, R, S> {
                     // The rest of the chunk has no boundaries any more; the next chunk has.
                     tracing::debug!(%error, "the events of a chunk break off");
                     self.gaps.malformed += 1;
+                    self.lost = self.lost.saturating_add(raw.len() as u64);
                     break;
                 }
             }
@@ -326,11 +342,17 @@ impl<R: Read, S: FnMut(TimelineEvent)> Walk<'_, R, S> {
         {
             return false;
         }
-        for (tag, missing) in [
+        let missing = [
             (tags::MODULE, before.modules - self.defined.modules),
             (tags::FRAME, before.frames - self.defined.frames),
             (tags::STACK, before.stacks - self.defined.stacks),
-        ] {
+        ];
+        // Millions of placeholders must not come from a few damaged bytes.
+        match self.lost.checked_sub(missing.iter().map(|(_, count)| u64::from(*count)).sum()) {
+            Some(left) => self.lost = left,
+            None => return false,
+        }
+        for (tag, missing) in missing {
             for event in (0..missing).filter_map(|_| placeholder(tag)) {
                 (self.sink)(event);
             }

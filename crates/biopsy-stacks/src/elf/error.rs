@@ -80,6 +80,12 @@ pub enum ElfError {
         /// The file.
         path: PathBuf,
     },
+    /// Inlined calls in one another, more than any compiler makes.
+    #[error("`{}`: inlined calls of its debug information are nested too deep to be read", path.display())]
+    TooDeep {
+        /// The file.
+        path: PathBuf,
+    },
     /// None of the candidate paths could be opened; the last error.
     #[error("none of {count} candidate paths for `{label}` could be read")]
     NoCandidate {

@@ -1,5 +1,6 @@
 //! Inlined functions, files and lines from DWARF, through `addr2line`.
 
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use addr2line::Context;
@@ -7,9 +8,10 @@ use biopsy_model::symbol::Function;
 use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
 
 use super::demangle;
+use super::nesting::Nesting;
 use crate::elf::{ElfError, ElfFile};
 
-type Reader = EndianArcSlice<LittleEndian>;
+pub(super) type Reader = EndianArcSlice<LittleEndian>;
 
 /// Inlined calls of one frame that are kept; deeper ones are noise of template libraries.
 const MAX_INLINED: usize = 64;
@@ -18,10 +20,10 @@ const MAX_INLINED: usize = 64;
 const LINE_BYTES: u64 = 64 << 20;
 
 /// Sections that names and lines need; locations of variables, the largest of the others, are not read.
-const SECTIONS: [SectionId; 10] = [
+/// `.debug_aranges` neither: roots of units have the same ranges, and [`Nesting`] must know all that `addr2line` does.
+const SECTIONS: [SectionId; 9] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
-    SectionId::DebugAranges,
     SectionId::DebugInfo,
     SectionId::DebugLine,
     SectionId::DebugLineStr,
@@ -33,7 +35,11 @@ const SECTIONS: [SectionId; 10] = [
 
 /// DWARF of one file.
 pub(crate) struct DebugInfo {
+    dwarf: Arc<Dwarf<Reader>>,
     context: Context<Reader>,
+    nesting: OnceCell<Nesting>,
+    /// Whether something was nested too deep to be read, and whether that was told.
+    refused: Cell<Option<Told>>,
     size: u64,
 }
 
@@ -42,6 +48,9 @@ impl std::fmt::Debug for DebugInfo {
         f.debug_struct("DebugInfo").field("size", &self.size).finish_non_exhaustive()
     }
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Told(bool);
 
 /// What DWARF says of one address.
 #[derive(Debug, Default)]
@@ -66,9 +75,19 @@ impl DebugInfo {
         if let Some(supplement) = supplement {
             dwarf.load_sup(|id| section(supplement, id, &mut left))?;
         }
-        let context =
-            Context::from_dwarf(dwarf).map_err(|_| ElfError::DebugInfo { path: file.path().to_owned() })?;
-        Ok(Self { context, size: budget - left })
+        Self::of(dwarf, budget - left).map_err(|_| ElfError::DebugInfo { path: file.path().to_owned() })
+    }
+
+    /// `size`: bytes of its sections.
+    fn of(dwarf: Dwarf<Reader>, size: u64) -> Result<Self, gimli::Error> {
+        let dwarf = Arc::new(dwarf);
+        let context = Context::from_arc_dwarf(Arc::clone(&dwarf))?;
+        Ok(Self { dwarf, context, nesting: OnceCell::new(), refused: Cell::new(None), size })
+    }
+
+    /// Whether inlined calls were nested too deep at an address that was asked for. True once.
+    pub(crate) fn take_refused(&self) -> bool {
+        self.refused.get().is_some_and(|_| self.refused.replace(Some(Told(true))) == Some(Told(false)))
     }
 
     /// Bytes of sections held in memory.
@@ -78,6 +97,11 @@ impl DebugInfo {
 
     pub(crate) fn find(&self, svma: u64, inlines: bool, lines: bool) -> Found {
         let mut found = Found::default();
+        let nesting = self.nesting.get_or_init(|| Nesting::read(&self.dwarf));
+        if nesting.is_too_deep(&self.dwarf, svma) {
+            self.refused.set(self.refused.get().or(Some(Told(false))));
+            return found;
+        }
         let Ok(mut frames) = self.context.find_frames(svma).skip_all_loads() else { return found };
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
@@ -117,4 +141,76 @@ fn section(file: &ElfFile, id: SectionId, left: &mut u64) -> Result<Reader, ElfE
     let bytes = bytes.unwrap_or_default();
     *left = left.saturating_sub(bytes.len() as u64);
     Ok(EndianArcSlice::new(Arc::from(bytes), LittleEndian))
+}
+
+/// Reads the bytes as the sections `.debug_abbrev` (of the length that the first two say) and `.debug_info`.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let Some((length, rest)) = bytes.split_first_chunk() else { return };
+    let (abbreviations, info) = rest.split_at(usize::from(u16::from_le_bytes(*length)).min(rest.len()));
+    let Ok(debug) = DebugInfo::of(dwarf_of(abbreviations, info), 0) else { return };
+    for svma in [0, 1, 0x1000, 0x1010, 0x1100, u64::MAX] {
+        let found = debug.find(svma, true, true);
+        assert!(found.functions.len() <= MAX_INLINED + 1, "one more than is kept");
+    }
+}
+
+fn dwarf_of(abbreviations: &[u8], info: &[u8]) -> Dwarf<Reader> {
+    let section = |id| {
+        let bytes = match id {
+            SectionId::DebugAbbrev => abbreviations,
+            SectionId::DebugInfo => info,
+            _ => &[],
+        };
+        Ok::<_, std::convert::Infallible>(EndianArcSlice::new(Arc::from(bytes), LittleEndian))
+    };
+    match Dwarf::load(section) {
+        Ok(dwarf) => dwarf,
+        Err(never) => match never {},
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function at 0x1000 with so many inlined calls in one another, all of its 256 bytes.
+    fn nested(depth: usize, ranges: bool) -> DebugInfo {
+        let abbreviations = [
+            1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0, // a compile unit: low_pc, high_pc
+            2, 0x2e, 1, 0x11, 1, 0x12, 7, 3, 8, 0, 0, // a subprogram: low_pc, high_pc, name
+            3, 0x1d, 1, 0, 0, // an inlined call without anything
+            4, 0x1d, 1, 0x11, 1, 0x12, 7, 3, 8, 0, 0, // one with low_pc, high_pc, name
+            0,
+        ];
+        let place = [0x1000_u64.to_le_bytes(), 0x100_u64.to_le_bytes()].concat();
+        let inlined = if ranges { [&[4], place.as_slice(), b"in\0"].concat() } else { vec![3] };
+        let mut info = [&4_u16.to_le_bytes()[..], &[0, 0, 0, 0, 8]].concat();
+        info.extend([&[1], place.as_slice(), &[2], &place, b"out\0"].concat());
+        info.extend(inlined.repeat(depth));
+        info.extend(std::iter::repeat_n(0, depth + 2));
+        let info = [&(info.len() as u32).to_le_bytes()[..], &info].concat();
+        DebugInfo::of(dwarf_of(&abbreviations, &info), 0).expect("it is well formed")
+    }
+
+    #[test]
+    fn inlined_calls_are_read_as_deep_as_compilers_nest_them() {
+        let found = nested(40, true).find(0x1010, true, false).functions;
+        let names: Vec<&str> = found.iter().filter_map(|(name, ..)| name.as_deref()).collect();
+        assert_eq!((names.len(), names[0], names[40]), (41, "in", "out"));
+        assert!(nested(256, true).find(0x1010, true, false).functions.len() > MAX_INLINED);
+    }
+
+    /// Its recursion needed 60 MB of stack.
+    #[test]
+    fn debug_information_that_is_nested_without_end_is_refused() {
+        for ranges in [false, true] {
+            let hostile = nested(400_000, ranges);
+            assert!(!hostile.take_refused());
+            for _ in 0..2 {
+                assert!(hostile.find(0x1010, true, true).functions.is_empty());
+            }
+            assert!(hostile.take_refused() && !hostile.take_refused(), "told once");
+            assert!(hostile.find(0x9000, true, true).functions.is_empty() && !hostile.take_refused());
+        }
+    }
 }

@@ -66,6 +66,12 @@ impl FileSymbols {
         self.debug.as_ref().map_or(0, DebugInfo::size)
     }
 
+    /// What could not be used of it although it was asked for. Told once.
+    pub(crate) fn take_problem(&self) -> Option<ElfError> {
+        let debug = self.debug.as_ref()?;
+        debug.take_refused().then(|| ElfError::TooDeep { path: self.file.path().to_owned() })
+    }
+
     pub(crate) fn build_id(&self) -> Option<&[u8]> {
         self.file.build_id()
     }

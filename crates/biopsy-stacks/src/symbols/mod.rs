@@ -12,6 +12,7 @@ mod jit_dump;
 mod jit_files;
 mod kallsyms;
 mod mini_debug;
+mod nesting;
 mod perf_map;
 mod plt;
 mod source;
@@ -41,6 +42,7 @@ use perf_map::PerfMap;
 
 pub(crate) use table::find_data;
 
+pub(crate) use dwarf::fuzz as fuzz_dwarf;
 pub(crate) use perf_map::fuzz as fuzz_perf_map;
 
 /// Parses arbitrary bytes as `/proc/kallsyms` and looks addresses up in it.
@@ -217,6 +219,8 @@ impl Symbolizer {
 
     /// What went wrong since the last call. The same thing is told once.
     pub fn take_problems(&mut self) -> Vec<SymbolProblem> {
+        let too_deep = self.files.values().filter_map(FileSymbols::take_problem).map(SymbolProblem::from);
+        self.problems.extend(too_deep);
         std::mem::take(&mut self.problems)
     }
 

@@ -1,6 +1,6 @@
 //! Opening heaps again: snapshots of recordings, `.gcdump` files, cores.
 
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use biopsy_dotnet::heap::{self, HeapOptions};
 use biopsy_dotnet::runtime::{
     self, FoundRuntime, LocalFiles, MissingFiles, Runtime, RuntimeError, find_runtimes_with,
 };
-use biopsy_record::snapshot::{FACTS, SnapshotFacts, type_lines};
+use biopsy_record::snapshot::{FACTS, SnapshotFacts, read_types};
 use biopsy_recording::{Limits, SnapshotMembers, layout};
 
 use crate::cli::AnalyzeArgs;
@@ -29,8 +29,6 @@ pub(crate) struct HeapFile {
     pub(crate) facts: SnapshotFacts,
 }
 
-/// Most bytes of the types of a snapshot, and of its facts.
-const MOST_TEXT: u64 = 1 << 30;
 /// Most bytes of a `.gcdump`: places in it are 32-bit numbers with sign.
 const MOST_GCDUMP: u64 = 1 << 33;
 /// How a `.gcdump` begins.
@@ -45,10 +43,21 @@ struct Columns {
 impl ColumnSource for Columns {
     fn open(&self, column: Column) -> io::Result<Option<Box<dyn Read + '_>>> {
         let name = format!("{}{}", column.name(), layout::COLUMN);
-        let members = SnapshotMembers::open(&self.path, &Limits::default()).map_err(io::Error::other)?;
+        let members = SnapshotMembers::open(&self.path, &column_limits(column)).map_err(io::Error::other)?;
         let Some(mut members) = members else { return Ok(None) };
-        let Some(packed) = members.open_member(self.number, &name)? else { return Ok(None) };
-        Ok(Some(Box::new(zstd::Decoder::new(packed)?)))
+        let from = members.open_unpacked(self.number, &name)?;
+        Ok(from.map(|from| Box::new(from) as Box<dyn Read>))
+    }
+}
+
+/// A heap of equal objects packs to nothing in the columns that have a number for each object. How many these are is bound by the
+/// addresses, of which no two are equal.
+fn column_limits(column: Column) -> Limits {
+    match column {
+        Column::Addresses | Column::Edges | Column::Roots | Column::Dependents => Limits::default(),
+        Column::Types | Column::Sizes | Column::Generations | Column::Live | Column::EdgeStarts => {
+            Limits { ratio: u64::MAX, ..Limits::default() }
+        }
     }
 }
 
@@ -75,20 +84,17 @@ pub(crate) fn open(path: &Path) -> Result<Option<HeapFile>, Failure> {
         .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
     let Some(mut members) = members else { return Ok(None) };
     let Some(number) = members.numbers().last().copied() else { return Ok(None) };
-    let mut text = |name: &str| -> Result<String, Failure> {
-        let mut text = String::new();
-        if let Some(from) = members.open_member(number, name).map_err(unreadable)? {
-            let from: Box<dyn Read> = if name == layout::TYPES {
-                Box::new(zstd::Decoder::new(from).map_err(unreadable)?)
-            } else {
-                from
-            };
-            from.take(MOST_TEXT).read_to_string(&mut text).map_err(unreadable)?;
-        }
-        Ok(text)
+    let limits = Limits::default();
+    let types = match members.open_unpacked(number, layout::TYPES).map_err(unreadable)? {
+        Some(from) => read_types(BufReader::new(from), &limits).map_err(|error| {
+            Failure::new(Code::BadInput, format!("the types of snapshot {number} are damaged: {error}"))
+        })?,
+        None => Vec::new(),
     };
-    let types = type_lines(&text(layout::TYPES)?);
-    let facts = text(FACTS)?;
+    let mut facts = String::new();
+    if let Some(from) = members.open_member(number, FACTS).map_err(unreadable)? {
+        from.take(limits.json_bytes).read_to_string(&mut facts).map_err(unreadable)?;
+    }
     if facts.is_empty() {
         let message = format!("snapshot {number} of `{}` was not finished", path.display());
         return Err(Failure::new(Code::BadInput, message));

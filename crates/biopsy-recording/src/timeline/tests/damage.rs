@@ -106,6 +106,28 @@ fn a_chunk_that_claims_definitions_nobody_made_is_left_out() {
     assert_eq!((events.len(), warnings[1].as_str()), (0, "recording.damaged"));
 }
 
+/// 3 MB of zeros are events that nobody knows: what they cost is counted before they are unpacked.
+#[test]
+fn a_timeline_that_packs_too_well_is_not_read_to_its_end() {
+    let piece = chunk(&vec![0; 1 << 20], Definitions::default());
+    let bytes = [file_header(), piece.clone(), piece.clone(), piece].concat();
+    let limits = Limits { free_bytes: 2 << 20, ratio: 100, ..Limits::default() };
+    let (_, warnings) = read(bytes.as_slice(), &limits).unwrap();
+    let messages: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+    assert!(messages.iter().any(|message| message.contains("bytes unpacked")), "{messages:?}");
+    let (_, warnings) = read(bytes.as_slice(), &Limits::default()).unwrap();
+    assert!(warnings.iter().all(|warning| warning.code != "recording.limit"), "{warnings:?}");
+}
+
+#[test]
+fn a_damaged_chunk_of_a_few_bytes_has_not_held_a_million_definitions() {
+    let mut damaged = chunk(&[0xe0, 0x7f], Definitions::default());
+    damaged[CHUNK_HEADER_LEN] ^= 1;
+    let before = Definitions { frames: 1_000_000, stacks: 1_000_000, modules: 1_000_000 };
+    let (events, _) = events_of(&[file_header(), damaged, chunk(&[0xe0, 0x7f], before)].concat());
+    assert_eq!(events.len(), 0);
+}
+
 #[test]
 fn long_texts_are_cut_at_a_character() {
     let name = "ü".repeat(50_000);
