@@ -10,9 +10,14 @@ use biopsy_sys::ptrace::{self, Options, wait};
 
 use super::frame::EXIT_MARK;
 use crate::proc_root::{ProcRoot, SMALL};
+use crate::stat::Stat;
 
 /// How long the end of a child may take: the kernel has to give back its page tables and copied pages.
 const LONGEST_END: Duration = Duration::from_secs(20);
+/// For a child to stand at its first stop.
+const FIRST_STOP: Duration = Duration::from_secs(2);
+/// Between two looks whether it has ended, at most.
+const LONGEST_NAP: Duration = Duration::from_millis(2);
 /// Badness of the child for the out-of-memory killer: the highest there is.
 const WORST: &str = "1000";
 
@@ -23,6 +28,8 @@ pub(super) struct Child {
     pub(super) pid: u32,
     /// Its pid as its parent sees it.
     pub(super) inner: u32,
+    /// Whether it is a child of the process no more: whoever removes orphans does so with this one.
+    pub(super) orphan: bool,
 }
 
 impl Child {
@@ -32,41 +39,60 @@ impl Child {
         fs::write(format!("/proc/{pid}/oom_score_adj"), WORST)
     }
 
-    /// Waits for its first stop and has the kernel kill it if we die. Until then it would end by itself.
-    pub(super) fn hold(pid: u32, deadline: Instant) -> io::Result<Self> {
+    /// Waits for its first stop and has the kernel kill it if we die. Until then it would end by itself. `of`: the process
+    /// whose copy it is. Meanwhile `idle` is called again and again.
+    pub(super) fn hold(pid: u32, of: Pid, idle: &mut dyn FnMut()) -> io::Result<Self> {
+        let deadline = Instant::now() + FIRST_STOP;
         loop {
             match wait::look(pid)? {
                 State::Stopped(_) => break,
                 State::Running if Instant::now() < deadline => {
+                    idle();
                     std::thread::sleep(Duration::from_micros(20));
                 }
                 _ => return Err(io::Error::other("the frozen child did not stop")),
             }
         }
         ptrace::set_options(pid, Options::SYSGOOD | Options::EXIT_KILL)?;
-        let inner = inner_pid(Pid(pid)).ok_or_else(|| io::Error::other("the frozen child is gone"))?;
-        Ok(Self { pid, inner })
+        let gone = || io::Error::other("the frozen child is gone");
+        let inner = inner_pid(Pid(pid)).ok_or_else(gone)?;
+        let line = ProcRoot::live().process(Pid(pid)).and_then(|process| process.read("stat", SMALL));
+        let stat = line.ok().and_then(|line| Stat::parse(&line)).ok_or_else(gone)?;
+        Ok(Self { pid, inner, orphan: stat.parent != of.0 })
     }
 
-    /// Kills it and takes the news of its end. Its parent still has it as a zombie afterwards.
-    pub(super) fn end(self) -> io::Result<()> {
+    /// Kills one that could not be held.
+    pub(super) fn end_unheld(pid: u32) {
+        // It is gone, or the end of this thread takes care of it.
+        let _ = ptrace::kill(pid);
+        let _ = wait::take(pid);
+    }
+
+    /// Kills it and takes the news of its end; `idle` is called again and again meanwhile. Its parent still has it as a zombie
+    /// afterwards.
+    pub(super) fn end(self, idle: &mut dyn FnMut()) -> io::Result<()> {
         // ESRCH: the out-of-memory killer or the watchdog was faster, and it is a zombie.
         let _ = ptrace::kill(self.pid);
         let deadline = Instant::now() + LONGEST_END;
         let mut nap = Duration::from_micros(50);
-        loop {
-            match wait::look(self.pid)? {
-                State::Exited(_) | State::Killed(_) => return wait::take(self.pid).map(drop),
-                State::Gone => return Ok(()),
-                // A thread that stands at its first stop is killed there.
-                State::Running | State::Stopped(_) if Instant::now() < deadline => {
-                    std::thread::sleep(nap);
-                    nap = (nap * 2).min(Duration::from_millis(5));
-                }
-                State::Running | State::Stopped(_) => {
-                    return Err(io::Error::other("the frozen child does not end"));
-                }
+        while !self.has_ended()? {
+            if Instant::now() > deadline {
+                return Err(io::Error::other("the frozen child does not end"));
             }
+            idle();
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(LONGEST_NAP);
+        }
+        Ok(())
+    }
+
+    /// Whether it has ended; then the news of it is taken.
+    pub(super) fn has_ended(self) -> io::Result<bool> {
+        match wait::look(self.pid)? {
+            State::Exited(_) | State::Killed(_) => wait::take(self.pid).map(|_| true),
+            State::Gone => Ok(true),
+            // A thread that stands at its first stop is killed there.
+            State::Running | State::Stopped(_) => Ok(false),
         }
     }
 }
@@ -89,7 +115,7 @@ pub(super) fn leftovers(pid: Pid) -> Vec<Child> {
             if is_leftover(&root, Pid(child))
                 && let Some(inner) = inner_pid(Pid(child))
             {
-                found.push(Child { pid: child, inner });
+                found.push(Child { pid: child, inner, orphan: false });
             }
         }
     }

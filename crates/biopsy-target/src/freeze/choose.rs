@@ -4,8 +4,9 @@ use biopsy_image::{GeneralRegisters, Mapping};
 use biopsy_sys::ptrace::registers;
 
 use super::frame;
+use super::namespaces;
 use super::restart::{Doing, doing};
-use super::seccomp;
+use super::seccomp::{self, Allowed};
 use super::stack::{self, Room};
 use super::stop::{Halt, StoppedThread};
 use crate::address_space::ProcessMemory;
@@ -18,6 +19,7 @@ const CODE_64: u64 = 0x33;
 pub(super) struct Chosen {
     pub(super) index: usize,
     pub(super) room: Room,
+    pub(super) allowed: Allowed,
 }
 
 /// Chooses the best one, or says why none will do.
@@ -40,8 +42,10 @@ pub(super) fn choose(
     let mut why = "none stands still".to_owned();
     for (_, index) in order {
         let Some(thread) = threads.get(index) else { continue };
-        match suits(thread, mappings, memory, syscall) {
-            Ok(room) => return Ok(Chosen { index, room }),
+        let fits = namespaces::may_have_children(memory.tid(), thread.tid)
+            .and_then(|()| suits(thread, mappings, memory, syscall));
+        match fits {
+            Ok((room, allowed)) => return Ok(Chosen { index, room, allowed }),
             Err(reason) => why = format!("thread {}: {reason}", thread.tid),
         }
     }
@@ -54,7 +58,7 @@ pub(super) fn suits(
     mappings: &[Mapping],
     memory: &ProcessMemory,
     syscall: u64,
-) -> Result<Room, &'static str> {
+) -> Result<(Room, Allowed), &'static str> {
     let registers = thread.registers.as_ref().ok_or("its registers are not known")?;
     if matches!(thread.halt, Halt::Running | Halt::Waiting | Halt::Ended) {
         return Err("it does not stand still");
@@ -76,8 +80,8 @@ pub(super) fn suits(
     }
     let needed = frame::space(&thread.extended) + 64;
     let room = stack::find(mappings, memory, registers.rsp, registers.fs_base, needed)?;
-    seccomp::may_carry(thread.tid, syscall, room.top)?;
-    Ok(room)
+    let allowed = seccomp::may_carry(thread.tid, syscall, room.top)?;
+    Ok((room, allowed))
 }
 
 /// Whether the thread is between the two ends of a restartable sequence (rseq(2)). Sending it elsewhere would make the kernel

@@ -1,4 +1,4 @@
-//! The signal frames that carry a thread back to where it was, and its child to its end, without any tracer.
+//! The signal frames that carry a thread back to where it was, and its children to their end, without any tracer.
 //!
 //! The kernel's rt_sigreturn(2) takes a frame from the stack and loads every register from it: general, x87, vectors, flags
 //! and the signal mask. A frame is what makes the injection safe against our own death: it is in the process before the
@@ -6,13 +6,20 @@
 //!
 //! ```text
 //! top ──►  ┌──────────────────────────┐  128 bytes (red zone) below the stack pointer of the thread
-//!          │ frame of the child       │  rip = `syscall`, rax = exit_group, rdi = EXIT_MARK
+//!          │ an answer                │  8 bytes that a call may write to
+//!          ├──────────────────────────┤
+//!          │ frame of the children    │  rip = `syscall`, rax = exit_group, rdi = EXIT_MARK
+//!          ├──────────────────────────┤
+//!          │ frame that waits         │  rip = `syscall`, rax = wait4, rdi = pid that the kernel writes; `ret` enters the next
 //!          ├──────────────────────────┤
 //!          │ extended state           │  64-byte aligned; XSAVE layout with the kernel's two magic numbers
 //!          ├──────────────────────────┤
 //! base ──► │ frame of the thread      │  all registers as they were; the return address is the restorer
 //!          └──────────────────────────┘
 //! ```
+//!
+//! The frame that waits is for the thread that makes the process in the middle (see [`super::middle`]): should we die, the
+//! thread removes that process before it goes home. The kernel itself writes whom to wait for (`CLONE_PARENT_SETTID`).
 //!
 //! Layouts: `struct rt_sigframe` (`arch/x86/include/asm/sigframe.h`), `struct ucontext`, `struct sigcontext_64`,
 //! `struct _fpx_sw_bytes` (`arch/x86/include/uapi/asm/sigcontext.h`).
@@ -24,6 +31,16 @@ use biopsy_image::GeneralRegisters;
 pub(super) const EXIT_MARK: u8 = 0xb1;
 /// `exit_group` on x86-64.
 const NR_EXIT_GROUP: u64 = 231;
+/// `wait4` on x86-64.
+pub(super) const NR_WAIT4: u64 = 61;
+/// `__WALL` of wait(2): children of every kind.
+pub(super) const WAIT_ALL: u64 = 0x4000_0000;
+/// A pid that no process has (the most is 2^22): what is waited for if no child was made.
+const NOBODY: u64 = 0x7fff_ffff;
+/// Where `rdi` is in a frame: behind the return address, flags, link, stack and eight registers.
+const RDI: u64 = 8 + 16 + 24 + 8 * 8;
+/// Room for an answer.
+const ANSWER_BYTES: u64 = 8;
 /// The return address, `struct ucontext` and `siginfo_t`.
 const FRAME_BYTES: u64 = 8 + UCONTEXT_BYTES + 128;
 /// Flags, link, stack, `struct sigcontext_64`, signal mask.
@@ -52,8 +69,14 @@ pub(super) struct Frames {
     pub(super) bytes: Vec<u8>,
     /// Stack pointer for the thread: its frame, which a `ret` enters.
     pub(super) thread: u64,
-    /// Stack pointer for the child.
+    /// Stack pointer for the thread that has to wait for a child first, and then goes the same way.
+    pub(super) waiting: u64,
+    /// Where the kernel is to write the pid of that child (4 bytes).
+    pub(super) awaited: u64,
+    /// Stack pointer for a child: it ends.
     pub(super) child: u64,
+    /// Where a call may write an answer (8 bytes).
+    pub(super) answer: u64,
 }
 
 /// Addresses of the two instructions that are used.
@@ -67,10 +90,10 @@ pub(super) struct Entry {
 
 /// The most bytes that frames with this extended state take, including alignment.
 pub(super) fn space(extended: &[u8]) -> u64 {
-    2 * FRAME_BYTES + extended.len() as u64 + 4 + 3 * 64
+    3 * FRAME_BYTES + extended.len() as u64 + 4 + ANSWER_BYTES + 4 * 64
 }
 
-/// Builds both frames below `top`. `registers` are those that the thread is to go on with (see [`super::restart`]).
+/// Builds all frames below `top`. `registers` are those that the thread is to go on with (see [`super::restart`]).
 pub(super) fn build(
     top: u64,
     registers: &GeneralRegisters,
@@ -79,29 +102,33 @@ pub(super) fn build(
     entry: Entry,
 ) -> Option<Frames> {
     let top = top & !63;
+    let answer = top.checked_sub(ANSWER_BYTES)?;
     // The kernel puts frames 8 bytes below a multiple of 16, as a `call` would.
-    let child = (top.checked_sub(FRAME_BYTES)? & !15).checked_sub(8)?;
+    let frame_below = |address: u64| (address.checked_sub(FRAME_BYTES)? & !15).checked_sub(8);
+    let child = frame_below(answer)?;
+    let waiting = frame_below(child)?;
     let state = usable_state(extended)?;
-    let state_at = child.checked_sub(state.len() as u64)? & !63;
-    let thread = (state_at.checked_sub(FRAME_BYTES)? & !15).checked_sub(8)?;
+    let state_at = waiting.checked_sub(state.len() as u64)? & !63;
+    let thread = frame_below(state_at)?;
     let mut bytes = vec![0; usize::try_from(top.checked_sub(thread)?).ok()?];
     let offset = |address: u64| usize::try_from(address - thread).ok();
 
     write_frame(bytes.get_mut(..)?, entry.restorer, registers, Some(state_at), signal_mask)?;
     bytes.get_mut(offset(state_at)?..)?.get_mut(..state.len())?.copy_from_slice(&state);
-    let last = GeneralRegisters {
+    let call = GeneralRegisters {
         rip: entry.syscall,
-        rax: NR_EXIT_GROUP,
-        rdi: EXIT_MARK.into(),
-        rsp: child,
         eflags: 0x202,
         cs: registers.cs,
         ss: registers.ss,
         ..GeneralRegisters::default()
     };
-    // The child's extended state is reset (no pointer): it never needs it. For the thread that would be a loss (P6).
+    let wait = GeneralRegisters { rax: NR_WAIT4, rdi: NOBODY, rdx: WAIT_ALL, rsp: thread, ..call };
+    let last = GeneralRegisters { rax: NR_EXIT_GROUP, rdi: EXIT_MARK.into(), rsp: child, ..call };
+    // Extended state is reset here (no pointer): a child never needs it, and the thread gets its own from its frame right
+    // after. In that one it would be a loss (P6).
+    write_frame(bytes.get_mut(offset(waiting)?..)?, entry.restorer, &wait, None, u64::MAX)?;
     write_frame(bytes.get_mut(offset(child)?..)?, entry.restorer, &last, None, u64::MAX)?;
-    Some(Frames { base: thread, bytes, thread, child })
+    Some(Frames { base: thread, bytes, thread, waiting, awaited: waiting + RDI, child, answer })
 }
 
 /// One `rt_sigframe` at the start of `out`, which is zero.
@@ -229,7 +256,7 @@ mod tests {
     #[test]
     fn p7_the_alternate_stack_is_one_that_the_kernel_refuses() {
         let frames = build(0x7000_0000, &registers(), &extended(576, 3, 3), 0, ENTRY).unwrap();
-        for frame in [frames.thread, frames.child] {
+        for frame in [frames.thread, frames.waiting, frames.child] {
             assert_eq!(word(&frames, frame + 24), 0, "address");
             assert_eq!(word(&frames, frame + 32), 0, "flags: neither SS_DISABLE nor SS_AUTODISARM");
             assert_eq!(word(&frames, frame + 40), 1, "size");
@@ -245,6 +272,21 @@ mod tests {
         assert_eq!(word(&frames, context + 13 * 8), NR_EXIT_GROUP);
         assert_eq!(word(&frames, context + 8 * 8), u64::from(EXIT_MARK));
         assert_eq!(word(&frames, context + 256), u64::MAX, "no signal reaches it");
+    }
+
+    #[test]
+    fn the_thread_waits_for_whom_the_kernel_wrote_and_goes_home() {
+        let frames = build(0x7000_0000, &registers(), &extended(576, 3, 3), 0, ENTRY).unwrap();
+        let context = frames.waiting + 8 + 40;
+        assert_eq!(word(&frames, frames.waiting), ENTRY.restorer);
+        assert_eq!(word(&frames, context + 16 * 8), ENTRY.syscall);
+        assert_eq!(word(&frames, context + 13 * 8), NR_WAIT4);
+        assert_eq!(frames.awaited, context + 8 * 8, "the first argument");
+        assert_eq!(word(&frames, frames.awaited), NOBODY, "its upper half is zero: the kernel writes a pid of 4 bytes");
+        assert_eq!(word(&frames, context + 9 * 8), 0, "no status is written anywhere");
+        assert_eq!(word(&frames, context + 12 * 8), WAIT_ALL, "it waits");
+        assert_eq!(word(&frames, context + 15 * 8), frames.thread, "its `ret` enters the frame of the thread");
+        assert_eq!(word(&frames, context + 256), u64::MAX, "no signal breaks it off");
     }
 
     #[test]
@@ -273,6 +315,8 @@ mod tests {
             prop_assert!(top - frames.base <= space(&state));
             prop_assert_eq!(frames.thread % 16, 8);
             prop_assert_eq!(frames.child % 16, 8);
+            prop_assert_eq!(frames.waiting % 16, 8);
+            prop_assert!(frames.answer + 8 <= frames.base + frames.bytes.len() as u64);
         }
 
         #[test]

@@ -1,6 +1,7 @@
 //! The image of a frozen process.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread, mapping};
@@ -35,6 +36,8 @@ pub struct FrozenProcess {
     kept: Box<dyn KeptMemory>,
     live: Arc<ProcessMemory>,
     child: Option<u32>,
+    /// Set when the child was ended because the process has ended.
+    ended: Arc<AtomicBool>,
     hold: Mutex<Hold>,
     /// Set when the child was ended before the image.
     thawed: OnceLock<Thawed>,
@@ -91,6 +94,7 @@ impl FrozenProcess {
             kept,
             live: frozen.memory,
             child: frozen.child,
+            ended: frozen.ended,
             hold: Mutex::new(Hold {
                 watchdog: frozen.child.and_then(|child| watch(pid, child, frozen.plan.memory_needed)),
                 index,
@@ -132,10 +136,10 @@ impl FrozenProcess {
     }
 
     /// Pid of the frozen child, where there is one: for a watchdog that ends it when memory runs short. It stays this child's
-    /// until the freeze is released.
+    /// until the freeze is released, or the process ends; then there is none.
     #[must_use]
     pub fn child(&self) -> Option<Pid> {
-        self.child.map(Pid)
+        self.child.filter(|_| !self.ended.load(Ordering::SeqCst)).map(Pid)
     }
 
     /// Whether the kept memory is still there: the out-of-memory killer or a watchdog may have ended the frozen child.
@@ -179,6 +183,17 @@ impl FrozenProcess {
     pub fn ended_early(&self) -> Option<Headroom> {
         let hold = self.lock();
         hold.short.clone().or_else(|| hold.watchdog.as_ref()?.fired())
+    }
+
+    /// Whether the frozen child was ended because the process itself has ended: a copy must not hold up who starts it anew.
+    /// Reads answer since then that the memory is gone. `false` also where all of it was given back before.
+    #[must_use]
+    pub fn ended_with_process(&self) -> bool {
+        self.thawed.get().is_none() && self.ended.load(Ordering::SeqCst)
+    }
+
+    fn is_cut_short(&self) -> bool {
+        self.ended.load(Ordering::SeqCst) || self.ended_early().is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, Hold> {
@@ -234,7 +249,7 @@ impl Image for FrozenProcess {
             // The child was ended while it was read.
             Err(_) if !one.not_frozen && self.thawed.get().is_some() => self.read(address, buffer),
             // While it is ended, its tables are emptied page by page.
-            _ if !one.not_frozen && self.ended_early().is_some() => Err(missing(Absence::Gone)),
+            _ if !one.not_frozen && self.is_cut_short() => Err(missing(Absence::Gone)),
             // It is mapped, so the kernel does not give it out: a device, or behind the end of a file.
             Err(ReadError::Missing { why: Absence::Unmapped, .. }) => Err(missing(Absence::Unreadable)),
             other => other,
@@ -280,7 +295,7 @@ impl Image for FrozenProcess {
                     thawed.written(&part, runs);
                 }
                 // While it is ended, its tables are emptied page by page: what they say now is not what it had.
-                if self.ended_early().is_some() {
+                if self.is_cut_short() {
                     return Err(ReadError::Missing { address: range.start, why: Absence::Gone });
                 }
             }

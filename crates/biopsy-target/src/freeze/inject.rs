@@ -1,4 +1,4 @@
-//! Leads one stopped thread through one system call.
+//! Leads one stopped thread through system calls.
 //!
 //! The steps, and what happens when biopsy is killed right after each (the kernel lets the thread go on at once):
 //!
@@ -8,6 +8,7 @@
 //! | registers set, in one call | makes the call, returns into its frame, and rt_sigreturn loads everything as it was |
 //! | signals held back | as before; the frame also holds the signal mask |
 //! | it runs, stands before, in or behind the call | as before |
+//! | registers set for the next call, in one call | as before, with that call |
 //! | signal mask set back | as before; a signal handler that runs now finds the frame above its stack pointer |
 //! | registers set back, in one call | goes on as if nothing had been |
 //!
@@ -18,30 +19,42 @@ use std::io;
 
 use biopsy_image::GeneralRegisters;
 use biopsy_model::Pid;
-use biopsy_sys::ptrace::wait::{EVENT_CLONE, State, Stop};
+use biopsy_sys::ptrace::wait::{EVENT_CLONE, EVENT_VFORK, State, Stop};
 use biopsy_sys::ptrace::{self, Options, registers, wait};
 
-use super::frame::{self, Entry, Frames};
+use super::frame::{self, Entry, Frames, NR_WAIT4, WAIT_ALL};
 use super::stack::Room;
 use super::stop::StoppedThread;
 use super::{FreezeError, Stage, restart};
 
 /// `clone` on x86-64.
-const NR_CLONE: u64 = 56;
+pub(super) const NR_CLONE: u64 = 56;
 /// `CLONE_FILES`, and no signal at the end: the child shares the table of open files. With a copy of its own, a connection
 /// that the process closes would stay open until the child ends, and the peer would wait for its end.
-pub(super) const CLONE_FLAGS: u64 = 0x400;
-/// `wait4` on x86-64.
-const NR_WAIT4: u64 = 61;
-/// `__WALL | WNOHANG` of wait(2): children of every kind, at once.
-const WAIT_OPTIONS: u64 = 0x4000_0000 | 1;
+pub(super) const CLONE_FILES: u64 = 0x400;
+/// `CLONE_VM | CLONE_FILES | CLONE_VFORK | CLONE_PARENT_SETTID`, and no signal at the end. Without `CLONE_VFORK` the kernel
+/// would note for ever that the memory of the process belongs to several (`MMF_MULTIPROCESS`).
+pub(super) const MIDDLE_FLAGS: u64 = 0x100 | CLONE_FILES | 0x4000 | 0x0010_0000;
+/// `prctl` on x86-64.
+pub(super) const NR_PRCTL: u64 = 157;
+/// `PR_GET_CHILD_SUBREAPER` of prctl(2).
+pub(super) const GET_CHILD_SUBREAPER: u64 = 37;
+/// `WNOHANG` of wait(2).
+const WAIT_NOT: u64 = 1;
 const SIGSYS: i32 = 31;
 
 /// Which call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Call {
+    /// `prctl(PR_GET_CHILD_SUBREAPER)`: whether orphans below the process become its children. Then [`Call::Copy`] comes
+    /// next, else [`Call::Middle`].
+    AsksForOrphans,
     /// `clone(CLONE_FILES, child's stack)`: a copy of the process that sends no signal when it ends.
-    Clone,
+    Copy,
+    /// `clone(MIDDLE_FLAGS, child's stack)`: the process in the middle. [`Call::Await`] comes next.
+    Middle,
+    /// `wait4(pid, NULL, __WALL, NULL)`: removes the process in the middle, which has ended.
+    Await(u32),
     /// `wait4(pid, NULL, __WALL | WNOHANG, NULL)`: removes an ended child.
     Wait(u32),
 }
@@ -57,7 +70,7 @@ enum Step {
     Called,
     /// On the way out.
     Leaving,
-    /// Behind the call, on the way to a stop like the first one.
+    /// Behind the last call, on the way to a stop like the first one.
     Settling,
     Done,
 }
@@ -67,9 +80,11 @@ enum Step {
 pub(super) enum Progress {
     /// Nothing yet.
     Pending,
-    /// The child exists, with this pid; the thread stands still. [`Injection::leave`] lets it go on.
-    Child(u32),
-    /// The thread has its registers back and stands still. The result of the call, where it was seen.
+    /// The copy exists, with this pid; the thread stands still. [`Injection::leave`] lets it go on.
+    Copy(u32),
+    /// The process in the middle exists, with this pid; the thread stands still until [`Injection::leave`].
+    Middle(u32),
+    /// The thread has its registers back and stands still. The result of the last call, where it was seen.
     Done(Option<i64>),
 }
 
@@ -126,9 +141,14 @@ impl Injection {
         self.pid
     }
 
-    /// Whether the thread is in the call.
-    pub(super) fn is_in_call(&self) -> bool {
-        self.step == Step::Calling
+    /// Where a child finds the frame that ends it.
+    pub(super) fn last_frame(&self) -> u64 {
+        self.frames.child
+    }
+
+    /// Whether the thread is in the call that copies the process.
+    pub(super) fn is_copying(&self) -> bool {
+        self.step == Step::Calling && self.call == Call::Copy
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -141,19 +161,38 @@ impl Injection {
         biopsy_sys::memory::write(self.tid, self.frames.base, &self.frames.bytes)
             .map_err(step("writing below a stack"))?;
         at(Stage::FrameWritten);
-        let arguments = match self.call {
-            Call::Clone => {
-                // The child is traced from its first moment on, and therefore never runs.
-                ptrace::set_options(self.tid, Options::SYSGOOD | Options::CLONE)
-                    .map_err(step("setting options"))?;
-                (NR_CLONE, CLONE_FLAGS, self.frames.child, 0)
+        // Children are traced from their first moment on, and therefore never run.
+        let options = match self.call {
+            Call::Copy | Call::Middle | Call::AsksForOrphans => {
+                Options::SYSGOOD | Options::CLONE | Options::VFORK
             }
-            Call::Wait(child) => (NR_WAIT4, u64::from(child), 0, WAIT_OPTIONS),
+            Call::Await(_) | Call::Wait(_) => Options::SYSGOOD,
         };
-        let (rax, rdi, rsi, rdx) = arguments;
+        ptrace::set_options(self.tid, options).map_err(step("setting options"))?;
+        self.send().map_err(step("setting registers"))?;
+        at(Stage::RegistersSet);
+        // Not before: should we die in between, the frame is what restores the mask.
+        registers::set_signal_mask(self.tid, u64::MAX).map_err(step("holding signals back"))?;
+        at(Stage::SignalsHeld);
+        ptrace::syscall(self.tid, 0).map_err(step("letting a thread run"))?;
+        at(Stage::Resumed);
+        Ok(())
+    }
+
+    /// Sets the registers for the call.
+    fn send(&self) -> io::Result<()> {
+        let frames = &self.frames;
+        // Number, three arguments, and the frame behind the call.
+        let (rax, rdi, rsi, rdx, rsp) = match self.call {
+            Call::AsksForOrphans => (NR_PRCTL, GET_CHILD_SUBREAPER, frames.answer, 0, frames.thread),
+            Call::Copy => (NR_CLONE, CLONE_FILES, frames.child, 0, frames.thread),
+            Call::Middle => (NR_CLONE, MIDDLE_FLAGS, frames.child, frames.awaited, frames.waiting),
+            Call::Await(child) => (NR_WAIT4, u64::from(child), 0, WAIT_ALL, frames.thread),
+            Call::Wait(child) => (NR_WAIT4, u64::from(child), 0, WAIT_ALL | WAIT_NOT, frames.thread),
+        };
         let injected = GeneralRegisters {
             rip: self.entry.syscall,
-            rsp: self.frames.thread,
+            rsp,
             rax,
             rdi,
             rsi,
@@ -164,14 +203,7 @@ impl Injection {
             orig_rax: u64::MAX,
             ..self.original
         };
-        registers::set_general(self.tid, &injected.to_words()).map_err(step("setting registers"))?;
-        at(Stage::RegistersSet);
-        // Not before: should we die in between, the frame is what restores the mask.
-        registers::set_signal_mask(self.tid, u64::MAX).map_err(step("holding signals back"))?;
-        at(Stage::SignalsHeld);
-        ptrace::syscall(self.tid, 0).map_err(step("letting a thread run"))?;
-        at(Stage::Resumed);
-        Ok(())
+        registers::set_general(self.tid, &injected.to_words())
     }
 
     /// Looks how far it is, and leads it on.
@@ -198,20 +230,30 @@ impl Injection {
                 self.step = Step::Calling;
                 ptrace::syscall(self.tid, 0)?;
             }
-            (Step::Calling, Stop::Event(EVENT_CLONE)) => {
+            (Step::Calling, Stop::Event(event @ (EVENT_CLONE | EVENT_VFORK))) => {
                 self.step = Step::Called;
-                let child = ptrace::event_message(self.tid)?;
+                let child = u32::try_from(ptrace::event_message(self.tid)?).unwrap_or(0);
+                if event == EVENT_VFORK {
+                    at(Stage::MiddleMade);
+                    return Ok(Progress::Middle(child));
+                }
                 at(Stage::Called);
-                return Ok(Progress::Child(u32::try_from(child).unwrap_or(0)));
+                return Ok(Progress::Copy(child));
             }
             (Step::Calling | Step::Leaving, Stop::Syscall) => {
                 let words = registers::general(self.tid)?;
-                self.result = Some(GeneralRegisters::from_words(&words).rax.cast_signed());
+                let result = GeneralRegisters::from_words(&words).rax.cast_signed();
+                self.result = Some(result);
                 at(Stage::CallLeft);
-                self.step = Step::Settling;
-                // A stop like the first one: only there does the kernel restart what was broken off.
-                ptrace::interrupt(self.tid)?;
-                ptrace::cont(self.tid, 0)?;
+                match self.next(result) {
+                    Some(call) => {
+                        self.call = call;
+                        self.send()?;
+                        self.step = Step::Entering;
+                        ptrace::syscall(self.tid, 0)?;
+                    }
+                    None => self.settle()?,
+                }
             }
             (Step::Settling, Stop::Interrupted | Stop::Group(_)) => {
                 registers::set_signal_mask(self.tid, self.mask)?;
@@ -224,9 +266,7 @@ impl Injection {
             // A filter that was not foreseen answers the call with SIGSYS. It must not reach the program.
             (Step::Entering | Step::Calling, Stop::Signal(SIGSYS)) => {
                 self.result = Some(-i64::from(rustix::io::Errno::PERM.raw_os_error()));
-                self.step = Step::Settling;
-                ptrace::interrupt(self.tid)?;
-                ptrace::cont(self.tid, 0)?;
+                self.settle()?;
             }
             // All others are held back but SIGKILL and SIGSTOP: the latter stops the process, as it should, and leaves this
             // thread to us all the same.
@@ -241,7 +281,29 @@ impl Injection {
         Ok(Progress::Pending)
     }
 
-    /// Lets the thread go on after [`Progress::Child`].
+    /// What comes after the call; `None`: the way home.
+    fn next(&self, result: i64) -> Option<Call> {
+        match self.call {
+            Call::AsksForOrphans => {
+                let mut answer = [0; 4];
+                let read = biopsy_sys::memory::read(self.tid, self.frames.answer, &mut answer);
+                let takes_none = result == 0 && matches!(read, Ok(4)) && answer == [0; 4];
+                Some(if takes_none { Call::Middle } else { Call::Copy })
+            }
+            // As the process itself sees it.
+            Call::Middle => u32::try_from(result).ok().filter(|&child| child > 0).map(Call::Await),
+            Call::Copy | Call::Await(_) | Call::Wait(_) => None,
+        }
+    }
+
+    /// Behind the last call: a stop like the first one, since only there the kernel restarts what was broken off.
+    fn settle(&mut self) -> io::Result<()> {
+        self.step = Step::Settling;
+        ptrace::interrupt(self.tid)?;
+        ptrace::cont(self.tid, 0)
+    }
+
+    /// Lets the thread go on after [`Progress::Copy`] and [`Progress::Middle`].
     pub(super) fn leave(&mut self) -> io::Result<()> {
         if self.step == Step::Called {
             self.step = Step::Leaving;

@@ -38,13 +38,14 @@ pub(super) struct Reaped {
     pub(super) late: Option<Threads>,
 }
 
-/// Removes `children` from `pid`.
+/// Removes `children` from `pid`. `idle` is called again and again meanwhile.
 pub(super) fn reap(
     pid: Pid,
     children: &[Child],
     memory: &ProcessMemory,
     gadgets: &Gadgets,
     at: &dyn Fn(Stage),
+    idle: &mut dyn FnMut(),
 ) -> Reaped {
     let mut reaped = Reaped { gone: Vec::new(), pause: Duration::ZERO, why: None, late: None };
     let mut left = children.to_vec();
@@ -77,18 +78,19 @@ pub(super) fn reap(
             &mut threads,
             tid,
             &mut left,
-            |threads| {
-                threads.stop_known(begin + LIMIT, LIMIT)?;
+            |threads, idle| {
+                threads.stop_known(begin + LIMIT, LIMIT, idle)?;
                 threads.read_registers(&mut scratch);
                 if !gadgets.are_there(memory) {
                     return Err(FreezeError::NoGadget { pid, why: "its code has changed".to_owned() });
                 }
                 let thread = threads.find(tid).ok_or(FreezeError::Ended { pid })?;
-                let room = choose::suits(thread, &mappings, memory, gadgets.entry.syscall)
+                let (room, _) = choose::suits(thread, &mappings, memory, gadgets.entry.syscall)
                     .map_err(|why| FreezeError::NoSafeThread { pid, why: format!("thread {tid}: {why}") })?;
                 Ok((room, gadgets.entry))
             },
             at,
+            idle,
         );
         match outcome {
             Ok(()) => reaped.why = None,
@@ -118,17 +120,18 @@ fn with_thread(
     threads: &mut Threads,
     tid: u32,
     left: &mut Vec<Child>,
-    stopped: impl FnOnce(&mut Threads) -> Result<Ready, FreezeError>,
+    stopped: impl FnOnce(&mut Threads, &mut dyn FnMut()) -> Result<Ready, FreezeError>,
     at: &dyn Fn(Stage),
+    idle: &mut dyn FnMut(),
 ) -> Result<(), FreezeError> {
     let pid = threads.pid();
-    let (room, entry) = stopped(threads)?;
+    let (room, entry) = stopped(threads, idle)?;
     let mut failed = None;
     let mut tries = 0;
     while let Some(&child) = left.first() {
         let thread = threads.find(tid).ok_or(FreezeError::Ended { pid })?;
         let mut injection = Injection::new(pid, thread, room, entry, Call::Wait(child.inner))?;
-        let result = drive(&mut injection, at);
+        let result = drive(&mut injection, at, idle);
         if !injection.is_done() {
             // Whatever it stands at, its frame carries it back.
             threads.abandon(tid);
@@ -159,13 +162,17 @@ fn with_thread(
     }
 }
 
-fn drive(injection: &mut Injection, at: &dyn Fn(Stage)) -> Result<Option<i64>, FreezeError> {
+fn drive(
+    injection: &mut Injection,
+    at: &dyn Fn(Stage),
+    idle: &mut dyn FnMut(),
+) -> Result<Option<i64>, FreezeError> {
     injection.start(at)?;
     let deadline = Instant::now() + LIMIT;
     loop {
         match injection.poll(at)? {
             Progress::Done(result) => return Ok(result),
-            Progress::Child(_) | Progress::Pending => {}
+            Progress::Copy(_) | Progress::Middle(_) | Progress::Pending => idle(),
         }
         if Instant::now() > deadline {
             return Err(FreezeError::TookTooLong {

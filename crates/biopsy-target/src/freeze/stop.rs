@@ -188,12 +188,17 @@ impl Threads {
         limit: Duration,
         boost: Option<&Boost>,
     ) -> Result<(), FreezeError> {
-        self.stop_threads(true, deadline, limit, boost)
+        self.stop_threads(true, deadline, limit, boost, &mut || ())
     }
 
-    /// Stops the threads that were seized, and leaves the others alone.
-    pub(super) fn stop_known(&mut self, deadline: Instant, limit: Duration) -> Result<(), FreezeError> {
-        self.stop_threads(false, deadline, limit, None)
+    /// Stops the threads that were seized, and leaves the others alone. Meanwhile `idle` is called again and again.
+    pub(super) fn stop_known(
+        &mut self,
+        deadline: Instant,
+        limit: Duration,
+        idle: &mut dyn FnMut(),
+    ) -> Result<(), FreezeError> {
+        self.stop_threads(false, deadline, limit, None, idle)
     }
 
     fn stop_threads(
@@ -202,6 +207,7 @@ impl Threads {
         deadline: Instant,
         limit: Duration,
         boost: Option<&Boost>,
+        idle: &mut dyn FnMut(),
     ) -> Result<(), FreezeError> {
         let begin = Instant::now();
         for thread in self.list.iter().filter(|one| one.halt == Halt::Running) {
@@ -232,6 +238,7 @@ impl Threads {
             {
                 boost.raise(late.tid);
             }
+            idle();
             std::thread::sleep(nap);
             nap = (nap * 2).min(LONGEST_NAP);
         }
@@ -337,6 +344,17 @@ impl Threads {
             }
         }
         missing
+    }
+
+    /// A process of ours that is being killed: its end is to be taken, so that who waits for it hears of it.
+    pub(super) fn add_late(&mut self, tid: u32) {
+        self.list.push(StoppedThread {
+            tid,
+            halt: Halt::Waiting,
+            registers: None,
+            extended: Vec::new(),
+            mask: None,
+        });
     }
 
     /// Lets a thread go in the middle of an injection: its frame carries it back.

@@ -12,17 +12,15 @@ use biopsy_sys::boost::Boost;
 use biopsy_sys::schedule::{LockedMemory, RealTime};
 
 use super::child::Child;
-use super::choose;
 use super::gadgets::{self, Gadgets};
-use super::inject::{Call, Injection, Progress};
+use super::inject::{Injection, Progress};
+use super::place::Place;
 use super::stop::{Scratch, StoppedThread, Threads};
 use super::{
     FreezeError, FreezeOptions, FreezeWarning, KeptMemory, Method, Pause, PreparedCopy, ProcessPlan, Stage,
 };
 use crate::address_space::{ProcessMemory, read_mappings};
 use crate::identity::check_same;
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
 
 /// Between two looks at threads that are in the injected call.
 const NAP: Duration = Duration::from_micros(20);
@@ -35,8 +33,8 @@ const FORK_PAUSES: u32 = 4;
 const WAY_BACK: Duration = Duration::from_secs(1);
 /// How often it is looked whether a process was killed in the window.
 const LOOK_FOR_END: Duration = Duration::from_millis(5);
-/// For the child to stand at its first stop.
-const FIRST_STOP: Duration = Duration::from_secs(2);
+/// For the process in the middle to be gone, after an error.
+const MIDDLE_END: Duration = Duration::from_secs(2);
 
 /// A process made ready: everything that can be done before it stops.
 pub(super) struct Prepared {
@@ -44,7 +42,7 @@ pub(super) struct Prepared {
     pub(super) memory: Arc<ProcessMemory>,
     pub(super) mappings: Vec<Mapping>,
     pub(super) gadgets: Option<Gadgets>,
-    copy: Option<Box<dyn PreparedCopy>>,
+    pub(super) copy: Option<Box<dyn PreparedCopy>>,
 }
 
 /// A process that was frozen and runs again.
@@ -55,8 +53,23 @@ pub(super) struct Held {
     pub(super) threads: Vec<StoppedThread>,
     pub(super) pause: Pause,
     pub(super) warnings: Vec<FreezeWarning>,
+    /// Whether the child shares the table of open files.
+    pub(super) shares_files: bool,
     /// Threads that had not stopped, to be let go when they do.
     pub(super) late: Threads,
+}
+
+/// A process that was not frozen, and what is to be put right in it.
+pub(super) struct Back {
+    pub(super) prepared: Prepared,
+    /// Threads that had not stopped, to be let go when they do.
+    pub(super) late: Option<Threads>,
+}
+
+impl Back {
+    fn of(prepared: Prepared) -> Self {
+        Self { prepared, late: None }
+    }
 }
 
 impl Prepared {
@@ -107,11 +120,7 @@ impl Naps {
     }
 
     fn next(&mut self, places: &[Place]) -> Duration {
-        let in_call = places
-            .iter()
-            .filter(|place| place.is_forking())
-            .all(|place| place.injection.as_ref().is_some_and(Injection::is_in_call));
-        if !in_call {
+        if !places.iter().filter(|place| place.is_forking()).all(Place::is_copying) {
             return NAP;
         }
         if !self.slept {
@@ -123,27 +132,12 @@ impl Naps {
     }
 }
 
-/// The work on one process in the window.
-struct Place {
-    prepared: Prepared,
-    threads: Threads,
-    injection: Option<Injection>,
-    child: Option<u32>,
-    kept: Option<Box<dyn KeptMemory>>,
-    error: Option<FreezeError>,
-    warnings: Vec<FreezeWarning>,
-    pause: Pause,
-    /// Lends priority to the thread that forks: the fork is made in its name, and on a busy machine it would wait its turn
-    /// with everybody, while all others stand still.
-    boost: Option<Boost>,
-}
-
 /// Freezes all of them. On an error all run again and children that were made before it are ended; the processes are given
 /// back, because such children are still to be removed from them.
 pub(super) fn freeze_together(
     prepared: Vec<Prepared>,
     options: &FreezeOptions,
-) -> Result<Vec<Held>, (FreezeError, Vec<Prepared>)> {
+) -> Result<Vec<Held>, (FreezeError, Vec<Back>)> {
     let at = |stage| {
         if let Some(hook) = &options.at_stage {
             (hook.0)(stage);
@@ -159,21 +153,14 @@ pub(super) fn freeze_together(
             Ok(threads)
         });
         match threads {
-            Ok(threads) => places.push(Place {
-                boost: prepared.gadgets.is_some().then(|| boosts.pop()).flatten(),
-                prepared,
-                threads,
-                injection: None,
-                child: None,
-                kept: None,
-                error: None,
-                warnings: Vec::new(),
-                pause: Pause::default(),
-            }),
+            Ok(threads) => {
+                let boost = prepared.gadgets.is_some().then(|| boosts.pop()).flatten();
+                places.push(Place::new(prepared, threads, boost));
+            }
             Err(error) => {
-                let mut back = vec![prepared];
-                back.extend(places.into_iter().map(|place| place.prepared));
-                back.extend(rest);
+                let mut back = vec![Back::of(prepared)];
+                back.extend(places.into_iter().map(|place| Back::of(place.prepared)));
+                back.extend(rest.map(Back::of));
                 return Err((error, back));
             }
         }
@@ -292,6 +279,7 @@ fn way_back(places: &mut [Place], at: &dyn Fn(Stage)) -> Result<(), FreezeError>
     for place in places.iter_mut() {
         let pid = place.pid();
         if let Some(injection) = &mut place.injection {
+            // One in whose name a process in the middle was made waits in the kernel until that is gone.
             injection.leave().map_err(FreezeError::step(pid, "letting a thread run"))?;
         }
     }
@@ -301,10 +289,15 @@ fn way_back(places: &mut [Place], at: &dyn Fn(Stage)) -> Result<(), FreezeError>
         let mut pending = None;
         for place in places.iter_mut().filter(|place| place.error.is_none()) {
             let pid = place.pid();
+            place.threads.release_late();
+            if !place.is_middle_gone(at) {
+                pending = Some(pid);
+                continue;
+            }
             let Some(injection) = place.injection.as_mut().filter(|one| !one.is_done()) else { continue };
             match injection.poll(at) {
                 Ok(Progress::Done(_)) => place.warnings.extend(place.threads.release(None)),
-                Ok(Progress::Pending | Progress::Child(_)) => pending = Some(pid),
+                Ok(Progress::Pending | Progress::Copy(_) | Progress::Middle(_)) => pending = Some(pid),
                 // It was frozen, and was killed afterwards: the image is whole.
                 Err(FreezeError::Ended { .. }) => place.give_up_way_back(),
                 Err(other) => return Err(other),
@@ -322,154 +315,62 @@ fn way_back(places: &mut [Place], at: &dyn Fn(Stage)) -> Result<(), FreezeError>
     }
 }
 
-impl Place {
-    fn pid(&self) -> Pid {
-        self.prepared.pid()
-    }
-
-    /// Sends the best thread to the fork, if this process is to fork.
-    fn begin_fork(&mut self, at: &dyn Fn(Stage)) -> Result<(), FreezeError> {
-        let pid = self.pid();
-        let Some(gadgets) = &self.prepared.gadgets else { return Ok(()) };
-        if !gadgets.are_there(&self.prepared.memory) {
-            return Err(FreezeError::NoGadget { pid, why: "its code has just changed".to_owned() });
-        }
-        if let Some(address) = gadgets.stub {
-            self.warnings.push(FreezeWarning::StubWritten { address });
-        }
-        let chosen = choose::choose(
-            &self.threads.list,
-            &self.prepared.mappings,
-            &self.prepared.memory,
-            gadgets.entry.syscall,
-        )
-        .map_err(|why| FreezeError::NoSafeThread { pid, why })?;
-        let thread = self.threads.list.get(chosen.index).ok_or(FreezeError::Ended { pid })?;
-        let mut injection = Injection::new(pid, thread, chosen.room, gadgets.entry, Call::Clone)?;
-        if let Some(boost) = &self.boost {
-            boost.raise(injection.tid());
-        }
-        let started = injection.start(at);
-        self.injection = Some(injection);
-        started
-    }
-
-    /// Whether it is on its way to the fork or in it.
-    fn is_forking(&self) -> bool {
-        self.child.is_none()
-            && self.error.is_none()
-            && self.injection.as_ref().is_some_and(|injection| !injection.is_done())
-    }
-
-    fn look_at_fork(&mut self, at: &dyn Fn(Stage)) {
-        let pid = self.pid();
-        let Some(injection) = &mut self.injection else { return };
-        match injection.poll(at) {
-            Ok(Progress::Pending) => {}
-            Ok(Progress::Child(child)) => {
-                self.child = Some(child);
-                if let Err(error) = Child::mark(child) {
-                    self.error = Some(FreezeError::step(pid, "marking the frozen child")(error));
-                }
-                at(Stage::ChildMarked);
-            }
-            Ok(Progress::Done(result)) => {
-                let errno = result.map_or(0, |result| i32::try_from(-result).unwrap_or(0));
-                self.error =
-                    Some(FreezeError::ForkRefused { pid, source: std::io::Error::from_raw_os_error(errno) });
-            }
-            Err(error) => self.error = Some(error),
-        }
-    }
-
-    /// Copies what is to be copied, if this process is to be copied.
-    fn copy(&mut self) -> Result<(), FreezeError> {
-        let Some(copy) = self.prepared.copy.take() else { return Ok(()) };
-        let registers = self.threads.list.iter().filter_map(|thread| thread.registers.as_ref());
-        let stack_pointers: Vec<u64> = registers.map(|registers| registers.rsp).collect();
-        self.kept = Some(copy.copy(&stack_pointers)?);
-        Ok(())
-    }
-
-    /// Whether the thread of the injection has been killed. The kernel tells the end of a first thread only when all others
-    /// are gone, and those wait for us.
-    fn has_ended(&self) -> bool {
-        let Some(injection) = &self.injection else { return false };
-        let line =
-            ProcRoot::live().bytes(&format!("proc/{}/task/{}/stat", self.pid(), injection.tid()), SMALL);
-        line.ok().and_then(|line| Stat::parse(&line)).is_none_or(|stat| stat.is_zombie())
-    }
-
-    fn give_up_way_back(&mut self) {
-        self.abandon();
-        self.injection = None;
-    }
-
-    /// A thread in the middle of an injection is let go as it is.
-    fn abandon(&mut self) {
-        if let Some(injection) = self.injection.as_ref().filter(|one| !one.is_done()) {
-            self.threads.abandon(injection.tid());
-        }
-    }
-}
-
 /// Holds the children, or, after an error, lets everything go and ends them.
 fn finish(
     mut places: Vec<Place>,
     outcome: Result<(), FreezeError>,
-) -> Result<Vec<Held>, (FreezeError, Vec<Prepared>)> {
+) -> Result<Vec<Held>, (FreezeError, Vec<Back>)> {
     let mut error = outcome.err();
     for place in &mut places {
         if let Some(boost) = &place.boost {
             boost.lower();
         }
+        // First: the thread that made it stands still until it is gone.
+        place.end_middle();
         place.abandon();
         drop(place.threads.release(None));
         error = error.or(place.error.take());
     }
-    let mut held = Vec::new();
-    let mut back = Vec::new();
-    for place in places {
-        let pid = place.pid();
-        let deadline = Instant::now() + FIRST_STOP;
-        let child = place.child.map(|child| Child::hold(child, deadline)).transpose();
-        match child {
-            Ok(child) if error.is_none() => held.push(Held {
-                prepared: place.prepared,
-                child,
-                kept: place.kept,
-                threads: place.threads.list.iter().map(StoppedThread::seen).collect(),
-                pause: place.pause,
-                warnings: place.warnings,
-                late: place.threads,
-            }),
-            Ok(child) => {
-                if let Some(child) = child {
-                    let _ = child.end();
-                }
-                back.push(place.prepared);
+    let mut children = Vec::new();
+    for index in 0..places.len() {
+        let Some(place) = places.get_mut(index) else { break };
+        place.see_middle_off(MIDDLE_END);
+        let (pid, made) = (place.pid(), place.child);
+        let mut idle = || let_late_go(&mut places);
+        let child = made.map(|child| Child::hold(child, pid, &mut idle)).transpose();
+        children.push(child.unwrap_or_else(|source| {
+            if let Some(child) = made {
+                Child::end_unheld(child);
             }
-            Err(source) => {
-                if let Some(child) = place.child {
-                    let _ = biopsy_sys::ptrace::kill(child);
-                    let _ = biopsy_sys::ptrace::wait::take(child);
-                }
-                back.push(place.prepared);
-                error = error.or(Some(FreezeError::step(pid, "holding the frozen child")(source)));
-            }
-        }
+            let held = FreezeError::step(pid, "holding the frozen child")(source);
+            error = error.take().or(Some(held));
+            None
+        }));
     }
-    match error {
-        None => Ok(held),
-        Some(error) => {
-            // One could not be held: none is.
-            for one in held {
-                if let Some(child) = one.child {
-                    let _ = child.end();
-                }
-                back.push(one.prepared);
-            }
-            Err((error, back))
-        }
+    let Some(error) = error else {
+        let held = places.into_iter().zip(children).map(|(place, child)| Held {
+            prepared: place.prepared,
+            child,
+            kept: place.kept,
+            threads: place.threads.list.iter().map(StoppedThread::seen).collect(),
+            pause: place.pause,
+            warnings: place.warnings,
+            shares_files: place.shares_files,
+            late: place.threads,
+        });
+        return Ok(held.collect());
+    };
+    // One could not be held: none is.
+    for child in children.into_iter().flatten() {
+        // It is killed; should it take long, the end of this thread takes care of it.
+        let _ = child.end(&mut || let_late_go(&mut places));
+    }
+    let back = places.into_iter().map(|place| Back { prepared: place.prepared, late: Some(place.threads) });
+    Err((error, back.collect()))
+}
+
+fn let_late_go(places: &mut [Place]) {
+    for place in places {
+        place.threads.release_late();
     }
 }

@@ -71,13 +71,23 @@ pub enum Stage {
     Resumed,
     /// It stands before the call (system call entry).
     CallEntered,
-    /// The call was made: for a clone, the child exists.
+    /// The process in the middle exists, where there is to be one.
+    MiddleMade,
+    /// It is held, at its very first stop.
+    MiddleHeld,
+    /// It shares the table of open files no longer.
+    FilesLeft,
+    /// The copy exists.
     Called,
     /// The child's badness for the out-of-memory killer is raised.
     ChildMarked,
+    /// The process in the middle is killed.
+    MiddleKilled,
     /// All other threads run again.
     OthersReleased,
-    /// The chosen thread has left the call and stands still once more.
+    /// The process in the middle is gone.
+    MiddleGone,
+    /// The chosen thread has left a call and stands still once more.
     CallLeft,
     /// Its registers are as they were.
     RegistersRestored,
@@ -100,9 +110,14 @@ impl Stage {
         Self::SignalsHeld,
         Self::Resumed,
         Self::CallEntered,
+        Self::MiddleMade,
+        Self::MiddleHeld,
+        Self::FilesLeft,
         Self::Called,
         Self::ChildMarked,
+        Self::MiddleKilled,
         Self::OthersReleased,
+        Self::MiddleGone,
         Self::CallLeft,
         Self::RegistersRestored,
         Self::Released,
@@ -149,6 +164,9 @@ pub struct ProcessPlan {
     pub memory_at_least: u64,
     /// What that limit is; `None`: not known.
     pub memory_limit: Option<LimitedBy>,
+    /// Whether a copy that the process forks is to be an orphan: whoever removes orphans does so, whatever happens to us.
+    /// Else it is a child of the process, and stays its zombie if we are killed.
+    pub orphan: bool,
     /// For stop-and-copy: at most so many bytes are copied, stacks first; what does not fit is left out.
     pub copy_limit: u64,
     /// Single checks, with hints.

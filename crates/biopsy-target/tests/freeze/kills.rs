@@ -10,8 +10,11 @@ use biopsy_testkit::{Program, Signal, Survival, TargetProcess, send_signal};
 
 use crate::support::{
     accomplice, alone, assert_intact, assert_no_child_lives, assert_untraced, at_stages, children,
-    freeze_once, number, options, ready, start_registers, try_freeze,
+    freeze_once, is_orphaned, number, options, ready, start_registers, try_freeze, wait_for_no_child,
 };
+
+/// What the accomplice ends with when a whole freeze went by without the stage at which it was to die.
+const NOT_REACHED: i32 = 3;
 
 /// Not a test by itself: what the test program does when it was started by [`accomplice`]. Orders: a pid, and the number
 /// of the stage at which to die; or `forever`.
@@ -41,6 +44,9 @@ fn the_one_that_is_killed() {
         // A target that is being let go by the one that was killed before may still be traced.
         if let Ok(all) = try_freeze(&[pid], &options) {
             drop(all);
+            if options.at_stage.is_some() {
+                std::process::exit(NOT_REACHED);
+            }
         }
     }
 }
@@ -50,9 +56,19 @@ pub(crate) fn die_at(stage: usize, target: &mut TargetProcess) {
     let mut child = accomplice(&format!("{} {stage}", target.pid()));
     let status = child.wait().expect("it was started");
     assert!(!status.success(), "it dies at {:?}", Stage::ALL[stage]);
+    let without_middle = status.code() == Some(NOT_REACHED) && !is_orphaned(target.pid());
+    assert!(status.code().is_none() || without_middle, "{status} at {:?}", Stage::ALL[stage]);
     assert_intact(target);
     assert_untraced(target.pid());
-    assert_no_child_lives(target.pid());
+    assert_nothing_left(target.pid());
+}
+
+/// Where copies of it are orphans, none is left, and no zombie either, whatever killed us.
+fn assert_nothing_left(pid: u32) {
+    assert_no_child_lives(pid);
+    if is_orphaned(pid) {
+        wait_for_no_child(pid);
+    }
 }
 
 fn sweep(target: &mut TargetProcess, rounds: usize) {
@@ -65,6 +81,7 @@ fn sweep(target: &mut TargetProcess, rounds: usize) {
     survival.assert_unharmed();
     // What the dead left behind goes with the next freeze.
     let left = children(target.pid()).len();
+    assert!(left == 0 || !is_orphaned(target.pid()));
     let report = freeze_once(target.pid(), &options());
     assert_eq!(report.leftovers as usize, left, "{report:?}");
     assert_intact(target);
@@ -127,10 +144,10 @@ fn killed_at_random_moments() {
         if kill % 10 == 0 {
             assert_intact(&mut target);
             assert_untraced(target.pid());
-            assert_no_child_lives(target.pid());
+            assert_nothing_left(target.pid());
         }
     }
-    assert_no_child_lives(target.pid());
+    assert_nothing_left(target.pid());
     assert!(number(&assert_intact(&mut target), "rounds") > before);
     survival.assert_unharmed();
     let report = freeze_once(target.pid(), &options());

@@ -108,6 +108,21 @@ pub(crate) fn assert_no_child_lives(pid: u32) {
     }
 }
 
+/// Whether copies of this process are orphans.
+pub(crate) fn is_orphaned(pid: u32) -> bool {
+    plan(&[key(pid)], &options()).is_ok_and(|plan| plan.processes.iter().all(|process| process.orphan))
+}
+
+/// Waits until it has no child at all, dead or alive.
+#[track_caller]
+pub(crate) fn wait_for_no_child(pid: u32) {
+    let deadline = Instant::now() + PATIENCE;
+    while !children(pid).is_empty() {
+        assert!(Instant::now() < deadline, "children of {pid} are left: {:?}", children(pid));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Waits until nobody traces the process.
 #[track_caller]
 pub(crate) fn assert_untraced(pid: u32) {

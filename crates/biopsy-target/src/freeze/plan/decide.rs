@@ -45,6 +45,8 @@ pub(super) fn decide(subject: &Subject, machine: &Machine, options: &FreezeOptio
         memory_available: subject.headroom.as_ref().map(|headroom| headroom.bytes),
         memory_at_least: page_tables(subject),
         memory_limit: subject.headroom.as_ref().map(|headroom| headroom.by.clone()),
+        // While it is made, there are two more processes.
+        orphan: subject.orphans_are_taken && subject.tasks.as_ref().is_none_or(|limit| limit.left > 2),
         copy_limit: 0,
         checks: remarks(subject),
     };

@@ -6,6 +6,7 @@
 
 mod decide;
 mod predict;
+mod reaper;
 mod subject;
 mod sum;
 mod tasks;

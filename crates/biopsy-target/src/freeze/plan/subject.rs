@@ -4,6 +4,7 @@ use biopsy_image::mapping::is_memory_file;
 use biopsy_image::{Backing, Mapping, PAGE_SIZE};
 use biopsy_model::{Pid, ProcessKey};
 
+use super::reaper;
 use super::tasks::{self, TaskLimit};
 use super::threads::Threads;
 use crate::access::{Access, Allowed};
@@ -39,6 +40,8 @@ pub(super) struct Subject {
     pub(super) promised_bytes: u64,
     pub(super) headroom: Option<Headroom>,
     pub(super) tasks: Option<TaskLimit>,
+    /// Orphans of it are removed by somebody who is known to.
+    pub(super) orphans_are_taken: bool,
 }
 
 impl Subject {
@@ -65,6 +68,7 @@ impl Subject {
             promised_bytes: promised(&mappings),
             headroom: MemoryGauge::open(root, &seen.cgroup).read(),
             tasks: tasks::narrowest(root, &seen),
+            orphans_are_taken: reaper::takes_orphans(root, &seen),
         })
     }
 }

@@ -29,6 +29,7 @@ fn subject() -> Subject {
         promised_bytes: 2 * GIB,
         headroom: Some(Headroom { bytes: 8 * GIB, by: LimitedBy::Machine }),
         tasks: Some(TaskLimit { left: 1000, by: "kernel.pid_max".to_owned() }),
+        orphans_are_taken: true,
     }
 }
 
@@ -326,4 +327,14 @@ mod over_proc {
         std::os::unix::fs::symlink("anon_inode:[userfaultfd]", fds.join("5")).unwrap();
         assert!(read(&proc).userfaultfd);
     }
+}
+
+#[test]
+fn the_copy_is_an_orphan_where_that_is_removed_and_there_is_room_for_two() {
+    assert!(planned(&subject()).orphan);
+    assert!(!planned(&Subject { orphans_are_taken: false, ..subject() }).orphan);
+    let left = |left| Subject { tasks: Some(TaskLimit { left, by: "`/x/pids.max`".to_owned() }), ..subject() };
+    assert!(planned(&left(3)).orphan);
+    let one = planned(&left(2));
+    assert!(!one.orphan && one.method == Method::CopyOnWrite);
 }

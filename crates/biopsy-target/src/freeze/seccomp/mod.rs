@@ -14,7 +14,7 @@ use std::io;
 
 use biopsy_sys::ptrace::seccomp::{Instruction, filter};
 
-pub(super) use carry::may_carry;
+pub(super) use carry::{Allowed, may_carry};
 pub use interpreter::MAX_INSTRUCTIONS;
 
 /// Most filters on one thread that are run. The kernel bounds the sum of their lengths to 32,768 instructions.
