@@ -13,6 +13,7 @@ mod dist;
 mod faults;
 mod fixtures;
 mod fuzz;
+mod kills;
 mod run;
 mod tidy;
 
@@ -35,6 +36,8 @@ enum Command {
     Tidy,
     /// The promised numbers, side by side with perf and samply
     Bench(bench::Options),
+    /// biopsy is killed at random moments beside six servers under load
+    Kills(kills::Options),
     /// A private MariaDB under load, captured
     Demo(demo::Options),
     /// Each verb with its 1st, 2nd ... n-th system call failing: nothing harmed, nothing lost in silence, nothing left
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Tidy => tidy::run(),
         Command::Bench(options) => bench::run(&options),
+        Command::Kills(options) => kills::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),

@@ -8,7 +8,7 @@ use biopsy_dotnet::heap::{self, HeapError, HeapOptions, Problems};
 use biopsy_dotnet::runtime::{self, Runtime, find_runtimes};
 use biopsy_image::Image;
 use biopsy_model::ProcessKey;
-use biopsy_target::freeze::{self, FreezeOptions, FrozenProcess, Pause};
+use biopsy_target::freeze::{self, FreezeError, FreezeOptions, FrozenProcess, Pause};
 
 use super::SnapshotError;
 use super::retries::{Next, Rest, Retries, Seen};
@@ -87,6 +87,9 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
         let pause = process.pause();
         all_pauses += pause.stopped;
         let walked = walk(&process, options);
+        if process.ended_with_process() {
+            return Err(FreezeError::Ended { pid }.into());
+        }
         let ended_early = process.ended_early().is_some();
         match retries.after(Seen::of(&walked), ended_early, attempt < options.attempts) {
             Next::MemoryShort => return Err(SnapshotError::MemoryShort { pid }),

@@ -282,10 +282,18 @@ mod tests {
         assert_eq!(word(&frames, context + 16 * 8), ENTRY.syscall);
         assert_eq!(word(&frames, context + 13 * 8), NR_WAIT4);
         assert_eq!(frames.awaited, context + 8 * 8, "the first argument");
-        assert_eq!(word(&frames, frames.awaited), NOBODY, "its upper half is zero: the kernel writes a pid of 4 bytes");
+        assert_eq!(
+            word(&frames, frames.awaited),
+            NOBODY,
+            "its upper half is zero: the kernel writes a pid of 4 bytes"
+        );
         assert_eq!(word(&frames, context + 9 * 8), 0, "no status is written anywhere");
         assert_eq!(word(&frames, context + 12 * 8), WAIT_ALL, "it waits");
-        assert_eq!(word(&frames, context + 15 * 8), frames.thread, "its `ret` enters the frame of the thread");
+        assert_eq!(
+            word(&frames, context + 15 * 8),
+            frames.thread,
+            "its `ret` enters the frame of the thread"
+        );
         assert_eq!(word(&frames, context + 256), u64::MAX, "no signal breaks it off");
     }
 

@@ -71,15 +71,7 @@ pub(super) struct Middle {
 impl Middle {
     /// `tid` was just made by a thread of `pid`. `may_leave_files`: its seccomp filters allow the call.
     pub(super) fn new(pid: Pid, tid: u32, entry: Entry, last_frame: u64, may_leave_files: bool) -> Self {
-        Self {
-            pid,
-            tid,
-            entry,
-            last_frame,
-            step: Step::Born,
-            shares_files: !may_leave_files,
-            ended: false,
-        }
+        Self { pid, tid, entry, last_frame, step: Step::Born, shares_files: !may_leave_files, ended: false }
     }
 
     pub(super) fn tid(&self) -> u32 {

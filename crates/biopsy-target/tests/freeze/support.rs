@@ -85,12 +85,21 @@ pub(crate) fn children(pid: u32) -> Vec<(u32, char)> {
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
         for child in text.split_ascii_whitespace().filter_map(|word| word.parse::<u32>().ok()) {
-            let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-            let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-            found.extend(state.map(|state| (child, state)));
+            found.extend(state(child).map(|state| (child, state)));
         }
     }
     found
+}
+
+/// The letter of its state.
+pub(crate) fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+}
+
+/// Whether it has not ended.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    !matches!(state(pid), None | Some('Z' | 'X'))
 }
 
 /// Waits until every child has ended: nobody runs the target's code but the target.

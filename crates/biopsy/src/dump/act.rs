@@ -145,9 +145,22 @@ pub(crate) fn dump(
             );
             warn_all(&opened.folder, &[warning("dump.memory-short", message)]);
         }
+        if let Some(message) = ended_meanwhile(&process) {
+            warn_all(&opened.folder, &[warning("dump.process-ended", message)]);
+        }
         report_release(args, process.release());
     }
     Ok(())
+}
+
+/// That its copy went with the process, before all of it was read.
+fn ended_meanwhile(process: &FrozenProcess) -> Option<String> {
+    process.ended_with_process().then(|| {
+        let pid = process.key().pid;
+        format!(
+            "process {pid} ended while it was dumped, and its frozen copy with it: what was not written by then is missing"
+        )
+    })
 }
 
 /// A dump, or why the recording could not be written, and what was masked in it.
@@ -315,6 +328,7 @@ fn alone(
         masking(args, &process, &literals, |image| write_file(image, &origin, &settings, output, progress))
     });
     drop(thawing);
+    say_that_it_ended(args, &process);
     report_release(args, process.release());
     written.map(|summary| Alone { summary, origin, masked }).map_err(|error| core_failure(&error))
 }
@@ -421,6 +435,13 @@ fn origin(process: &FrozenProcess) -> Origin {
         number: 1,
         reason: "asked for".to_owned(),
         predicted_pause: None,
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "why it is not whole; there is no recording that could say so")]
+fn say_that_it_ended(args: &DumpArgs, process: &FrozenProcess) {
+    if let Some(message) = ended_meanwhile(process).filter(|_| !args.quiet) {
+        eprintln!("warning: {message}");
     }
 }
 

@@ -55,6 +55,12 @@ pub(crate) fn look(
         tries += 1;
         let frozen = freeze(options, info)?;
         let mut analysis = analyze(options, &frozen, name, redactor);
+        if frozen.ended_with_process() {
+            let note =
+                format!("process {} ended while it was looked at: not all of it was seen", info.key.pid);
+            analysis.undetermined.push(note);
+            return Ok(analysis);
+        }
         drop(frozen);
         let collecting = analysis.managed.as_ref().is_some_and(|managed| managed.collecting);
         if !collecting || tries >= TRIES {

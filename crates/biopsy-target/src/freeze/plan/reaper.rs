@@ -57,9 +57,8 @@ fn is_first(process: &ProcessDir) -> bool {
 
 /// The first process of its namespace: an ancestor, or ours, if we are in it.
 fn first_of(root: &ProcRoot, seen: &Seen, namespace: &[u8]) -> Option<ProcessDir> {
-    let is_it = |process: &ProcessDir| {
-        is_first(process) && process.link("ns/pid").is_ok_and(|one| one == namespace)
-    };
+    let is_it =
+        |process: &ProcessDir| is_first(process) && process.link("ns/pid").is_ok_and(|one| one == namespace);
     let parent = |process: &ProcessDir| {
         let stat = Stat::parse(&process.read("stat", SMALL).ok()?)?;
         root.process(Pid(stat.parent)).ok()
@@ -83,7 +82,9 @@ fn is_known(first: &ProcessDir) -> bool {
 fn ignores(status: &[u8], signal: u32) -> bool {
     let text = String::from_utf8_lossy(status);
     let ignored = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 != 0)
+    ignored
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> (signal - 1) & 1 != 0)
 }
 
 #[cfg(test)]

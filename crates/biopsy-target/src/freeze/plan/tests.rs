@@ -333,7 +333,8 @@ mod over_proc {
 fn the_copy_is_an_orphan_where_that_is_removed_and_there_is_room_for_two() {
     assert!(planned(&subject()).orphan);
     assert!(!planned(&Subject { orphans_are_taken: false, ..subject() }).orphan);
-    let left = |left| Subject { tasks: Some(TaskLimit { left, by: "`/x/pids.max`".to_owned() }), ..subject() };
+    let left =
+        |left| Subject { tasks: Some(TaskLimit { left, by: "`/x/pids.max`".to_owned() }), ..subject() };
     assert!(planned(&left(3)).orphan);
     let one = planned(&left(2));
     assert!(!one.orphan && one.method == Method::CopyOnWrite);
