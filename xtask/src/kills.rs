@@ -183,7 +183,7 @@ fn beside(server: &Server, program: &Path, left: &AtomicU32) -> Outcome<Counts> 
             counts.files += 1;
             strange.iter().for_each(|path| looks::remove(path));
         }
-        if counts.kills % 100 == 0 {
+        if counts.kills % 50 == 0 {
             println!("{}: {} kills", server.name, counts.kills);
         }
         if answer.is_err() {

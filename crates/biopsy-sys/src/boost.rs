@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::check;
 use crate::schedule::RealTime;
 
-/// How long the lender waits at a time before it looks to whom it is to lend.
-const TURN: Duration = Duration::from_millis(1);
+/// How long the lender waits at a time before it looks to whom it is to lend. It is another one three times in each freeze.
+const TURN: Duration = Duration::from_micros(100);
 
 /// A lender, ready to lend. Dropping it ends the loan.
 #[derive(Debug)]
@@ -73,8 +73,8 @@ impl Boost {
         Ok(Self { tid, orders: Some(orders), borrower, thread: Some(thread) })
     }
 
-    /// Lends to this thread, and no longer to another one. Takes effect within microseconds; within a millisecond, when it
-    /// was lent to another one just before.
+    /// Lends to this thread, and no longer to another one. Takes effect within microseconds; after a turn of the lender, when
+    /// it was lent to another one just before.
     pub fn raise(&self, tid: u32) {
         if self.borrower.swap(tid, Ordering::AcqRel) == tid {
             return;

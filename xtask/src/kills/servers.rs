@@ -74,8 +74,12 @@ fn dotnet(name: &'static str, runtime: &str) -> Outcome<Server> {
 
 fn mariadb() -> Outcome<Server> {
     let server = Arc::new(MariaDb::start()?);
-    server.prepare_load()?;
-    let load = server.load(24 * 3600)?;
+    let asked = Arc::clone(&server);
+    let load = Load::of(move |stopped| {
+        while !stopped.load(Ordering::Relaxed) && asked.questions().is_ok() {
+            std::thread::sleep(PACE);
+        }
+    });
     let (pid, asked) = (server.pid(), Arc::clone(&server));
     Ok(Server {
         name: "MariaDB",
@@ -221,12 +225,17 @@ struct Load {
 
 impl Load {
     fn start(port: u16, request: &'static str) -> Self {
+        // Whether it answers is for those to say who look after a kill.
+        Self::of(move |stopped| drop(ask_on(port, request, stopped)))
+    }
+
+    /// Makes requests until it is told to stop; anew when they fail.
+    fn of(requests: impl Fn(&AtomicBool) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
-                // Whether it answers is for those to say who look after a kill.
-                let _ = ask_on(port, request, &stopped);
+                requests(&stopped);
                 std::thread::sleep(PACE);
             }
         });

@@ -23,8 +23,8 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("dump", "dump PID --quiet --max-pause 5s --output out.core.zst", 4),
     verb("dump to a folder", "dump PID --quiet --max-pause 5s --output out", 2),
     verb("dump --tree", "dump TREE --tree --quiet --max-pause 5s --output out", 3),
-    verb("dump --scrub", "dump PID --scrub --quiet --max-pause 5s --output out", 2),
-    verb("stacks", "stacks PID --max-pause 5s", 5),
+    verb("dump --scrub", "dump PID --scrub --quiet --max-pause 5s --output out", 1),
+    verb("stacks", "stacks PID --max-pause 5s", 8),
     Verb {
         name: "snapshot",
         words: "snapshot PID --max-pause 5s --output out.gcdump",

@@ -88,6 +88,15 @@ impl ProcessMemory {
         !matches!(self.mem.read_at(&mut [0], NOWHERE), Ok(0))
     }
 
+    /// Whether the page at `address` is in memory and in the page tables: reading it waits for nothing.
+    #[must_use]
+    pub fn is_present(&self, address: u64) -> bool {
+        const PRESENT: u64 = 1 << 63;
+        let mut entry = [0; 8];
+        let read = self.pagemap.read_exact_at(&mut entry, address / biopsy_image::PAGE_SIZE * 8);
+        read.is_ok() && u64::from_le_bytes(entry) & PRESENT != 0
+    }
+
     /// Reads memory from `address` on, as [`biopsy_image::Image::read`] does. Only for pages that
     /// [`written`](Self::written) named, as far as a live process is concerned: others would be made by reading.
     ///

@@ -84,8 +84,15 @@ pub(super) fn find(pid: Pid, mappings: &[Mapping], memory: &ProcessMemory) -> Re
 impl Gadgets {
     /// Whether the process still has them where they were. Asked again when everything stands still: a library may have been
     /// unloaded, or the process may have executed another program.
+    ///
+    /// Only pages that are in memory are looked at: in the place of the library there may be a file of a file system that does
+    /// not answer (FUSE, a dead server), and reading a page of it would never end, with everything stopped.
     pub(super) fn are_there(&self, memory: &ProcessMemory) -> bool {
-        holds(memory, self.entry.syscall, SYSCALL_RET) && holds(memory, self.entry.restorer, self.restorer)
+        let are = |address: u64, bytes: &[u8]| {
+            let last = address.saturating_add(bytes.len() as u64 - 1);
+            memory.is_present(address) && memory.is_present(last) && holds(memory, address, bytes)
+        };
+        are(self.entry.syscall, SYSCALL_RET) && are(self.entry.restorer, self.restorer)
     }
 
     /// Puts back the zeros where a stub was written. The process runs, and no thread may be in the stub.

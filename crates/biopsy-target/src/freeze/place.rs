@@ -169,6 +169,10 @@ impl Place {
             }
             self.middle = None;
             at(Stage::MiddleGone);
+            // Now it is the thread again that everything waits for.
+            if let (Some(boost), Some(injection)) = (&self.boost, &self.injection) {
+                boost.raise(injection.tid());
+            }
         }
         true
     }

@@ -256,3 +256,71 @@ fn thawed_it_has_what_is_in_files_and_needs_no_process() {
     assert!(one.written(own..own + 8192, &mut Vec::new()).is_err());
     assert!(one.release().reaped);
 }
+
+const KINDS: &str = r#"
+#include "target.h"
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+static char *area(int flags, int file, int protection) {
+    char *start = mmap(NULL, 8192, protection, flags, file, 0);
+    return start == MAP_FAILED ? NULL : start;
+}
+int main(void) {
+    limit_own_life();
+    const int both = PROT_READ | PROT_WRITE;
+    char *kept = area(MAP_PRIVATE | MAP_ANONYMOUS, -1, both);
+    memset(kept, 'k', 8192);
+    madvise(kept, 8192, MADV_DONTFORK);
+    char *wiped = area(MAP_PRIVATE | MAP_ANONYMOUS, -1, both);
+    memset(wiped, 'w', 8192);
+    madvise(wiped, 8192, MADV_WIPEONFORK);
+    char *secret = NULL;
+    int file = (int)syscall(447 /* memfd_secret */, 0);
+    if (file >= 0 && ftruncate(file, 8192) == 0) secret = area(MAP_SHARED, file, both);
+    if (secret != NULL) memset(secret, 's', 8192);
+    struct perf_event_attr event = {.size = sizeof event, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY};
+    int ring = (int)syscall(SYS_perf_event_open, &event, 0, -1, -1, 0);
+    char *device = ring >= 0 ? area(MAP_SHARED, ring, both) : NULL;
+    printf("READY %d %lx %lx %lx %lx\n", getpid(), (long)kept, (long)wiped, (long)secret, (long)device);
+    fflush(stdout);
+    char line[64];
+    while (fgets(line, sizeof line, stdin) != NULL) { printf("INTACT\n"); fflush(stdout); }
+    _exit(0);
+}
+"#;
+
+/// What a fork leaves out or wipes is read from the process, and said to be of another moment; what nobody may read is
+/// missing. Nothing of it is ever zeros.
+#[test]
+fn what_a_copy_does_not_have_is_read_elsewhere_or_missing() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut target = TargetProcess::spawn(Command::new(compile_c("kinds", KINDS, &["-O1"])));
+    let words = target.ready_line().split_ascii_whitespace().skip(2);
+    let words: Vec<u64> = words.map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
+    let [kept, wiped, secret, device] = words[..] else { panic!("{}", target.ready_line()) };
+    let one = frozen(target.pid(), &options());
+    for (address, letter) in [(kept, b'k'), (wiped, b'w')] {
+        let mut bytes = [0; 8192];
+        one.read_exact(address, &mut bytes).unwrap();
+        assert!(bytes == [letter; 8192], "{}", char::from(letter));
+        let mapping = one.mappings().iter().find(|mapping| mapping.contains(address)).unwrap();
+        assert!(mapping.not_frozen, "{}", char::from(letter));
+    }
+    // Where the kernel has none of it, there is nothing to look at.
+    for address in [secret, device].into_iter().filter(|&address| address != 0) {
+        let read = one.read(address, &mut [0; 8]);
+        assert!(matches!(read, Err(ReadError::Missing { why: Absence::Unreadable, .. })), "{read:?}");
+    }
+    target.signal(biopsy_testkit::Signal::KILL);
+    target.wait_for_exit(PATIENCE).expect("it was killed");
+    for address in [kept, wiped] {
+        let read = one.read(address, &mut [0; 8]);
+        assert!(matches!(read, Err(ReadError::Missing { .. })), "gone with the process: {read:?}");
+    }
+    one.release();
+}

@@ -6,4 +6,5 @@ mod image;
 mod intact;
 mod kills;
 mod kinds;
+mod orphans;
 mod support;
