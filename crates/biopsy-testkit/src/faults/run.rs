@@ -50,14 +50,17 @@ pub fn run(mut command: Command, fault: Option<Fault>, limit: Duration) -> Ran {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let begin = Instant::now();
     let shared: Arc<(Mutex<Option<std::io::Result<Listener>>>, Condvar)> = Arc::default();
-    let given = Arc::clone(&shared);
+    let started: Arc<Mutex<Option<std::io::Result<Child>>>> = Arc::default();
+    let (given, child) = (Arc::clone(&shared), Arc::clone(&started));
     // The filter stays with the thread that installs it and with what it starts: so it is a thread that ends at once. From the
     // filter on until the listener is handed over it must not make a call that waits for an answer, so nothing is allocated.
-    let starter = std::thread::spawn(move || {
+    // It is never joined: even its end makes calls.
+    std::thread::spawn(move || {
         let listener = listen(&numbers());
         *given.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
         given.1.notify_one();
-        command.spawn()
+        let spawned = command.spawn();
+        *child.lock().unwrap_or_else(PoisonError::into_inner) = Some(spawned);
     });
     let listener = {
         let (slot, rung) = &*shared;
@@ -75,13 +78,12 @@ pub fn run(mut command: Command, fault: Option<Fault>, limit: Duration) -> Ran {
         counts: BTreeMap::new(),
         hit: false,
     };
-    while !starter.is_finished() {
+    let mut child = loop {
         watcher.serve(&listener, Duration::from_millis(20));
-    }
-    let mut child = starter
-        .join()
-        .expect("it does not panic")
-        .unwrap_or_else(|error| panic!("it cannot be started: {error}"));
+        if let Some(spawned) = started.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            break spawned.unwrap_or_else(|error| panic!("it cannot be started: {error}"));
+        }
+    };
     let out = read_all(child.stdout.take().expect("a pipe"));
     let err = read_all(child.stderr.take().expect("a pipe"));
     let status = loop {
