@@ -140,7 +140,7 @@ fn patient(kind: &str) -> Option<Patient> {
 fn run_verb(options: &Options, verb: Verb, program: &std::path::Path, text: &mut String) -> Option<Row> {
     let mut patient = self::patient(verb.patient)?;
     let mut born = std::time::Instant::now();
-    let trial = Trial::begin(program, verb, &patient);
+    let mut trial = Trial::begin(program, verb, &patient);
     let mut row = Row { calls: trial.counts().values().sum(), kinds: trial.counts().len(), ..Row::default() };
     for call in FAILING_CALLS {
         if !options.calls.is_empty() && !options.calls.iter().any(|name| name == call.name) {
@@ -156,6 +156,7 @@ fn run_verb(options: &Options, verb: Verb, program: &std::path::Path, text: &mut
                 // The sick programs end by themselves after ten minutes.
                 if born.elapsed().as_secs() > 420 {
                     patient = self::patient(verb.patient)?;
+                    trial = Trial::begin(program, verb, &patient);
                     born = std::time::Instant::now();
                 }
                 let fault = Fault { number: call.number, occurrence, errno: *errno };
@@ -175,6 +176,7 @@ fn run_verb(options: &Options, verb: Verb, program: &std::path::Path, text: &mut
                 }
                 if problems.iter().any(|one| matches!(one, Problem::Harmed(_) | Problem::Leftover(_))) {
                     patient = self::patient(verb.patient)?;
+                    trial = Trial::begin(program, verb, &patient);
                     born = std::time::Instant::now();
                 }
             }

@@ -62,7 +62,7 @@ impl RecordingFolder {
 fn pack(recording: &RecordingFolder, temporary: &Temporary, out: &Path) -> Result<Bundle, WriteError> {
     let failed = |error: io::Error| WriteError::io("write", out, error);
     let file = temporary.file.try_clone().map_err(failed)?;
-    let mut zip = ZipWriter::new(BufWriter::with_capacity(256 << 10, FailsOnce { file, failed: false }));
+    let mut zip = ZipWriter::new(BufWriter::with_capacity(256 << 10, FailsOnce { file, failed: None }));
     let (members, warnings) = each_member(recording, |name, size, reader| {
         zip.start_file(name, options(name, size)).map_err(io::Error::from)?;
         io::copy(reader, &mut zip).map(|_| ())
@@ -165,19 +165,24 @@ impl<R: Read> Read for Forgiving<R> {
 }
 
 /// Takes everything and drops it after its first error, which the caller has got. The zip library would otherwise
-/// try to write the directory when it is dropped, and print that it could not.
+/// try to write the directory when it is dropped, and print that it could not. Its positions go on as if all were well, because
+/// the library asserts that they do.
 struct FailsOnce {
     file: File,
-    failed: bool,
+    /// Where it would be by now.
+    failed: Option<u64>,
 }
 
 impl Write for FailsOnce {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.failed {
+        if let Some(at) = &mut self.failed {
+            *at = at.saturating_add(bytes.len() as u64);
             return Ok(bytes.len());
         }
         let written = self.file.write(bytes);
-        self.failed = written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted) {
+            self.failed = Some(self.file.stream_position().unwrap_or(0));
+        }
         written
     }
 
@@ -188,7 +193,12 @@ impl Write for FailsOnce {
 
 impl Seek for FailsOnce {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
+        let Some(at) = &mut self.failed else { return self.file.seek(to) };
+        *at = match to {
+            SeekFrom::Start(place) => place,
+            SeekFrom::Current(by) | SeekFrom::End(by) => at.saturating_add_signed(by),
+        };
+        Ok(*at)
     }
 }
 

@@ -27,8 +27,9 @@ impl EndsWithoutMemory {
         address
     }
 
+    /// Ends the program as when there is no memory.
     #[cold]
-    fn end(&self) -> ! {
+    pub fn end(&self) -> ! {
         // SAFETY: pointer and length are those of a constant; that nobody reads it is no reason to stay.
         unsafe { libc::write(libc::STDERR_FILENO, self.message.as_ptr().cast(), self.message.len()) };
         // SAFETY: it ends the process and runs nothing of it: no handler, no destructor, no allocation.

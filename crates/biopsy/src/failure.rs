@@ -5,6 +5,7 @@ use std::error::Error;
 use anstyle::{AnsiColor, Effects, Style};
 
 use crate::exit_codes::Code;
+use crate::render::tell;
 use crate::render::terminal::ColorChoice;
 
 /// A failure on its way to the terminal.
@@ -47,14 +48,28 @@ impl Failure {
         self
     }
 
+    /// Names what is left at `path`, if something is and neither message nor hint has told so.
+    pub(crate) fn naming(mut self, what: &str, path: &std::path::Path) -> Self {
+        let shown = path.display().to_string();
+        let told =
+            self.message.contains(&shown) || self.hint.as_ref().is_some_and(|hint| hint.contains(&shown));
+        if !told && path.symlink_metadata().is_ok() {
+            let sentence = format!("{what} `{shown}`");
+            self.hint = Some(match self.hint.take() {
+                Some(hint) => format!("{hint}; {sentence}"),
+                None => sentence,
+            });
+        }
+        self
+    }
+
     /// Writes it to standard error.
-    #[expect(clippy::print_stderr, reason = "the one place where failures are shown")]
     pub(crate) fn print(&self, color: ColorChoice) {
         let terminal = crate::render::terminal::Terminal::of_stderr(color);
         let bold_red = Style::new().fg_color(Some(AnsiColor::Red.into())).effects(Effects::BOLD);
-        eprintln!("{} {}", terminal.paint(bold_red, "error:"), self.message);
+        tell!("{} {}", terminal.paint(bold_red, "error:"), self.message);
         if let Some(hint) = &self.hint {
-            eprintln!("\n{} {hint}", terminal.paint(AnsiColor::Cyan.on_default(), "hint:"));
+            tell!("\n{} {hint}", terminal.paint(AnsiColor::Cyan.on_default(), "hint:"));
         }
     }
 }

@@ -31,6 +31,7 @@ static ALLOCATOR: biopsy_sys::allocator::EndsWithoutMemory = biopsy_sys::allocat
 );
 
 fn main() -> ExitCode {
+    end_where_a_thread_gets_no_memory();
     let cli = Cli::parse();
     start_logging(cli.verbose);
     match run(&cli) {
@@ -40,6 +41,18 @@ fn main() -> ExitCode {
             failure.code.into()
         }
     }
+}
+
+/// Where Rust gets no memory for the signal stack of a new thread it panics before anything of ours runs, cannot unwind, and aborts. It
+/// is the same as an allocation that is refused.
+fn end_where_a_thread_gets_no_memory() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if panic.location().is_some_and(|at| at.file().ends_with("stack_overflow.rs")) {
+            ALLOCATOR.end();
+        }
+        usual(panic);
+    }));
 }
 
 /// The outline of the program.
@@ -65,5 +78,10 @@ fn start_logging(verbose: u8) {
     let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
     let filter = tracing_subscriber::EnvFilter::try_from_env("BIOPSY_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .without_time()
+        .init();
 }

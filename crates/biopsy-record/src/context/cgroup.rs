@@ -8,7 +8,7 @@ use std::path::Path;
 use biopsy_recording::WriteError;
 
 use super::members::Members;
-use crate::metrics::cgroup_paths::{Mounts, find_groups};
+use crate::metrics::cgroup_paths::{Groups, Mounts, find_groups};
 
 /// Groups beyond this many are left out, and bytes of one file.
 const MOST_GROUPS: usize = 32;
@@ -56,10 +56,10 @@ const FILES: [&str; 36] = [
 
 pub(super) fn write(members: &mut Members<'_>) -> Result<(), WriteError> {
     let proc_root = members.config.root.path("proc");
-    let mountinfo =
-        members.config.root.bytes("proc/self/mountinfo", members.config.member_bytes).unwrap_or_default();
-    let mounts = Mounts::parse(&mountinfo);
-    let (groups, hidden) = find_groups(&proc_root, &mounts, &[members.pid], MOST_GROUPS);
+    let mountinfo = members.config.root.bytes("proc/self/mountinfo", members.config.member_bytes);
+    let mounts = Mounts::parse(mountinfo.as_deref().unwrap_or_default());
+    let Groups { found: groups, hidden, unreadable } =
+        find_groups(&proc_root, &mounts, &[members.pid], MOST_GROUPS);
     let mut text = String::new();
     for (path, files) in &groups {
         let _ = writeln!(text, "{path}");
@@ -77,6 +77,9 @@ pub(super) fn write(members: &mut Members<'_>) -> Result<(), WriteError> {
     }
     if hidden > 0 {
         let _ = writeln!(text, "[{hidden} control groups lie outside of what is mounted here]");
+    }
+    if let Some(error) = mountinfo.err().or(unreadable) {
+        let _ = writeln!(text, "[control groups are not known: {error}]");
     }
     if text.is_empty() { Ok(()) } else { members.write("cgroup-settings.txt", &text) }
 }

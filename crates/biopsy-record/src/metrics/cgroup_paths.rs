@@ -111,17 +111,32 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// The groups of the processes, and their parents up to the root, by path. Also returns how many paths lie
-/// where no mounted hierarchy shows them.
-pub(crate) fn find_groups(
-    proc_root: &Path,
-    mounts: &Mounts,
-    tree: &[Pid],
-    most: usize,
-) -> (BTreeMap<String, GroupFiles>, usize) {
-    let (mut groups, mut hidden) = (BTreeMap::<String, GroupFiles>::new(), 0);
+/// The groups of some processes.
+#[derive(Default)]
+pub(crate) struct Groups {
+    /// Their files, by path.
+    pub(crate) found: BTreeMap<String, GroupFiles>,
+    /// How many paths lie where no mounted hierarchy shows them.
+    pub(crate) hidden: usize,
+    /// Why the groups of a process that lives are not known.
+    pub(crate) unreadable: Option<std::io::Error>,
+}
+
+/// The groups of the processes, and their parents up to the root.
+pub(crate) fn find_groups(proc_root: &Path, mounts: &Mounts, tree: &[Pid], most: usize) -> Groups {
+    let mut all = Groups::default();
+    let Groups { found: groups, hidden, unreadable } = &mut all;
     for pid in tree {
-        let Ok(text) = std::fs::read(proc_root.join(pid.to_string()).join("cgroup")) else { continue };
+        let text = match std::fs::read(proc_root.join(pid.to_string()).join("cgroup")) {
+            Ok(text) => text,
+            Err(error) => {
+                // One that has ended has none.
+                if proc_root.join(pid.to_string()).is_dir() {
+                    *unreadable = Some(error);
+                }
+                continue;
+            }
+        };
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<(&str, &str)> = text.lines().filter_map(parse_line).collect();
         for (index, controller) in CONTROLLERS.iter().enumerate() {
@@ -138,7 +153,7 @@ pub(crate) fn find_groups(
             let Some((version1, path)) = mounted else { continue };
             for group in ancestors(path) {
                 let Some(folder) = mounts.folder(version1, group) else {
-                    hidden += usize::from(group == path);
+                    *hidden += usize::from(group == path);
                     continue;
                 };
                 if !groups.contains_key(group) && groups.len() >= most {
@@ -151,7 +166,7 @@ pub(crate) fn find_groups(
             }
         }
     }
-    (groups, hidden)
+    all
 }
 
 /// `controllers` (none: version 2) and path of one line `4:cpu,cpuacct:/path`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use biopsy_model::{MonoNanos, Pid};
 
-use super::cgroup_paths::{ControllerFolder, GroupFiles, Mounts, find_groups};
+use super::cgroup_paths::{ControllerFolder, GroupFiles, Groups, Mounts, find_groups};
 use super::parse::{lines, name_values, number, parse_pressure, words};
 use super::procfile::ProcFile;
 use super::rate::Counter;
@@ -32,6 +32,8 @@ const NO_LIMIT: u64 = 1 << 60;
 pub(crate) struct Cgroups {
     proc_root: PathBuf,
     mounts: Mounts,
+    /// Why it is not known where groups are mounted.
+    unreadable: Option<std::io::Error>,
     tree: Vec<Pid>,
     groups: BTreeMap<String, Group>,
     /// The tree was throttled in the last interval.
@@ -40,8 +42,12 @@ pub(crate) struct Cgroups {
 
 impl Cgroups {
     pub(crate) fn new(proc_root: &Path) -> Cgroups {
-        let text = std::fs::read(proc_root.join("self/mountinfo")).unwrap_or_default();
+        let (text, unreadable) = match std::fs::read(proc_root.join("self/mountinfo")) {
+            Ok(text) => (text, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
         Cgroups {
+            unreadable,
             proc_root: proc_root.to_owned(),
             mounts: Mounts::parse(&text),
             tree: Vec::new(),
@@ -69,7 +75,12 @@ impl Cgroups {
 
     fn look(&mut self, tree: &[Pid], reading: &mut Reading<'_>) {
         tree.clone_into(&mut self.tree);
-        let (found, hidden) = find_groups(&self.proc_root, &self.mounts, tree, MOST_GROUPS);
+        let Groups { found, hidden, unreadable } =
+            find_groups(&self.proc_root, &self.mounts, tree, MOST_GROUPS);
+        if let Some(error) = self.unreadable.take().or(unreadable) {
+            let message = format!("control groups of the target are not known: {error}");
+            reading.warn(warning("metrics.cgroups-unreadable", message));
+        }
         if hidden > 0 {
             let message = "control groups of the target lie outside of what is mounted here: their limits and \
                            throttling are not recorded";

@@ -289,9 +289,12 @@ impl Threads {
         for thread in &mut self.list {
             match thread.halt {
                 Halt::Still | Halt::GroupStopped => {
-                    let Ok(words) = registers::general(thread.tid) else {
-                        warnings.push(FreezeWarning::ThreadEnded { tid: thread.tid });
-                        continue;
+                    let words = match registers::general(thread.tid) {
+                        Ok(words) => words,
+                        Err(error) => {
+                            warnings.push(FreezeWarning::without_registers(thread.tid, &error));
+                            continue;
+                        }
                     };
                     thread.registers = Some(GeneralRegisters::from_words(&words));
                     if let Ok(length) = registers::extended(thread.tid, &mut scratch.0)

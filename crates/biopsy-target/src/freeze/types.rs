@@ -220,6 +220,13 @@ pub enum FreezeWarning {
         /// The thread.
         tid: u32,
     },
+    /// Registers of the thread could not be read, although it stood still.
+    ThreadUnreadable {
+        /// The thread.
+        tid: u32,
+        /// The errno.
+        errno: i32,
+    },
     /// A process was born between planning and freezing: it is not frozen.
     BornMeanwhile {
         /// Its pid.
@@ -252,6 +259,33 @@ pub enum FreezeWarning {
     },
 }
 
+impl FreezeWarning {
+    /// Why a stopped thread has no registers: ESRCH is what a thread gives that has ended.
+    pub(super) fn without_registers(tid: u32, error: &std::io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(errno) if errno != rustix::io::Errno::SRCH.raw_os_error() => {
+                Self::ThreadUnreadable { tid, errno }
+            }
+            _ => Self::ThreadEnded { tid },
+        }
+    }
+
+    /// The result lacks something because of it.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        match self {
+            Self::ThreadNotStopped { .. }
+            | Self::ThreadEnded { .. }
+            | Self::ThreadUnreadable { .. }
+            | Self::BornMeanwhile { .. } => true,
+            Self::Interrupted { .. }
+            | Self::NoRealTime { .. }
+            | Self::StubWritten { .. }
+            | Self::ZombieLeft { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for FreezeWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -260,6 +294,10 @@ impl fmt::Display for FreezeWarning {
             }
             Self::ThreadEnded { tid } => {
                 write!(f, "thread {tid} ended while the process was stopped: it has no registers")
+            }
+            Self::ThreadUnreadable { tid, errno } => {
+                let error = std::io::Error::from_raw_os_error(*errno);
+                write!(f, "registers of thread {tid} could not be read ({error}): it is not in the result")
             }
             Self::BornMeanwhile { pid } => {
                 write!(f, "process {pid} was born while the others were frozen: it is not among them")

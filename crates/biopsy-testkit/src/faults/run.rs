@@ -40,7 +40,7 @@ pub struct Ran {
 }
 
 /// Runs the command and lets the call of `fault` fail; all others, also those of what it starts, are made. Calls are counted from
-/// where the program itself begins, behind the loader of libraries.
+/// its `main` on: what the loader of libraries and Rust's runtime do before is not its own.
 ///
 /// # Panics
 ///
@@ -73,6 +73,7 @@ pub fn run(mut command: Command, fault: Option<Fault>, limit: Duration) -> Ran {
     let mut watcher = Watcher {
         fault,
         main: None,
+        in_runtime: false,
         begun: false,
         ours: HashMap::new(),
         counts: BTreeMap::new(),
@@ -102,6 +103,7 @@ pub fn run(mut command: Command, fault: Option<Fault>, limit: Duration) -> Ran {
         let mut rest = Watcher {
             fault: None,
             main: None,
+            in_runtime: false,
             begun: false,
             ours: HashMap::new(),
             counts: BTreeMap::new(),
@@ -159,6 +161,8 @@ struct Watcher {
     /// Pid of the program under test, as soon as it is executed.
     main: Option<u32>,
     /// It is past the loader of libraries.
+    in_runtime: bool,
+    /// It is in `main`.
     begun: bool,
     ours: HashMap<u32, bool>,
     counts: BTreeMap<i64, u64>,
@@ -200,8 +204,10 @@ impl Watcher {
             return Answer::Continue;
         }
         if !self.begun {
-            // The first thing that Rust's runtime does is to look whether the three standard descriptors are open.
-            self.begun = call.number == libc::SYS_poll && call.arguments[1] == 3;
+            // The first thing that Rust's runtime does is to look whether the three standard descriptors are open; the last one
+            // before `main` is to protect the end of a stack for signals.
+            self.in_runtime |= call.number == libc::SYS_poll && call.arguments[1] == 3;
+            self.begun = self.in_runtime && call.number == libc::SYS_mprotect;
             return Answer::Continue;
         }
         let count = self.counts.entry(call.number).or_default();

@@ -103,10 +103,10 @@ impl Patient {
     }
 }
 
-/// Processes with the target's name, and its children: a frozen copy has both, but may have been given to another parent.
+/// Children of the target, and processes that look like it: a frozen copy does, but may have been given to another parent.
 fn family(target: u32) -> BTreeSet<u32> {
-    let name = proc_status::field(target, "Name");
-    let parent = Some(target.to_string());
+    let command_line = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let (parent, line) = (Some(target.to_string()), command_line(target));
     let pids = std::fs::read_dir("/proc").map(|entries| {
         entries
             .flatten()
@@ -117,7 +117,8 @@ fn family(target: u32) -> BTreeSet<u32> {
         .into_iter()
         .filter(|pid| {
             *pid != target
-                && (proc_status::field(*pid, "PPid") == parent || proc_status::field(*pid, "Name") == name)
+                && (proc_status::field(*pid, "PPid") == parent
+                    || (!line.is_empty() && command_line(*pid) == line))
         })
         .collect()
 }
@@ -171,11 +172,11 @@ impl<'a> Trial<'a> {
         let folder = temp_dir("faults");
         let ran = run(self.command(patient, &folder), Some(fault), self.took * 3 + PATIENCE);
         let mut problems = patient.problems();
-        self.judge(&ran, &folder, &mut problems);
+        self.judge(fault, &ran, &folder, &mut problems);
         ran.hit.then_some((problems, ran))
     }
 
-    fn judge(&self, ran: &Ran, folder: &TempDir, problems: &mut Vec<Problem>) {
+    fn judge(&self, fault: Fault, ran: &Ran, folder: &TempDir, problems: &mut Vec<Problem>) {
         let text = told(ran);
         let Some(status) = ran.status else {
             problems.push(Problem::Hung(text));
@@ -200,7 +201,9 @@ impl<'a> Trial<'a> {
                 let mut confessed = confessions.difference(&self.said).count() > 0;
                 confessed |= lines(ran).difference(&self.said).count() > 0;
                 let missing = shape::missing(&self.whole, &shape);
-                if !missing.is_empty() && !confessed {
+                // These say that something is not there any more. What is not there is no loss: threads and files come and go.
+                let gone = matches!(fault.errno, libc::ESRCH | libc::ENOENT);
+                if !missing.is_empty() && !confessed && !gone {
                     problems.push(Problem::SilentLoss(format!("{}; {text}", missing.join(", "))));
                 }
                 if code == 3 && !confessed {
@@ -210,9 +213,11 @@ impl<'a> Trial<'a> {
             _ if !text.contains("error: ") => problems.push(Problem::Ending(format!("no reason; {text}"))),
             _ => {}
         }
-        for left in everything_in(folder.path()) {
+        // What lies in a folder that is named is named with it.
+        for left in std::fs::read_dir(folder.path()).into_iter().flatten().flatten().map(|entry| entry.path())
+        {
             let name = left.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let asked = matches!(code, 0 | 3) && left.starts_with(self.out(folder));
+            let asked = matches!(code, 0 | 3) && left == self.out(folder);
             if !asked && !text.contains(&name) {
                 problems.push(Problem::Leftover(format!("`{name}`; {text}")));
             }
@@ -282,7 +287,7 @@ fn members(path: &Path) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// All files and folders below `folder`; what is in a folder that was asked for counts with it.
+/// All files and folders below `folder`.
 fn everything_in(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];

@@ -9,6 +9,7 @@ use biopsy_report::export::Format;
 use crate::cli::{ExportArgs, ExportFormat};
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::tell;
 use crate::session::output;
 
 use super::{input, written};
@@ -50,14 +51,12 @@ fn write(to: Format, capture: &biopsy_model::capture::Capture, out: &mut Vec<u8>
         .map_err(|error| Failure::from_error(Code::BadInput, &error))
 }
 
-#[expect(clippy::print_stderr, reason = "what is not data goes to standard error")]
 fn say_note(note: &str) {
-    eprintln!("note: {}", biopsy_target::printable(note));
+    tell!("note: {}", biopsy_target::printable(note));
 }
 
-#[expect(clippy::print_stderr, reason = "what is not data goes to standard error")]
 fn say(path: &Path, opens_with: &str) -> Result<Code, Failure> {
-    eprintln!("wrote {}; {}", path.display(), opens_with);
+    tell!("wrote {}; {}", path.display(), opens_with);
     Ok(Code::Ok)
 }
 

@@ -25,9 +25,11 @@ use biopsy_target::freeze::{self, FreezeError, FreezePlan, FrozenProcess, Method
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::tell;
 use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::output::{Place, disk_is_nearly_full};
 use crate::session::record::{header, new_masking, output_failure, warn_all, warning, write_processes};
+use crate::session::seal::MADE;
 
 use super::args::{self, DumpArgs};
 use super::forecast::{freeze_failure, freeze_options};
@@ -281,6 +283,7 @@ pub(crate) fn dump_to_file(
         Ok(done) => {
             pending.finish(false).map_err(failed)?;
             super::show::show_alone(args, &path.display().to_string(), &done)
+                .map_err(|failure| failure.naming(MADE, path))
         }
         Err(failure) => {
             // An empty file helps nobody; what was written until the disk was full may.
@@ -330,7 +333,7 @@ fn alone(
     drop(thawing);
     say_that_it_ended(args, &process);
     report_release(args, process.release());
-    written.map(|summary| Alone { summary, origin, masked }).map_err(|error| core_failure(&error))
+    written.map(|summary| Alone { summary, origin, masked }).map_err(|error| core_failure(&error, path))
 }
 
 /// What the writer needs to know.
@@ -357,7 +360,6 @@ pub(crate) fn secrets_of(args: &DumpArgs, subject: &Subject) -> Literals {
 
 /// Freezes all of the plan. Children that ended meanwhile are left out, with a warning: a tree in which something
 /// always ends could not be dumped otherwise.
-#[expect(clippy::print_stderr, reason = "the pause is said as soon as it is known")]
 fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<(Vec<FrozenProcess>, Vec<Warning>), Failure> {
     let mut plan = if args.collapse { collapse(args, plan)? } else { plan };
     let mut gone = Vec::new();
@@ -378,17 +380,22 @@ fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<(Vec<FrozenProcess>, 
     let _ = rustix::process::setpriority_process(None, WRITER_NICE);
     if !args.quiet {
         for one in &gone {
-            eprintln!("note: {}", one.message);
+            tell!("note: {}", one.message);
         }
         for process in &frozen {
             let pause = process.pause();
-            eprintln!(
+            tell!(
                 "process {} stood still for {} ({} threads); it runs again",
                 process.process().pid,
                 pause_text(pause.stopped),
                 pause.threads
             );
         }
+    }
+    // Also for those who want no progress: what a dump lacks is not told by the dump itself.
+    for warning in frozen.iter().flat_map(FrozenProcess::warnings).filter(|one| one.is_loss() || !args.quiet)
+    {
+        tell!("note: {warning}");
     }
     Ok((frozen, gone))
 }
@@ -404,13 +411,12 @@ pub(crate) const WRITER_NICE: i32 = 10;
 const COLLAPSE_WITHIN: Duration = Duration::from_secs(120);
 
 /// Makes huge pages of the heaps, and plans again with what there is then.
-#[expect(clippy::print_stderr, reason = "it takes seconds, and the process feels it")]
 fn collapse(args: &DumpArgs, plan: FreezePlan) -> Result<FreezePlan, Failure> {
     let keys: Vec<_> = plan.processes.iter().map(|process| process.key.clone()).collect();
     for key in &keys {
         let report = freeze::collapse(key, COLLAPSE_WITHIN).map_err(|error| freeze_failure(&error))?;
         if !args.quiet {
-            eprintln!(
+            tell!(
                 "process {}: {} huge pages made in {}, {} pieces refused, {} left",
                 key.pid,
                 report.made,
@@ -438,30 +444,32 @@ fn origin(process: &FrozenProcess) -> Origin {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "why it is not whole; there is no recording that could say so")]
 fn say_that_it_ended(args: &DumpArgs, process: &FrozenProcess) {
     if let Some(message) = ended_meanwhile(process).filter(|_| !args.quiet) {
-        eprintln!("warning: {message}");
+        tell!("warning: {message}");
     }
 }
 
-#[expect(clippy::print_stderr, reason = "what the user should know of the release")]
 fn report_release(args: &DumpArgs, report: freeze::ReleaseReport) {
     if args.quiet {
         return;
     }
     for warning in &report.warnings {
-        eprintln!("note: {warning}");
+        tell!("note: {warning}");
     }
 }
 
-fn core_failure(error: &CoreError) -> Failure {
-    let hint = match error {
-        CoreError::Output { whole, logical, .. } if *whole > 0 => Some(format!(
-            "what was written is whole up to there ({} of {}) and keeps the ending `.partial`",
+fn core_failure(error: &CoreError, kept: Option<&Path>) -> Failure {
+    let hint = match (error, kept) {
+        (CoreError::Output { whole, logical, .. }, Some(kept)) if *whole > 0 => Some(format!(
+            "what was written is whole up to there ({} of {}): `{}`",
             size(*whole),
-            size(*logical)
+            size(*logical),
+            kept.display()
         )),
+        (_, Some(kept)) if kept.metadata().is_ok_and(|meta| meta.len() > 0) => {
+            Some(format!("what was written until then is in `{}`", kept.display()))
+        }
         _ => None,
     };
     let code = match error {

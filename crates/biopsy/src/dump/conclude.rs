@@ -15,6 +15,7 @@ use crate::commands::core;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::session::record::{output_failure, warn_all, warning};
+use crate::session::seal::remove_folder;
 use crate::session::verify;
 
 use super::act::Opened;
@@ -93,10 +94,7 @@ fn seal(opened: &Opened) -> Result<(PathBuf, u64, bool), Failure> {
         return Ok((folder.path().to_owned(), bytes_in(folder.path()), false));
     };
     let packed = bundle(folder.path(), out).map_err(output_failure)?;
-    // The bundle is on the disk and has its name: now, and only now, the folder has served.
-    if let Err(error) = std::fs::remove_dir_all(folder.path()) {
-        tracing::warn!(%error, "the recording's folder could not be removed");
-    }
+    remove_folder(folder.path());
     Ok((packed.path, packed.bytes, true))
 }
 

@@ -17,6 +17,7 @@ mod wait;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::render::terminal::{ColorChoice, Terminal};
+use crate::session::seal::{KEPT, MADE};
 
 pub(crate) use args::DumpArgs;
 pub(crate) use forecast::freeze_failure;
@@ -46,8 +47,11 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
                 return dumped.map(|()| Code::Partial);
             }
             // What was dumped before something went wrong is kept, and told first.
-            let concluded = conclude::conclude(opened)?;
-            let code = show::show(args, &concluded, color)?;
+            let folder = opened.folder.path().to_owned();
+            let kept = |failure: Failure| failure.naming(KEPT, &folder);
+            let concluded = conclude::conclude(opened).map_err(kept)?;
+            let code = show::show(args, &concluded, color)
+                .map_err(|failure| failure.naming(MADE, &concluded.path))?;
             dumped.map(|()| code)
         }
         Destination::File(path) => act::dump_to_file(args, &subject, plan, &path),

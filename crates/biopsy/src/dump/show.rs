@@ -168,7 +168,7 @@ fn line(out: &mut dyn Write, dumped: &Dumped) -> std::io::Result<()> {
             size(summary.contents.total()),
             pause_text(summary.total),
             pause_text(Duration::from_secs_f64(facts.pause_ms / 1e3)),
-            missing_text(facts),
+            missing_text(facts.missing.iter().map(|missing| missing.bytes).sum()),
         ),
         Err(_) => writeln!(
             out,
@@ -179,8 +179,7 @@ fn line(out: &mut dyn Write, dumped: &Dumped) -> std::io::Result<()> {
     }
 }
 
-fn missing_text(facts: &DumpFacts) -> String {
-    let bytes: u64 = facts.missing.iter().map(|missing| missing.bytes).sum();
+fn missing_text(bytes: u64) -> String {
     if bytes > 0 { format!("; {} could not be read", size(bytes)) } else { String::new() }
 }
 
@@ -196,9 +195,12 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
         predicted_pause_ms: Option<f64>,
         total_ms: f64,
         whole: bool,
+        missing_bytes: u64,
+        warnings: &'a [String],
         masked: Vec<(String, u64)>,
     }
     let Alone { summary, origin, masked } = done;
+    let missing: u64 = summary.missing.iter().map(|one| one.range.end.saturating_sub(one.range.start)).sum();
     let masked: Vec<(String, u64)> = masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
     if args.json {
         print_document(&AloneDocument {
@@ -210,15 +212,18 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
             predicted_pause_ms: origin.predicted_pause.map(|pause| pause.as_secs_f64() * 1e3),
             total_ms: summary.total.as_secs_f64() * 1e3,
             whole: summary.is_whole(),
+            missing_bytes: missing,
+            warnings: &origin.warnings,
             masked,
         })?;
     } else {
         let mut text = format!(
-            "{path}: {} of {} memory in {}; pause {}\n",
+            "{path}: {} of {} memory in {}; pause {}{}\n",
             size(summary.written_bytes),
             size(summary.contents.total()),
             pause_text(summary.total),
-            pause_text(origin.pause)
+            pause_text(origin.pause),
+            missing_text(missing)
         );
         if let Some(line) = masked_text(&masked) {
             text.push_str(&line);

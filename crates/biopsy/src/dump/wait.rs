@@ -18,6 +18,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::tell;
 use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::controls::{Controls, Wish};
 use crate::session::output::Place;
@@ -75,10 +76,9 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
     ended.map(|_| code)
 }
 
-#[expect(clippy::print_stderr, reason = "why there is no dump")]
 fn nothing(args: &DumpArgs, why: &str) -> Code {
     if !args.quiet {
-        eprintln!("nothing was dumped: {why}");
+        tell!("nothing was dumped: {why}");
     }
     Code::Partial
 }
@@ -184,7 +184,6 @@ impl Dumper<'_> {
 
     /// Dumps a process that is held, and lets it go: as soon as its memory is copied, where there is room for a copy, else when
     /// the dump is written. With a queue, others write it.
-    #[expect(clippy::print_stderr, reason = "each dump is said as it comes")]
     fn dump_held(&mut self, caught: Caught, reason: &str, queue: Option<&Queue<'_>>) -> Result<(), Failure> {
         let pid = caught.key().pid;
         let info = biopsy_target::list::process(pid);
@@ -221,7 +220,7 @@ impl Dumper<'_> {
         };
         let said = |held: Duration| {
             if !args.quiet {
-                eprintln!("process {pid}: {reason}; held for {}", show::pause_text(held));
+                tell!("process {pid}: {reason}; held for {}", show::pause_text(held));
             }
         };
         let Some(copied) = copied else {
@@ -294,7 +293,6 @@ fn copy_room() -> Arc<CopyRoom> {
 }
 
 /// Triggers on the target itself.
-#[expect(clippy::print_stderr, reason = "what is waited for, and what happened")]
 fn watch(dumper: &mut Dumper<'_>, triggers: Vec<Trigger>, stop: &Arc<AtomicBool>) -> Result<String, Failure> {
     let options = WatchOptions {
         count: Some(dumper.args.count),
@@ -308,9 +306,9 @@ fn watch(dumper: &mut Dumper<'_>, triggers: Vec<Trigger>, stop: &Arc<AtomicBool>
     let words: Vec<String> = triggers.iter().map(ToString::to_string).collect();
     let mut watch = Watch::new(&key, triggers, options).map_err(failed)?;
     if !dumper.args.quiet {
-        eprintln!("waiting for {} of {} (pid {})", words.join(" or "), dumper.subject.name, key.pid);
+        tell!("waiting for {} of {} (pid {})", words.join(" or "), dumper.subject.name, key.pid);
         for warning in watch.warnings() {
-            eprintln!("note: {warning}");
+            tell!("note: {warning}");
         }
     }
     loop {
@@ -321,10 +319,9 @@ fn watch(dumper: &mut Dumper<'_>, triggers: Vec<Trigger>, stop: &Arc<AtomicBool>
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a trigger is said when it fires")]
 fn fire(dumper: &mut Dumper<'_>, fired: Fired) -> Result<(), Failure> {
     if !dumper.args.quiet {
-        eprintln!("{}", fired.reason);
+        tell!("{}", fired.reason);
     }
     match fired.caught {
         Some(caught) => {
@@ -337,7 +334,7 @@ fn fire(dumper: &mut Dumper<'_>, fired: Fired) -> Result<(), Failure> {
                 if !below.processes.is_empty()
                     && let Err(failure) = dumper.dump_frozen(&below, &fired.reason)
                 {
-                    eprintln!("note: what is below process {held} is not dumped: {failure}");
+                    tell!("note: what is below process {held} is not dumped: {failure}");
                 }
             }
             dumper.dump_held(*caught, &fired.reason, None)
@@ -361,7 +358,6 @@ fn end_words(end: WatchEnd) -> String {
 }
 
 /// Processes of a name below the target, as they start.
-#[expect(clippy::print_stderr, reason = "what is waited for, and by which way")]
 fn catch(
     dumper: &mut Dumper<'_>,
     name: &str,
@@ -375,7 +371,7 @@ fn catch(
     let failed = |error: CatchError| Failure::from_error(Code::Target, &error).with_hint(error.hint());
     let mut catcher = Catcher::new(&options).map_err(failed)?;
     if !dumper.args.quiet {
-        eprintln!("waiting for {name} below {} ({})", dumper.subject.name, catcher.chosen().why);
+        tell!("waiting for {name} below {} ({})", dumper.subject.name, catcher.chosen().why);
     }
     let args = dumper.args;
     let room = Arc::clone(&dumper.room);
@@ -419,7 +415,7 @@ fn catch(
         catcher.finish();
         let waiting = queue.waiting();
         if waiting > 0 && !args.quiet {
-            eprintln!("{waiting} dumps are still being written; nothing is held any more");
+            tell!("{waiting} dumps are still being written; nothing is held any more");
         }
         (ended, statistics)
     })?;
@@ -431,7 +427,7 @@ fn catch(
     }
     let why = ended?;
     if !dumper.args.quiet {
-        eprintln!(
+        tell!(
             "{} followed, {} caught, {} missed; {} executions waited {} at most",
             statistics.followed,
             statistics.caught,
@@ -440,7 +436,7 @@ fn catch(
             show::pause_text(statistics.longest_wait)
         );
         for note in statistics.notes.iter().take(20) {
-            eprintln!("note: {note}");
+            tell!("note: {note}");
         }
     }
     Ok(why)

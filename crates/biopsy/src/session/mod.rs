@@ -37,7 +37,8 @@ pub(crate) fn run(args: &CaptureArgs, kind: Kind, color: ColorChoice) -> Result<
     let place = output::Place::choose(args, &subject.name)?;
     subject::check(&subject, args, kind, &place, terminal)?;
     let reason = wait::wait(args, &subject)?;
-    let recorded = record::record(args, kind, subject, &place, reason.as_deref(), terminal)?;
-    let sealed = seal::seal(&recorded, &place)?;
-    result::show(args, &recorded, &sealed, color)
+    let kept = |failure: Failure| failure.naming(seal::KEPT, &place.folder);
+    let recorded = record::record(args, kind, subject, &place, reason.as_deref(), terminal).map_err(kept)?;
+    let sealed = seal::seal(&recorded, &place).map_err(kept)?;
+    result::show(args, &recorded, &sealed, color).map_err(|failure| failure.naming(seal::MADE, &sealed.path))
 }

@@ -7,6 +7,7 @@ use biopsy_record::metrics::Latest;
 use biopsy_record::trace::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::render::tell;
 use crate::render::terminal::Terminal;
 
 /// The display; nothing is drawn where standard error is not a terminal.
@@ -80,9 +81,8 @@ impl Display {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "progress where there is no terminal")]
 fn note(line: &str) {
-    eprintln!("{line}");
+    tell!("{line}");
 }
 
 /// `1:05`, `1:02:05`

@@ -1,7 +1,7 @@
 //! From a finished recording to something that can be handed over: report, check, bundle.
 
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use biopsy_analyze::Analysis;
@@ -12,6 +12,7 @@ use biopsy_recording::{Limits, RecordingFolder, bundle, layout};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::tell;
 
 use super::output::Place;
 use super::record::{Recorded, Session, output_failure};
@@ -25,6 +26,18 @@ pub(crate) struct Sealed {
     pub(crate) is_bundle: bool,
     /// Empty after a second Ctrl-C.
     pub(crate) read: Option<(Capture, Analysis)>,
+}
+
+/// What is said of a folder that stays because something went wrong.
+pub(crate) const KEPT: &str = "what was recorded is kept in";
+/// What is said of a result that was made before something went wrong.
+pub(crate) const MADE: &str = "the result itself is whole:";
+
+/// The bundle is on the disk and has its name: now, and only now, the folder has served.
+pub(crate) fn remove_folder(folder: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder) {
+        tell!("note: `{}` could not be removed ({error}); all of it is in the bundle", folder.display());
+    }
 }
 
 /// Reads the recording back, writes the reports, checks for secrets, packs.
@@ -59,10 +72,7 @@ fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Re
         return Ok(Sealed { path: folder.path().to_owned(), bytes, is_bundle: false, read });
     };
     let packed = bundle(folder.path(), out).map_err(output_failure)?;
-    // The bundle is on the disk and has its name: now, and only now, the folder has served.
-    if let Err(error) = std::fs::remove_dir_all(folder.path()) {
-        tracing::warn!(%error, "the recording's folder could not be removed");
-    }
+    remove_folder(folder.path());
     Ok(Sealed { path: packed.path, bytes: packed.bytes, is_bundle: true, read })
 }
 

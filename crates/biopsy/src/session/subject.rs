@@ -11,6 +11,7 @@ use biopsy_target::{Selector, Status, Wanted, check_same, find, preflight};
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::tell;
 use crate::render::terminal::Terminal;
 
 use super::Kind;
@@ -105,7 +106,6 @@ fn is_runtime_name(name: &str) -> bool {
 }
 
 /// Looks before anything is touched whether it can work, and says what will be missing.
-#[expect(clippy::print_stderr, reason = "what the user should know before the recording")]
 pub(crate) fn check(
     subject: &Subject,
     args: &CaptureArgs,
@@ -124,9 +124,9 @@ pub(crate) fn check(
     let own = subject.held.is_some();
     for check in checks.iter().filter(|check| check.status != Status::Ok && !own) {
         if !args.quiet {
-            eprintln!("{} {}: {}", terminal.paint(NOTE, "note:"), check.name, check.detail);
+            tell!("{} {}: {}", terminal.paint(NOTE, "note:"), check.name, check.detail);
             if let Some(hint) = &check.hint {
-                eprintln!("      {hint}");
+                tell!("      {hint}");
             }
         }
     }

@@ -9,6 +9,7 @@ use biopsy_record::triggers::{Trigger, Watch, WatchError, WatchOptions, Watched}
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::tell;
 
 use super::controls::{Controls, Wish};
 use super::subject::Subject;
@@ -17,7 +18,6 @@ use super::subject::Subject;
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Waits until one of the triggers fires, and says why. `None`: there is none to wait for.
-#[expect(clippy::print_stderr, reason = "what is waited for, and what happened")]
 pub(super) fn wait(args: &CaptureArgs, subject: &Subject) -> Result<Option<String>, Failure> {
     if args.on.is_empty() {
         return Ok(None);
@@ -32,15 +32,15 @@ pub(super) fn wait(args: &CaptureArgs, subject: &Subject) -> Result<Option<Strin
     let options = WatchOptions { stop: Arc::clone(&stop), ..WatchOptions::default() };
     let mut watch = Watch::new(&subject.info.key, triggers, options).map_err(failed)?;
     if !args.quiet {
-        eprintln!("waiting for {} of {} (pid {})", words.join(" or "), subject.name, subject.pid());
+        tell!("waiting for {} of {} (pid {})", words.join(" or "), subject.name, subject.pid());
         for warning in watch.warnings() {
-            eprintln!("note: {warning}");
+            tell!("note: {warning}");
         }
     }
     match watch.next().map_err(failed)? {
         Watched::Fired(fired) => {
             if !args.quiet {
-                eprintln!("{}", fired.reason);
+                tell!("{}", fired.reason);
             }
             Ok(Some(fired.reason))
         }

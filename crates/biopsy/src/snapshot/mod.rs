@@ -12,6 +12,7 @@ mod take;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::render::terminal::ColorChoice;
+use crate::session::seal::MADE;
 
 pub(crate) use args::SnapshotArgs;
 pub(crate) use export::export_gcdump;
@@ -19,5 +20,5 @@ pub(crate) use export::export_gcdump;
 /// Runs `biopsy snapshot`.
 pub(crate) fn run(args: &SnapshotArgs, color: ColorChoice) -> Result<Code, Failure> {
     let made = take::run(args)?;
-    show::show(args, &made, color)
+    show::show(args, &made, color).map_err(|failure| failure.naming(MADE, &made.path))
 }

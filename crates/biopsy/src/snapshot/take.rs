@@ -19,6 +19,7 @@ use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::session::output::{Place, default_stem};
 use crate::session::record::{header, new_masking, output_failure, warn_all, warning, write_processes};
+use crate::session::seal::{KEPT, remove_folder};
 use crate::session::verify;
 
 use super::args::{From, SnapshotArgs};
@@ -47,7 +48,9 @@ pub(super) fn run(args: &SnapshotArgs) -> Result<Made, Failure> {
             let bytes = write_gcdump(&graph, &facts, &name, &path)?;
             Ok(Made { name, graph, facts, path, bytes })
         }
-        Destination::Recording(place) => record(args, &info, name, &place),
+        Destination::Recording(place) => {
+            record(args, &info, name, &place).map_err(|failure| failure.naming(KEPT, &place.folder))
+        }
     }
 }
 
@@ -176,10 +179,7 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
         }
         Some(out) => {
             let packed = bundle(folder.path(), out).map_err(output_failure)?;
-            // The bundle is on the disk and has its name: now, and only now, the folder has served.
-            if let Err(error) = std::fs::remove_dir_all(folder.path()) {
-                tracing::warn!(%error, "the recording's folder could not be removed");
-            }
+            remove_folder(folder.path());
             (packed.path, packed.bytes)
         }
     };
