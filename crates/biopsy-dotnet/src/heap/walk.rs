@@ -54,17 +54,8 @@ pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(G
         Ok((walker.spans, walker.problems))
     };
     let threads = plan.threads.clamp(1, order.len().max(1));
-    let results: Vec<io::Result<(Vec<Span>, Problems)>> = std::thread::scope(|scope| {
-        // Where no more threads can be started, fewer do it.
-        let another = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
-        let others: Vec<_> = (1..threads).map_while(another).collect();
-        let own = work();
-        let panicked = || Err(io::Error::other("a thread of the walk panicked"));
-        others.into_iter().map(|one| one.join().unwrap_or_else(|_| panicked())).chain([own]).collect()
-    });
     let (mut spans, mut problems) = (Vec::new(), Problems::default());
-    for result in results {
-        let (more, of_thread) = result?;
+    for (more, of_thread) in on_threads(threads, "walking the heap", work)? {
         spans.extend(more);
         problems.merge(of_thread);
     }
@@ -80,6 +71,27 @@ pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(G
     Ok((graph, problems))
 }
 
+/// Does the same on several threads, this one among them. One that panicked has not done its part, so the whole is an error:
+/// a graph that lacks a part and does not say so is worse than none.
+fn on_threads<T: Send>(
+    threads: usize,
+    what: &str,
+    work: impl Fn() -> io::Result<T> + Copy + Send,
+) -> io::Result<Vec<T>> {
+    std::thread::scope(|scope| {
+        // Where no more threads can be started, fewer do it.
+        let another = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).map_while(another).collect();
+        let panicked = |_| Err(io::Error::other(format!("a thread panicked while {what}: this is a bug")));
+        let own = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(panicked);
+        // All are waited for before the first error ends it: a scope panics for those that nobody waited for.
+        let joined = others.into_iter().map(|one| one.join().unwrap_or_else(panicked));
+        joined.chain([own]).collect::<Vec<io::Result<T>>>()
+    })
+    .into_iter()
+    .collect()
+}
+
 /// Turns numbers of places into numbers of objects; returns how many lead to none.
 fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64> {
     let mut spans = std::mem::take(&mut graph.spans);
@@ -91,12 +103,10 @@ fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64
         let found = graph.find(address).or_else(|| (bytes > 8).then(|| graph.find(address + 8)).flatten());
         found.map_or(NO_OBJECT, |index| index.0)
     };
-    let next = AtomicUsize::new(0);
     let dangling = AtomicUsize::new(0);
     let list = Mutex::new(edges.iter_mut());
     let work = || -> io::Result<()> {
         loop {
-            let _ = next.fetch_add(1, Relaxed);
             let one = list.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(of_span) = one else { return Ok(()) };
             of_span.change(|number| {
@@ -108,17 +118,7 @@ fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64
             })?;
         }
     };
-    std::thread::scope(|scope| {
-        // Where no more threads can be started, fewer do it.
-        let another = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
-        let others: Vec<_> = (1..threads).map_while(another).collect();
-        let own = work();
-        others
-            .into_iter()
-            .map(|one| one.join().unwrap_or(Ok(())))
-            .chain([own])
-            .collect::<io::Result<Vec<()>>>()
-    })?;
+    on_threads(threads, "resolving references", work)?;
     for (span, of_span) in graph.spans.iter_mut().zip(edges) {
         span.edges = of_span;
     }
@@ -365,4 +365,23 @@ fn fill(image: &dyn Image, at: u64, buffer: &mut [u8]) -> usize {
         }
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_is_an_error_and_no_success() {
+        let worker = std::thread::current().id();
+        for own in [false, true] {
+            let result = on_threads(4, "testing", || {
+                assert!((std::thread::current().id() == worker) != own, "on purpose");
+                Ok(())
+            });
+            let error = result.expect_err("a part is missing").to_string();
+            assert_eq!(error, "a thread panicked while testing: this is a bug");
+        }
+        assert_eq!(on_threads(4, "testing", || Ok(1)).expect("all did it"), [1; 4]);
+    }
 }
