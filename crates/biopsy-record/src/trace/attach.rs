@@ -56,6 +56,42 @@ pub struct Attempt {
     pub error: String,
 }
 
+/// Something that the kernel did not do for us.
+#[derive(Debug)]
+struct Refusal {
+    /// The call, and what the kernel said.
+    text: String,
+    /// The thread is not there any more, which is no reason against the method.
+    thread_gone: bool,
+}
+
+impl Refusal {
+    fn of_open(config: &EventConfig, scope: Scope, error: &io::Error) -> Self {
+        Self {
+            text: format!("perf_event_open({scope:?}, {:?}): {error}", config.source),
+            thread_gone: error.raw_os_error() == Some(libc::ESRCH),
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self { text, thread_gone: false }
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<Refusal> for String {
+    fn from(refusal: Refusal) -> Self {
+        refusal.text
+    }
+}
+
 /// Open events and programs. Everything ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Attached {
@@ -93,8 +129,8 @@ fn try_method(method: Method, plan: &Plan) -> Result<Attached, String> {
     match method {
         Method::Bpf => with_programs(plan, &cpus),
         Method::PerCpu => per_cpu(plan, &cpus),
-        Method::PerTask => per_task(plan, &cpus, false),
-        Method::UserOnly => per_task(plan, &cpus, true),
+        Method::PerTask => per_task(plan, &threads(plan), &cpus, false),
+        Method::UserOnly => per_task(plan, &threads(plan), &cpus, true),
     }
 }
 
@@ -105,7 +141,7 @@ fn sampling_source(scope: Scope, exclude_kernel: bool) -> Source {
 }
 
 fn with_programs(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
-    let threads: usize = plan.pids.iter().map(|&pid| task_ids(pid).len()).sum();
+    let threads = threads(plan).len();
     let highest = cpus.iter().max().copied().unwrap_or(0) + 1;
     let kernel = KernelSession::start(highest, u32::try_from(threads).unwrap_or(u32::MAX))
         .map_err(|error| with_causes(&error))?;
@@ -139,25 +175,36 @@ fn per_cpu(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
     open.attached(Method::PerCpu, source, None, &samples, &side_band)
 }
 
-fn per_task(plan: &Plan, cpus: &[u32], exclude_kernel: bool) -> Result<Attached, String> {
-    let tids: Vec<u32> = plan.pids.iter().flat_map(|&pid| task_ids(pid)).collect();
-    let first = *tids.first().ok_or("the process has no threads")?;
-    let source = sampling_source(Scope::ThreadOnCpu { tid: first, cpu: cpus[0] }, exclude_kernel);
+fn threads(plan: &Plan) -> Vec<u32> {
+    plan.pids.iter().flat_map(|&pid| task_ids(pid)).collect()
+}
+
+fn per_task(plan: &Plan, tids: &[u32], cpus: &[u32], exclude_kernel: bool) -> Result<Attached, String> {
+    // The scope is only looked at for what the machine can count: of threads, this one is surely there.
+    let own = Scope::ThreadOnCpu { tid: 0, cpu: cpus[0] };
+    let source = sampling_source(own, exclude_kernel);
     let samples = events::sampling_to_ring(source, plan.frequency_hz, exclude_kernel, true);
     let side_band = events::side_band(true, exclude_kernel, true);
     let mut open = Opened::default();
     for &cpu in cpus {
         let mut ring_event = None;
-        for &tid in &tids {
+        for &tid in tids {
             let scope = Scope::ThreadOnCpu { tid, cpu };
-            match ring_event {
-                None => {
-                    ring_event = Some(open.events.len());
-                    open.pair(&side_band, &samples, scope, &[1024, 512, 128, 64, 32])?;
-                }
-                Some(index) => open.redirected(&[&side_band, &samples], scope, index)?,
+            let at = open.events.len();
+            let opened = match ring_event {
+                None => open.pair(&side_band, &samples, scope, &[1024, 512, 128, 64, 32]),
+                Some(index) => open.redirected(&[&side_band, &samples], scope, index),
+            };
+            match opened {
+                Ok(()) => ring_event = ring_event.or(Some(at)),
+                // It ended while we were attaching: events that were opened for it before stay, and say nothing.
+                Err(refusal) if refusal.thread_gone => {}
+                Err(refusal) => return Err(refusal.into()),
             }
         }
+    }
+    if open.rings.is_empty() {
+        return Err("the process has no threads".to_owned());
     }
     let method = if exclude_kernel { Method::UserOnly } else { Method::PerTask };
     open.attached(method, source, None, &samples, &side_band)
@@ -177,7 +224,7 @@ impl Opened {
         samples: &EventConfig,
         scope: Scope,
         ring_pages: &[usize],
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let carrier = open(side_band, scope)?;
         let ring = map_ring(&carrier, ring_pages)?;
         let sampling = open(samples, scope)?;
@@ -188,14 +235,9 @@ impl Opened {
         Ok(())
     }
 
-    fn redirected(&mut self, configs: &[&EventConfig], scope: Scope, to: usize) -> Result<(), String> {
+    fn redirected(&mut self, configs: &[&EventConfig], scope: Scope, to: usize) -> Result<(), Refusal> {
         for config in configs {
-            let event = match open(config, scope) {
-                Ok(event) => event,
-                // The thread ended while we were attaching.
-                Err(error) if error.contains("No such process") => continue,
-                Err(error) => return Err(error),
-            };
+            let event = open(config, scope)?;
             let carrier = self.events.get(to).ok_or("no event")?;
             event.set_output(carrier).map_err(|error| format!("PERF_EVENT_IOC_SET_OUTPUT: {error}"))?;
             self.events.push(event);
@@ -229,9 +271,8 @@ impl Opened {
     }
 }
 
-fn open(config: &EventConfig, scope: Scope) -> Result<Event, String> {
-    Event::open(config, scope)
-        .map_err(|error| format!("perf_event_open({scope:?}, {:?}): {error}", config.source))
+fn open(config: &EventConfig, scope: Scope) -> Result<Event, Refusal> {
+    Event::open(config, scope).map_err(|error| Refusal::of_open(config, scope, &error))
 }
 
 fn map_ring(event: &Event, pages: &[usize]) -> Result<Ring, String> {
@@ -273,5 +314,34 @@ impl Attached {
             // An event of a thread that has ended cannot be disabled, and need not be.
             let _ = event.disable();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use biopsy_testkit::{Privilege, require_all};
+
+    #[test]
+    fn threads_that_end_while_we_attach_are_left_out_wherever_they_stand() {
+        if !require_all(&[Privilege::Perf]) {
+            return;
+        }
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let (gone, own) = (child.id(), std::process::id());
+        child.wait().unwrap();
+        let plan = Plan {
+            pids: vec![own],
+            follow_children: false,
+            frequency_hz: 99,
+            wait_threshold: 1_000_000,
+            only: None,
+        };
+        let cpus = biopsy_sys::limits::online_cpus().unwrap();
+        for tids in [[gone, own], [own, gone]] {
+            let attached = per_task(&plan, &tids, &cpus, true).unwrap();
+            assert_eq!(attached.rings.len(), cpus.len(), "one for each CPU");
+        }
+        assert_eq!(per_task(&plan, &[gone], &cpus, true).unwrap_err(), "the process has no threads");
     }
 }

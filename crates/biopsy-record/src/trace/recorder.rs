@@ -125,11 +125,12 @@ impl Recorder {
             ended: Vec::new(),
             error: None,
         };
+        let switches = SwitchTimes::new(plan.wait_threshold);
         let mut recorder = Self {
             attached,
             plan,
             state,
-            switches: SwitchTimes::default(),
+            switches,
             looks: Looks::default(),
             slices: Slices::default(),
             names,
@@ -346,8 +347,8 @@ impl Recorder {
                     self.state.keep(result);
                 }
             }
-            self.adapt_threshold();
         }
+        self.adapt_threshold();
         if self.state.skipped > 0 {
             let skipped = std::mem::take(&mut self.state.skipped);
             let result =
@@ -372,6 +373,7 @@ impl Recorder {
         if let Some(kernel) = &self.attached.kernel {
             let _ = kernel.set_wait_threshold(self.plan.wait_threshold);
         }
+        self.switches.wait_threshold = self.plan.wait_threshold;
         let message = format!(
             "{recent} long waits in a second: from here on, only waits of {} ms and longer are written one by one \
              (shorter ones stay counted)",
@@ -607,11 +609,7 @@ impl State {
     }
 
     fn switched_in(&mut self, pid: u32, tid: u32, time: u64, switches: &mut SwitchTimes, looks: &Looks) {
-        const THRESHOLD: u64 = 1_000_000;
         let Some(wait) = switches.switched_in(tid, pid, time) else { return };
-        if wait.end - wait.start.min(wait.end) < THRESHOLD || wait.start == 0 {
-            return;
-        }
         self.push(&TimelineEvent::Wait(Wait {
             tid: Tid(tid),
             start: MonoNanos(wait.start),

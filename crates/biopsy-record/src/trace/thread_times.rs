@@ -21,12 +21,18 @@ pub(crate) struct EndedWait {
 }
 
 /// Times by thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SwitchTimes {
     threads: FxHashMap<u32, ThreadTimes>,
+    /// Waits shorter than this, in nanoseconds, are only added up.
+    pub(crate) wait_threshold: u64,
 }
 
 impl SwitchTimes {
+    pub(crate) fn new(wait_threshold: u64) -> Self {
+        Self { threads: FxHashMap::default(), wait_threshold }
+    }
+
     /// A thread that sleeps since before the recording.
     pub(crate) fn sleeping(&mut self, tid: u32, times: ThreadTimes) {
         self.threads.entry(tid).or_insert(times);
@@ -53,7 +59,7 @@ impl SwitchTimes {
         }
     }
 
-    /// The thread gets a CPU. Returns the wait that this ends.
+    /// The thread gets a CPU. Returns the wait that this ends, if it began while we looked and was long enough.
     pub(crate) fn switched_in(&mut self, tid: u32, pid: u32, time: u64) -> Option<EndedWait> {
         let times = self.threads.entry(tid).or_default();
         times.tgid = pid;
@@ -78,7 +84,8 @@ impl SwitchTimes {
         times.state = thread_state::RUNNING;
         times.since = time;
         times.sequence += 1;
-        wait
+        let threshold = self.wait_threshold;
+        wait.filter(|wait| wait.start > 0 && wait.end.saturating_sub(wait.start) >= threshold)
     }
 
     pub(crate) fn thread(&self, tid: u32) -> Option<ThreadTimes> {
@@ -102,7 +109,7 @@ mod tests {
 
     #[test]
     fn adds_up() {
-        let mut times = SwitchTimes::default();
+        let mut times = SwitchTimes::new(0);
         assert_eq!(times.switched_in(5, 1, 100), None);
         times.switched_out(5, 1, 130, false);
         let wait = times.switched_in(5, 1, 200).unwrap();
@@ -112,5 +119,19 @@ mod tests {
         let now = times.thread(5).unwrap();
         assert_eq!((now.running, now.waiting, now.ready), (40, 70, 5));
         assert_eq!((now.voluntary, now.involuntary), (1, 1));
+    }
+
+    #[test]
+    fn only_waits_as_long_as_was_asked_for_are_told_one_by_one() {
+        for (threshold, told) in [(1, 3), (40, 2), (70, 1), (71, 0)] {
+            let mut times = SwitchTimes::new(threshold);
+            let mut waits = 0;
+            for (out, back) in [(100, 103), (200, 240), (300, 370)] {
+                times.switched_out(5, 1, out, false);
+                waits += usize::from(times.switched_in(5, 1, back).is_some());
+            }
+            assert_eq!(waits, told, "{threshold}");
+            assert_eq!(times.thread(5).unwrap().waiting, 3 + 40 + 70, "short ones stay in the sum");
+        }
     }
 }
