@@ -1,10 +1,11 @@
 //! What is said of dumps that are made byte by byte: locks, states, crashes, and what must not be said.
 
 use biopsy_analyze::dump::{
-    AddressKind, DumpAnalysis, DumpFacts, LockKind, LockOwner, MemoryClass, ThreadState, WaitGraph, WaitKind,
-    analyze_dump,
+    AddressKind, DumpAnalysis, DumpFacts, LockKind, LockOwner, MemoryClass, Missing, MissingReason,
+    ThreadState, WaitGraph, WaitKind, analyze_dump,
 };
 use biopsy_image::testing::{CoreBuilder, Segment};
+use biopsy_image::vendor::{LEFT_OUT, MissingRange, Reason, encode_left_out};
 use biopsy_image::{GeneralRegisters, Limits, open_bytes};
 use biopsy_model::Tid;
 use biopsy_model::stack::StackEnd;
@@ -281,6 +282,25 @@ fn what_is_not_in_the_dump_is_counted_and_never_taken_for_zeros() {
     // A lock in memory that is missing has no owner.
     let lost = core_with_lost_lock();
     assert_eq!(lost.threads[0].lock.as_ref().map(|lock| lock.owner), Some(LockOwner::NotKnown));
+}
+
+#[test]
+fn memory_above_the_size_limit_is_damage_and_what_was_left_out_on_purpose_is_not() {
+    let lacks = |reason| {
+        let range = 0x10_0000_1000..0x10_0000_3000;
+        let left_out = encode_left_out(&[MissingRange { range, reason }]);
+        let core = core(&[(10, running())], words(&[])).note("biopsy", LEFT_OUT, left_out).segment(Segment {
+            start: 0x10_0000_0000,
+            bytes: vec![1; 4096],
+            size: 0x3000,
+            flags: READ_WRITE,
+        });
+        analyze(&core, &ImageStacks::default())
+    };
+    let limited = lacks(Reason::Ceiling);
+    assert!(ids(&limited).contains(&"incomplete-dump"), "{:?}", limited.memory.missing);
+    assert!(limited.memory.missing.contains(&Missing { reason: MissingReason::OverLimit, bytes: 0x2000 }));
+    assert!(!ids(&lacks(Reason::Kind)).contains(&"incomplete-dump"));
 }
 
 fn core_with_lost_lock() -> DumpAnalysis {

@@ -30,6 +30,11 @@ pub enum CrashKind {
         /// `ExceptionCode`.
         code: u32,
     },
+    /// `EXC_CRASH` of macOS: the process ended by a signal, without an exception of the processor.
+    MacCrash {
+        /// The signal, by the numbers of that system.
+        signal: u32,
+    },
     /// An exception of another system: its own numbers.
     Other {
         /// Kind of exception.

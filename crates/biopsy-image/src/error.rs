@@ -11,6 +11,8 @@ pub enum Absence {
     Unreadable,
     /// It was mapped, but whoever wrote the dump left it out.
     LeftOut,
+    /// It was mapped, but the dump had reached its size limit.
+    OverLimit,
     /// It should be in the file, but the file ends before.
     Truncated,
     /// The process, or the frozen copy of it, is gone.
@@ -23,6 +25,7 @@ impl fmt::Display for Absence {
             Self::Unmapped => "nothing is mapped there",
             Self::Unreadable => "the process itself may not read it",
             Self::LeftOut => "whoever wrote the dump left it out",
+            Self::OverLimit => "it was left out above the size limit of the dump",
             Self::Truncated => "the file ends before it",
             Self::Gone => "the process is gone",
         })

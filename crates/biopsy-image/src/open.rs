@@ -46,7 +46,23 @@ pub struct Opened {
     pub warnings: Vec<Warning>,
 }
 
+/// Codes of warnings that say that a dump is damaged, or that not all of it is read.
+const DAMAGE: &[&str] = &[
+    "dump.truncated",
+    "dump.odd-headers",
+    "dump.limit",
+    "dump.threads",
+    "dump.modules",
+    "dump.large-minidump",
+];
+
 impl Opened {
+    /// Whether the file is damaged or cut off, so that what is said of it rests on a part.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.warnings.iter().any(|warning| DAMAGE.contains(&warning.code.as_str()))
+    }
+
     /// What the process died of, where the dump says so.
     #[must_use]
     pub fn crash(&self) -> Option<&Crash> {

@@ -25,6 +25,8 @@ pub struct ProcessFacts {
     pub kernel: Option<String>,
     /// When it was taken, nanoseconds since 1970 in UTC, where known.
     pub taken_at_unix_nanos: Option<i64>,
+    /// The dump does not tell what was mapped: of that only memory and modules that are in it are known.
+    pub mappings_not_told: bool,
     /// The program that wrote it, where that can be told.
     pub writer: Option<String>,
 }

@@ -115,6 +115,8 @@ pub enum AddressKind {
     BehindFile,
     /// Mapped and accessible, as far as the dump tells.
     Accessible,
+    /// The dump does not tell what was mapped.
+    NotTold,
 }
 
 impl AddressKind {
@@ -145,6 +147,7 @@ impl AddressKind {
             Self::Protected => "memory that may not be written: a guard page, or made read-only".to_owned(),
             Self::BehindFile => "in a mapped file, behind the file's end".to_owned(),
             Self::Accessible => "mapped and accessible, as far as the dump tells".to_owned(),
+            Self::NotTold => "not in the dump, which does not tell what was mapped".to_owned(),
         }
     }
 
@@ -172,7 +175,11 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         (!stack.code.is_empty() && !handled).then(|| instruction::decode(&stack.code, registers)).flatten()
     });
     let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: signal.number };
-    let told = signal.address.filter(|_| signal::has_address(signal.number, signal.code));
+    let told = signal.address.filter(|address| match code {
+        Some(_) => signal::has_address(signal.number, code),
+        // Without a code it may have been sent, and then the address is none: the instruction tells.
+        None => fault.touches(*address),
+    });
     let (address, access) = fault.address(told, code);
     let (function, source, innermost) = faulting(image, stacks, stack);
     let raw = abort_message(image, stacks).filter(|_| signal.number == 6);
@@ -212,7 +219,11 @@ fn foreign(image: &dyn Image, stacks: &ImageStacks, told: &biopsy_image::Crash) 
         thread: thread.tid,
         signal: 0,
         signal_name: told.description.clone(),
-        meaning: "an exception",
+        meaning: match told.kind {
+            CrashKind::MacCrash { signal: 6 } => signal::meaning(6),
+            _ if address.is_some() => signal::meaning(11),
+            _ => "an exception",
+        },
         code: None,
         sender: None,
         address_kind: address.map(|address| fault.classify(address, access)),
@@ -237,6 +248,13 @@ struct Fault<'a> {
 }
 
 impl Fault<'_> {
+    /// Whether the instruction accesses the address, or is at it.
+    fn touches(&self, address: u64) -> bool {
+        let operands = self.decoded.map(|decoded| decoded.operands.as_slice()).unwrap_or_default();
+        self.thread.registers.as_ref().is_some_and(|registers| registers.rip == address)
+            || operands.iter().any(|operand| is_in(operand, address))
+    }
+
     /// The kernel's address, else what the instruction accesses; and how.
     fn address(&self, told: Option<u64>, code: Option<i32>) -> (Option<u64>, Option<Access>) {
         if !matches!(self.number, 7 | 11) {
@@ -248,9 +266,7 @@ impl Fault<'_> {
             Some(address) if address == registers.rip => (told, Some(Access::Execute)),
             Some(address) => {
                 // The operand that reaches the address: a wide access may fault in its middle.
-                let hit = operands
-                    .iter()
-                    .find(|operand| address.wrapping_sub(operand.address) < u64::from(operand.bytes.max(1)));
+                let hit = operands.iter().find(|operand| is_in(operand, address));
                 let access =
                     hit.or(operands.first().filter(|_| operands.len() == 1)).map(|operand| operand.access);
                 (told, access)
@@ -294,7 +310,15 @@ impl Fault<'_> {
         if let Some(stack) = self.overflown(address, found) {
             return AddressKind::StackOverflow { stack };
         }
-        let Some(found) = found else { return AddressKind::Unmapped };
+        let Some(found) = found else {
+            let is_in_module =
+                self.image.modules().iter().any(|module| (module.start..module.end).contains(&address));
+            return match (is_in_module, self.image.process().mappings_not_told) {
+                (true, _) => AddressKind::Accessible,
+                (false, true) => AddressKind::NotTold,
+                (false, false) => AddressKind::Unmapped,
+            };
+        };
         let allowed = found.protection;
         if !(allowed.read || allowed.write || allowed.execute) {
             return AddressKind::Guard;
@@ -325,6 +349,10 @@ impl Fault<'_> {
         let near = registers.rsp < inside.start.saturating_add(64 << 10);
         (below > 0 && below <= STACK_REACH && near).then(|| inside.size())
     }
+}
+
+fn is_in(operand: &instruction::Operand, address: u64) -> bool {
+    address.wrapping_sub(operand.address) < u64::from(operand.bytes.max(1))
 }
 
 /// Bits 47 to 63 are equal.
@@ -447,7 +475,8 @@ fn faulting(image: &dyn Image, stacks: &ImageStacks, stack: Option<&ThreadStack>
     let passes = |row: &&FrameRow| {
         let library = row.module.starts_with("libc.")
             || row.module.starts_with("libc-")
-            || row.module.starts_with("libpthread");
+            || row.module.starts_with("libpthread")
+            || row.module.starts_with("libsystem_");
         let nowhere = row.function.is_none() && row.module.is_empty();
         nowhere
             || row.function.as_deref().is_some_and(|name| {

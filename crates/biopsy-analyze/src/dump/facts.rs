@@ -1,7 +1,5 @@
 //! What the caller knows of a dump beside its image.
 
-use std::ops::Range;
-
 use biopsy_image::vendor::CoreKind;
 use biopsy_image::{DumpKind, Encoding, Opened};
 use biopsy_model::{Nanos, Tid};
@@ -23,8 +21,8 @@ pub struct DumpFacts<'a> {
     pub command_line: Option<String>,
     /// What was met while the dump was opened or made, in words.
     pub warnings: Vec<String>,
-    /// What is known to be missing, where the writer said why.
-    pub missing: Vec<MissingPart>,
+    /// The file is damaged or cut off.
+    pub damaged: bool,
     /// What was recorded of threads beside the dump.
     pub threads: Vec<ThreadFacts>,
     /// What open descriptors lead to, redacted: `3` → `socket 10.0.0.7:5432`.
@@ -66,6 +64,7 @@ impl DumpFacts<'_> {
             }),
             scrubbed: note.map(|note| note.scrubbed),
             pause: note.and_then(|note| note.pause_nanos).map(Nanos),
+            damaged: opened.is_damaged(),
             warnings: opened.warnings.iter().map(hinted).collect(),
             ..Self::default()
         }
@@ -82,15 +81,6 @@ impl std::fmt::Debug for DumpFacts<'_> {
             .field("redact", &self.redact.is_some())
             .finish_non_exhaustive()
     }
-}
-
-/// A range that is not in the dump.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MissingPart {
-    /// Addresses.
-    pub range: Range<u64>,
-    /// Why, in words: `left out of this kind of dump`.
-    pub reason: String,
 }
 
 /// What was recorded of one thread beside the dump.

@@ -5,8 +5,6 @@ use biopsy_image::{Absence, Backing, Image, Mapping, ReadError};
 use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
 
-use super::facts::DumpFacts;
-
 /// Rows of modules and labels that are told apart; the rest is one row.
 const ROWS: usize = 60;
 /// Runs of one dump that are asked about. A dump may state millions; then what is there is taken as stated.
@@ -74,11 +72,55 @@ pub struct MemoryRow {
     pub in_dump: u64,
 }
 
-/// Why bytes are not there.
+/// Why bytes are not in a dump.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum MissingReason {
+    /// Equal to the mapped file.
+    InFile,
+    /// Never touched: zeros.
+    Zeros,
+    /// The writer left it out.
+    LeftOut,
+    /// The process itself may not read it.
+    Unreadable,
+    /// The dump had reached its size limit.
+    OverLimit,
+    /// The file ends before.
+    Truncated,
+    /// It could not be read when the dump was written, or cannot be read now.
+    Gone,
+}
+
+impl MissingReason {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::InFile => "the same as in the mapped file",
+            Self::Zeros => "never touched: zeros",
+            Self::LeftOut => "left out by the writer of the dump",
+            Self::Unreadable => "not readable, not even for the process",
+            Self::OverLimit => "left out above the size limit of the dump",
+            Self::Truncated => "the file of the dump ends before it",
+            Self::Gone => "could not be read any more",
+        }
+    }
+
+    /// Whether it should have been there.
+    #[must_use]
+    pub fn is_damage(self) -> bool {
+        match self {
+            Self::InFile | Self::Zeros | Self::LeftOut | Self::Unreadable => false,
+            Self::OverLimit | Self::Truncated | Self::Gone => true,
+        }
+    }
+}
+
+/// Bytes that are not there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
-    /// In words.
-    pub reason: String,
+    /// Why.
+    pub reason: MissingReason,
     /// Bytes.
     pub bytes: u64,
 }
@@ -102,11 +144,11 @@ pub struct MemorySplit {
     pub not_frozen: u64,
 }
 
-pub(super) fn split(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> MemorySplit {
+pub(super) fn split(image: &dyn Image, stacks: &ImageStacks) -> MemorySplit {
     let mut split = MemorySplit::default();
     let mut classes: FxHashMap<MemoryClass, MemoryRow> = FxHashMap::default();
     let mut names: FxHashMap<(MemoryClass, String), MemoryRow> = FxHashMap::default();
-    let mut missing: FxHashMap<String, u64> = FxHashMap::default();
+    let mut missing: FxHashMap<MissingReason, u64> = FxHashMap::default();
     // The outermost frame is on the thread's own stack; the innermost may be on one for signals, or below its end.
     let inner = image.threads().iter().filter_map(|thread| Some(thread.registers.as_ref()?.rsp));
     let outer = stacks.threads.iter().filter_map(|stack| Some(stack.frames.last()?.sp.0));
@@ -132,12 +174,9 @@ pub(super) fn split(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'
             split.not_frozen = split.not_frozen.saturating_add(mapping.size());
         }
         let gone = mapping.size().saturating_sub(in_dump);
-        if gone > 0 && class != MemoryClass::Reserved && facts.missing.is_empty() {
-            *missing.entry(reason(absent, class).to_owned()).or_default() += gone;
+        if gone > 0 && class != MemoryClass::Reserved {
+            *missing.entry(reason(absent, class)).or_default() += gone;
         }
-    }
-    for part in &facts.missing {
-        *missing.entry(part.reason.clone()).or_default() += part.range.end.saturating_sub(part.range.start);
     }
     split.classes = sorted(classes.into_values());
     split.names = fold(sorted(names.into_values()));
@@ -249,16 +288,17 @@ fn absence(image: &dyn Image, address: u64) -> Option<Absence> {
     }
 }
 
-fn reason(absent: Option<Absence>, class: MemoryClass) -> &'static str {
+fn reason(absent: Option<Absence>, class: MemoryClass) -> MissingReason {
     match absent {
         // It reads, and the image says that it was never written.
         None if matches!(class, MemoryClass::File | MemoryClass::FileCode | MemoryClass::FileData) => {
-            "the same as in the mapped file"
+            MissingReason::InFile
         }
-        None => "never touched: zeros",
-        Some(Absence::Unmapped | Absence::LeftOut) => "left out by the writer of the dump",
-        Some(Absence::Unreadable) => "not readable, not even for the process",
-        Some(Absence::Truncated) => "the file of the dump ends before it",
-        Some(Absence::Gone) => "could not be read any more",
+        None => MissingReason::Zeros,
+        Some(Absence::Unmapped | Absence::LeftOut) => MissingReason::LeftOut,
+        Some(Absence::OverLimit) => MissingReason::OverLimit,
+        Some(Absence::Unreadable) => MissingReason::Unreadable,
+        Some(Absence::Truncated) => MissingReason::Truncated,
+        Some(Absence::Gone) => MissingReason::Gone,
     }
 }

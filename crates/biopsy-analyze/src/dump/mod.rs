@@ -29,13 +29,13 @@ use biopsy_image::Image;
 use biopsy_stacks::image::ImageStacks;
 
 pub use crash::{Access, AddressKind, Crash};
-pub use facts::{DumpFacts, MissingPart, ThreadFacts};
+pub use facts::{DumpFacts, ThreadFacts};
 pub use groups::{FrameRow, StackGroup};
 pub use identity::Identity;
 pub use instruction::Instruction;
 pub use locks::{LockKind, LockOwner, LockWait};
 pub use managed::{Managed, Runtimes};
-pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing};
+pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
 pub use state::{ThreadState, WaitKind};
 pub use threads::DumpThread;
@@ -62,6 +62,8 @@ pub struct DumpAnalysis {
     pub memory: MemorySplit,
     /// Mapped code, and where names come from.
     pub modules: Vec<ModuleRow>,
+    /// The dump is damaged, or lacks memory that should be in it.
+    pub damaged: bool,
     /// What could not be determined, and why.
     pub undetermined: Vec<String>,
     /// What an expert would say, the most important first. Never empty.
@@ -83,11 +85,13 @@ pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'
         managed: managed::analyze(facts, stacks, &threads, locks, heap),
         threads,
         waits,
-        memory: memory::split(image, stacks, facts),
+        damaged: facts.damaged,
+        memory: memory::split(image, stacks),
         modules: modules::rows(stacks),
         undetermined: Vec::new(),
         findings: Vec::new(),
     };
+    analysis.damaged |= analysis.memory.missing.iter().any(|missing| missing.reason.is_damage());
     analysis.assign_groups();
     analysis.undetermined = undetermined::list(image, stacks, facts, &analysis);
     analysis.findings = findings::find(&analysis);

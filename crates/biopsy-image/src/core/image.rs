@@ -153,7 +153,8 @@ impl Image for CoreImage {
             let mapping = find(&self.mappings, start).filter(|mapping| mapping.end >= end);
             match region.content {
                 Content::Zero | Content::Missing(Absence::Unreadable | Absence::Unmapped) => {}
-                Content::Missing(Absence::LeftOut) if mapping.is_some_and(is_on_disk) => {}
+                Content::Missing(Absence::LeftOut | Absence::OverLimit)
+                    if mapping.is_some_and(is_on_disk) => {}
                 Content::Missing(_) => {
                     match runs[from..]
                         .last_mut()

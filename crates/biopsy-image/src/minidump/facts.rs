@@ -126,13 +126,28 @@ impl Reader<'_, '_> {
         let record = &exception.raw.exception_record;
         let tid = exception.get_crashing_thread_id();
         let address = exception.get_crash_address(system.os, system.cpu);
-        let description = exception.get_crash_reason(system.os, system.cpu).to_string();
+        let address = is_fault(system.os, record.exception_code).then_some(address);
+        let mut description = exception.get_crash_reason(system.os, system.cpu).to_string();
         let kind = match system.os {
             Os::Windows => CrashKind::WindowsException { code: record.exception_code },
             Os::Linux | Os::Android => CrashKind::Signal {
                 number: record.exception_code.cast_signed(),
-                code: Some(record.exception_flags.cast_signed()),
+                // Breakpad once wrote no code at all, so 0 need not be `SI_USER`.
+                code: Some(record.exception_flags.cast_signed()).filter(|code| *code != 0),
             },
+            // Crashpad writes the signal that EXC_CRASH tells into the second parameter, behind the kind of the exception.
+            Os::MacOs | Os::Ios
+                if record.exception_code == 0
+                    && record.exception_information.first() == Some(&EXC_CRASH)
+                    && record.number_parameters >= 2 =>
+            {
+                let signal = (record.exception_information[1] >> 24 & 0xff) as u32;
+                description = match signal {
+                    6 => "EXC_CRASH / SIGABRT".to_owned(),
+                    _ => format!("EXC_CRASH / signal {signal}"),
+                };
+                CrashKind::MacCrash { signal }
+            }
             Os::MacOs | Os::Ios | Os::Solaris | Os::Ps3 | Os::NaCl | Os::Unknown(_) => {
                 CrashKind::Other { code: record.exception_code, flags: record.exception_flags }
             }
@@ -146,7 +161,6 @@ impl Reader<'_, '_> {
                 thread.extended = extended;
             }
             if let CrashKind::Signal { number, code } = kind {
-                let address = matches!(number, 4 | 5 | 7 | 8 | 11).then_some(address);
                 thread.signal = Some(ThreadSignal { number, code, address, info: None });
             }
         }
@@ -155,7 +169,7 @@ impl Reader<'_, '_> {
         }
         // 0xffffffff and friends: the dump was asked for, nothing died (Breakpad's "dump without crash").
         let asked_for = matches!(kind, CrashKind::Signal { number: -1 | 0, .. });
-        (!asked_for).then_some(Crash { thread: Some(Tid(tid)), kind, address: Some(address), description })
+        (!asked_for).then_some(Crash { thread: Some(Tid(tid)), kind, address, description })
     }
 
     /// Modules by address, and the path of the program, which is the first of the list.
@@ -187,9 +201,17 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// The pid in the copy of `/proc/PID/status` that Breakpad takes along.
+    fn pid_of_status(&self) -> Option<u32> {
+        let status = self.dump.get_raw_stream(MINIDUMP_STREAM_TYPE::LinuxProcStatus as u32).ok()?;
+        let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"))?;
+        std::str::from_utf8(line).ok()?.trim().parse().ok()
+    }
+
     fn process(&self, main: Option<Vec<u8>>) -> ProcessFacts {
         let header = &self.dump.header;
         let pid = self.misc.as_ref().and_then(|misc| misc.raw.process_id().copied());
+        let pid = pid.or_else(|| self.pid_of_status());
         let system = self.system.as_ref();
         let name = main.as_deref().and_then(|path| path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next());
         ProcessFacts {
@@ -208,6 +230,22 @@ impl Reader<'_, '_> {
                 .then(|| i64::from(header.time_date_stamp).saturating_mul(1_000_000_000)),
             ..ProcessFacts::default()
         }
+    }
+}
+
+/// Kind of an exception of macOS that stands for a signal (`mach/exception_types.h`).
+const EXC_CRASH: u64 = 10;
+
+/// Whether an exception has the address of what was accessed. Others have that of the code, or none.
+fn is_fault(os: Os, code: u32) -> bool {
+    /// `EXC_BAD_ACCESS`.
+    const BAD_ACCESS: u32 = 1;
+    /// `STATUS_ACCESS_VIOLATION`, `STATUS_IN_PAGE_ERROR`.
+    const VIOLATIONS: [u32; 2] = [0xc000_0005, 0xc000_0006];
+    match os {
+        Os::Windows => VIOLATIONS.contains(&code),
+        Os::MacOs | Os::Ios => code == BAD_ACCESS,
+        _ => matches!(code, 4 | 5 | 7 | 8 | 11),
     }
 }
 

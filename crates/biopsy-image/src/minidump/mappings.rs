@@ -10,13 +10,14 @@ use super::{Streams, linux_maps};
 use crate::open::warning;
 use crate::{Backing, ImageModule, Limits, Mapping, Protection};
 
+/// The mappings, and whether the dump told them.
 pub(super) fn build(
     dump: &Streams<'_>,
     facts: &Facts,
     ranges: &[MemoryRange],
     limits: &Limits,
     warnings: &mut Vec<Warning>,
-) -> Vec<Mapping> {
+) -> (Vec<Mapping>, bool) {
     let maps = dump.get_raw_stream(MINIDUMP_STREAM_TYPE::LinuxMaps as u32).map(linux_maps::parse);
     let mut told = maps.unwrap_or_default();
     if told.is_empty()
@@ -33,7 +34,8 @@ pub(super) fn build(
     }
     told.sort_by_key(|mapping| mapping.start);
     cut_overlaps(&mut told);
-    with_unknown(told, ranges)
+    let is_told = !told.is_empty();
+    (with_unknown(told, ranges), is_told)
 }
 
 fn of_windows(info: &MinidumpMemoryInfo<'_>, modules: &[ImageModule]) -> Option<Mapping> {

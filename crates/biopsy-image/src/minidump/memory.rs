@@ -8,6 +8,7 @@ use crate::Limits;
 use crate::open::{OpenProblem, warning};
 use crate::storage::{Storage, StorageError};
 
+const UNUSED_STREAM: u32 = 0;
 const THREAD_LIST: u32 = 3;
 const MEMORY_LIST: u32 = 5;
 const MEMORY_64_LIST: u32 = 9;
@@ -61,11 +62,14 @@ pub(super) fn read(
     let mut found = Found { bytes_left: limits.minidump_bytes, ..Found::default() };
     // What has to be held: the other streams may point anywhere, but not behind where only memory follows.
     let mut others_end = directory_at.saturating_add(u64::from(count) * 12);
+    let mut outside = 0u64;
     for _ in 0..count {
         let kind = cursor.u32("StreamType")?;
         let size = cursor.u32("DataSize")?;
         let at = cursor.u32("Rva")?;
-        others_end = others_end.max(u64::from(at).saturating_add(u64::from(size)));
+        let end = u64::from(at).saturating_add(u64::from(size));
+        others_end = others_end.max(end);
+        outside += u64::from(kind != UNUSED_STREAM && end > storage.len());
         found.stream(storage, kind, u64::from(at), size, limits)?;
     }
     let Found { mut ranges, odd, base, .. } = found;
@@ -73,6 +77,12 @@ pub(super) fn read(
     ranges.sort_by_key(|range| range.start);
     // Stacks of threads are in the list of memory as well, so it is usual that ranges overlap.
     cut_overlaps(&mut ranges);
+    if outside > 0 {
+        warnings.push(warning(
+            "dump.odd-headers",
+            format!("{outside} of {count} streams of the minidump lie behind the end of the file"),
+        ));
+    }
     if odd > 0 {
         warnings.push(warning(
             "dump.odd-headers",

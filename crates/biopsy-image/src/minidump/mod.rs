@@ -46,13 +46,12 @@ pub(crate) fn open(
     let read = storage.read_full(0, &mut bytes)?;
     bytes.truncate(read);
     let dump: Streams<'_> = Minidump::read(bytes.as_slice()).map_err(|error| problem(&error))?;
-    let facts = facts::read(&dump, &bytes, limits, warnings);
-    let mappings = mappings::build(&dump, &facts, &memory.ranges, limits, warnings);
+    let mut facts = facts::read(&dump, &bytes, limits, warnings);
+    let (mappings, is_told) = mappings::build(&dump, &facts, &memory.ranges, limits, warnings);
+    facts.process.mappings_not_told = !is_told;
     if facts.threads.is_empty() && memory.ranges.is_empty() {
-        warnings.push(warning(
-            "dump.empty",
-            "the minidump has neither threads nor memory that can be read".to_owned(),
-        ));
+        let what = "the minidump has neither threads nor memory that can be read".to_owned();
+        return Err(OpenProblem::Damaged { what });
     }
     if memory.truncated_bytes > 0 {
         warnings.push(warning(

@@ -57,6 +57,7 @@ impl Synthetic {
             auxiliary: vec![(33, 0x7fff_0000), (25, 0x1234)],
             kernel: Some("6.18.0".into()),
             taken_at_unix_nanos: Some(1_700_000_000_123_456_789),
+            mappings_not_told: false,
             writer: None,
         };
         Self { process, ..Self::default() }

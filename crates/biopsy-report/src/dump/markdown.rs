@@ -112,7 +112,7 @@ fn memory(text: &mut String, analysis: &DumpAnalysis) {
         );
     }
     for missing in &memory.missing {
-        let _ = writeln!(text, "\nNot in the dump: {} {}.", size(missing.bytes), plain(&missing.reason));
+        let _ = writeln!(text, "\nNot in the dump: {} {}.", size(missing.bytes), missing.reason.words());
     }
 }
 

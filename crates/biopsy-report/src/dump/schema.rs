@@ -414,7 +414,10 @@ impl DumpReport {
                 missing: memory
                     .missing
                     .iter()
-                    .map(|missing| MissingBytes { reason: missing.reason.clone(), bytes: missing.bytes })
+                    .map(|missing| MissingBytes {
+                        reason: missing.reason.words().to_owned(),
+                        bytes: missing.bytes,
+                    })
                     .collect(),
                 not_frozen_bytes: (memory.not_frozen > 0).then_some(memory.not_frozen),
             },

@@ -69,7 +69,7 @@ pub(super) fn memory(html: &mut String, analysis: &DumpAnalysis) {
                 html,
                 "<li><b>{}</b> <span>{}</span></li>",
                 size(missing.bytes),
-                text(&missing.reason)
+                missing.reason.words()
             );
         }
         html.push_str("</ul>");

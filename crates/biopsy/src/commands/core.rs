@@ -77,19 +77,24 @@ pub(crate) fn text(analysis: &DumpAnalysis, terminal: Terminal) -> String {
 pub(crate) fn analyze(dumps: Dumps, args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Failure> {
     let redactor = Redactor::new(biopsy_redact::Options::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error))?;
+    let mut damaged = false;
     match dumps {
         Dumps::Files(files) => {
             for (at, file) in files.iter().enumerate() {
-                tell(&read(file, Vec::new(), Some(&redactor))?, at, args, terminal)?;
+                let analysis = read(file, Vec::new(), Some(&redactor))?;
+                tell(&analysis, at, args, terminal)?;
+                damaged |= analysis.damaged;
             }
         }
         Dumps::Bundled(mut memory) => {
             for (at, name) in memory.names().to_vec().iter().enumerate() {
-                tell(&read_bundled(&mut memory, name, &args.file, &redactor)?, at, args, terminal)?;
+                let analysis = read_bundled(&mut memory, name, &args.file, &redactor)?;
+                tell(&analysis, at, args, terminal)?;
+                damaged |= analysis.damaged;
             }
         }
     }
-    Ok(Code::Ok)
+    Ok(if damaged { Code::Partial } else { Code::Ok })
 }
 
 /// Reads a dump where it is in the bundle. One that is packed there is unpacked to a file without a name first.

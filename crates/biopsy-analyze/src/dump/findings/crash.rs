@@ -64,7 +64,7 @@ fn what(crash: &Crash) -> String {
         (None, _) if crash.signal == 6 && crash.reason.is_some() => {
             crash.reason.unwrap_or_default().to_owned()
         }
-        (Some(AddressKind::Accessible) | None, _) => match &crash.code {
+        (Some(AddressKind::Accessible | AddressKind::NotTold) | None, _) => match &crash.code {
             Some((_, Some(words))) if crash.signal != 6 => (*words).to_owned(),
             _ => crash.meaning.to_owned(),
         },
@@ -101,11 +101,15 @@ fn explanation(crash: &Crash) -> String {
             "The file behind a mapping was made shorter while it was mapped (a log rotation, an upgrade in place), or its file \
              system is full or gone."
         }
+        Some(AddressKind::NotTold) => {
+            "The access was not allowed. The dump does not tell what was mapped, so whether anything was there is not known."
+        }
         Some(_) => "The mapping does not allow this kind of access.",
         None if crash.signal == 6 => {
             "The process ended itself: a check in the program or in the C library failed. The message, where there is one, says \
              which."
         }
+        None if crash.signal == 0 => "The exception ended the process.",
         None => "The signal ended the process.",
     }
     .to_owned()

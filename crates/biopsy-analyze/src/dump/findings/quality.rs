@@ -70,22 +70,22 @@ pub(super) fn symbols(analysis: &DumpAnalysis) -> Option<Finding> {
 }
 
 pub(super) fn missing(analysis: &DumpAnalysis) -> Option<Finding> {
-    const DAMAGE: &[&str] = &["ends before", "could not be read", "ceiling", "size limit"];
-    let damaged: Vec<_> = analysis
-        .memory
-        .missing
-        .iter()
-        .filter(|missing| DAMAGE.iter().any(|word| missing.reason.contains(word)))
-        .collect();
+    let damaged: Vec<_> =
+        analysis.memory.missing.iter().filter(|missing| missing.reason.is_damage()).collect();
     let lost: u64 = damaged.iter().map(|missing| missing.bytes).sum();
-    if lost == 0 {
+    if !analysis.damaged {
         return None;
     }
+    let what = if lost > 0 {
+        format!("{} that should be in it are missing", bytes(lost as f64))
+    } else {
+        "parts of it contradict themselves or could not be read".to_owned()
+    };
     Some(Finding {
         id: "incomplete-dump",
         severity: Severity::Warning,
         impact: 0.3,
-        title: format!("The dump is not whole: {} that should be in it are missing", bytes(lost as f64)),
+        title: format!("The dump is not whole: {what}"),
         explanation:
             "What is said here rests on what is there. A thread or lock whose memory is missing is not seen."
                 .to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn missing(analysis: &DumpAnalysis) -> Option<Finding> {
             .iter()
             .map(|missing| {
                 fact(
-                    format!("{}: {}", missing.reason, bytes(missing.bytes as f64)),
+                    format!("{}: {}", missing.reason.words(), bytes(missing.bytes as f64)),
                     Some(Value::Bytes(missing.bytes as f64)),
                 )
             })

@@ -130,6 +130,7 @@ fn reason(why: Absence, source: Source) -> Option<Reason> {
         // Behind the end of a mapped file there is nothing to read (SIGBUS); the page was never there.
         Absence::Unmapped if source == Source::Whole => Some(Reason::Unreadable),
         Absence::LeftOut => Some(Reason::Kind),
+        Absence::OverLimit => Some(Reason::Ceiling),
         Absence::Unmapped | Absence::Truncated | Absence::Gone => Some(Reason::Gone),
     }
 }
