@@ -40,10 +40,16 @@ pub(crate) const PSEUDO: &str = "[";
 /// Name of the type of nodes that were never defined. It is the first, and a node of it is the first in the blob.
 pub(crate) const UNDEFINED: &str = "UNDEFINED";
 
+/// Ticks (100 ns) of .NET's `DateTime` at 1970.
+pub(crate) const TICKS_OF_1970: i64 = 621_355_968_000_000_000;
+pub(crate) const TICKS_PER_SECOND: i64 = 10_000_000;
+
 /// Tags of the serialisation.
 pub(crate) mod tag {
     pub(crate) const NULL: u8 = 1;
+    pub(crate) const OBJECT_REFERENCE: u8 = 2;
     pub(crate) const BEGIN_OBJECT: u8 = 4;
+    pub(crate) const BEGIN_PRIVATE_OBJECT: u8 = 5;
     pub(crate) const END_OBJECT: u8 = 6;
     pub(crate) const BYTE: u8 = 8;
     pub(crate) const STRING: u8 = 13;

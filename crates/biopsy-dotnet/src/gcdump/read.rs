@@ -2,7 +2,7 @@
 
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
 
-use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, PSEUDO, UNDEFINED, tag};
+use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, PSEUDO, TICKS_OF_1970, TICKS_PER_SECOND, UNDEFINED, tag};
 use crate::graph::{Graph, GraphBuilder, GraphType, Node, Root, RootKind, mark};
 
 /// What a `.gcdump` says.
@@ -14,10 +14,16 @@ pub struct GcDump {
     pub process_name: String,
     /// Its pid.
     pub pid: u32,
+    /// When it was collected, seconds since 1970 as the clock of that machine showed them: the zone is not told.
+    pub local_unix_seconds: Option<i64>,
     /// The program that wrote it.
     pub tool: String,
     /// References that lead to no object.
     pub dangling: u64,
+    /// Objects that could not be taken over: they have no address of their own.
+    pub left_out: u64,
+    /// Why what stands behind the graph (process, time, tool) is not known, or not all.
+    pub incomplete: Option<ReadError>,
 }
 
 /// Longest name that is believed, in bytes.
@@ -35,7 +41,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
             cursor.error("magic", ReadErrorKind::Unexpected { expected: 20, found: magic.len() as u64 })
         );
     }
-    begin(&mut cursor, HEAP_DUMP)?;
+    let version = begin(&mut cursor, HEAP_DUMP)?;
     begin(&mut cursor, MEMORY_GRAPH)?;
     cursor.i64("bytes of all nodes")?;
     cursor.u32("root")?;
@@ -61,6 +67,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
     let mut rooted = Vec::new();
     // Each reference has a byte of its own in the blob: where nodes share places, few bytes would become many references.
     let mut unread = blob_bytes;
+    let mut without_address = 0;
     for number in 0..nodes {
         let place = places.u32("place of a node")? as usize;
         let mut node = Cursor::at(blob.get(place..).unwrap_or_default(), blob_offset + place as u64);
@@ -106,11 +113,13 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
         } else if !pseudo {
             // Its references have no object to belong to.
             builder.drop_edges(edges);
+            without_address += 1;
         }
     }
-    let end = trailer(&mut cursor).unwrap_or_default();
+    let mut behind = Trailer::default();
+    let incomplete = behind.read(&mut cursor, version).err();
     let io = |_| Cursor::new(&[]).error("graph", ReadErrorKind::UnexpectedEnd { needed: 0, found: 0 });
-    let (mut graph, _, dangling) = builder.finish().map_err(io)?;
+    let (mut graph, left_out, dangling) = builder.finish().map_err(io)?;
     let mut roots: Vec<Root> = rooted
         .into_iter()
         .filter_map(|target| graph.find(target))
@@ -121,47 +130,117 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
     graph.set_roots(roots, Vec::new());
     let live = mark(&graph).map_err(io)?;
     graph.set_live(live);
-    let (process_name, pid, tool) = end;
-    Ok(GcDump { graph, process_name, pid, tool, dangling })
+    let Trailer { process_name, pid, local_unix_seconds, tool } = behind;
+    let left_out = left_out + without_address;
+    Ok(GcDump { graph, process_name, pid, local_unix_seconds, tool, dangling, left_out, incomplete })
 }
 
-/// Process, pid and tool: what comes behind the graph, as far as it is as usual.
-fn trailer(cursor: &mut Cursor<'_>) -> Result<(String, u32, String), ReadError> {
-    if cursor.rest().first() == Some(&tag::BYTE) {
-        cursor.skip("64 bit", 2)?;
-    }
-    cursor.skip("end of the graph", 1)?;
-    cursor.skip("64 bit and sampling", 9)?;
-    if cursor.u8("JavaScript heap")? != tag::NULL || cursor.u8(".NET heap")? != tag::NULL {
-        return Ok(Default::default());
-    }
-    string(cursor, "log")?;
-    cursor.skip("time", 8)?;
-    string(cursor, "machine")?;
-    let name = string(cursor, "process")?;
-    let pid = cursor.u32("pid")?;
-    cursor.skip("sizes", 16)?;
-    let multipliers = count(cursor, "multipliers", 4)?;
-    cursor.skip("multipliers", multipliers * 4)?;
-    let tool = if cursor.u8("tool")? == tag::STRING { string(cursor, "tool")? } else { String::new() };
-    Ok((name, pid, tool))
+/// What comes behind the graph.
+#[derive(Default)]
+struct Trailer {
+    process_name: String,
+    pid: u32,
+    local_unix_seconds: Option<i64>,
+    tool: String,
 }
 
-fn begin(cursor: &mut Cursor<'_>, name: &'static str) -> Result<(), ReadError> {
-    for expected in [tag::BEGIN_OBJECT, tag::BEGIN_OBJECT, tag::NULL] {
-        let before = *cursor;
-        let found = cursor.u8("beginning of an object")?;
-        if found != expected {
-            let kind = ReadErrorKind::Unexpected { expected: expected.into(), found: found.into() };
-            return Err(before.error("beginning of an object", kind));
+/// Since this version of `GCHeapDump` what is known of the .NET heap is an object of its own.
+const WITH_HEAP_INFO: u32 = 8;
+
+impl Trailer {
+    /// Fills in what there is, as far as it is as usual.
+    fn read(&mut self, cursor: &mut Cursor<'_>, version: u32) -> Result<(), ReadError> {
+        if cursor.rest().first() == Some(&tag::BYTE) {
+            cursor.skip("64 bit", 2)?;
         }
+        expect(cursor, "end of the graph", &[tag::END_OBJECT])?;
+        if version < WITH_HEAP_INFO {
+            cursor.skip("sizes and counts", 25)?;
+            // Before version 5 nothing follows.
+            return if version < 5 { Ok(()) } else { self.process(cursor) };
+        }
+        cursor.skip("64 bit and sampling", 9)?;
+        let mut known = None;
+        if object(cursor, "JavaScript heap", &mut known)? {
+            expect(cursor, "end of the JavaScript heap", &[tag::END_OBJECT])?;
+        }
+        if object(cursor, ".NET heap", &mut known)? {
+            cursor.i64("bytes of segments")?;
+            known = None;
+            for _ in 0..count(cursor, "segments", 8)? {
+                object(cursor, "a segment", &mut known)?;
+                // The end of the pinned heap came with version 1.
+                let ends = if known == Some(0) { 6 } else { 7 };
+                cursor.skip("addresses of a segment", ends * 8)?;
+                expect(cursor, "end of a segment", &[tag::END_OBJECT])?;
+            }
+            expect(cursor, "end of the .NET heap", &[tag::END_OBJECT])?;
+        }
+        self.process(cursor)?;
+        let multipliers = count(cursor, "multipliers", 4)?;
+        cursor.skip("multipliers", multipliers * 4)?;
+        // Tagged fields come behind; of files with interop information the tool is not read.
+        if cursor.rest().first() == Some(&tag::STRING) {
+            cursor.skip("tool", 1)?;
+            self.tool = string(cursor, "tool")?;
+        }
+        Ok(())
     }
-    cursor.skip("version and lowest reader", 8)?;
+
+    fn process(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ReadError> {
+        string(cursor, "log")?;
+        let ticks = cursor.i64("time")?;
+        self.local_unix_seconds = (ticks > 0).then(|| (ticks - TICKS_OF_1970).div_euclid(TICKS_PER_SECOND));
+        string(cursor, "machine")?;
+        self.process_name = string(cursor, "process")?;
+        self.pid = cursor.u32("pid")?;
+        cursor.skip("sizes", 16)
+    }
+}
+
+/// The beginning of an object that may be null (then `false`). `known` is the version of the type before: of several objects
+/// of one type only the first says it.
+fn object(cursor: &mut Cursor<'_>, field: &'static str, known: &mut Option<u32>) -> Result<bool, ReadError> {
+    if expect(cursor, field, &[tag::NULL, tag::BEGIN_OBJECT, tag::BEGIN_PRIVATE_OBJECT])? == tag::NULL {
+        return Ok(false);
+    }
+    let types = [tag::OBJECT_REFERENCE, tag::BEGIN_OBJECT, tag::BEGIN_PRIVATE_OBJECT];
+    if expect(cursor, field, &types)? == tag::OBJECT_REFERENCE {
+        cursor.skip("place of the type", 4)?;
+        return Ok(true);
+    }
+    expect(cursor, field, &[tag::NULL])?;
+    *known = Some(cursor.u32("version of a type")?);
+    cursor.skip("lowest reader of a type", 4)?;
+    string(cursor, "name of a type")?;
+    expect(cursor, "end of a type", &[tag::END_OBJECT])?;
+    Ok(true)
+}
+
+/// The next byte, which must be one of these.
+fn expect(cursor: &mut Cursor<'_>, field: &'static str, tags: &[u8]) -> Result<u8, ReadError> {
+    let before = *cursor;
+    let found = cursor.u8(field)?;
+    if tags.contains(&found) {
+        return Ok(found);
+    }
+    let expected = tags.first().copied().unwrap_or_default().into();
+    Err(before.error(field, ReadErrorKind::Unexpected { expected, found: found.into() }))
+}
+
+/// The beginning of an object of this type; tells the version of the type.
+fn begin(cursor: &mut Cursor<'_>, name: &'static str) -> Result<u32, ReadError> {
+    for expected in [tag::BEGIN_OBJECT, tag::BEGIN_OBJECT, tag::NULL] {
+        expect(cursor, "beginning of an object", &[expected])?;
+    }
+    let version = cursor.u32("version")?;
+    cursor.skip("lowest reader", 4)?;
     let before = *cursor;
     if string(cursor, name)? != name {
         return Err(before.error(name, ReadErrorKind::Unexpected { expected: name.len() as u64, found: 0 }));
     }
-    cursor.skip("end of a type", 1)
+    cursor.skip("end of a type", 1)?;
+    Ok(version)
 }
 
 /// A number of things of at least `bytes` bytes each, which must fit what remains.

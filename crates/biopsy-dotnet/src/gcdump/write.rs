@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, UNDEFINED, tag};
+use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, TICKS_OF_1970, TICKS_PER_SECOND, UNDEFINED, tag};
 use crate::graph::{Graph, NO_OBJECT, ObjectIndex, RootKind};
 
 /// What goes in besides the graph.
@@ -14,8 +14,8 @@ pub struct WriteOptions {
     pub process_name: String,
     /// Its pid.
     pub pid: u32,
-    /// When the snapshot was taken, seconds since 1970.
-    pub unix_seconds: i64,
+    /// When the snapshot was taken, seconds since 1970; `None`: not known, which is written as .NET's first moment.
+    pub unix_seconds: Option<i64>,
     /// The program that writes, with its version.
     pub tool: String,
 }
@@ -38,10 +38,6 @@ pub enum WriteError {
     #[error("cannot write the .gcdump")]
     Io(#[from] io::Error),
 }
-
-/// Ticks (100 ns) of .NET's `DateTime` at 1970.
-const TICKS_OF_1970: i64 = 621_355_968_000_000_000;
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// What lies at place 0: readers take a node there for one that was never defined.
 const UNDEFINED_NODE: [u8; 2] = [0, 0];
@@ -130,8 +126,8 @@ fn trailer(out: &mut Out<impl Write>, options: &WriteOptions) -> io::Result<()> 
     // No JavaScript; segments of the heap are not told.
     out.bytes(&[tag::NULL, tag::NULL])?;
     out.string("")?;
-    let ticks = options.unix_seconds.saturating_mul(TICKS_PER_SECOND).saturating_add(TICKS_OF_1970);
-    out.i64(ticks)?;
+    let ticks = |seconds: i64| seconds.saturating_mul(TICKS_PER_SECOND).saturating_add(TICKS_OF_1970);
+    out.i64(options.unix_seconds.map_or(0, ticks))?;
     // The name of the machine is nobody's business.
     out.string("")?;
     out.string(&options.process_name)?;

@@ -91,8 +91,8 @@ impl GraphBuilder {
         claimed - self.targets.len() as i128
     }
 
-    /// Sorts and links everything. An address that comes twice counts once; what has an odd address is left out. Also tells
-    /// how many objects were left out and how many references lead nowhere.
+    /// Sorts and links everything. An address that comes twice counts once; what has an address where no object can be is left
+    /// out. Also tells how many objects were left out and how many references lead nowhere.
     ///
     /// # Errors
     /// Never, as long as nothing is spilled.
@@ -117,9 +117,12 @@ impl GraphBuilder {
             if builder.as_ref().is_some_and(|span| !span.has_room(node.address, SPAN_BYTES)) {
                 spans.extend(builder.take().map(|span| span.finish(&spill)).transpose()?);
             }
+            if !node.address.is_multiple_of(super::span::FINEST) {
+                left_out += 1;
+                continue;
+            }
             let span = builder.get_or_insert_with(|| SpanBuilder::new(node.address, Generation::Unknown));
-            if !node.address.is_multiple_of(super::ALIGNMENT) || !span.push(node.address, node.of, node.size)
-            {
+            if !span.push(node.address, node.of, node.size) {
                 left_out += 1;
                 continue;
             }

@@ -28,7 +28,6 @@ pub use live::mark;
 pub(crate) use live::mark_counted;
 pub use root::{Root, RootKind};
 pub(crate) use span::{Span, SpanBuilder};
-pub(crate) use starts::ALIGNMENT;
 pub use totals::{Totals, TypeTotals};
 
 /// The number of an object in a graph, by address, from 0.
@@ -286,7 +285,7 @@ impl Graph {
         self.spans.iter().flat_map(|span| {
             span.starts.iter().zip(&span.types).enumerate().map(move |(number, (position, of))| Object {
                 index: span.index(number as u32),
-                address: span.start + u64::from(position) * ALIGNMENT,
+                address: span.start + u64::from(position) * span.unit,
                 of: TypeIndex(*of),
                 size: span.size(number as u32),
                 generation: span.generation,

@@ -3,9 +3,13 @@
 use std::io;
 
 use super::edges::{Edges, Spill};
-use super::starts::{ALIGNMENT, Starts};
+use super::starts::Starts;
 use super::{Generation, ObjectIndex, TypeIndex};
 
+/// Objects of 64-bit processes begin at multiples of this.
+const UNIT: u64 = 8;
+/// Those of 32-bit processes begin at multiples of this; what does not is no object.
+pub(crate) const FINEST: u64 = 4;
 /// Size that says: it is in the list of large ones.
 const LARGE: u32 = u32::MAX;
 
@@ -19,6 +23,8 @@ pub(crate) struct Span {
     /// Behind the last object.
     pub(crate) end: u64,
     pub(crate) generation: Generation,
+    /// Bytes of one position in `starts`.
+    pub(crate) unit: u64,
     /// Index of the first object.
     pub(crate) first: u32,
     pub(crate) starts: Starts,
@@ -40,21 +46,21 @@ impl Span {
     #[inline]
     pub(crate) fn find(&self, address: u64) -> Option<u32> {
         let offset = address.checked_sub(self.start)?;
-        if !offset.is_multiple_of(ALIGNMENT) {
+        if !offset.is_multiple_of(self.unit) {
             return None;
         }
-        self.starts.find(u32::try_from(offset / ALIGNMENT).ok()?)
+        self.starts.find(u32::try_from(offset / self.unit).ok()?)
     }
 
     /// The number of the object that holds the address.
     pub(crate) fn find_holder(&self, address: u64) -> Option<u32> {
         let offset = address.checked_sub(self.start)?;
-        let number = self.starts.find_before(u32::try_from(offset / ALIGNMENT).ok()?)?;
+        let number = self.starts.find_before(u32::try_from(offset / self.unit).ok()?)?;
         (address < self.address(number)?.saturating_add(self.size(number))).then_some(number)
     }
 
     pub(crate) fn address(&self, number: u32) -> Option<u64> {
-        Some(self.start + u64::from(self.starts.position(number)?) * ALIGNMENT)
+        Some(self.start + u64::from(self.starts.position(number)?) * self.unit)
     }
 
     pub(crate) fn size(&self, number: u32) -> u64 {
@@ -92,6 +98,7 @@ pub(crate) struct SpanBuilder {
     start: u64,
     end: u64,
     generation: Generation,
+    unit: u64,
     positions: Vec<u32>,
     types: Vec<u32>,
     sizes: Vec<u32>,
@@ -107,6 +114,7 @@ impl SpanBuilder {
             start,
             end: start,
             generation,
+            unit: UNIT,
             positions: Vec::new(),
             types: Vec::new(),
             sizes: Vec::new(),
@@ -127,13 +135,16 @@ impl SpanBuilder {
         address.saturating_sub(self.start) < most_bytes && self.targets.len() < MOST_TARGETS
     }
 
-    /// Adds an object behind all so far; its references are pushed to `targets` afterwards. `false`: it is not behind them, or
-    /// too far away.
+    /// Adds an object behind all so far; its references are pushed to `targets` afterwards. `false`: it is not behind them, too
+    /// far away, or at an address where no object can be.
     #[inline]
     pub(crate) fn push(&mut self, address: u64, of: TypeIndex, size: u64) -> bool {
         let Some(offset) = address.checked_sub(self.start) else { return false };
+        if offset & (self.unit - 1) != 0 && !self.refine(offset) {
+            return false;
+        }
         let (Ok(position), Ok(first)) =
-            (u32::try_from(offset / ALIGNMENT), u32::try_from(self.targets.len()))
+            (u32::try_from(offset / self.unit), u32::try_from(self.targets.len()))
         else {
             return false;
         };
@@ -152,6 +163,20 @@ impl SpanBuilder {
         true
     }
 
+    /// Goes over to the finest unit, for an object at this offset. `false`: that is no place for one, or the positions so far
+    /// do not fit.
+    #[cold]
+    fn refine(&mut self, offset: u64) -> bool {
+        let factor = (self.unit / FINEST) as u32;
+        let fits = self.positions.last().is_none_or(|last| last.checked_mul(factor).is_some());
+        if !offset.is_multiple_of(FINEST) || !fits {
+            return false;
+        }
+        self.positions.iter_mut().for_each(|position| *position *= factor);
+        self.unit = FINEST;
+        true
+    }
+
     pub(crate) fn finish(mut self, spill: &Spill) -> io::Result<Span> {
         let mut edge_starts = std::mem::take(&mut self.edge_starts);
         if self.targets.is_empty() {
@@ -164,11 +189,12 @@ impl SpanBuilder {
         self.sizes.shrink_to_fit();
         Ok(Span {
             start: self.start,
-            last: self.start + self.positions.last().map_or(0, |last| u64::from(*last) * ALIGNMENT),
+            last: self.start + self.positions.last().map_or(0, |last| u64::from(*last) * self.unit),
             end: self.end,
             generation: self.generation,
+            unit: self.unit,
             first: 0,
-            starts: Starts::new(self.positions, self.end.saturating_sub(self.start)),
+            starts: Starts::new(self.positions, self.end.saturating_sub(self.start) / self.unit),
             types: self.types,
             sizes: self.sizes,
             large: self.large,

@@ -1,11 +1,9 @@
 //! Where the objects of a span begin, and which one begins where.
 
-/// Addresses of objects are multiples of this.
-pub(crate) const ALIGNMENT: u64 = 8;
-/// A bitmap is taken while objects are at most this many bytes apart on average; beyond it a sorted list is smaller.
-const SPARSE: u64 = 1024;
+/// A bitmap is taken while objects are at most this many units apart on average; beyond it a sorted list is smaller.
+const SPARSE: u64 = 128;
 
-/// Positions of object starts in a span, in units of [`ALIGNMENT`] from its start, ascending.
+/// Positions of object starts in a span, in units of that span from its start, ascending.
 #[derive(Clone, Debug)]
 pub(crate) enum Starts {
     /// One bit for each possible start, and how many starts lie before each word. 0.19 bits per byte of the heap.
@@ -15,10 +13,10 @@ pub(crate) enum Starts {
 }
 
 impl Starts {
-    /// From ascending positions; `bytes` is the length of the span.
-    pub(crate) fn new(positions: Vec<u32>, bytes: u64) -> Self {
-        let units = bytes / ALIGNMENT + 1;
-        let sparse = (positions.len() as u64).saturating_mul(SPARSE) < bytes;
+    /// From ascending positions; `length` is that of the span, in units.
+    pub(crate) fn new(positions: Vec<u32>, length: u64) -> Self {
+        let units = length.saturating_add(1);
+        let sparse = (positions.len() as u64).saturating_mul(SPARSE) < length;
         let fits = usize::try_from(units.div_ceil(64));
         let (Ok(count), false) = (fits, sparse) else {
             let mut positions = positions;
@@ -146,7 +144,7 @@ mod tests {
         fn both_forms_answer_alike(set in proptest::collection::btree_set(0u32..5000, 60..400), probe in 0u32..6000) {
             let positions: Vec<u32> = set.into_iter().collect();
             let list = Starts::List(positions.clone());
-            let bitmap = Starts::new(positions.clone(), 5000 * ALIGNMENT);
+            let bitmap = Starts::new(positions.clone(), 5000);
             let is_bitmap = matches!(bitmap, Starts::Bitmap { .. });
             prop_assert!(is_bitmap);
             prop_assert_eq!(list.iter().collect::<Vec<_>>(), positions.clone());

@@ -36,6 +36,35 @@ fn objects_come_back_by_address_with_their_references() {
     assert_eq!(graph.object(far).unwrap().address, 0x7000_0000);
 }
 
+/// Objects of 32-bit processes lie at multiples of 4.
+#[test]
+fn objects_of_a_32_bit_process_are_all_there() {
+    let nodes: Vec<_> =
+        (0..1000u64).map(|i| (0x30_0000 + i * 12, 12, vec![0x30_0000 + (i + 1) % 1000 * 12])).collect();
+    let graph = built(&nodes);
+    assert_eq!(graph.len(), 1000);
+    for (number, (address, _, edges)) in nodes.iter().enumerate() {
+        let index = graph.find(*address).unwrap();
+        assert_eq!((index.0 as usize, graph.object(index).unwrap().address), (number, *address));
+        assert_eq!(graph.references(index).unwrap(), [graph.find(edges[0]).unwrap()]);
+        assert_eq!(graph.find_holder(address + 4), Some((index, false)));
+        assert_eq!(graph.find(address + 4), None);
+    }
+    assert!(graph.objects().map(|object| object.address).eq(nodes.iter().map(|node| node.0)));
+}
+
+#[test]
+fn an_address_where_no_object_can_be_is_counted_and_moves_no_other() {
+    let mut builder = GraphBuilder::new();
+    let of = builder.push_type(GraphType::default());
+    for address in [0x1001, 0x1008, 0x1018, 0x1022] {
+        builder.push(Node { address, of, size: 12, edges: 0 });
+    }
+    let (graph, left_out, _) = builder.finish().unwrap();
+    let addresses: Vec<u64> = graph.objects().map(|object| object.address).collect();
+    assert_eq!((addresses.as_slice(), left_out), (&[0x1008, 0x1018][..], 2));
+}
+
 #[test]
 fn a_chain_of_a_million_is_marked_without_recursion() {
     let chain: Vec<_> =

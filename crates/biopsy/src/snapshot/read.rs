@@ -72,10 +72,16 @@ pub(crate) fn open(path: &Path) -> Result<Option<HeapFile>, Failure> {
         let dump = gcdump::read(&bytes).map_err(|error| {
             Failure::new(Code::BadInput, format!("`{}` is damaged: {error}", path.display()))
         })?;
+        let warnings =
+            dump.incomplete.map(|error| format!("process, time and tool are not all known: {error}"));
         let facts = SnapshotFacts {
             pid: dump.pid,
             source: "runtime".to_owned(),
+            taken_at_unix_seconds: dump.local_unix_seconds.map_or(0.0, |seconds| seconds as f64),
+            whole: dump.left_out == 0,
+            problems: dump.left_out,
             dangling: dump.dangling,
+            warnings: Vec::from_iter(warnings),
             ..SnapshotFacts::of_graph(&dump.graph)
         };
         return Ok(Some(HeapFile { name: dump.process_name, graph: dump.graph, facts }));
@@ -170,6 +176,7 @@ pub(crate) fn of_core(path: &Path) -> Result<HeapFile, Failure> {
         pid: process.pid.0,
         runtime: of.version.as_ref().map(ToString::to_string).unwrap_or_default(),
         source: "memory".to_owned(),
+        taken_at_unix_seconds: process.taken_at_unix_nanos.map_or(0.0, |nanos| nanos as f64 / 1e9),
         collector: if heap.is_server() { "server" } else { "workstation" }.to_owned(),
         segment_bytes: heap.bytes(),
         whole: problems.is_none(),

@@ -211,7 +211,7 @@ pub(super) fn write_gcdump(
 
 pub(super) fn gcdump_options(facts: &SnapshotFacts, name: &str) -> WriteOptions {
     #[expect(clippy::cast_possible_truncation, reason = "whole seconds are enough")]
-    let unix_seconds = facts.taken_at_unix_seconds as i64;
+    let unix_seconds = (facts.taken_at_unix_seconds > 0.0).then_some(facts.taken_at_unix_seconds as i64);
     WriteOptions {
         garbage: false,
         process_name: name.to_owned(),
