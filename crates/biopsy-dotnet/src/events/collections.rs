@@ -10,22 +10,42 @@ use biopsy_model::{MonoNanos, Nanos, Tid};
 const FOR_GC: u32 = 1;
 const FOR_GC_PREP: u32 = 6;
 
+/// A thread stopped the others, or waits to be the one that may.
+#[derive(Debug)]
+struct Suspension {
+    by: Tid,
+    since: MonoNanos,
+    reason: u32,
+    /// Number of the collection that started in it.
+    started: Option<u32>,
+}
+
+/// Most threads that suspend or wait for it at a time; more: their ends were lost.
+const MOST_SUSPENSIONS: usize = 64;
+
 /// Collections by their events: `GCSuspendEEBegin`, `GCStart`, `GCEnd`, `GCHeapStats`, `GCRestartEEEnd`.
 ///
 /// A background collection pauses threads twice and lets them run in between, where foreground ones of the young generations
 /// may come; so a pause belongs to what started within it, or else to the background collection that runs.
+///
+/// The runtime's sampling profiler and debuggers suspend too, and say that they begin before they wait for a collection to end:
+/// so each thread's suspension is followed on its own.
 #[derive(Debug)]
 pub(super) struct Collections {
     done: First<Collection>,
     /// Started, and not both ended and resumed: one of the foreground, one of the background.
     open: Vec<Collection>,
-    suspended: Option<(MonoNanos, u32)>,
-    /// Number of the collection that started in this suspension.
-    started_within: Option<u32>,
+    suspensions: Vec<Suspension>,
     /// Number of the one that ended last: its heap statistics follow.
     ended_last: Option<u32>,
     /// All suspensions for collections.
     pub(super) pauses: Nanos,
+}
+
+impl Suspension {
+    fn is_for_gc(&self) -> bool {
+        matches!(self.reason, FOR_GC | FOR_GC_PREP)
+    }
 }
 
 impl Collections {
@@ -33,17 +53,19 @@ impl Collections {
         Self {
             done: First::new(limits.items.saturating_mul(10)),
             open: Vec::new(),
-            suspended: None,
-            started_within: None,
+            suspensions: Vec::new(),
             ended_last: None,
             pauses: Nanos(0),
         }
     }
 
-    pub(super) fn suspend_begin(&mut self, time: MonoNanos, event: GcSuspendBegin) {
+    pub(super) fn suspend_begin(&mut self, time: MonoNanos, event: GcSuspendBegin, by: Tid) {
         // Two in a row: the end of the first was lost.
-        self.suspended = Some((time, event.reason));
-        self.started_within = None;
+        self.suspensions.retain(|one| one.by != by);
+        if self.suspensions.len() >= MOST_SUSPENSIONS {
+            self.suspensions.remove(0);
+        }
+        self.suspensions.push(Suspension { by, since: time, reason: event.reason, started: None });
     }
 
     pub(super) fn start(
@@ -75,8 +97,11 @@ impl Collections {
             tid,
             stack,
         });
-        if self.started_within.is_none() {
-            self.started_within = Some(event.count);
+        // A collection may be told by another thread than the one that stopped all.
+        let by_itself = self.suspensions.iter().rposition(|one| Some(one.by) == tid && one.is_for_gc());
+        let within = by_itself.or_else(|| self.suspensions.iter().rposition(Suspension::is_for_gc));
+        if let Some(within) = within.and_then(|at| self.suspensions.get_mut(at)) {
+            within.started.get_or_insert(event.count);
         }
         // More than a few at a time: their ends were lost.
         if self.open.len() > 8 {
@@ -90,7 +115,7 @@ impl Collections {
             open.end = Some(time);
             self.ended_last = Some(event.count);
         }
-        if self.suspended.is_none() {
+        if !self.suspensions.iter().any(Suspension::is_for_gc) {
             self.close();
         }
     }
@@ -106,15 +131,15 @@ impl Collections {
         collection.pinned = Some(stats.pinned);
     }
 
-    pub(super) fn restart_end(&mut self, time: MonoNanos) {
-        let Some((since, reason)) = self.suspended.take() else { return };
-        if !matches!(reason, FOR_GC | FOR_GC_PREP) {
+    pub(super) fn restart_end(&mut self, time: MonoNanos, by: Tid) {
+        let Some(at) = self.suspensions.iter().position(|one| one.by == by) else { return };
+        let suspension = self.suspensions.remove(at);
+        if !suspension.is_for_gc() {
             return;
         }
-        let pause = time.since(since);
+        let pause = time.since(suspension.since);
         self.pauses = self.pauses + pause;
-        let started = self.started_within.take();
-        let number = started.or_else(|| {
+        let number = suspension.started.or_else(|| {
             let background = self.open.iter().find(|open| open.background && open.end.is_none());
             background.or(self.open.first()).map(|open| open.number)
         });

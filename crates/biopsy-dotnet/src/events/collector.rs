@@ -178,9 +178,9 @@ impl State {
             }),
             Kind::GcEnd => GcEnd::read(version, payload).map(|end| self.collections.end(time, end)),
             Kind::GcSuspendBegin => GcSuspendBegin::read(version, payload)
-                .map(|begin| self.collections.suspend_begin(time, begin)),
+                .map(|begin| self.collections.suspend_begin(time, begin, tid)),
             Kind::GcRestartEnd => {
-                self.collections.restart_end(time);
+                self.collections.restart_end(time, tid);
                 Some(())
             }
             Kind::GcHeapStats => {

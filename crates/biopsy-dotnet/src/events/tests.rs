@@ -156,6 +156,21 @@ fn a_collection_has_its_pause_reason_and_sizes() {
     assert_eq!((gc.promoted, gc.pinned), (Some(20 + 40 + 60 + 80 + 100), Some(3)));
 }
 
+/// As a stream of .NET Core 3.0 with samples has it: the sampling profiler says that it suspends, and waits for the collection.
+#[test]
+fn a_suspension_of_another_thread_meanwhile_hides_no_pause() {
+    let mut stream = Stream::new();
+    stream.runtime(9, 1).at(100).with(&[U32(1), U32(7), U16(0)]);
+    stream.runtime(9, 1).at(105).by(77).with(&[U32(0), U32(0), U16(0)]);
+    stream.runtime(1, 2).at(110).with(&[U32(7), U32(0), U32(0), U32(0), U16(0), U64(0)]);
+    stream.runtime(2, 1).at(150).with(&[U32(7), U32(0), U16(0)]);
+    stream.runtime(3, 1).at(160).with(&[U16(0)]);
+    stream.runtime(3, 1).at(190).by(77).with(&[U16(0)]);
+    let trace = stream.collect();
+    let pauses: Vec<_> = trace.collections.items.iter().map(|gc| (gc.number, gc.pause)).collect();
+    assert_eq!(pauses, [(7, Nanos(60))]);
+}
+
 #[test]
 fn pauses_of_a_background_collection_and_of_one_in_between_are_told_apart() {
     let mut stream = Stream::new();
