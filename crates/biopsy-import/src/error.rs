@@ -38,6 +38,12 @@ pub enum ImportError {
     /// A part without which nothing can be read is damaged.
     #[error("perf.data is damaged")]
     Damaged(#[from] ReadError),
+    /// Its records are compressed, and none of them can be unpacked.
+    #[error("perf.data holds compressed records that cannot be unpacked: {why}")]
+    Compressed {
+        /// What zstd said.
+        why: String,
+    },
     /// It describes no event.
     #[error("perf.data describes no event, so its records cannot be read")]
     NoEvents,
@@ -63,7 +69,7 @@ impl ImportError {
             ImportError::BigEndian | ImportError::Ambiguous => {
                 Some("use `perf report` or `perf script` on the machine it is from")
             }
-            ImportError::NoEvents | ImportError::Damaged(_) => {
+            ImportError::NoEvents | ImportError::Damaged(_) | ImportError::Compressed { .. } => {
                 Some("perf must end by itself to write a whole file: stop it with Ctrl-C or SIGINT")
             }
             ImportError::Io { .. } | ImportError::Nettrace(_) => None,

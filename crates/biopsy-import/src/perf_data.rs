@@ -6,6 +6,7 @@
 //! | `-g` (frame pointers), `--call-graph dwarf` (copied stacks, unwound here) | stacks |
 //! | `--switch-events`, or `-e sched:sched_switch -a` | thread states and waits |
 //! | `-e sched:sched_switch -g` with one of these | stacks of waits |
+//! | `-z` | the same, unpacked |
 //! | `-e sched:sched_waking` | ready time and who woke whom |
 //!
 //! Names come from files on this machine with the build id (or inode) that was recorded, and from perf's own build-id
@@ -16,6 +17,7 @@
 //! compare with it on files that perf wrote.
 
 mod attr;
+mod compressed;
 mod files;
 mod header;
 mod ingest;
@@ -111,7 +113,15 @@ fn read_start(file: &mut File, start: &mut [u8]) -> std::io::Result<usize> {
 /// # Errors
 /// When the bytes are something else, or too little of them can be understood.
 pub fn read_bytes(bytes: &[u8], options: &Options, limits: &Limits) -> Result<Capture, ImportError> {
+    let unpacked;
     let mut container = Container::parse(bytes, limits)?;
+    unpacked = compressed::unpack(container.data, limits);
+    if let Some(unpacked) = &unpacked {
+        if let (0, Some(why)) = (unpacked.pieces, &unpacked.damaged) {
+            return Err(ImportError::Compressed { why: why.clone() });
+        }
+        container.data = &unpacked.bytes;
+    }
     let (records, scan) = record::scan(&mut container, limits)?;
     if container.events.is_empty() {
         return Err(ImportError::NoEvents);
@@ -143,16 +153,27 @@ pub fn read_bytes(bytes: &[u8], options: &Options, limits: &Limits) -> Result<Ca
             None,
         );
     }
-    if scan.compressed {
+    let damaged = unpacked.as_ref().and_then(|unpacked| unpacked.damaged.as_ref());
+    if let Some(why) = damaged {
         warn(
-            "import.compressed",
-            "perf.data holds compressed records, which were not read".to_owned(),
-            Some("record without `-z`, or run `perf inject` on the file, which writes it uncompressed"),
+            "import.damaged",
+            format!("compressed records of perf.data are damaged, and those behind were not read: {why}"),
+            None,
+        );
+    }
+    if unpacked.as_ref().is_some_and(|unpacked| unpacked.over_limit) {
+        warn(
+            "import.over-limit",
+            "compressed records of perf.data unpack to more than is believed; the rest was not read"
+                .to_owned(),
+            None,
         );
     }
     let mut finished = ingest.finish();
     warnings.append(&mut finished.warnings);
-    let partial = container.cut_short || scan.cut_short || scan.over_limit;
+    let lacks = |unpacked: &compressed::Unpacked| unpacked.damaged.is_some() || unpacked.over_limit;
+    let partial =
+        container.cut_short || scan.cut_short || scan.over_limit || unpacked.as_ref().is_some_and(lacks);
     let header = make_header(&container, options, limits, &finished.timeline, partial, &finished.target);
     Ok(Capture {
         processes: finished.processes.iter().map(|(pid, name)| process(*pid, name, &finished)).collect(),

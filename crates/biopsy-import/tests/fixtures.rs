@@ -11,7 +11,25 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-const FILES: [&str; 4] = ["frame-pointers.data", "copied-stacks.data", "switches.data", "pipe.data"];
+const FILES: [&str; 8] = [
+    "frame-pointers.data",
+    "copied-stacks.data",
+    "switches.data",
+    "pipe.data",
+    "compressed.data",
+    "compressed-stacks.data",
+    "compressed-switches.data",
+    "compressed-pipe.data",
+];
+/// Files that other machines' perf wrote, with the samples that are in them.
+const OF_OTHERS: [(&str, usize); 6] = [
+    ("../others/sleep.data", 0),
+    ("../others/sleep.compressed.data", 0),
+    ("../others/sleep.compressed.pipe.data", 8),
+    ("../others/sleep.compressed2.data", 0),
+    ("../others/sleep.compressed2.pipe.data", 0),
+    ("../others/fibo.compressed2.pipe.data", 0),
+];
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/perf-data").join(name)
@@ -50,7 +68,7 @@ fn second_opinion(name: &str) -> (Vec<u64>, usize) {
             }
         }};
     }
-    if name == "pipe.data" {
+    if name.ends_with("pipe.data") {
         all!(PerfFileReader::parse_pipe(bytes))
     } else {
         all!(PerfFileReader::parse_file(bytes))
@@ -78,6 +96,43 @@ fn all_samples_are_found() {
         assert!(capture.header.end.is_some(), "{name}");
         assert!(timeline.process_events.iter().any(|event| format!("{event:?}").contains("Exec")), "{name}");
     }
+}
+
+/// Pieces of `PERF_RECORD_COMPRESSED` and `PERF_RECORD_COMPRESSED2`, in files and streams, with records across their borders.
+#[test]
+fn compressed_records_of_any_perf_are_unpacked() {
+    for (name, samples) in OF_OTHERS {
+        let capture = import(&bytes(name));
+        let times: Vec<u64> = timeline(&capture).samples.iter().map(|sample| sample.time.0).collect();
+        let (expected, _) = second_opinion(name);
+        assert_eq!(times, expected, "{name}");
+        assert_eq!(times.len(), samples, "{name}");
+        assert!(!capture.warnings.iter().any(|one| one.code.starts_with("import.cut")), "{name}");
+    }
+    // As `perf report --stats` counts them.
+    for (name, samples) in [
+        ("compressed.data", 48),
+        ("compressed-stacks.data", 20),
+        ("compressed-switches.data", 19),
+        ("compressed-pipe.data", 16),
+    ] {
+        assert_eq!(timeline(&import(&bytes(name))).samples.len(), samples, "{name}");
+    }
+}
+
+#[test]
+fn a_damaged_piece_is_said_and_none_that_can_be_read_is_an_error() {
+    let whole = bytes("compressed.data");
+    let magic = [0x28, 0xb5, 0x2f, 0xfd];
+    let at = whole.windows(4).position(|four| four == magic).expect("a frame of zstd");
+    let mut damaged = whole.clone();
+    damaged[at] ^= 0xff;
+    let error = read_bytes(&damaged, &Options::closed(), &Limits::default()).expect_err("nothing is there");
+    assert!(matches!(error, ImportError::Compressed { .. }), "{error}");
+    let small = Limits { file: 2_000, ..Limits::default() };
+    let capture = read_bytes(&whole, &Options::closed(), &small).expect("a part");
+    assert!(capture.warnings.iter().any(|one| one.code == "import.over-limit"), "{:?}", capture.warnings);
+    assert!(capture.header.end.is_none(), "partial");
 }
 
 #[test]

@@ -57,8 +57,6 @@ pub(crate) struct Scan {
     pub(crate) cut_short: bool,
     /// There are more records than the limit.
     pub(crate) over_limit: bool,
-    /// There are compressed records (`perf record -z`), which are not read.
-    pub(crate) compressed: bool,
 }
 
 /// Finds all records and puts them in order of time. Also reads events and features of pipe mode.
@@ -93,17 +91,9 @@ pub(crate) fn scan<'a>(
                         .or_insert(body.rest());
                 }
             }
-            kind::HEADER_TRACING_DATA => {
-                // The data follows the record and is padded to 8 bytes.
-                let size = body.u32("tracing_data.size").unwrap_or(0) as usize;
-                scan.cut_short |= cursor.skip("tracing_data", size.next_multiple_of(8)).is_err();
+            kind::HEADER_TRACING_DATA | kind::AUXTRACE => {
+                scan.cut_short |= skip_following(&mut cursor, kind, &mut body).is_err();
             }
-            kind::AUXTRACE => {
-                let size = body.u64("auxtrace.size").unwrap_or(0);
-                let size = usize::try_from(size).unwrap_or(usize::MAX);
-                scan.cut_short |= cursor.skip("auxtrace", size).is_err();
-            }
-            kind::COMPRESSED | kind::COMPRESSED2 => scan.compressed = true,
             kind if kind >= kind::USER => {}
             _ => {
                 if layout.is_none() {
@@ -121,6 +111,51 @@ pub(crate) fn scan<'a>(
     // moment, the one perf wrote first comes first.
     records.sort_by_key(|record| record.time);
     Ok((records, scan))
+}
+
+/// Where a record is, with what belongs to it.
+pub(crate) struct Extent<'a> {
+    /// Its bytes, and those that follow it and belong to it.
+    pub(crate) whole: &'a [u8],
+    /// What it holds of the zstd stream, if it is packed.
+    pub(crate) packed: Option<&'a [u8]>,
+}
+
+/// The next record, without looking into it.
+pub(crate) fn extent<'a>(cursor: &mut Cursor<'a>) -> Result<Extent<'a>, ReadError> {
+    let rest = cursor.rest();
+    let mut behind = *cursor;
+    let (kind, _, mut body) = next(&mut behind)?;
+    let packed = match kind {
+        kind::COMPRESSED => Some(body.rest()),
+        kind::COMPRESSED2 => {
+            let size = body.u64("compressed2.data_size")?;
+            Some(words(&mut body, "compressed2.data", size, 1)?)
+        }
+        _ => {
+            skip_following(&mut behind, kind, &mut body)?;
+            None
+        }
+    };
+    let length = rest.len() - behind.remaining();
+    *cursor = behind;
+    Ok(Extent { whole: rest.get(..length).unwrap_or_default(), packed })
+}
+
+/// Skips what follows a record and belongs to it.
+fn skip_following(cursor: &mut Cursor<'_>, kind: u32, body: &mut Cursor<'_>) -> Result<(), ReadError> {
+    match kind {
+        kind::HEADER_TRACING_DATA => {
+            // Padded to 8 bytes.
+            let size = body.u32("tracing_data.size").unwrap_or(0) as usize;
+            cursor.skip("tracing_data", size.next_multiple_of(8))
+        }
+        kind::AUXTRACE => {
+            let size = body.u64("auxtrace.size").unwrap_or(0);
+            cursor.skip("auxtrace", usize::try_from(size).unwrap_or(usize::MAX))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn next<'a>(cursor: &mut Cursor<'a>) -> Result<(u32, u16, Cursor<'a>), ReadError> {
