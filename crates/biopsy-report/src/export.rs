@@ -145,12 +145,14 @@ pub enum ExportError {
 /// `out` fails.
 pub fn write(format: Format, capture: &Capture, out: impl Write) -> Result<(), ExportError> {
     let nothing = |missing| Err(ExportError::Nothing { format, missing });
-    let result = match (format, &capture.timeline) {
+    let trace = capture.timeline.as_ref().filter(|timeline| !stacks::is_empty(timeline));
+    let result = match (format, trace) {
         // Perfetto draws counters and log lines too, so metrics and logs alone are worth a file.
         (Format::Perfetto, None) if capture.metrics.is_empty() && capture.logs.is_empty() => {
             return nothing("no trace, no metrics and no logs");
         }
         (Format::Perfetto, _) => perfetto::write(capture, out),
+        (_, None) if capture.timeline.is_some() => return nothing("no samples and no waits"),
         (_, None) => return nothing("no trace"),
         (Format::Firefox, Some(timeline)) => firefox::write(capture, timeline, out),
         (Format::Pprof, Some(timeline)) => pprof::write(capture, timeline, out),

@@ -1,9 +1,9 @@
-//! Firefox Profiler's processed profile, gzipped: CPU samples by thread with the kernel, native and JIT categories (and
+//! Firefox Profiler's processed profile, gzipped: CPU samples (or looks at threads, where there are none) by thread with the kernel, native and JIT categories (and
 //! the module as sub-category), waits, marks, log lines and losses as markers, memory and CPU of processes as counters.
 
 mod markers;
 
-use super::stacks::{CallKind, Threads, calls, process_name, span};
+use super::stacks::{CallKind, Threads, calls, looks_for_samples, process_name, span};
 use super::waits::{wait_name, wait_state};
 use crate::{when, words};
 use biopsy_model::capture::Capture;
@@ -53,11 +53,15 @@ impl<'a> Builder<'a> {
         let (from, _) = span(capture, Some(timeline));
         let wall =
             when::wall_nanos(&capture.header, from).and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0);
-        let hertz = u64::from(timeline.settings.frequency_hz.max(1));
+        let settings = &timeline.settings;
+        let interval = match (settings.frequency_hz, settings.wait_sample_period.0) {
+            (0, period @ 1..) if !looks_for_samples(timeline).is_empty() => period,
+            (hertz, _) => 1_000_000_000 / u64::from(hertz.max(1)),
+        };
         let mut profile = Profile::new(
             &capture.header.target_name,
             ReferenceTimestamp::from_duration_since_unix_epoch(Duration::from_nanos(wall)),
-            SamplingInterval::from_nanos(1_000_000_000 / hertz),
+            SamplingInterval::from_nanos(interval),
         );
         profile.set_os_name(&capture.header.host.os);
         // Frames carry their names: there is nothing left to look up.
@@ -128,6 +132,12 @@ impl<'a> Builder<'a> {
             let time = self.time(sample.time);
             let cpu = CpuDelta::from_nanos(sample.weight.0);
             self.profile.add_sample(self.handles[thread], time, stack, cpu, 1);
+        }
+        for look in looks_for_samples(self.timeline) {
+            let Some(thread) = self.threads.at(look.tid, look.time) else { continue };
+            let stack = self.stack(thread, look.stack);
+            // Whether the thread ran is not told.
+            self.profile.add_sample(self.handles[thread], self.time(look.time), stack, CpuDelta::ZERO, 1);
         }
     }
 

@@ -3,7 +3,7 @@
 use biopsy_model::capture::Capture;
 use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::stack::{FrameHandle, FrameSpace, StackHandle};
-use biopsy_model::timeline::Timeline;
+use biopsy_model::timeline::{Timeline, WaitSample};
 use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -191,6 +191,17 @@ pub(crate) fn wait_shares(timeline: &Timeline) -> Vec<WaitShare> {
     looks
         .map(|look| WaitShare { tid: look.tid, time: look.time, stack: look.stack, weight: look.weight })
         .collect()
+}
+
+/// Looks at threads where there is nothing else: event streams of .NET have looks at all threads, running or not. Formats of samples
+/// show them as samples, which stand for time on the clock.
+pub(crate) fn looks_for_samples(timeline: &Timeline) -> &[WaitSample] {
+    if timeline.samples.is_empty() { &timeline.wait_samples } else { &[] }
+}
+
+/// Whether a trace has nothing that an export could show.
+pub(crate) fn is_empty(timeline: &Timeline) -> bool {
+    timeline.samples.is_empty() && timeline.wait_samples.is_empty() && timeline.waits.is_empty()
 }
 
 /// Where moments of the export count from, and until where they go: the recording, and whatever lies outside of it.

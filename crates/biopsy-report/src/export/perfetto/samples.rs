@@ -1,8 +1,8 @@
-//! CPU samples: `PerfSample` packets, with stacks, frames, names and mappings interned in the packet of their first use.
+//! CPU samples, or looks at threads where there are none: `PerfSample` packets, with stacks, frames, names and mappings interned in the packet of their first use.
 
 use super::proto::{Callstack, Frame, InternedData, InternedString, Mapping, PerfSample, TracePacket};
 use super::{Packets, Threads};
-use crate::export::stacks::{CallKind, calls};
+use crate::export::stacks::{CallKind, calls, looks_for_samples};
 use biopsy_model::module::ModuleHandle;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::Timeline;
@@ -15,22 +15,25 @@ pub(super) fn write<W: Write>(
     packets: &mut Packets<W>,
 ) -> io::Result<()> {
     let mut interner = Interner::new(timeline);
-    for sample in &timeline.samples {
-        let Some(thread) = threads.at(sample.tid, sample.time) else { continue };
-        let (callstack, kernel) = match sample.stack {
-            Some(stack) => interner.stack(stack),
-            None => (None, false),
-        };
+    let samples = timeline
+        .samples
+        .iter()
+        .map(|sample| (sample.time, sample.tid, Some(sample.cpu), sample.stack, sample.weight));
+    let looks =
+        looks_for_samples(timeline).iter().map(|look| (look.time, look.tid, None, look.stack, look.weight));
+    for (time, tid, cpu, stack, weight) in samples.chain(looks) {
+        let Some(thread) = threads.at(tid, time) else { continue };
+        let (callstack, kernel) = stack.map_or((None, false), |stack| interner.stack(stack));
         packets.push(TracePacket {
-            timestamp: Some(sample.time.0),
+            timestamp: Some(time.0),
             interned_data: interner.take(),
             perf_sample: Some(PerfSample {
-                cpu: Some(sample.cpu),
+                cpu,
                 pid: Some(threads.all[thread].pid.0),
-                tid: Some(sample.tid.0),
+                tid: Some(tid.0),
                 callstack_iid: callstack,
                 cpu_mode: Some(if kernel { 1 } else { 2 }),
-                timebase_count: Some(sample.weight.0),
+                timebase_count: Some(weight.0),
             }),
             ..TracePacket::default()
         })?;
