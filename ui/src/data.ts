@@ -112,6 +112,8 @@ export interface Runtime {
   label: string;
   entry?: string;
   source: string;
+  events_total: number;
+  providers?: { provider: string; count: number; events: [string, number][] }[];
   collections: {
     total: number;
     kept: number;

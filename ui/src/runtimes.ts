@@ -269,6 +269,19 @@ function sheetsOf(page: Page, axis: Axis, runtime: Runtime): Sheet[] {
     `Reasons in the runtime's words. ${pool.threads ? `${count(pool.threads[0])} threads at first, ${count(pool.threads[1])} at the end, ${count(pool.threads[3])} at most.` : ''}`,
   );
   add(
+    'events',
+    'Events',
+    runtime.providers?.flatMap((row) => row.events.map(([event, number]) => ({ provider: row.provider, all: row.count, event, number }))),
+    [
+      { title: 'Provider', cell: (row) => h('code', null, row.provider), sort: (row) => row.provider, class: 'name' },
+      { title: 'Event', cell: (row) => h('code', null, row.event), sort: (row) => row.event, class: 'name' },
+      { title: 'Events', numeric: true, cell: (row) => count(row.number), sort: (row) => row.number },
+      { title: 'of the provider', numeric: true, cell: (row) => count(row.all), sort: (row) => row.all },
+    ],
+    (row) => `${row.provider} ${row.event}`,
+    `${counted(runtime.events_total, 'event', 'events')} heard, by provider: what other readers of the same stream count too.`,
+  );
+  add(
     'messages',
     'Messages',
     runtime.messages,

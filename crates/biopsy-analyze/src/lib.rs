@@ -56,7 +56,7 @@ pub use logs::{LogSummary, LogTopic};
 pub use metrics::{MetricSummary, Notable, NotableKind, Trend};
 pub use runtimes::{
     AllocationRow, Coincidence, CollectionSummary, CommandRow, ContentionRow, CounterRow, ExceptionRow,
-    GenerationRow, Meanwhile, MessageRow, PoolSummary, RequestRow, RuntimePlace, RuntimeSummary,
+    GenerationRow, Meanwhile, MessageRow, PoolSummary, ProviderRow, RequestRow, RuntimePlace, RuntimeSummary,
 };
 pub use threads::{StripBucket, ThreadGroup, ThreadRow, ThreadTable};
 pub use waits::{

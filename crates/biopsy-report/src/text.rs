@@ -159,6 +159,9 @@ fn functions(page: &mut Page, analysis: &Analysis) {
 /// Processes whose runtimes get lines of their own.
 const RUNTIMES: usize = 3;
 
+/// Providers whose events are counted in such a line.
+const PROVIDERS: usize = 4;
+
 fn runtimes(page: &mut Page, analysis: &Analysis) {
     for runtime in analysis.runtimes.iter().take(RUNTIMES) {
         let mut parts = Vec::new();
@@ -193,6 +196,12 @@ fn runtimes(page: &mut Page, analysis: &Analysis) {
             format!("{}: ", runtime.label)
         };
         page.line("runtime", "2", &format!("{of}{}", parts.join(", ")));
+        if !runtime.providers.is_empty() {
+            let most = runtime.providers.iter().take(PROVIDERS);
+            let of = most.map(|row| format!("{} of {}", count(row.count), short(&row.provider)));
+            let all = counted(runtime.events_total, "event", "events");
+            page.line("events", "2", &format!("{all}: {}", of.collect::<Vec<_>>().join(", ")));
+        }
         let slow: Vec<String> = runtime
             .requests
             .iter()

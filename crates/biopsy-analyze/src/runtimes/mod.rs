@@ -5,6 +5,7 @@ mod coincide;
 mod collections;
 mod counters;
 mod pool;
+mod providers;
 mod requests;
 mod rows;
 
@@ -20,6 +21,7 @@ pub use collections::{CollectionSummary, GenerationRow, words as collection_reas
 pub use counters::CounterRow;
 pub(crate) use counters::find as find_counter;
 pub use pool::PoolSummary;
+pub use providers::ProviderRow;
 pub use requests::{CommandRow, RequestRow};
 pub(crate) use rows::severity;
 pub use rows::{AllocationRow, ContentionRow, ExceptionRow, MessageRow};
@@ -37,6 +39,10 @@ pub struct RuntimeSummary {
     pub seconds: f64,
     /// From the first to the last event.
     pub span: Option<(MonoNanos, MonoNanos)>,
+    /// Events heard, all.
+    pub events_total: u64,
+    /// Events by provider, most first.
+    pub providers: Vec<ProviderRow>,
     /// Collections of garbage.
     pub collections: CollectionSummary,
     /// Exceptions thrown, all.
@@ -93,6 +99,8 @@ impl RuntimeSummary {
             label: label(trace),
             seconds,
             span: trace.span,
+            events_total: trace.providers.iter().fold(0, |sum, row| sum.saturating_add(row.count)),
+            providers: providers::rows(trace),
             collections: CollectionSummary::new(trace, seconds),
             exceptions_total: trace.exceptions.total,
             exceptions: rows::exceptions(trace),

@@ -3,7 +3,7 @@
 use super::{Assembly, finite};
 use crate::schema::runtimes::{
     Allocation, Coincidence, Collection, Collections, Command, Compiled, Counter, Generation, MessageGroup,
-    MessageLine, RequestGroup, Runtime, RuntimeContention, RuntimeException, Sampled, SlowRequest,
+    MessageLine, Provider, RequestGroup, Runtime, RuntimeContention, RuntimeException, Sampled, SlowRequest,
     ThreadPool,
 };
 use crate::words;
@@ -37,6 +37,16 @@ impl Assembly<'_> {
             source: short(&trace.source),
             from: summary.span.map(|(from, _)| self.at(from)),
             to: summary.span.map(|(_, to)| self.at(to)),
+            events_total: summary.events_total,
+            providers: summary
+                .providers
+                .iter()
+                .map(|row| Provider {
+                    provider: row.provider.clone(),
+                    count: row.count,
+                    events: row.events.clone(),
+                })
+                .collect(),
             collections: self.collections(summary, trace),
             exceptions_total: summary.exceptions_total,
             exceptions: summary

@@ -18,6 +18,7 @@ pub(super) fn write(text: &mut String, analysis: &Analysis) {
         exceptions(text, runtime);
         contention(text, runtime);
         allocations(text, runtime);
+        events(text, runtime);
     }
     if analysis.runtimes.len() > RUNTIMES {
         let more = (analysis.runtimes.len() - RUNTIMES) as u64;
@@ -73,6 +74,23 @@ fn facts(text: &mut String, runtime: &RuntimeSummary) {
             row.what.words(),
             share(row.usual)
         );
+    }
+}
+
+fn events(text: &mut String, runtime: &RuntimeSummary) {
+    if runtime.providers.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\n### Events heard: {}\n\n| provider | event | count |\n| --- | --- | ---: |",
+        count(runtime.events_total)
+    );
+    for provider in runtime.providers.iter().take(ROWS) {
+        let _ = writeln!(text, "| {} | all | {} |", code(&provider.provider), count(provider.count));
+        for (event, number) in provider.events.iter().take(ROWS) {
+            let _ = writeln!(text, "| | {} | {} |", code(event), count(*number));
+        }
     }
 }
 

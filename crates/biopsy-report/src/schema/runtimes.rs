@@ -21,6 +21,11 @@ pub struct Runtime {
     /// Last event, seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<f64>,
+    /// Events heard.
+    pub events_total: u64,
+    /// By provider, most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<Provider>,
     /// Collections of garbage.
     pub collections: Collections,
     /// Exceptions thrown, caught ones too.
@@ -81,6 +86,18 @@ pub struct Runtime {
     /// The stream of events ends in the middle.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+}
+
+/// The events of one provider.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Provider {
+    /// Its name.
+    pub provider: String,
+    /// All its events.
+    pub count: u64,
+    /// Name with id, and how many; most first.
+    pub events: Vec<(String, u64)>,
 }
 
 /// Collections of garbage.
