@@ -9,11 +9,15 @@ use biopsy_testkit::{Privilege, Program, Survival, TargetProcess, machine_to_mys
 
 /// Records a process for a while, by one method.
 fn record(pid: u32, method: &str, time: Duration) -> (Timeline, TraceSummary) {
-    let parent = temp_dir("trace");
-    let folder = RecordingFolder::create(parent.path().join("recording")).unwrap();
     let options =
         TraceOptions { pids: vec![pid], method: Some(method.to_owned()), ..TraceOptions::default() };
-    let handle = trace::start(&options, folder.create_member(layout::TIMELINE).unwrap(), None).unwrap();
+    record_with(&options, time)
+}
+
+fn record_with(options: &TraceOptions, time: Duration) -> (Timeline, TraceSummary) {
+    let parent = temp_dir("trace");
+    let folder = RecordingFolder::create(parent.path().join("recording")).unwrap();
+    let handle = trace::start(options, folder.create_member(layout::TIMELINE).unwrap(), None).unwrap();
     std::thread::sleep(time);
     let summary = handle.stop();
     let file = std::fs::File::open(folder.path().join(layout::TIMELINE)).unwrap();
@@ -74,6 +78,34 @@ fn by_events_of_each_thread() {
 #[test]
 fn by_events_without_the_kernel() {
     finds_the_hot_function("perf-user-only");
+}
+
+/// Whatever the method: shorter waits are in the sums alone, and the recording says the threshold that was used.
+#[test]
+fn only_waits_as_long_as_was_asked_for_are_written_one_by_one() {
+    if !require_all(&[Privilege::Cc, Privilege::Perf]) {
+        return;
+    }
+    let threshold = Duration::from_millis(30);
+    for method in ["perf-per-cpu", "perf-user-only"] {
+        let mut target = TargetProcess::start(Program::LockConvoy, &[]);
+        let survival = Survival::before(target.pid());
+        let options = TraceOptions {
+            pids: vec![target.pid()],
+            method: Some(method.to_owned()),
+            wait_threshold: threshold,
+            ..TraceOptions::default()
+        };
+        let (timeline, _) = record_with(&options, Duration::from_secs(2));
+        survival.assert_unharmed();
+        target.stop();
+        let nanos = u64::try_from(threshold.as_nanos()).unwrap();
+        assert_eq!(timeline.settings.wait_threshold.0, nanos, "{method}");
+        let short = timeline.waits.iter().filter(|wait| wait.end.since(wait.start).0 < nanos).count();
+        assert_eq!(short, 0, "{method}: of {}", timeline.waits.len());
+        let switches: u64 = timeline.states.iter().map(|slice| u64::from(slice.voluntary)).sum();
+        assert!(switches > timeline.waits.len() as u64, "{method}: {switches}");
+    }
 }
 
 #[test]
