@@ -52,8 +52,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
         let name = string(&mut cursor, "name of a type")?;
         let size = cursor.u32("size of a type")?.cast_signed();
         let module = string(&mut cursor, "module of a type")?;
-        let pseudo = name.starts_with(PSEUDO) || name == UNDEFINED;
-        is_pseudo.push((pseudo, size));
+        is_pseudo.push((name.starts_with(PSEUDO), name == UNDEFINED, size));
         builder.push_type(GraphType { name, module, ..GraphType::default() });
     }
     let nodes = count(&mut cursor, "nodes", 4)?;
@@ -73,12 +72,14 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
         let mut node = Cursor::at(blob.get(place..).unwrap_or_default(), blob_offset + place as u64);
         let of = cint(&mut node, "type of a node")?;
         let type_index = (of >> 1) as usize;
-        let Some((pseudo, type_size)) = is_pseudo.get(type_index).copied() else {
+        let Some((in_brackets, undefined, type_size)) = is_pseudo.get(type_index).copied() else {
             return Err(node.error(
                 "type of a node",
                 ReadErrorKind::OverLimit { claimed: type_index as u64, limit: is_pseudo.len() as u64 },
             ));
         };
+        // Objects of COM and of JavaScript have names in brackets as well, and addresses.
+        let pseudo = undefined || (in_brackets && address(number) == 0);
         let size = if of & 1 == 1 { cint(&mut node, "size of a node")? } else { type_size };
         let children = usize::try_from(cint(&mut node, "children of a node")?).unwrap_or(usize::MAX);
         let most = node.remaining().min(unread);
