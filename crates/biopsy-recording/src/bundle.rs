@@ -9,7 +9,7 @@ use biopsy_model::loss::Warning;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::folder::{json, temporary_name};
+use crate::folder::{TEMPORARY_PREFIX, json, temporary_name};
 use crate::manifest::{Digester, Manifest, Member, Redaction};
 use crate::open::folder::FolderSource;
 use crate::warn::warning;
@@ -202,7 +202,11 @@ impl Seek for FailsOnce {
     }
 }
 
-/// A file under a name that nobody can guess, in the folder of the one it will be. Removed unless it was renamed.
+/// Names that more can be added to: file systems allow 255 bytes.
+const LONGEST_NAME: usize = 200;
+
+/// A file under a name that nobody can guess, in the folder of the one it will be and beginning with its name. Removed unless it
+/// was renamed.
 struct Temporary {
     path: PathBuf,
     file: File,
@@ -215,7 +219,17 @@ impl Temporary {
             _ => Path::new("."),
         };
         let failed = |error| WriteError::io("create", out, error);
-        let path = folder.join(temporary_name("").map_err(failed)?);
+        let unguessable = temporary_name("").map_err(failed)?;
+        // Should we be killed, whoever finds it sees what it was to be.
+        let name = match out.file_name() {
+            Some(name) if name.len() <= LONGEST_NAME => {
+                let mut name = name.to_owned();
+                name.push(unguessable.replacen(TEMPORARY_PREFIX, ".partial-", 1));
+                name
+            }
+            _ => unguessable.into(),
+        };
+        let path = folder.join(name);
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)

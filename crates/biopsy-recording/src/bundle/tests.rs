@@ -99,6 +99,11 @@ fn the_name_is_taken_only_if_it_is_free_at_the_end() {
     let scratch = tempfile::tempdir().unwrap();
     let out = scratch.path().join("out.zip");
     let temporary = Temporary::create(&out).unwrap();
+    let [meanwhile] = &names_in(scratch.path())[..] else { panic!("one file") };
+    assert!(
+        meanwhile.starts_with("out.zip.partial-"),
+        "{meanwhile}: what a killed biopsy leaves tells what it is"
+    );
     fs::write(&out, "mine").unwrap();
     let error = temporary.rename(&out).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
