@@ -1,27 +1,122 @@
 //! Keeps the terminal from stopping us while others wait for us.
 
-/// While it lives, Ctrl-Z does not stop this process: SIGTSTP is ignored. Whoever holds other processes (in an exec gate,
-/// in a ptrace stop) and is stopped itself holds them for as long as a person takes to think of `fg`.
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// While it lives, Ctrl-Z does not stop this process. Whoever holds other processes (in an exec gate, in a ptrace stop) and is
+/// stopped itself holds them for as long as a person takes to think of `fg`.
+///
+/// The signal is taken by a function instead of being blocked: a signal to the process goes to any thread that does not block
+/// it. SIGTTIN and SIGTTOU are ignored, as those who block or ignore them may write to the terminal from the background. When
+/// the last of these values is dropped, all is as before, and a Ctrl-Z that came meanwhile is carried out.
 #[derive(Debug)]
-pub struct JobControl {
-    before: libc::sighandler_t,
+pub struct JobControl(());
+
+struct Held {
+    by: usize,
+    /// What was set before: of SIGTSTP, SIGTTIN, SIGTTOU.
+    before: [libc::sighandler_t; 3],
+}
+
+const SIGNALS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+static HELD: Mutex<Held> = Mutex::new(Held { by: 0, before: [libc::SIG_DFL; 3] });
+/// Ctrl-Z came.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Runs in a signal handler: a store to an atomic is all that it may do.
+extern "C" fn note(_signal: i32) {
+    ASKED.store(true, Ordering::Relaxed);
 }
 
 impl JobControl {
-    /// Ignores SIGTSTP from now on. Programs started meanwhile inherit that.
+    /// Holds back what the terminal stops processes with. Programs started meanwhile inherit what is ignored.
     #[must_use]
-    pub fn ignore() -> Self {
-        // SAFETY: signal(2) takes a signal number and one of the two constants that are no function; it touches no memory.
-        let before = unsafe { libc::signal(libc::SIGTSTP, libc::SIG_IGN) };
-        Self { before }
+    pub fn hold() -> Self {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.by == 0 {
+            ASKED.store(false, Ordering::Relaxed);
+            let handler: extern "C" fn(i32) = note;
+            #[expect(clippy::fn_to_numeric_cast_any, reason = "signal(2) takes functions as numbers")]
+            let [stop, input, output] = [handler as libc::sighandler_t, libc::SIG_IGN, libc::SIG_IGN];
+            held.before = [set(SIGNALS[0], stop), set(SIGNALS[1], input), set(SIGNALS[2], output)];
+            // Whoever started us does not want us to be stopped at all.
+            if held.before[0] == libc::SIG_IGN {
+                set(SIGNALS[0], libc::SIG_IGN);
+            }
+        }
+        held.by += 1;
+        Self(())
+    }
+
+    /// Whether a Ctrl-Z waits for the last of these values to be dropped.
+    #[must_use]
+    pub fn is_asked() -> bool {
+        ASKED.load(Ordering::Relaxed)
+    }
+
+    /// Forgets a Ctrl-Z that waits: for those who are about to end.
+    pub fn forget() {
+        ASKED.store(false, Ordering::Relaxed);
     }
 }
 
 impl Drop for JobControl {
     fn drop(&mut self) {
-        if self.before != libc::SIG_ERR {
-            // SAFETY: `before` is what signal(2) itself gave back as the disposition that was set.
-            unsafe { libc::signal(libc::SIGTSTP, self.before) };
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        held.by -= 1;
+        if held.by > 0 {
+            return;
         }
+        for (signal, before) in SIGNALS.into_iter().zip(held.before) {
+            if before != libc::SIG_ERR {
+                set(signal, before);
+            }
+        }
+        drop(held);
+        if ASKED.swap(false, Ordering::Relaxed) {
+            stop_ourselves();
+        }
+    }
+}
+
+/// To the process, as the terminal sends it.
+fn stop_ourselves() {
+    let own = i32::try_from(std::process::id()).expect("pids are ints");
+    // SAFETY: kill takes two integers.
+    unsafe { libc::kill(own, libc::SIGTSTP) };
+}
+
+fn set(signal: i32, to: libc::sighandler_t) -> libc::sighandler_t {
+    // SAFETY: signal(2) takes a signal number and a disposition: one of the two constants, `note`, which is a function of the right
+    // type that only stores to an atomic, or what signal(2) itself gave back before.
+    unsafe { libc::signal(signal, to) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_in(field: &str, signal: i32) -> bool {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap() & (1 << (signal - 1)) != 0
+    }
+
+    #[test]
+    fn a_stop_from_the_terminal_waits_for_the_last_holder() {
+        let first = JobControl::hold();
+        let second = JobControl::hold();
+        assert!(is_in("SigIgn:", libc::SIGTTOU) && is_in("SigIgn:", libc::SIGTTIN));
+        assert!(is_in("SigCgt:", libc::SIGTSTP), "it is not ignored, because it is carried out later");
+        drop(first);
+        stop_ourselves();
+        while !JobControl::is_asked() {
+            std::thread::yield_now();
+        }
+        // Carried out, it would stop all tests; the program that is stopped is among the live tests of `biopsy`.
+        JobControl::forget();
+        drop(second);
+        assert!(!is_in("SigCgt:", libc::SIGTSTP) && !is_in("SigIgn:", libc::SIGTTOU));
     }
 }

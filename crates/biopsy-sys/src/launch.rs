@@ -25,13 +25,17 @@ impl Held {
         let gate_fd = gate.as_raw_fd();
         let ours_fd = ours.as_raw_fd();
         // SAFETY: the closure runs in the forked child, where only async-signal-safe functions are allowed: it calls
-        // close, getpid, write and read on descriptors that stay open until exec (they are close-on-exec, like all of
+        // close, signal with a constant, getpid, write and read on descriptors that stay open until exec (they are close-on-exec, like all of
         // std's), and allocates nothing. It closes its copy of our end, which nothing else in the child uses: with
         // it open, the child would not notice our death and wait for ever.
         #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one closure, one argument for all of it")]
         unsafe {
             command.pre_exec(move || {
                 libc::close(ours_fd);
+                for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+                    // What these mean for the recorder they do not mean for its copy.
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 let pid = libc::getpid().to_ne_bytes();
                 if libc::write(gate_fd, pid.as_ptr().cast(), pid.len()) != 4 {
                     return Err(io::Error::last_os_error());

@@ -9,17 +9,20 @@ mod commands;
 mod dump;
 mod exit_codes;
 mod failure;
+mod interrupt;
 mod render;
 mod session;
 mod snapshot;
 mod stacks;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
 use cli::{Cli, Command};
 use failure::Failure;
+use interrupt::Patience;
 use render::terminal::Terminal;
 
 /// What is said when there is no memory: by then nothing can be put together any more.
@@ -34,7 +37,9 @@ fn main() -> ExitCode {
     end_where_a_thread_gets_no_memory();
     let cli = Cli::parse();
     start_logging(cli.verbose);
-    match run(&cli) {
+    let result = run(&cli);
+    interrupt::settle();
+    match result {
         Ok(code) => code.into(),
         Err(failure) => {
             failure.print(cli.color);
@@ -58,6 +63,19 @@ fn end_where_a_thread_gets_no_memory() {
 /// The outline of the program.
 fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
     let terminal = Terminal::of_stdout(cli.color);
+    match &cli.command {
+        Command::Capture(_) | Command::Trace(_) => interrupt::listen(Patience::Unlimited, cli.color)?,
+        Command::Dump(_) => interrupt::listen(Patience::Limited(interrupt::SHORT), cli.color)?,
+        Command::Snapshot(_) | Command::Stacks(_) => {
+            interrupt::listen(Patience::Limited(Duration::ZERO), cli.color)?;
+        }
+        Command::Ps(_)
+        | Command::Doctor(_)
+        | Command::Analyze(_)
+        | Command::Export(_)
+        | Command::Completions(_)
+        | Command::Man(_) => {}
+    }
     match &cli.command {
         Command::Ps(args) => commands::ps(args, terminal),
         Command::Doctor(args) => commands::doctor(args, terminal),

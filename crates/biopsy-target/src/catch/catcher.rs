@@ -1,12 +1,14 @@
 //! Catching processes that are about to start.
 
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use biopsy_model::Pid;
 use biopsy_sys::fanotify::ExecGate;
-use biopsy_sys::job_control::JobControl;
 
 use super::caught::Caught;
+use super::clerk::Clerk;
 use super::engine::Settings;
 use super::error::CatchError;
 use super::gatekeeper::Gatekeeper;
@@ -22,6 +24,9 @@ use crate::status::Status;
 /// `CAP_SYS_PTRACE` and `CAP_SYS_ADMIN` of `linux/capability.h`.
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
+
+/// How often to look for new mount namespaces.
+const MARK_EVERY: Duration = Duration::from_secs(2);
 
 /// The way that was taken, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +47,7 @@ pub struct ChosenWay {
 pub struct Catcher {
     tracer: Tracer,
     chosen: ChosenWay,
-    _job_control: JobControl,
+    _gate: Option<Gatekeeper>,
 }
 
 impl Catcher {
@@ -54,7 +59,6 @@ impl Catcher {
         if let Some(parent) = &options.below {
             identity::check_same(parent)?;
         }
-        let job_control = JobControl::ignore();
         let settings = || Settings {
             name: Some(options.name.clone()),
             below: options.below.clone(),
@@ -66,24 +70,14 @@ impl Catcher {
         let capabilities = own_capabilities();
         let gate = match options.way {
             Way::Parent => Err("it was not asked for".to_owned()),
-            Way::Automatic | Way::Gate => open_gate(options, capabilities),
+            Way::Automatic | Way::Gate => gate_is_possible(capabilities),
+        };
+        let gate = match gate {
+            Ok(gate) => Self::at_gate(gate, options, settings())?,
+            Err(why) => Err(why),
         };
         let gate_refused = match gate {
-            Ok((gate, marks)) => {
-                let chosen = ChosenWay {
-                    way: Way::Gate,
-                    why: format!(
-                        "executions on {} file systems wait for biopsy (fanotify), some ten microseconds each; nothing is traced but what answers to `{}`",
-                        marks.marked,
-                        crate::printable(&options.name)
-                    ),
-                    limits: marks.refused.clone(),
-                };
-                let keeper = Gatekeeper::start()?;
-                let (tracer, ()) =
-                    Tracer::start(settings(), |engine| Ok((engine.with_gate(gate, keeper, marks), ())))?;
-                return Ok(Self { tracer, chosen, _job_control: job_control });
-            }
+            Ok(catcher) => return Ok(catcher),
             Err(why) => why,
         };
         let no_way =
@@ -110,7 +104,41 @@ impl Catcher {
             engine.trace_tree(&parent)?;
             Ok((engine, ()))
         })?;
-        Ok(Self { tracer, chosen, _job_control: job_control })
+        Ok(Self { tracer, chosen, _gate: None })
+    }
+
+    /// Catches at the gate; a text says why that cannot be. Whoever is asked for at a mark is served from before it is made.
+    fn at_gate(
+        gate: ExecGate,
+        options: &CatchOptions,
+        settings: Settings,
+    ) -> Result<Result<Self, String>, CatchError> {
+        let (sender, candidates) = channel();
+        let clerk = Clerk { name: options.name.clone(), below: options.below.clone(), candidates: sender };
+        let (tracer, keeper) = Tracer::start(settings, move |engine| {
+            let keeper =
+                Gatekeeper::start(gate, clerk, engine.bell.handle(), Arc::clone(&engine.statistics))?;
+            Ok((engine.with_gate(Arc::clone(keeper.desk()), candidates), keeper))
+        })?;
+        let mut marks = Marks::default();
+        let below = options.below.as_ref().map(|parent| parent.pid);
+        marks.extend(keeper.gate(), &processes(below));
+        if marks.marked == 0 {
+            tracer.finish();
+            let why = marks.refused.first().cloned();
+            return Ok(Err(why.unwrap_or_else(|| "no file system can be marked".to_owned())));
+        }
+        let chosen = ChosenWay {
+            way: Way::Gate,
+            why: format!(
+                "executions on {} file systems wait for biopsy (fanotify), some ten microseconds each; nothing is traced but what answers to `{}`",
+                marks.marked,
+                crate::printable(&options.name)
+            ),
+            limits: marks.refused.clone(),
+        };
+        watch_mounts(&keeper, marks, below)?;
+        Ok(Ok(Self { tracer, chosen, _gate: Some(keeper) }))
     }
 
     /// The way that was taken, and why.
@@ -149,7 +177,7 @@ impl Catcher {
     }
 }
 
-fn open_gate(options: &CatchOptions, capabilities: u64) -> Result<(ExecGate, Marks), String> {
+fn gate_is_possible(capabilities: u64) -> Result<ExecGate, String> {
     if capabilities & CAP_SYS_ADMIN == 0 {
         return Err("permission events need CAP_SYS_ADMIN".to_owned());
     }
@@ -160,18 +188,28 @@ fn open_gate(options: &CatchOptions, capabilities: u64) -> Result<(ExecGate, Mar
     if !kernel_is_at_least(6, 8) {
         return Err("a process can be held while it executes from Linux 6.8 on".to_owned());
     }
-    let gate = ExecGate::open().map_err(|error| format!("permission events are refused: {error}"))?;
+    ExecGate::open().map_err(|error| format!("permission events are refused: {error}"))
+}
+
+/// All whose programs are to be seen start.
+fn processes(below: Option<Pid>) -> Vec<Pid> {
     let root = ProcRoot::live();
-    let pids = match &options.below {
-        Some(parent) => list::tree_pids(&root, parent.pid),
+    match below {
+        Some(parent) => list::tree_pids(&root, parent),
         None => root.pids().unwrap_or_default(),
-    };
-    let mut marks = Marks::default();
-    marks.extend(&gate, &pids);
-    match marks.marked {
-        0 => Err(marks.refused.first().cloned().unwrap_or_else(|| "no file system can be marked".to_owned())),
-        _ => Ok((gate, marks)),
     }
+}
+
+/// Marks what comes to be mounted. On a thread of its own: looking up a path waits for whoever serves the folders on it.
+fn watch_mounts(keeper: &Gatekeeper, mut marks: Marks, below: Option<Pid>) -> std::io::Result<()> {
+    let (desk, gate) = (Arc::clone(keeper.desk()), Arc::clone(keeper.gate()));
+    let work = move || {
+        while !desk.is_closed() {
+            desk.rest(MARK_EVERY);
+            marks.extend(&gate, &processes(below));
+        }
+    };
+    std::thread::Builder::new().name("gate-marks".to_owned()).stack_size(256 << 10).spawn(work).map(drop)
 }
 
 fn kernel_is_at_least(major: u32, minor: u32) -> bool {

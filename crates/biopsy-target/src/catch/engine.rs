@@ -1,4 +1,4 @@
-//! The thread that traces: takes requests at the gate and stops of threads, and never waits for anything else.
+//! The thread that traces: takes stops of threads and what comes from the gate, and never waits for anything else.
 //!
 //! Whatever happens to biopsy, nobody stays held. The end of this thread detaches from all that it traces, and every
 //! program that waits at the gate goes on. A stop at the delivery of a signal is only looked at, never taken: the
@@ -15,26 +15,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use biopsy_model::{Pid, ProcessKey, Tid};
-use biopsy_sys::fanotify::{ExecGate, ExecRequest};
 use biopsy_sys::ptrace::wait::{self, State, Stop};
 use biopsy_sys::ptrace::{self, Options};
 use biopsy_sys::stop_bell::StopBell;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::caught::Catch;
+use super::clerk::Candidate;
 use super::error::CatchError;
-use super::gatekeeper::Gatekeeper;
-use super::launch::Launch;
-use super::marks::Marks;
+use super::gatekeeper::{Desk, Ticket};
 use super::options::CatchOn;
 use super::{CatchStatistics, Ended};
 use crate::identity;
 use crate::list;
 use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
 use crate::status::Status;
 
-/// Stops handled before the gate is looked at again.
+/// Stops handled before what comes from the gate is looked at again.
 const STOPS_AT_ONCE: usize = 256;
 /// How long a process that was let through the gate may take to execute its program. It comes when the call failed.
 const START_WITHIN: Duration = Duration::from_secs(2);
@@ -43,10 +40,8 @@ const START_WITHIN: Duration = Duration::from_secs(2);
 const COLLECT_WITHIN: Duration = Duration::from_secs(1);
 /// How long a debugger waits at the gate for us to let its victim go.
 const DEFER_AT_MOST: Duration = Duration::from_millis(500);
-/// How often to look for new mount namespaces, and whether the parent is still there.
+/// How often to look whether the parent is still there.
 const HOUSEKEEPING: Duration = Duration::from_secs(2);
-/// No chain of parents is longer.
-const GENERATIONS: usize = 4096;
 /// Longest sleep: a stop that the bell missed is found then.
 const NAP: Duration = Duration::from_millis(500);
 /// Sleep while something is under way.
@@ -133,9 +128,16 @@ struct Traced {
 /// A debugger at the gate, until its victim is free.
 #[derive(Debug)]
 struct Deferred {
-    _request: ExecRequest,
+    ticket: Ticket,
     victim: Pid,
     until: Instant,
+}
+
+/// Programs that are about to start.
+#[derive(Debug)]
+struct Gate {
+    desk: Arc<Desk>,
+    candidates: Receiver<Candidate>,
 }
 
 #[derive(Debug)]
@@ -145,9 +147,7 @@ pub(super) struct Engine {
     pub(super) commands: Receiver<Command>,
     pub(super) reports: Sender<Report>,
     pub(super) statistics: Arc<Mutex<CatchStatistics>>,
-    gate: Option<ExecGate>,
-    keeper: Option<Gatekeeper>,
-    marks: Marks,
+    gate: Option<Gate>,
     options: Options,
     /// Children are traced too.
     follows_children: bool,
@@ -180,8 +180,6 @@ impl Engine {
             reports,
             statistics,
             gate: None,
-            keeper: None,
-            marks: Marks::default(),
             options: Options::SYSGOOD | Options::CLONE | Options::EXEC | Options::EXIT,
             follows_children: false,
             processes: BTreeMap::new(),
@@ -197,10 +195,8 @@ impl Engine {
     }
 
     /// Catches at the gate.
-    pub(super) fn with_gate(mut self, gate: ExecGate, keeper: Gatekeeper, marks: Marks) -> Self {
-        self.keeper = Some(keeper);
-        self.gate = Some(gate);
-        self.marks = marks;
+    pub(super) fn with_gate(mut self, desk: Arc<Desk>, candidates: Receiver<Candidate>) -> Self {
+        self.gate = Some(Gate { desk, candidates });
         self
     }
 
@@ -293,7 +289,7 @@ impl Engine {
         loop {
             self.bell.clear();
             self.obey();
-            self.take_requests()?;
+            self.take_candidates()?;
             let busy = self.look_at_stops()?;
             self.bell.looked();
             self.check_times();
@@ -353,66 +349,51 @@ impl Engine {
         held.collect()
     }
 
-    /// Requests at the gate. Whoever is not ours goes on at once.
-    fn take_requests(&mut self) -> io::Result<()> {
+    /// Those at the gate that concern us; whoever is not ours has gone on.
+    fn take_candidates(&mut self) -> io::Result<()> {
         loop {
             let Some(gate) = &self.gate else { return Ok(()) };
-            let requests = gate.take()?;
-            if requests.is_empty() {
-                return Ok(());
+            if let Some(error) = gate.desk.failure() {
+                return Err(error);
             }
-            for request in requests {
-                let taken = Instant::now();
-                self.consider(request);
-                let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
-                statistics.count_request(taken.elapsed());
-            }
+            let Ok(candidate) = gate.candidates.try_recv() else { return Ok(()) };
+            let desk = Arc::clone(&gate.desk);
+            self.consider(candidate, &desk);
         }
     }
 
     /// Seizes the process that asks if it may be one of those that are waited for.
-    fn consider(&mut self, request: ExecRequest) {
-        let pid = Pid(request.pid());
-        if pid.0 == 0 || self.processes.contains_key(&pid) {
+    fn consider(&mut self, candidate: Candidate, desk: &Desk) {
+        let Candidate { ticket, pid, ancestors, traces_others, wanted } = candidate;
+        if self.processes.contains_key(&pid) {
+            desk.allow(ticket);
             return;
         }
-        // With nothing to compare with, nobody is asked for ancestors.
-        let ancestors = if self.settings.below.is_none() && self.processes.is_empty() {
-            Vec::new()
-        } else {
-            let Some(ancestors) = ancestors(pid, self.settings.below.as_ref()) else { return };
-            ancestors
-        };
-        let launch = Launch::read(pid);
-        let tracer = launch.as_ref().is_some_and(Launch::traces_others);
-        if tracer && let Some(&victim) = ancestors.iter().find(|pid| self.processes.contains_key(pid)) {
+        if traces_others && let Some(&victim) = ancestors.iter().find(|pid| self.processes.contains_key(pid))
+        {
             self.note(format!("process {victim} is let go: it starts a program that traces it"));
             self.leave(victim);
-            self.deferred.push(Deferred { _request: request, victim, until: Instant::now() + DEFER_AT_MOST });
+            let until = Instant::now() + DEFER_AT_MOST;
+            desk.extend(ticket, until);
+            self.deferred.push(Deferred { ticket, victim, until });
             return;
         }
-        let Some(name) = &self.settings.name else { return };
-        let file =
-            std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(request.file())));
-        let file = file.ok().map(|path| path.to_string_lossy().into_owned());
-        // Only while the program itself is opened: later in the call, the kernel holds a lock that seizing needs.
-        let Some(launch) = launch.filter(|launch| launch.names(request.file())) else { return };
-        if !launch.answers_to(file.as_deref(), name) {
+        let Some(key) = wanted else {
+            desk.allow(ticket);
+            return;
+        };
+        // Only one that still waits: later in its call, the kernel holds a lock (`cred_guard_mutex`) that seizing needs.
+        if !desk.holds(ticket) {
+            self.miss(format!("process {pid} was let through the gate before it was held"));
             return;
         }
-        let Some(key) = identity::key_of(&ProcRoot::live(), pid) else { return };
         // The call comes from any thread; the others end with it, if it succeeds.
-        let stage = Stage::Starting { since: Instant::now(), asked: false };
-        let Some(keeper) = &self.keeper else { return };
-        keeper.hold(request);
-        let seized = self.seize_process(&key, stage);
-        let in_time = self.keeper.as_ref().is_some_and(Gatekeeper::allow);
-        if !in_time {
+        let seized = self.seize_process(&key, Stage::Starting { since: Instant::now(), asked: false });
+        if !desk.allow(ticket) {
             self.note(format!("process {pid} was let through the gate before it was held"));
         }
-        match seized {
-            Ok(()) => {}
-            Err(error) => self.miss(format!("process {pid} could not be held: {error}")),
+        if let Err(error) = seized {
+            self.miss(format!("process {pid} could not be held: {error}"));
         }
     }
 
@@ -464,8 +445,13 @@ impl Engine {
 
     fn check_times(&mut self) {
         let now = Instant::now();
-        let free = |victim: &Pid| !self.processes.contains_key(victim);
-        self.deferred.retain(|deferred| now < deferred.until && !free(&deferred.victim));
+        for Deferred { ticket, victim, until } in std::mem::take(&mut self.deferred) {
+            if now < until && self.processes.contains_key(&victim) {
+                self.deferred.push(Deferred { ticket, victim, until });
+            } else if let Some(gate) = &self.gate {
+                gate.desk.allow(ticket);
+            }
+        }
         let pids: Vec<Pid> = self.processes.keys().copied().collect();
         for pid in pids {
             let Some(process) = self.processes.get_mut(&pid) else { continue };
@@ -508,13 +494,9 @@ impl Engine {
     }
 
     fn keep_house(&mut self) {
-        let Some(gate) = &self.gate else { return };
-        let root = ProcRoot::live();
-        let pids = match &self.settings.below {
-            Some(parent) => list::tree_pids(&root, parent.pid),
-            None => root.pids().unwrap_or_default(),
-        };
-        self.marks.extend(gate, &pids);
+        if self.gate.is_none() {
+            return;
+        }
         if let Some(parent) = &self.settings.below
             && self.processes.is_empty()
             && !identity::is_same(parent)
@@ -531,11 +513,9 @@ impl Engine {
             _ => true,
         });
         let nap = if under_way || !self.deferred.is_empty() { SHORT_NAP } else { NAP };
-        let mut fds = vec![PollFd::new(&self.bell, PollFlags::IN)];
-        fds.extend(self.gate.as_ref().map(|gate| PollFd::new(gate, PollFlags::IN)));
         let nap = Timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
         // An interrupted sleep is a short one.
-        let _ = poll(&mut fds, Some(&nap));
+        let _ = poll(&mut [PollFd::new(&self.bell, PollFlags::IN)], Some(&nap));
     }
 
     fn note(&self, text: String) {
@@ -548,24 +528,4 @@ impl Engine {
         statistics.missed += 1;
         statistics.add_note(text);
     }
-}
-
-/// The ancestors of a process, nearest first, up to and with `below`; `None` when it does not descend from `below`.
-fn ancestors(pid: Pid, below: Option<&ProcessKey>) -> Option<Vec<Pid>> {
-    let root = ProcRoot::live();
-    let mut found = Vec::new();
-    let mut at = pid;
-    for _ in 0..GENERATIONS {
-        let line = root.process(at).ok()?.read("stat", SMALL).ok()?;
-        let stat = Stat::parse(&line)?;
-        if below.is_some_and(|parent| parent.pid == at && parent.start_ticks == stat.start_ticks) {
-            return (at != pid).then_some(found);
-        }
-        if stat.parent == 0 {
-            break;
-        }
-        at = Pid(stat.parent);
-        found.push(at);
-    }
-    below.is_none().then_some(found)
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use biopsy_model::Pid;
 use biopsy_sys::fanotify::{Coverage, ExecGate};
@@ -40,12 +41,60 @@ const WITHOUT_PROGRAMS: [&[u8]; 21] = [
     b"selinuxfs",
 ];
 
+/// File systems whose files are given out by a server or a program: opening one waits for it, and the kernel opens each file that
+/// is executed for whoever listens at the gate. They are not marked.
+const SERVED: [&[u8]; 24] = [
+    b"fuse",
+    b"fuseblk",
+    b"virtiofs",
+    b"nfs",
+    b"nfs4",
+    b"cifs",
+    b"smb3",
+    b"smbfs",
+    b"ncpfs",
+    b"afs",
+    b"coda",
+    b"ceph",
+    b"9p",
+    b"lustre",
+    b"gpfs",
+    b"beegfs",
+    b"panfs",
+    b"orangefs",
+    b"pvfs2",
+    b"gfs2",
+    b"ocfs2",
+    b"glusterfs",
+    b"vboxsf",
+    b"vmhgfs",
+];
+/// The same by the numbers of statfs(2) (`linux/magic.h`), for a root that is no mount point: FUSE, NFS, CIFS, SMB 2, Ceph, 9P,
+/// AFS twice, Coda, GFS2, OCFS2, Lustre, VirtualBox.
+const SERVED_MAGIC: [u64; 13] = [
+    0x6573_5546,
+    0x6969,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x00c3_6400,
+    0x0102_1997,
+    0x5346_414f,
+    0x6b41_4653,
+    0x7375_7245,
+    0x0116_1970,
+    0x7461_636f,
+    0x0bd0_0bd0,
+    0x786f_4256,
+];
+
 /// Marks file systems, each once, as they come in sight.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// Device numbers that are marked or cannot be.
     seen: BTreeSet<(u32, u32)>,
     namespaces: BTreeSet<u64>,
+    /// Mount namespace and device of roots that were seen.
+    roots: BTreeSet<(u64, u64)>,
     /// How many are marked.
     pub(super) marked: usize,
     /// Where it was refused, in words.
@@ -59,6 +108,7 @@ impl Marks {
         for &pid in processes {
             let Ok(process) = root.process(pid) else { continue };
             let Some(namespace) = process.inode("ns/mnt") else { continue };
+            self.mark_root(gate, pid, namespace);
             if self.namespaces.len() >= NAMESPACES || !self.namespaces.insert(namespace) {
                 continue;
             }
@@ -69,20 +119,53 @@ impl Marks {
         }
     }
 
+    /// The file system that the root of a process lies on. Where the root is no mount point (chroot(2)), the list of mounts
+    /// does not have it.
+    fn mark_root(&mut self, gate: &ExecGate, pid: Pid, namespace: u64) {
+        let path = PathBuf::from(format!("/proc/{pid}/root"));
+        let Ok(meta) = std::fs::metadata(&path) else { return };
+        if self.roots.len() >= NAMESPACES || !self.roots.insert((namespace, meta.dev())) {
+            return;
+        }
+        let kind = rustix::fs::statfs(&path).map(|stat| stat.f_type.cast_unsigned());
+        if kind.is_ok_and(|kind| SERVED_MAGIC.contains(&kind)) {
+            self.refused.push(format!(
+                "programs on the root of process {pid} are not seen: a server gives its files out"
+            ));
+            return;
+        }
+        let device = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
+        if !self.seen.contains(&device) {
+            self.mark_path(gate, device, &path, b"/");
+        }
+    }
+
     fn mark(&mut self, gate: &ExecGate, pid: Pid, mount: &Mount) {
         if !mount.may_execute || self.seen.contains(&mount.device) {
             return;
         }
+        if mount.served {
+            let shown = crate::printable(&String::from_utf8_lossy(&mount.point));
+            self.refused.push(format!(
+                "programs on `{shown}` are not seen: a server or a program gives its files out"
+            ));
+            self.seen.insert(mount.device);
+            return;
+        }
         let mut path = OsString::from(format!("/proc/{pid}/root"));
         path.push(OsString::from_vec(mount.point.clone()));
-        match gate.mark(Coverage::FileSystem, &PathBuf::from(path)) {
+        self.mark_path(gate, mount.device, &PathBuf::from(path), &mount.point);
+    }
+
+    fn mark_path(&mut self, gate: &ExecGate, device: (u32, u32), path: &Path, shown: &[u8]) {
+        match gate.mark(Coverage::FileSystem, path) {
             Ok(()) => self.marked += 1,
             Err(error) => {
-                let shown = crate::printable(&String::from_utf8_lossy(&mount.point));
+                let shown = crate::printable(&String::from_utf8_lossy(shown));
                 self.refused.push(format!("programs on `{shown}` are not seen: {error}"));
             }
         }
-        self.seen.insert(mount.device);
+        self.seen.insert(device);
     }
 }
 
@@ -92,6 +175,8 @@ struct Mount {
     device: (u32, u32),
     point: Vec<u8>,
     may_execute: bool,
+    /// By a server or a program, see [`SERVED`].
+    served: bool,
 }
 
 impl Mount {
@@ -107,6 +192,7 @@ impl Mount {
             device: (major.parse().ok()?, minor.parse().ok()?),
             point: unescaped(words.get(4)?),
             may_execute: !no_exec && !WITHOUT_PROGRAMS.contains(kind),
+            served: SERVED.contains(kind) || kind.starts_with(b"fuse."),
         })
     }
 }
@@ -135,7 +221,15 @@ mod tests {
         let line =
             b"36 35 98:0 /mnt1 /mnt\\0402/a rw,noatime master:1 shared:2 - ext4 /dev/root rw,errors=continue";
         let mount = Mount::parse(line).unwrap();
-        assert_eq!(mount, Mount { device: (98, 0), point: b"/mnt 2/a".to_vec(), may_execute: true });
+        assert_eq!(
+            mount,
+            Mount { device: (98, 0), point: b"/mnt 2/a".to_vec(), may_execute: true, served: false }
+        );
+        for kind in ["nfs4", "cifs", "fuse.sshfs", "9p"] {
+            let line = format!("36 35 0:50 / /mnt rw - {kind} host:/x rw");
+            let mount = Mount::parse(line.as_bytes()).unwrap();
+            assert!(mount.may_execute && mount.served, "{kind}");
+        }
         let mount = Mount::parse(b"23 28 0:21 / /proc rw,relatime - proc proc rw").unwrap();
         assert!(!mount.may_execute);
         let mount = Mount::parse(b"25 28 0:23 / /run rw,nosuid,noexec - tmpfs tmpfs rw").unwrap();

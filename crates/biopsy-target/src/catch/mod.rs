@@ -8,7 +8,7 @@
 //!
 //! - **the gate**: the kernel asks us before each execution on the file systems where programs are (fanotify(7)). We read
 //!   from the process what it is about to execute, and seize it only if it may be what is waited for. Nothing else is
-//!   traced. Needs CAP_SYS_ADMIN and CAP_SYS_PTRACE, and Linux 6.8.
+//!   traced, and nobody waits for longer than 100 ms, whatever hangs. Needs CAP_SYS_ADMIN and CAP_SYS_PTRACE, and Linux 6.8.
 //! - **the parent**: it and all its descendants are traced. Needs no more than the right to trace them.
 //!
 //! What they have in common: nobody is ever stopped by SIGSTOP; signals are passed on as they came; a process stopped by
@@ -24,6 +24,7 @@
 
 mod catcher;
 mod caught;
+mod clerk;
 mod engine;
 mod error;
 mod follower;

@@ -22,6 +22,9 @@ pub struct CatchStatistics {
     pub missed: u64,
     /// Signals that were passed on to the processes followed.
     pub signals_passed: u64,
+    /// Executions that went on undecided: what looks at who starts a program had no answer in time. What was waited for may be
+    /// among them.
+    pub unseen: u64,
     /// What is worth saying, in words, oldest first.
     pub notes: Vec<String>,
 }

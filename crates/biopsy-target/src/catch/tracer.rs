@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use biopsy_sys::job_control::JobControl;
 use biopsy_sys::schedule::RealTime;
 use biopsy_sys::stop_bell::{BellHandle, StopBell};
 
@@ -44,8 +45,10 @@ impl Tracer {
         let (ready, is_ready) = channel();
         let statistics = Arc::new(Mutex::new(CatchStatistics::default()));
         let engine = Engine::new(settings, bell, orders, sender, Arc::clone(&statistics));
-        let thread =
-            std::thread::Builder::new().name("catch".to_owned()).spawn(move || match begin(engine) {
+        let thread = std::thread::Builder::new().name("catch".to_owned()).spawn(move || {
+            // While we are stopped, whoever is held or gets a signal stands still.
+            let _job_control = JobControl::hold();
+            match begin(engine) {
                 Ok((engine, what)) => {
                     // Whoever starts a program on this machine may wait for this thread: on a busy one, without it,
                     // executions waited ten seconds. It does little, and sleeps most of the time.
@@ -55,7 +58,8 @@ impl Tracer {
                     }
                 }
                 Err(error) => drop(ready.send(Err(error))),
-            })?;
+            }
+        })?;
         let what = is_ready.recv().map_err(|_| CatchError::Ended)??;
         Ok((Self { commands, reports, bell: handle, statistics, thread: Some(thread), ended: None }, what))
     }

@@ -13,6 +13,7 @@ use super::facts::read_process_facts;
 use super::holder::{Frozen, Holder};
 use super::stop::{Halt, StoppedThread};
 use super::thawed::Thawed;
+use super::under_way::is_ending;
 use super::watchdog::{Watchdog, end_at_once};
 use super::{FreezeError, FreezeWarning, Headroom, KeptMemory, MemoryGauge, Method, Pause, ReleaseReport};
 use crate::address_space::ProcessMemory;
@@ -69,6 +70,13 @@ impl Hold {
 impl FrozenProcess {
     pub(super) fn new(frozen: Frozen, index: usize, holder: &Arc<Holder>) -> Result<Self, FreezeError> {
         let pid = frozen.plan.key.pid;
+        let watchdog = match frozen.child {
+            Some(child) => {
+                let failed = FreezeError::step(pid, "watching memory for the time of the copy");
+                Some(watch(pid, child, frozen.plan.memory_needed).map_err(failed)?)
+            }
+            None => None,
+        };
         let mut mappings = frozen.mappings;
         let mut kept = frozen.kept;
         if let Some(child) = frozen.child {
@@ -95,12 +103,7 @@ impl FrozenProcess {
             live: frozen.memory,
             child: frozen.child,
             ended: frozen.ended,
-            hold: Mutex::new(Hold {
-                watchdog: frozen.child.and_then(|child| watch(pid, child, frozen.plan.memory_needed)),
-                index,
-                holder: Some(Arc::clone(holder)),
-                ..Hold::default()
-            }),
+            hold: Mutex::new(Hold { watchdog, index, holder: Some(Arc::clone(holder)), ..Hold::default() }),
             thawed: OnceLock::new(),
         };
         this.modules = biopsy_image::find_modules(&this, &this.mappings, &this.facts, MOST_MODULES);
@@ -193,7 +196,8 @@ impl FrozenProcess {
     }
 
     fn is_cut_short(&self) -> bool {
-        self.ended.load(Ordering::SeqCst) || self.ended_early().is_some()
+        let ending = self.child.is_some() && is_ending();
+        ending || self.ended.load(Ordering::SeqCst) || self.ended_early().is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, Hold> {
@@ -201,13 +205,13 @@ impl FrozenProcess {
     }
 }
 
-/// Watches the memory of the process's control groups, which the child counts to, and of the machine. Without a thread for it
-/// the kernel has to choose, and takes the child first too.
-fn watch(pid: Pid, child: u32, own: u64) -> Option<Watchdog> {
+/// Watches the memory of the process's control groups, which the child counts to, and of the machine. Without that there is no
+/// copy: the kernel would have to choose, and may take more than the child (`memory.oom.group`).
+fn watch(pid: Pid, child: u32, own: u64) -> std::io::Result<Watchdog> {
     let root = ProcRoot::live();
-    let cgroup = Cgroup::read(&root.process(pid).ok()?);
-    let handle = PidFd::open(child).ok()?;
-    Watchdog::start(MemoryGauge::open(&root, &cgroup), own, move || end_at_once(&handle)).ok()
+    let cgroup = Cgroup::read(&root.process(pid)?);
+    let handle = PidFd::open(child)?;
+    Watchdog::start(MemoryGauge::open(&root, &cgroup), own, move || end_at_once(&handle))
 }
 
 impl Drop for FrozenProcess {

@@ -22,6 +22,7 @@ use super::gadgets::{self, Gadgets};
 use super::reap;
 use super::stop::{StoppedThread, Threads};
 use super::tree::{Back, Held, Prepared, freeze_together};
+use super::under_way::{UnderWay, is_ending};
 use super::{
     FreezeError, FreezeOptions, FreezeWarning, KeptMemory, Pause, ProcessPlan, ReleaseReport, Stage,
 };
@@ -32,6 +33,8 @@ use crate::identity::is_same;
 const LATE: Duration = Duration::from_millis(1);
 /// How often it is looked whether a process has executed another program, where its copy shares its open files.
 const WATCHED: Duration = Duration::from_millis(5);
+/// How often it is looked whether the program is ending.
+const ENDING: Duration = Duration::from_millis(20);
 
 /// The caller's end.
 #[derive(Debug)]
@@ -79,6 +82,7 @@ impl Holder {
     pub(super) fn start(
         prepared: Vec<Prepared>,
         options: FreezeOptions,
+        under_way: UnderWay,
     ) -> Result<(Arc<Self>, Vec<Frozen>), FreezeError> {
         let pid = prepared.first().map_or(Pid(0), Prepared::pid);
         let (orders, inbox) = channel();
@@ -89,7 +93,10 @@ impl Holder {
         let rings = Arc::clone(&bell);
         std::thread::Builder::new()
             .name("biopsy-freeze".to_owned())
-            .spawn(move || run(prepared, &options, &result, &inbox, &rings))
+            .spawn(move || {
+                let _under_way = under_way;
+                run(prepared, &options, &result, &inbox, &rings);
+            })
             .map_err(FreezeError::step(pid, "starting a thread"))?;
         let ended = |_| FreezeError::step(pid, "freezing")(io::Error::other("the freezing thread panicked"));
         let frozen = outcome.recv().map_err(ended)??;
@@ -182,6 +189,7 @@ fn serve(holds: &mut [Hold], inbox: &Receiver<Order>, bell: &OwnedFd, at: &dyn F
                 // Answered without a receiver: the caller has gone, and it is released all the same.
                 let _ = answer.send(release(holds, index, at));
             }
+            Err(TryRecvError::Empty) if is_ending() => break,
             Err(TryRecvError::Empty) => wait_for_any(holds, bell),
             Err(TryRecvError::Disconnected) => break,
         }
@@ -218,13 +226,13 @@ fn wait_for_any(holds: &[Hold], bell: &OwnedFd) {
         .collect();
     waited.push(PollFd::new(bell, PollFlags::IN));
     let limit = if holds.iter().any(|hold| !hold.late.is_empty()) {
-        Some(LATE)
+        LATE
     } else if holds.iter().any(Hold::must_be_looked_at) {
-        Some(WATCHED)
+        WATCHED
     } else {
-        None
+        ENDING
     };
-    let limit = limit.and_then(|limit| limit.try_into().ok());
+    let limit = limit.try_into().ok();
     // EINTR: looked once more than needed.
     let _ = poll(&mut waited, limit.as_ref());
     let mut rung = [0; 8];

@@ -31,6 +31,7 @@ mod stop;
 mod thawed;
 mod tree;
 mod types;
+mod under_way;
 mod watchdog;
 
 pub use collapse::{CollapseReport, collapse};
@@ -45,9 +46,12 @@ pub use types::{
     StageHook,
 };
 
+pub use under_way::end_all;
+
 use biopsy_model::Pid;
 use holder::Holder;
 use tree::Prepared;
+use under_way::UnderWay;
 
 use crate::list::tree_pids;
 use crate::proc_root::{ProcRoot, SMALL};
@@ -91,6 +95,8 @@ fn said_of_the_dead(plan: &FreezePlan, error: FreezeError) -> FreezeError {
 }
 
 fn freeze_as_planned(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<FrozenProcess>, FreezeError> {
+    let pid = plan.processes.first().map_or(Pid(0), |process| process.key.pid);
+    let under_way = UnderWay::begin().ok_or(FreezeError::Ending { pid })?;
     let mut prepared: Vec<Prepared> = Vec::new();
     for process in plan.processes {
         match prepare(process, options) {
@@ -101,7 +107,7 @@ fn freeze_as_planned(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<Fr
             }
         }
     }
-    let (holder, frozen) = Holder::start(prepared, options.clone())?;
+    let (holder, frozen) = Holder::start(prepared, options.clone(), under_way)?;
     // Should one fail, dropping the others and the holder releases all of them.
     let mut all = frozen
         .into_iter()

@@ -421,6 +421,12 @@ pub enum FreezeError {
         /// Available bytes.
         available: u64,
     },
+    /// This program is ending, see [`super::end_all`].
+    #[error("process {pid} is not frozen: biopsy was told to stop")]
+    Ending {
+        /// The process.
+        pid: Pid,
+    },
     /// A step failed.
     #[error("cannot freeze process {pid}: {step} failed")]
     Step {
@@ -450,6 +456,7 @@ impl FreezeError {
             | Self::ForkRefused { pid, .. }
             | Self::TookTooLong { pid, .. }
             | Self::Memory { pid, .. }
+            | Self::Ending { pid }
             | Self::Step { pid, .. } => Some(*pid),
         }
     }

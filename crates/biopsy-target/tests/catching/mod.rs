@@ -5,6 +5,7 @@ mod bad_days;
 mod burst;
 mod crash;
 mod endings;
+mod stalled;
 
 use std::time::{Duration, Instant};
 

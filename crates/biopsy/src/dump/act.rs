@@ -25,6 +25,7 @@ use biopsy_target::freeze::{self, FreezeError, FreezePlan, FrozenProcess, Method
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt::{self, Leaving};
 use crate::render::tell;
 use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::output::{Place, disk_is_nearly_full};
@@ -48,6 +49,8 @@ pub(crate) struct Opened {
     pub(crate) dumps: Vec<Dumped>,
     /// Values that were masked in dumped memory, by rule.
     pub(crate) masked: Vec<MaskCount>,
+    /// The folder, until it is finished.
+    pub(crate) leaving: Leaving,
     /// How many dumps of each process there are, those that are not written yet included.
     numbers: BTreeMap<Pid, u32>,
 }
@@ -56,6 +59,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(subject: &Subject, place: Place) -> Result<Opened, Failure> {
     let masking = new_masking()?;
     let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
+    let leaving = interrupt::keeping(&place.folder);
     let header = header(&subject.target().key, &subject.name, &masking);
     folder.header(&header).map_err(output_failure)?;
     let mut opened = Opened {
@@ -66,6 +70,7 @@ pub(crate) fn open(subject: &Subject, place: Place) -> Result<Opened, Failure> {
         processes: Vec::new(),
         dumps: Vec::new(),
         masked: Vec::new(),
+        leaving,
         numbers: BTreeMap::new(),
     };
     take_context(subject, &mut opened)?;
@@ -129,8 +134,13 @@ pub(crate) fn dump(
     let literals = secrets_of(args, subject);
     let (frozen, gone) = freeze_all(args, plan)?;
     warn_all(&opened.folder, &gone);
+    let mut left_out = Vec::new();
     for process in frozen {
         let pid = process.process().pid;
+        if interrupt::is_asked() {
+            left_out.push(pid.to_string());
+            continue;
+        }
         let origin = Origin {
             predicted_pause: predicted.iter().find(|(of, _)| *of == pid).map(|(_, pause)| *pause),
             reason: reason.to_owned(),
@@ -151,6 +161,10 @@ pub(crate) fn dump(
             warn_all(&opened.folder, &[warning("dump.process-ended", message)]);
         }
         report_release(args, process.release());
+    }
+    if !left_out.is_empty() {
+        let message = format!("stopped by a signal: there is no dump of {}", left_out.join(", "));
+        warn_all(&opened.folder, &[warning("dump.stopped", message)]);
     }
     Ok(())
 }
@@ -180,22 +194,38 @@ pub(crate) fn write_one(
     let number = opened.next_number(image.process().pid);
     let folder = Arc::clone(&opened.folder);
     let written =
-        write_image(args, image, literals, &Origin { number, ..origin }, &folder, args.quiet, progress);
+        write_image(args, image, literals, &Origin { number, ..origin }, &folder, Manner::of(args), progress);
     opened.add(written)
 }
 
-/// Writes one image into the folder. With `quietly`, no progress is shown.
+/// How an image is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    /// No progress is shown.
+    pub(crate) quietly: bool,
+    /// When it is given up.
+    pub(crate) until: fn() -> bool,
+}
+
+impl Manner {
+    /// Somebody is frozen or held for it: the first signal ends that.
+    fn of(args: &DumpArgs) -> Self {
+        Self { quietly: args.quiet, until: interrupt::is_asked }
+    }
+}
+
+/// Writes one image into the folder.
 pub(crate) fn write_image(
     args: &DumpArgs,
     image: &dyn Image,
     literals: &Literals,
     origin: &Origin,
     folder: &RecordingFolder,
-    quietly: bool,
+    manner: Manner,
     progress: &DumpProgress<'_>,
 ) -> Written {
     let settings = settings(args);
-    showing(quietly, image, Some(folder.path()), progress, |progress| {
+    showing(manner, image, Some(folder.path()), progress, |progress| {
         masking(args, image, literals, |image| {
             biopsy_record::dump::write(image, origin, &settings, folder, progress)
         })
@@ -228,18 +258,19 @@ fn masking<T>(
     (written, masked.counts())
 }
 
-/// Runs `write` beside a thread that draws its progress and ends it when the disk is nearly full.
+/// Runs `write` beside a thread that draws its progress and ends it when the disk is nearly full, or a signal asks for that.
 fn showing<T>(
-    quietly: bool,
+    manner: Manner,
     image: &dyn Image,
     path: Option<&Path>,
     progress: &DumpProgress<'_>,
     write: impl FnOnce(&DumpProgress<'_>) -> T,
 ) -> T {
-    let meter = Meter::start(image, quietly, Terminal::of_stderr(ColorChoice::Auto));
+    let meter = Meter::start(image, manner.quietly, Terminal::of_stderr(ColorChoice::Auto));
     std::thread::scope(|scope| {
         // Without it nothing is drawn, and a full disk is noticed by the writer.
-        let _ = std::thread::Builder::new().spawn_scoped(scope, || watch(progress, &meter, path));
+        let _ =
+            std::thread::Builder::new().spawn_scoped(scope, || watch(progress, &meter, path, manner.until));
         // Also when `write` panics: the scope waits for that thread, and the frozen copy would be held for ever.
         let _finish = meter.finish_at_the_end();
         write(progress)
@@ -256,11 +287,11 @@ fn merge(all: &mut Vec<MaskCount>, more: Vec<MaskCount>) {
     }
 }
 
-/// Draws the progress, and ends the dump when the disk is nearly full.
-fn watch(progress: &DumpProgress<'_>, meter: &Meter, path: Option<&Path>) {
+/// Draws the progress, and ends the dump when the disk is nearly full or it is to be given up.
+fn watch(progress: &DumpProgress<'_>, meter: &Meter, path: Option<&Path>, until: fn() -> bool) {
     while !meter.is_finished() {
         meter.update(progress.done.load(Relaxed), progress.total.load(Relaxed));
-        if path.is_some_and(disk_is_nearly_full) {
+        if until() || path.is_some_and(disk_is_nearly_full) {
             progress.stop.store(true, Relaxed);
         }
         meter.rest();
@@ -279,16 +310,25 @@ pub(crate) fn dump_to_file(
     };
     let pending = PendingFile::create(path).map_err(failed)?;
     let partial = pending.partial_path().to_owned();
+    let leaving = interrupt::keeping(&partial);
+    interrupt::made(path);
     match alone(args, subject, plan, CoreOutput::File(pending.file()), Some(&partial)) {
         Ok(done) => {
             pending.finish(false).map_err(failed)?;
+            drop(leaving);
             super::show::show_alone(args, &path.display().to_string(), &done)
                 .map_err(|failure| failure.naming(MADE, path))
         }
         Err(failure) => {
             // An empty file helps nobody; what was written until the disk was full may.
-            if pending.file().metadata().is_ok_and(|meta| meta.len() > 0) {
-                let _ = pending.keep_partial();
+            let something = pending.file().metadata().is_ok_and(|meta| meta.len() > 0);
+            let kept = something.then(|| pending.keep_partial());
+            if interrupt::is_asked() {
+                let what = kept.map_or_else(
+                    || "nothing was written".to_owned(),
+                    |kept| format!("what was written by then is in `{}`", kept.display()),
+                );
+                return Err(interrupt::failure(&what));
             }
             Err(failure)
         }
@@ -298,7 +338,12 @@ pub(crate) fn dump_to_file(
 /// One core to standard output, as it comes.
 pub(crate) fn dump_to_stdout(args: &DumpArgs, subject: &Subject, plan: FreezePlan) -> Result<Code, Failure> {
     let mut out = std::io::stdout().lock();
-    let done = alone(args, subject, plan, CoreOutput::Stream(&mut out), None)?;
+    let done = alone(args, subject, plan, CoreOutput::Stream(&mut out), None).map_err(|failure| {
+        match interrupt::is_asked() {
+            true => interrupt::failure("the core on standard output is cut short"),
+            false => failure,
+        }
+    })?;
     out.flush()
         .map_err(|error| Failure::new(Code::Output, format!("cannot write to standard output: {error}")))?;
     Ok(if done.summary.is_whole() { Code::Ok } else { Code::Partial })
@@ -327,7 +372,7 @@ fn alone(
     let origin = Origin { predicted_pause: Some(predicted), ..origin(&process) };
     let settings = settings(args);
     let thawing = thawing(args, &process);
-    let (written, masked) = showing(args.quiet, &process, path, &thawing, |progress| {
+    let (written, masked) = showing(Manner::of(args), &process, path, &thawing, |progress| {
         masking(args, &process, &literals, |image| write_file(image, &origin, &settings, output, progress))
     });
     drop(thawing);
@@ -362,6 +407,9 @@ pub(crate) fn secrets_of(args: &DumpArgs, subject: &Subject) -> Literals {
 /// always ends could not be dumped otherwise.
 fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<(Vec<FrozenProcess>, Vec<Warning>), Failure> {
     let mut plan = if args.collapse { collapse(args, plan)? } else { plan };
+    if interrupt::is_asked() {
+        return Err(interrupt::failure("nothing was frozen"));
+    }
     let mut gone = Vec::new();
     let frozen = loop {
         match freeze::freeze(plan.clone(), &freeze_options(args)) {

@@ -14,6 +14,7 @@ use biopsy_report::dump::{
 use crate::commands::core;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::session::record::{output_failure, warn_all, warning};
 use crate::session::seal::remove_folder;
 use crate::session::verify;
@@ -74,7 +75,8 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     warn_all(folder, &warnings);
     opened.header.end = Some(clock_pair());
     if opened.header.ended_by.is_empty() {
-        "dumped".clone_into(&mut opened.header.ended_by);
+        let how = if interrupt::is_asked() { "stopped" } else { "dumped" };
+        how.clone_into(&mut opened.header.ended_by);
     }
     folder.header(&opened.header).map_err(output_failure)?;
     verify::mask_again(folder, &opened.masking)?;
@@ -91,8 +93,10 @@ fn seal(opened: &Opened) -> Result<(PathBuf, u64, bool), Failure> {
     let folder = &opened.folder;
     let Some(out) = &opened.place.bundle else {
         folder.seal().map_err(output_failure)?;
+        opened.leaving.made();
         return Ok((folder.path().to_owned(), bytes_in(folder.path()), false));
     };
+    interrupt::made(out);
     let packed = bundle(folder.path(), out).map_err(output_failure)?;
     remove_folder(folder.path());
     Ok((packed.path, packed.bytes, true))

@@ -16,6 +16,7 @@ mod wait;
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt::{self, Patience};
 use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::seal::{KEPT, MADE};
 
@@ -41,6 +42,7 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
     }
     match destination {
         Destination::Recording(place) => {
+            interrupt::be_patient(Patience::WithoutCopies);
             let mut opened = act::open(&subject, place)?;
             let dumped = act::dump(args, &subject, plan, &mut opened, "asked for");
             if opened.discard_if_empty() {

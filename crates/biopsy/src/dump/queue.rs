@@ -11,8 +11,9 @@ use biopsy_recording::RecordingFolder;
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt;
 
-use super::act::{self, Opened, Written};
+use super::act::{self, Manner, Opened, Written};
 use super::args::DumpArgs;
 
 /// A copy that is to be written.
@@ -98,8 +99,10 @@ fn write_all(args: &DumpArgs, room: &CopyRoom, inbox: Receiver<Job>, state: &Sta
         let nice = if room.used() > room.total() / 2 { IN_HASTE } else { AT_EASE };
         // That it is refused is no reason to stop.
         let _ = rustix::process::setpriority_process(None, nice);
+        // Nobody is held for a copy: what was caught in time is written after the first signal, too.
+        let manner = Manner { quietly: true, until: interrupt::is_hurried };
         let written =
-            act::write_image(args, &image, &literals, &origin, &folder, true, &DumpProgress::default());
+            act::write_image(args, &image, &literals, &origin, &folder, manner, &DumpProgress::default());
         if written.0.is_err() {
             state.failed.store(true, Relaxed);
         }

@@ -12,15 +12,16 @@ use biopsy_model::loss::Warning;
 use biopsy_record::dump::mask::{Literals, MASK_OVERLAP};
 use biopsy_record::dump::{DumpProgress, Origin};
 use biopsy_record::triggers::{self, Fired, Trigger, Watch, WatchEnd, WatchOptions, Watched};
+use biopsy_sys::job_control::JobControl;
 use biopsy_target::Selector;
 use biopsy_target::catch::{CatchError, CatchOn, CatchOptions, CatchStatistics, Catcher, Caught, Cause};
 use rustix::fs::{Mode, OFlags};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt::{self, Patience};
 use crate::render::tell;
 use crate::render::terminal::{ColorChoice, Terminal};
-use crate::session::controls::{Controls, Wish};
 use crate::session::output::Place;
 use crate::session::record::{output_failure, warn_all, warning};
 use crate::session::subject::display_name;
@@ -49,6 +50,7 @@ const COPIER_NICE: i32 = -20;
 /// Runs `biopsy dump` with `--on`, `--wait` or `--wait-for`.
 pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> {
     let triggers = parse(args)?;
+    interrupt::be_patient(Patience::WithoutCopies);
     let stop = Stop::start(args.duration)?;
     let Some(subject) = find(args, &stop.flag)? else { return Ok(nothing(args, "no such process started")) };
     let Destination::Recording(place) = Destination::choose(args, &subject.name)? else {
@@ -114,21 +116,18 @@ struct Stop {
 
 impl Stop {
     fn start(within: Option<Duration>) -> Result<Self, Failure> {
-        let controls = Controls::listen(false)
-            .map_err(|error| Failure::new(Code::Bug, format!("cannot listen to signals: {error}")))?;
         let flag = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&flag);
         let end = within.map(|time| Instant::now() + time);
         let listen = move || {
-            loop {
-                let over = end.is_some_and(|end| Instant::now() >= end);
-                if over || controls.wait(SLICE) == Some(Wish::Stop) {
+            let mut suspend = Suspend::default();
+            // Until whoever waits has gone.
+            while Arc::strong_count(&told) > 1 {
+                if interrupt::is_asked() || end.is_some_and(|end| Instant::now() >= end) {
                     told.store(true, Relaxed);
                 }
-                // Whoever waits has gone.
-                if Arc::strong_count(&told) == 1 {
-                    break;
-                }
+                suspend.look();
+                std::thread::sleep(SLICE);
             }
         };
         std::thread::Builder::new()
@@ -136,6 +135,24 @@ impl Stop {
             .spawn(listen)
             .map_err(|error| Failure::new(Code::Bug, format!("cannot start a thread: {error}")))?;
         Ok(Self { flag })
+    }
+}
+
+/// Ctrl-Z while a process is held or followed: it is carried out when nothing is any more, and until then somebody may wonder.
+#[derive(Default)]
+struct Suspend {
+    said: bool,
+}
+
+impl Suspend {
+    fn look(&mut self) {
+        let asked = JobControl::is_asked();
+        if asked && !self.said {
+            tell!(
+                "note: biopsy is not suspended while it follows a process, which would stand still with it; Ctrl-C ends it"
+            );
+        }
+        self.said = asked;
     }
 }
 
@@ -372,6 +389,9 @@ fn catch(
     let mut catcher = Catcher::new(&options).map_err(failed)?;
     if !dumper.args.quiet {
         tell!("waiting for {name} below {} ({})", dumper.subject.name, catcher.chosen().why);
+        for limit in &catcher.chosen().limits {
+            tell!("note: {limit}");
+        }
     }
     let args = dumper.args;
     let room = Arc::clone(&dumper.room);
@@ -428,10 +448,11 @@ fn catch(
     let why = ended?;
     if !dumper.args.quiet {
         tell!(
-            "{} followed, {} caught, {} missed; {} executions waited {} at most",
+            "{} followed, {} caught, {} missed, {} not looked at; {} executions waited {} at most",
             statistics.followed,
             statistics.caught,
             statistics.missed,
+            statistics.unseen,
             statistics.executions,
             show::pause_text(statistics.longest_wait)
         );
@@ -444,13 +465,13 @@ fn catch(
 
 /// What should have been caught and was not, as warnings of the recording.
 fn missed(statistics: &CatchStatistics) -> Vec<Warning> {
-    if statistics.missed == 0 {
+    if statistics.missed == 0 && statistics.unseen == 0 {
         return Vec::new();
     }
     let notes = statistics.notes.iter().take(20).map(String::as_str).collect::<Vec<_>>().join("; ");
     let message = format!(
-        "{} of {} processes that were waited for are not among the dumps: {notes}",
-        statistics.missed, statistics.followed
+        "{} of {} processes that were waited for are not among the dumps, and {} executions went on without being looked at: {notes}",
+        statistics.missed, statistics.followed, statistics.unseen
     );
     vec![warning("dump.child-missed", message)]
 }

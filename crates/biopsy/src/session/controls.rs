@@ -5,13 +5,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
+
+use crate::interrupt::{self, Leaving};
 
 /// What the user wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wish {
-    /// `q`, Ctrl-C, SIGTERM, SIGHUP: stop and keep.
+    /// `q`, or a signal that asks to end, see [`crate::interrupt`]: stop and keep.
     Stop,
     /// `s`, SIGUSR1: a usable recording of what there is, and go on.
     Snapshot,
@@ -23,29 +25,31 @@ pub(crate) enum Wish {
 pub(crate) struct Controls {
     wishes: Receiver<Wish>,
     signals: signal_hook::iterator::Handle,
-    saved: Option<Termios>,
+    saved: Option<(Termios, Leaving)>,
 }
 
 impl Controls {
     /// Starts listening. `keys`: also to the terminal, if there is one.
     pub(crate) fn listen(keys: bool) -> std::io::Result<Self> {
         let (tell, wishes) = channel();
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])?;
+        let mut signals = Signals::new([SIGUSR1, SIGUSR2])?;
         let handle = signals.handle();
         let from_signals = tell.clone();
+        let asked = tell.clone();
+        // Nobody listens any more: then nothing is left to stop.
+        interrupt::tell(move || {
+            let _ = asked.send(Wish::Stop);
+        });
         std::thread::Builder::new().name("biopsy-signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
-                let wish = match signal {
-                    SIGUSR1 => Wish::Snapshot,
-                    SIGUSR2 => Wish::Mark,
-                    _ => Wish::Stop,
-                };
+                let wish = if signal == SIGUSR1 { Wish::Snapshot } else { Wish::Mark };
                 if from_signals.send(wish).is_err() {
                     break;
                 }
             }
         })?;
         let saved = if keys { single_keys() } else { None };
+        let saved = saved.map(|saved| (saved.clone(), interrupt::restoring(saved)));
         if saved.is_some() {
             std::thread::Builder::new().name("biopsy-keys".to_owned()).spawn(move || read_keys(&tell))?;
         }
@@ -74,7 +78,7 @@ impl Controls {
 impl Drop for Controls {
     fn drop(&mut self) {
         self.signals.close();
-        if let Some(saved) = &self.saved {
+        if let Some((saved, _)) = &self.saved {
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, saved);
         }
     }

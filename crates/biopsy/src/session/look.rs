@@ -6,6 +6,7 @@ use biopsy_record::context::clock_pair;
 use biopsy_recording::{WriteError, layout};
 use biopsy_report::dump::{StacksOptions, render_stacks_text};
 
+use crate::interrupt;
 use crate::stacks::LookOptions;
 
 use super::record::{Session, warning};
@@ -26,6 +27,11 @@ pub(super) fn at_all(tree: &[ProcessInfo], session: &Session) -> Vec<Warning> {
     }
     for process in running {
         let pid = process.key.pid;
+        if interrupt::is_hurried() {
+            let message = format!("the stacks of process {pid} were not taken: stopped by a signal");
+            warnings.push(warning("stacks.not-taken", message));
+            continue;
+        }
         match one(process, session) {
             Ok(()) => {}
             Err(Missing::Look(why)) => {

@@ -22,6 +22,7 @@ use biopsy_redact::{RedactionLog, Redactor};
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt::{self, Leaving};
 use crate::render::terminal::Terminal;
 
 use super::Kind;
@@ -43,6 +44,8 @@ pub(crate) struct Recorded {
     pub(crate) snapshots: Vec<std::path::PathBuf>,
     /// A second Ctrl-C: no report, no bundle.
     pub(crate) hurried: bool,
+    /// The folder, until something is made of it.
+    pub(crate) leaving: Leaving,
 }
 
 /// What is common to the recording and to snapshots of it.
@@ -61,11 +64,14 @@ pub(crate) fn record(
     reason: Option<&str>,
     terminal: Terminal,
 ) -> Result<Recorded, Failure> {
-    // Before anything is touched: from here on a signal ends the recording, not the process.
+    if interrupt::is_asked() {
+        return Err(interrupt::failure("nothing was recorded"));
+    }
     let controls = Controls::listen(!args.quiet && args.program.is_empty())
         .map_err(|error| Failure::new(Code::Bug, format!("cannot listen to signals: {error}")))?;
     let masking = new_masking()?;
     let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
+    let leaving = interrupt::keeping(&place.folder);
     let session = Session { header: header(&subject.info.key, &subject.name, &masking), folder, masking };
     session.folder.header(&session.header).map_err(output_failure)?;
 
@@ -91,8 +97,18 @@ pub(crate) fn record(
     let child = subject.release().inspect_err(|_| {
         let _ = std::fs::remove_dir_all(&place.folder);
     })?;
-    let mut recording =
-        Recording { args, kind, place, session, running, controls, child, snapshots: Vec::new(), tree };
+    let mut recording = Recording {
+        args,
+        kind,
+        place,
+        session,
+        running,
+        controls,
+        child,
+        snapshots: Vec::new(),
+        tree,
+        leaving,
+    };
     let ended_by = recording.watch(terminal, &subject);
     recording.session.header.ended_by = ended_by.to_owned();
     recording.finish(watch, &subject)
@@ -116,6 +132,7 @@ struct Recording<'a> {
     child: Option<Child>,
     snapshots: Vec<std::path::PathBuf>,
     tree: Vec<ProcessInfo>,
+    leaving: Leaving,
 }
 
 /// Starts everything. Without a trace, `capture` goes on with metrics; `trace` does not.
@@ -374,7 +391,7 @@ impl Recording<'_> {
         session.folder.redactions(&session.masking.log().counts()).map_err(output_failure)?;
         session.folder.header(&session.header).map_err(output_failure)?;
         let Session { folder, masking, .. } = self.session;
-        Ok(Recorded { folder, masking, trace, snapshots: self.snapshots, hurried })
+        Ok(Recorded { folder, masking, trace, snapshots: self.snapshots, hurried, leaving: self.leaving })
     }
 }
 

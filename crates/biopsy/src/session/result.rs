@@ -62,7 +62,7 @@ pub(super) fn show(
     }
     crate::commands::written(std::io::stdout().lock().write_all(&out))?;
     let cut = recorded.trace.as_ref().is_some_and(|trace| trace.cut_short.is_some());
-    Ok(if recorded.hurried || recorded.trace.is_none() || cut { Code::Partial } else { Code::Ok })
+    Ok(if sealed.read.is_none() || recorded.trace.is_none() || cut { Code::Partial } else { Code::Ok })
 }
 
 fn text(out: &mut Vec<u8>, recorded: &Recorded, sealed: &Sealed, color: ColorChoice) -> std::io::Result<()> {

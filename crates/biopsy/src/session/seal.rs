@@ -12,6 +12,7 @@ use biopsy_recording::{Limits, RecordingFolder, bundle, layout};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::render::tell;
 
 use super::output::Place;
@@ -42,10 +43,12 @@ pub(crate) fn remove_folder(folder: &Path) {
 
 /// Reads the recording back, writes the reports, checks for secrets, packs.
 pub(crate) fn seal(recorded: &Recorded, place: &Place) -> Result<Sealed, Failure> {
-    if recorded.hurried {
+    if recorded.hurried || interrupt::is_hurried() {
         return Ok(Sealed { path: place.folder.clone(), bytes: 0, is_bundle: false, read: None });
     }
-    seal_folder(&recorded.folder, &recorded.masking, place)
+    let sealed = seal_folder(&recorded.folder, &recorded.masking, place)?;
+    recorded.leaving.made();
+    Ok(sealed)
 }
 
 fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Result<Sealed, Failure> {
@@ -71,6 +74,7 @@ fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Re
             .sum();
         return Ok(Sealed { path: folder.path().to_owned(), bytes, is_bundle: false, read });
     };
+    interrupt::made(out);
     let packed = bundle(folder.path(), out).map_err(output_failure)?;
     remove_folder(folder.path());
     Ok(Sealed { path: packed.path, bytes: packed.bytes, is_bundle: true, read })
@@ -84,6 +88,7 @@ pub(super) fn snapshot(
     place: &Place,
 ) -> Result<PathBuf, Failure> {
     let copy = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
+    let _leaving = interrupt::removing(&place.folder);
     let copied = copy_members(session, &copy, cut)
         .and_then(|()| copy.header(header).map_err(output_failure))
         .and_then(|()| seal_folder(&copy, &session.masking, place));

@@ -1,21 +1,17 @@
 //! Waiting for something to happen before a recording begins.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
 
 use biopsy_record::triggers::{Trigger, Watch, WatchError, WatchOptions, Watched};
 
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::render::tell;
 
-use super::controls::{Controls, Wish};
 use super::subject::Subject;
-
-/// How soon Ctrl-C is noticed.
-const SLICE: Duration = Duration::from_millis(100);
 
 /// Waits until one of the triggers fires, and says why. `None`: there is none to wait for.
 pub(super) fn wait(args: &CaptureArgs, subject: &Subject) -> Result<Option<String>, Failure> {
@@ -24,7 +20,7 @@ pub(super) fn wait(args: &CaptureArgs, subject: &Subject) -> Result<Option<Strin
     }
     let triggers = args.on.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
     let words: Vec<String> = triggers.iter().map(ToString::to_string).collect();
-    let stop = listen()?;
+    let stop = interrupt::flag();
     let failed = |error: WatchError| {
         let hint = error.hint();
         Failure::from_error(Code::Target, &error).with_hint(hint)
@@ -62,24 +58,4 @@ fn parse(text: &str) -> Result<Trigger, Failure> {
             .with_hint(Some("`biopsy dump --on` holds a process at its end")));
     }
     Ok(trigger)
-}
-
-/// A flag that Ctrl-C sets.
-fn listen() -> Result<Arc<AtomicBool>, Failure> {
-    let controls = Controls::listen(false)
-        .map_err(|error| Failure::new(Code::Bug, format!("cannot listen to signals: {error}")))?;
-    let flag = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&flag);
-    std::thread::Builder::new()
-        .name("biopsy-stop".to_owned())
-        .spawn(move || {
-            // Until whoever waits has gone.
-            while Arc::strong_count(&told) > 1 {
-                if controls.wait(SLICE) == Some(Wish::Stop) {
-                    told.store(true, Relaxed);
-                }
-            }
-        })
-        .map_err(|error| Failure::new(Code::Bug, format!("cannot start a thread: {error}")))?;
-    Ok(flag)
 }

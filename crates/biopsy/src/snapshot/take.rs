@@ -17,6 +17,7 @@ use biopsy_target::freeze::{FreezeError, FreezeOptions};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::session::output::{Place, default_stem};
 use crate::session::record::{header, new_masking, output_failure, warn_all, warning, write_processes};
 use crate::session::seal::{KEPT, remove_folder};
@@ -45,7 +46,9 @@ pub(super) fn run(args: &SnapshotArgs) -> Result<Made, Failure> {
     match destination {
         Destination::GcDump(path) => {
             let (graph, facts) = take(args, &info)?;
+            let leaving = interrupt::removing(&path);
             let bytes = write_gcdump(&graph, &facts, &name, &path)?;
+            leaving.made();
             Ok(Made { name, graph, facts, path, bytes })
         }
         Destination::Recording(place) => {
@@ -152,6 +155,7 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
     // Before anything is written: a target that cannot be read leaves no folder behind.
     let (graph, facts) = take(args, info)?;
     let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
+    let leaving = interrupt::removing(&place.folder);
     let mut header = header(&info.key, &name, &masking);
     folder.header(&header).map_err(output_failure)?;
     let summary =
@@ -173,11 +177,13 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
     let (path, bytes) = match &place.bundle {
         None => {
             folder.seal().map_err(output_failure)?;
+            leaving.made();
             let sizes = verify::members(folder.path());
             let bytes = sizes.iter().filter_map(|name| Some(folder.path().join(name).metadata().ok()?.len()));
             (folder.path().to_owned(), bytes.sum())
         }
         Some(out) => {
+            interrupt::made(out);
             let packed = bundle(folder.path(), out).map_err(output_failure)?;
             remove_folder(folder.path());
             (packed.path, packed.bytes)

@@ -10,6 +10,7 @@ mod exports;
 mod harm;
 mod shapes;
 mod sick;
+mod signals;
 mod stacks;
 mod stacks_bad_days;
 mod support;

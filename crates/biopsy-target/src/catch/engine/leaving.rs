@@ -12,7 +12,9 @@ impl Engine {
             return;
         }
         self.closing = true;
-        self.gate = None;
+        if let Some(gate) = self.gate.take() {
+            gate.desk.close();
+        }
         self.follows_children = false;
         self.deferred.clear();
         let running = |process: &&Process| matches!(process.stage, Stage::Following { .. });

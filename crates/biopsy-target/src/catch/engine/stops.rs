@@ -9,6 +9,7 @@ use biopsy_sys::ptrace::registers;
 use biopsy_sys::ptrace::wait::{self, Stop};
 
 use super::{Engine, Process, Stage, Traced, Why};
+use crate::catch::clerk::ancestors;
 use crate::catch::launch::is_tracer;
 use crate::catch::signals::{Disposition, disposition};
 use crate::find;
@@ -110,7 +111,7 @@ impl Engine {
 
     /// A debugger starts below a process that is followed: its victim must be free.
     fn let_victims_go(&mut self, debugger: Pid) {
-        for victim in super::ancestors(debugger, None).unwrap_or_default() {
+        for victim in ancestors(debugger, None).unwrap_or_default() {
             let following = |process: &Process| matches!(process.stage, Stage::Following { .. });
             if self.processes.get(&victim).is_some_and(following) {
                 self.note(format!("process {victim} is let go: it starts a program that traces it"));

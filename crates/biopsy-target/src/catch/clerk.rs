@@ -1,0 +1,86 @@
+//! Looks at a process that waits in execve, and decides whether it may be what is waited for.
+//!
+//! On a thread of its own, because all of this may hang: see [`super::gatekeeper`].
+
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::Sender;
+
+use biopsy_model::{Pid, ProcessKey};
+
+use super::gatekeeper::{Job, Ticket};
+use super::launch::Launch;
+use crate::identity;
+use crate::proc_root::{ProcRoot, SMALL};
+use crate::stat::Stat;
+
+/// No chain of parents is longer.
+const GENERATIONS: usize = 4096;
+
+/// A process that concerns the thread that traces.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) ticket: Ticket,
+    pub(super) pid: Pid,
+    /// Nearest first.
+    pub(super) ancestors: Vec<Pid>,
+    /// It is about to be a debugger.
+    pub(super) traces_others: bool,
+    /// It may become what is waited for.
+    pub(super) wanted: Option<ProcessKey>,
+}
+
+/// What it knows.
+#[derive(Clone, Debug)]
+pub(super) struct Clerk {
+    /// What is waited for answers to this.
+    pub(super) name: String,
+    /// And descends from this.
+    pub(super) below: Option<ProcessKey>,
+    pub(super) candidates: Sender<Candidate>,
+}
+
+impl Clerk {
+    /// `None`: it goes on.
+    pub(super) fn consider(&self, job: Job) -> Option<Candidate> {
+        let Job { ticket, pid, file } = job;
+        // In a pid namespace that we do not see.
+        if pid.0 == 0 {
+            return None;
+        }
+        let ancestors = ancestors(pid, self.below.as_ref())?;
+        let launch = Launch::read(pid)?;
+        let traces_others = launch.traces_others();
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok();
+        let path = path.map(|path| path.to_string_lossy().into_owned());
+        // Only while the program itself is opened: later in the call, the kernel holds a lock that seizing needs.
+        let wanted = launch.names(&file) && launch.answers_to(path.as_deref(), &self.name);
+        let wanted = if wanted { identity::key_of(&ProcRoot::live(), pid) } else { None };
+        let concerns = traces_others || wanted.is_some();
+        concerns.then_some(Candidate { ticket, pid, ancestors, traces_others, wanted })
+    }
+
+    /// False: nobody traces any more.
+    pub(super) fn hand_on(&self, candidate: Candidate) -> bool {
+        self.candidates.send(candidate).is_ok()
+    }
+}
+
+/// The ancestors of a process, nearest first, up to and with `below`; `None` when it does not descend from `below`.
+pub(super) fn ancestors(pid: Pid, below: Option<&ProcessKey>) -> Option<Vec<Pid>> {
+    let root = ProcRoot::live();
+    let mut found = Vec::new();
+    let mut at = pid;
+    for _ in 0..GENERATIONS {
+        let line = root.process(at).ok()?.read("stat", SMALL).ok()?;
+        let stat = Stat::parse(&line)?;
+        if below.is_some_and(|parent| parent.pid == at && parent.start_ticks == stat.start_ticks) {
+            return (at != pid).then_some(found);
+        }
+        if stat.parent == 0 {
+            break;
+        }
+        at = Pid(stat.parent);
+        found.push(at);
+    }
+    below.is_none().then_some(found)
+}
