@@ -39,6 +39,7 @@ pub mod freeze;
 pub mod identity;
 pub mod list;
 mod maps;
+mod oom_policy;
 pub mod preflight;
 mod printable;
 pub mod proc_root;

@@ -60,7 +60,7 @@ impl ProcessMemory {
         for mapping in mappings {
             counts.mappings += 1;
             let memory = matches!(mapping.backing, Backing::Anonymous { .. } | Backing::File { .. });
-            if mapping.shared || !memory {
+            if mapping.shared || !memory || self.is_only_reserved(mapping) {
                 continue;
             }
             let mut here = PresentCounts::default();
@@ -78,6 +78,16 @@ impl ProcessMemory {
             self.use_sums(&mut counts);
         }
         Ok(counts)
+    }
+
+    /// Whether it is not worth asking for: where the kernel tells of each page, there or not, terabytes that a program has
+    /// reserved would take minutes.
+    fn is_only_reserved(&self, mapping: &Mapping) -> bool {
+        const LARGE: u64 = 256 << 20;
+        let may = mapping.protection;
+        self.no_scan.load(Ordering::Relaxed)
+            && !(may.read || may.write || may.execute)
+            && mapping.size() >= LARGE
     }
 
     /// Appends to `runs` the private pages of a mapping that are in memory and not part of huge pages.

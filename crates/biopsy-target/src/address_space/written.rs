@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use biopsy_image::{Absence, Backing, Mapping, PAGE_SIZE, ReadError};
 use biopsy_sys::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, Wanted, ZERO};
@@ -12,6 +13,8 @@ use super::shared;
 
 /// Most matching pages in one call: 64 MiB, for which the lock of the address space is held about half a millisecond.
 pub(super) const PAGES: u64 = 16 << 10;
+/// Most of an address space that is walked in one call where somebody waits: a million entries, some 20 ms if all are there.
+const WALK: u64 = 4 << 30;
 /// Regions in one call; the kernel gathers no more than 512 at a time.
 const REGIONS: usize = 512;
 
@@ -63,6 +66,22 @@ impl ProcessMemory {
         }
     }
 
+    /// [`Self::written`] of private memory, for no longer than until `deadline`: terabytes may be reserved, and kernels before
+    /// 6.7 tell of each page. `false`: the time was over before all was seen.
+    pub(crate) fn written_until(
+        &self,
+        mapping: &Mapping,
+        runs: &mut Vec<Range<u64>>,
+        deadline: Instant,
+    ) -> Result<bool, ReadError> {
+        let range = mapping.range();
+        if matches!(mapping.backing, Backing::Kernel { .. } | Backing::Unknown) {
+            return self.written(mapping, range, runs).map(|()| true);
+        }
+        let push = |region: Region| push_cut(runs, region.start..region.end, &range);
+        self.regions_until(range.clone(), WRITTEN, Some(deadline), push)
+    }
+
     fn present(
         &self,
         range: Range<u64>,
@@ -77,12 +96,27 @@ impl ProcessMemory {
         &self,
         range: Range<u64>,
         wanted: Wanted,
-        mut each: impl FnMut(Region),
+        each: impl FnMut(Region),
     ) -> Result<(), ReadError> {
+        self.regions_until(range, wanted, None, each).map(drop)
+    }
+
+    /// The same until the time is over, where there is one; `false`: it was, before all was seen.
+    fn regions_until(
+        &self,
+        range: Range<u64>,
+        wanted: Wanted,
+        deadline: Option<Instant>,
+        mut each: impl FnMut(Region),
+    ) -> Result<bool, ReadError> {
         let end = range.end.checked_next_multiple_of(PAGE_SIZE).unwrap_or(range.end);
         let mut at = range.start - range.start % PAGE_SIZE;
         let mut regions = vec![Region::default(); REGIONS];
         while at < end {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(false);
+            }
+            let end = deadline.map_or(end, |_| end.min(at.saturating_add(WALK)));
             if self.no_scan.load(Ordering::Relaxed) {
                 at = self.entries(at..end, wanted, &mut each)?;
                 continue;
@@ -103,7 +137,7 @@ impl ProcessMemory {
             }
         }
         // The tables of an address space that is gone are empty, and no error.
-        if self.is_there() { Ok(()) } else { Err(missing(range.start, Absence::Gone)) }
+        if self.is_there() { Ok(true) } else { Err(missing(range.start, Absence::Gone)) }
     }
 
     /// The same by reading `pagemap`, eight bytes for each page (Documentation/admin-guide/mm/pagemap.rst), a part at a

@@ -4,6 +4,7 @@
 //! the time reach. The buffer is there, touched and locked before anything stops: faulting it in during the pause was
 //! measured to cost seconds (P11). What was not copied is known not to be there, and never looks like zeros.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -79,7 +80,7 @@ impl PreparedCopy for Prepared {
             used: 0,
             pieces: Vec::with_capacity(4096),
             written: Vec::with_capacity(4096),
-            known: mappings.len(),
+            unknown: BTreeSet::new(),
             mappings,
         };
         for stack in stacks(&copied.mappings, stack_pointers) {
@@ -131,8 +132,8 @@ struct Copied {
     /// All pages of private memory that the process had written, copied or not, by address.
     written: Vec<Range<u64>>,
     mappings: Vec<Mapping>,
-    /// So many mappings were looked through for written pages before time was over.
-    known: usize,
+    /// Mappings, by their place in the list, that were not looked through to their end before time was over.
+    unknown: BTreeSet<usize>,
 }
 
 impl Copied {
@@ -171,13 +172,17 @@ impl Copied {
 
     /// Finds all written pages, and copies those that were not copied with the stacks.
     fn take_written(&mut self, stacks_only: bool, deadline: Instant) {
-        for (index, own) in self.mappings.iter().enumerate().filter(|(_, own)| !own.shared) {
-            if Instant::now() >= deadline || self.memory.written(own, own.range(), &mut self.written).is_err()
-            {
-                self.known = index;
-                break;
+        // What cannot be read is reserved, or out of use: nobody gets it from the image either. Small ones first: a program that
+        // reserves terabytes has its data elsewhere, or little of it in there.
+        let readable = |(_, own): &(usize, &Mapping)| !own.shared && own.protection.read;
+        let mut order: Vec<(usize, &Mapping)> = self.mappings.iter().enumerate().filter(readable).collect();
+        order.sort_by_key(|(_, own)| own.size());
+        for (index, own) in order {
+            if !matches!(self.memory.written_until(own, &mut self.written, deadline), Ok(true)) {
+                self.unknown.insert(index);
             }
         }
+        self.written.sort_unstable_by_key(|run| run.start);
         if stacks_only {
             return;
         }
@@ -265,7 +270,7 @@ impl KeptMemory for Copied {
             end = here.map(|run| run.end).ok_or(missing(address, Absence::LeftOut))?;
             return self.memory.read(address, cut(buffer, end - address));
         }
-        if index >= self.known {
+        if self.unknown.contains(&index) {
             return Err(missing(address, Absence::LeftOut));
         }
         match self.written_at(address) {
@@ -287,7 +292,7 @@ impl KeptMemory for Copied {
             return self.memory.written(own, part, runs);
         }
         let index = self.mappings.partition_point(|one| one.end <= part.start);
-        if index >= self.known {
+        if self.unknown.contains(&index) {
             // Not looked through: it may all be written.
             runs.push(part);
             return Ok(());

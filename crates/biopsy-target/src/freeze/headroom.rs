@@ -140,9 +140,10 @@ impl MemoryGauge {
             let kib = line_number(&read(file)?, "MemAvailable:")?;
             Some(Headroom { bytes: kib.saturating_mul(1024), by: LimitedBy::Machine })
         });
-        let groups = self.groups.iter().filter_map(|group| {
-            let bytes = group.left(enough)?;
-            Some(Headroom { bytes, by: LimitedBy::Group(group.folder.clone()) })
+        // A group that cannot be read any more is counted as used up: what it has left is not known.
+        let groups = self.groups.iter().map(|group| Headroom {
+            bytes: group.left(enough).unwrap_or(0),
+            by: LimitedBy::Group(group.folder.clone()),
         });
         groups.chain(machine).min_by_key(|one| (one.to_spare(0), one.bytes))
     }
@@ -166,8 +167,10 @@ impl Group {
     }
 
     fn left(&self, enough: u64) -> Option<u64> {
-        let limit = self.limits.iter().filter_map(number).filter(|&limit| limit < NO_LIMIT).min()?;
-        let left = limit.saturating_sub(number(&self.usage)?);
+        let used = number(&self.usage)?;
+        let limits = self.limits.iter().filter_map(number).filter(|&limit| limit < NO_LIMIT);
+        let Some(limit) = limits.min() else { return Some(u64::MAX) };
+        let left = limit.saturating_sub(used);
         if left >= enough {
             return Some(left);
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use biopsy_sys::pidfd::PidFd;
 use rustix::io::Errno;
 
-use super::headroom::{Headroom, MemoryGauge};
+use super::headroom::{Headroom, LimitedBy, MemoryGauge};
 
 /// Bytes that one CPU can make the process take in a second by writing: 4 µs for each page of 4 KiB, measured.
 const PER_CPU: u64 = 1 << 30;
@@ -96,10 +96,9 @@ fn watch(
     end: impl FnOnce(),
 ) {
     loop {
-        let Some(headroom) = gauge.read_below(ENOUGH.saturating_add(own / 4)) else {
-            // Nothing can be read: there is nothing to watch.
-            return;
-        };
+        // What cannot be watched any more cannot stay.
+        let none = Headroom { bytes: 0, by: LimitedBy::Machine };
+        let headroom = gauge.read_below(ENOUGH.saturating_add(own / 4)).unwrap_or(none);
         if headroom.bytes < headroom.line(own) {
             *fired.lock().unwrap_or_else(PoisonError::into_inner) = Some(headroom);
             end();
@@ -129,7 +128,6 @@ mod tests {
 
     use super::*;
     use crate::cgroup::Cgroup;
-    use crate::freeze::headroom::LimitedBy;
     use crate::proc_root::ProcRoot;
 
     fn group(folder: &Path, used: u64) {
@@ -158,6 +156,16 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(watchdog.fired().unwrap().bytes, 8 << 20);
+    }
+
+    #[test]
+    fn it_ends_the_copy_when_it_can_read_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let gauge = MemoryGauge::open(&ProcRoot::at(folder.path()), &Cgroup::default());
+        let (tell, told) = channel();
+        let watchdog = Watchdog::start(gauge, 0, move || tell.send(()).unwrap()).unwrap();
+        assert!(told.recv().is_ok());
+        assert!(watchdog.fired().is_some());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use biopsy_testkit::{
 };
 use serde_json::Value;
 
-use crate::support::{biopsy, complaint, said};
+use crate::support::{biopsy, complaint, said, succeeded};
 
 const LIVE: &[Privilege] = &[Privilege::Cc, Privilege::Ptrace];
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,6 +39,67 @@ fn analyzed(file: &Path) -> String {
     let output = biopsy(["analyze"]).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Idle, may not fork, has terabytes of reserved and of readable address space that it never touched, and 1 MiB of data.
+const RESERVES: &str = r#"
+#include "target.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+static char data[1 << 20];
+int main(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    limit_own_life();
+    memset(data, 0x5a, sizeof data);
+    if (mmap(0, 16UL << 40, PROT_NONE, flags, -1, 0) == MAP_FAILED) return 2;
+    if (mmap(0, 512UL << 30, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) return 2;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 2;
+    printf("READY %d %p\n", getpid(), (void *)data), fflush(stdout);
+    wait_for_stop();
+    return 0;
+}
+"#;
+
+#[test]
+fn terabytes_of_reserved_addresses_are_not_walked_while_it_stands_still() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let target = TargetProcess::spawn(Command::new(compile_c("reserves", RESERVES, &[])));
+    let survival = Survival::before(target.pid());
+    let address = target.ready_line().split_ascii_whitespace().nth(2).unwrap();
+    let address = u64::from_str_radix(address.trim_start_matches("0x"), 16).unwrap();
+    // 25 is ENOTTY: a kernel before 6.7, which tells of each page, whether it is there or not.
+    for fault in ["", "PAGEMAP_SCAN:25"] {
+        let folder = temp_dir("reserves");
+        let mut command = biopsy(["dump", &target.pid().to_string(), "--json", "--max-pause", "500ms", "-o"]);
+        let output = command.arg(folder.path().join("x")).env("BIOPSY_FAULT", fault).output().unwrap();
+        assert!(succeeded(&output), "{fault}: {}", said(&output));
+        survival.assert_unharmed();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let dump = &result["dumps"][0];
+        assert_eq!(dump["method"], "stop-and-copy", "{fault}: {dump:#}");
+        // Walked to the end it takes minutes.
+        let pause = dump["pause_ms"].as_f64().unwrap();
+        assert!(pause < 10_000.0, "{fault}: it stood still for {pause} ms");
+        // Its data is small, and comes first.
+        let core = folder.path().join("x").join(dump["core"].as_str().unwrap());
+        let opened = open(&core, &Limits::default()).unwrap();
+        let mut data = vec![0; 1 << 20];
+        opened.image.read_exact(address, &mut data).unwrap();
+        assert!(data.iter().all(|byte| *byte == 0x5a), "{fault}");
+    }
 }
 
 #[test]

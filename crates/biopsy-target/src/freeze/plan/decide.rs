@@ -16,6 +16,9 @@ const STRUCTURES: u64 = 1 << 20;
 /// What a stack of a thread takes of a copy, on the generous side; glibc's have some 10 to 100 KiB in use.
 const STACK: u64 = 64 << 10;
 
+/// Name of the check that says that one out-of-memory kill takes others with it.
+pub(super) const ONE_FOR_ALL: &str = "out-of-memory";
+
 /// Why a method cannot be used.
 struct Obstacle {
     check: Check,
@@ -180,10 +183,13 @@ fn no_fork(subject: &Subject, machine: &Machine) -> Option<Obstacle> {
         );
         return Some(Obstacle::new("commit", why, None));
     }
+    let Some(headroom) = &subject.headroom else {
+        let why = "nothing tells how much memory is left, so that nobody could end the copy in time";
+        return Some(Obstacle::new("memory", why, None));
+    };
     let tables = page_tables(subject);
-    if let Some(headroom) =
-        subject.headroom.as_ref().filter(|headroom| headroom.to_spare(own_bytes(subject)) < tables)
-    {
+    let spare = headroom.to_spare(own_bytes(subject));
+    if spare < tables {
         let least = tables.saturating_add(headroom.reserve(own_bytes(subject)));
         let why = format!(
             "a fork needs {} to begin with, and {} are left {}",
@@ -192,6 +198,17 @@ fn no_fork(subject: &Subject, machine: &Machine) -> Option<Obstacle> {
             where_text(headroom)
         );
         return Some(Obstacle::new("memory", why, None));
+    }
+    let most = tables.saturating_add(own_bytes(subject));
+    if let Some(policy) = subject.one_for_all.as_ref().filter(|_| spare < most) {
+        let why = format!(
+            "a copy may need up to {} while it lives, {} can be spared {}, and should the kernel have to end it, {policy}",
+            bytes_text(most),
+            bytes_text(spare),
+            where_text(headroom)
+        );
+        let hint = "give it more memory, or set `memory.oom.group` to 0 and `OOMPolicy=continue`".to_owned();
+        return Some(Obstacle::new("memory", why, Some(hint)));
     }
     None
 }
@@ -221,10 +238,7 @@ fn memory_of_fork(subject: &Subject, plan: &ProcessPlan) -> Check {
     const NAME: &str = "memory";
     let own = bytes_text(plan.memory_needed);
     match &subject.headroom {
-        None => Check::ok(
-            NAME,
-            format!("at most {own} more while the frozen copy lives; what is left is not known"),
-        ),
+        None => Check::limited(NAME, format!("at most {own} more; what is left is not known"), None),
         Some(headroom) if headroom.to_spare(own_bytes(subject)) < plan.memory_needed => {
             let detail = format!(
                 "{} are left {}; should it write to more than that while it is dumped, the frozen copy is ended and the \
@@ -387,6 +401,9 @@ fn remarks(subject: &Subject) -> Vec<Check> {
             threads.filtered, threads.count
         );
         checks.push(Check::ok("seccomp", detail));
+    }
+    if let Some(policy) = &subject.one_for_all {
+        checks.push(Check::ok(ONE_FOR_ALL, format!("should the kernel have to end a copy, {policy}")));
     }
     if threads.looked_at > 0 && threads.on_safe_stack == 0 {
         let detail = format!(

@@ -13,6 +13,7 @@ use crate::cgroup;
 use crate::freeze::headroom::{self, Headroom, MemoryGauge};
 use crate::identity;
 use crate::list::Seen;
+use crate::oom_policy;
 use crate::preflight::Facts;
 use crate::preflight::capabilities::SYS_ADMIN;
 use crate::proc_root::{ProcRoot, SMALL};
@@ -39,6 +40,8 @@ pub(super) struct Subject {
     /// Bytes of private mappings that can be written: what a fork promises anew.
     pub(super) promised_bytes: u64,
     pub(super) headroom: Option<Headroom>,
+    /// Why an out-of-memory kill of the copy would take others with it, in words.
+    pub(super) one_for_all: Option<String>,
     pub(super) tasks: Option<TaskLimit>,
     /// Orphans of it are removed by somebody who is known to.
     pub(super) orphans_are_taken: bool,
@@ -67,6 +70,7 @@ impl Subject {
             shared_bytes: shared_bytes.unwrap_or(0),
             promised_bytes: promised(&mappings),
             headroom: MemoryGauge::open(root, &seen.cgroup).read(),
+            one_for_all: oom_policy::one_for_all(root, &seen.cgroup),
             tasks: tasks::narrowest(root, &seen),
             orphans_are_taken: reaper::takes_orphans(root, &seen),
         })

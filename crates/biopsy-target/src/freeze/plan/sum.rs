@@ -1,5 +1,6 @@
 //! The memory that several frozen copies take together.
 
+use super::decide::ONE_FOR_ALL;
 use crate::freeze::{Headroom, LimitedBy, Method, ProcessPlan};
 use crate::preflight::Check;
 use crate::preflight::storage::bytes_text;
@@ -36,13 +37,18 @@ fn check_one(processes: &mut [ProcessPlan], limit: &LimitedBy) {
         LimitedBy::Machine => "on this machine".to_owned(),
         LimitedBy::Group(folder) => format!("in the control group `{}`", folder.display()),
     };
-    if spare < least {
+    let together = under.iter().any(|one| one.checks.iter().any(|check| check.name == ONE_FOR_ALL));
+    if spare < least || together && spare < most {
         let largest = processes.iter_mut().filter(|one| counts_to(one, limit));
         let Some(largest) = largest.max_by_key(|one| one.memory_at_least) else { return };
         largest.method = Method::Refused;
         largest.why = format!(
-            "{count} copies at the same time need {} to begin with, and {} can be spared {place}",
-            bytes_text(least),
+            "{count} copies at the same time need {}, and {} can be spared {place}",
+            if together {
+                format!("up to {}", bytes_text(most))
+            } else {
+                format!("{} to begin with", bytes_text(least))
+            },
             bytes_text(spare)
         );
         let hint = "dump the processes one by one".to_owned();

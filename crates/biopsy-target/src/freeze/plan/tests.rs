@@ -28,6 +28,7 @@ fn subject() -> Subject {
         shared_bytes: 0,
         promised_bytes: 2 * GIB,
         headroom: Some(Headroom { bytes: 8 * GIB, by: LimitedBy::Machine }),
+        one_for_all: None,
         tasks: Some(TaskLimit { left: 1000, by: "kernel.pid_max".to_owned() }),
         orphans_are_taken: true,
     }
@@ -122,6 +123,41 @@ fn what_forbids_the_fork() {
     let group = LimitedBy::Group("/g".into());
     let little = Some(Headroom { bytes: 33 << 20, by: group });
     copied(&Subject { headroom: little, ..subject() }, &machine(), "memory", "in its control group `/g`");
+    copied(
+        &Subject { headroom: None, ..subject() },
+        &machine(),
+        "memory",
+        "nobody could end the copy in time",
+    );
+}
+
+/// The copy goes first when memory is short; where others go with it, it must not become short.
+#[test]
+fn where_one_kill_takes_all_there_must_be_room_for_all_that_may_be_written() {
+    let policy = || Some("the kernel would end all of it together".to_owned());
+    let with = |bytes| Subject {
+        headroom: Some(Headroom { bytes, by: LimitedBy::Group("/g".into()) }),
+        one_for_all: policy(),
+        ..subject()
+    };
+    // One GiB is its own.
+    let why = "1.0 GiB while it lives";
+    let plan = decide(&with(GIB), &machine(), &FreezeOptions::default());
+    assert_eq!(plan.method, Method::StopAndCopy);
+    assert!(
+        plan.why.contains(why) && plan.why.contains("can be spared in its control group `/g`"),
+        "{}",
+        plan.why
+    );
+    assert!(plan.why.contains("end all of it together"), "{}", plan.why);
+    assert_eq!(planned(&Subject { one_for_all: None, ..with(GIB) }).method, Method::CopyOnWrite);
+    let plan = planned(&with(3 * GIB));
+    assert_eq!(plan.method, Method::CopyOnWrite);
+    assert_eq!(check(&plan, "out-of-memory").status, Status::Ok);
+    // Enough for one, and not for two at the same time.
+    let both = together(vec![planned(&with(2 * GIB)), planned(&with(2 * GIB))], &FreezeOptions::default());
+    let refused = both.processes.iter().find(|one| one.method == Method::Refused).expect("one is refused");
+    assert!(refused.why.starts_with("2 copies at the same time need up to 2.0 GiB"), "{}", refused.why);
 }
 
 #[test]
