@@ -22,13 +22,12 @@ const FILES: [&str; 8] = [
     "compressed-pipe.data",
 ];
 /// Files that other machines' perf wrote, with the samples that are in them.
-const OF_OTHERS: [(&str, usize); 6] = [
-    ("../others/sleep.data", 0),
-    ("../others/sleep.compressed.data", 0),
+const OF_OTHERS: [(&str, usize); 5] = [
+    ("../others/sleep.data", 7),
+    ("../others/sleep.compressed.data", 8),
     ("../others/sleep.compressed.pipe.data", 8),
-    ("../others/sleep.compressed2.data", 0),
-    ("../others/sleep.compressed2.pipe.data", 0),
-    ("../others/fibo.compressed2.pipe.data", 0),
+    ("../others/sleep.compressed2.data", 7),
+    ("../others/fibo.compressed2.pipe.data", 547),
 ];
 
 fn path(name: &str) -> PathBuf {
