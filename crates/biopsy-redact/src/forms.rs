@@ -4,8 +4,19 @@
 pub(crate) struct Form {
     /// As it stands in text.
     pub(crate) bytes: Vec<u8>,
+    /// How it was made.
+    pub(crate) kind: FormKind,
+}
+
+/// What a form is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FormKind {
+    /// The value, as it is or escaped.
+    Text,
     /// Part of a base64 run that goes on at both sides.
-    pub(crate) base64: bool,
+    Base64,
+    /// Two digits a byte.
+    Hex,
 }
 
 /// Shortest base64 form, in characters: shorter ones turn up by chance.
@@ -14,19 +25,25 @@ const BASE64_MIN: usize = 7;
 /// All forms, each once, the value itself first.
 pub(crate) fn of(value: &[u8]) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
-    let mut add = |bytes: Vec<u8>, base64: bool| {
+    let mut add = |bytes: Vec<u8>, kind: FormKind| {
         if !forms.iter().any(|form| form.bytes == bytes) {
-            forms.push(Form { bytes, base64 });
+            forms.push(Form { bytes, kind });
         }
     };
-    add(value.to_vec(), false);
+    add(value.to_vec(), FormKind::Text);
     for upper in [true, false] {
-        add(percent(value, upper, |b| b.is_ascii_alphanumeric() || b"-._~".contains(&b)), false);
+        add(percent(value, upper, |b| b.is_ascii_alphanumeric() || b"-._~".contains(&b)), FormKind::Text);
         // encodeURIComponent leaves more, and forms write a blank as `+`.
-        add(percent(value, upper, |b| b.is_ascii_alphanumeric() || b"-._~!*'()".contains(&b)), false);
-        add(plus(percent(value, upper, |b| b.is_ascii_alphanumeric() || b"-._* ".contains(&b))), false);
+        add(
+            percent(value, upper, |b| b.is_ascii_alphanumeric() || b"-._~!*'()".contains(&b)),
+            FormKind::Text,
+        );
+        add(
+            plus(percent(value, upper, |b| b.is_ascii_alphanumeric() || b"-._* ".contains(&b))),
+            FormKind::Text,
+        );
         // Only what breaks a URL, as people do by hand.
-        add(percent(value, upper, |b| b.is_ascii_graphic() && !b"%/?#@:&=+".contains(&b)), false);
+        add(percent(value, upper, |b| b.is_ascii_graphic() && !b"%/?#@:&=+".contains(&b)), FormKind::Text);
     }
     for style in [
         Json::Minimal,
@@ -37,17 +54,17 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
         Json::Html { upper: false },
     ] {
         let once = json(value, style);
-        add(json(&once, Json::Minimal), false);
-        add(once, false);
+        add(json(&once, Json::Minimal), FormKind::Text);
+        add(once, FormKind::Text);
     }
-    add(xml(value, b"&apos;"), false);
-    add(xml(value, b"&#39;"), false);
+    add(xml(value, b"&apos;"), FormKind::Text);
+    add(xml(value, b"&#39;"), FormKind::Text);
     for (alphabet, offset) in
         [(STANDARD, 0), (STANDARD, 1), (STANDARD, 2), (URL_SAFE, 0), (URL_SAFE, 1), (URL_SAFE, 2)]
     {
         let bytes = base64_core(value, offset, alphabet);
         if bytes.len() >= BASE64_MIN {
-            add(bytes, true);
+            add(bytes, FormKind::Base64);
         }
     }
     // Base64 of UTF-16LE, as PowerShell's -EncodedCommand.
@@ -56,11 +73,11 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
         .map(|v| v.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
     {
         for offset in 0..3 {
-            add(base64_core(&wide, offset, STANDARD), true);
+            add(base64_core(&wide, offset, STANDARD), FormKind::Base64);
         }
     }
     for upper in [true, false] {
-        add(hex(value, upper), false);
+        add(hex(value, upper), FormKind::Hex);
     }
     forms
 }
@@ -215,9 +232,8 @@ mod tests {
             [("dXNlcjpodW50ZXIyeCE=", 0), ("eHVzZXI6aHVudGVyMngh", 1), ("eHh1c2VyOmh1bnRlcjJ4IQ==", 2)]
         {
             assert!(
-                of(b"hunter2x!")
-                    .iter()
-                    .any(|f| f.base64 && encoded.contains(std::str::from_utf8(&f.bytes).expect("ASCII"))),
+                of(b"hunter2x!").iter().any(|f| f.kind == FormKind::Base64
+                    && encoded.contains(std::str::from_utf8(&f.bytes).expect("ASCII"))),
                 "{encoded}"
             );
         }

@@ -20,7 +20,7 @@
 //!
 //! The map: [`Redactor`] is the door; `rules` (data in `rules/*.toml`), `scan` (one pass), `shape` and `key` (the two
 //! kinds of rules), `quote` and `value` (where a value ends), `plausible` (is it one at all), `learned` and `forms`
-//! (values seen elsewhere), `wide` (UTF-16), [`stream`](Redactor::stream) (files of any size), `env` and
+//! (values seen elsewhere), `wide` (UTF-16), [`in_place`](Redactor::in_place) (bytes with texts in them), [`stream`](Redactor::stream) (files of any size), `env` and
 //! `command_line`; [`memory`] is another door: secrets in the memory of processes, masked with as many bytes. [`verify`] is the second opinion: code of its own that shares nothing with the rest.
 
 #![forbid(unsafe_code)]
@@ -31,6 +31,7 @@ mod env;
 mod error;
 mod forms;
 mod fuzz;
+mod in_place;
 mod key;
 mod learned;
 mod lines;
@@ -52,6 +53,8 @@ pub use counts::{Hit, RedactionLog};
 pub use env::EnvValue;
 pub use error::RedactError;
 pub use fuzz::fuzz_redact;
+pub use in_place::InPlace;
+pub use learned::Learning;
 pub use lines::LineRedactor;
 pub use pseudonym::{BundleKey, MASK_START};
 pub use redactor::{LEARNED_RULE, Options, Redacted, RedactedBytes, Redactor};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::learned::{Learned, Source};
+use crate::learned::{Learned, Learning, Source};
 use crate::pseudonym::{self, BundleKey, Pseudonym};
 use crate::scan::{self, Engine, Span};
 use crate::verify::Fingerprints;
@@ -136,6 +136,12 @@ impl Redactor {
         self.learned.generation()
     }
 
+    /// How far learning got, and whether its budget was used up.
+    #[must_use]
+    pub fn learning(&self) -> Learning {
+        self.learned.learning()
+    }
+
     /// Fingerprints of all learned values, for [`crate::verify::verify`].
     #[must_use]
     pub fn fingerprints(&self) -> Fingerprints {
@@ -217,7 +223,12 @@ impl Redactor {
                 self.learned.learn(value, Source::Text, &self.key, self.engine.lists());
             }
         }
-        self.learned.find(text, &self.key, spans);
+        self.learned.find(text, false, spans);
+    }
+
+    /// Appends what is learned and stands in `text`. `alone`: without the base64 around it.
+    pub(crate) fn find_learned(&self, text: &[u8], alone: bool, spans: &mut Vec<Span>) {
+        self.learned.find(text, alone, spans);
     }
 
     /// Id of the rule of a span.

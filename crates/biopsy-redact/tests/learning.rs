@@ -294,3 +294,75 @@ fn bundles_cannot_be_compared() {
     let two = Redactor::new(Options::default()).expect("random bytes");
     assert_ne!(one.text("password=hunter2").text, two.text("password=hunter2").text);
 }
+
+/// 15,000 characters that no other value has, of everything that is escaped somewhere.
+fn long_value(number: usize) -> String {
+    let mut state = number as u64 + 1;
+    let alphabet: Vec<char> = ('!'..='~').filter(|c| *c != '=').chain([' ', 'ä']).collect();
+    (0..15_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            alphabet[(state >> 33) as usize % alphabet.len()]
+        })
+        .collect()
+}
+
+#[test]
+fn long_values_are_masked_in_every_form_and_as_far_as_they_go() {
+    let redactor = redactor();
+    let value = long_value(0);
+    assert!(redactor.env("X_PASSWORD_0", &value).masked);
+    let json = value.replace('\\', "\\\\").replace('"', "\\\"");
+    let stays = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let percent: String = value
+        .bytes()
+        .map(|byte| if stays(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect();
+    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+    for (how, form) in [
+        ("in clear", value.clone()),
+        ("in JSON", json),
+        ("percent-encoded", percent),
+        ("as hex", hex),
+        ("in base64", base64(value.as_bytes())),
+        ("cut off", value.chars().take(9_000).collect()),
+    ] {
+        let text = format!("<<{form}>> end");
+        let redacted = redactor.text(&text).text.into_owned();
+        let pieces: Vec<String> =
+            form.as_bytes().chunks(24).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
+        let left = pieces.iter().filter(|piece| piece.len() == 24 && redacted.contains(*piece)).count();
+        assert!(left == 0, "{how}: {left} of {} pieces left", pieces.len());
+        assert!(redacted.ends_with("> end") && redacted.len() < 400, "{how}: {}", redacted.len());
+    }
+    let findings = verify([("a".to_owned(), value.as_bytes())], &redactor.fingerprints());
+    assert!(!findings.is_empty());
+}
+
+#[test]
+fn a_hundred_long_values_cost_little_and_all_are_masked() {
+    let redactor = redactor();
+    let values: Vec<String> = (0..100).map(long_value).collect();
+    for (number, value) in values.iter().enumerate() {
+        assert!(redactor.env(&format!("X_PASSWORD_{number}"), value).masked);
+    }
+    let learning = redactor.learning();
+    assert_eq!((learning.values, learning.refused), (400, 0));
+    for value in &values {
+        let redacted = redactor.text(value);
+        assert!(redacted.text.len() < 400, "{}", redacted.text.len());
+    }
+}
+
+#[test]
+fn what_is_beyond_the_budget_is_said_and_masked_behind_its_key() {
+    let redactor = redactor();
+    for number in 0..10_000 {
+        assert!(redactor.env("X_PASSWORD", &format!("Va1ue{number:06}")).masked);
+    }
+    let learning = redactor.learning();
+    assert_eq!((learning.values, learning.refused), (8192, 10_000 - 8192));
+    let text = redactor.text("password=Va1ue009999; Va1ue000001, Va1ue009999").text.into_owned();
+    assert!(!text.contains("Va1ue000001") && text.ends_with(", Va1ue009999"), "{text}");
+    assert!(text.starts_with("password=[redacted:password:"), "{text}");
+}

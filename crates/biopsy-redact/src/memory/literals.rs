@@ -3,14 +3,15 @@
 
 use zeroize::Zeroizing;
 
-use crate::forms;
+use super::window::Encoding;
+use crate::forms::{self, FormKind};
 use crate::learned;
 use crate::plausible::Lists;
 use crate::rules::Words;
 use crate::{RedactError, Redactor};
 
-/// Most values. A process has a handful; what has more is not configuration.
-const VALUES_MAX: usize = 256;
+/// Most values: as many as are learned.
+const VALUES_MAX: usize = 8192;
 /// Longest byte string that is searched for; longer values are searched for in pieces.
 const PIECE: usize = 2048;
 /// Byte strings beyond which the rarer forms of values are not searched for: each costs speed.
@@ -60,9 +61,7 @@ impl Literals {
             self.refused += 1;
             return false;
         }
-        if !self.values.iter().any(|known| known.as_slice() == value) {
-            self.values.push(Zeroizing::new(value.to_vec()));
-        }
+        self.values.push(Zeroizing::new(value.to_vec()));
         true
     }
 
@@ -87,56 +86,63 @@ impl Literals {
     /// The byte strings to be searched for: each value as it is, as text writes it (percent-encoded, escaped), and in
     /// base64, where there are not too many.
     pub(super) fn patterns(&self) -> Vec<Pattern> {
-        let mut patterns = Vec::new();
-        for value in &self.values {
-            push(&mut patterns, value);
-        }
-        for base64 in [false, true] {
-            let wanted =
-                |form: &forms::Form, value: &[u8]| form.base64 == base64 && !is_hex(&form.bytes, value);
+        let mut patterns = self.plain();
+        for kind in [FormKind::Text, FormKind::Base64] {
+            // The first three of base64 are the usual alphabet at each offset.
+            let most = if kind == FormKind::Base64 { 3 } else { 8 };
             let mut more = Vec::new();
             for value in &self.values {
-                let forms = forms::of(value);
-                // The first three of base64 are the usual alphabet at each offset.
-                let most = if base64 { 3 } else { 8 };
-                for form in forms.iter().filter(|form| wanted(form, value)).take(most) {
+                if patterns.len() + more.len() > PATTERNS_MANY {
+                    break;
+                }
+                for form in forms::of(value).iter().filter(|form| form.kind == kind).take(most) {
                     push(&mut more, &form.bytes);
                 }
+                tidy(&mut more);
+                more.retain(|one| !patterns.iter().any(|known| known.bytes == one.bytes));
             }
-            more.retain(|one: &Pattern| !patterns.iter().any(|known: &Pattern| known.bytes == one.bytes));
             if patterns.len() + more.len() <= PATTERNS_MANY {
                 patterns.append(&mut more);
             }
         }
         patterns
     }
-}
 
-fn is_hex(form: &[u8], value: &[u8]) -> bool {
-    form.len() == 2 * value.len() && form.iter().all(u8::is_ascii_hexdigit)
-}
-
-/// Adds a byte string, in pieces, and what stands for it in UTF-16.
-fn push(patterns: &mut Vec<Pattern>, bytes: &[u8]) {
-    let mut add = |bytes: &[u8], wide: bool| {
-        let known = patterns.iter().any(|one| one.bytes.as_slice() == bytes);
-        if bytes.len() >= learned::LEARN_MIN && !known {
-            patterns.push(Pattern { bytes: Zeroizing::new(bytes.to_vec()), wide });
-        }
-    };
-    for piece in bytes.chunks(PIECE) {
-        add(piece, piece.is_ascii());
+    /// All values as they are, alone.
+    pub(super) fn plain(&self) -> Vec<Pattern> {
+        let mut patterns = Vec::new();
+        self.values.iter().for_each(|value| push(&mut patterns, value));
+        tidy(&mut patterns);
+        patterns
     }
+}
+
+/// Adds a text, in pieces, and what stands for it in UTF-16.
+fn push(patterns: &mut Vec<Pattern>, bytes: &[u8]) {
+    push_pieces(patterns, bytes, bytes.is_ascii(), Encoding::Bytes);
     if bytes.is_ascii() {
         return;
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
         let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        for piece in little.chunks(PIECE).chain(big.chunks(PIECE)) {
-            add(piece, false);
-        }
+        push_pieces(patterns, &little, false, Encoding::Little);
+        push_pieces(patterns, &big, false, Encoding::Big);
     }
+}
+
+/// In pieces of about the same even length, so that none is too short.
+fn push_pieces(patterns: &mut Vec<Pattern>, bytes: &[u8], wide: bool, written: Encoding) {
+    let pieces = bytes.len().div_ceil(PIECE).max(1);
+    let length = bytes.len().div_ceil(pieces).next_multiple_of(2).max(2);
+    let pieces = bytes.chunks(length).filter(|piece| piece.len() >= learned::LEARN_MIN);
+    patterns.extend(pieces.map(|piece| Pattern { bytes: Zeroizing::new(piece.to_vec()), wide, written }));
+}
+
+/// Each once.
+fn tidy(patterns: &mut Vec<Pattern>) {
+    patterns.sort_unstable_by(|one, other| one.bytes.as_slice().cmp(other.bytes.as_slice()));
+    patterns.dedup_by(|one, other| one.bytes == other.bytes);
 }
 
 /// One byte string.
@@ -145,6 +151,8 @@ pub(super) struct Pattern {
     pub(super) bytes: Zeroizing<Vec<u8>>,
     /// Also with a zero byte between each two bytes.
     pub(super) wide: bool,
+    /// What its bytes are.
+    pub(super) written: Encoding,
 }
 
 impl std::fmt::Debug for Literals {

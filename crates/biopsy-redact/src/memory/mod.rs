@@ -26,6 +26,7 @@
 
 mod detect;
 mod filter;
+mod finder;
 mod fuzz;
 mod gram;
 mod literals;
@@ -45,6 +46,7 @@ use crate::plausible::Lists;
 use crate::rules::{self, Words};
 use crate::{LEARNED_RULE, RedactError};
 
+pub use finder::LiteralFinder;
 pub use fuzz::fuzz_memory;
 pub use literals::Literals;
 
@@ -54,8 +56,8 @@ pub use literals::Literals;
 /// it; and what an anchor says depends on bytes at most [`BACKWARD`] on its other side.
 pub const OVERLAP: usize = FORWARD + BACKWARD;
 
-/// Byte strings of literals that are searched for together with the anchors of rules; more get a pass of their own, which
-/// is better than a filter that lets too much through.
+/// Byte strings of literals that are searched for together with the anchors of rules; more get a pass of their own, by
+/// [`LiteralFinder`].
 const VALUES_FEW: usize = 24;
 
 /// What stands where a secret was.
@@ -64,7 +66,8 @@ const MASK: u8 = b'*';
 /// Finds secrets in memory. Safe to share between threads; compiled once.
 #[derive(Debug)]
 pub struct MemoryScanner {
-    sets: Vec<AnchorSet>,
+    set: AnchorSet,
+    values: Option<LiteralFinder>,
     detectors: Vec<Detector>,
     names: Vec<String>,
     lists: Lists,
@@ -154,23 +157,19 @@ impl MemoryScanner {
             names.push(rule.id.clone());
         }
         names.push(LEARNED_RULE.to_owned());
-        let values: Vec<Anchor> = literals
-            .patterns()
-            .into_iter()
-            .map(|pattern| Anchor {
+        let patterns = literals.patterns();
+        let values = if patterns.len() <= VALUES_FEW {
+            anchors.extend(patterns.into_iter().map(|pattern| Anchor {
                 bytes: pattern.bytes,
                 exact: true,
                 meaning: Meaning::Literal { wide: pattern.wide },
-            })
-            .collect();
-        let mut sets = Vec::new();
-        if values.len() <= VALUES_FEW {
-            anchors.extend(values);
+            }));
+            None
         } else {
-            sets.push(AnchorSet::new(values));
-        }
-        sets.push(AnchorSet::new(anchors));
-        Ok(Self { sets, detectors, names, lists: Lists::new(Words::load()?) })
+            Some(LiteralFinder::of(patterns))
+        };
+        let set = AnchorSet::new(anchors);
+        Ok(Self { set, values, detectors, names, lists: Lists::new(Words::load()?) })
     }
 
     /// Names of the rules; the last one stands for values that were passed in.
@@ -218,12 +217,17 @@ impl MemoryScanner {
     fn find(&self, bytes: &[u8], room: &mut Room) {
         let Room { places, folded, found } = room;
         found.clear();
-        for set in &self.sets {
-            let mut windows = Windows::new(bytes, std::mem::take(folded));
-            set.filter.scan(bytes, places, |candidate| {
-                self.look(bytes, &mut windows, &set.anchors[candidate.anchor], candidate, found);
+        let mut windows = Windows::new(bytes, std::mem::take(folded));
+        self.set.filter.scan(bytes, places, |candidate| {
+            self.look(bytes, &mut windows, &self.set.anchors[candidate.anchor], candidate, found);
+        });
+        *folded = windows.into_buffer();
+        if let Some(values) = &self.values {
+            let rule = self.names.len() - 1;
+            values.find(bytes, |place| {
+                let finder::Place { range, encoding, .. } = place;
+                found.push(Found { start: range.start, end: range.end, rule, encoding });
             });
-            *folded = windows.into_buffer();
         }
     }
 

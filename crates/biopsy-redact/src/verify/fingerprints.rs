@@ -9,14 +9,63 @@ use crate::pseudonym::BundleKey;
 const HEAD: usize = 6;
 /// Bits of the filter that most positions fail at.
 const FILTER_BITS: usize = 1 << 18;
+/// Modulus of the hash of whole values: a Mersenne prime.
+const PRIME: u64 = (1 << 61) - 1;
 
-/// Finds learned values without knowing them: a keyed hash of their first bytes says where to look, their length and
-/// HMAC-SHA256 decide. Lives in memory only; nothing of it is written.
+/// Finds learned values without knowing them: a keyed hash of their first bytes says where to look, a keyed hash of as many
+/// bytes as they have whether to look closer, and HMAC-SHA256 decides. Lives in memory only; nothing of it is written.
+///
+/// The second hash is that of any stretch of a text in one step, from hashes of all its beginnings. Without it, a text full of
+/// the beginning that many long values share would have to be hashed whole for each of them at each place.
 pub struct Fingerprints {
     key: BundleKey,
     seeds: [u64; 2],
+    base: u64,
     filter: Vec<u64>,
-    by_head: HashMap<u64, Vec<(usize, [u8; 32])>>,
+    by_head: HashMap<u64, Vec<OfLength>>,
+}
+
+/// Values of one length: hash and HMAC of each.
+struct OfLength {
+    length: usize,
+    values: HashMap<u64, [u8; 32]>,
+}
+
+/// Hashes of all beginnings of a text.
+struct Beginnings {
+    hashes: Vec<u64>,
+    /// Powers of the base.
+    powers: Vec<u64>,
+}
+
+fn times(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    let folded = (product & u128::from(PRIME)) + (product >> 61);
+    let folded = u64::try_from(folded).unwrap_or_default();
+    if folded >= PRIME { folded - PRIME } else { folded }
+}
+
+impl Beginnings {
+    fn of(text: &[u8], base: u64) -> Self {
+        let (mut hashes, mut powers) =
+            (Vec::with_capacity(text.len() + 1), Vec::with_capacity(text.len() + 1));
+        let (mut hash, mut power) = (0, 1);
+        hashes.push(hash);
+        powers.push(power);
+        for byte in text {
+            hash = (times(hash, base) + u64::from(*byte) + 1) % PRIME;
+            power = times(power, base);
+            hashes.push(hash);
+            powers.push(power);
+        }
+        Self { hashes, powers }
+    }
+
+    /// Hash of the stretch.
+    fn hash(&self, start: usize, length: usize) -> Option<u64> {
+        let (first, last) = (self.hashes.get(start)?, self.hashes.get(start + length)?);
+        Some((last + PRIME - times(*first, *self.powers.get(length)?)) % PRIME)
+    }
 }
 
 impl Fingerprints {
@@ -27,6 +76,7 @@ impl Fingerprints {
         Self {
             key: key.clone(),
             seeds: [word(0), word(8) | 1],
+            base: word(16) % (PRIME - 257) + 257,
             filter: vec![0; FILTER_BITS / 64],
             by_head: HashMap::new(),
         }
@@ -38,13 +88,19 @@ impl Fingerprints {
         let hash = self.hash(head);
         let bit = Self::bit(hash);
         self.filter[bit / 64] |= 1 << (bit % 64);
-        self.by_head.entry(hash).or_default().push((value.len(), self.key.mac(value)));
+        let lengths = self.by_head.entry(hash).or_default();
+        let at = lengths.iter().position(|of| of.length == value.len()).unwrap_or_else(|| {
+            lengths.push(OfLength { length: value.len(), values: HashMap::new() });
+            lengths.len() - 1
+        });
+        let whole = Beginnings::of(value, self.base).hash(0, value.len()).unwrap_or_default();
+        lengths[at].values.insert(whole, self.key.mac(value));
     }
 
     /// How many values.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.by_head.values().map(Vec::len).sum()
+        self.by_head.values().flatten().map(|of| of.values.len()).sum()
     }
 
     /// No values.
@@ -59,6 +115,7 @@ impl Fingerprints {
             return false;
         }
         let mut any = false;
+        let mut beginnings = None;
         for (at, window) in text.windows(HEAD).enumerate() {
             let Some(head) = window.first_chunk::<HEAD>() else { break };
             let hash = self.hash(head);
@@ -66,7 +123,10 @@ impl Fingerprints {
             if self.filter[bit / 64] & (1 << (bit % 64)) == 0 {
                 continue;
             }
-            for (length, mac) in self.by_head.get(&hash).into_iter().flatten() {
+            for OfLength { length, values } in self.by_head.get(&hash).into_iter().flatten() {
+                let beginnings = beginnings.get_or_insert_with(|| Beginnings::of(text, self.base));
+                let known = beginnings.hash(at, *length).and_then(|hash| values.get(&hash));
+                let Some(mac) = known else { continue };
                 if text.get(at..at + length).is_some_and(|value| self.key.mac(value) == *mac) {
                     report(at);
                     any = true;

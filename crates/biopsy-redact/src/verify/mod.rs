@@ -78,25 +78,76 @@ pub fn verify<R: Read>(
     members: impl IntoIterator<Item = (String, R)>,
     learned: &Fingerprints,
 ) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut verifier = Verifier::new(learned);
     for (name, reader) in members {
+        verifier.member(&name, reader);
+    }
+    verifier.findings
+}
+
+/// Looks through members that come one after the other.
+#[derive(Debug)]
+pub struct Verifier<'l> {
+    learned: &'l Fingerprints,
+    findings: Vec<Finding>,
+}
+
+impl<'l> Verifier<'l> {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new(learned: &'l Fingerprints) -> Self {
+        Self { learned, findings: Vec::new() }
+    }
+
+    /// Looks through one member: its decompressed contents.
+    pub fn member(&mut self, name: &str, reader: impl Read) {
+        self.look(name, reader, |_| true);
+    }
+
+    /// The same, for learned values alone.
+    pub fn learned_in(&mut self, name: &str, reader: impl Read) {
+        self.look(name, reader, |what| matches!(what, What::Learned(_) | What::Unreadable(_)));
+    }
+
+    fn look(&mut self, name: &str, reader: impl Read, wanted: impl Fn(What) -> bool) {
+        self.name(name);
         let mut found = Vec::new();
-        if learned.find(name.as_bytes(), &mut |_| {}) {
-            found.push((0, What::LearnedInName));
-        }
-        if let Err(error) = look_through(reader, learned, &mut found) {
+        if let Err(error) = look_through(reader, self.learned, &mut found) {
             found.push((0, What::Unreadable(error.kind())));
         }
+        found.retain(|(_, what)| wanted(*what));
         found.sort_unstable();
         found.dedup();
         found.truncate(FINDINGS_MAX);
-        findings.extend(found.into_iter().map(|(offset, what)| Finding {
-            member: name.clone(),
+        let member = name;
+        self.findings.extend(found.into_iter().map(|(offset, what)| Finding {
+            member: member.to_owned(),
             offset,
             what,
         }));
     }
-    findings
+
+    /// Looks at the name of a member alone: one that is no text.
+    pub fn name(&mut self, name: &str) {
+        if self.learned.find(name.as_bytes(), &mut |_| {}) {
+            self.add(name, What::LearnedInName);
+        }
+    }
+
+    /// A member could not be read.
+    pub fn unreadable(&mut self, name: &str, error: &io::Error) {
+        self.add(name, What::Unreadable(error.kind()));
+    }
+
+    fn add(&mut self, name: &str, what: What) {
+        self.findings.push(Finding { member: name.to_owned(), offset: 0, what });
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn findings(self) -> Vec<Finding> {
+        self.findings
+    }
 }
 
 /// One member, in overlapping windows.

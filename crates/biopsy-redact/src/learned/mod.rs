@@ -1,52 +1,74 @@
 //! Values found by key are remembered and searched for everywhere else, in every form they may have taken.
 
+mod search;
+mod spelled;
+
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use zeroize::Zeroizing;
 
-use crate::forms;
+use self::search::{Entry, Search};
 use crate::plausible::{self, Lists};
-use crate::pseudonym::{BundleKey, MASK_START, Pseudonym};
+use crate::pseudonym::{BundleKey, MASK_START};
 use crate::scan::Span;
 use crate::verify::Fingerprints;
 
 /// Shortest value that is learned, in bytes: shorter ones would turn up by chance.
 pub(crate) const LEARN_MIN: usize = 6;
-/// Longest value that is learned, in bytes.
-const LEARN_MAX: usize = 16 << 10;
+/// Longest piece that a value is learned in, in bytes. Escaped in every way it is below the look-ahead of streams.
+pub(crate) const LEARN_MAX: usize = 4 << 10;
 /// Most values learned from running text. Logs hold as many session tokens as requests; those are masked by their
 /// rules where they stand, and only configuration and environment (which have no such limit) teach for certain.
 const FROM_TEXT_MAX: usize = 512;
 /// Most values in all.
 const VALUES_MAX: usize = 8192;
-/// How far a base64 run is followed on each side of a learned value inside it, in bytes.
-const BASE64_REACH: usize = 4096;
+/// Most bytes of all values.
+const BYTES_MAX: usize = 4 << 20;
+/// Most bytes of what is searched for. Beyond it a value is searched for as it is, and not in its other forms: some 40 MB of
+/// automata.
+const SEARCHED_MAX: usize = 1 << 20;
+/// Most bytes built into automata over time, some seconds of work. What comes later is not learned.
+const BUILT_MAX: usize = 96 << 20;
+/// Values that were not learned, counted each once up to here.
+const REFUSED_MAX: usize = 1 << 16;
+
+/// How far learning got: what is beyond its budget is masked where its key stands, and not searched for elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Learning {
+    /// Values that are searched for. One of more than 4 KiB counts once for each piece.
+    pub values: usize,
+    /// Of them those that are searched for as they are only, not in base64, escaped or as hex.
+    pub plain_only: usize,
+    /// Secrets by their key that are not searched for: there were too many, or they were too long.
+    pub refused: usize,
+}
 
 /// The store. Shared by all recorders.
 pub(crate) struct Learned {
     store: Mutex<Store>,
     /// Counts up with each new value; what was written under an older number may hold the new value.
     generation: AtomicU64,
-    search: RwLock<Arc<Search>>,
+    current: RwLock<Arc<Current>>,
 }
 
 #[derive(Default)]
 struct Store {
-    values: Vec<Zeroizing<Vec<u8>>>,
+    entries: Vec<Arc<Entry>>,
     known: HashSet<[u8; 32]>,
+    refused: HashSet<[u8; 32]>,
     from_text: usize,
+    plain_only: usize,
+    bytes: usize,
+    searched: usize,
+    built: usize,
 }
 
-/// The automaton over all forms of all values of one generation.
-struct Search {
-    generation: u64,
-    automaton: Option<AhoCorasick>,
-    /// By pattern: pseudonym of its value, and whether it is a base64 form.
-    forms: Vec<(Pseudonym, bool)>,
+/// What is searched for in one generation.
+struct Current {
+    entries: Vec<Arc<Entry>>,
+    search: Search,
 }
 
 /// Where a value comes from.
@@ -64,7 +86,7 @@ impl Learned {
         Self {
             store: Mutex::default(),
             generation: AtomicU64::new(0),
-            search: RwLock::new(Arc::new(Search { generation: 0, automaton: None, forms: Vec::new() })),
+            current: RwLock::new(Arc::new(Current { entries: Vec::new(), search: Search::none() })),
         }
     }
 
@@ -75,33 +97,68 @@ impl Learned {
             // A key file in a variable: its lines are what turns up elsewhere.
             for line in value.split(|b| matches!(b, b'\n' | b'\r')).map(<[u8]>::trim_ascii) {
                 if line.len() >= 24 && !line.starts_with(b"-----") {
-                    any |= self.learn_one(line, source, key, lists);
+                    any |= self.learn_pieces(line, source, key, lists);
                 }
             }
             return any;
         }
-        self.learn_one(value.trim_ascii(), source, key, lists)
+        self.learn_pieces(value.trim_ascii(), source, key, lists)
     }
 
-    fn learn_one(&self, value: &[u8], source: Source, key: &BundleKey, lists: &Lists) -> bool {
+    /// A long value in pieces of about the same length: all of them must be worth it.
+    fn learn_pieces(&self, mut value: &[u8], source: Source, key: &BundleKey, lists: &Lists) -> bool {
+        if value.len() > BYTES_MAX {
+            self.refuse(key.mac(value));
+            return false;
+        }
         if !is_worth_learning(value, source, lists) {
             return false;
         }
+        let mut all = true;
+        while !value.is_empty() {
+            let pieces = value.len().div_ceil(LEARN_MAX);
+            let length = search::whole_characters(value, value.len().div_ceil(pieces)).max(1);
+            let (piece, rest) = value.split_at(length);
+            all &= self.learn_one(piece, source, key);
+            value = rest;
+        }
+        all
+    }
+
+    fn learn_one(&self, value: &[u8], source: Source, key: &BundleKey) -> bool {
         let fingerprint = key.mac(value);
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store.known.contains(&fingerprint) {
             return true;
         }
-        let full =
-            store.values.len() >= VALUES_MAX || (source == Source::Text && store.from_text >= FROM_TEXT_MAX);
+        let full = store.entries.len() >= VALUES_MAX
+            || store.bytes.saturating_add(value.len()) > BYTES_MAX
+            || store.built > BUILT_MAX
+            || (source == Source::Text && store.from_text >= FROM_TEXT_MAX);
         if full {
+            drop(store);
+            self.refuse(fingerprint);
             return false;
         }
+        let mut entry = Entry::new(value, key.pseudonym(value));
+        if store.searched.saturating_add(entry.bytes()) > SEARCHED_MAX {
+            entry.forms.truncate(1);
+            store.plain_only += 1;
+        }
         store.from_text += usize::from(source == Source::Text);
+        store.bytes += value.len();
+        store.searched += entry.bytes();
         store.known.insert(fingerprint);
-        store.values.push(Zeroizing::new(value.to_vec()));
+        store.entries.push(Arc::new(entry));
         self.generation.fetch_add(1, Ordering::Release);
         true
+    }
+
+    fn refuse(&self, fingerprint: [u8; 32]) {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if store.refused.len() < REFUSED_MAX {
+            store.refused.insert(fingerprint);
+        }
     }
 
     /// How many values have been learned.
@@ -109,84 +166,72 @@ impl Learned {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Appends every learned value in `text`, in any form.
-    pub(crate) fn find(&self, text: &[u8], key: &BundleKey, spans: &mut Vec<Span>) {
+    /// How far learning got.
+    pub(crate) fn learning(&self) -> Learning {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Learning { values: store.entries.len(), plain_only: store.plain_only, refused: store.refused.len() }
+    }
+
+    /// Appends every learned value in `text`, in any form. `alone`: without the base64 around one in it.
+    pub(crate) fn find(&self, text: &[u8], alone: bool, spans: &mut Vec<Span>) {
         if self.generation() == 0 {
             return;
         }
-        let search = self.current(key);
-        let Some(automaton) = &search.automaton else { return };
-        for hit in automaton.find_iter(text) {
-            let (pseudonym, base64) = search.forms[hit.pattern().as_usize()];
-            let range = if base64 { base64_run(text, hit.range()) } else { hit.range() };
+        let current = self.current();
+        current.search.find(&current.entries, text, alone, &mut |hit| {
             spans.push(Span {
-                range,
+                range: hit.range,
                 rule: None,
-                pseudonym: Some(pseudonym),
+                pseudonym: hit.pseudonym,
                 open: false,
                 learn: false,
                 wide: None,
                 wrap: None,
             });
-        }
+        });
     }
 
-    /// The automaton of the newest generation, built when it is first asked for.
-    fn current(&self, key: &BundleKey) -> Arc<Search> {
+    /// The automata of the newest generation, built when they are first asked for.
+    fn current(&self) -> Arc<Current> {
         let wanted = self.generation();
         {
-            let search = self.search.read().unwrap_or_else(PoisonError::into_inner);
-            if search.generation >= wanted {
-                return Arc::clone(&search);
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            if current.search.generation >= wanted {
+                return Arc::clone(&current);
             }
         }
-        let mut search = self.search.write().unwrap_or_else(PoisonError::into_inner);
-        if search.generation < wanted {
-            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current.search.generation < wanted {
+            let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
             // Read under the lock: what is in the store is what this number says.
             let generation = self.generation();
-            *search = Arc::new(Search::build(&store.values, generation, key));
+            let (search, built) = current.search.grown(&store.entries, generation);
+            store.built = store.built.saturating_add(built);
+            *current = Arc::new(Current { entries: store.entries.clone(), search });
         }
-        Arc::clone(&search)
+        Arc::clone(&current)
     }
 
     /// Copies of all values, for the scanner of memory.
     pub(crate) fn values(&self) -> Vec<Zeroizing<Vec<u8>>> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner).values.clone()
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.entries.iter().map(|entry| entry.value.clone()).collect()
     }
 
     /// What the verification pass needs to find the values again without knowing them.
     pub(crate) fn fingerprints(&self, key: &BundleKey) -> Fingerprints {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fingerprints = Fingerprints::new(key);
-        for value in &store.values {
-            fingerprints.add(value);
+        for entry in &store.entries {
+            fingerprints.add(&entry.value);
         }
         fingerprints
     }
 }
 
-impl Search {
-    fn build(values: &[Zeroizing<Vec<u8>>], generation: u64, key: &BundleKey) -> Self {
-        let mut patterns: Vec<Vec<u8>> = Vec::new();
-        let mut forms = Vec::new();
-        for value in values {
-            let pseudonym = key.pseudonym(value);
-            for form in forms::of(value) {
-                patterns.push(form.bytes);
-                forms.push((pseudonym, form.base64));
-            }
-        }
-        // The forms are bounded in number and length, so this does not fail; if it did, the verification pass would
-        // find the values.
-        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns).ok();
-        Self { generation, automaton, forms }
-    }
-}
-
 /// Long enough, and not something that every log is full of.
 pub(crate) fn is_worth_learning(value: &[u8], source: Source, lists: &Lists) -> bool {
-    if value.len() < LEARN_MIN || value.len() > LEARN_MAX {
+    if value.len() < LEARN_MIN {
         return false;
     }
     if plausible::is_placeholder(value, lists)
@@ -218,16 +263,9 @@ pub(crate) fn is_worth_learning(value: &[u8], source: Source, lists: &Lists) -> 
         && value.iter().all(|b| {
             b.is_ascii_alphanumeric() || matches!(b, b'/' | b'\\' | b'.' | b'-' | b'_' | b':' | b' ')
         });
-    if is_path || memchr::memmem::find(value, b"://").is_some() {
+    // A scheme stands in front; anywhere else it may be chance.
+    if is_path || memchr::memmem::find(&value[..value.len().min(128)], b"://").is_some() {
         return false;
     }
     source == Source::Told || (digits > 0 && value.len() >= 8) || value.len() >= 16 || !wordlike
-}
-
-/// The base64 run around a hit: the characters next to it carry bits of the value too.
-fn base64_run(text: &[u8], hit: Range<usize>) -> Range<usize> {
-    let belongs = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_' | b'=');
-    let before = text[..hit.start].iter().rev().take(BASE64_REACH).take_while(belongs).count();
-    let after = text[hit.end..].iter().take(BASE64_REACH).take_while(belongs).count();
-    hit.start - before..hit.end + after
 }
