@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::mapping::is_memory_file;
-use crate::{Crash, Image, ImageModule, Mapping, PAGE_SIZE, ProcessFacts, ReadError, Thread};
+use crate::{
+    Backing, Crash, GeneralRegisters, Image, ImageModule, Mapping, PAGE_SIZE, ProcessFacts, ReadError, Thread,
+};
 
 /// Largest piece that is read and masked at once, in bytes, not counting what is around it.
 const PIECE_MAX: usize = 4 << 20;
@@ -25,6 +27,11 @@ pub trait Mask: Send + Sync {
     /// Masks what is secret in `bytes[inner]`. What is around `inner` is there to be looked at; what happens to it
     /// does not matter. Secrets that start in `inner` are added to `counts` with the place where they start.
     fn mask(&self, bytes: &mut [u8], inner: Range<usize>, counts: &mut MaskCounts);
+
+    /// Masks what is secret in the arguments of a process, with as many bytes: one may announce the next.
+    fn mask_arguments(&self, arguments: &mut [Vec<u8>]) {
+        let _ = arguments;
+    }
 }
 
 /// Secrets that were masked in one piece of memory.
@@ -62,21 +69,83 @@ struct Seen {
     starts: HashSet<u64>,
 }
 
-/// Wraps an image: mappings, threads and facts are those of the image; memory is masked on its way.
+/// Wraps an image: memory is masked on its way, and so are the texts beside it (names, arguments, paths) and registers in
+/// which text stands.
 ///
 /// What is masked does not depend on how the memory is cut into reads: each read looks at what is around it too.
-/// Registers are not masked, and neither is what the image does not have.
 pub struct ScrubbedImage<I, M> {
     image: I,
     mask: M,
+    beside: Beside,
     seen: Mutex<Seen>,
+}
+
+/// What an image has beside its memory.
+struct Beside {
+    mappings: Vec<Mapping>,
+    threads: Vec<Thread>,
+    modules: Vec<ImageModule>,
+    process: ProcessFacts,
+}
+
+impl Beside {
+    fn of<I: Image, M: Mask>(image: &I, mask: &M, counts: &mut MaskCounts) -> Self {
+        let mut text = |bytes: &mut Vec<u8>| {
+            let all = 0..bytes.len();
+            mask.mask(bytes, all, counts);
+        };
+        let mut mappings = image.mappings().to_vec();
+        for mapping in &mut mappings {
+            match &mut mapping.backing {
+                Backing::File { path, .. } => text(path),
+                // `[anon:NAME]` is what the process called it.
+                Backing::Anonymous { label } => {
+                    let mut bytes = std::mem::take(label).into_bytes();
+                    text(&mut bytes);
+                    *label = String::from_utf8_lossy(&bytes).into_owned();
+                }
+                Backing::Kernel { .. } | Backing::Unknown => {}
+            }
+        }
+        let mut threads = image.threads().to_vec();
+        for thread in &mut threads {
+            thread.name.iter_mut().for_each(&mut text);
+            // What copies strings leaves them in vector registers.
+            text(&mut thread.extended);
+            if let Some(registers) = &mut thread.registers {
+                let before = registers.to_bytes();
+                let mut bytes = before.to_vec();
+                text(&mut bytes);
+                if bytes != before
+                    && let Some(masked) = GeneralRegisters::from_bytes(&bytes)
+                {
+                    *registers = masked;
+                }
+            }
+            thread.signal.iter_mut().flat_map(|signal| &mut signal.info).for_each(&mut text);
+        }
+        let mut modules = image.modules().to_vec();
+        modules.iter_mut().for_each(|module| text(&mut module.path));
+        let mut process = image.process().clone();
+        mask.mask_arguments(&mut process.command_line);
+        process.command_line.iter_mut().for_each(&mut text);
+        text(&mut process.name);
+        process.executable.iter_mut().for_each(&mut text);
+        Self { mappings, threads, modules, process }
+    }
 }
 
 impl<I: Image, M: Mask> ScrubbedImage<I, M> {
     /// Wraps `image`.
     #[must_use]
     pub fn new(image: I, mask: M) -> Self {
-        Self { image, mask, seen: Mutex::default() }
+        let mut counts = MaskCounts::default();
+        let beside = Beside::of(&image, &mask, &mut counts);
+        let mut seen = Seen { counts: vec![0; mask.rules().len()], starts: HashSet::new() };
+        for (rule, _) in counts.found {
+            seen.counts.get_mut(rule).into_iter().for_each(|count| *count += 1);
+        }
+        Self { image, mask, beside, seen: Mutex::new(seen) }
     }
 
     /// How many secrets have been masked so far, by rule, those without any left out.
@@ -242,19 +311,19 @@ impl<I: Image, M: Mask> Image for ScrubbedImage<I, M> {
     }
 
     fn mappings(&self) -> &[Mapping] {
-        self.image.mappings()
+        &self.beside.mappings
     }
 
     fn threads(&self) -> &[Thread] {
-        self.image.threads()
+        &self.beside.threads
     }
 
     fn modules(&self) -> &[ImageModule] {
-        self.image.modules()
+        &self.beside.modules
     }
 
     fn process(&self) -> &ProcessFacts {
-        self.image.process()
+        &self.beside.process
     }
 
     fn crash(&self) -> Option<&Crash> {

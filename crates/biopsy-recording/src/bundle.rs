@@ -35,6 +35,12 @@ pub struct Bundle {
 /// name beside `out`, flushed to the disk, and only then gets its name; nothing is overwritten, and the folder stays
 /// as it is.
 pub fn bundle(folder: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<Bundle, WriteError> {
+    pack(folder, out)?.finish()
+}
+
+/// The first half of [`bundle`]: the zip is whole and on the disk, and has no name that anybody knows yet. It is removed
+/// when it is dropped.
+pub fn pack(folder: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<Packed, WriteError> {
     let (folder, out) = (folder.as_ref(), out.as_ref());
     let recording = RecordingFolder::open_existing(folder)?;
     // Said before hours of packing; what counts is the check at the end.
@@ -42,9 +48,48 @@ pub fn bundle(folder: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<Bundle,
         return Err(WriteError::Exists { path: out.to_path_buf() });
     }
     let temporary = Temporary::create(out)?;
-    let packed = pack(&recording, &temporary, out).map_err(|error| error.keeping(folder))?;
-    temporary.rename(out).map_err(|e| WriteError::io("create", out, e).keeping(folder))?;
-    Ok(packed)
+    let bundle = write_zip(&recording, &temporary, out).map_err(|error| error.keeping(folder))?;
+    Ok(Packed { bundle, temporary, folder: folder.to_path_buf() })
+}
+
+/// A bundle that has not got its name yet, so that it can be looked through as it is.
+#[derive(Debug)]
+pub struct Packed {
+    bundle: Bundle,
+    temporary: Temporary,
+    folder: PathBuf,
+}
+
+impl Packed {
+    /// Members that could not be packed.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.bundle.warnings
+    }
+
+    /// Hands every member to `look`, unpacked, as it is in the file.
+    ///
+    /// # Errors
+    /// The file is no zip that can be read, or a member of it cannot be found. Errors inside of a member come from its reader.
+    pub fn each_member(&self, mut look: impl FnMut(&str, &mut dyn Read)) -> io::Result<()> {
+        let file = self.temporary.file.try_clone()?;
+        let mut archive = zip::ZipArchive::new(io::BufReader::with_capacity(256 << 10, file))?;
+        for index in 0..archive.len() {
+            let mut member = archive.by_index(index)?;
+            let name = String::from_utf8_lossy(member.name_raw()).into_owned();
+            look(&name, &mut member);
+        }
+        Ok(())
+    }
+
+    /// The second half: gives it its name.
+    pub fn finish(self) -> Result<Bundle, WriteError> {
+        let out = self.bundle.path.clone();
+        self.temporary
+            .rename(&out)
+            .map_err(|error| WriteError::io("create", &out, error).keeping(&self.folder))?;
+        Ok(self.bundle)
+    }
 }
 
 impl RecordingFolder {
@@ -59,7 +104,7 @@ impl RecordingFolder {
     }
 }
 
-fn pack(recording: &RecordingFolder, temporary: &Temporary, out: &Path) -> Result<Bundle, WriteError> {
+fn write_zip(recording: &RecordingFolder, temporary: &Temporary, out: &Path) -> Result<Bundle, WriteError> {
     let failed = |error: io::Error| WriteError::io("write", out, error);
     let file = temporary.file.try_clone().map_err(failed)?;
     let mut zip = ZipWriter::new(BufWriter::with_capacity(256 << 10, FailsOnce { file, failed: None }));
@@ -207,6 +252,7 @@ const LONGEST_NAME: usize = 200;
 
 /// A file under a name that nobody can guess, in the folder of the one it will be and beginning with its name. Removed unless it
 /// was renamed.
+#[derive(Debug)]
 struct Temporary {
     path: PathBuf,
     file: File,
@@ -231,6 +277,7 @@ impl Temporary {
         };
         let path = folder.join(name);
         let file = OpenOptions::new()
+            .read(true)
             .write(true)
             .create_new(true)
             .mode(0o600)

@@ -71,7 +71,9 @@ fn no_room(source: &io::Error) -> &'static str {
 }
 
 impl WriteError {
-    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+    /// What went wrong while something was done to a file.
+    #[must_use]
+    pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

@@ -96,6 +96,77 @@ impl RecordingFolder {
         self.replace(name, bytes, false)
     }
 
+    /// Opens a member to be changed in place: masked with as many bytes as it has.
+    ///
+    /// # Errors
+    /// It is not there, or is no regular file.
+    pub fn edit_member(&self, name: &str) -> Result<File, WriteError> {
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(self.member_path(name)?)
+            .and_then(|file| {
+                if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+            });
+        opened.map_err(|error| WriteError::io("open", &self.shown(name), error))
+    }
+
+    /// Writes a member anew from what it is now: `change` reads the one and writes the other, which takes its place in one
+    /// step.
+    ///
+    /// # Errors
+    /// It cannot be opened, or `change` fails; then it is as it was.
+    pub fn rewrite_member<T>(
+        &self,
+        name: &str,
+        change: impl FnOnce(File, &mut MemberFile) -> io::Result<T>,
+    ) -> Result<T, WriteError> {
+        let failed = |error| WriteError::io("write", &self.shown(name), error);
+        let old = self.edit_member(name)?;
+        let temporary_name = temporary_name(name).map_err(failed)?;
+        let mut new = self.create_member(&temporary_name)?;
+        let temporary = self.base.join(&temporary_name);
+        let changed = change(old, &mut new)
+            .and_then(|value| fs::rename(&temporary, self.base.join(name)).map(|()| value));
+        changed.map_err(|error| {
+            // As in `replace`.
+            let _ = fs::remove_file(&temporary);
+            failed(error)
+        })
+    }
+
+    /// Names of all members, sorted.
+    ///
+    /// # Errors
+    /// A folder cannot be read, or something in it is no member: nobody would look at it.
+    pub fn members(&self) -> Result<Vec<String>, WriteError> {
+        let mut found = Vec::new();
+        let mut open = vec![PathBuf::new()];
+        while let Some(relative) = open.pop() {
+            let failed = |error| WriteError::io("read", &self.path.join(&relative), error);
+            for entry in fs::read_dir(self.base.join(&relative)).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let path = relative.join(entry.file_name());
+                let kind = entry.file_type().map_err(failed)?;
+                if kind.is_dir() {
+                    open.push(path);
+                    continue;
+                }
+                let name = path.to_str().filter(|name| layout::is_member_name(name));
+                match name {
+                    Some(name) if kind.is_file() => found.push(name.to_owned()),
+                    _ => {
+                        let name = path.to_string_lossy().into_owned();
+                        return Err(WriteError::BadName { name });
+                    }
+                }
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
     /// `durable`: survives a power loss, too. Waiting for the disk can take long and slows others down, so that only
     /// the members that say what the others are worth ask for it.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8], durable: bool) -> Result<(), WriteError> {

@@ -137,6 +137,12 @@ pub fn is_scrubbed(name: &str) -> bool {
     is_memory(name) && name.contains(SCRUBBED)
 }
 
+/// The name that it has without having been masked.
+#[must_use]
+pub fn not_scrubbed(name: &str) -> String {
+    name.replacen(SCRUBBED, ".", 1)
+}
+
 /// Makes one harmless file name of any text: letters, digits, `.`, `-`, `_` stay, everything else becomes `_`; no
 /// leading dot, at most 100 bytes.
 #[must_use]

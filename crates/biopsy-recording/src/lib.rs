@@ -65,7 +65,7 @@ mod unpack;
 mod version;
 mod warn;
 
-pub use bundle::{Bundle, bundle};
+pub use bundle::{Bundle, Packed, bundle, pack};
 pub use error::{OpenError, WriteError};
 pub use folder::{MemberFile, RecordingFolder};
 pub use limits::Limits;

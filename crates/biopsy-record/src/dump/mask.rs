@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use biopsy_image::scrub::{Mask, MaskCounts};
 use biopsy_model::Pid;
-use biopsy_redact::memory::{self, MemoryScanner, OVERLAP};
+use biopsy_redact::memory::{self, LiteralFinder, MemoryScanner, OVERLAP};
 use biopsy_redact::{Options, Redactor};
 use biopsy_target::ProcRoot;
 use biopsy_target::proc_root::ProcessDir;
@@ -22,6 +22,8 @@ const TEXT_MAX: usize = 1 << 20;
 #[derive(Default)]
 pub struct Literals {
     values: memory::Literals,
+    /// Knows how programs take their secrets as arguments, and has learned the values.
+    redactor: Option<Arc<Redactor>>,
     /// Made once, on first use; [`Literals::of`] makes it at once, since it takes a tenth of a second that should not
     /// pass while a process is frozen.
     scanner: OnceLock<Arc<MemoryScanner>>,
@@ -53,6 +55,7 @@ impl Literals {
                 }
             }
             literals.values = memory::Literals::learned_by(&redactor);
+            literals.redactor = Some(Arc::new(redactor));
         }
         literals
     }
@@ -67,6 +70,18 @@ impl Literals {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
+    }
+
+    /// How many of them there were more than are searched for.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.redactor.as_ref().map_or(0, |redactor| redactor.learning().refused)
+    }
+
+    /// A search for them as they are, with code of its own: for what was masked with them.
+    #[must_use]
+    pub fn finder(&self) -> LiteralFinder {
+        LiteralFinder::new(&self.values)
     }
 
     /// The scanner for them, to be shared.
@@ -93,13 +108,14 @@ impl fmt::Debug for Literals {
 #[derive(Clone, Debug)]
 pub struct MemoryMask {
     scanner: Arc<MemoryScanner>,
+    redactor: Option<Arc<Redactor>>,
 }
 
 impl MemoryMask {
     /// With all rules, and these values.
     #[must_use]
     pub fn new(literals: &Literals) -> Self {
-        Self { scanner: Arc::clone(literals.scanner()) }
+        Self { scanner: Arc::clone(literals.scanner()), redactor: literals.redactor.clone() }
     }
 }
 
@@ -118,6 +134,27 @@ impl Mask for MemoryMask {
     fn mask(&self, bytes: &mut [u8], inner: Range<usize>, counts: &mut MaskCounts) {
         self.scanner.mask(bytes, inner, |rule, start| counts.add(rule, start));
     }
+
+    fn mask_arguments(&self, arguments: &mut [Vec<u8>]) {
+        let Some(redactor) = &self.redactor else { return };
+        let words: Vec<String> =
+            arguments.iter().map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
+        let redacted = redactor.command_line(&words);
+        for (argument, (word, redacted)) in arguments.iter_mut().zip(words.iter().zip(&redacted.args)) {
+            if word != redacted {
+                overwrite(argument, redacted.as_bytes());
+            }
+        }
+    }
+}
+
+/// Overwrites what two texts do not have in common at their beginnings and ends.
+fn overwrite(text: &mut [u8], redacted: &[u8]) {
+    let before = text.iter().zip(redacted).take_while(|(one, other)| one == other).count();
+    let (own, other) = (&text[before..], &redacted[before..]);
+    let behind = own.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count();
+    let end = text.len() - behind;
+    text[before..end].fill(b'*');
 }
 
 /// Environment, command line and configuration of one process.

@@ -6,6 +6,7 @@
 mod facts;
 pub mod mask;
 mod progress;
+mod search;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -21,6 +22,7 @@ use biopsy_recording::{RecordingFolder, WriteError, layout};
 
 pub use facts::{DumpFacts, FACTS_VERSION};
 pub use progress::DumpProgress;
+pub use search::values_left;
 
 /// What kind of file a dump becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,6 +128,43 @@ impl Dumped {
     /// The recording cannot be written.
     pub fn set_pause(&mut self, pause: Duration, folder: &RecordingFolder) -> Result<(), WriteError> {
         self.facts.pause_ms = pause.as_secs_f64() * 1e3;
+        folder.write_json(&self.facts_member, &self.facts)
+    }
+}
+
+impl Dumped {
+    /// Searches a dump that was masked for each value that was to be masked in it. One in which a value is left, or that
+    /// cannot be searched, is not called scrubbed any more: neither in its name nor in its facts, which say why.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn check_scrubbed(
+        &mut self,
+        literals: &mask::Literals,
+        folder: &RecordingFolder,
+    ) -> Result<(), WriteError> {
+        if !self.facts.scrubbed {
+            return Ok(());
+        }
+        let path = folder.path().join(&self.member);
+        let left = File::open(&path).and_then(|file| values_left(file, &literals.finder()));
+        let why = match left {
+            Ok(0) => return Ok(()),
+            Ok(left) => {
+                format!("{left} values known to be secret are still in it: it is not called scrubbed")
+            }
+            Err(error) => format!(
+                "it could not be searched for what was to be masked ({error}): it is not called scrubbed"
+            ),
+        };
+        let (member, facts_member) =
+            (layout::not_scrubbed(&self.member), layout::not_scrubbed(&self.facts_member));
+        folder.rename_member(&self.member, &member)?;
+        folder.rename_member(&self.facts_member, &facts_member)?;
+        self.facts.core.clone_from(&member);
+        self.facts.scrubbed = false;
+        self.facts.warnings.push(why);
+        (self.member, self.facts_member) = (member, facts_member);
         folder.write_json(&self.facts_member, &self.facts)
     }
 }

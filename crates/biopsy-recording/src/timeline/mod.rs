@@ -22,9 +22,11 @@ mod decode;
 mod encode;
 mod reader;
 mod tags;
+mod texts;
 mod writer;
 
 pub use reader::{TimelineError, read, read_events};
+pub use texts::each_text;
 pub use writer::Writer;
 
 /// Entry point for fuzzing: reads any bytes as a timeline, and as the events of a whole chunk (which mutation would
