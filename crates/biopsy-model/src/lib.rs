@@ -22,6 +22,7 @@ pub mod look;
 pub mod loss;
 pub mod metric;
 pub mod module;
+pub mod printable;
 pub mod process;
 pub mod runtime_trace;
 pub mod stack;

@@ -14,6 +14,7 @@ mod traced;
 
 use biopsy_analyze::Analysis;
 use biopsy_model::capture::Capture;
+use biopsy_model::printable::is_harmful;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
@@ -57,8 +58,11 @@ fn push_json(html: &mut String, json: &str) {
             '<' => html.push_str("\\u003c"),
             '>' => html.push_str("\\u003e"),
             '&' => html.push_str("\\u0026"),
-            '\u{2028}' => html.push_str("\\u2028"),
-            '\u{2029}' => html.push_str("\\u2029"),
+            // Visible in the page: in the string it is a backslash, `u` and digits.
+            other if is_harmful(other) && other != '\n' => {
+                html.push('\\');
+                html.extend(other.escape_unicode());
+            }
             other => html.push(other),
         }
     }
@@ -74,8 +78,10 @@ pub(crate) fn text(raw: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // A NUL is not allowed in HTML, not even as a reference.
-            '\0' => escaped.push('\u{fffd}'),
+            // What commands or hides becomes visible. (A NUL is not allowed in HTML, not even as a reference.)
+            other if is_harmful(other) && !matches!(other, '\n' | '\t') => {
+                escaped.extend(other.escape_default())
+            }
             other => escaped.push(other),
         }
     }
@@ -114,6 +120,6 @@ mod tests {
     fn json_cannot_end_the_script() {
         let mut html = String::new();
         push_json(&mut html, "\"</script><!--&\u{2028}\"");
-        assert_eq!(html, "\"\\u003c/script\\u003e\\u003c!--\\u0026\\u2028\"");
+        assert_eq!(html, "\"\\u003c/script\\u003e\\u003c!--\\u0026\\\\u{2028}\"");
     }
 }

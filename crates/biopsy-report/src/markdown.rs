@@ -7,6 +7,7 @@ use crate::{when, words};
 use biopsy_analyze::{Analysis, FunctionHandle, FunctionRow, Party};
 use biopsy_model::Nanos;
 use biopsy_model::capture::Capture;
+use biopsy_model::printable::is_harmful;
 use std::fmt::Write as _;
 
 /// Rows of a table: what fits a screen.
@@ -289,7 +290,12 @@ pub(crate) fn plain(raw: &str) -> String {
                 text.push('\\');
                 text.push(char);
             }
-            char if char.is_control() => text.push(' '),
+            '\n' | '\t' => text.push(' '),
+            char if is_harmful(char) => {
+                // In Markdown a backslash is written twice, in code once.
+                text.push_str(if inside { "" } else { "\\" });
+                text.extend(char.escape_default());
+            }
             other => text.push(other),
         }
         before = char;
@@ -299,8 +305,7 @@ pub(crate) fn plain(raw: &str) -> String {
 
 /// Text as code, whatever is in it.
 pub(crate) fn code(raw: &str) -> String {
-    let clean: String = raw.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
-    let clean = clean.replace('|', "\\|");
+    let clean = crate::text::clean(raw).replace('|', "\\|");
     let longest = clean.split(|char| char != '`').map(str::len).max().unwrap_or(0);
     if clean.trim().is_empty() {
         return "–".to_owned();
@@ -325,5 +330,7 @@ mod tests {
         assert_eq!(plain("_perf_event_"), "\\_perf_event\\_");
         assert_eq!(code("a`b"), "`` a`b ``");
         assert_eq!(code("operator||"), "`operator\\|\\|`");
+        assert_eq!(plain("a\u{1b}[2J\u{202e}\r\nb"), "a\\\\u{1b}\\[2J\\\\u{202e}\\\\r b");
+        assert_eq!(code("a\u{9b}\nb"), "`a\\u{9b} b`");
     }
 }

@@ -5,6 +5,7 @@ use crate::words;
 use biopsy_analyze::{Analysis, FunctionRow, Severity};
 use biopsy_model::Nanos;
 use biopsy_model::capture::Capture;
+use biopsy_model::printable::printable;
 use std::fmt::Write as _;
 
 /// How the terminal is.
@@ -57,6 +58,7 @@ impl Page {
     pub(crate) fn line(&mut self, heading: &str, paint: &str, body: &str) {
         const INDENT: usize = 12;
         let mut column = INDENT;
+        let heading = &clean(heading);
         let painted = self.painted(paint, heading);
         let padding = INDENT.saturating_sub(heading.chars().count()).max(1);
         let _ = write!(self.text, "{painted}{}", " ".repeat(padding));
@@ -78,9 +80,9 @@ impl Page {
     }
 }
 
-/// No control characters: a name in a recording must not be able to steer the terminal.
+/// Nothing that commands: a name in a recording must not be able to steer the terminal.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+    printable(&text.replace(['\n', '\t'], " "))
 }
 
 fn findings(page: &mut Page, analysis: &Analysis) {
@@ -285,7 +287,7 @@ mod tests {
 
     #[test]
     fn names_cannot_steer_the_terminal() {
-        assert_eq!(clean("a\x1b[2Jb\r\n"), "a [2Jb  ");
+        assert_eq!(clean("a\x1b[2Jb\r\n"), "a\\u{1b}[2Jb\\r ");
     }
 
     #[test]

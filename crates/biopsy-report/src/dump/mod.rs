@@ -36,7 +36,7 @@ pub fn render_dump_json(analysis: &DumpAnalysis) -> String {
     let report = schema::DumpReport::new(analysis);
     let mut json = serde_json::to_string_pretty(&report).expect("the report's types serialise to a string");
     json.push('\n');
-    json
+    biopsy_model::printable::printable_json(json)
 }
 
 /// The report as Markdown: short enough for a ticket.

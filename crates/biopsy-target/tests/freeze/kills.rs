@@ -35,6 +35,7 @@ fn the_one_that_is_killed() {
         Err(_) => options(),
     };
     // From now on it freezes.
+    #[expect(clippy::disallowed_methods, reason = "a test's own words to a test")]
     let mut out = std::io::stdout();
     out.write_all(b"\nBEGIN\n").and_then(|()| out.flush()).expect("somebody reads it");
     loop {

@@ -1,0 +1,95 @@
+//! Text from processes and files, made safe to show.
+//!
+//! A name may hold escape sequences that command a terminal, characters that turn the direction of writing, and line ends
+//! that make a second line look like ours.
+
+use std::borrow::Cow;
+
+/// On one line: control characters and characters that turn the direction of writing become visible escapes.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    shown(text, |_| false).into_owned()
+}
+
+/// The same for a text of several lines: its line ends and tabs stay.
+#[must_use]
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    shown(text, |character| matches!(character, '\n' | '\t'))
+}
+
+/// A JSON document in which the same characters are written as escapes. JSON has them in strings only, so that the
+/// document means what it meant.
+#[must_use]
+pub fn printable_json(document: String) -> String {
+    let stays = |character: char| character == '\n' || !is_harmful(character);
+    if document.chars().all(stays) {
+        return document;
+    }
+    let mut out = String::with_capacity(document.len() + 64);
+    let mut units = [0; 2];
+    for character in document.chars() {
+        if stays(character) {
+            out.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    out
+}
+
+fn shown(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(|character| is_harmful(character) && !stays(character)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_harmful(character) && !stays(character) {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a character must not reach a terminal as it is: control characters (of ASCII, and C1), marks and overrides of the
+/// direction of writing, separators of lines, and what has no width and hides differences between names.
+#[must_use]
+pub fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_are_not_commanded() {
+        assert_eq!(printable("a b(c)é"), "a b(c)é");
+        assert_eq!(printable("x\ny\u{1b}[2J\u{202e}\u{9b}"), "x\\ny\\u{1b}[2J\\u{202e}\\u{9b}");
+        assert_eq!(printable_lines("a\n\tb\r\u{7f}"), "a\n\tb\\r\\u{7f}");
+    }
+
+    #[test]
+    fn documents_mean_what_they_meant() {
+        let document = "{\n  \"a\": \"x\u{9b}\u{202e}é\u{e0041}\u{7f}\"\n}";
+        assert_eq!(
+            printable_json(document.to_owned()),
+            "{\n  \"a\": \"x\\u009b\\u202eé\\udb40\\udc41\\u007f\"\n}"
+        );
+    }
+}
