@@ -5,7 +5,7 @@ use std::error::Error;
 use anstyle::{AnsiColor, Effects, Style};
 
 use crate::exit_codes::Code;
-use crate::render::tell;
+use crate::render::out;
 use crate::render::terminal::ColorChoice;
 
 /// A failure on its way to the terminal.
@@ -65,11 +65,11 @@ impl Failure {
 
     /// Writes it to standard error.
     pub(crate) fn print(&self, color: ColorChoice) {
-        let terminal = crate::render::terminal::Terminal::of_stderr(color);
         let bold_red = Style::new().fg_color(Some(AnsiColor::Red.into())).effects(Effects::BOLD);
-        tell!("{} {}", terminal.paint(bold_red, "error:"), self.message);
+        out::say_headed(color, bold_red, "error:", &self.message);
         if let Some(hint) = &self.hint {
-            tell!("\n{} {hint}", terminal.paint(AnsiColor::Cyan.on_default(), "hint:"));
+            out::say(format_args!(""));
+            out::say_headed(color, AnsiColor::Cyan.on_default(), "hint:", hint);
         }
     }
 }

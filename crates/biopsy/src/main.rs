@@ -23,7 +23,8 @@ use clap::Parser;
 use cli::{Cli, Command};
 use failure::Failure;
 use interrupt::Patience;
-use render::terminal::Terminal;
+use render::out;
+use render::terminal::{ColorChoice, Terminal};
 
 /// What is said when there is no memory: by then nothing can be put together any more.
 #[global_allocator]
@@ -34,8 +35,12 @@ static ALLOCATOR: biopsy_sys::allocator::EndsWithoutMemory = biopsy_sys::allocat
 );
 
 fn main() -> ExitCode {
+    out::say_panics();
     end_where_a_thread_gets_no_memory();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return say_usage(&error),
+    };
     start_logging(cli.verbose);
     let result = run(&cli);
     interrupt::settle();
@@ -58,6 +63,19 @@ fn end_where_a_thread_gets_no_memory() {
         }
         usual(panic);
     }));
+}
+
+/// Help, the version, or what is wrong with what was typed: names of files among it may be anybody's.
+fn say_usage(error: &clap::Error) -> ExitCode {
+    let choice = ColorChoice::Auto;
+    let terminal = if error.use_stderr() { Terminal::of_stderr(choice) } else { Terminal::of_stdout(choice) };
+    let text = error.render();
+    let text = if terminal.colour { text.ansi().to_string() } else { text.to_string() };
+    if error.use_stderr() {
+        out::to_stderr(&text, terminal.colour);
+        return exit_codes::Code::Usage.into();
+    }
+    out::text(&text, terminal.colour).unwrap_or(exit_codes::Code::Output).into()
 }
 
 /// The outline of the program.
@@ -98,7 +116,8 @@ fn start_logging(verbose: u8) {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| out::Log)
+        .with_ansi(false)
         .log_internal_errors(false)
         .without_time()
         .init();

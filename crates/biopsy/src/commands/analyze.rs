@@ -1,13 +1,12 @@
 //! `biopsy analyze`: the report on a recording or a dump.
 
-use std::io::{self, Write};
-
 use crate::cli::AnalyzeArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::out;
 use crate::render::terminal::Terminal;
 
-use super::{input, written};
+use super::input;
 
 /// Runs `biopsy analyze`.
 pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Failure> {
@@ -23,14 +22,15 @@ pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Fa
         let page = biopsy_report::render_html(&capture, &analysis);
         crate::session::output::write_new(path, page.as_bytes())?;
     }
-    let text = if args.json {
-        biopsy_report::render_json(&capture, &analysis)
-    } else if args.markdown {
+    if args.json {
+        return out::json(biopsy_report::render_json(&capture, &analysis).into_bytes());
+    }
+    let text = if args.markdown {
         biopsy_report::render_markdown(&capture, &analysis)
     } else {
         let options =
             biopsy_report::TextOptions { width: terminal.width.unwrap_or(100), color: terminal.colour };
         biopsy_report::render_text_with(&capture, &analysis, options)
     };
-    written(io::stdout().lock().write_all(text.as_bytes()))
+    out::text(&text, terminal.colour)
 }

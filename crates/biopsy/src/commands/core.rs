@@ -1,6 +1,5 @@
 //! Reading a dump: what a core or minidump tells.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, Runtimes, analyze_dump};
@@ -12,6 +11,7 @@ use biopsy_stacks::image::{Options, walk};
 use crate::cli::AnalyzeArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::out;
 use crate::render::terminal::Terminal;
 
 /// Opens and analyses a dump. `roots`: folders below which the files of the process are looked for first. Without a
@@ -128,14 +128,15 @@ fn tell(analysis: &DumpAnalysis, at: usize, args: &AnalyzeArgs, terminal: Termin
         let page = biopsy_report::dump::render_dump_html(analysis);
         crate::session::output::write_new(path, page.as_bytes())?;
     }
-    let text = if args.json {
-        biopsy_report::dump::render_dump_json(analysis)
-    } else if args.markdown {
+    if args.json {
+        return out::json(biopsy_report::dump::render_dump_json(analysis).into_bytes()).map(|_| ());
+    }
+    let text = if args.markdown {
         biopsy_report::dump::render_dump_markdown(analysis)
     } else {
         text(analysis, terminal)
     };
-    super::written(std::io::stdout().lock().write_all(text.as_bytes())).map(|_| ())
+    out::text(&text, terminal.colour).map(|_| ())
 }
 
 /// First bytes of the formats that dumps have, packed ones included.

@@ -1,7 +1,7 @@
 //! `biopsy export`: a recording in the format of another tool.
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use biopsy_report::export::Format;
@@ -9,10 +9,10 @@ use biopsy_report::export::Format;
 use crate::cli::{ExportArgs, ExportFormat};
 use crate::exit_codes::Code;
 use crate::failure::Failure;
-use crate::render::tell;
+use crate::render::out;
 use crate::session::output;
 
-use super::{input, written};
+use super::input;
 
 /// Runs `biopsy export`.
 pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
@@ -32,7 +32,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
         Some(path) if path.as_os_str() == "-" => {
             let mut bytes = Vec::new();
             write(to, &capture, &mut bytes)?;
-            return written(io::stdout().lock().write_all(&bytes));
+            return out::file(&bytes);
         }
         Some(path) => path.clone(),
         None => beside(&args.file, to.extension()),
@@ -52,11 +52,11 @@ fn write(to: Format, capture: &biopsy_model::capture::Capture, out: &mut Vec<u8>
 }
 
 fn say_note(note: &str) {
-    tell!("note: {}", biopsy_target::printable(note));
+    out::say(format_args!("note: {note}"));
 }
 
 fn say(path: &Path, opens_with: &str) -> Result<Code, Failure> {
-    tell!("wrote {}; {}", path.display(), opens_with);
+    out::say(format_args!("wrote {}; {}", path.display(), opens_with));
     Ok(Code::Ok)
 }
 

@@ -8,36 +8,29 @@ mod input;
 pub(crate) mod ps;
 mod shell;
 
-use std::io;
-
 pub(crate) use analyze::analyze;
 pub(crate) use export::export;
 pub(crate) use shell::{completions, man};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::out;
 use crate::render::terminal::Terminal;
 
 /// `biopsy ps`.
 pub(crate) fn ps(args: &ps::PsArgs, terminal: Terminal) -> Result<Code, Failure> {
-    match ps::run(args, &mut io::stdout().lock(), &terminal) {
-        Ok(()) => Ok(Code::Ok),
-        Err(ps::PsError::Write(error)) => written(Err(error)),
+    let mut shown = Vec::new();
+    match ps::run(args, &mut shown, &terminal) {
+        Ok(()) if args.json => out::json(shown),
+        Ok(()) => out::bytes_of_text(&shown, terminal.colour),
+        Err(ps::PsError::Write(error)) => out::written(Err(error)),
         Err(error) => Err(Failure::from_error(Code::Target, &error).with_hint(error.hint())),
     }
 }
 
 /// `biopsy doctor`.
 pub(crate) fn doctor(args: &doctor::DoctorArgs, terminal: Terminal) -> Result<Code, Failure> {
-    written(doctor::run(args, &mut io::stdout().lock(), &terminal))
-}
-
-/// A closed pipe means that the reader has seen enough.
-pub(crate) fn written(result: io::Result<()>) -> Result<Code, Failure> {
-    match result {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Code::Output, format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(Code::Ok),
-    }
+    let mut shown = Vec::new();
+    out::written(doctor::run(args, &mut shown, &terminal))?;
+    if args.json { out::json(shown) } else { out::bytes_of_text(&shown, terminal.colour) }
 }

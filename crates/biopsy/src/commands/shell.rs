@@ -1,20 +1,18 @@
 //! `biopsy completions` and `biopsy man`.
 
-use std::io::{self, Write};
-
 use clap::CommandFactory;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 
-use super::written;
+use crate::render::out;
 
 /// Runs `biopsy completions`.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<Code, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "biopsy", &mut script);
-    written(io::stdout().lock().write_all(&script))
+    out::file(&script)
 }
 
 /// Runs `biopsy man`.

@@ -18,7 +18,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{self, Moment};
 use biopsy_record::dump::mask::{Literals, MemoryMask};
-use biopsy_record::dump::{DumpProgress, DumpSettings, Dumped, Format, Origin, write_file};
+use biopsy_record::dump::{DumpProgress, DumpSettings, Dumped, Format, Origin, values_left, write_file};
 use biopsy_record::masking::Masking;
 use biopsy_recording::{RecordingFolder, WriteError};
 use biopsy_target::freeze::{self, FreezeError, FreezePlan, FrozenProcess, Method};
@@ -111,6 +111,14 @@ impl Opened {
         Ok(())
     }
 
+    /// Searches the last dump for what was to be masked in it. It takes as long as reading it, so nothing is held meanwhile.
+    pub(crate) fn check_scrubbed(&mut self, literals: &Literals) -> Result<(), Failure> {
+        match self.dumps.last_mut() {
+            Some(dumped) => dumped.check_scrubbed(literals, &self.folder).map_err(output_failure),
+            None => Ok(()),
+        }
+    }
+
     /// Removes a recording that no dump came into: a folder of context alone would only puzzle.
     pub(crate) fn discard_if_empty(&self) -> bool {
         let empty = self.dumps.is_empty();
@@ -161,6 +169,7 @@ pub(crate) fn dump(
             warn_all(&opened.folder, &[warning("dump.process-ended", message)]);
         }
         report_release(args, process.release());
+        opened.check_scrubbed(&literals)?;
     }
     if !left_out.is_empty() {
         let message = format!("stopped by a signal: there is no dump of {}", left_out.join(", "));
@@ -313,7 +322,11 @@ pub(crate) fn dump_to_file(
     let leaving = interrupt::keeping(&partial);
     interrupt::made(path);
     match alone(args, subject, plan, CoreOutput::File(pending.file()), Some(&partial)) {
-        Ok(done) => {
+        Ok(mut done) => {
+            if args.scrub {
+                let written = std::fs::File::open(&partial).map_err(failed)?;
+                done.left = values_left(written, &done.literals.finder()).map_err(failed)?;
+            }
             pending.finish(false).map_err(failed)?;
             drop(leaving);
             super::show::show_alone(args, &path.display().to_string(), &done)
@@ -337,7 +350,7 @@ pub(crate) fn dump_to_file(
 
 /// One core to standard output, as it comes.
 pub(crate) fn dump_to_stdout(args: &DumpArgs, subject: &Subject, plan: FreezePlan) -> Result<Code, Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::render::out::stdout();
     let done = alone(args, subject, plan, CoreOutput::Stream(&mut out), None).map_err(|failure| {
         match interrupt::is_asked() {
             true => interrupt::failure("the core on standard output is cut short"),
@@ -355,6 +368,10 @@ pub(crate) struct Alone {
     pub(crate) origin: Origin,
     /// Values that were masked, by rule.
     pub(crate) masked: Vec<MaskCount>,
+    /// What was to be masked.
+    pub(crate) literals: Literals,
+    /// How many of them are still in it.
+    pub(crate) left: u64,
 }
 
 fn alone(
@@ -378,7 +395,9 @@ fn alone(
     drop(thawing);
     say_that_it_ended(args, &process);
     report_release(args, process.release());
-    written.map(|summary| Alone { summary, origin, masked }).map_err(|error| core_failure(&error, path))
+    written
+        .map(|summary| Alone { summary, origin, masked, literals, left: 0 })
+        .map_err(|error| core_failure(&error, path))
 }
 
 /// What the writer needs to know.
@@ -428,16 +447,16 @@ fn freeze_all(args: &DumpArgs, plan: FreezePlan) -> Result<(Vec<FrozenProcess>, 
     let _ = rustix::process::setpriority_process(None, WRITER_NICE);
     if !args.quiet {
         for one in &gone {
-            tell!("note: {}", one.message);
+            crate::render::out::say(format_args!("note: {}", one.message));
         }
         for process in &frozen {
             let pause = process.pause();
-            tell!(
+            crate::render::out::say(format_args!(
                 "process {} stood still for {} ({} threads); it runs again",
                 process.process().pid,
                 pause_text(pause.stopped),
                 pause.threads
-            );
+            ));
         }
     }
     // Also for those who want no progress: what a dump lacks is not told by the dump itself.
@@ -464,14 +483,14 @@ fn collapse(args: &DumpArgs, plan: FreezePlan) -> Result<FreezePlan, Failure> {
     for key in &keys {
         let report = freeze::collapse(key, COLLAPSE_WITHIN).map_err(|error| freeze_failure(&error))?;
         if !args.quiet {
-            tell!(
+            crate::render::out::say(format_args!(
                 "process {}: {} huge pages made in {}, {} pieces refused, {} left",
                 key.pid,
                 report.made,
                 pause_text(report.took),
                 report.refused,
                 report.left
-            );
+            ));
         }
     }
     freeze::plan(&keys, &freeze_options(args)).map_err(|error| freeze_failure(&error))
@@ -494,7 +513,7 @@ fn origin(process: &FrozenProcess) -> Origin {
 
 fn say_that_it_ended(args: &DumpArgs, process: &FrozenProcess) {
     if let Some(message) = ended_meanwhile(process).filter(|_| !args.quiet) {
-        tell!("warning: {message}");
+        crate::render::out::say(format_args!("warning: {message}"));
     }
 }
 
@@ -503,7 +522,7 @@ fn report_release(args: &DumpArgs, report: freeze::ReleaseReport) {
         return;
     }
     for warning in &report.warnings {
-        tell!("note: {warning}");
+        crate::render::out::say(format_args!("note: {warning}"));
     }
 }
 

@@ -1,11 +1,11 @@
 //! From written dumps to something that can be handed over: report, check, seal.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use biopsy_analyze::dump::DumpAnalysis;
 use biopsy_record::context::clock_pair;
 use biopsy_record::dump::Dumped;
-use biopsy_recording::{Limits, bundle, layout};
+use biopsy_recording::{Limits, layout};
 use biopsy_report::dump::{
     IndexRow, render_dump_html, render_dump_json, render_dump_markdown, render_index_html,
     render_index_markdown,
@@ -15,9 +15,9 @@ use crate::commands::core;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::session::again;
 use crate::session::record::{output_failure, warn_all, warning};
-use crate::session::seal::remove_folder;
-use crate::session::verify;
+use crate::session::verify::{self, HandedOver};
 
 use super::act::Opened;
 
@@ -45,7 +45,12 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
         // In a container its files are elsewhere; a process that ended has no root any more, and nothing is lost by asking.
         let roots = vec![PathBuf::from(format!("/proc/{}/root", dumped.pid))];
         match core::read(&file, roots, Some(opened.masking.redactor())) {
-            Ok(analysis) => {
+            Ok(mut analysis) => {
+                if !dumped.facts.scrubbed {
+                    // Whatever is noted in the dump itself, from before it was searched.
+                    analysis.identity.scrubbed = analysis.identity.scrubbed.map(|_| false);
+                    analysis.findings.retain(|finding| finding.id != "scrubbed");
+                }
                 let link = several.then(|| beside(dumped, "html"));
                 rows.push(IndexRow { link, ..row(dumped, IndexRow::of(&analysis)) });
                 if several {
@@ -63,6 +68,10 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
                     .push(warning("dump.not-read", format!("no report on `{}`: {failure}", dumped.member)));
             }
         }
+        if !dumped.facts.scrubbed && opened.masked.iter().any(|one| one.count > 0) {
+            let why = dumped.facts.warnings.last().map_or("", String::as_str);
+            warnings.push(warning("dump.not-scrubbed", format!("`{}`: {why}", dumped.member)));
+        }
         if let Some(error) = &dumped.facts.error {
             warnings.push(warning("dump.cut-short", format!("`{}` is not whole: {error}", dumped.member)));
         }
@@ -79,31 +88,17 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
         how.clone_into(&mut opened.header.ended_by);
     }
     folder.header(&opened.header).map_err(output_failure)?;
-    verify::mask_again(folder, &opened.masking)?;
-    let capture = biopsy_recording::open(folder.path(), &Limits::default())
+    again::mask_again(folder, &opened.masking)?;
+    // What cannot be opened again helps nobody.
+    biopsy_recording::open(folder.path(), &Limits::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
-    verify::check(folder.path(), &capture, opened.masking.redactor())?;
     let masked = opened.masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
-    let dumps = std::mem::take(&mut opened.dumps);
-    let (path, bytes, is_bundle) = seal(&opened)?;
-    Ok(Concluded { path, bytes, is_bundle, dumps, masked, report })
-}
-
-fn seal(opened: &Opened) -> Result<(PathBuf, u64, bool), Failure> {
-    let folder = &opened.folder;
-    let Some(out) = &opened.place.bundle else {
-        folder.seal().map_err(output_failure)?;
+    let HandedOver { path, bytes, is_bundle } =
+        verify::hand_over(folder, opened.place.bundle.as_deref(), opened.masking.redactor())?;
+    if !is_bundle {
         opened.leaving.made();
-        return Ok((folder.path().to_owned(), bytes_in(folder.path()), false));
-    };
-    interrupt::made(out);
-    let packed = bundle(folder.path(), out).map_err(output_failure)?;
-    remove_folder(folder.path());
-    Ok((packed.path, packed.bytes, true))
-}
-
-fn bytes_in(folder: &Path) -> u64 {
-    verify::members(folder).iter().filter_map(|name| Some(folder.join(name).metadata().ok()?.len())).sum()
+    }
+    Ok(Concluded { path, bytes, is_bundle, dumps: opened.dumps, masked, report })
 }
 
 /// Name of a member that stands beside a core.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::out;
 use crate::render::terminal::Terminal;
 use crate::session::progress::{grouped, size};
 use crate::session::subject::NOTE;
@@ -47,12 +48,12 @@ pub(crate) fn forecast(
         let mut text = Vec::new();
         // Writing to a Vec does not fail.
         let _ = write_plan(&mut text, args, subject, &plan, &disk, terminal);
-        let written = if args.dry_run {
-            std::io::stdout().lock().write_all(&text)
+        let text = String::from_utf8_lossy(&text);
+        if args.dry_run {
+            out::text(&text, terminal.colour)?;
         } else {
-            std::io::stderr().lock().write_all(&text)
-        };
-        crate::commands::written(written)?;
+            out::to_stderr(&text, terminal.colour);
+        }
     }
     if let Some(refused) = plan.processes.iter().find(|one| one.method == Method::Refused) {
         return Err(refusal(refused));

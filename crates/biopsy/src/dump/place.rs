@@ -1,6 +1,5 @@
 //! Where dumps go: a recording, one core file, or standard output.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use crate::exit_codes::Code;
@@ -53,7 +52,7 @@ impl Destination {
                     .with_hint(Some("name a folder with `--output`, or leave it out")))
             }
             Self::File(path) => Place { folder: path.clone(), bundle: None }.check(),
-            Self::Stdout if std::io::stdout().is_terminal() && !args.dry_run => {
+            Self::Stdout if crate::render::terminal::stdout_is_terminal() && !args.dry_run => {
                 Err(Failure::new(Code::Usage, "a core would be written to the terminal").with_hint(Some(
                     "send it into a file or another program, or name a file with `--output`",
                 )))

@@ -101,8 +101,15 @@ fn write_all(args: &DumpArgs, room: &CopyRoom, inbox: Receiver<Job>, state: &Sta
         let _ = rustix::process::setpriority_process(None, nice);
         // Nobody is held for a copy: what was caught in time is written after the first signal, too.
         let manner = Manner { quietly: true, until: interrupt::is_hurried };
-        let written =
+        let mut written =
             act::write_image(args, &image, &literals, &origin, &folder, manner, &DumpProgress::default());
+        // Its room is free for the next one.
+        drop(image);
+        if let Ok(dumped) = &mut written.0
+            && let Err(error) = dumped.check_scrubbed(&literals, &folder)
+        {
+            written.0 = Err(error);
+        }
         if written.0.is_err() {
             state.failed.store(true, Relaxed);
         }

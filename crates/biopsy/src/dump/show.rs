@@ -7,12 +7,14 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use biopsy_image::Image;
+use biopsy_model::printable::printable;
 use biopsy_record::dump::{DumpFacts, Dumped};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::out;
 use crate::render::terminal::{ColorChoice, Terminal};
 pub(crate) use crate::session::progress::size;
 
@@ -32,7 +34,7 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn start(image: &dyn Image, quiet: bool, terminal: Terminal) -> Self {
         let bar = ProgressBar::new(0);
-        if quiet || !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        if quiet || !crate::render::terminal::stderr_is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let style = ProgressStyle::with_template("{bar:20} {msg}")
@@ -115,12 +117,13 @@ pub(crate) fn show(args: &DumpArgs, concluded: &Concluded, color: ColorChoice) -
         };
         print_document(&document)?;
     } else {
-        let mut out = Vec::new();
+        let mut shown = Vec::new();
         // Writing to a Vec does not fail.
-        let _ = text(&mut out, concluded, color);
-        crate::commands::written(std::io::stdout().lock().write_all(&out))?;
+        let _ = text(&mut shown, concluded, color);
+        out::bytes_of_text(&shown, Terminal::of_stdout(color).colour)?;
     }
-    let whole = concluded.dumps.iter().all(|dumped| dumped.facts.whole);
+    let whole =
+        concluded.dumps.iter().all(|dumped| dumped.facts.whole && dumped.facts.scrubbed == args.scrub);
     Ok(if whole && !concluded.dumps.is_empty() { Code::Ok } else { Code::Partial })
 }
 
@@ -132,10 +135,11 @@ fn text(out: &mut dyn Write, concluded: &Concluded, color: ColorChoice) -> std::
     for dumped in &concluded.dumps {
         line(out, dumped)?;
     }
-    if let Some(line) = masked_text(&concluded.masked) {
+    let scrubbed = concluded.dumps.iter().all(|dumped| dumped.facts.scrubbed);
+    if let Some(line) = masked_text(&concluded.masked, scrubbed) {
         writeln!(out, "{line}")?;
     }
-    let path = concluded.path.display();
+    let path = printable(&concluded.path.to_string_lossy());
     if concluded.is_bundle {
         writeln!(out, "{path} ({}): report.html in it opens in any browser", size(concluded.bytes))
     } else {
@@ -144,12 +148,16 @@ fn text(out: &mut dyn Write, concluded: &Concluded, color: ColorChoice) -> std::
 }
 
 /// What was masked, by rule; `None`: nothing.
-fn masked_text(masked: &[(String, u64)]) -> Option<String> {
+fn masked_text(masked: &[(String, u64)], scrubbed: bool) -> Option<String> {
     let all: u64 = masked.iter().map(|(_, count)| count).sum();
     let rules: Vec<String> = masked.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
     let rules = rules.join(", ");
-    (all > 0)
-        .then(|| format!("scrubbed: {all} values masked ({rules}); not clean: only known shapes are found"))
+    let (word, rest) = if scrubbed {
+        ("scrubbed", "not clean: only known shapes are found")
+    } else {
+        ("not scrubbed", "values that are known to be secret are left")
+    };
+    (all > 0).then(|| format!("{word}: {all} values masked ({rules}); {rest}"))
 }
 
 fn line(out: &mut dyn Write, dumped: &Dumped) -> std::io::Result<()> {
@@ -198,8 +206,9 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
         missing_bytes: u64,
         warnings: &'a [String],
         masked: Vec<(String, u64)>,
+        masked_values_left: u64,
     }
-    let Alone { summary, origin, masked } = done;
+    let Alone { summary, origin, masked, left, .. } = done;
     let missing: u64 = summary.missing.iter().map(|one| one.range.end.saturating_sub(one.range.start)).sum();
     let masked: Vec<(String, u64)> = masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
     if args.json {
@@ -215,6 +224,7 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
             missing_bytes: missing,
             warnings: &origin.warnings,
             masked,
+            masked_values_left: *left,
         })?;
     } else {
         let mut text = format!(
@@ -225,21 +235,21 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
             pause_text(origin.pause),
             missing_text(missing)
         );
-        if let Some(line) = masked_text(&masked) {
+        if let Some(line) = masked_text(&masked, *left == 0) {
             text.push_str(&line);
             text.push('\n');
         }
-        crate::commands::written(std::io::stdout().lock().write_all(text.as_bytes()))?;
+        out::text(&text, false)?;
     }
-    Ok(if summary.is_whole() { Code::Ok } else { Code::Partial })
+    Ok(if summary.is_whole() && *left == 0 { Code::Ok } else { Code::Partial })
 }
 
 /// Prints a value as one JSON document.
 pub(crate) fn print_document<T: Serialize>(document: &T) -> Result<(), Failure> {
-    let mut out = serde_json::to_vec_pretty(document)
+    let mut json = serde_json::to_vec_pretty(document)
         .map_err(|error| Failure::new(Code::Bug, format!("cannot write the result: {error}")))?;
-    out.push(b'\n');
-    crate::commands::written(std::io::stdout().lock().write_all(&out)).map(|_| ())
+    json.push(b'\n');
+    out::json(json).map(|_| ())
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
 
 fn nothing(args: &DumpArgs, why: &str) -> Code {
     if !args.quiet {
-        tell!("nothing was dumped: {why}");
+        crate::render::out::say(format_args!("nothing was dumped: {why}"));
     }
     Code::Partial
 }
@@ -237,7 +237,10 @@ impl Dumper<'_> {
         };
         let said = |held: Duration| {
             if !args.quiet {
-                tell!("process {pid}: {reason}; held for {}", show::pause_text(held));
+                crate::render::out::say(format_args!(
+                    "process {pid}: {reason}; held for {}",
+                    show::pause_text(held)
+                ));
             }
         };
         let Some(copied) = copied else {
@@ -249,14 +252,17 @@ impl Dumper<'_> {
                 dumped.set_pause(release.held, &opened.folder).map_err(output_failure)?;
             }
             said(release.held);
-            return Ok(());
+            return opened.check_scrubbed(&literals);
         };
         let release = caught.release();
         said(release.held);
         let origin = Origin { pause: release.held, ..origin };
         match queue {
             Some(queue) => queue.put(opened, copied, literals, origin),
-            None => act::write_one(args, &copied, &literals, origin, opened, &DumpProgress::default()),
+            None => {
+                act::write_one(args, &copied, &literals, origin, opened, &DumpProgress::default())?;
+                opened.check_scrubbed(&literals)
+            }
         }
     }
 
@@ -323,9 +329,14 @@ fn watch(dumper: &mut Dumper<'_>, triggers: Vec<Trigger>, stop: &Arc<AtomicBool>
     let words: Vec<String> = triggers.iter().map(ToString::to_string).collect();
     let mut watch = Watch::new(&key, triggers, options).map_err(failed)?;
     if !dumper.args.quiet {
-        tell!("waiting for {} of {} (pid {})", words.join(" or "), dumper.subject.name, key.pid);
+        crate::render::out::say(format_args!(
+            "waiting for {} of {} (pid {})",
+            words.join(" or "),
+            dumper.subject.name,
+            key.pid
+        ));
         for warning in watch.warnings() {
-            tell!("note: {warning}");
+            crate::render::out::say(format_args!("note: {warning}"));
         }
     }
     loop {
@@ -338,7 +349,7 @@ fn watch(dumper: &mut Dumper<'_>, triggers: Vec<Trigger>, stop: &Arc<AtomicBool>
 
 fn fire(dumper: &mut Dumper<'_>, fired: Fired) -> Result<(), Failure> {
     if !dumper.args.quiet {
-        tell!("{}", fired.reason);
+        crate::render::out::say(format_args!("{}", fired.reason));
     }
     match fired.caught {
         Some(caught) => {
@@ -351,7 +362,9 @@ fn fire(dumper: &mut Dumper<'_>, fired: Fired) -> Result<(), Failure> {
                 if !below.processes.is_empty()
                     && let Err(failure) = dumper.dump_frozen(&below, &fired.reason)
                 {
-                    tell!("note: what is below process {held} is not dumped: {failure}");
+                    crate::render::out::say(format_args!(
+                        "note: what is below process {held} is not dumped: {failure}"
+                    ));
                 }
             }
             dumper.dump_held(*caught, &fired.reason, None)
@@ -435,7 +448,9 @@ fn catch(
         catcher.finish();
         let waiting = queue.waiting();
         if waiting > 0 && !args.quiet {
-            tell!("{waiting} dumps are still being written; nothing is held any more");
+            crate::render::out::say(format_args!(
+                "{waiting} dumps are still being written; nothing is held any more"
+            ));
         }
         (ended, statistics)
     })?;
@@ -447,7 +462,7 @@ fn catch(
     }
     let why = ended?;
     if !dumper.args.quiet {
-        tell!(
+        crate::render::out::say(format_args!(
             "{} followed, {} caught, {} missed, {} not looked at; {} executions waited {} at most",
             statistics.followed,
             statistics.caught,
@@ -455,9 +470,9 @@ fn catch(
             statistics.unseen,
             statistics.executions,
             show::pause_text(statistics.longest_wait)
-        );
+        ));
         for note in statistics.notes.iter().take(20) {
-            tell!("note: {note}");
+            crate::render::out::say(format_args!("note: {note}"));
         }
     }
     Ok(why)

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use anstyle::Style;
+use biopsy_model::printable::printable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::terminal::Terminal;
@@ -31,7 +32,7 @@ pub(crate) struct Column {
     pub(crate) expendable: u8,
 }
 
-/// One field: a text that is safe to print, and how it looks.
+/// One field: a text, made safe to print, and how it looks.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -43,18 +44,18 @@ pub(crate) struct Cell {
 impl Cell {
     /// A text.
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+        Self::styled(text, Style::new())
     }
 
     /// The same in a style.
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style, rest: None }
+        Self { text: printable(&text.into()), style, rest: None }
     }
 
     /// Adds a text in another style.
     pub(crate) fn then(mut self, text: &str, style: Style) -> Self {
         self.rest = Some((self.text.len(), style));
-        self.text.push_str(text);
+        self.text.push_str(&printable(text));
         self
     }
 

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use anstyle::Style;
+use biopsy_model::printable::printable_lines;
 
 /// What a stream can show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,12 +31,12 @@ pub(crate) enum ColorChoice {
 impl Terminal {
     /// What standard output can show.
     pub(crate) fn of_stdout(choice: ColorChoice) -> Self {
-        Self::of(std::io::stdout().is_terminal(), choice)
+        Self::of(stdout_is_terminal(), choice)
     }
 
     /// What standard error can show.
     pub(crate) fn of_stderr(choice: ColorChoice) -> Self {
-        Self::of(std::io::stderr().is_terminal(), choice)
+        Self::of(stderr_is_terminal(), choice)
     }
 
     fn of(is_terminal: bool, choice: ColorChoice) -> Self {
@@ -51,10 +52,23 @@ impl Terminal {
         Self { width, colour, unicode: speaks_utf8(|name| std::env::var(name).ok()) }
     }
 
-    /// Wraps a text in a style, where colours are wanted.
+    /// Wraps a text in a style, where colours are wanted. The text brings none of its own.
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
-        if self.colour && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        let text = printable_lines(text);
+        if self.colour && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.into_owned() }
     }
+}
+
+/// Whether somebody looks at standard error.
+#[expect(clippy::disallowed_methods, reason = "nothing is written")]
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Whether somebody looks at standard output.
+#[expect(clippy::disallowed_methods, reason = "nothing is written")]
+pub(crate) fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
 }
 
 /// The first of these that is set and not empty decides, as locale(7) says.

@@ -1,9 +1,10 @@
 //! `biopsy capture` and `biopsy trace`: from a name to a bundle with a report.
 //!
 //! The flow: [`subject`] finds (or starts) the process and looks whether it may be recorded; [`record`] runs the
-//! recorders while [`controls`] listens to keys and signals and [`progress`] shows how it goes; [`seal`] reports,
-//! checks for secrets and packs.
+//! recorders while [`controls`] listens to keys and signals and [`progress`] shows how it goes; [`again`] masks once more,
+//! [`seal`] reports and packs, and [`verify`] looks through what was packed.
 
+pub(crate) mod again;
 pub(crate) mod controls;
 mod dotnet;
 mod look;

@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use biopsy_model::printable::printable;
 use biopsy_record::metrics::Latest;
 use biopsy_record::trace::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::render::tell;
+use crate::render::out;
 use crate::render::terminal::Terminal;
 
 /// The display; nothing is drawn where standard error is not a terminal.
@@ -23,7 +24,7 @@ impl Display {
             Some(length) => ProgressBar::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)),
             None => ProgressBar::new_spinner(),
         };
-        if quiet || terminal.width.is_none() && !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        if quiet || terminal.width.is_none() && !crate::render::terminal::stderr_is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let template = match (length.is_some(), terminal.unicode) {
@@ -70,19 +71,15 @@ impl Display {
     /// Prints a line above the display.
     pub(crate) fn say(&self, line: &str) {
         if self.bar.is_hidden() {
-            note(line);
+            out::say(format_args!("{line}"));
         } else {
-            self.bar.println(line);
+            self.bar.println(printable(line));
         }
     }
 
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
-}
-
-fn note(line: &str) {
-    tell!("{line}");
 }
 
 /// `1:05`, `1:02:05`

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 
+use biopsy_model::printable::printable;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::out;
 use crate::render::terminal::{ColorChoice, Terminal};
 
 use super::progress::{grouped, size};
@@ -51,23 +53,24 @@ pub(super) fn show(
     sealed: &Sealed,
     color: ColorChoice,
 ) -> Result<Code, Failure> {
-    let mut out = Vec::new();
+    let mut shown = Vec::new();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &document(recorded, sealed))
+        serde_json::to_writer_pretty(&mut shown, &document(recorded, sealed))
             .map_err(|error| Failure::new(Code::Bug, format!("cannot write the result: {error}")))?;
-        out.push(b'\n');
+        shown.push(b'\n');
+        out::json(shown)?;
     } else {
         // Writing to a Vec does not fail.
-        let _ = text(&mut out, recorded, sealed, color);
+        let _ = text(&mut shown, recorded, sealed, color);
+        out::bytes_of_text(&shown, Terminal::of_stdout(color).colour)?;
     }
-    crate::commands::written(std::io::stdout().lock().write_all(&out))?;
     let cut = recorded.trace.as_ref().is_some_and(|trace| trace.cut_short.is_some());
     Ok(if sealed.read.is_none() || recorded.trace.is_none() || cut { Code::Partial } else { Code::Ok })
 }
 
 fn text(out: &mut Vec<u8>, recorded: &Recorded, sealed: &Sealed, color: ColorChoice) -> std::io::Result<()> {
     let terminal = Terminal::of_stdout(color);
-    let path = sealed.path.display();
+    let path = printable(&sealed.path.to_string_lossy());
     let Some((capture, analysis)) = &sealed.read else {
         return writeln!(
             out,

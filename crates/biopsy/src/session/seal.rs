@@ -8,16 +8,17 @@ use biopsy_analyze::Analysis;
 use biopsy_model::capture::{Capture, CaptureHeader};
 use biopsy_record::masking::Masking;
 use biopsy_record::trace::Cut;
-use biopsy_recording::{Limits, RecordingFolder, bundle, layout};
+use biopsy_recording::{Limits, RecordingFolder, layout};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::render::tell;
 
+use super::again;
 use super::output::Place;
 use super::record::{Recorded, Session, output_failure};
-use super::verify;
+use super::verify::{self, HandedOver};
 
 /// What was made.
 pub(crate) struct Sealed {
@@ -52,8 +53,7 @@ pub(crate) fn seal(recorded: &Recorded, place: &Place) -> Result<Sealed, Failure
 }
 
 fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Result<Sealed, Failure> {
-    let redactor = masking.redactor();
-    verify::mask_again(folder, masking)?;
+    again::mask_again(folder, masking)?;
     let capture = biopsy_recording::open(folder.path(), &Limits::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
     let analysis = biopsy_analyze::analyze(&capture);
@@ -64,20 +64,9 @@ fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Re
     ] {
         folder.write_text(name, &text).map_err(output_failure)?;
     }
-    verify::check(folder.path(), &capture, redactor)?;
-    let read = Some((capture, analysis));
-    let Some(out) = &place.bundle else {
-        folder.seal().map_err(output_failure)?;
-        let bytes = verify::members(folder.path())
-            .iter()
-            .filter_map(|name| Some(folder.path().join(name).metadata().ok()?.len()))
-            .sum();
-        return Ok(Sealed { path: folder.path().to_owned(), bytes, is_bundle: false, read });
-    };
-    interrupt::made(out);
-    let packed = bundle(folder.path(), out).map_err(output_failure)?;
-    remove_folder(folder.path());
-    Ok(Sealed { path: packed.path, bytes: packed.bytes, is_bundle: true, read })
+    let HandedOver { path, bytes, is_bundle } =
+        verify::hand_over(folder, place.bundle.as_deref(), masking.redactor())?;
+    Ok(Sealed { path, bytes, is_bundle, read: Some((capture, analysis)) })
 }
 
 /// Makes a bundle of a recording that goes on: a copy that ends here.
@@ -103,7 +92,7 @@ fn copy_members(session: &Session, copy: &RecordingFolder, cut: Option<&Cut>) ->
     let failed = |name: &str, error: std::io::Error| {
         Failure::new(Code::Output, format!("cannot copy `{name}` for the snapshot: {error}"))
     };
-    for name in verify::members(from) {
+    for name in session.folder.members().map_err(output_failure)? {
         if name == layout::HEADER || name == layout::REDACTION {
             continue;
         }

@@ -4,6 +4,7 @@ use std::process::{Child, Command};
 
 use biopsy_dotnet::ipc::ReversePort;
 use biopsy_model::Pid;
+use biopsy_model::printable::printable;
 use biopsy_model::process::ProcessInfo;
 use biopsy_sys::launch::Held;
 use biopsy_target::{Selector, Status, Wanted, check_same, find, preflight};
@@ -11,7 +12,7 @@ use biopsy_target::{Selector, Status, Wanted, check_same, find, preflight};
 use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
-use crate::render::tell;
+use crate::render::out;
 use crate::render::terminal::Terminal;
 
 use super::Kind;
@@ -124,9 +125,11 @@ pub(crate) fn check(
     let own = subject.held.is_some();
     for check in checks.iter().filter(|check| check.status != Status::Ok && !own) {
         if !args.quiet {
-            tell!("{} {}: {}", terminal.paint(NOTE, "note:"), check.name, check.detail);
+            let text =
+                format!("{} {}: {}\n", terminal.paint(NOTE, "note:"), check.name, printable(&check.detail));
+            out::to_stderr(&text, terminal.colour);
             if let Some(hint) = &check.hint {
-                tell!("      {hint}");
+                out::say(format_args!("      {hint}"));
             }
         }
     }

@@ -1,94 +1,125 @@
-//! The last look before a bundle is made: with code of its own, and no bundle while it finds anything.
+//! The last look before a recording is handed over: at the finished file, with code of its own, and nothing is handed over
+//! while it finds anything.
 
-use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use biopsy_model::capture::Capture;
-use biopsy_model::timeline::TimelineEvent;
-use biopsy_record::masking::Masking;
-use biopsy_recording::{RecordingFolder, layout};
+use biopsy_recording::{Limits, Packed, RecordingFolder, layout, timeline};
 use biopsy_redact::Redactor;
-use biopsy_redact::verify::{Finding, verify};
+use biopsy_redact::verify::{Finding, Verifier};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::interrupt;
 
-/// Larger members are not passed through the redactor a second time; the check still reads them whole.
-const REDO_BYTES: u64 = 256 << 20;
+use super::again::is_text;
+use super::record::output_failure;
+use super::seal::remove_folder;
 
-/// Masks what was learned after a member had been written.
-pub(crate) fn mask_again(folder: &RecordingFolder, masking: &Masking) -> Result<(), Failure> {
-    for name in members(folder.path()) {
-        if name == layout::TIMELINE
-            || name == layout::REDACTION
-            || layout::is_memory(&name)
-            || layout::is_event_stream(&name)
-            || layout::is_column(&name)
-        {
-            continue;
+/// What was handed over.
+#[derive(Debug)]
+pub(crate) struct HandedOver {
+    /// The bundle, or the folder.
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) is_bundle: bool,
+}
+
+/// Packs the folder, or seals it, unless a secret is still in what comes of it.
+pub(crate) fn hand_over(
+    folder: &RecordingFolder,
+    bundle: Option<&Path>,
+    redactor: &Redactor,
+) -> Result<HandedOver, Failure> {
+    let learned = redactor.fingerprints();
+    let mut verifier = Verifier::new(&learned);
+    let Some(out) = bundle else {
+        folder.seal().map_err(output_failure)?;
+        for name in folder.members().map_err(output_failure)? {
+            match folder.edit_member(&name) {
+                Ok(file) => look(&mut verifier, &name, file),
+                Err(_) => verifier.unreadable(&name, &io::ErrorKind::Other.into()),
+            }
         }
-        let path = folder.path().join(&name);
-        if path.metadata().map_or(true, |meta| meta.len() > REDO_BYTES) {
-            continue;
-        }
-        let Ok(bytes) = std::fs::read(&path) else { continue };
-        let masked = masking.redactor().bytes(&bytes);
-        if !masked.hits.is_empty() {
-            masking.log().add(&name, &masked.hits);
-            folder.write_bytes(&name, &masked.bytes).map_err(super::record::output_failure)?;
-        }
+        let path = folder.path().to_owned();
+        return match refusal(&path, verifier.findings()) {
+            None => Ok(HandedOver { bytes: bytes_of(&path), path, is_bundle: false }),
+            Some(failure) => {
+                // It must not look finished.
+                let _ = std::fs::remove_file(path.join(layout::MANIFEST));
+                Err(failure)
+            }
+        };
+    };
+    interrupt::made(out);
+    let packed = biopsy_recording::pack(folder.path(), out).map_err(output_failure)?;
+    look_through(&packed, &mut verifier);
+    if let Some(failure) = refusal(folder.path(), verifier.findings()) {
+        return Err(failure);
     }
-    folder.redactions(&masking.log().counts()).map_err(super::record::output_failure)
+    let packed = packed.finish().map_err(output_failure)?;
+    remove_folder(folder.path());
+    Ok(HandedOver { path: packed.path, bytes: packed.bytes, is_bundle: true })
 }
 
-/// Refuses if a secret is still there.
-pub(crate) fn check(folder: &Path, capture: &Capture, redactor: &Redactor) -> Result<(), Failure> {
-    let strings = timeline_strings(capture);
-    // Memory is not text: the manifest says what it is, and nobody calls it clean.
-    let texts = members(folder).into_iter().filter(|name| {
-        let is_text = !layout::is_memory(name) && !layout::is_event_stream(name) && !layout::is_column(name);
-        name != layout::TIMELINE && is_text
-    });
-    let files = texts.filter_map(|name| {
-        let file = File::open(folder.join(&name)).ok()?;
-        Some((name, Box::new(file) as Box<dyn Read>))
-    });
-    let timeline = (layout::TIMELINE.to_owned(), Box::new(Cursor::new(strings)) as Box<dyn Read>);
-    let findings = verify(files.chain([timeline]), &redactor.fingerprints());
-    if findings.is_empty() { Ok(()) } else { Err(refusal(folder, &findings)) }
+/// Every member of a zip, as it is in the file; what was left out of it because it could not be read is a finding, too.
+fn look_through(packed: &Packed, verifier: &mut Verifier<'_>) {
+    for left_out in packed.warnings() {
+        verifier.unreadable(&left_out.message, &io::ErrorKind::Other.into());
+    }
+    if let Err(error) = packed.each_member(|name, reader| look(verifier, name, reader)) {
+        verifier.unreadable("the bundle", &error);
+    }
 }
 
-fn refusal(folder: &Path, findings: &[Finding]) -> Failure {
+/// Looks at one member by what it is.
+fn look(verifier: &mut Verifier<'_>, name: &str, reader: impl Read) {
+    if name == layout::TIMELINE {
+        match timeline_texts(reader) {
+            Ok(texts) => verifier.member(name, Cursor::new(texts)),
+            Err(error) => verifier.unreadable(name, &error),
+        }
+    } else if is_text(name) || name == layout::REDACTION || layout::is_event_stream(name) {
+        verifier.member(name, reader);
+    } else if name.ends_with(layout::TYPES) {
+        // Names of types are code, where words that look like keys are none.
+        match zstd::Decoder::new(reader) {
+            Ok(types) => verifier.learned_in(name, types),
+            Err(error) => verifier.unreadable(name, &error),
+        }
+    } else {
+        // Memory is no text: the manifest says what it is, and nobody calls it clean. Columns are numbers.
+        verifier.name(name);
+    }
+}
+
+/// Every text of the timeline, a line each.
+fn timeline_texts(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut texts = Vec::new();
+    let read = timeline::read_events(BufReader::new(reader), &Limits::default(), |mut event| {
+        timeline::each_text(&mut event, |text| {
+            texts.extend_from_slice(text.as_bytes());
+            texts.push(b'\n');
+        });
+    });
+    read.map(|_| texts).map_err(io::Error::other)
+}
+
+fn refusal(folder: &Path, findings: Vec<Finding>) -> Option<Failure> {
+    if findings.is_empty() {
+        return None;
+    }
     let shown: Vec<String> = findings.iter().take(5).map(ToString::to_string).collect();
     let more = findings.len().saturating_sub(shown.len());
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!("no bundle was made: the check for secrets found {}{more}", shown.join("; "));
     let hint = format!("the recording is kept in `{}`; it is not safe to share", folder.display());
-    Failure::new(Code::Secrets, message).with_hint(Some(hint))
+    Some(Failure::new(Code::Secrets, message).with_hint(Some(hint)))
 }
 
-/// Everything textual of the timeline, which is compressed in its own file: a line each.
-fn timeline_strings(capture: &Capture) -> Vec<u8> {
-    let Some(timeline) = &capture.timeline else { return Vec::new() };
-    let modules = timeline.modules.iter().map(|module| module.path.as_str());
-    let threads = timeline.threads.iter().map(|thread| thread.info.name.as_str());
-    let marks = timeline.marks.iter().map(|(_, label)| label.as_str());
-    let functions = timeline.symbols.iter().flatten().flat_map(|symbols| &symbols.functions);
-    let names =
-        functions.flat_map(|function| [Some(function.name.as_str()), function.file.as_deref()]).flatten();
-    let executed = timeline.process_events.iter().filter_map(|event| match event {
-        TimelineEvent::Exec { name, .. } => Some(name.as_str()),
-        _ => None,
-    });
-    // Those of the timeline are among them.
-    let warnings = capture.warnings.iter().map(|warning| warning.message.as_str());
-    let mut out = Vec::new();
-    for text in modules.chain(threads).chain(marks).chain(names).chain(executed).chain(warnings) {
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'\n');
-    }
-    out
+/// Bytes of all files of a folder.
+fn bytes_of(folder: &Path) -> u64 {
+    members(folder).iter().filter_map(|name| Some(folder.join(name).metadata().ok()?.len())).sum()
 }
 
 /// Names of all members, folders walked without following links.

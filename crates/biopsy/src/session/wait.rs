@@ -9,7 +9,6 @@ use crate::cli::CaptureArgs;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::render::tell;
 
 use super::subject::Subject;
 
@@ -28,15 +27,20 @@ pub(super) fn wait(args: &CaptureArgs, subject: &Subject) -> Result<Option<Strin
     let options = WatchOptions { stop: Arc::clone(&stop), ..WatchOptions::default() };
     let mut watch = Watch::new(&subject.info.key, triggers, options).map_err(failed)?;
     if !args.quiet {
-        tell!("waiting for {} of {} (pid {})", words.join(" or "), subject.name, subject.pid());
+        crate::render::out::say(format_args!(
+            "waiting for {} of {} (pid {})",
+            words.join(" or "),
+            subject.name,
+            subject.pid()
+        ));
         for warning in watch.warnings() {
-            tell!("note: {warning}");
+            crate::render::out::say(format_args!("note: {warning}"));
         }
     }
     match watch.next().map_err(failed)? {
         Watched::Fired(fired) => {
             if !args.quiet {
-                tell!("{}", fired.reason);
+                crate::render::out::say(format_args!("{}", fired.reason));
             }
             Ok(Some(fired.reason))
         }

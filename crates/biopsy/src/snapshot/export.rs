@@ -31,10 +31,10 @@ pub(crate) fn export_gcdump(file: &Path, output: Option<&Path>) -> Result<Export
     let mut exported = Exported { path: None, notes: facts.warnings.clone(), whole: facts.whole };
     exported.notes.extend(show::not_whole(&facts));
     if output.is_some_and(|path| path.as_os_str() == "-") {
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut out = BufWriter::new(crate::render::out::stdout());
         gcdump::write(&graph, &gcdump_options(&facts, &name), &mut out)
             .map_err(|error| Failure::from_error(Code::Output, &error))?;
-        crate::commands::written(out.flush())?;
+        crate::render::out::written(out.flush())?;
         return Ok(exported);
     }
     let path = output.map_or_else(|| beside(file), Path::to_owned);

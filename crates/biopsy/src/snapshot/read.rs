@@ -218,11 +218,10 @@ pub(crate) fn analyze(heap: &HeapFile, args: &AnalyzeArgs, terminal: Terminal) -
     if args.json {
         show::print_document(&show::document(&heap.facts, &heap.graph, 0))?;
     } else {
-        let mut out = Vec::new();
-        let name = biopsy_target::printable(&heap.name);
+        let mut shown = Vec::new();
         // Writing to a Vec does not fail.
-        let _ = show::text(&mut out, &name, &heap.facts, &heap.graph, TOP, terminal);
-        crate::commands::written(io::Write::write_all(&mut io::stdout().lock(), &out))?;
+        let _ = show::text(&mut shown, &heap.name, &heap.facts, &heap.graph, TOP, terminal);
+        crate::render::out::bytes_of_text(&shown, terminal.colour)?;
     }
     Ok(if heap.facts.whole { Code::Ok } else { Code::Partial })
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::out;
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::progress::{grouped, size};
@@ -81,10 +82,10 @@ pub(super) fn document<'a>(facts: &'a SnapshotFacts, graph: &Graph, top: usize) 
 
 /// Prints a value as one JSON document.
 pub(super) fn print_document<T: Serialize>(document: &T) -> Result<(), Failure> {
-    let mut out = serde_json::to_vec_pretty(document)
+    let mut json = serde_json::to_vec_pretty(document)
         .map_err(|error| Failure::new(Code::Bug, format!("cannot write the result: {error}")))?;
-    out.push(b'\n');
-    crate::commands::written(std::io::stdout().lock().write_all(&out)).map(|_| ())
+    json.push(b'\n');
+    out::json(json).map(|_| ())
 }
 
 /// Shows what was made.
@@ -97,12 +98,12 @@ pub(super) fn show(args: &SnapshotArgs, made: &Made, color: ColorChoice) -> Resu
         };
         print_document(&document)?;
     } else {
-        let mut out = Vec::new();
+        let mut shown = Vec::new();
         let terminal = Terminal::of_stdout(color);
         // Writing to a Vec does not fail.
-        let _ = text(&mut out, &made.name, &made.facts, &made.graph, args.top, terminal);
-        let _ = writeln!(out, "\n{} ({})", made.path.display(), size(made.bytes));
-        crate::commands::written(std::io::stdout().lock().write_all(&out))?;
+        let _ = text(&mut shown, &made.name, &made.facts, &made.graph, args.top, terminal);
+        let _ = writeln!(shown, "\n{} ({})", made.path.display(), size(made.bytes));
+        out::bytes_of_text(&shown, terminal.colour)?;
     }
     Ok(if made.facts.whole { Code::Ok } else { Code::Partial })
 }
@@ -117,7 +118,7 @@ pub(super) fn text(
     terminal: Terminal,
 ) -> std::io::Result<()> {
     let rows = rows(graph);
-    writeln!(out, "heap of {name} (pid {}){}", facts.pid, of_runtime(facts))?;
+    writeln!(out, "heap of {} (pid {}){}", biopsy_target::printable(name), facts.pid, of_runtime(facts))?;
     write_totals(out, facts, rows.len())?;
     if let Some(text) = not_whole(facts) {
         writeln!(out, "  {text}")?;

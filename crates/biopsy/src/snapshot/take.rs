@@ -11,17 +11,18 @@ use biopsy_dotnet::graph::Graph;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{self, Moment, clock_pair};
 use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError, SnapshotFacts};
-use biopsy_recording::{Limits, RecordingFolder, bundle};
+use biopsy_recording::{Limits, RecordingFolder};
 use biopsy_target::Selector;
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::session::again;
 use crate::session::output::{Place, default_stem};
 use crate::session::record::{header, new_masking, output_failure, warn_all, warning, write_processes};
-use crate::session::seal::{KEPT, remove_folder};
-use crate::session::verify;
+use crate::session::seal::KEPT;
+use crate::session::verify::{self, HandedOver};
 
 use super::args::{From, SnapshotArgs};
 
@@ -170,25 +171,15 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
     header.end = Some(clock_pair());
     "snapshot".clone_into(&mut header.ended_by);
     folder.header(&header).map_err(output_failure)?;
-    verify::mask_again(&folder, &masking)?;
-    let capture = biopsy_recording::open(folder.path(), &Limits::default())
+    again::mask_again(&folder, &masking)?;
+    // What cannot be opened again helps nobody.
+    biopsy_recording::open(folder.path(), &Limits::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
-    verify::check(folder.path(), &capture, masking.redactor())?;
-    let (path, bytes) = match &place.bundle {
-        None => {
-            folder.seal().map_err(output_failure)?;
-            leaving.made();
-            let sizes = verify::members(folder.path());
-            let bytes = sizes.iter().filter_map(|name| Some(folder.path().join(name).metadata().ok()?.len()));
-            (folder.path().to_owned(), bytes.sum())
-        }
-        Some(out) => {
-            interrupt::made(out);
-            let packed = bundle(folder.path(), out).map_err(output_failure)?;
-            remove_folder(folder.path());
-            (packed.path, packed.bytes)
-        }
-    };
+    let HandedOver { path, bytes, .. } =
+        verify::hand_over(&folder, place.bundle.as_deref(), masking.redactor())?;
+    if place.bundle.is_none() {
+        leaving.made();
+    }
     Ok(Made { name, graph, facts, path, bytes })
 }
 

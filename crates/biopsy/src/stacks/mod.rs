@@ -6,12 +6,11 @@
 mod args;
 mod take;
 
-use std::io::{self, Write};
-
 use biopsy_report::dump::{StacksOptions, render_dump_json, render_stacks_text};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
+use crate::render::out;
 use crate::render::terminal::{ColorChoice, Terminal};
 
 pub(crate) use args::StacksArgs;
@@ -21,19 +20,18 @@ pub(crate) use take::{LookOptions, look};
 pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure> {
     let analysis = take::take(args)?;
     let terminal = Terminal::of_stdout(color);
-    let text = if args.json {
-        render_dump_json(&analysis)
-    } else {
-        render_stacks_text(
-            &analysis,
-            StacksOptions {
-                width: terminal.width,
-                color: terminal.colour,
-                all: args.all,
-                native: args.native,
-                frames: args.frames,
-            },
-        )
-    };
-    crate::commands::written(io::stdout().lock().write_all(text.as_bytes()))
+    if args.json {
+        return out::json(render_dump_json(&analysis).into_bytes());
+    }
+    let text = render_stacks_text(
+        &analysis,
+        StacksOptions {
+            width: terminal.width,
+            color: terminal.colour,
+            all: args.all,
+            native: args.native,
+            frames: args.frames,
+        },
+    );
+    out::text(&text, terminal.colour)
 }
