@@ -1,11 +1,12 @@
 //! Tests of sealing and packing: what is in a bundle, who can open it, and what is left after a failure.
 
 use std::fs::{self, OpenOptions};
+use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use super::{Temporary, bundle, pack};
+use super::{Temporary, bundle, pack, write_zip};
 use crate::manifest::{Manifest, Redaction};
 use crate::testing::{sample_capture, write_capture};
 use crate::{RecordingFolder, WriteError, layout};
@@ -121,7 +122,7 @@ fn a_full_disk_names_the_bundle_and_keeps_the_folder() {
         path: scratch.path().join("none"),
         file: OpenOptions::new().write(true).open("/dev/full").unwrap(),
     };
-    let error = pack(&folder, &full, &out).unwrap_err().keeping(folder.path());
+    let error = write_zip(&folder, &full, &out).unwrap_err().keeping(folder.path());
     assert_eq!(error.to_string(), format!("cannot write `{}`: no space left", out.display()));
     assert_eq!(
         error.hint().unwrap(),
@@ -180,4 +181,27 @@ fn other_programs_open_it() {
         let done = Command::new("unzip").arg("-tq").arg(&out).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
     }
+}
+
+#[test]
+fn what_is_packed_can_be_looked_through_before_it_has_its_name() {
+    let (scratch, folder) = recording();
+    let out = scratch.path().join("out.zip");
+    let packed = pack(folder.path(), &out).unwrap();
+    assert!(!out.exists());
+    let mut seen = Vec::new();
+    packed
+        .each_member(|name, reader| {
+            let bytes = io::copy(reader, &mut io::sink()).unwrap();
+            seen.push((name.to_owned(), bytes));
+        })
+        .unwrap();
+    assert_eq!(seen.first().map(|(name, _)| name.as_str()), Some(layout::HEADER));
+    assert_eq!(seen.last().map(|(name, _)| name.as_str()), Some(layout::MANIFEST));
+    let timeline = fs::metadata(folder.path().join(layout::TIMELINE)).unwrap().len();
+    assert!(seen.contains(&(layout::TIMELINE.to_owned(), timeline)), "{seen:?}");
+    drop(packed);
+    assert_eq!(names_in(scratch.path()), ["r"], "nothing is left of it");
+    pack(folder.path(), &out).unwrap().finish().unwrap();
+    assert!(out.exists());
 }
