@@ -11,7 +11,7 @@ mod verbs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use biopsy_testkit::{Survival, temp_dir};
 
@@ -24,6 +24,8 @@ use verbs::{VERBS, Verb};
 const COMPARE_EVERY: u32 = 10;
 /// Whole runs that are timed, to know among which moments to choose.
 const WHOLE: usize = 2;
+/// Later moments of a run are not tried: a slow program on a busy machine would take days.
+const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -130,8 +132,19 @@ fn beside(server: &Server, program: &Path, left: &AtomicU32) -> Outcome<Counts> 
         let mut whole = Vec::new();
         for _ in 0..WHOLE {
             let began = Instant::now();
-            let status = command(verb).status().map_err(|error| format!("cannot run biopsy: {error}"))?;
+            let mut child = command(verb).spawn().map_err(|error| format!("cannot run biopsy: {error}"))?;
+            while child.try_wait().ok().flatten().is_none() && began.elapsed() < LONGEST {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             whole.push(began.elapsed());
+            if began.elapsed() >= LONGEST {
+                // One kill more than are counted.
+                let _ = child.kill();
+                let _ = child.wait();
+                verbs::clear(folder.path());
+                break;
+            }
+            let status = child.wait().map_err(|error| format!("cannot wait for biopsy: {error}"))?;
             verbs::clear(folder.path());
             // 2: not all of it could be had, which on a busy machine happens.
             if !matches!(status.code(), Some(0 | 2)) {
