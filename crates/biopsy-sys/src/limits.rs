@@ -18,14 +18,46 @@ pub fn raise_open_files() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// Raises RLIMIT_MEMLOCK to unlimited: kernels before 5.11 charge BPF maps to it. Later ones do not care.
-///
-/// # Errors
-/// EPERM without CAP_SYS_RESOURCE: to be tolerated.
-pub fn raise_locked_memory() -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: setrlimit reads one rlimit from the pointer; `limit` outlives the call.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) }.into()).map(drop)
+/// While this value lives, RLIMIT_MEMLOCK is as high as it may be: kernels before 5.11 charge BPF maps to it when they are made.
+/// Later ones do not care. Afterwards it is as it was, so that no program that is started then inherits the raised one.
+#[derive(Debug)]
+pub struct LockedMemoryRoom {
+    before: libc::rlimit,
+    now: libc::rlim_t,
+}
+
+impl LockedMemoryRoom {
+    /// Raises both limits to unlimited, or where that is refused (no CAP_SYS_RESOURCE) the soft one to the hard one.
+    ///
+    /// # Errors
+    /// When the kernel does not tell the limit; nothing is changed then.
+    pub fn raise() -> io::Result<Self> {
+        let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: getrlimit writes one rlimit to the pointer; `before` outlives the call.
+        check(unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut before) }.into())?;
+        let most = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        let hard = libc::rlimit { rlim_cur: before.rlim_max, ..before };
+        let now = [most, hard].into_iter().find(|wanted| set_locked_memory(wanted).is_ok()).unwrap_or(before);
+        Ok(Self { before, now: now.rlim_cur })
+    }
+
+    /// The limit while this lives, in bytes; `None`: none.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        (self.now != libc::RLIM_INFINITY).then_some(self.now)
+    }
+}
+
+impl Drop for LockedMemoryRoom {
+    fn drop(&mut self) {
+        // Lowering needs no privilege.
+        let _ = set_locked_memory(&self.before);
+    }
+}
+
+fn set_locked_memory(limit: &libc::rlimit) -> io::Result<()> {
+    // SAFETY: setrlimit reads one rlimit from the pointer, which is a reference.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, limit) }.into()).map(drop)
 }
 
 /// CPUs that are online, from `/sys/devices/system/cpu/online` (`0-3,8`).
@@ -78,6 +110,30 @@ pub fn peak_resident_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn room_for_locked_memory_is_given_back() {
+        // What children inherit: `/proc/self/limits` of one.
+        let inherited = || {
+            let output = std::process::Command::new("grep")
+                .args(["locked memory", "/proc/self/limits"])
+                .output()
+                .expect("grep is everywhere");
+            String::from_utf8(output.stdout).expect("text")
+        };
+        let before = inherited();
+        let room = LockedMemoryRoom::raise().expect("the limit can be read");
+        let during = inherited();
+        match room.bytes() {
+            None => assert!(
+                during.split_whitespace().filter(|word| *word == "unlimited").count() == 2,
+                "{during}"
+            ),
+            Some(bytes) => assert!(during.contains(&format!(" {bytes} ")), "{during}"),
+        }
+        drop(room);
+        assert_eq!(inherited(), before);
+    }
 
     #[test]
     fn cpu_lists() {

@@ -119,6 +119,8 @@ pub enum Helper {
     KtimeGetNs = 5,
     GetSmpProcessorId = 8,
     GetCurrentPidTgid = 14,
+    /// 4.8
+    GetCurrentTask = 35,
     /// 4.18
     GetStack = 67,
     /// 5.5

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use biopsy_sys::bpf;
 use biopsy_sys::bpf::asm::{Assembler, Reg};
+use biopsy_sys::limits::LockedMemoryRoom;
 use biopsy_sys::perf::{Event, EventConfig, Scope, Source};
 use rustix::process::{Resource, getrlimit};
 
@@ -104,6 +105,8 @@ pub struct Facts {
     pub perf_cycles: Trial,
     /// A BPF program for a raw tracepoint, and the ring buffer it writes to.
     pub bpf: Trial,
+    /// The limit of locked memory in bytes, where it is what BPF was refused for: a smaller map was allowed.
+    pub bpf_memory: Option<u64>,
     /// The kernel tells its types (`/sys/kernel/btf/vmlinux`).
     pub btf: bool,
     /// A processor's counters are listed (`/sys/bus/event_source/devices/cpu*` or `armv8*`).
@@ -120,7 +123,7 @@ pub struct Facts {
     pub cpus: u64,
     /// Hard limit of open files; `None`: unlimited.
     pub open_files: Option<u64>,
-    /// Soft limit of locked memory in bytes; `None`: unlimited.
+    /// Hard limit of locked memory in bytes; `None`: unlimited.
     pub locked_memory: Option<u64>,
     /// Memory limit of our own control group.
     pub memory: Option<MemoryLimit>,
@@ -143,6 +146,8 @@ impl Facts {
         let status = Status::parse(&status);
         let program = std::env::current_exe().ok();
         let program_takes_capabilities = program.as_deref().is_some_and(takes_capabilities);
+        let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
+        let (bpf, bpf_memory) = try_bpf(u32::try_from(cpus).unwrap_or(u32::MAX));
         let number = |name: &str| root.number(&format!("proc/sys/kernel/{name}"));
         Self {
             uid: rustix::process::geteuid().as_raw(),
@@ -162,7 +167,8 @@ impl Facts {
             perf_own_kernel: try_perf(Source::CpuClock, false, false),
             perf_own_user: try_perf(Source::CpuClock, true, false),
             perf_cycles: try_perf(Source::Cycles, true, false),
-            bpf: try_bpf(),
+            bpf,
+            bpf_memory,
             btf: root.path("sys/kernel/btf/vmlinux").exists(),
             pmu_listed: is_pmu_listed(root),
             kernel_addresses: shows_kernel_addresses(root),
@@ -171,9 +177,9 @@ impl Facts {
                 .iter()
                 .any(|folder| root.text(&format!("{folder}/events/sched/sched_switch/id")).is_ok()),
             sees_process_1: root.path("proc/1/stat").exists(),
-            cpus: biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len() as u64),
+            cpus: cpus as u64,
             open_files: getrlimit(Resource::Nofile).maximum,
-            locked_memory: getrlimit(Resource::Memlock).current,
+            locked_memory: getrlimit(Resource::Memlock).maximum,
             memory: root.myself().ok().and_then(|process| Cgroup::read(&process).memory(root)),
             program,
             program_takes_capabilities,
@@ -213,17 +219,30 @@ fn own_cpu() -> Option<u32> {
     biopsy_sys::limits::online_cpus().ok()?.first().copied()
 }
 
-/// The parts the recorder needs: a ring buffer, and a program for a raw tracepoint (loaded, not attached).
-fn try_bpf() -> Trial {
-    let ring = bpf::Map::create(bpf::MapKind::RingBuf, "biopsy_try", 0, 0, 4096 * 16);
-    if let Err(error) = ring {
-        return Trial::of::<()>(Err(error));
+/// Size of the ring buffer that the recorder's programs write to.
+#[must_use]
+pub fn ring_bytes(cpus: u32) -> u32 {
+    cpus.checked_next_power_of_two().unwrap_or(u32::MAX).saturating_mul(2 << 20).clamp(8 << 20, 64 << 20)
+}
+
+/// The parts the recorder needs: a ring buffer, and a program for a raw tracepoint (loaded, not attached). As the recorder does,
+/// with the limit of locked memory raised meanwhile; where that is refused, of the recorder's size. Besides, that limit, where
+/// it is the reason of a refusal.
+fn try_bpf(cpus: u32) -> (Trial, Option<u64>) {
+    let room = LockedMemoryRoom::raise().ok();
+    let limit = room.as_ref().and_then(LockedMemoryRoom::bytes);
+    let bytes = if limit.is_some() { ring_bytes(cpus) } else { 16 * 4096 };
+    if let Err(error) = bpf::Map::create(bpf::MapKind::RingBuf, "biopsy_try", 0, 0, bytes) {
+        let trial = Trial::of::<()>(Err(error));
+        let small = || bpf::Map::create(bpf::MapKind::Array, "biopsy_try", 4, 8, 1);
+        let for_its_size = trial == Trial::Refused(1) && small().is_ok();
+        return (trial, limit.filter(|_| for_its_size));
     }
     let mut program = Assembler::new();
     program.mov_imm(Reg::R0, 0);
     program.exit();
     let loaded = bpf::Program::load(bpf::ProgramKind::RawTracepoint, "biopsy_try", &program.finish());
-    Trial::of(loaded.map_err(|error| error.source))
+    (Trial::of(loaded.map_err(|error| error.source)), None)
 }
 
 fn is_pmu_listed(root: &ProcRoot) -> bool {
@@ -240,8 +259,8 @@ fn shows_kernel_addresses(root: &ProcRoot) -> bool {
     let text = root.bytes("proc/kallsyms", 4096).unwrap_or_default();
     text.split(|&byte| byte == b'\n')
         .filter_map(|line| line.split(|&byte| byte == b' ').next())
-        // The first symbols are of per-CPU variables and are near zero on x86.
-        .any(|address| address.len() == 16 && address.starts_with(b"ffff"))
+        // The first symbols are of per-CPU variables: small numbers on x86, for more than this before Linux 6.
+        .any(|address| address.len() == 16 && address.iter().any(|&digit| digit != b'0'))
 }
 
 fn takes_capabilities(program: &Path) -> bool {
@@ -260,4 +279,25 @@ fn is_installed(program: &str) -> bool {
     // An unprivileged user's PATH often lacks the folders of the administrator's programs.
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(more).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shows_kernel_addresses;
+    use crate::fake_proc::FakeProc;
+
+    /// Linux 5.10 begins with 4 KB of per-CPU variables: it was said that kernel frames have no names, where they had.
+    #[test]
+    fn only_zeros_are_hidden_addresses() {
+        let proc = FakeProc::new();
+        for (line, shown) in [
+            ("0000000000000000 A fixed_percpu_data\n0000000000001000 A cpu_debug_store\n", true),
+            ("ffffffff81000000 T _stext\n", true),
+            ("0000000000000000 A fixed_percpu_data\n0000000000000000 A cpu_debug_store\n", false),
+            ("", false),
+        ] {
+            std::fs::write(proc.path().join("proc/kallsyms"), line).unwrap();
+            assert_eq!(shows_kernel_addresses(&proc.root()), shown, "{line}");
+        }
+    }
 }

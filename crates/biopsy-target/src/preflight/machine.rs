@@ -215,6 +215,14 @@ fn thread_states(facts: &Facts) -> Check {
         }
         return Check::ok(NAME, "BPF programs can be loaded: running, ready, waiting and wake-ups");
     }
+    if let Some(limit) = facts.bpf_memory {
+        let detail = format!(
+            "bpf {}: this kernel counts BPF maps as locked memory, of which at most {} are allowed here: {less}",
+            facts.bpf,
+            bytes_text(limit)
+        );
+        return Check::limited(NAME, detail, hints::get_capabilities(facts, &[capabilities::SYS_RESOURCE]));
+    }
     if facts.may(BPF) && facts.may(PERFMON) {
         let detail = format!("bpf {}: {less}", despite_capability(facts, facts.bpf));
         return Check::limited(NAME, detail, seccomp_hint(facts));
@@ -344,11 +352,12 @@ fn open_files(facts: &Facts) -> Check {
 
 fn locked_memory(facts: &Facts) -> Check {
     const NAME: &str = "locked-memory";
-    /// The maps of the recorder's programs.
-    const NEEDED: u64 = 16 << 20;
+    /// The maps of the recorder's programs besides the ring buffer.
+    const TABLES: u64 = 8 << 20;
+    let needed = TABLES + u64::from(super::facts::ring_bytes(u32::try_from(facts.cpus).unwrap_or(u32::MAX)));
     let counted = hints::kernel_version(&facts.kernel).is_some_and(|version| version < MEMORY_CONTROL);
     match facts.locked_memory {
-        Some(limit) if counted && limit < NEEDED && !facts.may(capabilities::SYS_RESOURCE) => {
+        Some(limit) if counted && limit < needed && !facts.may(capabilities::SYS_RESOURCE) => {
             let detail = format!("at most {}, and this kernel counts BPF maps to it", bytes_text(limit));
             Check::limited(NAME, detail, hints::get_capabilities(facts, &[capabilities::SYS_RESOURCE]))
         }

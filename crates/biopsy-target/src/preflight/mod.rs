@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use biopsy_model::Pid;
 
 pub use container::Container;
-pub use facts::{Facts, Trial};
+pub use facts::{Facts, Trial, ring_bytes};
 
 use crate::proc_root::ProcRoot;
 

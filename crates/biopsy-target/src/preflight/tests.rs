@@ -24,6 +24,7 @@ fn root() -> Facts {
         perf_own_user: Trial::Works,
         perf_cycles: Trial::Works,
         bpf: Trial::Works,
+        bpf_memory: None,
         btf: true,
         pmu_listed: true,
         kernel_addresses: true,
@@ -199,6 +200,34 @@ fn a_seccomp_filter_is_blamed_when_the_capability_is_there() {
         Some("start the container with `docker run --security-opt seccomp=unconfined ...`")
     );
     assert_eq!(check(&facts, "thread-states").status, Status::Limited);
+}
+
+#[test]
+fn locked_memory_is_blamed_only_where_a_smaller_map_was_allowed() {
+    let wanted = [capabilities::BPF, capabilities::PERFMON, capabilities::SYS_PTRACE];
+    let lacking = CapabilitySet::of(&wanted);
+    let facts = Facts {
+        capabilities: lacking,
+        kernel: "5.10.0-32".to_owned(),
+        locked_memory: Some(64 << 10),
+        bpf: Trial::Refused(1),
+        bpf_memory: Some(64 << 10),
+        ..root()
+    };
+    let states = check(&facts, "thread-states");
+    assert!(
+        states.detail.contains("counts BPF maps as locked memory, of which at most 64 KiB"),
+        "{}",
+        states.detail
+    );
+    assert!(
+        states.hint.as_deref().is_some_and(|hint| hint.to_lowercase().contains("sys_resource")),
+        "{:?}",
+        states.hint
+    );
+    // For another reason: the limit is not mentioned.
+    let other = check(&Facts { bpf_memory: None, ..facts }, "thread-states");
+    assert!(!other.detail.contains("locked memory"), "{}", other.detail);
 }
 
 #[test]

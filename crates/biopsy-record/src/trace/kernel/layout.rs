@@ -48,6 +48,7 @@ pub(super) mod pt_regs {
     pub(crate) const IP: i16 = 128;
     pub(crate) const CS: i16 = 136;
     pub(crate) const SP: i16 = 152;
+    pub(crate) const SIZE: i16 = 168;
 }
 
 /// Indices into the `config` map of u64.

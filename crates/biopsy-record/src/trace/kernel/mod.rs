@@ -15,6 +15,7 @@ mod layout;
 mod samples;
 mod session;
 mod switches;
+mod user_registers;
 mod wakings;
 
 pub(crate) use layout::{KernelRecord, ThreadTimes, thread_state};

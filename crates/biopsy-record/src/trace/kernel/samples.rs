@@ -3,8 +3,8 @@
 use biopsy_sys::bpf::asm::{
     Assembler, Cond,
     Helper::{
-        GetCurrentPidTgid, GetCurrentTaskBtf, GetSmpProcessorId, GetStack, KtimeGetNs, MapLookupElem,
-        ProbeReadUser, RingbufOutput, TaskPtRegs,
+        GetCurrentPidTgid, GetSmpProcessorId, GetStack, KtimeGetNs, MapLookupElem, ProbeReadUser,
+        RingbufOutput,
     },
     Label, Op,
     Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10},
@@ -14,11 +14,13 @@ use biopsy_sys::bpf::asm::{
 use super::layout::{config, hint, pt_regs, sample};
 use super::session::{Maps, NO_WAKEUP};
 use super::switches::count;
+use super::user_registers::UserRegisters;
 
 const TID_KEY: i16 = -4;
 const TGID_KEY: i16 = -8;
 const CPU_KEY: i16 = -12;
 const CONFIG_KEY: i16 = -16;
+const REGISTERS: i16 = -16 - pt_regs::SIZE;
 
 /// `BPF_F_USER_STACK` (include/uapi/linux/bpf.h).
 const USER_STACK: i32 = 1 << 8;
@@ -30,7 +32,7 @@ const UNKNOWN_SIZES: [i32; 4] = [32 * 1024, 16 * 1024, 8 * 1024, 4 * 1024];
 /// Assembles the program. Its context is `struct bpf_perf_event_data`, which begins with the interrupted registers.
 /// Registers: R6 context, R7 user SP, R8 bytes copied, R9 the record under construction.
 /// It returns 0 always: nothing goes to the event's own ring.
-pub(super) fn program(maps: &Maps) -> Vec<u64> {
+pub(super) fn program(maps: &Maps, user_registers: UserRegisters) -> Vec<u64> {
     let mut asm = Assembler::new();
     let (done, emit) = (asm.label(), asm.label());
 
@@ -66,7 +68,7 @@ pub(super) fn program(maps: &Maps) -> Vec<u64> {
     asm.call(KtimeGetNs);
     asm.store(W64, R9, sample::TIME, R0);
 
-    registers(&mut asm);
+    registers(&mut asm, user_registers);
     user_stack(&mut asm, maps, emit);
 
     asm.place(emit);
@@ -88,7 +90,7 @@ pub(super) fn program(maps: &Maps) -> Vec<u64> {
 
 /// Kernel stack, and the user's registers: from the interrupted context where that was user code, otherwise from where
 /// the system call saved them. R7 = user SP.
-fn registers(asm: &mut Assembler) {
+fn registers(asm: &mut Assembler, user_registers: UserRegisters) {
     let (in_kernel, have_stack, stored) = (asm.label(), asm.label(), asm.label());
     asm.load(W64, R1, R6, pt_regs::CS);
     asm.op_imm(Op::And, R1, 3);
@@ -111,9 +113,7 @@ fn registers(asm: &mut Assembler) {
     asm.mov_imm(R0, 0);
     asm.place(have_stack);
     asm.store(W32, R9, sample::KERNEL_BYTES, R0);
-    asm.call(GetCurrentTaskBtf);
-    asm.mov(R1, R0);
-    asm.call(TaskPtRegs);
+    user_registers.find(asm, REGISTERS);
     asm.load(W64, R1, R0, pt_regs::IP);
     asm.store(W64, R9, sample::IP, R1);
     asm.load(W64, R1, R0, pt_regs::BP);

@@ -4,9 +4,11 @@ use std::io;
 
 use biopsy_sys::bpf::btf::Btf;
 use biopsy_sys::bpf::{Link, LoadError, Map, MapKind, Program, ProgramKind, RingBuf};
+use biopsy_sys::limits::LockedMemoryRoom;
 
 use super::layout::{KernelRecord, ThreadTimes, config, hint, sample, thread, thread_state};
 use super::switches::TaskLayout;
+use super::user_registers::UserRegisters;
 use super::{forks, samples, switches, wakings};
 
 /// `BPF_RB_NO_WAKEUP`: the reader polls, the target pays for no wake-up.
@@ -55,6 +57,18 @@ pub(crate) enum KernelError {
     /// A map was refused.
     #[error("the kernel refused a BPF map")]
     Map(#[source] io::Error),
+    /// Maps were refused that a smaller one was not, with a limit of locked memory that could not be raised.
+    #[error(
+        "this kernel counts BPF maps as locked memory, of which {limit} bytes are allowed here, and raising that was refused \
+         (no CAP_SYS_RESOURCE)"
+    )]
+    LockedMemory {
+        /// The hard limit.
+        limit: u64,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
     /// A program was refused.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -105,14 +119,19 @@ impl KernelSession {
             return Err(KernelError::PidNamespace);
         }
         let btf = Btf::of_kernel().map_err(KernelError::NoTypes)?;
-        let task = task_layout(&btf)?;
+        let mut task = task_layout(&btf)?;
         let preempt_count = btf.variable("__preempt_count");
-        // Kernels before 5.11 charge maps to RLIMIT_MEMLOCK. EPERM without CAP_SYS_RESOURCE does not matter later on.
-        let _ = biopsy_sys::limits::raise_locked_memory();
+        // Kernels before 5.11 charge maps and programs to RLIMIT_MEMLOCK when they are made. The processes that we start do not inherit it.
+        let room = LockedMemoryRoom::raise().ok();
+        let limit = room.as_ref().and_then(LockedMemoryRoom::bytes);
 
-        let maps = create_maps(cpus, threads).map_err(KernelError::Map)?;
+        let maps = create_maps(cpus, threads).map_err(|source| match limit {
+            Some(limit) if limits_maps(&source) => KernelError::LockedMemory { limit, source },
+            _ => KernelError::Map(source),
+        })?;
         let ring = RingBuf::map(&maps.events).map_err(KernelError::Map)?;
-        let samples = Program::load(ProgramKind::PerfEvent, "biopsy_sample", &samples::program(&maps))?;
+        let (samples, user_registers) = load_samples(&maps, &btf)?;
+        task.user_registers = user_registers;
         let tracing = ProgramKind::RawTracepoint;
         let switches = Program::load(tracing, "biopsy_switch", &switches::program(&maps, task))?;
         let forks = Program::load(tracing, "biopsy_fork", &forks::program(&maps, task))?;
@@ -246,9 +265,31 @@ impl KernelSession {
     }
 }
 
+/// Whether a map was refused for its size: a small one is allowed.
+fn limits_maps(refusal: &io::Error) -> bool {
+    refusal.raw_os_error() == Some(1) && Map::create(MapKind::Array, "biopsy_try", 4, 8, 1).is_ok()
+}
+
+/// The program for samples, and where it and the others find the registers of user mode: Linux 5.15 tells, before that they are
+/// taken from where they lie. Tried, for versions say little about the kernels of some distributions.
+fn load_samples(maps: &Maps, btf: &Btf) -> Result<(Program, UserRegisters), KernelError> {
+    let load = |registers| {
+        let program = samples::program(maps, registers);
+        Program::load(ProgramKind::PerfEvent, "biopsy_sample", &program).map(|loaded| (loaded, registers))
+    };
+    let stack = btf.member_offset("task_struct", "stack").and_then(|stack| i32::try_from(stack).ok());
+    match (load(UserRegisters::Told), stack) {
+        (Err(refused), Some(stack)) => {
+            tracing::debug!(%refused, "registers of user mode are taken from the kernel stack");
+            Ok(load(UserRegisters::OnStack { stack })?)
+        }
+        (told, _) => Ok(told?),
+    }
+}
+
 fn create_maps(cpus: u32, threads: u32) -> io::Result<Maps> {
     let table = threads.saturating_mul(4).next_power_of_two().clamp(4096, 131_072);
-    let ring_bytes = (cpus.next_power_of_two() * (2 << 20)).clamp(8 << 20, 64 << 20);
+    let ring_bytes = biopsy_target::preflight::ring_bytes(cpus);
     let word = 4;
     Ok(Maps {
         targets: Map::create(MapKind::Hash, "biopsy_targets", word, 4, 16_384)?,
@@ -276,6 +317,7 @@ fn task_layout(btf: &Btf) -> Result<TaskLayout, KernelError> {
         pid: member("pid")?,
         tgid: member("tgid")?,
         state: member("__state").or_else(|_| member("state"))?,
+        user_registers: UserRegisters::Told,
         state_argument: btf.raw_tracepoint_arguments("sched_switch").is_some_and(|count| count >= 4),
     })
 }

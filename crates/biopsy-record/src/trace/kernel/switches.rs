@@ -2,10 +2,7 @@
 
 use biopsy_sys::bpf::asm::{
     Assembler, Cond,
-    Helper::{
-        GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, MapLookupElem, MapUpdateElem, ProbeReadKernel,
-        RingbufOutput, TaskPtRegs,
-    },
+    Helper::{GetCurrentPidTgid, KtimeGetNs, MapLookupElem, MapUpdateElem, ProbeReadKernel, RingbufOutput},
     Op,
     Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10},
     Width::{W32, W64},
@@ -13,6 +10,7 @@ use biopsy_sys::bpf::asm::{
 
 use super::layout::{config, pt_regs, thread, thread_state, wait};
 use super::session::{MAYBE_SLOTS, Maps};
+use super::user_registers::UserRegisters;
 
 /// Stack slots. The ids of a task lie beside each other, as in `task_struct`: one read takes both.
 pub(super) const KEY: i16 = -8;
@@ -21,6 +19,7 @@ const CONFIG_KEY: i16 = -12;
 const MAYBE_KEY: i16 = -16;
 const NEW_VALUE: i16 = -16 - thread::SIZE;
 const RECORD: i16 = NEW_VALUE - wait::SIZE as i16;
+const REGISTERS: i16 = RECORD - pt_regs::SIZE;
 
 /// Where the kernel keeps what the program reads.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +32,8 @@ pub(super) struct TaskLayout {
     pub(super) state: i32,
     /// The tracepoint's fourth argument is the state.
     pub(super) state_argument: bool,
+    /// Where the registers of user mode are.
+    pub(super) user_registers: UserRegisters,
 }
 
 /// Arguments of `sched_switch`: preempted, previous task, next task, state of the previous one.
@@ -151,9 +152,7 @@ fn leave(asm: &mut Assembler, task: TaskLayout) {
     // The user's registers lie at the top of the kernel stack: with them a waiting thread's stack can be unwound
     // from outside, and the system call it waits in is known.
     asm.place(registers);
-    asm.call(GetCurrentTaskBtf);
-    asm.mov(R1, R0);
-    asm.call(TaskPtRegs);
+    task.user_registers.find(asm, REGISTERS);
     asm.load(W64, R1, R0, pt_regs::ORIG_AX);
     asm.store(W32, R9, thread::SYSCALL, R1);
     for (from, to) in [(pt_regs::IP, thread::IP), (pt_regs::SP, thread::SP), (pt_regs::BP, thread::BP)] {

@@ -2,7 +2,7 @@
 
 use biopsy_sys::bpf::asm::{
     Assembler, Cond,
-    Helper::{GetCurrentPidTgid, GetCurrentTaskBtf, KtimeGetNs, MapLookupElem, TaskPtRegs, ThisCpuPtr},
+    Helper::{GetCurrentPidTgid, KtimeGetNs, MapLookupElem, ThisCpuPtr},
     Label, Op,
     Reg::{R0, R1, R2, R6, R7, R8, R9, R10},
     Width::{W32, W64},
@@ -11,6 +11,9 @@ use biopsy_sys::bpf::asm::{
 use super::layout::{pt_regs, thread, thread_state};
 use super::session::Maps;
 use super::switches::{KEY, TaskLayout, add_elapsed, add_one, read_ids, skip_others};
+
+/// Below the keys.
+const REGISTERS: i16 = -16 - pt_regs::SIZE;
 
 /// Argument of `sched_waking`: the task.
 const ARG_TASK: i16 = 0;
@@ -55,7 +58,7 @@ pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>)
     asm.store(W64, R9, thread::READY_TIME, R7);
     asm.store_imm(W64, R9, thread::STATE, i32::try_from(thread_state::READY).expect("small"));
 
-    current_syscall(&mut asm);
+    current_syscall(&mut asm, task);
     asm.jump_if_imm(R8, Cond::SignedLess, 0, interrupt);
     for syscall in WAKING_NOBODY {
         asm.jump_if_imm(R8, Cond::Equal, syscall, interrupt);
@@ -85,10 +88,8 @@ pub(super) fn program(maps: &Maps, task: TaskLayout, preempt_count: Option<u32>)
 }
 
 /// R8 = the system call that the current thread is in; negative: none.
-fn current_syscall(asm: &mut Assembler) {
-    asm.call(GetCurrentTaskBtf);
-    asm.mov(R1, R0);
-    asm.call(TaskPtRegs);
+fn current_syscall(asm: &mut Assembler, task: TaskLayout) {
+    task.user_registers.find(asm, REGISTERS);
     asm.load(W64, R8, R0, pt_regs::ORIG_AX);
 }
 
