@@ -1,6 +1,9 @@
 //! Where the parts of the extended state lie in the standard layout of XSAVE, as this CPU says (CPUID leaf 0xD; Intel SDM
 //! volume 1, 13.4.3).
 
+/// Length of the FXSAVE area: x87 and SSE, and all that a CPU without XSAVE has.
+pub const FXSAVE_BYTES: usize = 512;
+
 /// Length of the part that every state has: the FXSAVE area and the header.
 pub const LEGACY_BYTES: usize = 576;
 

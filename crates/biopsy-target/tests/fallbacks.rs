@@ -193,6 +193,32 @@ fn stacks_alone_are_copied_and_the_rest_is_said_to_be_left_out() {
     survival.assert_unharmed();
 }
 
+/// `stacks` names the owner of a mutex by its words in memory, which are on no stack. Seen on a processor without XSAVE, where no
+/// thread could carry the fork: the owner was not named, and nothing said so.
+#[test]
+fn the_locks_that_threads_wait_for_are_copied_with_the_stacks() {
+    if !require_all(&[Privilege::Cc, Privilege::Root]) {
+        return;
+    }
+    let target = TargetProcess::start(Program::Deadlock, &["ring", "8"]);
+    let survival = Survival::before(target.pid());
+    let options = FreezeOptions { stacks_only: true, ..patient() };
+    let mut plan = planned(&target, &options);
+    plan.processes[0].method = Method::StopAndCopy;
+    plan.processes[0].copy_limit = 1 << 20;
+    let image = frozen(plan, &options);
+    let tids: Vec<u32> = image.threads().iter().map(|thread| thread.tid.0).collect();
+    let registers = image.threads().iter().filter_map(|thread| thread.registers);
+    let futexes: Vec<u64> = registers.filter(|one| one.orig_rax == 202).map(|one| one.rdi).collect();
+    assert_eq!(futexes.len(), 8, "every member of the ring waits");
+    for futex in futexes {
+        let owner = image.read_u32(futex + 8).expect("the lock was copied");
+        assert!(tids.contains(&owner), "{owner} is a thread of the process");
+    }
+    drop(image);
+    survival.assert_unharmed();
+}
+
 #[test]
 fn memory_is_turned_into_huge_pages_and_stays_as_it_is() {
     if !require_all(&[Privilege::Cc, Privilege::Root]) {

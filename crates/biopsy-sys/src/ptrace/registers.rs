@@ -8,6 +8,8 @@ use super::request;
 pub const GENERAL_WORDS: usize = 27;
 /// The note type of the general registers (`linux/elf.h`).
 const NT_PRSTATUS: usize = 1;
+/// The note type of the FXSAVE area: x87 and SSE.
+const NT_PRFPREG: usize = 2;
 /// The note type of the extended state in the layout of XSAVE.
 const NT_X86_XSTATE: usize = 0x202;
 /// The note type of the user shadow stack.
@@ -43,12 +45,17 @@ pub fn set_general(tid: u32, words: &[u64; GENERAL_WORDS]) -> io::Result<()> {
 }
 
 /// The extended state (x87, SSE, AVX ...) as XSAVE lays it out, into `out`; returns its length. A length that equals
-/// `out`'s may have been cut.
+/// `out`'s may have been cut. Where the CPU has no XSAVE, all there is: the FXSAVE area, [`crate::xsave::FXSAVE_BYTES`].
 ///
 /// # Errors
-/// ESRCH when the thread is gone or not stopped; ENODEV where the CPU has no XSAVE.
+/// ESRCH when the thread is gone or not stopped.
 pub fn extended(tid: u32, out: &mut [u8]) -> io::Result<usize> {
-    get_set(tid, NT_X86_XSTATE, out.as_mut_ptr().cast(), out.len())
+    match get_set(tid, NT_X86_XSTATE, out.as_mut_ptr().cast(), out.len()) {
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+            get_set(tid, NT_PRFPREG, out.as_mut_ptr().cast(), out.len())
+        }
+        answer => answer,
+    }
 }
 
 /// Whether the thread has a user shadow stack.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use biopsy_image::{Absence, Backing, Mapping, PAGE_SIZE, ReadError, mapping};
+use biopsy_image::{Absence, Backing, GeneralRegisters, Mapping, PAGE_SIZE, ReadError, mapping};
 use biopsy_model::Pid;
 use biopsy_sys::locked::LockedBuffer;
 
@@ -70,7 +70,7 @@ struct Prepared {
 }
 
 impl PreparedCopy for Prepared {
-    fn copy(self: Box<Self>, stack_pointers: &[u64]) -> Result<Box<dyn KeptMemory>, FreezeError> {
+    fn copy(self: Box<Self>, registers: &[GeneralRegisters]) -> Result<Box<dyn KeptMemory>, FreezeError> {
         let deadline = Instant::now() + self.time;
         let pid = self.pid;
         let mappings = read_mappings(pid).map_err(FreezeError::step(pid, "reading its mappings"))?;
@@ -83,8 +83,11 @@ impl PreparedCopy for Prepared {
             unknown: BTreeSet::new(),
             mappings,
         };
-        for stack in stacks(&copied.mappings, stack_pointers) {
-            copied.take(stack, deadline);
+        for part in stacks(&copied.mappings, registers) {
+            copied.take(part, deadline);
+        }
+        for part in locks(registers) {
+            copied.take(part, deadline);
         }
         // The kernel's code for the process is small, and unwinding needs it.
         let vdso = copied
@@ -104,14 +107,30 @@ impl PreparedCopy for Prepared {
 }
 
 /// The used part of each thread's stack, in the order of threads.
-fn stacks(mappings: &[Mapping], stack_pointers: &[u64]) -> Vec<Range<u64>> {
-    let used = |&pointer: &u64| {
+fn stacks(mappings: &[Mapping], registers: &[GeneralRegisters]) -> Vec<Range<u64>> {
+    let used = |pointer: u64| {
         let own = mapping::find(mappings, pointer).filter(|one| !one.shared)?;
         let below = pointer.saturating_sub(RED_ZONE);
         let start = (below - below % PAGE_SIZE).max(own.start);
         Some(start..own.end.min(start.saturating_add(STACK)))
     };
-    stack_pointers.iter().filter_map(used).collect()
+    registers.iter().map(|one| one.rsp).filter_map(used).collect()
+}
+
+/// The pages of the locks that threads wait for: they say who has them, and are on no stack.
+fn locks(registers: &[GeneralRegisters]) -> Vec<Range<u64>> {
+    /// `futex` on x86-64; its first argument is the address.
+    const NR_FUTEX: u64 = 202;
+    /// More than a lock has before or behind the word that is waited for.
+    const LOCK: u64 = 64;
+    let page = |address: u64| address - address % PAGE_SIZE;
+    let waiting = registers.iter().filter(|one| one.orig_rax == NR_FUTEX);
+    let pages = waiting
+        .map(|one| page(one.rdi.saturating_sub(LOCK))..page(one.rdi.saturating_add(LOCK)) | (PAGE_SIZE - 1));
+    let mut pages: Vec<Range<u64>> = pages.collect();
+    pages.sort_unstable_by_key(|range| range.start);
+    pages.dedup();
+    pages
 }
 
 /// A part of memory, and where it is in the buffer.

@@ -12,7 +12,7 @@
 //!          ├──────────────────────────┤
 //!          │ frame that waits         │  rip = `syscall`, rax = wait4, rdi = pid that the kernel writes; `ret` enters the next
 //!          ├──────────────────────────┤
-//!          │ extended state           │  64-byte aligned; XSAVE layout with the kernel's two magic numbers
+//!          │ extended state           │  64-byte aligned; XSAVE layout with the kernel's two magic numbers (or FXSAVE's, see below)
 //!          ├──────────────────────────┤
 //! base ──► │ frame of the thread      │  all registers as they were; the return address is the restorer
 //!          └──────────────────────────┘
@@ -107,13 +107,18 @@ pub(super) fn build(
     let frame_below = |address: u64| (address.checked_sub(FRAME_BYTES)? & !15).checked_sub(8);
     let child = frame_below(answer)?;
     let waiting = frame_below(child)?;
-    let state = usable_state(extended)?;
+    let (state, has_header) = match extended.len() {
+        // A CPU without XSAVE: the kernel takes the area as it is.
+        biopsy_sys::xsave::FXSAVE_BYTES => (extended.to_vec(), false),
+        _ => (usable_state(extended)?, true),
+    };
     let state_at = waiting.checked_sub(state.len() as u64)? & !63;
     let thread = frame_below(state_at)?;
     let mut bytes = vec![0; usize::try_from(top.checked_sub(thread)?).ok()?];
     let offset = |address: u64| usize::try_from(address - thread).ok();
 
-    write_frame(bytes.get_mut(..)?, entry.restorer, registers, Some(state_at), signal_mask)?;
+    let layout = if has_header { UC_FP_XSTATE } else { 0 };
+    write_frame(bytes.get_mut(..)?, entry.restorer, registers, Some((state_at, layout)), signal_mask)?;
     bytes.get_mut(offset(state_at)?..)?.get_mut(..state.len())?.copy_from_slice(&state);
     let call = GeneralRegisters {
         rip: entry.syscall,
@@ -131,15 +136,16 @@ pub(super) fn build(
     Some(Frames { base: thread, bytes, thread, waiting, awaited: waiting + RDI, child, answer })
 }
 
-/// One `rt_sigframe` at the start of `out`, which is zero.
+/// One `rt_sigframe` at the start of `out`, which is zero. `state`: where the extended state is, and the flag for its layout.
 fn write_frame(
     out: &mut [u8],
     restorer: u64,
     registers: &GeneralRegisters,
-    state_at: Option<u64>,
+    state: Option<(u64, u64)>,
     signal_mask: u64,
 ) -> Option<()> {
-    let flags = UC_SEGMENTS | if state_at.is_some() { UC_FP_XSTATE } else { 0 };
+    let (state_at, layout) = state.unwrap_or((0, 0));
+    let flags = UC_SEGMENTS | layout;
     // The alternate signal stack: a size of 1 is refused by the kernel (ENOMEM), which leaves the thread's own as it is. A
     // valid one would replace it (P7).
     let (stack_pointer, stack_flags, stack_size) = (0, 0, 1);
@@ -151,7 +157,7 @@ fn write_frame(
         r.rcx, r.rsp, r.rip, r.eflags, segments,
     ];
     // Error code, trap number, old mask and fault address are not restored.
-    let tail = [0, 0, 0, 0, state_at.unwrap_or(0), 0, 0, 0, 0, 0, 0, 0, 0, signal_mask];
+    let tail = [0, 0, 0, 0, state_at, 0, 0, 0, 0, 0, 0, 0, 0, signal_mask];
     let words = head.iter().chain(&general).chain(&tail);
     for (index, word) in words.enumerate() {
         out.get_mut(index * 8..index * 8 + 8)?.copy_from_slice(&word.to_le_bytes());
@@ -251,6 +257,17 @@ mod tests {
         assert_eq!(word(&frames, state + 464) >> 32, 580);
         assert_eq!(word(&frames, state + 576) & 0xffff_ffff, u64::from(MAGIC_2));
         assert_eq!(pointer(frames.child), 0);
+    }
+
+    #[test]
+    fn without_xsave_the_frame_has_the_fxsave_area_and_does_not_call_it_xsave() {
+        let area = vec![0x5a; 512];
+        let frames = build(0x7000_0000, &registers(), &area, 0, ENTRY).unwrap();
+        let state = word(&frames, frames.thread + 8 + 40 + 23 * 8);
+        assert_eq!(state % 64, 0);
+        let at = usize::try_from(state - frames.base).unwrap();
+        assert_eq!(&frames.bytes[at..at + 512], &area[..]);
+        assert_eq!(word(&frames, frames.thread + 8), 6, "the stack segment only");
     }
 
     #[test]

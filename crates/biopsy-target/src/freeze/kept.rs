@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use biopsy_image::{Mapping, ReadError};
+use biopsy_image::{GeneralRegisters, Mapping, ReadError};
 
 use super::FreezeError;
 
@@ -29,10 +29,10 @@ pub(crate) trait KeptMemory: Send + Sync {
 ///
 /// `freeze` asks `copy::prepare(&ProcessPlan)` for one, for each process whose method is stop-and-copy.
 pub(crate) trait PreparedCopy: Send {
-    /// Copies. All threads of the process stand still; every microsecond counts. From each thread's
-    /// stack pointer on, its stack is copied before everything else.
+    /// Copies. All threads of the process stand still; every microsecond counts. From each thread's stack pointer on, its stack is
+    /// copied before everything else, and then the lock that it waits for.
     ///
     /// # Errors
     /// The process is gone, or what is there does not fit into the buffer any more.
-    fn copy(self: Box<Self>, stack_pointers: &[u64]) -> Result<Box<dyn KeptMemory>, FreezeError>;
+    fn copy(self: Box<Self>, registers: &[GeneralRegisters]) -> Result<Box<dyn KeptMemory>, FreezeError>;
 }

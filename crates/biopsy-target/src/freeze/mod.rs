@@ -66,9 +66,17 @@ pub fn freeze(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<FrozenPro
         return Err(FreezeError::Architecture { architecture: std::env::consts::ARCH });
     }
     let mut plan = plan;
+    let mut copied = Vec::new();
     loop {
         let error = match freeze_as_planned(plan.clone(), options) {
-            Ok(frozen) => return Ok(frozen),
+            Ok(mut frozen) => {
+                for (pid, why) in copied {
+                    if let Some(one) = frozen.iter_mut().find(|one| one.key().pid == pid) {
+                        one.add_warning(FreezeWarning::CopiedInstead { pid, why });
+                    }
+                }
+                return Ok(frozen);
+            }
             Err(error) => said_of_the_dead(&plan, error),
         };
         // What only a stopped thread tells: its filters, its stack. Each round turns one fork into a copy.
@@ -79,7 +87,10 @@ pub fn freeze(plan: FreezePlan, options: &FreezeOptions) -> Result<Vec<FrozenPro
             return Err(error);
         };
         match plan::without_fork(&plan, pid, &error.to_string(), options) {
-            Some(other) => plan = other,
+            Some(other) => {
+                plan = other;
+                copied.push((pid, error.to_string()));
+            }
             None => return Err(error),
         }
     }

@@ -195,9 +195,8 @@ impl Place {
     /// Copies what is to be copied, if this process is to be copied.
     pub(super) fn copy(&mut self) -> Result<(), FreezeError> {
         let Some(copy) = self.prepared.copy.take() else { return Ok(()) };
-        let registers = self.threads.list.iter().filter_map(|thread| thread.registers.as_ref());
-        let stack_pointers: Vec<u64> = registers.map(|registers| registers.rsp).collect();
-        self.kept = Some(copy.copy(&stack_pointers)?);
+        let registers: Vec<_> = self.threads.list.iter().filter_map(|thread| thread.registers).collect();
+        self.kept = Some(copy.copy(&registers)?);
         Ok(())
     }
 

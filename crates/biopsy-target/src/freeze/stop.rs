@@ -286,6 +286,7 @@ impl Threads {
     /// Reads the registers of all threads that stand still.
     pub(super) fn read_registers(&mut self, scratch: &mut Scratch) -> Vec<FreezeWarning> {
         let mut warnings = Vec::new();
+        let mut without_vectors = 0;
         for thread in &mut self.list {
             match thread.halt {
                 Halt::Still | Halt::GroupStopped => {
@@ -297,17 +298,21 @@ impl Threads {
                         }
                     };
                     thread.registers = Some(GeneralRegisters::from_words(&words));
-                    if let Ok(length) = registers::extended(thread.tid, &mut scratch.0)
-                        && length < scratch.0.len()
-                    {
-                        thread.extended.clear();
-                        thread.extended.extend_from_slice(scratch.0.get(..length).unwrap_or_default());
+                    match registers::extended(thread.tid, &mut scratch.0) {
+                        Ok(length) if length < scratch.0.len() => {
+                            thread.extended.clear();
+                            thread.extended.extend_from_slice(scratch.0.get(..length).unwrap_or_default());
+                        }
+                        _ => without_vectors += 1,
                     }
                     thread.mask = registers::signal_mask(thread.tid).ok();
                 }
                 Halt::Waiting => warnings.push(FreezeWarning::ThreadNotStopped { tid: thread.tid }),
                 Halt::Ended | Halt::Running => {}
             }
+        }
+        if without_vectors > 0 {
+            warnings.push(FreezeWarning::VectorsNotRead { threads: without_vectors });
         }
         warnings
     }

@@ -227,6 +227,18 @@ pub enum FreezeWarning {
         /// The errno.
         errno: i32,
     },
+    /// The vector registers of so many threads could not be read.
+    VectorsNotRead {
+        /// How many.
+        threads: u32,
+    },
+    /// The process was to fork and could not: its memory was copied while it stood still, stacks first, and what did not fit is left out.
+    CopiedInstead {
+        /// Its pid.
+        pid: Pid,
+        /// Why it could not.
+        why: String,
+    },
     /// A process was born between planning and freezing: it is not frozen.
     BornMeanwhile {
         /// Its pid.
@@ -277,8 +289,11 @@ impl FreezeWarning {
             Self::ThreadNotStopped { .. }
             | Self::ThreadEnded { .. }
             | Self::ThreadUnreadable { .. }
+            | Self::VectorsNotRead { .. }
             | Self::BornMeanwhile { .. } => true,
-            Self::Interrupted { .. }
+            // What a copy left out is known by address, and told with the memory.
+            Self::CopiedInstead { .. }
+            | Self::Interrupted { .. }
             | Self::NoRealTime { .. }
             | Self::StubWritten { .. }
             | Self::ZombieLeft { .. } => false,
@@ -299,6 +314,13 @@ impl fmt::Display for FreezeWarning {
                 let error = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "registers of thread {tid} could not be read ({error}): it is not in the result")
             }
+            Self::VectorsNotRead { threads } => {
+                write!(f, "vector registers of {threads} threads: the kernel did not give them")
+            }
+            Self::CopiedInstead { pid, why } => write!(
+                f,
+                "memory of process {pid} beyond its stacks and what else fitted: it was copied while the process stood still, for {why}"
+            ),
             Self::BornMeanwhile { pid } => {
                 write!(f, "process {pid} was born while the others were frozen: it is not among them")
             }
