@@ -10,12 +10,14 @@ mod bench;
 mod ci;
 mod demo;
 mod dist;
+mod distribution;
 mod faults;
 mod fixtures;
 mod fuzz;
 mod kills;
 mod run;
 mod tidy;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,10 @@ enum Command {
     Faults(faults::Options),
     /// Fuzz targets, with the stable compiler
     Fuzz(fuzz::Options),
+    /// The same on other kernels and processors, in emulated machines
+    Vm(vm::Options),
+    /// README's commands in a fresh root of another distribution
+    Distribution(distribution::Options),
     /// Rebuilds what is in fixtures/
     Fixtures,
     /// The program as it is given away: one file, its digest, completions and manual pages
@@ -59,6 +65,8 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Vm(options) => vm::run(&options),
+        Command::Distribution(options) => distribution::run(&options),
         Command::Fixtures => fixtures::run(),
         Command::Dist => dist::run(),
     };
