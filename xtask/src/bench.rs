@@ -16,6 +16,7 @@ mod scrubbing;
 mod serving;
 mod statistics;
 mod table;
+mod weather;
 
 use std::path::{Path, PathBuf};
 

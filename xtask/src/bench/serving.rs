@@ -7,6 +7,7 @@ use biopsy_testkit::{MariaDb, Sysbench, proc_usage};
 use super::recorder::{self, Kind, Record, Tools};
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
+use super::weather::{Weather, Window};
 use super::{Options, kinds};
 use crate::run::{Outcome, output_of};
 
@@ -27,6 +28,8 @@ struct Run {
     recorder_cores: f64,
     record: Option<Record>,
     reaching_root: Option<f64>,
+    /// What the machine was like meanwhile.
+    window: Window,
 }
 
 /// All recorders in rounds of alternating order.
@@ -41,7 +44,12 @@ pub(crate) fn measure(tools: &Tools, options: &Options, table: &mut Table) -> Ou
         }
         for kind in order {
             let run = one_run(tools, kind, round, &server, options.seconds())?;
-            println!("M round {round}: {:<24} {:>9.0} statements/s", kind.name(), run.per_second);
+            println!(
+                "M round {round}: {:<24} {:>9.0} statements/s; {}",
+                kind.name(),
+                run.per_second,
+                run.window
+            );
             runs.push(run);
         }
     }
@@ -94,12 +102,15 @@ fn one_run(tools: &Tools, kind: Kind, round: usize, server: &MariaDb, seconds: f
     std::thread::sleep(SETTLE);
     let recorder_cpu = || recorder.as_ref().map_or(0.0, recorder::Running::cpu_seconds);
 
+    let before = Weather::now();
     let (began, questions, cpu, own) =
         (Instant::now(), server.questions()?, proc_usage::cpu_seconds(server.pid()), recorder_cpu());
     std::thread::sleep(Duration::from_secs_f64(seconds));
     let (answered, own) = (server.questions()? - questions, recorder_cpu() - own);
     let (cpu, elapsed) = (proc_usage::cpu_seconds(server.pid()) - cpu, began.elapsed().as_secs_f64());
 
+    // The load beside the server is part of the measurement, and is told apart from strangers by what remains the same in all runs.
+    let window = Weather::now().since(&before, cpu + own);
     let ended = Instant::now();
     let record = recorder.map(recorder::Running::stop).transpose()?;
     let reaching_root = record.as_ref().filter(|_| matches!(kind, Kind::States | Kind::WaitStacks));
@@ -117,6 +128,7 @@ fn one_run(tools: &Tools, kind: Kind, round: usize, server: &MariaDb, seconds: f
         recorder_cores: own / elapsed,
         record,
         reaching_root,
+        window,
     })
 }
 
@@ -151,6 +163,15 @@ fn column(kind: Kind, runs: &[Run], latencies: &[(Instant, f64)]) -> Column {
     column.set("throughput, paired", paired_ratio(&own, &base));
     let per_cpu = |kind| values(runs, kind, |run| Some(run.per_cpu_second));
     column.set("work per CPU-s, paired", paired_ratio(&per_cpu(kind), &per_cpu(Kind::None)));
+    let window = |value: fn(&Window) -> Option<f64>| of(&|run| value(&run.window));
+    column.set("steal, %", window(|one| Some(one.steal)));
+    column.set("CPUs of others (sysbench too)", window(|one| Some(one.others)));
+    column.set("idle, %", window(|one| Some(one.idle)));
+    column.set("switches, /s", window(|one| Some(one.switches_per_second)));
+    column.set("CPU pressure, %", window(|one| one.cpu_pressure));
+    column.set("disk pressure, %", window(|one| one.io_pressure));
+    column.set("MHz", window(|one| one.megahertz));
+    column.set("runs spread, %", spread(&own));
     if kind != Kind::None {
         column.set("recorder CPU, cores", of(&|run| Some(run.recorder_cores)));
         #[expect(clippy::cast_precision_loss, reason = "sizes of files")]
@@ -161,6 +182,12 @@ fn column(kind: Kind, runs: &[Run], latencies: &[(Instant, f64)]) -> Column {
         column.set("p99 change at attach, ms", attach_latency(kind, runs, latencies));
     }
     column
+}
+
+/// How far the runs of one recorder lie apart: longest way from the median, in per cent of it.
+fn spread(values: &[f64]) -> Option<f64> {
+    let middle = median(values)?;
+    values.iter().map(|value| (value - middle).abs() * 100.0 / middle).max_by(f64::total_cmp)
 }
 
 /// For each run, the second of the attach against the median of the seconds of the unrecorded run of its round; the median of that.
