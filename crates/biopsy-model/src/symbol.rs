@@ -34,6 +34,15 @@ pub fn place_name(path: &str, offset: u64) -> String {
     if file.is_empty() { format!("{offset:#x}") } else { format!("{file}+{offset:#x}") }
 }
 
+/// Behind the name of a function where its rarely executed part is meant, which compilers put far from the rest.
+pub const COLD_PART: &str = " [cold]";
+
+/// The name of the function itself, whichever part of it is meant.
+#[must_use]
+pub fn whole_function(name: &str) -> &str {
+    name.strip_suffix(COLD_PART).unwrap_or(name)
+}
+
 /// One function of a frame; a frame with inlined calls has several.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Function {

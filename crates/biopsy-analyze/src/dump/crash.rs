@@ -2,6 +2,7 @@
 
 use biopsy_image::{CrashKind, GeneralRegisters, Image, Mapping, MemoryExt, Thread, mapping};
 use biopsy_model::Tid;
+use biopsy_model::symbol::whole_function;
 use biopsy_stacks::image::{ImageStacks, ThreadStack};
 use biopsy_stacks::unwind::FoundBy;
 
@@ -457,7 +458,8 @@ fn faulting(image: &dyn Image, stacks: &ImageStacks, stack: Option<&ThreadStack>
             let place = stacks.place(frame.place)?;
             let function = place.functions.first();
             Some(FrameRow {
-                function: function.map(|function| function.name.clone()),
+                // What is said is said of the function, whichever part of it ran.
+                function: function.map(|function| whole_function(&function.name).to_owned()),
                 inlined: false,
                 managed: place.compiled.as_ref().is_some_and(|compiled| compiled.is_method),
                 module: stacks.module_of(place).map_or("", |module| module.name()).to_owned(),
