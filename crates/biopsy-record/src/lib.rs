@@ -8,6 +8,7 @@
 pub mod context;
 pub mod dotnet;
 pub mod dump;
+pub mod favour;
 pub mod logs;
 pub mod masking;
 pub mod metrics;

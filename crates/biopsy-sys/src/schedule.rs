@@ -1,4 +1,4 @@
-//! Real-time priority and locked memory for a short time.
+//! Priorities of our own threads, and locked memory for a short time.
 
 use std::io;
 
@@ -43,6 +43,34 @@ impl Drop for RealTime {
     }
 }
 
+/// The nice value of one of our threads; on Linux each thread has its own (setpriority(2)).
+///
+/// # Errors
+/// ESRCH when it is gone.
+pub fn nice(tid: u32) -> io::Result<i32> {
+    // SAFETY: getpriority takes integers. The system call itself, unlike glibc's function, gives 20 - nice: never negative.
+    let raw = check(unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) })?;
+    Ok(20 - i32::try_from(raw).unwrap_or(20))
+}
+
+/// Sets it.
+///
+/// # Errors
+/// EACCES below what it is without CAP_SYS_NICE (or RLIMIT_NICE); ESRCH when it is gone.
+pub fn set_nice(tid: u32, nice: i32) -> io::Result<()> {
+    crate::fault::check("setpriority")?;
+    // SAFETY: setpriority takes integers.
+    check(unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, tid, nice) }).map(drop)
+}
+
+/// The kernel's id of the calling thread.
+#[must_use]
+pub fn this_thread() -> u32 {
+    // SAFETY: gettid takes nothing and cannot fail.
+    let tid = unsafe { libc::gettid() };
+    tid.unsigned_abs()
+}
+
 /// While this value lives, what this process has in memory now stays there (mlockall(2) with MCL_ONFAULT: nothing that is
 /// not there yet is brought in), so that nothing has to be read from a disk in a moment that counts.
 #[derive(Debug)]
@@ -71,6 +99,20 @@ impl Drop for LockedMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nice_is_of_one_thread() {
+        let others = nice(std::process::id()).unwrap();
+        std::thread::spawn(move || {
+            let before = nice(this_thread()).unwrap();
+            // Up is allowed to everybody.
+            set_nice(this_thread(), before + 1).unwrap();
+            assert_eq!(nice(this_thread()).unwrap(), before + 1);
+            assert_eq!(nice(std::process::id()).unwrap(), others);
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn priority_comes_and_goes() {

@@ -73,6 +73,9 @@ pub enum Program {
     Areas,
     /// Writes to all of its memory over and over. Arguments: MiB (64), `huge` or `can-be-huge`. Says `ROUNDS n` when asked by a line.
     WriteHeavy,
+    /// Very many threads that wake often. Arguments: threads (8000), times a second (20), microseconds of work (10). Says `ROUNDS n`
+    /// when asked by a line.
+    WakeStorm,
     /// Idle, with memory of every kind whose words are known by their addresses. Argument: MiB of the two large areas (16).
     /// Says `READY PID name:start:end:step ...` (hexadecimal; one page of each `step` is written); ends with code 4 when a
     /// word has changed.
@@ -148,6 +151,7 @@ impl Program {
             Self::SeccompErrno => "seccomp-errno",
             Self::Areas => "areas",
             Self::WriteHeavy => "write-heavy",
+            Self::WakeStorm => "wake-storm",
             Self::SelfChecking => "self-checking",
         }
     }
@@ -218,6 +222,7 @@ impl Program {
             Self::SeccompKill | Self::SeccompErrno => Source::C(include_str!("../programs/seccomp.c")),
             Self::Areas => Source::C(include_str!("../programs/areas.c")),
             Self::WriteHeavy => Source::C(include_str!("../programs/write-heavy.c")),
+            Self::WakeStorm => Source::C(include_str!("../programs/wake-storm.c")),
             Self::SelfChecking => Source::C(include_str!("../programs/self-checking.c")),
         }
     }

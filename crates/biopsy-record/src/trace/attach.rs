@@ -309,7 +309,10 @@ impl Attached {
     }
 
     /// No more samples; what is in the buffers can still be read.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(&mut self) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.stop();
+        }
         for event in &self.events {
             // An event of a thread that has ended cannot be disabled, and need not be.
             let _ = event.disable();

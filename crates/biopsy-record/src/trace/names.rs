@@ -44,7 +44,8 @@ struct Answer {
 pub(crate) struct Names {
     /// `None` while ending.
     requests: Option<Sender<Request>>,
-    answers: Receiver<Answer>,
+    /// `None` while ending.
+    answers: Option<Receiver<Answer>>,
     thread: Option<JoinHandle<()>>,
     modules_sent: usize,
     pending: usize,
@@ -64,7 +65,13 @@ impl Names {
                 }
             }
         })?;
-        Ok(Self { requests: Some(requests), answers, thread: Some(thread), modules_sent: 0, pending: 0 })
+        Ok(Self {
+            requests: Some(requests),
+            answers: Some(answers),
+            thread: Some(thread),
+            modules_sent: 0,
+            pending: 0,
+        })
     }
 
     fn send(&self, request: Request) -> bool {
@@ -88,11 +95,11 @@ impl Names {
             self.pending += 1;
         }
         let deadline = Instant::now() + PATIENCE;
-        loop {
+        while let Some(answers) = &self.answers {
             let answer = if last && self.pending > 0 {
-                self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+                answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
             } else {
-                self.answers.try_recv().ok()
+                answers.try_recv().ok()
             };
             let Some(answer) = answer else { break };
             self.pending -= 1;
@@ -118,6 +125,8 @@ impl Drop for Names {
     /// Waits until the symbol tables are freed: what follows a recording needs the memory.
     fn drop(&mut self) {
         self.requests = None;
+        // Nobody waits for what is still to be found: it ends with the next answer, not with the last.
+        self.answers = None;
         if let Some(thread) = self.thread.take() {
             // It panicked, or it ended: there is nothing to be done about either.
             let _ = thread.join();

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use biopsy_model::loss::LossKind;
 use biopsy_model::stack::{Frame, FrameHandle, StackEnd};
@@ -12,6 +12,8 @@ use biopsy_model::{Avma, MonoNanos, Nanos, Pid, Tid};
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
+
+use crate::favour;
 
 use super::attach::{Attached, Method, Plan};
 use super::control::{Control, Cut, TraceSummary};
@@ -36,6 +38,10 @@ const SLICE_NANOS: u64 = 100_000_000;
 const SECOND: u64 = 1_000_000_000;
 /// Above this share of a full ring buffer, stacks are not unwound but counted.
 const BEHIND: f64 = 0.5;
+/// At the end, what the ring buffer holds is read for so long; the rest is counted.
+const LAST_READING: Duration = Duration::from_secs(10);
+/// Records between two looks at the clock then.
+const LAST_BATCH: usize = 1024;
 /// Above this many long waits a second, the threshold doubles.
 const WAITS_PER_SECOND: u64 = 20_000;
 const LONGEST_THRESHOLD: u64 = 1_000_000_000;
@@ -58,7 +64,8 @@ pub(super) struct Recorder {
     next_slice: u64,
     next_second: u64,
     last_stats: (u64, KernelStats),
-    waits_before: u64,
+    /// When the threshold was looked at, with the waits written and lost by then.
+    waits_before: (u64, u64),
     all_exited: bool,
 }
 
@@ -142,7 +149,7 @@ impl Recorder {
             next_slice: now + SLICE_NANOS,
             next_second: now + SECOND,
             last_stats: (now, KernelStats::default()),
-            waits_before: 0,
+            waits_before: (now, 0),
             all_exited: false,
         };
         for pid in recorder.plan.pids.clone() {
@@ -169,6 +176,7 @@ impl Recorder {
 
     /// Records until told to stop, or until nothing is left to record.
     pub(super) fn run(mut self, commands: &Receiver<Control>) -> TraceSummary {
+        favour::this_thread_too();
         let round = if self.attached.kernel.is_some() { ROUND } else { SHORT_ROUND };
         let mut cut_short = None;
         loop {
@@ -327,28 +335,18 @@ impl Recorder {
         }
         if slice {
             self.next_slice = now + SLICE_NANOS;
+            if self.note_losses(now) {
+                self.adapt_threshold(now, true);
+            }
             // Often, so that a recording that is cut off has the names of what it holds.
             self.name_frames(false);
         }
     }
 
     fn each_second(&mut self, now: u64) {
-        if let Some(kernel) = &self.attached.kernel {
-            let stats = kernel.stats();
-            let (since, before) = self.last_stats;
-            self.last_stats = (now, stats);
-            for (kind, new, old) in [
-                (LossKind::Samples, stats.lost_samples, before.lost_samples),
-                (LossKind::Waits, stats.lost_waits, before.lost_waits),
-                (LossKind::Waits, stats.threads_not_counted, before.threads_not_counted),
-            ] {
-                if new > old {
-                    let result = self.state.sink.lost(kind, since, now, new - old);
-                    self.state.keep(result);
-                }
-            }
-        }
-        self.adapt_threshold();
+        favour::this_thread_too();
+        self.note_losses(now);
+        self.adapt_threshold(now, false);
         if self.state.skipped > 0 {
             let skipped = std::mem::take(&mut self.state.skipped);
             let result =
@@ -361,12 +359,33 @@ impl Recorder {
         self.state.keep(result);
     }
 
-    /// A server with very many waits of a millisecond must not fill the disk: longer ones only, and the file says so.
-    fn adapt_threshold(&mut self) {
-        let waits = self.state.sink.progress.waits.load(Relaxed);
-        let recent = waits - self.waits_before;
-        self.waits_before = waits;
-        if recent <= WAITS_PER_SECOND || self.plan.wait_threshold >= LONGEST_THRESHOLD {
+    /// What the kernel part has lost since the last time goes onto the time axis. Whether waits are among it.
+    fn note_losses(&mut self, now: u64) -> bool {
+        let Some(kernel) = &self.attached.kernel else { return false };
+        let stats = kernel.stats();
+        let (since, before) = self.last_stats;
+        self.last_stats = (now, stats);
+        for (kind, new, old) in [
+            (LossKind::Samples, stats.lost_samples, before.lost_samples),
+            (LossKind::Waits, stats.lost_waits, before.lost_waits),
+            (LossKind::Waits, stats.threads_not_counted, before.threads_not_counted),
+        ] {
+            if new > old {
+                let result = self.state.sink.lost(kind, since, now, new - old);
+                self.state.keep(result);
+            }
+        }
+        stats.lost_waits > before.lost_waits
+    }
+
+    /// A server with very many waits of a millisecond must not fill the disk, or the ring buffer faster than it is read: longer ones
+    /// only, and the file says so. The rate is that of the time that has really passed: on a starved machine a second is a long time.
+    fn adapt_threshold(&mut self, now: u64, losing: bool) {
+        let waits = self.state.sink.progress.waits.load(Relaxed) + self.last_stats.1.lost_waits;
+        let (since, before) = self.waits_before;
+        self.waits_before = (now, waits);
+        let recent = per_second(waits - before, now.saturating_sub(since));
+        if recent <= WAITS_PER_SECOND && !losing || self.plan.wait_threshold >= LONGEST_THRESHOLD {
             return;
         }
         self.plan.wait_threshold *= 2;
@@ -375,7 +394,7 @@ impl Recorder {
         }
         self.switches.wait_threshold = self.plan.wait_threshold;
         let message = format!(
-            "{recent} long waits in a second: from here on, only waits of {} ms and longer are written one by one \
+            "{recent} long waits a second: from here on, only waits of {} ms and longer are written one by one \
              (shorter ones stay counted)",
             self.plan.wait_threshold / 1_000_000
         );
@@ -433,9 +452,10 @@ impl Recorder {
     }
 
     fn finish(mut self, cut_short: Option<String>) -> TraceSummary {
+        favour::all_threads();
         self.attached.stop();
         if cut_short.is_none() {
-            self.round();
+            self.last_reading();
             let now = monotonic_nanos();
             self.next_slice = now;
             self.last_slices(now);
@@ -464,6 +484,40 @@ impl Recorder {
             all_exited: self.all_exited,
             cut_short,
         }
+    }
+
+    /// Reads what is left, for a bounded time.
+    fn last_reading(&mut self) {
+        self.read_side_band();
+        let Self { attached, state, looks, last_stats, .. } = self;
+        let Some(kernel) = &mut attached.kernel else { return };
+        let deadline = Instant::now() + LAST_READING;
+        while kernel.read(LAST_BATCH, |record| state.kernel_record(&record, looks, false)) > 0 {
+            if Instant::now() > deadline {
+                break;
+            }
+        }
+        let (mut samples, mut waits) = (0, 0);
+        kernel.read(usize::MAX, |record| match record {
+            KernelRecord::Sample { .. } => samples += 1,
+            KernelRecord::Wait { .. } => waits += 1,
+        });
+        if samples + waits == 0 {
+            return;
+        }
+        let (since, now) = (last_stats.0, monotonic_nanos());
+        for (kind, count) in [(LossKind::Samples, samples), (LossKind::Waits, waits)] {
+            if count > 0 {
+                let result = state.sink.lost(kind, since, now, count);
+                state.keep(result);
+            }
+        }
+        let message = format!(
+            "{samples} samples and {waits} waits were still unread {} s after the end, and were left out: the machine gave too little time",
+            LAST_READING.as_secs()
+        );
+        let result = state.sink.warn("trace.end-cut-short", message, None);
+        state.keep(result);
     }
 
     fn last_slices(&mut self, now: u64) {
@@ -638,6 +692,11 @@ impl State {
         };
         self.sample(sample.tid, sample.cpu, sample.time, result);
     }
+}
+
+/// So many in so many nanoseconds, as a rate.
+fn per_second(count: u64, nanos: u64) -> u64 {
+    u64::try_from(u128::from(count) * u128::from(SECOND) / u128::from(nanos.max(1))).unwrap_or(u64::MAX)
 }
 
 fn words(bytes: &[u8]) -> Vec<u64> {

@@ -320,7 +320,10 @@ impl Recording<'_> {
 
     /// Stops the recorders and takes what is taken at the end.
     fn finish(mut self, watch: LogWatch, subject: &Subject) -> Result<Recorded, Failure> {
+        // Somebody waits from here on: on a starved machine, for minutes.
+        biopsy_record::favour::all_threads();
         let trace = self.running.trace.take().map(TraceHandle::stop);
+        biopsy_record::favour::all_threads();
         // What the recorder held must not add to what reading the recording needs.
         biopsy_sys::limits::return_free_memory();
         let mut warnings = Vec::new();
@@ -390,6 +393,7 @@ impl Recording<'_> {
         session.header.end = Some(end);
         session.folder.redactions(&session.masking.log().counts()).map_err(output_failure)?;
         session.folder.header(&session.header).map_err(output_failure)?;
+        biopsy_record::favour::all_threads();
         let Session { folder, masking, .. } = self.session;
         Ok(Recorded { folder, masking, trace, snapshots: self.snapshots, hurried, leaving: self.leaving })
     }

@@ -100,7 +100,7 @@ pub(crate) struct KernelSession {
     maps: Maps,
     ring: RingBuf,
     samples: Program,
-    _links: Vec<Link>,
+    links: Vec<Link>,
     /// Wake-ups from interrupts can be told from those by threads.
     pub(crate) tells_interrupts: bool,
     keys: Vec<u8>,
@@ -155,7 +155,12 @@ impl KernelSession {
             links.push(link);
         }
         let (keys, values) = (Vec::new(), Vec::new());
-        Ok(Self { maps, ring, samples, _links: links, tells_interrupts, keys, values })
+        Ok(Self { maps, ring, samples, links, tells_interrupts, keys, values })
+    }
+
+    /// No more records; what is in the ring buffer, and the threads' times, can still be read.
+    pub(crate) fn stop(&mut self) {
+        self.links.clear();
     }
 
     /// The program for the sampling events.
@@ -390,5 +395,12 @@ mod tests {
         assert!(slept >= 100_000_000, "{slept} ns of waiting");
         assert_eq!(session.stats(), KernelStats::default());
         drop(events);
+        // After the end nothing follows, however much is waited.
+        session.stop();
+        session.read(usize::MAX, |_| {});
+        for _ in 0..5 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(session.read(usize::MAX, |_| {}), 0);
     }
 }

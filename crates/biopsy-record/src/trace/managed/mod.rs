@@ -78,7 +78,8 @@ pub(crate) struct Found {
 pub(crate) struct Managed {
     /// `None` while ending.
     requests: Option<Sender<Request>>,
-    answers: Receiver<Answer>,
+    /// `None` while ending.
+    answers: Option<Receiver<Answer>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -90,7 +91,7 @@ impl Managed {
         let thread = std::thread::Builder::new()
             .name("biopsy-managed".to_owned())
             .spawn(move || thread::run(&asked, &tell))?;
-        Ok(Self { requests: Some(requests), answers, thread: Some(thread) })
+        Ok(Self { requests: Some(requests), answers: Some(answers), thread: Some(thread) })
     }
 
     fn send(&self, request: Request) {
@@ -138,11 +139,11 @@ impl Managed {
         if last {
             self.send(Request::Last);
         }
-        loop {
+        while let Some(answers) = &self.answers {
             let answer = if last {
-                self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+                answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
             } else {
-                self.answers.try_recv().ok()
+                answers.try_recv().ok()
             };
             let Some(answer) = answer else {
                 if last {
@@ -167,6 +168,8 @@ impl Drop for Managed {
     /// Waits until its memory is freed.
     fn drop(&mut self) {
         self.requests = None;
+        // Nobody waits for what is still to be found: it ends with the next answer, not with the last.
+        self.answers = None;
         if let Some(thread) = self.thread.take() {
             // It panicked, or it ended: there is nothing to be done about either.
             let _ = thread.join();
