@@ -156,15 +156,15 @@ struct Started(Child);
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
+        // Not SIGKILL: the workers of nginx outlive a master that is killed. It may have ended by itself.
+        biopsy_testkit::send_signal(self.0.id(), biopsy_testkit::Signal::TERM);
         let _ = self.0.wait();
     }
 }
 
 fn started(command: Command, folder: &Path) -> Outcome<Started> {
     let mut wrapper = Command::new("setpriv");
-    wrapper.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program()).args(command.get_args());
+    wrapper.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
     wrapper.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     wrapper.spawn().map(Started).map_err(|error| format!("cannot run {command:?}: {error}"))
 }
