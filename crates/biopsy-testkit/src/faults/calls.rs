@@ -132,7 +132,7 @@ pub const FAILING_CALLS: &[FailingCall] = calls! {
     uname SYS_uname: EPERM;
     nanosleep SYS_nanosleep: EINTR;
     clock_nanosleep SYS_clock_nanosleep: EINTR;
-    getrandom SYS_getrandom: EINTR EAGAIN;
+    getrandom SYS_getrandom: EINTR;
 };
 
 /// Name of an error of the table.

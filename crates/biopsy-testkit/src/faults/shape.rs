@@ -42,8 +42,15 @@ pub(super) fn of_recording(report: &Value) -> Shape {
 }
 
 /// What a report leaves out where it is not known, and nobody takes for loss: where a program lies, what it is made of.
-const MAY_BE_UNKNOWN: &[&str] =
-    &[".identity.executable", "processes[].cgroup", "processes[].exe", "processes[].runtime"];
+const MAY_BE_UNKNOWN: &[&str] = &[
+    ".identity.executable",
+    "processes[].cgroup",
+    "processes[].exe",
+    "processes[].runtime",
+    "recording.start.zone",
+    "recording.end.zone",
+    "recording.host.hostname",
+];
 
 fn walk(value: &Value, path: &str, shape: &mut Shape) {
     if MAY_BE_UNKNOWN.contains(&path) {

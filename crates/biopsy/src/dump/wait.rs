@@ -133,7 +133,7 @@ impl Stop {
         std::thread::Builder::new()
             .name("biopsy-stop".to_owned())
             .spawn(listen)
-            .map_err(|error| Failure::new(Code::Bug, format!("cannot start a thread: {error}")))?;
+            .map_err(|error| Failure::new(Code::Memory, format!("cannot start a thread: {error}")))?;
         Ok(Self { flag })
     }
 }

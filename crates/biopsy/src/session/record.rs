@@ -68,7 +68,7 @@ pub(crate) fn record(
         return Err(interrupt::failure("nothing was recorded"));
     }
     let controls = Controls::listen(!args.quiet && args.program.is_empty())
-        .map_err(|error| Failure::new(Code::Bug, format!("cannot listen to signals: {error}")))?;
+        .map_err(|error| Failure::new(Code::Memory, format!("cannot listen to signals: {error}")))?;
     let masking = new_masking()?;
     let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
     let leaving = interrupt::keeping(&place.folder);
