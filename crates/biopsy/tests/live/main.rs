@@ -7,6 +7,8 @@ mod dump_bad_days;
 mod dump_contents;
 mod dump_waits;
 mod exports;
+#[cfg(target_arch = "x86_64")]
+mod faults;
 mod harm;
 mod shapes;
 mod sick;
