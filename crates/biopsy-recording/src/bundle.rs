@@ -2,10 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use biopsy_model::loss::Warning;
+use rustix::fs::{AtFlags, CWD};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -41,14 +43,17 @@ pub fn bundle(folder: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<Bundle,
 /// The first half of [`bundle`]: the zip is whole and on the disk, and has no name that anybody knows yet. It is removed
 /// when it is dropped.
 pub fn pack(folder: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<Packed, WriteError> {
-    let (folder, out) = (folder.as_ref(), out.as_ref());
-    let recording = RecordingFolder::open_existing(folder)?;
+    pack_of(&RecordingFolder::open_existing(folder)?, out.as_ref())
+}
+
+fn pack_of(recording: &RecordingFolder, out: &Path) -> Result<Packed, WriteError> {
+    let folder = recording.path();
     // Said before hours of packing; what counts is the check at the end.
     if out.symlink_metadata().is_ok() {
         return Err(WriteError::Exists { path: out.to_path_buf() });
     }
     let temporary = Temporary::create(out)?;
-    let bundle = write_zip(&recording, &temporary, out).map_err(|error| error.keeping(folder))?;
+    let bundle = write_zip(recording, &temporary, out).map_err(|error| error.keeping(folder))?;
     Ok(Packed { bundle, temporary, folder: folder.to_path_buf() })
 }
 
@@ -93,6 +98,14 @@ impl Packed {
 }
 
 impl RecordingFolder {
+    /// As [`pack()`], of the folder that is open here.
+    ///
+    /// # Errors
+    /// As [`pack()`].
+    pub fn pack(&self, out: &Path) -> Result<Packed, WriteError> {
+        pack_of(self, out)
+    }
+
     /// Writes `manifest.json` into the folder: for a recording that stays a folder. Readers warn of anything that is
     /// changed or added after it.
     pub fn seal(&self) -> Result<Vec<Warning>, WriteError> {
@@ -146,7 +159,7 @@ fn each_member(
     mut sink: impl FnMut(&str, u64, &mut dyn Read) -> io::Result<()>,
 ) -> Result<(Vec<Member>, Vec<Warning>), WriteError> {
     let mut warnings = Vec::new();
-    let source = FolderSource::open(recording.base(), &Limits::default(), &mut warnings)
+    let source = FolderSource::open(recording.reach(), &Limits::default(), &mut warnings)
         .map_err(|error| unreadable_folder(recording.path(), error))?;
     if !source.members().contains_key(layout::HEADER) {
         return Err(WriteError::NotARecording { path: recording.path().to_path_buf() });
@@ -289,7 +302,10 @@ impl Temporary {
 
     /// Gives the file its name, unless there is something of that name.
     fn rename(self, out: &Path) -> io::Result<()> {
-        match fs::hard_link(&self.path, out) {
+        // By the descriptor: whoever may write to the folder can have put something else under our name.
+        let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let linked = rustix::fs::linkat(CWD, by_descriptor, CWD, out, AtFlags::SYMLINK_FOLLOW);
+        match linked.map_err(io::Error::from) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
             // File systems without hard links (FAT, some network ones): claim the name, then replace what we claimed.

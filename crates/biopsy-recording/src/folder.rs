@@ -1,9 +1,10 @@
 //! The folder of a recording: creates members safely, replaces the few that change.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use biopsy_model::capture::{CaptureHeader, RedactionCount};
@@ -12,6 +13,8 @@ use biopsy_model::loss::Warning;
 use biopsy_model::metric::Column;
 use biopsy_model::process::ProcessInfo;
 use biopsy_model::runtime_trace::RuntimeTrace;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::documents::runtime::Mirror;
@@ -33,20 +36,33 @@ pub struct RecordingFolder {
     base: PathBuf,
     /// Keeps `base` true.
     _directory: File,
+    /// The folder that it is in, and its name there, where it was created.
+    place: Option<(OwnedFd, OsString)>,
 }
 
 impl RecordingFolder {
     /// Creates the folder; its parent must exist, it itself must not.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, WriteError> {
         let path = path.as_ref();
-        DirBuilder::new().mode(0o700).create(path).map_err(|e| WriteError::io("create", path, e))?;
-        let folder = Self::open(path, libc::O_NOFOLLOW)?;
-        // Between the two calls somebody with rights on the parent could have put another folder here.
+        let failed = |doing| move |error: Errno| WriteError::io(doing, path, error.into());
+        let Some(name) = path.file_name() else {
+            return Err(WriteError::Exists { path: path.to_path_buf() });
+        };
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let above = rustix::fs::open(above, flags | OFlags::PATH, Mode::empty()).map_err(failed("create"))?;
+        rustix::fs::mkdirat(&above, name, Mode::RWXU).map_err(failed("create"))?;
+        let directory = rustix::fs::openat(&above, name, flags | OFlags::NOFOLLOW, Mode::empty());
+        let mut folder = Self::of(path, File::from(directory.map_err(failed("open"))?));
+        // Between the two calls somebody with rights on the folder above could have put another one here.
         let fresh = folder
             .is_private()
             .and_then(|private| Ok(private && fs::read_dir(&folder.base)?.next().is_none()));
         match fresh {
-            Ok(true) => Ok(folder),
+            Ok(true) => {
+                folder.place = Some((above, name.to_owned()));
+                Ok(folder)
+            }
             Ok(false) => Err(WriteError::Exists { path: path.to_path_buf() }),
             Err(error) => Err(WriteError::io("check", path, error)),
         }
@@ -54,28 +70,58 @@ impl RecordingFolder {
 
     /// Opens a folder made before, to add members to it (a report, a manifest).
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Self, WriteError> {
-        Self::open(path.as_ref(), 0)
-    }
-
-    fn open(path: &Path, flags: i32) -> Result<Self, WriteError> {
+        let path = path.as_ref();
         let directory = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_DIRECTORY | flags)
+            .custom_flags(libc::O_DIRECTORY)
             .open(path)
             .map_err(|e| WriteError::io("open", path, e))?;
+        Ok(Self::of(path, directory))
+    }
+
+    fn of(path: &Path, directory: File) -> Self {
         let by_descriptor = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
         let base = if by_descriptor.is_dir() { by_descriptor } else { path.to_path_buf() };
-        Ok(Self { path: path.to_path_buf(), base, _directory: directory })
+        Self { path: path.to_path_buf(), base, _directory: directory, place: None }
     }
 
+    /// Nobody else has any right on it: it is ours, and not one of somebody who could put it there.
     fn is_private(&self) -> io::Result<bool> {
-        Ok(fs::metadata(&self.base)?.permissions().mode().trailing_zeros() >= 6)
+        let facts = fs::metadata(&self.base)?;
+        let ours = facts.uid() == rustix::process::geteuid().as_raw();
+        Ok(ours && facts.permissions().mode().trailing_zeros() >= 6)
     }
 
-    /// The folder, as it was named.
+    /// The folder, as it was named: for people. Whoever may write to the folder above can put another one of this name there.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder by its open descriptor, as long as this lives: where members are read that were written here.
+    #[must_use]
+    pub fn reach(&self) -> &Path {
+        &self.base
+    }
+
+    /// Removes the folder that was created, with all that is in it. What has been put in its place meanwhile stays.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn remove(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.base)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                fs::remove_dir_all(entry.path())?;
+            } else {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        match &self.place {
+            // A folder that is not empty is not ours, and stays.
+            Some((above, name)) => Ok(rustix::fs::unlinkat(above, name, AtFlags::REMOVEDIR)?),
+            None => fs::remove_dir(&self.path),
+        }
     }
 
     /// Creates a member, and the folders in it. It must not exist.
@@ -283,11 +329,6 @@ impl RecordingFolder {
             }
         }
         Err(WriteError::Exists { path: self.shown(&first) })
-    }
-
-    /// Where members are, for a walk over them.
-    pub(crate) fn base(&self) -> &Path {
-        &self.base
     }
 
     /// A member's path for messages.

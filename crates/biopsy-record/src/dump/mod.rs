@@ -175,7 +175,7 @@ fn keep_room(folder: &RecordingFolder) -> Option<File> {
     // Facts, report and manifest of a process with thousands of threads.
     const BYTES: u64 = 4 << 20;
     // It has no name, so that nothing is left of it however this ends.
-    let file = tempfile::tempfile_in(folder.path()).ok()?;
+    let file = tempfile::tempfile_in(folder.reach()).ok()?;
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, BYTES).ok()?;
     Some(file)
 }

@@ -33,6 +33,37 @@ fn folders_are_0700_and_files_0600() {
     assert_eq!(left.len(), 4, "no temporary file stays: {left:?}");
 }
 
+/// Whoever may write to the folder above can rename things in it.
+#[test]
+fn a_folder_that_was_exchanged_is_not_read_packed_or_removed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, aside, out) =
+        (scratch.path().join("r"), scratch.path().join("aside"), scratch.path().join("r.zip"));
+    let folder = RecordingFolder::create(&path).unwrap();
+    folder.header(&Default::default()).unwrap();
+    fs::rename(&path, &aside).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("biopsy.json"), "another").unwrap();
+    folder.write_text("report.md", "ours").unwrap();
+    let bundle = folder.pack(&out).unwrap().finish().unwrap();
+    let members: Vec<&str> = bundle.members.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(members, ["biopsy.json", "report.md"]);
+    assert_ne!(fs::read(folder.reach().join("biopsy.json")).unwrap(), b"another");
+    assert!(folder.remove().is_err(), "what is there is not empty, and not ours");
+    assert_eq!(fs::read(path.join("biopsy.json")).unwrap(), b"another");
+    assert_eq!(fs::read_dir(&aside).unwrap().count(), 0, "our members are gone");
+}
+
+#[test]
+fn a_folder_that_is_removed_is_gone_with_all_that_is_in_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("r");
+    let folder = RecordingFolder::create(&path).unwrap();
+    folder.write_text("target/1/limits.txt", "x").unwrap();
+    folder.remove().unwrap();
+    assert!(!path.exists());
+}
+
 #[test]
 fn what_exists_is_refused_with_a_hint() {
     let scratch = tempfile::tempdir().unwrap();

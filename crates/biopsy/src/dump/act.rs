@@ -123,7 +123,7 @@ impl Opened {
     pub(crate) fn discard_if_empty(&self) -> bool {
         let empty = self.dumps.is_empty();
         if empty {
-            let _ = std::fs::remove_dir_all(self.folder.path());
+            let _ = self.folder.remove();
         }
         empty
     }
@@ -234,7 +234,7 @@ pub(crate) fn write_image(
     progress: &DumpProgress<'_>,
 ) -> Written {
     let settings = settings(args);
-    showing(manner, image, Some(folder.path()), progress, |progress| {
+    showing(manner, image, Some(folder.reach()), progress, |progress| {
         masking(args, image, literals, |image| {
             biopsy_record::dump::write(image, origin, &settings, folder, progress)
         })

@@ -41,9 +41,10 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     let several = opened.dumps.len() > 1;
     let mut rows = Vec::new();
     for (at, dumped) in opened.dumps.iter().enumerate() {
-        let file = folder.path().join(&dumped.member);
-        // In a container its files are elsewhere; a process that ended has no root any more, and nothing is lost by asking.
-        let roots = vec![PathBuf::from(format!("/proc/{}/root", dumped.pid))];
+        let file = folder.reach().join(&dumped.member);
+        // We wrote it ourselves. In a container its files are elsewhere; a process that ended has no root any more, and nothing is
+        // lost by asking.
+        let roots = vec![PathBuf::from(format!("/proc/{}/root", dumped.pid)), PathBuf::from("/")];
         match core::read(&file, roots, Some(opened.masking.redactor())) {
             Ok(mut analysis) => {
                 if !dumped.facts.scrubbed {
@@ -90,7 +91,7 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     folder.header(&opened.header).map_err(output_failure)?;
     again::mask_again(folder, &opened.masking)?;
     // What cannot be opened again helps nobody.
-    biopsy_recording::open(folder.path(), &Limits::default())
+    biopsy_recording::open(folder.reach(), &Limits::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
     let masked = opened.masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
     let HandedOver { path, bytes, is_bundle } =

@@ -271,7 +271,7 @@ impl Dumper<'_> {
     fn copy(&self, caught: &Caught) -> Option<CopiedImage> {
         let around = if self.args.scrub { MASK_OVERLAP } else { 0 };
         let folder = self.opened.as_ref().filter(|_| !self.args.scrub).map(|opened| &opened.folder);
-        let spill = |bytes: u64| folder.and_then(|folder| spill_file(folder.path(), bytes));
+        let spill = |bytes: u64| folder.and_then(|folder| spill_file(folder.reach(), bytes));
         // That it cannot be asked what it has is for the writer to say.
         CopiedImage::copy_or_spill(caught, self.args.kind().into(), around, &self.room, &spill).ok().flatten()
     }

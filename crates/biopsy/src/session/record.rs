@@ -85,17 +85,17 @@ pub(crate) fn record(
         Ok(running) => running,
         Err(failure) => {
             // Nothing was recorded: an empty folder would only puzzle.
-            let _ = std::fs::remove_dir_all(&place.folder);
+            let _ = session.folder.remove();
             return Err(failure);
         }
     };
     if let Err(failure) = subject.check_same() {
         drop(running);
-        let _ = std::fs::remove_dir_all(&place.folder);
+        let _ = session.folder.remove();
         return Err(failure);
     }
     let child = subject.release().inspect_err(|_| {
-        let _ = std::fs::remove_dir_all(&place.folder);
+        let _ = session.folder.remove();
     })?;
     let mut recording = Recording {
         args,

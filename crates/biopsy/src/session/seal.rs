@@ -36,9 +36,9 @@ pub(crate) const KEPT: &str = "what was recorded is kept in";
 pub(crate) const MADE: &str = "the result itself is whole:";
 
 /// The bundle is on the disk and has its name: now, and only now, the folder has served.
-pub(crate) fn remove_folder(folder: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(folder) {
-        tell!("note: `{}` could not be removed ({error}); all of it is in the bundle", folder.display());
+pub(crate) fn remove_folder(folder: &RecordingFolder) {
+    if let Err(error) = folder.remove() {
+        tell!("note: `{}` could not be removed ({error}); all of it is in the bundle", folder.path().display());
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn seal(recorded: &Recorded, place: &Place) -> Result<Sealed, Failure
 
 fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Result<Sealed, Failure> {
     again::mask_again(folder, masking)?;
-    let capture = biopsy_recording::open(folder.path(), &Limits::default())
+    let capture = biopsy_recording::open(folder.reach(), &Limits::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
     let analysis = biopsy_analyze::analyze(&capture);
     for (name, text) in [
@@ -82,13 +82,13 @@ pub(super) fn snapshot(
         .and_then(|()| copy.header(header).map_err(output_failure))
         .and_then(|()| seal_folder(&copy, &session.masking, place));
     if copied.is_err() {
-        let _ = std::fs::remove_dir_all(&place.folder);
+        let _ = copy.remove();
     }
     copied.map(|sealed| sealed.path)
 }
 
 fn copy_members(session: &Session, copy: &RecordingFolder, cut: Option<&Cut>) -> Result<(), Failure> {
-    let from = session.folder.path();
+    let from = session.folder.reach();
     let failed = |name: &str, error: std::io::Error| {
         Failure::new(Code::Output, format!("cannot copy `{name}` for the snapshot: {error}"))
     };

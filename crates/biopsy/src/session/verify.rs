@@ -43,22 +43,22 @@ pub(crate) fn hand_over(
         }
         let path = folder.path().to_owned();
         return match refusal(&path, verifier.findings()) {
-            None => Ok(HandedOver { bytes: bytes_of(&path), path, is_bundle: false }),
+            None => Ok(HandedOver { bytes: bytes_of(folder.reach()), path, is_bundle: false }),
             Some(failure) => {
                 // It must not look finished.
-                let _ = std::fs::remove_file(path.join(layout::MANIFEST));
+                let _ = std::fs::remove_file(folder.reach().join(layout::MANIFEST));
                 Err(failure)
             }
         };
     };
     interrupt::made(out);
-    let packed = biopsy_recording::pack(folder.path(), out).map_err(output_failure)?;
+    let packed = folder.pack(out).map_err(output_failure)?;
     look_through(&packed, &mut verifier);
     if let Some(failure) = refusal(folder.path(), verifier.findings()) {
         return Err(failure);
     }
     let packed = packed.finish().map_err(output_failure)?;
-    remove_folder(folder.path());
+    remove_folder(folder);
     Ok(HandedOver { path: packed.path, bytes: packed.bytes, is_bundle: true })
 }
 

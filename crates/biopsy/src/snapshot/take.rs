@@ -173,7 +173,7 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
     folder.header(&header).map_err(output_failure)?;
     again::mask_again(&folder, &masking)?;
     // What cannot be opened again helps nobody.
-    biopsy_recording::open(folder.path(), &Limits::default())
+    biopsy_recording::open(folder.reach(), &Limits::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
     let HandedOver { path, bytes, .. } =
         verify::hand_over(&folder, place.bundle.as_deref(), masking.redactor())?;
