@@ -8,7 +8,7 @@ use biopsy_stacks::image::{Options, walk};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(opened) = open_bytes("fuzz", bytes.to_vec(), &Limits::default()) else { return };
-    let mut options = Options { local_files: false, frames_per_thread: 500, frames: 5_000, ..Options::default() };
+    let mut options = Options { frames_per_thread: 500, frames: 5_000, ..Options::default() };
     options.symbols.debug_folders.clear();
     let stacks = walk(&*opened.image, &options);
     let analysis = analyze_dump(&*opened.image, &stacks, &DumpFacts::of(&opened));

@@ -18,10 +18,15 @@ struct Dump {
     _folder: tempfile::TempDir,
 }
 
+/// With the files of this machine.
+fn here() -> Options<'static> {
+    Options { roots: vec!["/".into()], ..Options::default() }
+}
+
 impl Dump {
     fn new(folder: tempfile::TempDir, core: PathBuf) -> Self {
         let opened = open(&core, &Limits::default()).expect("a core of gdb opens");
-        let stacks = walk(&*opened.image, &Options::default());
+        let stacks = walk(&*opened.image, &here());
         Self { core, opened, stacks, _folder: folder }
     }
 
@@ -256,7 +261,7 @@ fn static_and_stripped_programs_have_the_stacks_that_gdb_shows() {
 
 /// Each thread with the instruction pointers of its frames.
 fn stacks(opened: &Opened) -> Vec<(u32, Vec<u64>)> {
-    let mut options = Options { local_files: false, ..Options::default() };
+    let mut options = Options::default();
     options.symbols.debug_folders.clear();
     let walked = walk(&*opened.image, &options);
     let one = |stack: &biopsy_stacks::image::ThreadStack| {
@@ -288,8 +293,7 @@ fn dumps_of_each_kind_have_the_same_stacks_on_another_machine() {
             .expect("the core is written");
         let opened = open_bytes("written", bytes, &Limits::default()).expect("the core opens");
         assert_eq!(sorted(stacks(&opened)), whole, "{kind:?}");
-        let analysis =
-            analyze_dump(&*opened.image, &walk(&*opened.image, &Options::default()), &DumpFacts::of(&opened));
+        let analysis = analyze_dump(&*opened.image, &walk(&*opened.image, &here()), &DumpFacts::of(&opened));
         if kind != CoreKind::Stacks {
             assert_eq!(analysis.waits.cycles.len(), 1, "{kind:?}");
         }

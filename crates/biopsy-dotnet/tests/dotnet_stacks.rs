@@ -39,6 +39,7 @@ fn open(image: &FrozenProcess) -> Runtime<'_> {
 fn stacks(image: &FrozenProcess, runtime: &Runtime<'_>) -> ImageStacks {
     let code = ManagedUnwind::new([runtime]);
     let options = image::Options {
+        roots: vec!["/".into()],
         compiled: Some(&code),
         frames_of_compiled: Some(&code),
         ..image::Options::default()
@@ -325,6 +326,7 @@ fn walks_with_and_without(
     let code = ManagedUnwind::new([runtime]);
     let explicit = ExplicitFrames::read([runtime]);
     let options = image::Options {
+        roots: vec!["/".into()],
         compiled: Some(&code),
         frames_of_compiled: Some(&code),
         resumes: Some(&explicit),

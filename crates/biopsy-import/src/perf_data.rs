@@ -44,8 +44,9 @@ pub use header::is_perf_data;
 /// What beside the file itself may be looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Look for the recorded programs, their symbols and the kernel's names on this machine.
-    pub look_at_machine: bool,
+    /// Folders below which the recorded programs and their symbols are looked for: `/` for this machine. Without any, nothing
+    /// that the file names is opened, and the kernel is not asked for its names.
+    pub roots: Vec<PathBuf>,
     /// perf's cache of files by build id (`~/.debug`).
     pub build_id_cache: Option<PathBuf>,
     /// When the file was last written, nanoseconds since 1970-01-01 UTC: about the end of the recording, which perf
@@ -61,11 +62,11 @@ impl Options {
     }
 }
 
-/// Reads a perf.data file, with names from this machine where they are certain to be right.
+/// Reads a perf.data file, with names from files below `roots` where they are certain to be right.
 ///
 /// # Errors
 /// When the file cannot be read, is something else, or too little of it can be understood.
-pub fn read(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, ImportError> {
+pub fn read(path: impl AsRef<Path>, roots: &[PathBuf], limits: &Limits) -> Result<Capture, ImportError> {
     let path = path.as_ref();
     let io = |source| ImportError::Io { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(io)?;
@@ -90,7 +91,7 @@ pub fn read(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, ImportEr
     }
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let options = Options {
-        look_at_machine: true,
+        roots: roots.to_vec(),
         build_id_cache: std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".debug")),
         modified_unix_nanos: modified.and_then(|time| i128::try_from(time.as_nanos()).ok()),
     };

@@ -14,7 +14,7 @@ const HEAP: u64 = 0x55_0000_0000;
 
 fn analyze(core: &[u8]) -> Option<DumpAnalysis> {
     let opened = open_bytes("test", core.to_vec(), &Limits::default()).ok()?;
-    let options = Options { local_files: false, frames_per_thread: 200, ..Options::default() };
+    let options = Options { frames_per_thread: 200, ..Options::default() };
     let stacks = walk(&*opened.image, &options);
     Some(analyze_dump(&*opened.image, &stacks, &DumpFacts::of(&opened)))
 }

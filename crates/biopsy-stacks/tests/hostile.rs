@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
+use biopsy_files::Links;
 use biopsy_model::Svma;
 use biopsy_model::symbol::SymbolSource;
 use biopsy_stacks::elf::{ElfCache, ElfError, ElfFile, Limits};
@@ -126,14 +127,14 @@ fn what_is_not_a_file_is_refused_without_waiting() {
     let link = folder.path().join("link");
     symlink("/dev/zero", &link).unwrap();
     for path in [&fifo, &link, &folder.path().to_owned()] {
-        let refused = ElfFile::open(path, &Limits::default());
+        let refused = ElfFile::open(path, Links::Follow, &Limits::default());
         assert!(matches!(refused, Err(ElfError::NotRegular { .. })), "{}", path.display());
     }
-    let missing = ElfFile::open(Path::new("/nonexistent"), &Limits::default()).unwrap_err();
+    let missing = ElfFile::open(Path::new("/nonexistent"), Links::Follow, &Limits::default()).unwrap_err();
     assert_eq!(missing.to_string(), "cannot read `/nonexistent`");
     let text = folder.path().join("text");
     std::fs::write(&text, "#!/bin/sh\n").unwrap();
-    assert!(matches!(ElfFile::open(&text, &Limits::default()), Err(ElfError::NotElf { .. })));
+    assert!(matches!(ElfFile::open(&text, Links::Follow, &Limits::default()), Err(ElfError::NotElf { .. })));
     let mut narrow = sample().to_vec();
     narrow[4] = 1;
     let error = ElfFile::from_bytes("narrow", narrow, &Limits::default()).unwrap_err();

@@ -194,10 +194,14 @@ fn debug_files_are_found_where_gdb_finds_them() {
     let root = folder.path();
     let program = compile(root, "names.cpp", "names", &["-O2", "-g", "-Wl,--build-id=sha1"]);
     let without_id = compile(root, "names.cpp", "anonymous", &["-O2", "-g", "-Wl,--build-id=none"]);
-    let id: String =
-        elf::build_id(&program).unwrap().unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+    let id: String = elf::build_id(&program, std::fs::File::open(&program).unwrap())
+        .unwrap()
+        .unwrap()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     assert!(run(Command::new("readelf").arg("-n").arg(&program)).contains(&id));
-    assert_eq!(elf::build_id(&without_id).unwrap(), None);
+    assert_eq!(elf::build_id(&without_id, std::fs::File::open(&without_id).unwrap()).unwrap(), None);
     let bin = root.join("bin");
     fs::create_dir_all(&bin).unwrap();
     let global = root.join("debug");

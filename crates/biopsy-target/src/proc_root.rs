@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use biopsy_files::{Links, Mounts, Root};
 use biopsy_model::{BootId, Pid};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 /// Most bytes read of a small `/proc` file. The kernel makes them of at most a few KiB.
 pub(crate) const SMALL: usize = 64 * 1024;
@@ -175,23 +176,22 @@ impl ProcessDir {
 
     /// Reads at most `limit` bytes of a regular file as the process sees it, through its `root`.
     ///
-    /// Links are resolved inside the root of the process (openat2(2), `RESOLVE_IN_ROOT`): a hostile process in a
-    /// container cannot lead us to a file of the host. Anything but a regular file is refused before it is
-    /// opened for reading: opening a device or a FIFO can have effects, or block.
+    /// Links are resolved inside the root of the process: a hostile process in a container cannot lead us to a file of the
+    /// host. Anything but a regular file is refused before it is opened for reading: opening a device or a FIFO can have
+    /// effects, or block.
     ///
     /// # Errors
-    /// When the kernel refuses; before Linux 5.6, and where a container forbids openat2, always.
+    /// When the kernel or [`biopsy_files`] refuses.
     pub fn read_in_root(&self, path: &[u8], limit: usize) -> io::Result<Vec<u8>> {
         let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(&self.dir, "root", folder, Mode::empty())?;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let found = rustix::fs::openat2(&root, OsStr::from_bytes(path), flags, Mode::empty(), resolve)?;
-        let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode);
-        if kind != rustix::fs::FileType::RegularFile {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        read_up_to(&reopen(&found)?, limit)
+        let opened = Root::of(root, self.mounts()).open(Path::new(OsStr::from_bytes(path)), Links::Follow)?;
+        read_up_to(&opened.file, limit)
+    }
+
+    /// The mounts that it sees.
+    pub(crate) fn mounts(&self) -> Mounts {
+        Mounts::of(Path::new(&format!("/proc/self/fd/{}", self.dir.as_raw_fd())))
     }
 
     /// Whether a file can be opened for reading; the error where not. Nothing is read.
@@ -215,12 +215,6 @@ impl ProcessDir {
     pub fn inode(&self, name: &str) -> Option<u64> {
         rustix::fs::statat(&self.dir, name, AtFlags::empty()).ok().map(|stat| stat.st_ino)
     }
-}
-
-/// Opens for reading what an `O_PATH` descriptor stands for.
-pub(crate) fn reopen(found: &OwnedFd) -> io::Result<File> {
-    use std::os::fd::AsRawFd;
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
 fn read_up_to(file: &File, limit: usize) -> io::Result<Vec<u8>> {

@@ -9,6 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::ps::PsArgs;
 use crate::dump::DumpArgs;
+use crate::exit_codes::Code;
+use crate::failure::Failure;
 use crate::render::terminal::ColorChoice;
 use crate::snapshot::SnapshotArgs;
 use crate::stacks::StacksArgs;
@@ -176,6 +178,29 @@ pub(crate) struct AnalyzeArgs {
     /// Print the report as Markdown.
     #[arg(long)]
     pub(crate) markdown: bool,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+}
+
+/// Where files may be looked for that a dump or recording names.
+#[derive(Debug, Args)]
+pub(crate) struct SymbolArgs {
+    /// Look for the programs and libraries of the process below FOLDER, at the paths that it knew; `/`: on this machine. Only
+    /// those are used that are the same. Without it no file is opened because a dump names it. Can be given several times.
+    #[arg(long = "symbols", value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+}
+
+impl SymbolArgs {
+    /// The folders by names without links, which are not followed below them.
+    pub(crate) fn roots(&self) -> Result<Vec<PathBuf>, Failure> {
+        let real = |folder: &PathBuf| {
+            std::fs::canonicalize(folder).map_err(|error| {
+                Failure::new(Code::Usage, format!("cannot look for files in `{}`: {error}", folder.display()))
+            })
+        };
+        self.folders.iter().map(real).collect()
+    }
 }
 
 /// Arguments of `export`.
@@ -189,6 +214,8 @@ pub(crate) struct ExportArgs {
     /// Where it goes; `-`: standard output. [default: beside FILE, with the format's ending]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 }
 
 /// A format to export to.

@@ -258,7 +258,8 @@ fn heaps_of_cores_are_exported_by_name() {
         dump(target.pid(), kind, &core);
         drop(target);
         let gcdump = core.with_extension("gcdump");
-        let exported = biopsy(&["export", text(&core), "--to", "gcdump", "-o", text(&gcdump)]);
+        let exported =
+            biopsy(&["export", text(&core), "--symbols", "/", "--to", "gcdump", "-o", text(&gcdump)]);
         assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
         let read = json(&biopsy(&["analyze", text(&gcdump), "--json"]));
         assert_eq!(row(&read, "Targets.Holder.Model.Order")["objects"], 3920, "{runtime} {kind}");
@@ -288,14 +289,15 @@ fn cut_cores_say_so(core: &Path, whole: &Value) {
     let gcdump = core.with_extension("part.gcdump");
     for keep in [bytes / 20 * 19, bytes / 2, bytes / 50, 3_000, 100] {
         File::options().write(true).open(core).and_then(|file| file.set_len(keep)).expect("it can be cut");
-        let analyzed = biopsy(&["analyze", text(core), "--json"]);
+        let analyzed = biopsy(&["analyze", text(core), "--symbols", "/", "--json"]);
         let code = analyzed.status.code();
         assert!(matches!(code, Some(0 | 6)), "{keep} of {bytes}: {analyzed:?}");
         if code == Some(0) {
             let said = json(&analyzed)["findings"].to_string();
             assert!(said.contains("incomplete-dump"), "{keep} of {bytes}: {said}");
         }
-        let exported = biopsy(&["export", text(core), "--to", "gcdump", "-o", text(&gcdump)]);
+        let exported =
+            biopsy(&["export", text(core), "--symbols", "/", "--to", "gcdump", "-o", text(&gcdump)]);
         let code = exported.status.code();
         assert!(matches!(code, Some(0 | 3 | 6)), "{keep} of {bytes}: {exported:?}");
         assert_eq!(gcdump.exists(), code != Some(6));
@@ -330,14 +332,22 @@ fn managed_stacks_are_told_from_dumps_without_heap() {
             command.args([kind, "--name", text(&core), &target.pid().to_string()]);
             let made = command.output().expect("it starts");
             assert!(made.status.success(), "{made:?}");
-            let analyzed = json(&biopsy(&["analyze", text(&core), "--json"]));
+            let analyzed = json(&biopsy(&["analyze", text(&core), "--symbols", "/", "--json"]));
             let groups = analyzed["groups"].to_string();
             for method in ["Targets.Shared.Shutdown.Wait", "System.Threading.ManualResetEventSlim.Wait"] {
                 assert!(groups.contains(method), "{runtime} {kind}: {method}");
             }
             assert!(analyzed["managed"]["heap"].is_null(), "{}", analyzed["managed"]);
-            let exported =
-                biopsy(&["export", text(&core), "--to", "gcdump", "-o", text(&core.with_extension("no"))]);
+            let exported = biopsy(&[
+                "export",
+                text(&core),
+                "--symbols",
+                "/",
+                "--to",
+                "gcdump",
+                "-o",
+                text(&core.with_extension("no")),
+            ]);
             assert_eq!(exported.status.code(), Some(6), "{exported:?}");
             let said = String::from_utf8_lossy(&exported.stderr);
             assert!(said.contains("the memory of the heap is not in"), "{said}");
@@ -379,7 +389,7 @@ fn a_core_whose_files_are_missing_says_which() {
     dump(target.pid(), "heap", &core);
     drop(target);
     let gcdump = folder.path().join("with.gcdump");
-    let arguments = ["export", text(&core), "--to", "gcdump", "-o", text(&gcdump)];
+    let arguments = ["export", text(&core), "--symbols", "/", "--to", "gcdump", "-o", text(&gcdump)];
     let with = biopsy(&arguments);
     assert!(with.status.success(), "{}", String::from_utf8_lossy(&with.stderr));
     std::fs::remove_file(&program).expect("it is there");

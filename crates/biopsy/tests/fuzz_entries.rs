@@ -50,8 +50,7 @@ fn dump_report(bytes: &[u8]) {
     else {
         return;
     };
-    let mut options =
-        Options { local_files: false, frames_per_thread: 500, frames: 5_000, ..Options::default() };
+    let mut options = Options { frames_per_thread: 500, frames: 5_000, ..Options::default() };
     options.symbols.debug_folders.clear();
     let stacks = walk(&*opened.image, &options);
     let analysis = analyze_dump(&*opened.image, &stacks, &DumpFacts::of(&opened));

@@ -8,11 +8,12 @@ use cargo_metadata::{DependencyKind, Metadata};
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("biopsy-sys", &[]),
     ("biopsy-bytes", &[]),
+    ("biopsy-files", &[]),
     ("biopsy-model", &[]),
     ("biopsy-image", &["biopsy-bytes", "biopsy-model"]),
-    ("biopsy-target", &["biopsy-sys", "biopsy-model", "biopsy-image"]),
-    ("biopsy-stacks", &["biopsy-bytes", "biopsy-model", "biopsy-image"]),
-    ("biopsy-dotnet", &["biopsy-bytes", "biopsy-model", "biopsy-image", "biopsy-stacks"]),
+    ("biopsy-target", &["biopsy-sys", "biopsy-files", "biopsy-model", "biopsy-image"]),
+    ("biopsy-stacks", &["biopsy-bytes", "biopsy-files", "biopsy-model", "biopsy-image"]),
+    ("biopsy-dotnet", &["biopsy-bytes", "biopsy-files", "biopsy-model", "biopsy-image", "biopsy-stacks"]),
     ("biopsy-redact", &["biopsy-bytes", "biopsy-model"]),
     ("biopsy-recording", &["biopsy-bytes", "biopsy-model"]),
     (
@@ -20,6 +21,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &[
             "biopsy-sys",
             "biopsy-bytes",
+            "biopsy-files",
             "biopsy-model",
             "biopsy-image",
             "biopsy-target",
@@ -29,7 +31,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-recording",
         ],
     ),
-    ("biopsy-import", &["biopsy-bytes", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
+    (
+        "biopsy-import",
+        &["biopsy-bytes", "biopsy-files", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"],
+    ),
     ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet"]),
     ("biopsy-report", &["biopsy-model", "biopsy-analyze", "biopsy-recording"]),
     (
@@ -57,6 +62,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
 /// The half that reads recordings on any machine and trusts nothing in them ...
 const READ_HALF: &[&str] = &[
     "biopsy-bytes",
+    "biopsy-files",
     "biopsy-model",
     "biopsy-image",
     "biopsy-stacks",

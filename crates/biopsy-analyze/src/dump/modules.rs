@@ -111,8 +111,9 @@ fn words(module: &CodeModule, symbols: SymbolStatus, frames: u64) -> String {
         LocalFile::Same => "same file on this machine",
         LocalFile::Different => "the file on this machine is another one",
         LocalFile::Missing => "no file on this machine",
-        LocalFile::Unverified => "file on this machine, not verified: the dump has no build id of it",
-        LocalFile::NotLooked => "files of this machine were not looked at",
+        LocalFile::Unverified => "the file on this machine is not used: the dump has no build id of it",
+        LocalFile::None => "no file",
+        LocalFile::NotLooked => "its file was not opened",
     };
     format!("{names}; {why}")
 }

@@ -115,10 +115,18 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
     if !exported.is_empty() {
         list.push(format!("names of functions that are not exported in {}: stripped", some(&exported)));
     }
+    let unopened = names(&|module| module.file == LocalFile::NotLooked && module.names < Names::Symbols);
+    if !unopened.is_empty() {
+        let (count, verb) = (unopened.len(), if unopened.len() == 1 { "was" } else { "were" });
+        list.push(format!(
+            "what the files of {count} modules would tell of names and stacks: they {verb} not opened, because a dump can name \
+             any file; `--symbols /` looks for them on this machine, `--symbols FOLDER` below a folder"
+        ));
+    }
     let unverified = names(&|module| module.file == LocalFile::Unverified);
     if !unverified.is_empty() {
         list.push(format!(
-            "whether the files of this machine are those of the process for {}: the dump has no build ids of them",
+            "what the files of {} on this machine would tell: the dump has no build ids to know them by",
             some(&unverified)
         ));
     }

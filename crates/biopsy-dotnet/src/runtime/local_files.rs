@@ -2,29 +2,29 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use biopsy_files::{Links, Root};
 use biopsy_image::{Image, MemoryExt};
 use biopsy_stacks::elf;
 use rustc_hash::FxHashMap;
 
 use super::MissingFiles;
 
-/// `O_NONBLOCK` of Linux on x86-64 and aarch64: a FIFO in place of a file must not block.
-const O_NONBLOCK: i32 = 0o4000;
 /// Bytes of headers that are compared where there is no build id.
 const HEADERS: usize = 512;
 /// Files that are kept open.
 const OPEN: usize = 4096;
 
-/// Files of this machine at the paths that the process knew, where they are the same as far as that can be told: by build id, or
-/// by the headers in the image. A file that the image has nothing of to compare with is used, and counted.
+/// Files at the paths that the process knew, below folders that somebody said may be looked in, where they are the same: by build
+/// id, or by the headers in the image (those of an assembly hold a hash of it). An assembly that the image has nothing of to
+/// compare with is used, and counted: the kernel's cores leave out all that was only read.
 pub struct LocalFiles {
-    roots: Vec<PathBuf>,
+    roots: Vec<Root>,
     /// Build id, and the first bytes where they are in the image, of each module.
     known: FxHashMap<Vec<u8>, Known>,
     files: Mutex<FxHashMap<Vec<u8>, Option<Arc<File>>>>,
@@ -44,10 +44,11 @@ impl fmt::Debug for LocalFiles {
 }
 
 impl LocalFiles {
-    /// For an image. `roots` are folders below which the process's paths are looked up before the root of this machine:
-    /// `/proc/PID/root`, an unpacked container image.
+    /// For an image. `roots` are folders below which the process's paths are looked up: `/proc/PID/root`, an unpacked container
+    /// image, `/`. Without any, nothing is opened.
     #[must_use]
-    pub fn new(image: &dyn Image, roots: Vec<PathBuf>) -> Self {
+    pub fn new(image: &dyn Image, roots: &[PathBuf]) -> Self {
+        let roots = roots.iter().filter_map(|root| Root::at(root).ok()).collect();
         let mut known = FxHashMap::default();
         for module in image.modules() {
             let mut headers = vec![0; HEADERS];
@@ -70,40 +71,39 @@ impl LocalFiles {
             return None;
         }
         let as_path = Path::new(OsStr::from_bytes(path));
-        let below = |root: &PathBuf| {
-            let mut joined = root.clone();
-            joined.extend(as_path.components().filter(|part| matches!(part, Component::Normal(_))));
-            joined
-        };
-        let candidates = self.roots.iter().map(below).chain([as_path.to_path_buf()]);
-        for candidate in candidates {
-            let open = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(&candidate);
-            let Some(file) = open.ok().filter(|file| file.metadata().is_ok_and(|one| one.is_file())) else {
-                continue;
-            };
-            match self.same(path, &candidate, &file) {
-                Some(true) => return Some(Arc::new(file)),
-                Some(false) => {}
-                None => {
+        for root in &self.roots {
+            // What the kernel told of a mapping has no links in it.
+            let Ok(opened) = root.open(as_path, Links::Refuse) else { continue };
+            match self.same(path, &opened.file) {
+                Some(true) => return Some(Arc::new(opened.file)),
+                None if is_assembly(&opened.file) => {
                     self.unverified.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_vec());
-                    return Some(Arc::new(file));
+                    return Some(Arc::new(opened.file));
                 }
+                Some(false) | None => {}
             }
         }
         None
     }
 
     /// Whether it is the file that was mapped; `None` when nothing tells.
-    fn same(&self, path: &[u8], candidate: &Path, file: &File) -> Option<bool> {
+    fn same(&self, path: &[u8], file: &File) -> Option<bool> {
         let known = self.known.get(path)?;
         if let Some(wanted) = &known.build_id {
-            let found = elf::build_id(candidate).ok()?;
+            let label = Path::new(OsStr::from_bytes(path));
+            let found = file.try_clone().ok().and_then(|file| elf::build_id(label, file).ok())?;
             return Some(found.as_ref() == Some(wanted));
         }
         let headers = known.headers.as_ref()?;
         let mut ours = vec![0; headers.len()];
         Some(file.read_exact_at(&mut ours, 0).is_ok() && ours == *headers)
     }
+}
+
+/// A PE file. Programs of other kinds have their headers in every core.
+fn is_assembly(file: &File) -> bool {
+    let mut magic = [0; 2];
+    file.read_exact_at(&mut magic, 0).is_ok() && magic == *b"MZ"
 }
 
 impl MissingFiles for LocalFiles {

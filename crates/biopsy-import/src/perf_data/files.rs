@@ -4,8 +4,7 @@ use super::Options;
 use super::record::Mapping;
 use biopsy_stacks::elf::{ElfCache, ElfFile};
 use rustc_hash::FxHashMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// What tells one version of a file from another.
@@ -40,7 +39,7 @@ impl Files {
     pub(crate) fn new(options: &Options) -> Files {
         Files {
             options: options.clone(),
-            cache: Arc::new(ElfCache::new(biopsy_stacks::elf::Limits::default())),
+            cache: Arc::new(ElfCache::without_links(biopsy_stacks::elf::Limits::default())),
             known: FxHashMap::default(),
             missing: Vec::new(),
         }
@@ -48,7 +47,7 @@ impl Files {
 
     /// The file of a mapping.
     pub(crate) fn find(&mut self, mapping: &Mapping) -> Option<Found> {
-        if !self.options.look_at_machine || !is_file(&mapping.path) {
+        if !is_file(&mapping.path) {
             return None;
         }
         let identity =
@@ -65,13 +64,14 @@ impl Files {
     }
 
     fn open(&self, identity: &Identity) -> Option<Found> {
-        let path = PathBuf::from(identity.path.strip_suffix(" (deleted)").unwrap_or(&identity.path));
+        let path = Path::new(identity.path.strip_suffix(" (deleted)").unwrap_or(&identity.path));
+        let inside: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
         let cached = self.in_cache(identity);
-        for path in std::iter::once(path).chain(cached) {
+        for path in self.options.roots.iter().map(|root| root.join(&inside)).chain(cached) {
             let Ok(file) = self.cache.open(&identity.path, std::slice::from_ref(&path)) else { continue };
             let same = match &identity.build_id {
                 Some(build_id) => file.build_id() == Some(build_id),
-                None => identity.inode.is_some() && inode(&path) == identity.inode,
+                None => identity.inode.is_some() && file.inode() == identity.inode,
             };
             if same {
                 return Some(Found { file, path });
@@ -87,10 +87,6 @@ impl Files {
         let (first, rest) = hex.split_at_checked(2)?;
         Some(folder.join(".build-id").join(first).join(rest).join("elf"))
     }
-}
-
-fn inode(path: &Path) -> Option<u64> {
-    std::fs::metadata(path).ok().map(|metadata| metadata.ino())
 }
 
 /// Names that begin with a slash and are no file of a file system: perf's `//anon`, shared memory, devices.

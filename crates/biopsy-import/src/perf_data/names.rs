@@ -26,7 +26,21 @@ pub(crate) fn add(
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
     timeline.symbols = vec![None; timeline.frames.len()];
-    if !options.look_at_machine {
+    if options.roots.is_empty() {
+        if !spaces.files.missing.is_empty() {
+            warnings.push(Warning {
+                code: "import.not-opened".to_owned(),
+                message: format!(
+                    "files that the recording names were not opened, and names are missing for them: {}",
+                    spaces.files.missing.join(", ")
+                ),
+                hint: Some(
+                    "`--symbols /` looks for them on this machine, `--symbols FOLDER` below a folder"
+                        .to_owned(),
+                ),
+                time: None,
+            });
+        }
         return warnings;
     }
     let mut symbolizer = Symbolizer::new(SymbolOptions::default(), spaces.files.cache.clone());
@@ -60,6 +74,7 @@ pub(crate) fn add(
                     path: module.path.clone(),
                     candidates: vec![found.path.clone()],
                     build_id: module.build_id.clone(),
+                    root: options.roots.first().cloned(),
                     ..ModuleSource::elf(&module.path)
                 };
                 symbolizer.elf(&source, &addresses.map(Svma).collect::<Vec<_>>())

@@ -1,16 +1,14 @@
 //! Where paths lead: from our root, or from the root of a process in a container.
 //!
-//! Inside of another root every path is resolved by openat2(2) with `RESOLVE_IN_ROOT`: links of the container stay
-//! in the container, where `/proc/PID/root/link` would lead to a file of the host.
+//! Inside of another root links stay in it, where `/proc/PID/root/link` would lead to a file of the host.
 
-use std::fs::{self, File, ReadDir};
+use std::fs::{self, ReadDir};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use biopsy_model::Pid;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 /// What paths are resolved from.
 #[derive(Clone, Debug)]
@@ -24,7 +22,7 @@ pub(crate) enum Place {
 /// The open root folder of a process.
 #[derive(Debug)]
 pub(crate) struct Root {
-    dir: OwnedFd,
+    files: biopsy_files::Root,
     shown: PathBuf,
 }
 
@@ -47,30 +45,26 @@ impl Root {
     /// A folder taken as a root.
     ///
     /// # Errors
-    /// When it cannot be opened, or the kernel has no openat2(2) (before Linux 5.6).
+    /// When it cannot be opened.
     pub(crate) fn at(folder: PathBuf) -> io::Result<Root> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(CWD, &folder, flags, Mode::empty())?;
-        let root = Root { dir, shown: folder };
-        root.resolve(Path::new("/"), true)?;
-        Ok(root)
-    }
-
-    /// A handle on what a path means, without opening it for reading.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub(crate) fn resolve(&self, path: &Path, follow: bool) -> io::Result<File> {
-        let mut flags = OFlags::PATH | OFlags::CLOEXEC;
-        flags.set(OFlags::NOFOLLOW, !follow);
-        let rules = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        Ok(File::from(rustix::fs::openat2(&self.dir, path, flags, Mode::empty(), rules)?))
+        Ok(Root { files: biopsy_files::Root::at(&folder)?, shown: folder })
     }
 }
 
-/// The path by which we reach an open file.
-pub(crate) fn by_handle(file: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+/// A root that is held already, or one that was opened for this path.
+pub(super) enum Files<'a> {
+    Held(&'a biopsy_files::Root),
+    Own(biopsy_files::Root),
+}
+
+impl std::ops::Deref for Files<'_> {
+    type Target = biopsy_files::Root;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Held(root) => root,
+            Self::Own(root) => root,
+        }
+    }
 }
 
 impl Place {
@@ -84,12 +78,19 @@ impl Place {
         }
     }
 
+    /// The root that a path is resolved in, and the path in it.
+    pub(super) fn root(&self, path: &Path) -> io::Result<(Files<'_>, PathBuf)> {
+        match self {
+            Place::Here => {
+                Ok((Files::Own(biopsy_files::Root::at(Path::new("/"))?), std::path::absolute(path)?))
+            }
+            Place::Inside(root) => Ok((Files::Held(&root.files), path.to_owned())),
+        }
+    }
+
     /// Whether there is something of that name, be it a link that leads nowhere.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        match self {
-            Place::Here => fs::symlink_metadata(path).is_ok(),
-            Place::Inside(root) => root.resolve(path, false).is_ok(),
-        }
+        self.root(path).is_ok_and(|(root, path)| root.has(&path))
     }
 
     /// The entries of a folder.
@@ -97,10 +98,9 @@ impl Place {
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn entries(&self, folder: &Path) -> io::Result<ReadDir> {
-        match self {
-            Place::Here if folder.as_os_str().is_empty() => fs::read_dir("."),
-            Place::Here => fs::read_dir(folder),
-            Place::Inside(root) => fs::read_dir(by_handle(&root.resolve(folder, true)?)),
-        }
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let (root, folder) = self.root(folder)?;
+        let handle = root.open_folder(&folder)?;
+        fs::read_dir(format!("/proc/self/fd/{}", handle.as_raw_fd()))
     }
 }

@@ -141,8 +141,8 @@ pub(crate) fn candidates(pid: u32, entry: &MapsEntry) -> Vec<PathBuf> {
 pub(crate) fn is_another_format(candidates: &[PathBuf]) -> bool {
     let mut magic = [0; 4];
     let first = candidates.iter().find_map(|path| {
-        let mut file = std::fs::File::open(path).ok()?;
-        file.read_exact(&mut magic).ok()
+        let mut opened = biopsy_files::open(path, biopsy_files::Links::Follow).ok()?;
+        opened.file.read_exact(&mut magic).ok()
     });
     first.is_some() && &magic != b"\x7fELF"
 }

@@ -275,7 +275,7 @@ fn noun(quantity: Quantity) -> &'static str {
 fn tails(key: &ProcessKey, path: Option<&PathBuf>) -> Result<Vec<LogTail>, WatchError> {
     if let Some(path) = path {
         // One that is not there yet may come; one that cannot be read never fires.
-        return match fs::File::open(path) {
+        return match biopsy_files::open(path, biopsy_files::Links::Follow).map_err(std::io::Error::from) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 Err(WatchError::Log { path: path.clone(), source })
             }

@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Longest line that is matched; the rest of a longer one is matched as further lines.
@@ -52,7 +52,8 @@ impl LogTail {
             return Ok(());
         }
         // Everything is read: is the name another file's by now?
-        let now = std::fs::metadata(&self.path);
+        let now = biopsy_files::open(&self.path, biopsy_files::Links::Follow).map_err(io::Error::from);
+        let now = now.and_then(|opened| opened.file.metadata());
         let moved = match &now {
             Ok(now) => identity(now) != open.identity,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -74,13 +75,8 @@ impl LogTail {
 
 impl Open {
     fn at(path: &Path, at_end: bool) -> io::Result<Self> {
-        // A FIFO would block without it.
-        let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let mut file = File::options().read(true).custom_flags(nonblock).open(path)?;
+        let mut file = biopsy_files::open(path, biopsy_files::Links::Follow)?.file;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
-        }
         let position = if at_end { file.seek(SeekFrom::End(0))? } else { 0 };
         Ok(Self { identity: identity(&metadata), file, position, part: Vec::new() })
     }

@@ -1,17 +1,15 @@
 //! Positioned, bounded reads of a file or of memory: a file that shrinks while it is read gives an error, where a
 //! mapping of it would give SIGBUS.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::ElfError;
+use biopsy_files::{Links, Refused};
 
-/// `O_NONBLOCK` of Linux on x86-64 and aarch64 (asm-generic/fcntl.h): a FIFO put where a library should be must
-/// not block the recorder.
-const O_NONBLOCK: i32 = 0o4000;
+use super::ElfError;
 
 /// Identity of a file's contents, as far as the file system tells.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -20,6 +18,12 @@ pub struct FileIdentity {
     inode: u64,
     size: u64,
     modified_ns: i128,
+}
+
+impl FileIdentity {
+    pub(crate) fn inode(self) -> u64 {
+        self.inode
+    }
 }
 
 /// Bytes that can be read at any offset.
@@ -41,25 +45,27 @@ enum Source {
 }
 
 impl Bytes {
-    /// Opens a regular file; anything else is refused without blocking on it.
-    pub(crate) fn open(path: &Path) -> Result<Self, ElfError> {
+    /// Opens a regular file.
+    pub(crate) fn open(path: &Path, links: Links) -> Result<Self, ElfError> {
         let io_error = |source: io::Error| ElfError::Io { path: path.to_owned(), source };
-        // Opening can already have an effect on a device; a look first keeps us away from most of them.
-        if !std::fs::metadata(path).map_err(io_error)?.is_file() {
-            return Err(ElfError::NotRegular { path: path.to_owned() });
-        }
-        let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path).map_err(io_error)?;
-        let metadata = file.metadata().map_err(io_error)?;
-        if !metadata.is_file() {
-            return Err(ElfError::NotRegular { path: path.to_owned() });
-        }
+        let file = match biopsy_files::open(path, links) {
+            Ok(opened) => opened.file,
+            Err(Refused::NotRegular(_)) => return Err(ElfError::NotRegular { path: path.to_owned() }),
+            Err(refused) => return Err(io_error(refused.into())),
+        };
+        Self::from_file(path, file)
+    }
+
+    /// A regular file that is open.
+    pub(crate) fn from_file(label: &Path, file: File) -> Result<Self, ElfError> {
+        let metadata = file.metadata().map_err(|source| ElfError::Io { path: label.to_owned(), source })?;
         let identity = FileIdentity {
             device: metadata.dev(),
             inode: metadata.ino(),
             size: metadata.len(),
             modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
         };
-        Ok(Self { label: path.to_owned(), source: Source::File { file, identity } })
+        Ok(Self { label: label.to_owned(), source: Source::File { file, identity } })
     }
 
     pub(crate) fn from_memory(label: &str, bytes: Arc<[u8]>) -> Self {

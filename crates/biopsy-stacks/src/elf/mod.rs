@@ -9,9 +9,11 @@ mod mapped;
 mod notes;
 mod section;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use biopsy_files::Links;
 use biopsy_model::{FileOffset, Svma};
 
 pub use bytes::FileIdentity;
@@ -37,8 +39,13 @@ pub struct ElfFile {
 
 impl ElfFile {
     /// Opens a regular file and reads its headers.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Self, ElfError> {
-        Self::new(Bytes::open(path)?, limits)
+    pub fn open(path: &Path, links: Links, limits: &Limits) -> Result<Self, ElfError> {
+        Self::new(Bytes::open(path, links)?, limits)
+    }
+
+    /// A file that is open already. `label` appears in errors only.
+    pub fn from_file(label: &Path, file: File, limits: &Limits) -> Result<Self, ElfError> {
+        Self::new(Bytes::from_file(label, file)?, limits)
     }
 
     /// An image that is in memory, as the vdso is. `label` appears in errors only.
@@ -68,6 +75,11 @@ impl ElfFile {
     /// Which contents these are; `None` for an image in memory.
     pub fn identity(&self) -> Option<FileIdentity> {
         self.bytes.identity()
+    }
+
+    /// Inode number; `None` for an image in memory.
+    pub fn inode(&self) -> Option<u64> {
+        self.bytes.identity().map(FileIdentity::inode)
     }
 
     /// GNU build id, 1 to 64 bytes.
@@ -179,16 +191,21 @@ impl ElfFile {
     }
 }
 
-/// GNU build id of the file at `path`; `Ok(None)` when it has none.
-pub fn build_id(path: &Path) -> Result<Option<Vec<u8>>, ElfError> {
-    Ok(ElfFile::open(path, &Limits::default())?.build_id().map(<[u8]>::to_vec))
+/// GNU build id of an open file; `Ok(None)` when it has none. `path` appears in errors only.
+pub fn build_id(path: &Path, file: File) -> Result<Option<Vec<u8>>, ElfError> {
+    Ok(ElfFile::from_file(path, file, &Limits::default())?.build_id().map(<[u8]>::to_vec))
 }
 
 /// The first of `candidates` that opens as ELF.
-pub(crate) fn open_first(label: &str, candidates: &[PathBuf], limits: &Limits) -> Result<ElfFile, ElfError> {
+pub(crate) fn open_first(
+    label: &str,
+    candidates: &[PathBuf],
+    links: Links,
+    limits: &Limits,
+) -> Result<ElfFile, ElfError> {
     let mut last = None;
     for path in candidates {
-        match ElfFile::open(path, limits) {
+        match ElfFile::open(path, links, limits) {
             Ok(file) => return Ok(file),
             Err(error) => last = Some(Box::new(error)),
         }

@@ -138,7 +138,7 @@ impl ImageStacks {
 /// Walks the stacks of all threads and finds names.
 #[must_use]
 pub fn walk(image: &dyn Image, options: &Options<'_>) -> ImageStacks {
-    let cache = Arc::new(ElfCache::new(Limits::default()));
+    let cache = Arc::new(ElfCache::without_links(Limits::default()));
     let mut code = Code::gather(image, options, &cache);
     let mut places = Places::default();
     let mut problems = Vec::new();

@@ -48,7 +48,9 @@ pub struct CodeModule {
 /// What became of the file of this machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LocalFile {
-    /// Not a file, or files were not to be looked at.
+    /// Not a file.
+    None,
+    /// There was no folder to look for it in.
     NotLooked,
     /// There is none, or it is not ELF.
     Missing,
@@ -56,7 +58,7 @@ pub enum LocalFile {
     Same,
     /// Another one: not used.
     Different,
-    /// The image has nothing to compare it with. It is used, and may be the wrong one.
+    /// The image has nothing to compare it with: not used.
     Unverified,
 }
 
@@ -291,7 +293,7 @@ impl CodeModule {
             start: Avma(start),
             end: Avma(end),
             build_id: None,
-            file: LocalFile::NotLooked,
+            file: LocalFile::None,
             from_memory: false,
             names: Names::None,
             deleted: false,
@@ -374,10 +376,8 @@ fn file_module(
         deleted: hint.is_some_and(|hint| hint.deleted),
         ..CodeModule::new(ModuleKind::Elf, start, start)
     };
-    let mut local = None;
-    if options.local_files {
-        (module.file, local) = find_local(options, cache, path, build_id.as_deref(), mapped.as_ref());
-    }
+    let (file, local) = find_local(options, cache, path, build_id.as_deref(), mapped.as_ref());
+    module.file = file;
     let magic = read(image, start, 4);
     let other = magic.len() == 4 && magic != *b"\x7fELF" || may_be_managed(path);
     if mapped.is_none() && local.is_none() && other {
@@ -421,9 +421,10 @@ fn find_local(
     if foreign {
         return (LocalFile::Missing, None);
     }
-    let mut candidates: Vec<PathBuf> =
-        options.roots.iter().map(|root| below(root, Path::new(path))).collect();
-    candidates.push(PathBuf::from(path));
+    if options.roots.is_empty() {
+        return (LocalFile::NotLooked, None);
+    }
+    let candidates: Vec<PathBuf> = options.roots.iter().map(|root| below(root, Path::new(path))).collect();
     let mut worst = LocalFile::Missing;
     for candidate in &candidates {
         let Ok(file) = cache.open(path, std::slice::from_ref(candidate)) else { continue };
@@ -435,7 +436,7 @@ fn find_local(
         match same {
             Some(true) => return (LocalFile::Same, Some(file)),
             Some(false) => worst = LocalFile::Different,
-            None => return (LocalFile::Unverified, Some(file)),
+            None => worst = LocalFile::Unverified,
         }
     }
     (worst, None)

@@ -17,11 +17,9 @@ pub struct Options<'a> {
     pub frames: usize,
     /// Threads at most.
     pub threads: usize,
-    /// Look at files of this machine at the paths that the process knew, and believe those that are the same (build id, or
-    /// the headers in the image).
-    pub local_files: bool,
-    /// Folders below which the process's paths are looked up, before the root of this machine: `/proc/PID/root` of a frozen
-    /// process, an unpacked container image.
+    /// Folders below which files are looked for at the paths that the process knew: `/proc/PID/root` of a frozen process,
+    /// an unpacked container image, `/` for this machine. Those are believed that are the same (build id, or the headers in
+    /// the image). Without any, nothing that the image names is opened.
     pub roots: Vec<PathBuf>,
     /// Where names are looked for.
     pub symbols: symbols::Options,
@@ -39,7 +37,6 @@ impl Default for Options<'_> {
             frames_per_thread: 20_000,
             frames: 1_000_000,
             threads: 100_000,
-            local_files: true,
             roots: Vec::new(),
             symbols: symbols::Options::default(),
             compiled: None,
@@ -56,7 +53,6 @@ impl std::fmt::Debug for Options<'_> {
             .field("frames_per_thread", &self.frames_per_thread)
             .field("frames", &self.frames)
             .field("threads", &self.threads)
-            .field("local_files", &self.local_files)
             .field("roots", &self.roots)
             .field("symbols", &self.symbols)
             .field("compiled", &self.compiled.is_some())

@@ -36,7 +36,7 @@ impl DebugPlaces<'_> {
         let name = format!(".build-id/{}/{}.debug", &hex[..2], &hex[2..]);
         let candidates: Vec<PathBuf> = self.roots().map(|root| root.join(&name)).collect();
         candidates.iter().find_map(|path| {
-            let found = cache.open(&name, std::slice::from_ref(path)).ok()?;
+            let found = cache.open_by_id(&name, path).ok()?;
             (found.build_id() == Some(id)).then_some(found)
         })
     }
@@ -51,8 +51,12 @@ impl DebugPlaces<'_> {
             return None;
         }
         let folder = Path::new(label).parent()?;
-        let beside = self.root.map_or_else(|| folder.to_owned(), |root| below(root, folder));
-        let mut candidates = vec![beside.join(name), beside.join(".debug").join(name)];
+        // Beside it only where it may be looked for at all.
+        let beside = self.root.map(|root| below(root, folder));
+        let mut candidates: Vec<PathBuf> = beside
+            .into_iter()
+            .flat_map(|beside| [beside.join(name), beside.join(".debug").join(name)])
+            .collect();
         candidates.extend(self.roots().map(|root| below(&root, folder).join(name)));
         candidates.iter().find_map(|path| {
             let found = cache.open(name, std::slice::from_ref(path)).ok()?;
@@ -73,19 +77,36 @@ impl DebugPlaces<'_> {
         let mut candidates = Vec::new();
         if path.is_absolute() {
             candidates.extend(self.root.map(|root| below(root, path)));
-            candidates.push(path.to_owned());
+            candidates
+                .extend(self.folders.iter().any(|folder| path.starts_with(folder)).then(|| path.to_owned()));
         } else if let Some(folder) = debug.path().parent() {
             candidates.push(folder.join(path));
             // Relative to where the link of the build-id folder leads.
             let real = std::fs::canonicalize(debug.path()).ok();
             candidates.extend(real.and_then(|real| Some(real.parent()?.join(path))));
         }
+        candidates.retain(|path| {
+            self.roots().chain(self.root.map(Path::to_owned)).any(|root| is_below(&root, path))
+        });
         let direct = candidates.iter().find_map(|path| {
             let found = cache.open("dwz supplement", std::slice::from_ref(path)).ok()?;
             (found.build_id() == Some(id)).then_some(found)
         });
         direct.or_else(|| self.by_build_id(cache, Some(id)))
     }
+}
+
+/// Whether a path leads below a folder, with its `..` taken as written.
+fn is_below(folder: &Path, path: &Path) -> bool {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain.starts_with(folder)
 }
 
 /// `path` as seen below `root`; `..` does not lead out.
@@ -103,5 +124,12 @@ mod tests {
     fn a_path_stays_below_its_root() {
         let joined = below(Path::new("/proc/7/root"), Path::new("/usr/../../etc/./x"));
         assert_eq!(joined, Path::new("/proc/7/root/usr/etc/x"));
+    }
+
+    #[test]
+    fn a_supplement_is_not_looked_for_outside_of_the_folders_of_debug_information() {
+        let below = |path: &str| is_below(Path::new("/usr/lib/debug"), Path::new(path));
+        assert!(below("/usr/lib/debug/.build-id/ab/../../.dwz/x"));
+        assert!(!below("/usr/lib/debug/.build-id/ab/../../../../../etc/shadow") && !below("/etc/shadow"));
     }
 }

@@ -67,5 +67,6 @@ impl<T: JitIndex> JitFiles<T> {
 /// `false` where there is none any more.
 pub(super) fn is_replaced(path: &Path, identity: (u64, u64), read: u64) -> bool {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) != identity || now.len() < read)
+    let now = biopsy_files::open(path, biopsy_files::Links::Follow).map(|opened| opened.file.metadata());
+    now.is_ok_and(|now| now.is_ok_and(|now| (now.dev(), now.ino()) != identity || now.len() < read))
 }

@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use biopsy_files::Refused;
 use biopsy_image::{Absence, Backing, Mapping, PAGE_SIZE, ReadError};
-use rustix::fs::FileType;
 
 use super::memory::{ProcessMemory, missing};
-use crate::proc_root::reopen;
 
 impl ProcessMemory {
     /// Reads from the file behind a private mapping, at the place that `address` shows: right for pages that the process
@@ -32,11 +31,12 @@ impl ProcessMemory {
         let name = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
         let left_out = || missing(address, Absence::LeftOut);
         let found = self.process.locate(&name).map_err(|_| left_out())?;
-        let stat = rustix::fs::fstat(&found).map_err(|_| left_out())?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(missing(address, Absence::Unreadable));
+        let mounts = self.mounts.get_or_init(|| self.process.mounts());
+        match biopsy_files::open_handle(&found, mounts) {
+            Ok(file) => Ok(MappedFile { file }),
+            Err(Refused::NotRegular(_)) => Err(missing(address, Absence::Unreadable)),
+            Err(_) => Err(left_out()),
         }
-        Ok(MappedFile { file: reopen(&found).map_err(|_| left_out())? })
     }
 }
 

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use biopsy_files::Mounts;
 use biopsy_image::{Absence, ReadError};
 use biopsy_model::Pid;
 
@@ -17,6 +19,8 @@ pub struct ProcessMemory {
     /// A thread that has the memory.
     tid: Pid,
     pub(super) process: ProcessDir,
+    /// Where files that it maps can be.
+    pub(super) mounts: OnceLock<Mounts>,
     /// `/proc/PID/mem`: stays with this address space, whatever happens to the pid.
     mem: File,
     /// `/proc/PID/pagemap`: as `mem`.
@@ -53,6 +57,7 @@ impl ProcessMemory {
             mem: process.file("mem")?,
             pagemap: process.file("pagemap")?,
             process,
+            mounts: OnceLock::new(),
             no_scan: AtomicBool::new(false),
             no_readv: AtomicBool::new(false),
         };

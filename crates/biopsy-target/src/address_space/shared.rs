@@ -41,7 +41,7 @@ pub(super) fn data(process: &ProcessDir, mapping: &Mapping) -> Data {
         return Data::At(Vec::new());
     }
     let pieces = match rustix::fs::fstatfs(&found).map(|kind| kind.f_type) {
-        Ok(TMPFS) => match crate::proc_root::reopen(&found).map(|file| pieces(&file, window)) {
+        Ok(TMPFS) => match biopsy_files::reopen(&found).map(|file| pieces(&file, window)) {
             Ok(Some(pieces)) => pieces,
             _ => return Data::AskPageTables,
         },

@@ -17,7 +17,7 @@ use biopsy_model::Pid;
 use super::FreezeError;
 use super::frame::Entry;
 use crate::address_space::ProcessMemory;
-use crate::proc_root::{ProcRoot, reopen};
+use crate::proc_root::ProcRoot;
 
 const SYSCALL_RET: &[u8] = b"\x0f\x05\xc3";
 /// `mov $15, %rax; syscall` and `mov $15, %eax; syscall`.
@@ -129,12 +129,8 @@ fn candidates(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
 /// The very file that is mapped, also a deleted one.
 fn open_mapped(pid: Pid, mapping: &Mapping) -> io::Result<File> {
     let name = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
-    let found = ProcRoot::live().process(pid)?.locate(&name)?;
-    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode);
-    if kind != rustix::fs::FileType::RegularFile {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    reopen(&found)
+    let process = ProcRoot::live().process(pid)?;
+    Ok(biopsy_files::open_handle(&process.locate(&name)?, &process.mounts())?)
 }
 
 fn offset_of(mapping: &Mapping) -> u64 {

@@ -16,7 +16,7 @@ pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Fa
     if let Some(heap) = crate::snapshot::read::open(&args.file)? {
         return crate::snapshot::read::analyze(&heap, args, terminal);
     }
-    let capture = input::open(&args.file)?;
+    let capture = input::open(&args.file, &args.symbols.roots()?)?;
     let analysis = biopsy_analyze::analyze(&capture);
     if let Some(path) = &args.html {
         let page = biopsy_report::render_html(&capture, &analysis);

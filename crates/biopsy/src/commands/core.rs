@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::render::out;
 use crate::render::terminal::Terminal;
 
-/// Opens and analyses a dump. `roots`: folders below which the files of the process are looked for first. Without a
+/// Opens and analyses a dump. `roots`: folders below which the files of the process are looked for. Without a
 /// redactor, texts from the memory of the process are not shown.
 pub(crate) fn read(
     path: &Path,
@@ -35,7 +35,7 @@ fn of_opened(
     roots: Vec<PathBuf>,
     redactor: Option<&Redactor>,
 ) -> DumpAnalysis {
-    let managed = Runtimes::open(&*opened.image, &roots, true);
+    let managed = Runtimes::open(&*opened.image, &roots);
     let code = managed.code();
     let explicit = managed.explicit_frames();
     let options = Options {
@@ -81,14 +81,14 @@ pub(crate) fn analyze(dumps: Dumps, args: &AnalyzeArgs, terminal: Terminal) -> R
     match dumps {
         Dumps::Files(files) => {
             for (at, file) in files.iter().enumerate() {
-                let analysis = read(file, Vec::new(), Some(&redactor))?;
+                let analysis = read(file, args.symbols.roots()?, Some(&redactor))?;
                 tell(&analysis, at, args, terminal)?;
                 damaged |= analysis.damaged;
             }
         }
         Dumps::Bundled(mut memory) => {
             for (at, name) in memory.names().to_vec().iter().enumerate() {
-                let analysis = read_bundled(&mut memory, name, &args.file, &redactor)?;
+                let analysis = read_bundled(&mut memory, name, args, &redactor)?;
                 tell(&analysis, at, args, terminal)?;
                 damaged |= analysis.damaged;
             }
@@ -101,10 +101,10 @@ pub(crate) fn analyze(dumps: Dumps, args: &AnalyzeArgs, terminal: Terminal) -> R
 fn read_bundled(
     memory: &mut BundledMemory,
     name: &str,
-    bundle: &Path,
+    args: &AnalyzeArgs,
     redactor: &Redactor,
 ) -> Result<DumpAnalysis, Failure> {
-    let shown = bundle.join(name);
+    let shown = args.file.join(name);
     let failed = |error: std::io::Error| {
         Failure::new(Code::BadInput, format!("cannot read `{}`: {error}", shown.display()))
     };
@@ -118,7 +118,7 @@ fn read_bundled(
     };
     let bytes = range.end.saturating_sub(range.start);
     let opened = biopsy_image::open_part(&shown, file, range, &Limits::default()).map_err(bad_input)?;
-    Ok(of_opened(&opened, Some(bytes), Vec::new(), Some(redactor)))
+    Ok(of_opened(&opened, Some(bytes), args.symbols.roots()?, Some(redactor)))
 }
 
 /// Shows the report of the dump that is `at` that place among all.

@@ -19,7 +19,8 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
     let to = match args.to {
         ExportFormat::Trace(to) => to,
         ExportFormat::GcDump => {
-            let exported = crate::snapshot::export_gcdump(&args.file, args.output.as_deref())?;
+            let exported =
+                crate::snapshot::export_gcdump(&args.file, &args.symbols.roots()?, args.output.as_deref())?;
             exported.notes.iter().for_each(|note| say_note(note));
             if let Some(path) = &exported.path {
                 say(path, GCDUMP_OPENS_WITH)?;
@@ -27,7 +28,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
             return Ok(if exported.whole { Code::Ok } else { Code::Partial });
         }
     };
-    let capture = input::open(&args.file)?;
+    let capture = input::open(&args.file, &args.symbols.roots()?)?;
     let path = match &args.output {
         Some(path) if path.as_os_str() == "-" => {
             let mut bytes = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use biopsy_model::capture::Capture;
 
@@ -12,14 +12,15 @@ use crate::failure::Failure;
 /// First bytes of a perf.data file (tools/perf/Documentation/perf.data-file-format.txt).
 const PERF_MAGIC: &[u8; 8] = b"PERFILE2";
 
-/// Opens a recording (folder or zip) or a file of another tool, told apart by what is in it.
-pub(crate) fn open(path: &Path) -> Result<Capture, Failure> {
+/// Opens a recording (folder or zip) or a file of another tool, told apart by what is in it. `roots`: folders below which files
+/// may be looked for that it names.
+pub(crate) fn open(path: &Path, roots: &[PathBuf]) -> Result<Capture, Failure> {
     if begins_with(path, biopsy_import::nettrace::MAGIC) {
         return biopsy_import::nettrace::read(path, &biopsy_import::nettrace::Limits::default())
             .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()));
     }
     if begins_with(path, PERF_MAGIC) {
-        return biopsy_import::perf_data::read(path, &biopsy_import::Limits::default())
+        return biopsy_import::perf_data::read(path, roots, &biopsy_import::Limits::default())
             .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()));
     }
     biopsy_recording::open(path, &biopsy_recording::Limits::default())

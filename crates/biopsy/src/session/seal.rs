@@ -1,7 +1,7 @@
 //! From a finished recording to something that can be handed over: report, check, bundle.
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use biopsy_analyze::Analysis;
@@ -38,7 +38,10 @@ pub(crate) const MADE: &str = "the result itself is whole:";
 /// The bundle is on the disk and has its name: now, and only now, the folder has served.
 pub(crate) fn remove_folder(folder: &RecordingFolder) {
     if let Err(error) = folder.remove() {
-        tell!("note: `{}` could not be removed ({error}); all of it is in the bundle", folder.path().display());
+        tell!(
+            "note: `{}` could not be removed ({error}); all of it is in the bundle",
+            folder.path().display()
+        );
     }
 }
 

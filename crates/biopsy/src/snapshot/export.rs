@@ -23,10 +23,14 @@ pub(crate) struct Exported {
 }
 
 /// Writes the heap of a recording's last snapshot, or of a core, as `.gcdump`.
-pub(crate) fn export_gcdump(file: &Path, output: Option<&Path>) -> Result<Exported, Failure> {
+pub(crate) fn export_gcdump(
+    file: &Path,
+    roots: &[PathBuf],
+    output: Option<&Path>,
+) -> Result<Exported, Failure> {
     let HeapFile { name, graph, facts } = match read::open(file)? {
         Some(heap) => heap,
-        None => read::of_core(file)?,
+        None => read::of_core(file, roots)?,
     };
     let mut exported = Exported { path: None, notes: facts.warnings.clone(), whole: facts.whole };
     exported.notes.extend(show::not_whole(&facts));

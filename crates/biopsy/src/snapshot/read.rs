@@ -123,14 +123,13 @@ fn begins_like_gcdump(path: &Path) -> bool {
         && head == *GCDUMP_START
 }
 
-/// The heap in a core: all objects, with what is live.
-pub(crate) fn of_core(path: &Path) -> Result<HeapFile, Failure> {
+/// The heap in a core: all objects, with what is live. `roots`: folders below which the files of the process are looked for.
+pub(crate) fn of_core(path: &Path, roots: &[PathBuf]) -> Result<HeapFile, Failure> {
     let opened = biopsy_image::open(path, &biopsy_image::Limits::default())
         .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
     let bad = |error: &dyn std::error::Error| Failure::from_error(Code::BadInput, error);
-    // Dumps seldom hold the text of files: names of types and where the runtime keeps its data are read from the same files of
-    // this machine.
-    let local = Arc::new(LocalFiles::new(&*opened.image, Vec::new()));
+    // Dumps seldom hold the text of files: names of types and where the runtime keeps its data are read from the same files.
+    let local = Arc::new(LocalFiles::new(&*opened.image, roots));
     let files = Some(Arc::clone(&local) as Arc<dyn MissingFiles>);
     let found = find_runtimes_with(&*opened.image, files.clone());
     if found.is_empty() {
@@ -196,7 +195,8 @@ fn unreadable_runtime(of: &FoundRuntime, error: &RuntimeError) -> Failure {
     let program = biopsy_target::printable(&String::from_utf8_lossy(&of.path));
     let message = format!("the .NET runtime in `{program}` cannot be read: {error}");
     Failure::new(Code::BadInput, message).with_hint(Some(format!(
-        "what the dump lacks is read from the process's own files; `{program}` must be on this machine as it was"
+        "what the dump lacks is read from the process's own files where `--symbols` says: `--symbols /` where `{program}` is on \
+         this machine as it was"
     )))
 }
 
@@ -205,7 +205,7 @@ fn nameless(graph: &Graph) -> Option<String> {
     let without = graph.types().iter().filter(|of| of.is_nameless()).count();
     (without > 0).then(|| {
         format!(
-            "{without} of {} types have no name: the metadata of their assemblies is neither in the dump nor on this machine",
+            "{without} of {} types have no name: the metadata of their assemblies is neither in the dump nor below a folder of `--symbols`",
             graph.types().len()
         )
     })

@@ -101,8 +101,8 @@ fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<FrozenProcess, Failu
 }
 
 fn analyze(look: &LookOptions, frozen: &FrozenProcess, name: &str, redactor: &Redactor) -> DumpAnalysis {
-    let roots = vec![PathBuf::from(format!("/proc/{}/root", frozen.key().pid))];
-    let runtimes = Runtimes::open(frozen, &roots, true);
+    let roots = vec![PathBuf::from(format!("/proc/{}/root", frozen.key().pid)), PathBuf::from("/")];
+    let runtimes = Runtimes::open(frozen, &roots);
     let code = runtimes.code();
     let explicit = runtimes.explicit_frames();
     let options = Options {

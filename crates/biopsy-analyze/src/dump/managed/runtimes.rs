@@ -33,13 +33,13 @@ pub struct Runtimes<'i> {
 }
 
 impl<'i> Runtimes<'i> {
-    /// Finds and opens them. `roots`: folders below which files of the process are looked for first, where a core has left out
-    /// their text; `local_files`: whether to look at all.
+    /// Finds and opens them. `roots`: folders below which files of the process are looked for where a core has left out their
+    /// text; without any, none is opened.
     #[must_use]
-    pub fn open(image: &'i dyn Image, roots: &[PathBuf], local_files: bool) -> Self {
+    pub fn open(image: &'i dyn Image, roots: &[PathBuf]) -> Self {
         let mut all = Self::default();
         let files =
-            local_files.then(|| Arc::new(LocalFiles::new(image, roots.to_vec())) as Arc<dyn MissingFiles>);
+            (!roots.is_empty()).then(|| Arc::new(LocalFiles::new(image, roots)) as Arc<dyn MissingFiles>);
         for found in find_runtimes_with(image, files.clone()) {
             let mut options = Options::default();
             options.files.clone_from(&files);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use biopsy_bytes::{Cursor, ReadError};
+use biopsy_files::{Links, Refused, Root};
 
 use super::{PdbError, PortablePdb};
 
@@ -97,8 +98,9 @@ pub fn find_pdb(
         return Ok(Some((pdb, PdbPlace::Embedded)));
     }
     let mut problem = None;
-    for place in places(&info, path, root) {
-        match open(&place, info.id) {
+    let files = Root::at(root).map_err(|source| PdbError::File { path: root.to_owned(), source })?;
+    for place in places(&info, path) {
+        match open(&files, &place, info.id) {
             Ok(pdb) => return Ok(Some((pdb, PdbPlace::File(place)))),
             Err(PdbError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => problem = Some(error),
@@ -108,29 +110,27 @@ pub fn find_pdb(
 }
 
 /// Beside the assembly under its own name, then under the recorded one, then at the recorded path.
-fn places(info: &DebugInfo, path: &Path, root: &Path) -> Vec<PathBuf> {
-    let below = |path: &Path| path.strip_prefix("/").ok().map(|relative| root.join(relative));
+fn places(info: &DebugInfo, path: &Path) -> Vec<PathBuf> {
     // The compiler may have run on Windows.
     let recorded = info.path.as_deref();
     let file_name = recorded.and_then(|path| path.rsplit(['/', '\\']).next()).filter(|name| !name.is_empty());
     let mut places = vec![path.with_extension("pdb")];
     places.extend(file_name.map(|name| path.with_file_name(name)));
     places.extend(recorded.filter(|path| path.starts_with('/')).map(PathBuf::from));
-    let mut places: Vec<PathBuf> = places.iter().filter_map(|place| below(place)).collect();
+    places.retain(|place| place.is_absolute());
     places.dedup();
     places
 }
 
-fn open(path: &Path, id: Option<[u8; 20]>) -> Result<PortablePdb, PdbError> {
+fn open(root: &Root, path: &Path, id: Option<[u8; 20]>) -> Result<PortablePdb, PdbError> {
     let failed = |source| PdbError::File { path: path.to_owned(), source };
-    // A fifo or a device in its place must not hold us up.
-    let metadata = std::fs::metadata(path).map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(failed(std::io::Error::from(std::io::ErrorKind::NotFound)));
-    }
-    check_size("the debug information", metadata.len())?;
+    let file = match root.open(path, Links::Follow) {
+        Ok(opened) => opened.file,
+        Err(Refused::NotRegular(_)) => return Err(failed(std::io::ErrorKind::NotFound.into())),
+        Err(refused) => return Err(failed(refused.into())),
+    };
+    check_size("the debug information", file.metadata().map_err(failed)?.len())?;
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
     file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
     let pdb = PortablePdb::parse(bytes.into())?;
     match id {
@@ -275,12 +275,12 @@ mod tests {
     }
 
     #[test]
-    fn places_are_below_the_root_of_the_process() {
+    fn places_are_those_of_the_process() {
         let info = DebugInfo { path: Some(r"C:\agent\_work\App.pdb".into()), ..DebugInfo::default() };
-        let found = places(&info, Path::new("/app/Renamed.dll"), Path::new("/proc/7/root"));
-        assert_eq!(found, [Path::new("/proc/7/root/app/Renamed.pdb"), Path::new("/proc/7/root/app/App.pdb")]);
+        let found = places(&info, Path::new("/app/Renamed.dll"));
+        assert_eq!(found, [Path::new("/app/Renamed.pdb"), Path::new("/app/App.pdb")]);
         let info = DebugInfo { path: Some("/src/obj/App.pdb".into()), ..DebugInfo::default() };
-        let found = places(&info, Path::new("/app/App.dll"), Path::new("/"));
+        let found = places(&info, Path::new("/app/App.dll"));
         assert_eq!(found, [Path::new("/app/App.pdb"), Path::new("/src/obj/App.pdb")]);
     }
 }

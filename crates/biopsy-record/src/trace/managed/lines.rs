@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use biopsy_dotnet::metadata::pdb::{PortablePdb, SourceLine, find_pdb};
+use biopsy_files::Links;
 use rustc_hash::FxHashMap;
 
 /// Larger assemblies are not read for it: nobody writes 64 MB of code.
@@ -43,12 +44,12 @@ impl Lines {
 
     fn read(&self, assembly: &Path) -> Option<PortablePdb> {
         let path = self.root.join(assembly.strip_prefix("/").ok()?);
-        let metadata = std::fs::metadata(&path).ok()?;
-        if !metadata.is_file() || metadata.len() > LARGEST {
+        let file = biopsy_files::open(&path, Links::Follow).ok()?.file;
+        if file.metadata().ok()?.len() > LARGEST {
             return None;
         }
         let mut bytes = Vec::new();
-        std::fs::File::open(&path).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
         match find_pdb(&bytes, assembly, &self.root) {
             Ok(found) => found.map(|(pdb, _)| pdb),
             Err(error) => {

@@ -1,0 +1,144 @@
+//! Which file systems answer without waiting for anybody else.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, MemfdFlags, Statx, StatxFlags};
+
+use crate::Refused;
+
+/// Types without a block device that this kernel serves from its own memory or from block devices.
+const NEAR: &[&str] = &[
+    "aufs",
+    "bcachefs",
+    "btrfs",
+    "devtmpfs",
+    "ecryptfs",
+    "erofs",
+    "hugetlbfs",
+    "overlay",
+    "ramfs",
+    "rootfs",
+    "shiftfs",
+    "tmpfs",
+    "ubifs",
+    "zfs",
+];
+/// A process has some dozens of mounts; a machine with many containers has some thousands.
+const MOUNTS_BYTES: u64 = 16 << 20;
+
+/// What is known of a handle, without asking a server: the attributes that the kernel has cached.
+pub(crate) fn look(handle: &OwnedFd) -> Result<Statx, Refused> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let mut found = rustix::fs::statx(handle, c"", flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?;
+    if found.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+        // Before Linux 5.8.
+        let facts = read(Path::new(&format!("/proc/self/fdinfo/{}", handle.as_raw_fd())))?;
+        let facts = String::from_utf8_lossy(&facts);
+        let mount = facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+        found.stx_mnt_id = mount.unwrap_or_default();
+    }
+    Ok(found)
+}
+
+/// The mounts that files are looked up in: ours, and those of a process in another mount namespace. The tables are read when a
+/// mount is met that is not known, and kept: make one for each process and use it for moments, since numbers are used again.
+#[derive(Debug)]
+pub struct Mounts {
+    tables: Vec<PathBuf>,
+    known: Mutex<BTreeMap<u64, String>>,
+}
+
+impl Mounts {
+    /// Our own.
+    #[must_use]
+    pub fn own() -> Self {
+        Self { tables: vec![PathBuf::from("/proc/self/mountinfo")], known: Mutex::default() }
+    }
+
+    /// Our own, and those of the process with this folder in `/proc`.
+    #[must_use]
+    pub fn of(process: &Path) -> Self {
+        let mut mounts = Self::own();
+        mounts.tables.push(process.join("mountinfo"));
+        mounts
+    }
+
+    /// Refuses what is on a file system that can make its readers wait. `path`: for the message.
+    ///
+    /// The type is found by the number of the mount. fstatfs(2) would ask the file system, and wait with it.
+    pub(crate) fn check(&self, found: &Statx, path: &Path) -> Result<(), Refused> {
+        // On a block device of this machine.
+        if found.stx_dev_major != 0 {
+            return Ok(());
+        }
+        let kind = self.kind(found.stx_mnt_id);
+        if kind.as_deref().map_or_else(|| is_kernels_own(found), |kind| NEAR.contains(&kind)) {
+            return Ok(());
+        }
+        let kind = kind.unwrap_or_else(|| "unknown".to_owned());
+        Err(Refused::FileSystem { path: path.to_owned(), kind })
+    }
+
+    fn kind(&self, mount: u64) -> Option<String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains_key(&mount) {
+            known.clear();
+            for table in &self.tables {
+                let text = read(table).unwrap_or_default();
+                known.extend(text.split(|byte| *byte == b'\n').filter_map(number_and_kind));
+            }
+        }
+        known.get(&mount).cloned()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file of proc")]
+fn read(table: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(table)?.take(MOUNTS_BYTES).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue` (proc_pid_mountinfo(5)).
+fn number_and_kind(line: &[u8]) -> Option<(u64, String)> {
+    let line = String::from_utf8_lossy(line);
+    let (number, rest) = line.split_once(' ')?;
+    let (_, rest) = rest.split_once(" - ")?;
+    Some((number.parse().ok()?, rest.split(' ').next()?.to_owned()))
+}
+
+/// Memory that is in no mount: memfd_create(2), shared anonymous memory, System V.
+fn is_kernels_own(found: &Statx) -> bool {
+    let own = rustix::fs::memfd_create(c"biopsy", MemfdFlags::CLOEXEC).ok();
+    own.and_then(|own| look(&own).ok()).is_some_and(|own| {
+        (own.stx_dev_major, own.stx_dev_minor) == (found.stx_dev_major, found.stx_dev_minor)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_found_by_the_number_of_the_mount() {
+        let line = b"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - nfs4 server:/x rw";
+        assert_eq!(number_and_kind(line), Some((36, "nfs4".to_owned())));
+        assert_eq!(number_and_kind(b""), None);
+        assert_eq!(number_and_kind(b"36 35 98:0 /"), None);
+    }
+
+    #[test]
+    fn memory_and_temporary_folders_are_near_and_proc_is_not() {
+        let mounts = Mounts::own();
+        let check = |handle: OwnedFd| mounts.check(&look(&handle).unwrap(), Path::new("x"));
+        assert!(check(rustix::fs::memfd_create(c"x", MemfdFlags::CLOEXEC).unwrap()).is_ok());
+        assert!(check(tempfile::tempfile().unwrap().into()).is_ok());
+        let refused = check(File::open("/proc/self/status").unwrap().into()).unwrap_err().to_string();
+        assert_eq!(refused, "`x` is on a file system of type proc, which can keep its readers waiting");
+    }
+}
