@@ -18,7 +18,7 @@ fn main() {
     };
     let opened = biopsy_image::open(core, &biopsy_image::Limits::default()).expect("the core opens");
     let started = Instant::now();
-    let files = Arc::new(LocalFiles::new(&*opened.image, Vec::new()));
+    let files = Arc::new(LocalFiles::new(&*opened.image, &["/".into()]));
     let found = find_runtimes_with(&*opened.image, Some(Arc::clone(&files) as _));
     say(&format!("found {found:#?} in {:?}", started.elapsed()));
     for found in &found {

@@ -386,7 +386,7 @@ fn what_a_dump_leaves_out_is_read_from_files() {
             bare.iter().all(|found| Runtime::open(Box::new(&dump), found, &Options::default()).is_err()),
             "{version}: read without the files"
         );
-        let files = Arc::new(LocalFiles::new(&dump, Vec::new()));
+        let files = Arc::new(LocalFiles::new(&dump, &["/".into()]));
         let found = find_runtimes_with(&dump, Some(Arc::clone(&files) as _));
         assert_eq!(found.len(), 1, "{version}");
         let mut options = Options::default();

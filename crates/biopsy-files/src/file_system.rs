@@ -97,7 +97,6 @@ impl Mounts {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a file of proc")]
 fn read(table: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     File::open(table)?.take(MOUNTS_BYTES).read_to_end(&mut text)?;

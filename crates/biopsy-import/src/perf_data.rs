@@ -114,9 +114,9 @@ fn read_start(file: &mut File, start: &mut [u8]) -> std::io::Result<usize> {
 /// # Errors
 /// When the bytes are something else, or too little of them can be understood.
 pub fn read_bytes(bytes: &[u8], options: &Options, limits: &Limits) -> Result<Capture, ImportError> {
-    let unpacked;
-    let mut container = Container::parse(bytes, limits)?;
-    unpacked = compressed::unpack(container.data, limits);
+    let parsed = Container::parse(bytes, limits)?;
+    let unpacked = compressed::unpack(parsed.data, limits);
+    let mut container = parsed;
     if let Some(unpacked) = &unpacked {
         if let (0, Some(why)) = (unpacked.pieces, &unpacked.damaged) {
             return Err(ImportError::Compressed { why: why.clone() });

@@ -26,9 +26,9 @@ pub(super) fn rows(trace: &RuntimeTrace) -> Vec<ProviderRow> {
         let event = events.entry(&row.event).or_default();
         *event = event.saturating_add(row.count);
     }
-    let mut rows: Vec<(&str, u64, Vec<(&str, u64)>)> = by_provider
+    let mut rows: Vec<_> = by_provider
         .into_iter()
-        .map(|(provider, (count, events))| (provider, count, events.into_iter().collect()))
+        .map(|(provider, (count, events))| (provider, count, events.into_iter().collect::<Vec<_>>()))
         .collect();
     rows.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     first(rows)

@@ -269,6 +269,7 @@ mod tests {
         let mut found = Vec::new();
         let text = format!("a {start}7 b\nc");
         search.find(&entries, text.as_bytes(), false, &mut |hit| found.push(hit.range));
-        assert_eq!(found, [2..HEAD + 5]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0], 2..HEAD + 5);
     }
 }

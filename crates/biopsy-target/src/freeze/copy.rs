@@ -312,9 +312,9 @@ impl KeptMemory for Copied {
         }
         let index = self.mappings.partition_point(|one| one.end <= part.start);
         if self.unknown.contains(&index) {
-            // Not looked through: it may all be written.
-            runs.push(part);
-            return Ok(());
+            // Not looked through: the process, which runs on, tells what it has by now. All of a reserved terabyte would be
+            // written out as missing, page by page.
+            return self.memory.written(own, part, runs);
         }
         let first = self.written.partition_point(|run| run.end <= part.start);
         for run in self.written.iter().skip(first).take_while(|run| run.start < part.end) {
