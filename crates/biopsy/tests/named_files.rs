@@ -91,7 +91,7 @@ fn files_that_a_core_names_are_opened_only_where_the_user_says() {
 
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).unwrap();
     inotify::add_watch(&watch, &victims, inotify::WatchFlags::OPEN).unwrap();
-    let shown = analyze(&file, &[]);
+    let shown = analyze(&file, &["--markdown"]);
     assert_eq!(opened(&watch), [""; 0]);
     let text = String::from_utf8_lossy(&shown.stdout);
     assert!(text.contains("`--symbols /` looks for them on this machine"), "{text}");

@@ -117,9 +117,12 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
     }
     let unopened = names(&|module| module.file == LocalFile::NotLooked && module.names < Names::Symbols);
     if !unopened.is_empty() {
-        let (count, verb) = (unopened.len(), if unopened.len() == 1 { "was" } else { "were" });
+        let (files, they) = match unopened.len() {
+            1 => ("the file of 1 module".to_owned(), "it was"),
+            count => (format!("the files of {count} modules"), "they were"),
+        };
         list.push(format!(
-            "what the files of {count} modules would tell of names and stacks: they {verb} not opened, because a dump can name \
+            "what {files} would tell of names and stacks: {they} not opened, because a dump can name \
              any file; `--symbols /` looks for them on this machine, `--symbols FOLDER` below a folder"
         ));
     }
