@@ -143,3 +143,103 @@ pub(crate) fn members(folder: &Path) -> Vec<String> {
     found.sort();
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use biopsy_model::capture::CaptureHeader;
+    use biopsy_model::timeline::TimelineEvent;
+    use biopsy_model::{MonoNanos, Tid};
+
+    use super::*;
+    use crate::session::again::mask_again;
+    use crate::session::record::new_masking;
+
+    const SECRET: &str = "Lg7kQ2zV99xLmP4t";
+
+    fn wide(text: &str) -> Vec<u8> {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
+    /// A recording in which a value stands everywhere, and is announced in one log, last by name.
+    fn recording() -> (tempfile::TempDir, RecordingFolder) {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = RecordingFolder::create(scratch.path().join("r")).unwrap();
+        folder.header(&CaptureHeader::default()).unwrap();
+        folder.write_text("logs/a.jsonl", &format!("opened {SECRET} again\n")).unwrap();
+        folder.write_text("logs/z.jsonl", &format!("password={SECRET} was refused\n")).unwrap();
+        folder.write_text("metrics/x.csv", &format!("name,value\n{SECRET},1\n")).unwrap();
+        let mut stream = b"Nettrace\x01\x02".to_vec();
+        stream.extend_from_slice(&[0; 700]);
+        for _ in 0..3 {
+            stream.extend_from_slice(&wide(&format!("cannot open {SECRET} at all\0")));
+            stream.resize(stream.len() + (1 << 20) - 40, 1);
+        }
+        folder.write_bytes("dotnet/7.nettrace", &stream).unwrap();
+        let mut timeline = folder.timeline().unwrap();
+        let name = format!("t {SECRET}");
+        timeline.push(&TimelineEvent::ThreadName { time: MonoNanos(1), tid: Tid(2), name }).unwrap();
+        timeline.finish().unwrap();
+        (scratch, folder)
+    }
+
+    fn has(bytes: &[u8]) -> bool {
+        [SECRET.as_bytes().to_vec(), wide(SECRET)]
+            .iter()
+            .any(|form| bytes.windows(form.len()).any(|window| window == form))
+    }
+
+    #[test]
+    fn what_is_learned_last_is_masked_in_every_member() {
+        let (scratch, folder) = recording();
+        let length = folder.path().join("dotnet/7.nettrace").metadata().unwrap().len();
+        let masking = new_masking().unwrap();
+        mask_again(&folder, &masking).unwrap();
+        for name in folder.members().unwrap() {
+            assert!(!has(&std::fs::read(folder.path().join(&name)).unwrap()), "{name}");
+        }
+        assert_eq!(folder.path().join("dotnet/7.nettrace").metadata().unwrap().len(), length);
+        let file = std::fs::File::open(folder.path().join(layout::TIMELINE)).unwrap();
+        let texts = String::from_utf8(timeline_texts(file).unwrap()).unwrap();
+        assert!(texts.starts_with("t [redacted:learned:"), "{texts}");
+        let out = scratch.path().join("out.zip");
+        let done = hand_over(&folder, Some(&out), masking.redactor()).unwrap();
+        assert!(done.is_bundle && done.path == out && !folder.path().exists());
+        biopsy_recording::open(&out, &Limits::default()).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_handed_over_while_a_secret_is_in_any_member() {
+        for name in ["logs/a.jsonl", "dotnet/7.nettrace", layout::TIMELINE] {
+            let (scratch, folder) = recording();
+            let kept = std::fs::read(folder.path().join(name)).unwrap();
+            let masking = new_masking().unwrap();
+            mask_again(&folder, &masking).unwrap();
+            folder.write_bytes(name, &kept).unwrap();
+            for bundle in [Some(scratch.path().join("out.zip")), None] {
+                let failure = hand_over(&folder, bundle.as_deref(), masking.redactor()).unwrap_err();
+                assert_eq!(failure.code, Code::Secrets, "{name}: {failure}");
+                assert!(failure.to_string().contains(name), "{name}: {failure}");
+                assert!(!failure.to_string().contains(SECRET));
+            }
+            assert!(!scratch.path().join("out.zip").exists() && folder.path().exists());
+            assert!(!folder.path().join(layout::MANIFEST).exists());
+            assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing else is left");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_finding() {
+        let (scratch, folder) = recording();
+        let masking = new_masking().unwrap();
+        mask_again(&folder, &masking).unwrap();
+        // It begins like a timeline and is none.
+        folder.write_bytes(layout::TIMELINE, b"something else").unwrap();
+        let out = scratch.path().join("out.zip");
+        let failure = hand_over(&folder, Some(&out), masking.redactor()).unwrap_err();
+        assert_eq!(failure.code, Code::Secrets, "{failure}");
+        std::os::unix::fs::symlink("/nowhere", folder.path().join("logs/link")).unwrap();
+        assert!(mask_again(&folder, &masking).is_err());
+        assert!(hand_over(&folder, None, masking.redactor()).is_err());
+        assert!(!out.exists());
+    }
+}

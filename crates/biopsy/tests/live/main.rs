@@ -10,6 +10,7 @@ mod exports;
 #[cfg(target_arch = "x86_64")]
 mod faults;
 mod harm;
+mod secrets;
 mod shapes;
 mod sick;
 mod signals;
