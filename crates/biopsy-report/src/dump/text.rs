@@ -119,7 +119,7 @@ fn rows(page: &mut Page, group: &StackGroup) {
         page.text.push_str(&format!("                … {} more\n", group.frames.len() - ROWS));
     }
     if let Some(end) = words::end(group) {
-        page.text.push_str(&format!("                ({})\n", clean(&end)));
+        page.text.push_str(&format!("                ({})\n", clean(end)));
     }
 }
 
