@@ -28,6 +28,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("dotnet_methods", biopsy_dotnet::methods::fuzz_methods),
     ("dotnet_pdb", biopsy_dotnet::metadata::pdb::fuzz_pdb),
     ("dump_report", dump_report),
+    ("dwarf", biopsy_stacks::fuzz::fuzz_dwarf),
     ("elf", biopsy_stacks::fuzz::fuzz_elf),
     ("gcdump", gcdump),
     ("kallsyms", biopsy_stacks::fuzz::fuzz_kallsyms),

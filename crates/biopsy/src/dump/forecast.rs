@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use biopsy_model::Pid;
+use biopsy_model::printable::printable;
 use biopsy_target::freeze::{self, FreezeOptions, FreezePlan, Method, ProcessPlan};
 use biopsy_target::{Check, FindError, Selector, Status};
 use serde::Serialize;
@@ -155,11 +156,11 @@ fn write_plan(
         1 => String::new(),
         count => format!(" and {} below it, frozen in one moment", count - 1),
     };
-    writeln!(out, "dump of {} (pid {}){more}", subject.name, subject.target().key.pid)?;
+    writeln!(out, "dump of {} (pid {}){more}", printable(&subject.name), subject.target().key.pid)?;
     for process in &plan.processes {
         let info = subject.processes.iter().find(|info| info.key == process.key);
         if let Some(info) = info.filter(|_| plan.processes.len() > 1) {
-            writeln!(out, "  {} (pid {})", info.name, process.key.pid)?;
+            writeln!(out, "  {} (pid {})", printable(&info.name), process.key.pid)?;
         }
         writeln!(out, "  method  {}: {}", method_words(process.method), process.why)?;
         writeln!(

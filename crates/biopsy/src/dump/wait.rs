@@ -332,7 +332,7 @@ fn watch(dumper: &mut Dumper<'_>, triggers: Vec<Trigger>, stop: &Arc<AtomicBool>
         crate::render::out::say(format_args!(
             "waiting for {} of {} (pid {})",
             words.join(" or "),
-            dumper.subject.name,
+            biopsy_model::printable::printable(&dumper.subject.name),
             key.pid
         ));
         for warning in watch.warnings() {

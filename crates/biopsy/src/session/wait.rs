@@ -30,7 +30,7 @@ pub(super) fn wait(args: &CaptureArgs, subject: &Subject) -> Result<Option<Strin
         crate::render::out::say(format_args!(
             "waiting for {} of {} (pid {})",
             words.join(" or "),
-            subject.name,
+            biopsy_model::printable::printable(&subject.name),
             subject.pid()
         ));
         for warning in watch.warnings() {

@@ -36,7 +36,7 @@ fn dumped(pid: u32, into: &Path, more: &[&str]) -> Value {
 
 #[track_caller]
 fn analyzed(file: &Path) -> String {
-    let output = biopsy(["analyze"]).arg(file).output().unwrap();
+    let output = biopsy(["analyze", "--symbols", "/"]).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     String::from_utf8(output.stdout).unwrap()
 }

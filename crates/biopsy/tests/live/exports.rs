@@ -4,7 +4,7 @@ use std::process::Command;
 
 use biopsy_testkit::{Privilege, Program, TargetProcess, machine_to_myself, require_all, temp_dir};
 
-use crate::support::{analyze, biopsy, capture_unharmed, said};
+use crate::support::{biopsy, capture_unharmed, said};
 
 const LIVE: &[Privilege] = &[Privilege::Cc, Privilege::Perf, Privilege::Bpf];
 
@@ -60,6 +60,8 @@ fn a_perf_data_file_is_analysed() {
         .unwrap();
     assert!(status.success());
     target.stop();
-    let report = analyze(&file);
+    let shown = biopsy(["analyze", "--json", "--symbols", "/"]).arg(&file).output().unwrap();
+    assert!(shown.status.success(), "{}", said(&shown));
+    let report: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert!(report.to_string().contains("compute_checksum_bit_by_bit"), "{:#}", report["functions"]);
 }
