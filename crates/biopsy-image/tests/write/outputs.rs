@@ -124,7 +124,7 @@ fn a_ceiling_keeps_stacks_and_says_what_it_dropped() {
     let opened = read_back(bytes);
     assert_eq!(opened.image.read_up_to(0x7000_0000, 16).unwrap(), image.truth(0x7000_0000)[..16]);
     let error = opened.image.read(0x1000_0000, &mut [0]).unwrap_err();
-    assert!(matches!(error, ReadError::Missing { why: Absence::LeftOut, .. }), "{error}");
+    assert!(matches!(error, ReadError::Missing { why: Absence::OverLimit, .. }), "{error}");
     // While it is written, for a compressed one.
     let packed = CoreOptions { max_size: Some(4 << 20), ..options(CoreKind::Full, ZSTD) };
     let (summary, bytes) = written(&image, &packed);
@@ -134,7 +134,7 @@ fn a_ceiling_keeps_stacks_and_says_what_it_dropped() {
     assert_eq!(opened.image.read_up_to(0x7000_0000, 16).unwrap(), image.truth(0x7000_0000)[..16]);
     let end = 0x1000_0000 + 6143 * PAGE;
     let error = opened.image.read(end, &mut [0]).unwrap_err();
-    assert!(matches!(error, ReadError::Missing { why: Absence::LeftOut, .. }), "{error}");
+    assert!(matches!(error, ReadError::Missing { why: Absence::OverLimit, .. }), "{error}");
 }
 
 /// Notes when the freeze may end, and stops at a block.
