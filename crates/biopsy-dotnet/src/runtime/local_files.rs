@@ -107,7 +107,7 @@ impl LocalFiles {
 
 /// Whether the file begins where the module does. Of a program that is one file, the runtime also maps the assemblies, which are
 /// somewhere in its middle: modules of the same path, below or above the program as chance places them.
-fn begins_file(image: &dyn Image, module: &ImageModule) -> bool {
+pub(super) fn begins_file(image: &dyn Image, module: &ImageModule) -> bool {
     match mapping::find(image.mappings(), module.start).map(|found| &found.backing) {
         Some(Backing::File { offset, .. }) => *offset == 0,
         // Not told: what a minidump calls a module does.

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use biopsy_image::{Image, MemoryExt, PAGE_SIZE, ReadError, mapping};
+use biopsy_image::{Image, ImageModule, MemoryExt, PAGE_SIZE, ReadError, mapping};
 use rustc_hash::FxHashMap;
 
 use super::MissingFiles;
+use super::local_files::begins_file;
 use super::relocations::Relocations;
 
 const PAGE: usize = PAGE_SIZE as usize;
@@ -246,7 +247,13 @@ impl<'i> Memory<'i> {
         let room = usize::try_from(found.end - address).unwrap_or(usize::MAX).min(buffer.len());
         let Some(from) = offset.checked_add(address - found.start) else { return 0 };
         let count = files.read(path, from, &mut buffer[..room]).min(room);
-        if let Some(module) = self.image.modules().iter().find(|module| module.path == *path) {
+        // A file may be mapped more than once, and an assembly inside of a program is not what the loader wrote to.
+        let is_there = |module: &&ImageModule| {
+            (module.start..module.end).contains(&address)
+                && module.path == *path
+                && begins_file(&*self.image, module)
+        };
+        if let Some(module) = self.image.modules().iter().find(is_there) {
             let relocations = self.relocations(&**files, path);
             relocations.apply(module.start, address.wrapping_sub(module.start), &mut buffer[..count]);
         }
