@@ -285,7 +285,7 @@ fn what_is_not_in_the_dump_is_counted_and_never_taken_for_zeros() {
 }
 
 #[test]
-fn memory_above_the_size_limit_is_damage_and_what_was_left_out_on_purpose_is_not() {
+fn memory_above_the_size_limit_or_out_of_time_is_damage_and_what_was_left_out_on_purpose_is_not() {
     let lacks = |reason| {
         let range = 0x10_0000_1000..0x10_0000_3000;
         let left_out = encode_left_out(&[MissingRange { range, reason }]);
@@ -300,6 +300,9 @@ fn memory_above_the_size_limit_is_damage_and_what_was_left_out_on_purpose_is_not
     let limited = lacks(Reason::Ceiling);
     assert!(ids(&limited).contains(&"incomplete-dump"), "{:?}", limited.memory.missing);
     assert!(limited.memory.missing.contains(&Missing { reason: MissingReason::OverLimit, bytes: 0x2000 }));
+    let hasty = lacks(Reason::NoTime);
+    assert!(ids(&hasty).contains(&"incomplete-dump"), "{:?}", hasty.memory.missing);
+    assert!(hasty.memory.missing.contains(&Missing { reason: MissingReason::NoTime, bytes: 0x2000 }));
     assert!(!ids(&lacks(Reason::Kind)).contains(&"incomplete-dump"));
 }
 

@@ -13,6 +13,8 @@ pub enum Absence {
     LeftOut,
     /// It was mapped, but the dump had reached its size limit.
     OverLimit,
+    /// It was mapped, but there was no time to copy it while the process stood still.
+    NoTime,
     /// It should be in the file, but the file ends before.
     Truncated,
     /// The process, or the frozen copy of it, is gone.
@@ -26,6 +28,7 @@ impl fmt::Display for Absence {
             Self::Unreadable => "the process itself may not read it",
             Self::LeftOut => "whoever wrote the dump left it out",
             Self::OverLimit => "it was left out above the size limit of the dump",
+            Self::NoTime => "there was no time to copy it while the process stood still",
             Self::Truncated => "the file ends before it",
             Self::Gone => "the process is gone",
         })

@@ -72,11 +72,21 @@ pub enum Reason {
     Gone,
     /// Memory of a device.
     Device,
+    /// There was no time to copy it while the process stood still.
+    NoTime,
 }
 
 impl Reason {
-    const ALL: [Self; 7] =
-        [Self::Zero, Self::InFile, Self::Kind, Self::Ceiling, Self::Unreadable, Self::Gone, Self::Device];
+    const ALL: [Self; 8] = [
+        Self::Zero,
+        Self::InFile,
+        Self::Kind,
+        Self::Ceiling,
+        Self::Unreadable,
+        Self::Gone,
+        Self::Device,
+        Self::NoTime,
+    ];
 
     fn number(self) -> u32 {
         Self::ALL.iter().position(|&one| one == self).map_or(0, |at| at as u32 + 1)
@@ -95,6 +105,7 @@ impl Reason {
             Self::Ceiling => Some(Absence::OverLimit),
             Self::Unreadable | Self::Device => Some(Absence::Unreadable),
             Self::Gone => Some(Absence::Gone),
+            Self::NoTime => Some(Absence::NoTime),
         }
     }
 }

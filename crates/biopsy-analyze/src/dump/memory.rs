@@ -85,6 +85,8 @@ pub enum MissingReason {
     Unreadable,
     /// The dump had reached its size limit.
     OverLimit,
+    /// There was no time to copy it while the process stood still.
+    NoTime,
     /// The file ends before.
     Truncated,
     /// It could not be read when the dump was written, or cannot be read now.
@@ -101,6 +103,7 @@ impl MissingReason {
             Self::LeftOut => "left out by the writer of the dump",
             Self::Unreadable => "not readable, not even for the process",
             Self::OverLimit => "left out above the size limit of the dump",
+            Self::NoTime => "there was no time to copy it while the process stood still",
             Self::Truncated => "the file of the dump ends before it",
             Self::Gone => "could not be read any more",
         }
@@ -111,7 +114,7 @@ impl MissingReason {
     pub fn is_damage(self) -> bool {
         match self {
             Self::InFile | Self::Zeros | Self::LeftOut | Self::Unreadable => false,
-            Self::OverLimit | Self::Truncated | Self::Gone => true,
+            Self::OverLimit | Self::NoTime | Self::Truncated | Self::Gone => true,
         }
     }
 }
@@ -297,6 +300,7 @@ fn reason(absent: Option<Absence>, class: MemoryClass) -> MissingReason {
         None => MissingReason::Zeros,
         Some(Absence::Unmapped | Absence::LeftOut) => MissingReason::LeftOut,
         Some(Absence::OverLimit) => MissingReason::OverLimit,
+        Some(Absence::NoTime) => MissingReason::NoTime,
         Some(Absence::Unreadable) => MissingReason::Unreadable,
         Some(Absence::Truncated) => MissingReason::Truncated,
         Some(Absence::Gone) => MissingReason::Gone,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use biopsy_image::{Image, ImageModule, MemoryExt, PAGE_SIZE, ReadError, mapping};
+use biopsy_image::{Absence, Image, ImageModule, MemoryExt, PAGE_SIZE, ReadError, mapping};
 use rustc_hash::FxHashMap;
 
 use super::MissingFiles;
@@ -86,6 +86,8 @@ impl<'i> Memory<'i> {
             let at = address.wrapping_add(done as u64);
             match self.image.read_exact(at, &mut buffer[done..]) {
                 Ok(()) => return Ok(()),
+                // What there was no time for is what the process wrote: no file has it.
+                Err(error @ ReadError::Missing { why: Absence::NoTime, .. }) => return Err(error),
                 Err(ReadError::Missing { address: missing, why }) => {
                     // What came before the byte that is missing has been filled in.
                     done = usize::try_from(missing.wrapping_sub(address)).unwrap_or(done).max(done);

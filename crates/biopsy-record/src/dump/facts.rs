@@ -193,5 +193,6 @@ fn reason_name(reason: Reason) -> &'static str {
         Reason::Unreadable => "unreadable",
         Reason::Gone => "gone",
         Reason::Device => "device",
+        Reason::NoTime => "no time while it stood still",
     }
 }

@@ -67,16 +67,16 @@ impl ProcessMemory {
     }
 
     /// [`Self::written`] of private memory, for no longer than until `deadline`: terabytes may be reserved, and kernels before
-    /// 6.7 tell of each page. `false`: the time was over before all was seen.
+    /// 6.7 tell of each page. Returns how far it saw: to the end of the mapping, if there was time.
     pub(crate) fn written_until(
         &self,
         mapping: &Mapping,
         runs: &mut Vec<Range<u64>>,
         deadline: Instant,
-    ) -> Result<bool, ReadError> {
+    ) -> Result<u64, ReadError> {
         let range = mapping.range();
         if matches!(mapping.backing, Backing::Kernel { .. } | Backing::Unknown) {
-            return self.written(mapping, range, runs).map(|()| true);
+            return self.written(mapping, range, runs).map(|()| mapping.end);
         }
         let push = |region: Region| push_cut(runs, region.start..region.end, &range);
         self.regions_until(range.clone(), WRITTEN, Some(deadline), push)
@@ -101,20 +101,20 @@ impl ProcessMemory {
         self.regions_until(range, wanted, None, each).map(drop)
     }
 
-    /// The same until the time is over, where there is one; `false`: it was, before all was seen.
+    /// The same until the time is over, where there is one; returns how far it saw.
     fn regions_until(
         &self,
         range: Range<u64>,
         wanted: Wanted,
         deadline: Option<Instant>,
         mut each: impl FnMut(Region),
-    ) -> Result<bool, ReadError> {
+    ) -> Result<u64, ReadError> {
         let end = range.end.checked_next_multiple_of(PAGE_SIZE).unwrap_or(range.end);
         let mut at = range.start - range.start % PAGE_SIZE;
         let mut regions = vec![Region::default(); REGIONS];
         while at < end {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Ok(false);
+                return Ok(at);
             }
             let end = deadline.map_or(end, |_| end.min(at.saturating_add(WALK)));
             if self.no_scan.load(Ordering::Relaxed) {
@@ -137,7 +137,7 @@ impl ProcessMemory {
             }
         }
         // The tables of an address space that is gone are empty, and no error.
-        if self.is_there() { Ok(true) } else { Err(missing(range.start, Absence::Gone)) }
+        if self.is_there() { Ok(end) } else { Err(missing(range.start, Absence::Gone)) }
     }
 
     /// The same by reading `pagemap`, eight bytes for each page (Documentation/admin-guide/mm/pagemap.rst), a part at a

@@ -4,7 +4,7 @@
 //! the time reach. The buffer is there, touched and locked before anything stops: faulting it in during the pause was
 //! measured to cost seconds (P11). What was not copied is known not to be there, and never looks like zeros.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -58,13 +58,19 @@ pub(super) fn prepare(
     let memory = ProcessMemory::open(pid).map_err(FreezeError::step(pid, "opening its memory"))?;
     let size = usize::try_from(plan.copy_limit.saturating_add(SLACK)).unwrap_or(usize::MAX);
     let buffer = LockedBuffer::new(size).map_err(FreezeError::step(pid, "making a buffer"))?;
-    Ok(Box::new(Prepared { pid, memory, buffer, stacks_only: options.stacks_only, time: options.max_pause }))
+    let half = plan.memory_available.map(|bytes| bytes / 2);
+    let full =
+        if half.is_some_and(|most| plan.copy_limit >= most) { Absence::OverLimit } else { Absence::NoTime };
+    let (stacks_only, time) = (options.stacks_only, options.max_pause);
+    Ok(Box::new(Prepared { pid, memory, buffer, full, stacks_only, time }))
 }
 
 struct Prepared {
     pid: Pid,
     memory: ProcessMemory,
     buffer: LockedBuffer,
+    /// What limits the buffer: memory of ours, or what can be copied in the time.
+    full: Absence,
     stacks_only: bool,
     time: Duration,
 }
@@ -80,8 +86,10 @@ impl PreparedCopy for Prepared {
             used: 0,
             pieces: Vec::with_capacity(4096),
             written: Vec::with_capacity(4096),
-            unknown: BTreeSet::new(),
+            unseen: BTreeMap::new(),
             mappings,
+            full: self.full,
+            not_copied: if self.stacks_only { Absence::LeftOut } else { Absence::Unreadable },
         };
         for part in stacks(&copied.mappings, registers) {
             copied.take(part, deadline);
@@ -151,8 +159,12 @@ struct Copied {
     /// All pages of private memory that the process had written, copied or not, by address.
     written: Vec<Range<u64>>,
     mappings: Vec<Mapping>,
-    /// Mappings, by their place in the list, that were not looked through to their end before time was over.
-    unknown: BTreeSet<usize>,
+    /// Mappings, by their place in the list, that were not looked through to their end: from where on, and why.
+    unseen: BTreeMap<usize, (u64, Absence)>,
+    /// Why it ends where the buffer is full.
+    full: Absence,
+    /// Why written pages were not copied: the first limit that was met; without one they were not asked for, or not given out.
+    not_copied: Absence,
 }
 
 impl Copied {
@@ -169,10 +181,15 @@ impl Copied {
 
     fn take_run(&mut self, run: Range<u64>, deadline: Instant) {
         let mut at = run.start;
-        while at < run.end && Instant::now() < deadline {
+        while at < run.end {
+            if Instant::now() >= deadline {
+                self.ended_by(Absence::NoTime);
+                return;
+            }
             let wanted = usize::try_from(run.end - at).unwrap_or(PIECE).min(PIECE);
             let end = self.used.saturating_add(wanted).min(self.buffer.len());
             let Some(room) = self.buffer.get_mut(self.used..end).filter(|room| !room.is_empty()) else {
+                self.ended_by(self.full);
                 return;
             };
             let Ok(read) = self.memory.read(at, room) else { return };
@@ -189,6 +206,13 @@ impl Copied {
         }
     }
 
+    /// Notes the first limit that was met.
+    fn ended_by(&mut self, limit: Absence) {
+        if !matches!(self.not_copied, Absence::NoTime | Absence::OverLimit) {
+            self.not_copied = limit;
+        }
+    }
+
     /// Finds all written pages, and copies those that were not copied with the stacks.
     fn take_written(&mut self, stacks_only: bool, deadline: Instant) {
         // What cannot be read is reserved, or out of use: nobody gets it from the image either. Small ones first: a program that
@@ -196,9 +220,15 @@ impl Copied {
         let readable = |(_, own): &(usize, &Mapping)| !own.shared && own.protection.read;
         let mut order: Vec<(usize, &Mapping)> = self.mappings.iter().enumerate().filter(readable).collect();
         order.sort_by_key(|(_, own)| own.size());
+        // Half of the time at most: what was found is to be copied as well. Before Linux 6.7 looking through a reserved terabyte
+        // took the whole pause, and nothing was copied.
+        let now = Instant::now();
+        let look_until = now + deadline.saturating_duration_since(now) / 2;
         for (index, own) in order {
-            if !matches!(self.memory.written_until(own, &mut self.written, deadline), Ok(true)) {
-                self.unknown.insert(index);
+            match self.memory.written_until(own, &mut self.written, look_until) {
+                Ok(seen) if seen >= own.end => {}
+                Ok(seen) => drop(self.unseen.insert(index, (seen, Absence::NoTime))),
+                Err(_) => drop(self.unseen.insert(index, (own.start, Absence::Unreadable))),
             }
         }
         self.written.sort_unstable_by_key(|run| run.start);
@@ -289,11 +319,14 @@ impl KeptMemory for Copied {
             end = here.map(|run| run.end).ok_or(missing(address, Absence::LeftOut))?;
             return self.memory.read(address, cut(buffer, end - address));
         }
-        if self.unknown.contains(&index) {
-            return Err(missing(address, Absence::LeftOut));
+        if let Some(&(from, why)) = self.unseen.get(&index) {
+            if address >= from {
+                return Err(missing(address, why));
+            }
+            end = end.min(from);
         }
         match self.written_at(address) {
-            Ok(_) => Err(missing(address, Absence::LeftOut)),
+            Ok(_) => Err(missing(address, self.not_copied)),
             Err(next) => self.read_unwritten(own, address, cut(buffer, end.min(next) - address)),
         }
     }
@@ -311,14 +344,16 @@ impl KeptMemory for Copied {
             return self.memory.written(own, part, runs);
         }
         let index = self.mappings.partition_point(|one| one.end <= part.start);
-        if self.unknown.contains(&index) {
+        let unseen =
+            self.unseen.get(&index).map_or(part.end, |(from, _)| (*from).clamp(part.start, part.end));
+        let first = self.written.partition_point(|run| run.end <= part.start);
+        for run in self.written.iter().skip(first).take_while(|run| run.start < unseen) {
+            runs.push(run.start.max(part.start)..run.end.min(unseen));
+        }
+        if unseen < part.end {
             // Not looked through: the process, which runs on, tells what it has by now. All of a reserved terabyte would be
             // written out as missing, page by page.
-            return self.memory.written(own, part, runs);
-        }
-        let first = self.written.partition_point(|run| run.end <= part.start);
-        for run in self.written.iter().skip(first).take_while(|run| run.start < part.end) {
-            runs.push(run.start.max(part.start)..run.end.min(part.end));
+            return self.memory.written(own, unseen..part.end, runs);
         }
         Ok(())
     }
@@ -348,4 +383,56 @@ fn without(range: Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
 
 fn missing(address: u64, why: Absence) -> ReadError {
     ReadError::Missing { address, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use biopsy_image::Protection;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_looked_at_is_no_zeros_and_what_was_looked_at_is_known() {
+        const START: u64 = 0x7000_0000;
+        let pages = |count: u64| START + count * PAGE_SIZE;
+        let own = Mapping {
+            start: START,
+            end: pages(8),
+            protection: Protection { read: true, write: true, execute: false },
+            shared: false,
+            backing: Backing::Anonymous { label: String::new() },
+            not_frozen: false,
+        };
+        let copied = |not_copied| Copied {
+            memory: ProcessMemory::open(Pid(std::process::id())).unwrap(),
+            buffer: LockedBuffer::new(4096).unwrap(),
+            used: 4096,
+            pieces: vec![Piece { range: pages(6)..pages(7), at: 0 }],
+            written: vec![pages(1)..pages(2), pages(3)..pages(4)],
+            mappings: vec![own.clone()],
+            unseen: BTreeMap::from([(0, (pages(5), Absence::NoTime))]),
+            full: Absence::OverLimit,
+            not_copied,
+        };
+        let why = |copied: &Copied, page| match copied.read(pages(page), &mut [1; 1 << 16]) {
+            Err(ReadError::Missing { why, .. }) => Err(why),
+            other => Ok(other.unwrap()),
+        };
+        let limited = copied(Absence::OverLimit);
+        assert_eq!(why(&limited, 0), Ok(4096), "up to what was written");
+        assert_eq!(why(&limited, 1), Err(Absence::OverLimit));
+        assert_eq!(why(&limited, 2), Ok(4096), "zeros, between what was written");
+        assert_eq!(why(&limited, 4), Ok(4096), "zeros, as far as was looked");
+        assert_eq!([5, 7].map(|page| why(&limited, page)), [Err(Absence::NoTime); 2]);
+        assert_eq!(why(&limited, 6), Ok(4096), "copied with the stacks");
+        // What was seen stays, and the process is asked for the rest: this one has nothing there.
+        let mut runs = Vec::new();
+        limited.written(&own, pages(0)..pages(8), &mut runs).unwrap();
+        assert_eq!(runs, [pages(1)..pages(2), pages(3)..pages(4)]);
+        // The first limit is the reason.
+        let mut hasty = copied(Absence::Unreadable);
+        hasty.ended_by(Absence::NoTime);
+        hasty.ended_by(Absence::OverLimit);
+        assert_eq!(why(&hasty, 1), Err(Absence::NoTime));
+    }
 }

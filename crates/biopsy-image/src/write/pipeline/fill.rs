@@ -131,6 +131,7 @@ fn reason(why: Absence, source: Source) -> Option<Reason> {
         Absence::Unmapped if source == Source::Whole => Some(Reason::Unreadable),
         Absence::LeftOut => Some(Reason::Kind),
         Absence::OverLimit => Some(Reason::Ceiling),
+        Absence::NoTime => Some(Reason::NoTime),
         Absence::Unmapped | Absence::Truncated | Absence::Gone => Some(Reason::Gone),
     }
 }
