@@ -6,9 +6,10 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use crate::check;
+use crate::file_table::OwnTable;
 
 /// Most requests taken at once. Each brings an open file: a descriptor that the kernel cannot make for us (EMFILE)
 /// would make it *deny* the execution, of a program that we have nothing to do with.
@@ -30,12 +31,14 @@ pub enum Coverage {
 
 /// Holds executions of marked files until they are allowed.
 ///
-/// When the last handle on it is closed, be it because our process was killed, the kernel allows everything that
-/// waits (fanotify(7)). A child that this very process forked has a copy of the handle until its execution is through:
-/// do not start programs from the process that has a gate; such a child would keep the gate open that it waits at.
+/// When the last handle on it is closed, be it because our process was killed, the kernel allows everything that waits
+/// (fanotify(7)). So there must never be a handle at which nobody serves, or no program starts on this machine any more: a
+/// child that is forked with a copy of it and waits at the gate itself, while we close ours; a thread that shares the table of
+/// open files and cannot be killed, while the one that serves is gone. That is why it is opened in a table of one thread's
+/// own, and stays on that thread (it is not `Send`).
 #[derive(Debug)]
 pub struct ExecGate {
-    group: Arc<File>,
+    group: Rc<File>,
 }
 
 impl ExecGate {
@@ -43,7 +46,7 @@ impl ExecGate {
     ///
     /// # Errors
     /// EPERM without CAP_SYS_ADMIN in the initial user namespace, ENOSYS where the kernel is built without fanotify.
-    pub fn open() -> io::Result<Self> {
+    pub fn open(_table: &OwnTable) -> io::Result<Self> {
         crate::fault::check("fanotify_init")?;
         // Events of a full queue are allowed without asking us, so they would be missed.
         let flags =
@@ -54,7 +57,7 @@ impl ExecGate {
         let fd = i32::try_from(fd).expect("file descriptors are ints");
         // SAFETY: the call above returned this descriptor, and nobody else owns it.
         let group = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Self { group: Arc::new(File::from(group)) })
+        Ok(Self { group: Rc::new(File::from(group)) })
     }
 
     /// From now on executions of what `path` means wait (FAN_OPEN_EXEC_PERM). The mark ends with the gate.
@@ -111,7 +114,7 @@ impl ExecGate {
             }
             // SAFETY: the kernel opened this descriptor for us with the event, and nobody else owns it.
             let file = unsafe { OwnedFd::from_raw_fd(event.fd) };
-            let group = Arc::clone(&self.group);
+            let group = Rc::clone(&self.group);
             requests.push(ExecRequest { pid: event.pid, file: File::from(file), group });
         }
         Ok(requests)
@@ -129,7 +132,7 @@ impl AsFd for ExecGate {
 pub struct ExecRequest {
     pid: u32,
     file: File,
-    group: Arc<File>,
+    group: Rc<File>,
 }
 
 impl ExecRequest {
@@ -183,7 +186,9 @@ fn parse(bytes: &[u8]) -> Option<(Event, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::process::Command;
+    use std::sync::mpsc::channel;
 
     use biopsy_testkit::{Privilege, require};
 
@@ -211,21 +216,26 @@ mod tests {
         let folder = biopsy_testkit::temp_dir("gate");
         let program = folder.path().join("true");
         std::fs::copy("/bin/true", &program).unwrap();
-        let gate = ExecGate::open().unwrap();
-        gate.mark(Coverage::File, &program).unwrap();
-        let runner = std::thread::spawn(move || Command::new(program).status().unwrap());
-        let request = loop {
-            if let Some(request) = gate.take().unwrap().pop() {
-                break request;
-            }
-            std::thread::yield_now();
+        // Started before the thread below leaves the table of files.
+        let (go, goes) = channel::<()>();
+        let runner = {
+            let program = program.clone();
+            std::thread::spawn(move || goes.recv().is_ok().then(|| Command::new(program).status().unwrap()))
         };
-        assert_ne!(request.pid(), std::process::id());
-        assert!(!runner.is_finished());
-        request.allow();
-        assert!(runner.join().unwrap().success());
-        // With the gate closed nothing is held any more.
-        drop(gate);
+        at_a_gate(move |gate| {
+            gate.mark(Coverage::File, &program).unwrap();
+            go.send(()).unwrap();
+            let request = loop {
+                if let Some(request) = gate.take().unwrap().pop() {
+                    break request;
+                }
+                std::thread::yield_now();
+            };
+            assert_ne!(request.pid(), std::process::id());
+            assert!(!runner.is_finished());
+            request.allow();
+            assert!(runner.join().unwrap().unwrap().success());
+        });
     }
 
     #[test]
@@ -236,17 +246,29 @@ mod tests {
         let folder = biopsy_testkit::temp_dir("gate");
         let program = folder.path().join("true");
         std::fs::copy("/bin/true", &program).unwrap();
-        // Forked before the gate is opened: a copy of it in the child would keep it open.
-        let mut shell = Command::new("sh");
-        shell.args(["-c", "read line; \"$0\"; exit $?"]).arg(&program).stdin(std::process::Stdio::piped());
-        let mut shell = shell.spawn().unwrap();
-        let gate = ExecGate::open().unwrap();
-        gate.mark(Coverage::File, &program).unwrap();
-        std::io::Write::write_all(&mut shell.stdin.take().unwrap(), b"go\n").unwrap();
-        // It waits once the event can be seen; it is not even taken.
-        while ready(&gate) == 0 {}
-        drop(gate);
-        assert!(shell.wait().unwrap().success());
+        let (go, goes) = channel::<PathBuf>();
+        let runner = std::thread::spawn(move || {
+            goes.recv().ok().map(|program| Command::new(program).status().unwrap())
+        });
+        let runner = at_a_gate(move |gate| {
+            gate.mark(Coverage::File, &program).unwrap();
+            go.send(program).unwrap();
+            // It waits once the event can be seen; it is not even taken.
+            while ready(gate) == 0 {}
+            assert!(!runner.is_finished());
+            runner
+        });
+        assert!(runner.join().unwrap().unwrap().success());
+    }
+
+    /// On a thread with a table of its own, whose end closes the gate.
+    fn at_a_gate<T: Send>(work: impl FnOnce(&ExecGate) -> T + Send) -> T {
+        let null = File::open("/dev/null").unwrap();
+        let work = || {
+            let (table, _null) = OwnTable::leave(null.as_fd()).unwrap();
+            work(&ExecGate::open(&table).unwrap())
+        };
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap())
     }
 
     /// How many events are ready.

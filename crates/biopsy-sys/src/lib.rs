@@ -7,7 +7,7 @@
 //! - [`perf`]: perf_event_open(2) and its ring buffer
 //! - [`bpf`]: bpf(2): a small assembler, maps, programs, the ring buffer, and the kernel's type information
 //! - [`memory`]: memory of other processes, by process_vm_readv(2)
-//! - [`fanotify`]: programs about to be executed wait until we allow it; [`job_control`]: Ctrl-Z must not stop us then
+//! - [`fanotify`]: programs about to be executed wait until we allow it, at a thread with a [`file_table`] of its own; [`job_control`]: Ctrl-Z must not stop us then
 //! - [`ptrace`]: stop threads, read and set their registers; [`schedule`]: real-time priority for as long as they stand;
 //!   [`xsave`]: where the parts of the extended state lie
 //! - [`stop_bell`]: waiting for stops of traced threads and for descriptors at once
@@ -27,6 +27,7 @@ pub mod clock;
 pub mod collapse;
 pub mod fanotify;
 pub mod fault;
+pub mod file_table;
 pub mod job_control;
 pub mod launch;
 pub mod limits;

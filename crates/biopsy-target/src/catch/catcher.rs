@@ -5,7 +5,6 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use biopsy_model::Pid;
-use biopsy_sys::fanotify::ExecGate;
 
 use super::caught::Caught;
 use super::clerk::Clerk;
@@ -73,7 +72,7 @@ impl Catcher {
             Way::Automatic | Way::Gate => gate_is_possible(capabilities),
         };
         let gate = match gate {
-            Ok(gate) => Self::at_gate(gate, options, settings())?,
+            Ok(()) => Self::at_gate(options, settings())?,
             Err(why) => Err(why),
         };
         let gate_refused = match gate {
@@ -108,21 +107,28 @@ impl Catcher {
     }
 
     /// Catches at the gate; a text says why that cannot be. Whoever is asked for at a mark is served from before it is made.
-    fn at_gate(
-        gate: ExecGate,
-        options: &CatchOptions,
-        settings: Settings,
-    ) -> Result<Result<Self, String>, CatchError> {
+    fn at_gate(options: &CatchOptions, settings: Settings) -> Result<Result<Self, String>, CatchError> {
         let (sender, candidates) = channel();
-        let clerk = Clerk { name: options.name.clone(), below: options.below.clone(), candidates: sender };
+        let (name, below) = (options.name.clone(), options.below.clone());
         let (tracer, keeper) = Tracer::start(settings, move |engine| {
-            let keeper =
-                Gatekeeper::start(gate, clerk, engine.bell.handle(), Arc::clone(&engine.statistics))?;
-            Ok((engine.with_gate(Arc::clone(keeper.desk()), candidates), keeper))
+            let clerk = Clerk { name, below, candidates: sender, bell: engine.bell.handle() };
+            let keeper = Gatekeeper::start(clerk, Arc::clone(&engine.statistics));
+            let keeper = match keeper {
+                Ok(keeper) => keeper,
+                Err(error) => return Ok((engine, Err(format!("permission events are refused: {error}")))),
+            };
+            Ok((engine.with_gate(Arc::clone(keeper.desk()), candidates), Ok(keeper)))
         })?;
+        let keeper = match keeper {
+            Ok(keeper) => keeper,
+            Err(why) => {
+                tracer.finish();
+                return Ok(Err(why));
+            }
+        };
         let mut marks = Marks::default();
         let below = options.below.as_ref().map(|parent| parent.pid);
-        marks.extend(keeper.gate(), &processes(below));
+        marks.extend(keeper.desk(), &processes(below));
         if marks.marked == 0 {
             tracer.finish();
             let why = marks.refused.first().cloned();
@@ -177,7 +183,7 @@ impl Catcher {
     }
 }
 
-fn gate_is_possible(capabilities: u64) -> Result<ExecGate, String> {
+fn gate_is_possible(capabilities: u64) -> Result<(), String> {
     if capabilities & CAP_SYS_ADMIN == 0 {
         return Err("permission events need CAP_SYS_ADMIN".to_owned());
     }
@@ -188,7 +194,7 @@ fn gate_is_possible(capabilities: u64) -> Result<ExecGate, String> {
     if !kernel_is_at_least(6, 8) {
         return Err("a process can be held while it executes from Linux 6.8 on".to_owned());
     }
-    ExecGate::open().map_err(|error| format!("permission events are refused: {error}"))
+    Ok(())
 }
 
 /// All whose programs are to be seen start.
@@ -202,11 +208,11 @@ fn processes(below: Option<Pid>) -> Vec<Pid> {
 
 /// Marks what comes to be mounted. On a thread of its own: looking up a path waits for whoever serves the folders on it.
 fn watch_mounts(keeper: &Gatekeeper, mut marks: Marks, below: Option<Pid>) -> std::io::Result<()> {
-    let (desk, gate) = (Arc::clone(keeper.desk()), Arc::clone(keeper.gate()));
+    let desk = Arc::clone(keeper.desk());
     let work = move || {
         while !desk.is_closed() {
             desk.rest(MARK_EVERY);
-            marks.extend(&gate, &processes(below));
+            marks.extend(&desk, &processes(below));
         }
     };
     std::thread::Builder::new().name("gate-marks".to_owned()).stack_size(256 << 10).spawn(work).map(drop)

@@ -2,12 +2,15 @@
 //!
 //! On a thread of its own, because all of this may hang: see [`super::gatekeeper`].
 
-use std::os::fd::AsRawFd;
+use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use biopsy_model::{Pid, ProcessKey};
+use biopsy_sys::schedule::RealTime;
+use biopsy_sys::stop_bell::BellHandle;
 
-use super::gatekeeper::{Job, Ticket};
+use super::desk::{Desk, Job, Ticket};
 use super::launch::Launch;
 use crate::identity;
 use crate::proc_root::{ProcRoot, SMALL};
@@ -37,11 +40,34 @@ pub(super) struct Clerk {
     /// And descends from this.
     pub(super) below: Option<ProcessKey>,
     pub(super) candidates: Sender<Candidate>,
+    /// Of the thread that traces.
+    pub(super) bell: BellHandle,
+}
+
+/// Starts a clerk, who hires another one when he finds that nobody else is free. To be called on a thread that has the table of
+/// files of the process.
+pub(super) fn hire(desk: Arc<Desk>, clerk: Clerk) -> io::Result<()> {
+    let work = move || {
+        // Whoever starts a program waits for this.
+        let _ahead = RealTime::begin().ok();
+        while let Some((job, another)) = desk.next_job() {
+            if another && hire(Arc::clone(&desk), clerk.clone()).is_err() {
+                desk.not_hired();
+            }
+            let ticket = job.ticket;
+            let handed_on = clerk.consider(job).is_some_and(|candidate| clerk.hand_on(candidate));
+            desk.looked_at(ticket);
+            if !handed_on {
+                desk.allow(ticket);
+            }
+        }
+    };
+    std::thread::Builder::new().name("gate-clerk".to_owned()).stack_size(256 << 10).spawn(work).map(drop)
 }
 
 impl Clerk {
     /// `None`: it goes on.
-    pub(super) fn consider(&self, job: Job) -> Option<Candidate> {
+    fn consider(&self, job: Job) -> Option<Candidate> {
         let Job { ticket, pid, file } = job;
         // In a pid namespace that we do not see.
         if pid.0 == 0 {
@@ -50,7 +76,7 @@ impl Clerk {
         let ancestors = ancestors(pid, self.below.as_ref())?;
         let launch = Launch::read(pid)?;
         let traces_others = launch.traces_others();
-        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok();
+        let path = std::fs::read_link(&file).ok();
         let path = path.map(|path| path.to_string_lossy().into_owned());
         // Only while the program itself is opened: later in the call, the kernel holds a lock that seizing needs.
         let wanted = launch.names(&file) && launch.answers_to(path.as_deref(), &self.name);
@@ -60,8 +86,10 @@ impl Clerk {
     }
 
     /// False: nobody traces any more.
-    pub(super) fn hand_on(&self, candidate: Candidate) -> bool {
-        self.candidates.send(candidate).is_ok()
+    fn hand_on(&self, candidate: Candidate) -> bool {
+        let handed_on = self.candidates.send(candidate).is_ok();
+        self.bell.ring();
+        handed_on
     }
 }
 

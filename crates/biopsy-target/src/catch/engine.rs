@@ -22,8 +22,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::caught::Catch;
 use super::clerk::Candidate;
+use super::desk::{Desk, Ticket};
 use super::error::CatchError;
-use super::gatekeeper::{Desk, Ticket};
 use super::options::CatchOn;
 use super::{CatchStatistics, Ended};
 use crate::identity;

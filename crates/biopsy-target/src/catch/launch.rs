@@ -1,8 +1,7 @@
 //! What a process that waits in execve is about to execute.
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use biopsy_model::Pid;
@@ -78,10 +77,10 @@ impl Launch {
 
     /// Whether `file` is the very file that the call names, rather than the interpreter of a script or the dynamic linker,
     /// which are opened later in the same call.
-    pub(super) fn names(&self, file: &File) -> bool {
+    pub(super) fn names(&self, file: &Path) -> bool {
         let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let named = std::fs::metadata(&self.path).map(identity);
-        matches!((named, file.metadata().map(identity)), (Ok(named), Ok(file)) if named == file)
+        matches!((named, std::fs::metadata(file).map(identity)), (Ok(named), Ok(file)) if named == file)
     }
 
     /// Whether it will be a program that traces others, which must find its victim untraced.

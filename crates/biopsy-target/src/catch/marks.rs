@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use biopsy_model::Pid;
-use biopsy_sys::fanotify::{Coverage, ExecGate};
+use rustix::fs::{CWD, Mode, OFlags};
 
+use super::desk::Desk;
 use crate::proc_root::ProcRoot;
 
 /// Most bytes read of a list of mounts; hosts of many containers have thousands.
@@ -103,25 +105,25 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Marks what the processes see: all file systems of each mount namespace that was not seen before.
-    pub(super) fn extend(&mut self, gate: &ExecGate, processes: &[Pid]) {
+    pub(super) fn extend(&mut self, desk: &Desk, processes: &[Pid]) {
         let root = ProcRoot::live();
         for &pid in processes {
             let Ok(process) = root.process(pid) else { continue };
             let Some(namespace) = process.inode("ns/mnt") else { continue };
-            self.mark_root(gate, pid, namespace);
+            self.mark_root(desk, pid, namespace);
             if self.namespaces.len() >= NAMESPACES || !self.namespaces.insert(namespace) {
                 continue;
             }
             let Ok(text) = process.read("mountinfo", LIMIT) else { continue };
             for mount in text.split(|&byte| byte == b'\n').filter_map(Mount::parse) {
-                self.mark(gate, pid, &mount);
+                self.mark(desk, pid, &mount);
             }
         }
     }
 
     /// The file system that the root of a process lies on. Where the root is no mount point (chroot(2)), the list of mounts
     /// does not have it.
-    fn mark_root(&mut self, gate: &ExecGate, pid: Pid, namespace: u64) {
+    fn mark_root(&mut self, desk: &Desk, pid: Pid, namespace: u64) {
         let path = PathBuf::from(format!("/proc/{pid}/root"));
         let Ok(meta) = std::fs::metadata(&path) else { return };
         if self.roots.len() >= NAMESPACES || !self.roots.insert((namespace, meta.dev())) {
@@ -136,11 +138,11 @@ impl Marks {
         }
         let device = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
         if !self.seen.contains(&device) {
-            self.mark_path(gate, device, &path, b"/");
+            self.mark_path(desk, device, &path, b"/");
         }
     }
 
-    fn mark(&mut self, gate: &ExecGate, pid: Pid, mount: &Mount) {
+    fn mark(&mut self, desk: &Desk, pid: Pid, mount: &Mount) {
         if !mount.may_execute || self.seen.contains(&mount.device) {
             return;
         }
@@ -154,11 +156,13 @@ impl Marks {
         }
         let mut path = OsString::from(format!("/proc/{pid}/root"));
         path.push(OsString::from_vec(mount.point.clone()));
-        self.mark_path(gate, mount.device, &PathBuf::from(path), &mount.point);
+        self.mark_path(desk, mount.device, &PathBuf::from(path), &mount.point);
     }
 
-    fn mark_path(&mut self, gate: &ExecGate, device: (u32, u32), path: &Path, shown: &[u8]) {
-        match gate.mark(Coverage::FileSystem, path) {
+    fn mark_path(&mut self, desk: &Desk, device: (u32, u32), path: &Path, shown: &[u8]) {
+        // Looked up here, where nobody waits for us.
+        let place = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        match place.map_err(Into::into).and_then(|place| desk.mark(place.as_fd())) {
             Ok(()) => self.marked += 1,
             Err(error) => {
                 let shown = crate::printable(&String::from_utf8_lossy(shown));

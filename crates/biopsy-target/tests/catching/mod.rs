@@ -3,6 +3,7 @@
 mod agent;
 mod bad_days;
 mod burst;
+mod closing;
 mod crash;
 mod endings;
 mod stalled;
