@@ -210,10 +210,15 @@ impl DotNetRecorder {
         let mut summary = DotNetSummary::default();
         let processes =
             std::mem::take(&mut *self.state.processes.lock().unwrap_or_else(PoisonError::into_inner));
-        for (_, process) in processes {
+        for (pid, process) in processes {
             let Process::Recorded(mut recorded) = process else { continue };
             summary.events += recorded.shared.events.load(Ordering::Relaxed);
-            let Some(Ok(outcome)) = recorded.thread.take().map(JoinHandle::join) else { continue };
+            let Some(outcome) = recorded.thread.take().map(JoinHandle::join) else { continue };
+            let Ok(outcome) = outcome else {
+                let lost = "what its runtime said is missing (its recorder panicked)";
+                summary.warnings.push(format!("process {pid}: {lost}"));
+                continue;
+            };
             summary.warnings.extend(outcome.warnings);
             let Some(trace) = outcome.trace else { continue };
             summary.processes.push(outcome.pid);
@@ -235,7 +240,10 @@ impl DotNetRecorder {
     fn end_threads(&mut self) {
         self.state.stop.store(true, Ordering::Relaxed);
         for thread in [self.doorman.take(), self.watcher.take()].into_iter().flatten() {
-            let _ = thread.join();
+            if thread.join().is_err() {
+                let lost = "runtimes that started later may be missing (what looks for them panicked)";
+                self.state.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(lost.to_owned());
+            }
         }
         for process in self.state.processes.lock().unwrap_or_else(PoisonError::into_inner).values() {
             if let Process::Recorded(recorded) = process {

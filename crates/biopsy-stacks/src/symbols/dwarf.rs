@@ -97,6 +97,10 @@ impl DebugInfo {
 
     pub(crate) fn find(&self, svma: u64, inlines: bool, lines: bool) -> Found {
         let mut found = Found::default();
+        // The end of a range that has this address does not exist; addr2line asks for it.
+        if svma == u64::MAX {
+            return found;
+        }
         let nesting = self.nesting.get_or_init(|| Nesting::read(&self.dwarf));
         if nesting.is_too_deep(&self.dwarf, svma) {
             self.refused.set(self.refused.get().or(Some(Told(false))));

@@ -56,8 +56,8 @@ pub(super) fn methods(pid: Pid) -> Result<Told, RundownError> {
         stopped
     })?;
     let told = read(session);
-    // It panicked: the stream says what came of it.
-    let stopped = stop.join().unwrap_or(Ok(()));
+    let panicked = || IpcError::Io { pid, command: "StopTracing", source: std::io::Error::other("it panicked") };
+    let stopped = stop.join().unwrap_or_else(|_| Err(panicked()));
     let mut told = match told {
         // Nothing came, because the session had to be cut: that is the reason to tell.
         Err(error) => return Err(stopped.err().map_or(error.into(), RundownError::from)),
