@@ -136,10 +136,15 @@ fn own_addresses(program: &Path) -> Vec<u64> {
     addresses
 }
 
+/// A file of this machine, whose folders may be looked into for its debug file.
+fn of_this_machine(path: &Path) -> ModuleSource {
+    ModuleSource { root: Some("/".into()), ..ModuleSource::elf(path) }
+}
+
 fn assert_same_as_addr2line(symbolizer: &mut Symbolizer, mapped: &Path, reference: &Path) {
     let addresses = own_addresses(reference);
     let svmas: Vec<Svma> = addresses.iter().copied().map(Svma).collect();
-    let found = symbolizer.elf(&ModuleSource::elf(mapped), &svmas);
+    let found = symbolizer.elf(&of_this_machine(mapped), &svmas);
     let mut inlined = 0;
     for ((address, expected), found) in addresses.iter().zip(addr2line(reference, &addresses)).zip(&found) {
         let found = found.as_ref().unwrap_or_else(|| panic!("{address:#x} is not named"));
@@ -224,7 +229,7 @@ fn debug_files_are_found_where_gdb_finds_them() {
         let other = compile(root, "stacks.c", "other", &["-O2", "-g", "-pthread"]);
         fs::copy(&other, place).unwrap();
         let own = own_addresses(original)[0];
-        let found = with_debug_folder(&global).elf(&ModuleSource::elf(&stripped), &[Svma(own)]);
+        let found = with_debug_folder(&global).elf(&of_this_machine(&stripped), &[Svma(own)]);
         let source = found[0].as_ref().map(|found| found.source);
         assert_eq!(source, Some(SymbolSource::FunctionStart), "{}", place.display());
         fs::remove_file(place).unwrap();

@@ -56,7 +56,8 @@ pub(super) fn methods(pid: Pid) -> Result<Told, RundownError> {
         stopped
     })?;
     let told = read(session);
-    let panicked = || IpcError::Io { pid, command: "StopTracing", source: std::io::Error::other("it panicked") };
+    let panicked =
+        || IpcError::Io { pid, command: "StopTracing", source: std::io::Error::other("it panicked") };
     let stopped = stop.join().unwrap_or_else(|_| Err(panicked()));
     let mut told = match told {
         // Nothing came, because the session had to be cut: that is the reason to tell.
