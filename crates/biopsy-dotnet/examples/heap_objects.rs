@@ -1,5 +1,6 @@
 //! Prints the heap of a core as the oracle of the tests does, to compare by hand: `heap_objects CORE OBJECTS EDGES`.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
 use std::fs::File;

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p biopsy-dotnet --features testing --example nettrace_bench -- FILE [MIB]`: makes FILE of so many MiB
 //! (1,000) where it is absent, as a busy server would, and reads it three times. A real file does as well.
+
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
 use biopsy_dotnet::events::{self, Collector};

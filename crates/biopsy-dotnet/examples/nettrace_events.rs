@@ -1,4 +1,6 @@
 //! Prints the events of a nettrace file whose provider contains a word, with the addresses of their stacks, innermost first: `nettrace_events FILE [WORD]`.
+
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use biopsy_dotnet::nettrace::{Limits, Reader};

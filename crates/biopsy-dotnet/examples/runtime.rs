@@ -1,6 +1,8 @@
 //! Shows what is read of the runtimes in a core: `runtime CORE [--code FILE] [--types FILE]`. FILE has addresses, hexadecimal, one a
 //! line; each is printed with the method or the type that is there, to be compared with what other readers say.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::sync::Arc;
 use std::time::Instant;
 

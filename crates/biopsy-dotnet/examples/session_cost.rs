@@ -5,6 +5,8 @@
 //! A variant is `NAME=SESSION+SESSION...`, a session `STACKS/PROVIDER/PROVIDER...` (`STACKS` 0 or 1), a provider
 //! `NAME:KEYWORDS (hex):LEVEL:ARGUMENTS:FILTER`, where a filter is `=1,2` (these) or `-1,2` (all but these); or
 //! `NAME=!COMMAND`, a shell command with `{pid}` that is interrupted at the end of its window.
+
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::collections::BTreeMap;

@@ -12,6 +12,7 @@
 //! on cores. No foreign code is loaded in either.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
 pub mod events;
 pub mod gcdump;

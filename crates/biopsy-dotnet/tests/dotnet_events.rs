@@ -1,5 +1,7 @@
 //! Real streams, read and collected, beside the reader of the tools' own authors.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! The diagnostics protocol with real runtimes.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! Runtimes of living programs, read from a frozen copy of their memory and compared with what the runtime's own reader says.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

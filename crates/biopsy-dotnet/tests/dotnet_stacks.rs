@@ -1,5 +1,7 @@
 //! Stacks and locks of living programs, read from a frozen copy of their memory and compared with what the runtime's own reader
 //! says.
+
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![expect(clippy::print_stdout, reason = "what was compared and skipped belongs on the terminal")]
 
 use std::collections::BTreeMap;

@@ -1,6 +1,8 @@
 //! What listens at the socket of a process and answers otherwise than any runtime that is known: nothing hangs, nothing panics, and
 //! each answer has its error. No runtime is needed: this process plays one for itself.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;

@@ -1,15 +1,13 @@
 //! Which file systems answer without waiting for anybody else.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, MemfdFlags, Statx, StatxFlags};
 
-use crate::Refused;
+use crate::{Refused, read_kernels};
 
 /// Types without a block device that this kernel serves from its own memory or from block devices.
 const NEAR: &[&str] = &[
@@ -28,8 +26,6 @@ const NEAR: &[&str] = &[
     "ubifs",
     "zfs",
 ];
-/// A process has some dozens of mounts; a machine with many containers has some thousands.
-const MOUNTS_BYTES: u64 = 16 << 20;
 
 /// What is known of a handle, without asking a server: the attributes that the kernel has cached.
 pub(crate) fn look(handle: &OwnedFd) -> Result<Statx, Refused> {
@@ -37,7 +33,7 @@ pub(crate) fn look(handle: &OwnedFd) -> Result<Statx, Refused> {
     let mut found = rustix::fs::statx(handle, c"", flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?;
     if found.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
         // Before Linux 5.8.
-        let facts = read(Path::new(&format!("/proc/self/fdinfo/{}", handle.as_raw_fd())))?;
+        let facts = read_kernels(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()))?;
         let facts = String::from_utf8_lossy(&facts);
         let mount = facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
         found.stx_mnt_id = mount.unwrap_or_default();
@@ -89,18 +85,12 @@ impl Mounts {
         if !known.contains_key(&mount) {
             known.clear();
             for table in &self.tables {
-                let text = read(table).unwrap_or_default();
+                let text = read_kernels(table).unwrap_or_default();
                 known.extend(text.split(|byte| *byte == b'\n').filter_map(number_and_kind));
             }
         }
         known.get(&mount).cloned()
     }
-}
-
-fn read(table: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(table)?.take(MOUNTS_BYTES).read_to_end(&mut text)?;
-    Ok(text)
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue` (proc_pid_mountinfo(5)).
@@ -121,6 +111,8 @@ fn is_kernels_own(found: &Statx) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]

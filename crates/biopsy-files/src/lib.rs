@@ -15,11 +15,14 @@
 //! What it does not do: believe what it opened. That the file is the one that was meant is the caller's to check, by build id.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
 mod file_system;
+mod kernel;
 mod refused;
 mod walk;
 
 pub use file_system::Mounts;
+pub use kernel::{open_kernels, read_kernels};
 pub use refused::Refused;
 pub use walk::{Links, Opened, Root, open, open_handle, reopen};

@@ -42,7 +42,7 @@ fn wanted() -> Option<i32> {
     if chosen != 0 {
         return None;
     }
-    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let text = String::from_utf8(biopsy_files::read_kernels("/proc/loadavg").ok()?).ok()?;
     let cpus = biopsy_sys::limits::online_cpus().ok()?.len();
     Some(fitting(running(&text)?, cpus))
 }

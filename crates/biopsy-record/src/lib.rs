@@ -4,6 +4,7 @@
 //! not do into warnings and losses in the recording. None of them stops, signals or traces the target.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
 pub mod context;
 pub mod dotnet;

@@ -1,6 +1,8 @@
 //! Traces of .NET servers: every managed frame has a name, stacks reach the thread's root, and the cause of a fault is among what
 //! is hottest or waited for longest.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::time::Duration;
 
 use biopsy_model::loss::Warning;

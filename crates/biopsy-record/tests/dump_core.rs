@@ -1,5 +1,7 @@
 //! Cores of living processes, byte for byte, and as debuggers see them.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

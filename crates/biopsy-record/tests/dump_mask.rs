@@ -1,5 +1,7 @@
 //! A process of our own with secrets in its environment, on its command line and beside it, and the mask.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::process::{Child, Command, Stdio};
 
 use biopsy_image::scrub::{Mask, MaskCounts};

@@ -1,5 +1,7 @@
 //! Metrics and context of real programs with a known cause.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,7 @@
 //! Each way of tracing, on real processes: the hot function is found, states are told, and the target is unharmed.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::time::Duration;
 
 use biopsy_model::timeline::Timeline;

@@ -1,5 +1,7 @@
 //! Each trigger fires on a sick program, and not before it is sick.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,6 +4,7 @@
 //! MariaDB under sysbench and records it with `perf record --call-graph dwarf` (Debian: mariadb-server-core,
 //! mariadb-client-core, sysbench, linux-perf).
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

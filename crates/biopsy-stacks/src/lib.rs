@@ -12,6 +12,7 @@
 //! and damage is an error or a missing name, never a panic.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
 pub mod elf;
 pub mod fuzz;

@@ -1,5 +1,6 @@
 //! Damaged and malicious files: every reader answers, none panics or takes memory for what is not there.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![cfg(target_arch = "x86_64")]
 
 mod support;

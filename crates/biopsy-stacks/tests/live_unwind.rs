@@ -1,5 +1,6 @@
 //! Unwinds the blocked threads of a real process to their roots and names their functions.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![cfg(target_arch = "x86_64")]
 
 mod support;

@@ -1,5 +1,6 @@
 //! Names and lines, compared with what `nm`, `objdump` and `addr2line` of binutils say.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![cfg(target_arch = "x86_64")]
 
 mod support;

@@ -1,5 +1,6 @@
 //! Single steps from registers and stacks made by hand.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![cfg(target_arch = "x86_64")]
 
 mod support;

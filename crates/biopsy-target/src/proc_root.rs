@@ -60,7 +60,7 @@ impl ProcRoot {
     /// # Errors
     /// What the kernel says.
     pub fn bytes(&self, below: &str, limit: usize) -> io::Result<Vec<u8>> {
-        read_up_to(&File::open(self.path(below))?, limit)
+        read_up_to(&biopsy_files::open_kernels(self.path(below))?, limit)
     }
 
     /// This boot's id; empty where the kernel does not tell (then processes are told apart by pid and start alone).

@@ -1,5 +1,7 @@
 //! What is told of the memory of a real process with one area of each kind, and that looking changes nothing.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::collections::HashMap;
 use std::ops::Range;
 

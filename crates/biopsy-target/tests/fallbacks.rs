@@ -1,5 +1,7 @@
 //! Processes that must not fork, or hardly can: they are told apart, copied or refused, and run on as before.
 
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
+
 use std::time::{Duration, Instant};
 
 use biopsy_image::{Absence, Image, MemoryExt, ReadError};

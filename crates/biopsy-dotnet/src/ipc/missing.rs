@@ -76,8 +76,8 @@ fn is_host(facts: &TargetFacts) -> bool {
 }
 
 fn is_ahead_of_time(facts: &TargetFacts) -> bool {
-    let Ok(exe) = std::fs::File::open(facts.path("exe")) else { return false };
+    let Ok(exe) = biopsy_files::open(&facts.path("exe"), biopsy_files::Links::Refuse) else { return false };
     let mut bytes = Vec::new();
-    let read = exe.take(SEARCH).read_to_end(&mut bytes);
+    let read = exe.file.take(SEARCH).read_to_end(&mut bytes);
     read.is_ok() && bytes.windows(AOT_MARK.len()).any(|window| window == AOT_MARK)
 }

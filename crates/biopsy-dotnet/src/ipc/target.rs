@@ -132,7 +132,7 @@ fn last_number(text: &[u8]) -> Option<u32> {
 
 pub(super) fn read_some(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
+    biopsy_files::open_kernels(path)?.take(MOST).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

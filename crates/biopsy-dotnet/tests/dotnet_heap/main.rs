@@ -1,5 +1,7 @@
 //! Heaps of living programs, walked in a frozen copy of their memory and compared with what the runtime's own reader says of the
 //! same moment, and with what the programs say of themselves.
+
+#![allow(clippy::disallowed_methods, reason = "tests open what they wrote, and files of proc")]
 #![expect(clippy::print_stderr, reason = "what was compared and skipped belongs on the terminal")]
 
 mod clrmd;

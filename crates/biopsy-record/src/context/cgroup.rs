@@ -1,7 +1,6 @@
 //! Settings and counters of the control groups of a process and of their parents.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -86,6 +85,6 @@ pub(super) fn write(members: &mut Members<'_>) -> Result<(), WriteError> {
 
 fn read(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    biopsy_files::open_kernels(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

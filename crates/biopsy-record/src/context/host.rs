@@ -94,7 +94,10 @@ fn cpu_models(cpuinfo: &str) -> std::collections::BTreeMap<String, u64> {
 /// says where a customer's server stands, and nothing about what is wrong with it.
 #[must_use]
 pub fn host_info(proc_root: &Path, masking: &Masking) -> HostInfo {
-    let read = |name: &str| std::fs::read_to_string(proc_root.join(name)).unwrap_or_default();
+    let read = |name: &str| {
+        let bytes = biopsy_files::read_kernels(proc_root.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
     let cpu_info = read("cpuinfo");
     let memory = read("meminfo");
     let hostname = read("sys/kernel/hostname");
@@ -112,7 +115,10 @@ pub fn host_info(proc_root: &Path, masking: &Masking) -> HostInfo {
 fn os_release() -> String {
     ["/etc/os-release", "/usr/lib/os-release"]
         .into_iter()
-        .find_map(|path| std::fs::read_to_string(path).ok())
+        .find_map(|path| {
+            let opened = biopsy_files::open(Path::new(path), biopsy_files::Links::Follow).ok()?;
+            std::io::read_to_string(std::io::Read::take(opened.file, 1 << 20)).ok()
+        })
         .unwrap_or_default()
 }
 

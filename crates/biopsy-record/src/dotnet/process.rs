@@ -546,7 +546,7 @@ fn take(
 
 /// `.../shared/Microsoft.NETCore.App/10.0.12/libcoreclr.so`.
 fn version_by_folder(pid: Pid) -> Option<String> {
-    let maps = std::fs::read(format!("/proc/{pid}/maps")).ok()?;
+    let maps = biopsy_files::read_kernels(format!("/proc/{pid}/maps")).ok()?;
     let line = maps.split(|byte| *byte == b'\n').find(|line| line.ends_with(b"/libcoreclr.so"))?;
     let folder = std::str::from_utf8(line).ok()?.rsplit('/').nth(1)?;
     let is_version = folder.starts_with(|c: char| c.is_ascii_digit()) && folder.contains('.');
@@ -556,7 +556,7 @@ fn version_by_folder(pid: Pid) -> Option<String> {
 /// How many different files of the name of the runtime's library are mapped. One file can hold one runtime only.
 fn runtimes_loaded(pid: Pid) -> usize {
     const NAME: &[u8] = b"/libcoreclr.so";
-    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let maps = biopsy_files::read_kernels(format!("/proc/{pid}/maps")).unwrap_or_default();
     let paths = maps.split(|byte| *byte == b'\n').filter(|line| line.ends_with(NAME));
     // Address, rights, offset, device, inode, path.
     let files: BTreeSet<&[u8]> =

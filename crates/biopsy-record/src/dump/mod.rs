@@ -146,8 +146,8 @@ impl Dumped {
         if !self.facts.scrubbed {
             return Ok(());
         }
-        let path = folder.path().join(&self.member);
-        let left = File::open(&path).and_then(|file| values_left(file, &literals.finder()));
+        let opened = folder.edit_member(&self.member).map_err(std::io::Error::other);
+        let left = opened.and_then(|member| values_left(member, &literals.finder()));
         let why = match left {
             Ok(0) => return Ok(()),
             Ok(left) => {

@@ -127,7 +127,7 @@ pub(crate) fn find_groups(proc_root: &Path, mounts: &Mounts, tree: &[Pid], most:
     let mut all = Groups::default();
     let Groups { found: groups, hidden, unreadable } = &mut all;
     for pid in tree {
-        let text = match std::fs::read(proc_root.join(pid.to_string()).join("cgroup")) {
+        let text = match biopsy_files::read_kernels(proc_root.join(pid.to_string()).join("cgroup")) {
             Ok(text) => text,
             Err(error) => {
                 // One that has ended has none.

@@ -42,7 +42,7 @@ pub(crate) struct Cgroups {
 
 impl Cgroups {
     pub(crate) fn new(proc_root: &Path) -> Cgroups {
-        let (text, unreadable) = match std::fs::read(proc_root.join("self/mountinfo")) {
+        let (text, unreadable) = match biopsy_files::read_kernels(proc_root.join("self/mountinfo")) {
             Ok(text) => (text, None),
             Err(error) => (Vec::new(), Some(error)),
         };

@@ -34,7 +34,7 @@ impl ProcFile {
         let file = match &self.file {
             Some(file) => file,
             None => {
-                opened = File::open(&self.path)?;
+                opened = biopsy_files::open_kernels(&self.path)?;
                 if self.keep { self.file.insert(opened) } else { &opened }
             }
         };
@@ -54,7 +54,7 @@ impl ProcFile {
         let file = match &self.file {
             Some(file) => file,
             None => {
-                opened = File::open(&self.path)?;
+                opened = biopsy_files::open_kernels(&self.path)?;
                 if self.keep { self.file.insert(opened) } else { &opened }
             }
         };

@@ -230,7 +230,7 @@ impl Sampler {
 
 /// Files that may stay open: half of what this process may open, and not more than 4,096.
 fn open_files(proc_root: &Path) -> usize {
-    let text = std::fs::read(proc_root.join("self/limits")).unwrap_or_default();
+    let text = biopsy_files::read_kernels(proc_root.join("self/limits")).unwrap_or_default();
     let line = super::parse::lines(&text).find_map(|line| line.strip_prefix(b"Max open files"));
     let soft = line.and_then(|line| words(line).next()).and_then(number).unwrap_or(1024);
     usize::try_from(soft / 2).map_or(4_096, |half| half.min(4_096))
@@ -238,7 +238,7 @@ fn open_files(proc_root: &Path) -> usize {
 
 /// Kernels before 5.14 have no such setting; whether they account is then not known, which counts as no.
 fn delay_accounting(proc_root: &Path) -> bool {
-    let text = std::fs::read(proc_root.join("sys/kernel/task_delayacct")).unwrap_or_default();
+    let text = biopsy_files::read_kernels(proc_root.join("sys/kernel/task_delayacct")).unwrap_or_default();
     number(text.trim_ascii()).is_some_and(|value| value != 0)
 }
 

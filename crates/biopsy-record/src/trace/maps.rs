@@ -61,14 +61,18 @@ impl MapsEntry {
 /// The executable mappings of a process now.
 pub(crate) fn read(pid: u32) -> io::Result<Vec<MapsEntry>> {
     let mut bytes = Vec::new();
-    std::fs::File::open(format!("/proc/{pid}/maps"))?.take(MAPS_LIMIT).read_to_end(&mut bytes)?;
+    biopsy_files::open_kernels(format!("/proc/{pid}/maps"))?.take(MAPS_LIMIT).read_to_end(&mut bytes)?;
     Ok(parse(&bytes))
 }
 
 /// The end of the mapping that holds an address of a stack: no frame of the thread lies beyond.
 pub(crate) fn mapping_end(pid: u32, address: u64) -> Option<u64> {
     let mut bytes = Vec::new();
-    std::fs::File::open(format!("/proc/{pid}/maps")).ok()?.take(MAPS_LIMIT).read_to_end(&mut bytes).ok()?;
+    biopsy_files::open_kernels(format!("/proc/{pid}/maps"))
+        .ok()?
+        .take(MAPS_LIMIT)
+        .read_to_end(&mut bytes)
+        .ok()?;
     bytes.split(|&byte| byte == b'\n').find_map(|line| {
         let range = line.split(|&byte| byte == b' ').next()?;
         let (start, end) = std::str::from_utf8(range).ok()?.split_once('-')?;

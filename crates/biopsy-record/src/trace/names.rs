@@ -277,7 +277,7 @@ fn source_of(module: &DefinedModule) -> ModuleSource {
 
 /// The pid in the process's own pid namespace: the last number of `NSpid` in proc_pid_status(5).
 fn inner_pid(pid: u32) -> Option<u32> {
-    let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = biopsy_files::read_kernels(format!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let line = status.lines().find(|line| line.starts_with("NSpid:"))?;
     line.split_whitespace().last()?.parse().ok()

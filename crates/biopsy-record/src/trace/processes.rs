@@ -151,7 +151,7 @@ impl Processes {
             process.unwinder.clear();
             process.unwinder.set_compiled(Some(Box::new(KnownRules(Arc::clone(&process.rules)))));
             // The descriptor meant the memory that is gone.
-            process.unwinder.read_code_from(std::fs::File::open(format!("/proc/{pid}/mem")).ok());
+            process.unwinder.read_code_from(biopsy_files::open_kernels(format!("/proc/{pid}/mem")).ok());
             process.mappings.clear();
             process.jit = None;
             process.maps_read = 0;
@@ -406,7 +406,7 @@ impl Process {
         let mut unwinder = ProcessUnwinder::new();
         // Compiled code has no unwind information: its first instructions are read to see whether a sample fell
         // before the frame pointer was saved. Without the right to, one caller is missing there.
-        unwinder.read_code_from(std::fs::File::open(format!("/proc/{pid}/mem")).ok());
+        unwinder.read_code_from(biopsy_files::open_kernels(format!("/proc/{pid}/mem")).ok());
         let rules = Arc::new(Rules::default());
         unwinder.set_compiled(Some(Box::new(KnownRules(Arc::clone(&rules)))));
         Self { unwinder, mappings: Vec::new(), jit: None, maps_read: 0, rules }
@@ -421,6 +421,6 @@ pub(crate) fn task_ids(pid: u32) -> Vec<u32> {
 
 /// A thread's name now.
 pub(crate) fn thread_name(pid: u32, tid: u32) -> Option<String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
+    let bytes = biopsy_files::read_kernels(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
     Some(String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned())
 }

@@ -723,12 +723,13 @@ impl StillWaiting for FromProc<'_> {
 /// A blocked thread's registers, from `/proc/PID/task/TID/syscall` (proc_pid_syscall(5)): number and six arguments in a
 /// system call, or -1; then stack pointer and instruction pointer. `None`: it runs, or may not be looked at.
 fn sleeping_thread(pid: u32, tid: u32) -> Option<ThreadTimes> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+    let text = biopsy_files::read_kernels(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+    let text = String::from_utf8(text).ok()?;
     let fields: Vec<&str> = text.split_whitespace().collect();
     let number: i64 = fields.first()?.parse().ok()?;
     let hex = |field: &str| u64::from_str_radix(field.strip_prefix("0x")?, 16).ok();
     let [.., sp, ip] = fields.as_slice() else { return None };
-    let state = std::fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let state = biopsy_files::read_kernels(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     let after_name = state.iter().rposition(|&byte| byte == b')')?;
     let letter = *state.get(after_name + 2)?;
     let out_state = match letter {

@@ -90,7 +90,7 @@ impl Conditions {
                 }
                 Trigger::Bound { lasting, .. } => State::Bound(Latch::new(*lasting, again)),
                 Trigger::Hang { lasting } => {
-                    if fs::read(format!("/proc/{}/syscall", key.pid)).is_err() {
+                    if biopsy_files::read_kernels(format!("/proc/{}/syscall", key.pid)).is_err() {
                         warnings.push(format!(
                             "`{trigger}` finds no deadlocks: what the threads of process {} wait for may not be read",
                             key.pid

@@ -189,7 +189,7 @@ fn look_at(pid: u32, folder: &Path, tid: u32) -> Option<Look> {
 
 fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).ok()?;
+    let file = biopsy_files::open_kernels(path).ok()?;
     std::io::Read::read_to_end(&mut std::io::Read::take(file, SMALL), &mut bytes).ok()?;
     Some(bytes)
 }

@@ -5,7 +5,6 @@
 //! ffffffffc0a01000 t ext4_foo\t[ext4]
 //! ```
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -51,7 +50,7 @@ pub(crate) struct Kallsyms {
 
 impl Kallsyms {
     pub(crate) fn open(path: &Path) -> Result<Self, KallsymsError> {
-        Self::read(File::open(path)?)
+        Self::read(biopsy_files::open_kernels(path)?)
     }
 
     pub(crate) fn read(source: impl Read) -> Result<Self, KallsymsError> {

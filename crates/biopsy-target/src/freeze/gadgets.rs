@@ -169,6 +169,7 @@ fn holds(memory: &ProcessMemory, address: u64, expected: &[u8]) -> bool {
     matches!(memory.read(address, bytes), Ok(read) if read == expected.len()) && bytes == expected
 }
 
+#[expect(clippy::disallowed_methods, reason = "memory by way of proc, to be written")]
 fn writable_memory(pid: Pid) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
 }

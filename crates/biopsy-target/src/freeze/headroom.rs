@@ -123,7 +123,7 @@ impl MemoryGauge {
                 ));
             }
         }
-        Self { groups, machine: File::open(root.path("proc/meminfo")).ok() }
+        Self { groups, machine: biopsy_files::open_kernels(root.path("proc/meminfo")).ok() }
     }
 
     /// What is left now; `None` where nothing can be read.
@@ -157,7 +157,7 @@ impl Group {
         usage: &str,
         cache: [&'static str; 2],
     ) -> Option<Self> {
-        let open = |name: &str| File::open(root.path(&format!("{folder}/{name}"))).ok();
+        let open = |name: &str| biopsy_files::open_kernels(root.path(&format!("{folder}/{name}"))).ok();
         let limits: Vec<File> = limits.iter().filter_map(|name| open(name)).collect();
         // Limits that are set later do not count; a group without any at the beginning costs nothing.
         let limited = limits.iter().filter_map(number).any(|limit| limit < NO_LIMIT);
