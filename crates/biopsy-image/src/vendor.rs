@@ -101,7 +101,8 @@ impl Reason {
     pub fn absence(self) -> Option<Absence> {
         match self {
             Self::Zero => None,
-            Self::InFile | Self::Kind => Some(Absence::LeftOut),
+            Self::InFile => Some(Absence::LeftOut),
+            Self::Kind => Some(Absence::NotOfKind),
             Self::Ceiling => Some(Absence::OverLimit),
             Self::Unreadable | Self::Device => Some(Absence::Unreadable),
             Self::Gone => Some(Absence::Gone),

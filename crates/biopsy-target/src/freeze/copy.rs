@@ -89,7 +89,7 @@ impl PreparedCopy for Prepared {
             unseen: BTreeMap::new(),
             mappings,
             full: self.full,
-            not_copied: if self.stacks_only { Absence::LeftOut } else { Absence::Unreadable },
+            not_copied: if self.stacks_only { Absence::NotOfKind } else { Absence::Unreadable },
         };
         for part in stacks(&copied.mappings, registers) {
             copied.take(part, deadline);

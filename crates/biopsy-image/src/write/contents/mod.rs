@@ -313,7 +313,7 @@ pub(super) fn reason(result: &Result<usize, ReadError>, source: Source) -> Reaso
         Absence::Unreadable => Reason::Unreadable,
         // Behind the end of a mapped file there is nothing to read (SIGBUS); the page was never there.
         Absence::Unmapped if source == Source::Whole => Reason::Unreadable,
-        Absence::LeftOut => Reason::Kind,
+        Absence::LeftOut | Absence::NotOfKind => Reason::Kind,
         Absence::OverLimit => Reason::Ceiling,
         Absence::NoTime => Reason::NoTime,
         Absence::Unmapped | Absence::Truncated | Absence::Gone => Reason::Gone,
