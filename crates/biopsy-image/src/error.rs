@@ -11,6 +11,8 @@ pub enum Absence {
     Unreadable,
     /// It was mapped, but whoever wrote the dump left it out.
     LeftOut,
+    /// It was mapped, but dumps of this kind do not have it, whether the process wrote it or not.
+    NotOfKind,
     /// It was mapped, but the dump had reached its size limit.
     OverLimit,
     /// It was mapped, but there was no time to copy it while the process stood still.
@@ -27,6 +29,7 @@ impl fmt::Display for Absence {
             Self::Unmapped => "nothing is mapped there",
             Self::Unreadable => "the process itself may not read it",
             Self::LeftOut => "whoever wrote the dump left it out",
+            Self::NotOfKind => "dumps of this kind do not have it",
             Self::OverLimit => "it was left out above the size limit of the dump",
             Self::NoTime => "there was no time to copy it while the process stood still",
             Self::Truncated => "the file ends before it",

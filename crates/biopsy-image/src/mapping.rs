@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+/// The most that lies between two mappings of one module whose program headers are not there, in bytes: linkers align
+/// segments to 2 MiB at the most, and what a loader leaves free between them is smaller than this.
+pub const MODULE_GAP: u64 = 16 << 20;
+
 /// What a mapping allows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Protection {

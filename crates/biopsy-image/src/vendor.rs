@@ -21,6 +21,10 @@ pub const MAPPINGS: u32 = 0x6269_6f03;
 pub const LEFT_OUT: u32 = 0x6269_6f04;
 /// Type of the note at the end of the file.
 pub const END: u32 = 0x6269_6f05;
+/// Type of the note of what the core lacks, in words: threads that could not be stopped in time, for example.
+pub const WARNINGS: u32 = 0x6269_6f06;
+/// Most of these that are written and read.
+const MOST_WARNINGS: usize = 1024;
 /// Size in bytes of the end note with its header and padding: its place is reserved before memory is read.
 pub const END_NOTE_SIZE: u64 = 64 * 1024;
 
@@ -101,7 +105,8 @@ impl Reason {
     pub fn absence(self) -> Option<Absence> {
         match self {
             Self::Zero => None,
-            Self::InFile | Self::Kind => Some(Absence::LeftOut),
+            Self::InFile => Some(Absence::LeftOut),
+            Self::Kind => Some(Absence::NotOfKind),
             Self::Ceiling => Some(Absence::OverLimit),
             Self::Unreadable | Self::Device => Some(Absence::Unreadable),
             Self::Gone => Some(Absence::Gone),
@@ -266,6 +271,30 @@ pub fn parse_threads(bytes: &[u8]) -> Vec<ThreadNote> {
         threads.push(thread);
     }
     threads
+}
+
+/// Contents of the note `WARNINGS`.
+#[must_use]
+pub fn encode_warnings(warnings: &[String]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for warning in warnings.iter().take(MOST_WARNINGS) {
+        put_text(&mut out, warning.as_bytes());
+    }
+    out
+}
+
+/// Texts of a note `WARNINGS`, those that are whole.
+#[must_use]
+pub fn parse_warnings(bytes: &[u8]) -> Vec<String> {
+    let mut cursor = Cursor::new(bytes);
+    let mut warnings = Vec::new();
+    while warnings.len() < MOST_WARNINGS
+        && cursor.remaining() > 0
+        && let Ok(warning) = text(&mut cursor, "warning")
+    {
+        warnings.push(String::from_utf8_lossy(warning).into_owned());
+    }
+    warnings
 }
 
 /// Contents of the note `MAPPINGS`.

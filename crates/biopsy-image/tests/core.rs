@@ -156,20 +156,62 @@ fn files_without_segments_are_mappings_whose_bytes_were_left_out() {
     assert_eq!(image.process().writer.as_deref(), Some("createdump"));
 }
 
-#[test]
-fn a_module_says_its_build_id_and_bias_in_memory() {
+/// The first page of an ELF file with these program headers: type, offset, address, size.
+fn elf_page(headers: &[(u32, u64, u64, u64)]) -> Vec<u8> {
     let mut page = vec![0; PAGE];
     page[..6].copy_from_slice(b"\x7fELF\x02\x01");
     page[32..40].copy_from_slice(&64u64.to_le_bytes()); // e_phoff
-    page[54..58].copy_from_slice(&[56, 0, 2, 0]); // e_phentsize, e_phnum
-    let mut header = |at: usize, kind: u32, offset: u64, address: u64, size: u64| {
+    page[54..58].copy_from_slice(&[56, 0, headers.len() as u8, 0]); // e_phentsize, e_phnum
+    for (index, &(kind, offset, address, size)) in headers.iter().enumerate() {
+        let at = 64 + 56 * index;
         page[at..at + 4].copy_from_slice(&kind.to_le_bytes());
         for (field, value) in [(8, offset), (16, address), (32, size), (40, size)] {
             page[at + field..at + field + 8].copy_from_slice(&value.to_le_bytes());
         }
-    };
-    header(64, 1, 0, 0x10_0000, 0x1000); // the file was linked at 1 MiB
-    header(120, 4, 0x200, 0x10_0200, 36);
+    }
+    page
+}
+
+/// The program of a single-file .NET application maps its parts flat a second time, gigabytes away; with them as one module
+/// any stray address in between was "in a module".
+#[test]
+fn a_module_ends_where_its_segments_end_and_not_where_its_file_is_mapped_again() {
+    const PROGRAM: u64 = 0x5500_0000_0000;
+    const FLAT: u64 = 0x7f00_0000_0000;
+    // The second segment lies further from the first than any gap that is guessed at.
+    let segments = [(1, 0, 0, 0x1000), (1, 0x1000, 0x4000_0000, 0x1000)];
+    let core = CoreBuilder::new()
+        .process(1, "a", "a")
+        .auxiliary(&[])
+        .files(&[
+            (PROGRAM, PROGRAM + 0x1000, 0, b"/opt/program"),
+            (PROGRAM + 0x4000_0000, PROGRAM + 0x4000_1000, 1, b"/opt/program"),
+            (PROGRAM + 0x4000_1000, PROGRAM + 0x4000_2000, 2, b"/opt/program"),
+            (FLAT, FLAT + 0x1000, 5, b"/opt/program"),
+            (FLAT + 0x2000, FLAT + 0x3000, 0, b"/opt/managed.dll"),
+            (FLAT + 0x10_0000, FLAT + 0x10_1000, 1, b"/opt/managed.dll"),
+            (FLAT + 0x8000_0000, FLAT + 0x8000_1000, 9, b"/opt/managed.dll"),
+        ])
+        .memory(PROGRAM, 4, elf_page(&segments))
+        .memory(FLAT + 0x2000, 4, pattern(PAGE, 1));
+    let opened = opened(&core);
+    let modules: Vec<_> = opened.image.modules().iter().map(|one| (one.start, one.end)).collect();
+    assert_eq!(
+        modules,
+        [
+            (PROGRAM, PROGRAM + 0x4000_1000),
+            (PROGRAM + 0x4000_1000, PROGRAM + 0x4000_2000),
+            (FLAT, FLAT + 0x1000),
+            (FLAT + 0x2000, FLAT + 0x10_1000),
+            (FLAT + 0x8000_0000, FLAT + 0x8000_1000),
+        ]
+    );
+}
+
+#[test]
+fn a_module_says_its_build_id_and_bias_in_memory() {
+    // The file was linked at 1 MiB.
+    let mut page = elf_page(&[(1, 0, 0x10_0000, 0x1000), (4, 0x200, 0x10_0200, 36)]);
     page[0x200..0x224].copy_from_slice(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0abcdefghijklmnopqrst");
     let core = CoreBuilder::new()
         .process(1, "a", "a")

@@ -298,7 +298,7 @@ fn reason(absent: Option<Absence>, class: MemoryClass) -> MissingReason {
             MissingReason::InFile
         }
         None => MissingReason::Zeros,
-        Some(Absence::Unmapped | Absence::LeftOut) => MissingReason::LeftOut,
+        Some(Absence::Unmapped | Absence::LeftOut | Absence::NotOfKind) => MissingReason::LeftOut,
         Some(Absence::OverLimit) => MissingReason::OverLimit,
         Some(Absence::NoTime) => MissingReason::NoTime,
         Some(Absence::Unreadable) => MissingReason::Unreadable,

@@ -86,13 +86,11 @@ impl<'i> Memory<'i> {
             let at = address.wrapping_add(done as u64);
             match self.image.read_exact(at, &mut buffer[done..]) {
                 Ok(()) => return Ok(()),
-                // What there was no time for is what the process wrote: no file has it.
-                Err(error @ ReadError::Missing { why: Absence::NoTime, .. }) => return Err(error),
                 Err(ReadError::Missing { address: missing, why }) => {
                     // What came before the byte that is missing has been filled in.
                     done = usize::try_from(missing.wrapping_sub(address)).unwrap_or(done).max(done);
                     let rest = buffer.get_mut(done..).unwrap_or_default();
-                    let more = self.read_file(missing, rest);
+                    let more = self.read_file(missing, why, rest);
                     if more == 0 {
                         return Err(ReadError::Missing { address: missing, why });
                     }
@@ -236,14 +234,24 @@ impl<'i> Memory<'i> {
         first
     }
 
-    /// What the file that is mapped there has: how many bytes.
-    fn read_file(&self, address: u64, buffer: &mut [u8]) -> usize {
+    /// What the file that is mapped there has: how many bytes. Only of pages that the process cannot have changed since, as far
+    /// as the image tells: what the file has of the others is old, and looks like memory.
+    fn read_file(&self, address: u64, why: Absence, buffer: &mut [u8]) -> usize {
         let Some(files) = &self.files else { return 0 };
         let Some(found) = mapping::find(self.image.mappings(), address) else { return 0 };
         let biopsy_image::Backing::File { path, offset, .. } = &found.backing else { return 0 };
         // Writers of dumps keep what was written to a private mapping: what is missing of it is still as in the file, but for
         // what the loader wrote. A shared one may have been written by others since.
         if found.protection.write && found.shared {
+            return 0;
+        }
+        let may_be_changed = match why {
+            // Most of what had no room, or no time, or was lost, is what the process wrote; nothing says which.
+            Absence::OverLimit | Absence::NoTime | Absence::Truncated | Absence::Gone => true,
+            Absence::NotOfKind => found.protection.write,
+            Absence::LeftOut | Absence::Unmapped | Absence::Unreadable => false,
+        };
+        if may_be_changed {
             return 0;
         }
         let room = usize::try_from(found.end - address).unwrap_or(usize::MAX).min(buffer.len());
@@ -274,5 +282,82 @@ impl<'i> Memory<'i> {
         }
         all.insert(path.to_vec(), Arc::clone(&read));
         read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use biopsy_image::{Backing, Mapping, ProcessFacts, Protection, Thread};
+
+    use super::*;
+
+    /// A mapping of a file that lacks all of its bytes, for one reason.
+    struct Lacking(Absence, [Mapping; 1], ProcessFacts);
+
+    impl Image for Lacking {
+        fn read(&self, address: u64, _: &mut [u8]) -> Result<usize, ReadError> {
+            Err(ReadError::Missing { address, why: self.0 })
+        }
+
+        fn mappings(&self) -> &[Mapping] {
+            &self.1
+        }
+
+        fn threads(&self) -> &[Thread] {
+            &[]
+        }
+
+        fn modules(&self) -> &[ImageModule] {
+            &[]
+        }
+
+        fn process(&self) -> &ProcessFacts {
+            &self.2
+        }
+    }
+
+    struct Sevens;
+
+    impl MissingFiles for Sevens {
+        fn read(&self, _: &[u8], _: u64, buffer: &mut [u8]) -> usize {
+            buffer.fill(7);
+            buffer.len()
+        }
+    }
+
+    /// What the process wrote is not in the file: the file's bytes would be old, and look like memory.
+    #[test]
+    fn only_pages_that_were_not_changed_are_read_from_files() {
+        let filled = |why, write| {
+            let mapping = Mapping {
+                start: 0x10_0000,
+                end: 0x20_0000,
+                protection: Protection { read: true, write, execute: !write },
+                shared: false,
+                backing: Backing::File {
+                    path: b"/lib/a.so".to_vec(),
+                    offset: 0,
+                    deleted: false,
+                    identity: (0, 0),
+                },
+                not_frozen: false,
+            };
+            let image = Lacking(why, [mapping], ProcessFacts::default());
+            let memory = Memory::new(Box::new(image), Some(Arc::new(Sevens)), 0);
+            match memory.u8(0x10_0010) {
+                Ok(byte) => byte == 7,
+                Err(ReadError::Missing { why: told, .. }) => {
+                    assert_eq!(told, why);
+                    false
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let both = |why| (filled(why, false), filled(why, true));
+        assert_eq!(both(Absence::LeftOut), (true, true));
+        assert_eq!(both(Absence::NotOfKind), (true, false));
+        for why in [Absence::OverLimit, Absence::NoTime, Absence::Truncated, Absence::Gone] {
+            assert_eq!(both(why), (false, false), "{why}");
+        }
     }
 }

@@ -153,8 +153,11 @@ impl Image for CoreImage {
             let mapping = find(&self.mappings, start).filter(|mapping| mapping.end >= end);
             match region.content {
                 Content::Zero | Content::Missing(Absence::Unreadable | Absence::Unmapped) => {}
-                Content::Missing(Absence::LeftOut | Absence::OverLimit)
-                    if mapping.is_some_and(is_on_disk) => {}
+                Content::Missing(Absence::LeftOut) if mapping.is_some_and(is_on_disk) => {}
+                // Not told whether it was written, so that it counts where it may have been.
+                Content::Missing(Absence::NotOfKind)
+                    if mapping
+                        .is_some_and(|one| is_on_disk(one) && (one.shared || !one.protection.write)) => {}
                 Content::Missing(_) => {
                     match runs[from..]
                         .last_mut()

@@ -48,6 +48,9 @@ pub(crate) fn open(
                 .to_owned(),
         ));
     }
+    warnings.extend(
+        std::mem::take(&mut notes.warnings).into_iter().map(|message| warning("dump.as-taken", message)),
+    );
     let writer = dialect::writer(&*storage, &headers, &notes);
     let threads = threads::build(&mut notes, writer, header.machine, warnings);
     let mappings = mappings::build(&headers.loads, &mut notes, &threads, limits, warnings)?;

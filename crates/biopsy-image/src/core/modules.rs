@@ -1,5 +1,6 @@
 //! Modules of a core: mapped files, and what their first page says about them.
 
+use crate::mapping::MODULE_GAP;
 use crate::process::auxiliary;
 use crate::{Backing, Image, ImageModule, Mapping, MemoryExt, ProcessFacts};
 
@@ -16,6 +17,9 @@ const NT_GNU_BUILD_ID: u32 = 3;
 /// Finds the modules of any image by its mappings: neighbouring mappings of the same file, from one whose offset is 0 up to
 /// the next such one; and the vdso. Of the first `most` the ELF header and notes are read from memory, for build id and
 /// bias.
+///
+/// A module reaches as far as its program headers say, and without them to the next large gap: the program of a single-file
+/// .NET application maps parts of itself a second time, flat and gigabytes away, which made one module of all in between.
 pub fn find(
     image: &dyn Image,
     mappings: &[Mapping],
@@ -24,6 +28,7 @@ pub fn find(
 ) -> Vec<ImageModule> {
     let mut modules: Vec<ImageModule> = Vec::new();
     let mut first_offset = 0;
+    let mut reach = None;
     for mapping in mappings {
         let (path, offset, deleted) = match &mapping.backing {
             Backing::File { path, offset, deleted, .. } => (path.as_slice(), *offset, *deleted),
@@ -34,11 +39,14 @@ pub fn find(
         if [&b"/memfd:"[..], b"/dev/", b"/SYSV"].iter().any(|start| path.starts_with(start)) {
             continue;
         }
-        match modules.last_mut().filter(|last| last.path == path && offset > first_offset) {
+        let is_near = |last: &ImageModule| match reach {
+            Some(reach) => mapping.start < reach,
+            None => mapping.start.saturating_sub(last.end) <= MODULE_GAP,
+        };
+        match modules.last_mut().filter(|last| last.path == path && offset > first_offset && is_near(last)) {
             Some(last) => last.end = mapping.end,
             None => {
-                first_offset = offset;
-                modules.push(ImageModule {
+                let mut module = ImageModule {
                     start: mapping.start,
                     end: mapping.end,
                     path: path.to_vec(),
@@ -46,21 +54,22 @@ pub fn find(
                     bias: 0,
                     is_elf: false,
                     deleted,
-                });
+                };
+                first_offset = offset;
+                reach = if modules.len() < most { look_at(image, &mut module, process) } else { None };
+                modules.push(module);
             }
         }
-    }
-    for module in modules.iter_mut().take(most) {
-        look_at(image, module, process);
     }
     modules
 }
 
-/// Reads the ELF header, program headers and notes of a module from memory, as far as they are there.
-fn look_at(image: &dyn Image, module: &mut ImageModule, process: &ProcessFacts) {
+/// Reads the ELF header, program headers and notes of a module from memory, as far as they are there. Returns the address
+/// behind its last segment, if they say one.
+fn look_at(image: &dyn Image, module: &mut ImageModule, process: &ProcessFacts) -> Option<u64> {
     let mut header = [0; 64];
     if image.read_exact(module.start, &mut header).is_err() || !header.starts_with(b"\x7fELF\x02\x01") {
-        return;
+        return None;
     }
     module.is_elf = true;
     let word = |at: usize| {
@@ -71,7 +80,7 @@ fn look_at(image: &dyn Image, module: &mut ImageModule, process: &ProcessFacts) 
     };
     let (headers_at, size, count) = (word(32), u64::from(half(54)), u64::from(half(56)).min(MOST_HEADERS));
     if size < 56 {
-        return;
+        return None;
     }
     let mut headers = Vec::new();
     for index in 0..count {
@@ -82,8 +91,9 @@ fn look_at(image: &dyn Image, module: &mut ImageModule, process: &ProcessFacts) 
         }
         headers.push(ProgramHeader::parse(&entry));
     }
+    let first = headers.iter().find(|one| one.kind == PT_LOAD && one.offset < 4096);
     // The file's start is at `module.start`, so the bias follows from the segment that holds it.
-    if let Some(first) = headers.iter().find(|one| one.kind == PT_LOAD && one.offset < 4096) {
+    if let Some(first) = first {
         module.bias = module.start.wrapping_sub(first.address.wrapping_sub(first.offset));
     } else if module.path != b"[vdso]"
         && process.auxiliary.iter().any(|one| one.0 == auxiliary::BASE && one.1 == module.start)
@@ -94,6 +104,10 @@ fn look_at(image: &dyn Image, module: &mut ImageModule, process: &ProcessFacts) 
         .iter()
         .filter(|one| one.kind == PT_NOTE)
         .find_map(|one| build_id(image, module.bias.wrapping_add(one.address), one.size));
+    // Without all of them the last one is not known.
+    let is_whole = first.is_some() && headers.len() as u64 == count && count < MOST_HEADERS;
+    let loads = headers.iter().filter(|one| is_whole && one.kind == PT_LOAD);
+    loads.map(|one| module.bias.wrapping_add(one.address).saturating_add(one.memory_size)).max()
 }
 
 struct ProgramHeader {
@@ -101,6 +115,7 @@ struct ProgramHeader {
     offset: u64,
     address: u64,
     size: u64,
+    memory_size: u64,
 }
 
 impl ProgramHeader {
@@ -109,7 +124,7 @@ impl ProgramHeader {
             entry.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
         };
         let kind = u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
-        Self { kind, offset: word(8), address: word(16), size: word(32) }
+        Self { kind, offset: word(8), address: word(16), size: word(32), memory_size: word(40) }
     }
 }
 

@@ -89,6 +89,8 @@ pub(crate) struct Notes {
     pub(super) named: Vec<ThreadNote>,
     pub(super) mappings: Option<Vec<Mapping>>,
     pub(super) left_out: Vec<MissingRange>,
+    /// What our own note says that it lacks.
+    pub(super) warnings: Vec<String>,
     extended_bytes: usize,
 }
 
@@ -180,7 +182,10 @@ impl NoteReader<'_> {
             (b"CORE", types::PRSTATUS | types::PRPSINFO) => true,
             (b"CORE" | b"LINUX", types::FPREGSET | types::X86_XSTATE) => self.machine == Machine::X86_64,
             (b"CORE", types::AUXV | types::SIGINFO | types::FILE) => true,
-            (b"biopsy", vendor::DUMP | vendor::THREADS | vendor::MAPPINGS | vendor::LEFT_OUT) => true,
+            (
+                b"biopsy",
+                vendor::DUMP | vendor::THREADS | vendor::MAPPINGS | vendor::LEFT_OUT | vendor::WARNINGS,
+            ) => true,
             (b"GDB", _) => {
                 self.notes.of_gdb = true;
                 false
@@ -217,6 +222,7 @@ impl NoteReader<'_> {
         let notes = &mut self.notes;
         match kind {
             vendor::DUMP => notes.dump = DumpNote::parse(contents).ok(),
+            vendor::WARNINGS => notes.warnings = vendor::parse_warnings(contents),
             vendor::THREADS => notes.named = vendor::parse_threads(contents),
             vendor::MAPPINGS => notes.mappings = Some(vendor::parse_mappings(contents)),
             _ => notes.left_out = vendor::parse_left_out(contents),

@@ -41,6 +41,8 @@ pub struct CoreOptions {
     pub method: CaptureMethod,
     /// How long the process was stopped.
     pub pause: Option<Duration>,
+    /// What it lacks for how it was taken, in words: told to whoever opens it.
+    pub warnings: Vec<String>,
     /// Name and version of the program that writes.
     pub writer: String,
 }
@@ -60,6 +62,7 @@ impl CoreOptions {
             scrubbed: false,
             method: CaptureMethod::Unknown,
             pause: None,
+            warnings: Vec::new(),
             writer: concat!("biopsy ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }

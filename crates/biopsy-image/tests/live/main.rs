@@ -123,7 +123,10 @@ fn check_against_process(image: &dyn Image, pid: u32) -> u64 {
                     at += read as u64;
                 }
                 Err(ReadError::Missing { why, .. }) => {
-                    assert!(matches!(why, Absence::LeftOut | Absence::Unreadable), "{why:?} at {at:#x}");
+                    assert!(
+                        matches!(why, Absence::LeftOut | Absence::NotOfKind | Absence::Unreadable),
+                        "{why:?} at {at:#x}"
+                    );
                     at += PAGE_SIZE;
                 }
                 Err(error) => panic!("{error}"),

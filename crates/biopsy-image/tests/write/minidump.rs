@@ -1,7 +1,8 @@
 //! Minidumps of stacks, read by the readers of others and ours.
 
+use biopsy_image::vendor::{MissingRange, Reason};
 use biopsy_image::write::{CoreError, CoreProgress, NoProgress, write_minidump};
-use biopsy_image::{DumpKind, MemoryExt};
+use biopsy_image::{Absence, DumpKind, MemoryExt};
 
 use super::synthetic::PAGE;
 use super::*;
@@ -32,6 +33,28 @@ fn a_minidump_has_threads_registers_and_stacks() {
     assert!(core.read(0x80_0000, &mut [0]).unwrap_err().is_missing());
     let paths: Vec<_> = core.mappings().iter().filter_map(|one| one.path()).collect();
     assert!(paths.iter().any(|path| path.starts_with(b"/memfd:doublemapper")), "{paths:?}");
+}
+
+#[test]
+fn a_minidump_says_why_a_part_of_a_stack_is_missing() {
+    let mut image = one_of_everything();
+    let stack = image.threads[1].registers.unwrap().rsp / PAGE * PAGE;
+    let told = [
+        (Absence::NoTime, Reason::NoTime),
+        (Absence::NoTime, Reason::NoTime),
+        (Absence::OverLimit, Reason::Ceiling),
+        (Absence::LeftOut, Reason::Kind),
+        (Absence::Unreadable, Reason::Unreadable),
+        (Absence::Gone, Reason::Gone),
+    ];
+    for (at, (why, _)) in told.iter().enumerate() {
+        image.absent.insert(stack + at as u64 * PAGE, *why);
+    }
+    let summary = write_minidump(&image, &mut Vec::new(), &NoProgress).unwrap();
+    let range = |from: u64, to: u64| stack + from * PAGE..stack + to * PAGE;
+    let expected = [(0, 2, 0), (2, 3, 2), (3, 4, 3), (4, 5, 4), (5, 6, 5)]
+        .map(|(from, to, at)| MissingRange { range: range(from, to), reason: told[at].1 });
+    assert_eq!(summary.missing, expected);
 }
 
 #[test]

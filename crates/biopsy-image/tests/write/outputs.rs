@@ -137,6 +137,31 @@ fn a_ceiling_keeps_stacks_and_says_what_it_dropped() {
     assert!(matches!(error, ReadError::Missing { why: Absence::OverLimit, .. }), "{error}");
 }
 
+/// Readers take what a core says was not written from the file: what the process wrote must not be among it.
+#[test]
+fn pages_of_a_file_that_may_have_been_written_are_not_said_to_be_in_the_file() {
+    let mut image = one_of_everything();
+    let library = Backing::File { path: b"/lib/a.so".to_vec(), offset: 0, deleted: false, identity: (1, 9) };
+    let at = 0x6000_0000;
+    let data = image.map(at, 64, "rw", false, library);
+    image.mappings.sort_by_key(|one| one.start);
+    for index in 10..50 {
+        image.write(at + index * PAGE, 5);
+    }
+    let told = |options: &CoreOptions| {
+        let opened = read_back(written(&image, options).1);
+        let Err(ReadError::Missing { why, .. }) = opened.image.read(at + 20 * PAGE, &mut [0]) else {
+            panic!("it is there");
+        };
+        let mut runs = Vec::new();
+        opened.image.written(data.clone(), &mut runs).unwrap();
+        (why, runs.iter().any(|run| run.contains(&(at + 20 * PAGE))))
+    };
+    assert_eq!(told(&options(CoreKind::Stacks, Compression::None)), (Absence::NotOfKind, true));
+    let little = CoreOptions { max_size: Some(400 << 10), ..options(CoreKind::Heap, Compression::None) };
+    assert_eq!(told(&little), (Absence::OverLimit, true));
+}
+
 /// Notes when the freeze may end, and stops at a block.
 #[derive(Default)]
 struct Watch<'a> {

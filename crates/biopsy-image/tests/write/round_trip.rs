@@ -35,7 +35,7 @@ fn check_page(image: &Synthetic, kind: CoreKind, core: &dyn Image, address: u64)
     };
     match read {
         Ok(()) => assert!(bytes == image.truth(address), "{address:#x} has other bytes"),
-        Err(ReadError::Missing { why: Absence::LeftOut, .. }) if !must_be_there => {}
+        Err(ReadError::Missing { why: Absence::LeftOut | Absence::NotOfKind, .. }) if !must_be_there => {}
         Err(error) => panic!("{address:#x}: {error}"),
     }
 }
@@ -46,6 +46,17 @@ fn check_all(image: &Synthetic, kind: CoreKind, core: &dyn Image) {
             check_page(image, kind, core, mapping.start + at * PAGE);
         }
     }
+}
+
+/// A thread that could not be stopped in time is known when the core is written, and must be when it is opened.
+#[test]
+fn what_a_core_lacks_for_how_it_was_taken_is_told_when_it_is_opened() {
+    let image = one_of_everything();
+    let lacking = ["thread 7 was in an uninterruptible wait", "thread 8 ended: \u{e9}"].map(String::from);
+    let options = CoreOptions { warnings: lacking.to_vec(), ..options(CoreKind::Heap, ZSTD) };
+    let opened = read_back(written(&image, &options).1);
+    let told: Vec<_> = opened.warnings.iter().map(|one| (one.code.as_str(), one.message.as_str())).collect();
+    assert_eq!(told, lacking.each_ref().map(|message| ("dump.as-taken", message.as_str())));
 }
 
 #[test]

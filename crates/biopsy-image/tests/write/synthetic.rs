@@ -23,6 +23,8 @@ pub(crate) struct Synthetic {
     pub(crate) written: BTreeMap<u64, u64>,
     /// Pages that hold just these bytes.
     pub(crate) bytes: BTreeMap<u64, Vec<u8>>,
+    /// Pages that the process wrote and the image does not have.
+    pub(crate) absent: BTreeMap<u64, Absence>,
     /// After so many reads the process is gone.
     pub(crate) reads_left: Option<AtomicU64>,
     /// Pages that are read, in order.
@@ -153,6 +155,9 @@ impl Image for Synthetic {
         let Some(inside) = mapping::find(&self.mappings, address) else { return missing(Absence::Unmapped) };
         if !inside.protection.read {
             return missing(Absence::Unreadable);
+        }
+        if let Some(why) = self.absent.get(&(address / PAGE * PAGE)) {
+            return missing(*why);
         }
         // One page a read: callers must go on by themselves.
         let start = address / PAGE * PAGE;

@@ -21,7 +21,9 @@ mod names;
 mod perf_records;
 mod processes;
 mod recorder;
+mod records;
 mod sink;
+mod sleepers;
 mod slices;
 mod thread_times;
 

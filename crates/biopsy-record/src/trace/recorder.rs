@@ -6,10 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use biopsy_model::loss::LossKind;
-use biopsy_model::stack::{Frame, FrameHandle, StackEnd};
-use biopsy_model::timeline::{Sample, TimelineEvent, TraceSettings, Wait};
-use biopsy_model::{Avma, MonoNanos, Nanos, Pid, Tid};
-use biopsy_stacks::unwind::{StackMemory, UserRegisters};
+use biopsy_model::stack::{Frame, FrameHandle};
+use biopsy_model::timeline::{TimelineEvent, TraceSettings};
+use biopsy_model::{MonoNanos, Nanos};
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
 
@@ -19,14 +18,14 @@ use super::attach::{Attached, Method, Plan};
 use super::control::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
-use super::kernel::{KernelRecord, KernelStats, ThreadTimes, thread_state};
-use super::looks::{Looks, StillWaiting};
+use super::kernel::{KernelRecord, KernelStats, ThreadTimes};
+use super::looks::Looks;
 use super::managed::Managed;
-use super::maps::MapsEntry;
 use super::names::Names;
-use super::perf_records::{PerfRecord, PerfSample};
 use super::processes::{ProcessChange, Processes, task_ids};
+use super::records::State;
 use super::sink::Sink;
+use super::sleepers::{FromProc, sleeping_thread};
 use super::slices::Slices;
 use super::thread_times::SwitchTimes;
 
@@ -67,18 +66,6 @@ pub(super) struct Recorder {
     /// When the threshold was looked at, with the waits written and lost by then.
     waits_before: (u64, u64),
     all_exited: bool,
-}
-
-/// What handling a record needs, apart from where the records come from.
-struct State {
-    frames: Frames,
-    sink: Sink,
-    follow_children: bool,
-    period: Nanos,
-    skipped: u64,
-    /// Threads whose entries the kernel part may forget.
-    ended: Vec<u32>,
-    error: Option<io::Error>,
 }
 
 impl Recorder {
@@ -541,210 +528,7 @@ impl Recorder {
     }
 }
 
-impl State {
-    /// Remembers the first failure to write; the loop ends with it.
-    fn keep(&mut self, result: io::Result<()>) {
-        if let Err(error) = result {
-            self.error.get_or_insert(error);
-        }
-    }
-
-    fn push(&mut self, event: &TimelineEvent) {
-        let result = self.sink.push(event);
-        self.keep(result);
-    }
-
-    fn kernel_record(&mut self, record: &KernelRecord<'_>, looks: &Looks, behind: bool) {
-        match *record {
-            KernelRecord::Sample { cpu, tid, tgid, time, ip, sp, bp, kernel, stack, frame_pointers } => {
-                let kernel = words(kernel);
-                if !self.frames.processes.contains(tgid) {
-                    return;
-                }
-                let registers = UserRegisters::new(ip, sp, bp);
-                let State { frames, sink, .. } = self;
-                let result = if behind {
-                    self.skipped += 1;
-                    frames.kernel_only(tgid, &kernel, StackEnd::Skipped, sink)
-                } else if frame_pointers {
-                    let chain: Vec<Avma> = words(stack).into_iter().map(Avma).collect();
-                    frames.chain(tgid, tid, &chain, &kernel, sink)
-                } else {
-                    let stack = StackMemory { base: sp, bytes: stack };
-                    frames.user_stack(tgid, tid, &registers, stack, &kernel, sink)
-                };
-                self.sample(tid, cpu, time, result);
-            }
-            KernelRecord::Wait { tid, start, end, wakened, state, syscall, sequence } => {
-                let stack = looks.stack_of(tid, sequence);
-                self.push(&TimelineEvent::Wait(Wait {
-                    tid: Tid(tid),
-                    start: MonoNanos(start),
-                    end: MonoNanos(end),
-                    ready: wakened.map(|wakened| MonoNanos(wakened.at)),
-                    waker: wakened.map(|wakened| Tid(wakened.by)),
-                    state,
-                    syscall,
-                    stack,
-                }));
-            }
-        }
-    }
-
-    fn sample(
-        &mut self,
-        tid: u32,
-        cpu: u32,
-        time: u64,
-        stack: io::Result<(Option<biopsy_model::stack::StackHandle>, StackEnd)>,
-    ) {
-        match stack {
-            Ok((stack, end)) => {
-                let (time, tid) = (MonoNanos(time), Tid(tid));
-                self.push(&TimelineEvent::Sample(Sample { time, tid, cpu, stack, end, weight: self.period }));
-            }
-            Err(error) => self.keep(Err(error)),
-        }
-    }
-
-    fn perf_record(&mut self, record: PerfRecord, switches: &mut SwitchTimes, looks: &Looks) {
-        let State { frames, sink, .. } = self;
-        let processes = &mut frames.processes;
-        let interner = &mut frames.interner;
-        let result = match record {
-            PerfRecord::Map { pid, time, start, len, offset, path } if processes.contains(pid) => {
-                let entry = MapsEntry::new(start, start.saturating_add(len), offset, &path);
-                processes.mapped(pid, &entry, time, interner, sink)
-            }
-            PerfRecord::Name { pid, tid, time, name, exec } if processes.contains(pid) => {
-                let name = String::from_utf8_lossy(&name).into_owned();
-                let time = MonoNanos(time);
-                if exec {
-                    processes.exec(pid);
-                    sink.push(&TimelineEvent::Exec { time, pid: Pid(pid), name })
-                } else {
-                    sink.push(&TimelineEvent::ThreadName { time, tid: Tid(tid), name })
-                }
-            }
-            PerfRecord::Fork { pid, parent_pid, tid, parent_tid, time } if processes.contains(parent_pid) => {
-                if pid == parent_pid {
-                    processes.thread_started(pid, tid, Some(parent_tid), time, sink)
-                } else if self.follow_children {
-                    processes
-                        .fork(pid, parent_pid, time, sink)
-                        .and_then(|()| processes.thread_started(pid, tid, Some(parent_tid), time, sink))
-                } else {
-                    Ok(())
-                }
-            }
-            PerfRecord::Exit { pid, tid, time } if processes.contains(pid) => {
-                self.ended.push(tid);
-                processes.thread_ended(pid, tid, time, sink).map(drop)
-            }
-            PerfRecord::Lost { count, time } => sink.lost(LossKind::SideBand, time, time, count),
-            PerfRecord::Throttled { time } => sink.lost(LossKind::Throttled, time, time, 0),
-            PerfRecord::SwitchOut { tid, time, preempted } => {
-                if let Some(pid) = processes.process_of(tid) {
-                    switches.switched_out(tid, pid, time, preempted);
-                }
-                Ok(())
-            }
-            PerfRecord::SwitchIn { pid, tid, time } if processes.contains(pid) => {
-                self.switched_in(pid, tid, time, switches, looks);
-                Ok(())
-            }
-            PerfRecord::Sample(sample) if processes.contains(sample.pid) => {
-                self.perf_sample(&sample);
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-        self.keep(result);
-    }
-
-    fn switched_in(&mut self, pid: u32, tid: u32, time: u64, switches: &mut SwitchTimes, looks: &Looks) {
-        let Some(wait) = switches.switched_in(tid, pid, time) else { return };
-        self.push(&TimelineEvent::Wait(Wait {
-            tid: Tid(tid),
-            start: MonoNanos(wait.start),
-            end: MonoNanos(wait.end),
-            ready: None,
-            waker: None,
-            state: wait.state,
-            syscall: None,
-            stack: looks.stack_of(tid, wait.sequence),
-        }));
-    }
-
-    fn perf_sample(&mut self, sample: &PerfSample) {
-        let State { frames, sink, .. } = self;
-        let result = match sample.registers {
-            Some((ip, sp, bp)) if !sample.stack.is_empty() => {
-                let stack = StackMemory { base: sp, bytes: &sample.stack };
-                let registers = UserRegisters::new(ip, sp, bp);
-                frames.user_stack(sample.pid, sample.tid, &registers, stack, &sample.kernel, sink)
-            }
-            _ if !sample.user_chain.is_empty() => {
-                let chain: Vec<Avma> = sample.user_chain.iter().map(|&address| Avma(address)).collect();
-                frames.chain(sample.pid, sample.tid, &chain, &sample.kernel, sink)
-            }
-            _ => frames.kernel_only(sample.pid, &sample.kernel, StackEnd::KernelOnly, sink),
-        };
-        self.sample(sample.tid, sample.cpu, sample.time, result);
-    }
-}
-
 /// So many in so many nanoseconds, as a rate.
 fn per_second(count: u64, nanos: u64) -> u64 {
     u64::try_from(u128::from(count) * u128::from(SECOND) / u128::from(nanos.max(1))).unwrap_or(u64::MAX)
-}
-
-fn words(bytes: &[u8]) -> Vec<u64> {
-    bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("chunks of 8"))).collect()
-}
-
-impl StillWaiting for super::kernel::KernelSession {
-    fn now(&self, tid: u32) -> Option<ThreadTimes> {
-        self.thread(tid)
-    }
-}
-
-/// Without the kernel part: what `/proc` says of a blocked thread.
-struct FromProc<'a>(&'a SwitchTimes);
-
-impl StillWaiting for FromProc<'_> {
-    fn now(&self, tid: u32) -> Option<ThreadTimes> {
-        let known = self.0.thread(tid)?;
-        let blocked = sleeping_thread(known.tgid, tid)?;
-        Some(ThreadTimes { ip: blocked.ip, sp: blocked.sp, bp: 0, syscall: blocked.syscall, ..known })
-    }
-}
-
-/// A blocked thread's registers, from `/proc/PID/task/TID/syscall` (proc_pid_syscall(5)): number and six arguments in a
-/// system call, or -1; then stack pointer and instruction pointer. `None`: it runs, or may not be looked at.
-fn sleeping_thread(pid: u32, tid: u32) -> Option<ThreadTimes> {
-    let text = biopsy_files::read_kernels(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
-    let text = String::from_utf8(text).ok()?;
-    let fields: Vec<&str> = text.split_whitespace().collect();
-    let number: i64 = fields.first()?.parse().ok()?;
-    let hex = |field: &str| u64::from_str_radix(field.strip_prefix("0x")?, 16).ok();
-    let [.., sp, ip] = fields.as_slice() else { return None };
-    let state = biopsy_files::read_kernels(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    let after_name = state.iter().rposition(|&byte| byte == b')')?;
-    let letter = *state.get(after_name + 2)?;
-    let out_state = match letter {
-        b'S' => 1,
-        b'D' => 2,
-        b'T' | b't' => 4,
-        _ => return None,
-    };
-    Some(ThreadTimes {
-        state: thread_state::WAITING,
-        out_state,
-        syscall: number.cast_unsigned(),
-        sp: hex(sp)?,
-        ip: hex(ip)?,
-        tgid: pid,
-        ..ThreadTimes::default()
-    })
 }

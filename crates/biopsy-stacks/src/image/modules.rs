@@ -118,7 +118,7 @@ impl Code {
                 }
                 continue;
             };
-            let start = base(&mut bases, mapping, path, *offset);
+            let start = base(&mut bases, image.modules(), mapping, path, *offset);
             let told = mapping.protection.execute;
             if !told && (mapping.protection.write || with_code.contains(path.as_slice())) {
                 continue;
@@ -327,16 +327,24 @@ impl Load {
 }
 
 /// Where the load that a mapping belongs to begins. A mapping of the file's beginning starts one; dlmopen and some runtimes
-/// map a file more than once.
+/// map a file more than once. So does one far behind the last, unless the module is as large as that: runtimes map parts of
+/// a file again anywhere, which made loads of gigabytes. What a runtime compiles into a file of memory is one all the same.
 fn base<'a>(
     bases: &mut FxHashMap<&'a [u8], (u64, u64)>,
+    modules: &[ImageModule],
     mapping: &Mapping,
     path: &'a [u8],
     offset: u64,
 ) -> u64 {
     let starts = offset == 0 && !mapping.protection.write;
+    let belongs = |start: u64, end: u64| {
+        mapping.start.saturating_sub(end) <= mapping::MODULE_GAP
+            || mapping::is_memory_file(path)
+            || module_of(modules, mapping.start)
+                .is_some_and(|module| module.path == path && module.start <= start)
+    };
     let start = match bases.get(path) {
-        Some((start, end)) if !starts || mapping.start == *end => *start,
+        Some(&(start, end)) if mapping.start == end || !starts && belongs(start, end) => start,
         _ => mapping.start,
     };
     bases.insert(path, (start, mapping.end));
@@ -402,7 +410,10 @@ fn is_vsyscall(mapping: &Mapping) -> bool {
 }
 
 fn module_at(image: &dyn Image, address: u64) -> Option<&ImageModule> {
-    let modules = image.modules();
+    module_of(image.modules(), address)
+}
+
+fn module_of(modules: &[ImageModule], address: u64) -> Option<&ImageModule> {
     let after = modules.partition_point(|module| module.start <= address);
     modules.get(after.checked_sub(1)?).filter(|module| address < module.end)
 }
@@ -447,4 +458,46 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     let mut joined = root.to_owned();
     joined.extend(path.components().filter(|part| matches!(part, Component::Normal(_))));
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_file_that_is_mapped_far_away_is_a_load_of_its_own() {
+        const GIB: u64 = 1 << 30;
+        let mapping = |start: u64, offset: u64| Mapping {
+            start,
+            end: start + 0x1000,
+            protection: Protection { read: true, write: false, execute: true },
+            shared: false,
+            backing: Backing::File {
+                path: b"/opt/program".to_vec(),
+                offset,
+                deleted: false,
+                identity: (0, 0),
+            },
+            not_frozen: false,
+        };
+        let module = |start, end| ImageModule {
+            start,
+            end,
+            path: b"/opt/program".to_vec(),
+            build_id: None,
+            bias: start,
+            is_elf: true,
+            deleted: false,
+        };
+        let loads = |path: &'static [u8], modules: &[ImageModule]| {
+            let mut bases = FxHashMap::default();
+            [(GIB, 0), (GIB + 0x2000, 0x1000), (3 * GIB, 0x2000), (3 * GIB + 0x1000, 0x3000)]
+                .map(|(start, offset)| base(&mut bases, modules, &mapping(start, offset), path, offset))
+        };
+        assert_eq!(loads(b"/opt/program", &[]), [GIB, GIB, 3 * GIB, 3 * GIB]);
+        let small = [module(GIB, GIB + 0x3000), module(3 * GIB, 3 * GIB + 0x2000)];
+        assert_eq!(loads(b"/opt/program", &small), [GIB, GIB, 3 * GIB, 3 * GIB]);
+        assert_eq!(loads(b"/opt/program", &[module(GIB, 4 * GIB)]), [GIB; 4], "its headers say so");
+        assert_eq!(loads(b"/memfd:doublemapper", &[]), [GIB; 4]);
+    }
 }

@@ -29,6 +29,8 @@ pub struct AreaFlags {
     pub huge_tlb: bool,
     /// `ss`: a shadow stack.
     pub shadow_stack: bool,
+    /// `um`: pages that are not there yet are somebody's to bring (userfaultfd(2)).
+    pub served: bool,
     /// `dd`: the process does not want it in dumps (MADV_DONTDUMP).
     pub dont_dump: bool,
 }
@@ -37,7 +39,8 @@ pub struct AreaFlags {
 ///
 /// The kernel walks all page tables for it, under the lock of the address space. **For frozen copies only**: a fork
 /// keeps the flags of what it has (areas that it left out are those that only the original has). A live process of
-/// many gigabytes would be held up.
+/// many gigabytes would be held up: one is asked only if it is small, and only before it is copied, for what a copy
+/// cannot tell ([`AreaFlags::served`]).
 ///
 /// # Errors
 /// As [`super::read_mappings`].
@@ -75,6 +78,7 @@ fn set(area: &mut AreaFlags, flags: &[u8]) {
             b"gd" => area.grows_down = true,
             b"ht" => area.huge_tlb = true,
             b"ss" => area.shadow_stack = true,
+            b"um" => area.served = true,
             b"dd" => area.dont_dump = true,
             _ => {}
         }
@@ -88,11 +92,12 @@ mod tests {
     #[test]
     fn flags_belong_to_the_mapping_above_them() {
         let text = b"7f00-7f10 rw-p 00000000 00:00 0\nSize: 4 kB\nVmFlags: rd wr mr mw me ac dc sd\n\
-            7f10-7f20 rw-p 00000000 00:00 0    [anon:VmFlags: wf]\nAnonymous: 0 kB\nVmFlags: rd wf dd\n";
+            7f10-7f20 rw-p 00000000 00:00 0    [anon:VmFlags: wf]\nAnonymous: 0 kB\nVmFlags: rd wf dd um\n";
         let areas = parse(&text[..]).unwrap();
         assert_eq!(areas.len(), 2);
         assert!(areas[0].dont_fork && !areas[0].wipe_on_fork);
         assert!(areas[1].wipe_on_fork && areas[1].dont_dump && !areas[1].dont_fork);
+        assert!(areas[1].served && !areas[0].served);
         assert_eq!((areas[1].start, areas[1].end), (0x7f10, 0x7f20));
     }
 }

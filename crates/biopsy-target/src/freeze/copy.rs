@@ -13,8 +13,10 @@ use biopsy_image::{Absence, Backing, GeneralRegisters, Mapping, PAGE_SIZE, ReadE
 use biopsy_model::Pid;
 use biopsy_sys::locked::LockedBuffer;
 
+use super::plan::has_userfaultfd;
 use super::{FreezeError, FreezeOptions, KeptMemory, PreparedCopy, ProcessPlan};
-use crate::address_space::{ProcessMemory, read_mappings};
+use crate::address_space::{ProcessMemory, read_area_flags, read_mappings};
+use crate::proc_root::ProcRoot;
 
 /// The ABI lets functions use so many bytes below the stack pointer.
 const RED_ZONE: u64 = 128;
@@ -62,13 +64,30 @@ pub(super) fn prepare(
     let full =
         if half.is_some_and(|most| plan.copy_limit >= most) { Absence::OverLimit } else { Absence::NoTime };
     let (stacks_only, time) = (options.stacks_only, options.max_pause);
-    Ok(Box::new(Prepared { pid, memory, buffer, full, stacks_only, time }))
+    let served = served(pid, plan.present_bytes);
+    Ok(Box::new(Prepared { pid, memory, buffer, served, full, stacks_only, time }))
+}
+
+/// Where pages are somebody's to bring (userfaultfd(2)), by address: one that is not there yet is no page of zeros, whatever it
+/// will be. Only `smaps` tells, and walks all pages for it under the lock of the address space, which a large process would
+/// feel: there, and where it does not tell, all memory counts.
+fn served(pid: Pid, present_bytes: u64) -> Vec<Range<u64>> {
+    const SMALL_ENOUGH: u64 = 4 << 30;
+    if !has_userfaultfd(&ProcRoot::live(), pid) {
+        return Vec::new();
+    }
+    let told = (present_bytes <= SMALL_ENOUGH).then(|| read_area_flags(pid).ok()).flatten();
+    match told {
+        Some(areas) => areas.iter().filter(|area| area.served).map(|area| area.start..area.end).collect(),
+        None => std::iter::once(0..u64::MAX).collect(),
+    }
 }
 
 struct Prepared {
     pid: Pid,
     memory: ProcessMemory,
     buffer: LockedBuffer,
+    served: Vec<Range<u64>>,
     /// What limits the buffer: memory of ours, or what can be copied in the time.
     full: Absence,
     stacks_only: bool,
@@ -88,8 +107,9 @@ impl PreparedCopy for Prepared {
             written: Vec::with_capacity(4096),
             unseen: BTreeMap::new(),
             mappings,
+            served: self.served,
             full: self.full,
-            not_copied: if self.stacks_only { Absence::LeftOut } else { Absence::Unreadable },
+            not_copied: if self.stacks_only { Absence::NotOfKind } else { Absence::Unreadable },
         };
         for part in stacks(&copied.mappings, registers) {
             copied.take(part, deadline);
@@ -161,6 +181,8 @@ struct Copied {
     mappings: Vec<Mapping>,
     /// Mappings, by their place in the list, that were not looked through to their end: from where on, and why.
     unseen: BTreeMap<usize, (u64, Absence)>,
+    /// Where pages that are not there are not known to be zeros, by address.
+    served: Vec<Range<u64>>,
     /// Why it ends where the buffer is full.
     full: Absence,
     /// Why written pages were not copied: the first limit that was met; without one they were not asked for, or not given out.
@@ -327,7 +349,15 @@ impl KeptMemory for Copied {
         }
         match self.written_at(address) {
             Ok(_) => Err(missing(address, self.not_copied)),
-            Err(next) => self.read_unwritten(own, address, cut(buffer, end.min(next) - address)),
+            Err(next) => {
+                let after = self.served.partition_point(|area| area.end <= address);
+                let area = self.served.get(after).filter(|_| own.is_anonymous());
+                if area.is_some_and(|area| area.contains(&address)) {
+                    return Err(missing(address, Absence::Unreadable));
+                }
+                let end = area.map_or(end, |area| end.min(area.start)).min(next);
+                self.read_unwritten(own, address, cut(buffer, end - address))
+            }
         }
     }
 
@@ -347,8 +377,15 @@ impl KeptMemory for Copied {
         let unseen =
             self.unseen.get(&index).map_or(part.end, |(from, _)| (*from).clamp(part.start, part.end));
         let first = self.written.partition_point(|run| run.end <= part.start);
-        for run in self.written.iter().skip(first).take_while(|run| run.start < unseen) {
-            runs.push(run.start.max(part.start)..run.end.min(unseen));
+        let cut_to = |run: &Range<u64>| run.start.max(part.start)..run.end.min(unseen);
+        let written = self.written.iter().skip(first).take_while(|run| run.start < unseen).map(cut_to);
+        let first = self.served.partition_point(|area| area.end <= part.start);
+        let served = self.served.iter().skip(first).take_while(|area| area.start < unseen).map(cut_to);
+        if own.is_anonymous() {
+            // Of what is missing nobody must think that it is zeros.
+            join_all(written.chain(served).collect(), runs);
+        } else {
+            runs.extend(written);
         }
         if unseen < part.end {
             // Not looked through: the process, which runs on, tells what it has by now. All of a reserved terabyte would be
@@ -362,6 +399,18 @@ impl KeptMemory for Copied {
 fn cut(buffer: &mut [u8], length: u64) -> &mut [u8] {
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
     buffer.get_mut(..length).unwrap_or_default()
+}
+
+/// Appends ranges that may overlap, in any order, as runs by address.
+fn join_all(mut ranges: Vec<Range<u64>>, runs: &mut Vec<Range<u64>>) {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let from = runs.len();
+    for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+        match runs.get_mut(from..).and_then(<[_]>::last_mut).filter(|last| last.end >= range.start) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => runs.push(range),
+        }
+    }
 }
 
 /// `range` without `others`, which are by address.
@@ -411,6 +460,7 @@ mod tests {
             written: vec![pages(1)..pages(2), pages(3)..pages(4)],
             mappings: vec![own.clone()],
             unseen: BTreeMap::from([(0, (pages(5), Absence::NoTime))]),
+            served: Vec::new(),
             full: Absence::OverLimit,
             not_copied,
         };
@@ -429,6 +479,15 @@ mod tests {
         let mut runs = Vec::new();
         limited.written(&own, pages(0)..pages(8), &mut runs).unwrap();
         assert_eq!(runs, [pages(1)..pages(2), pages(3)..pages(4)]);
+        // What somebody is to bring is no zeros either, and said to be there so that it is said to be missing.
+        let mut served = copied(Absence::OverLimit);
+        served.served.push(pages(2)..pages(4));
+        assert_eq!([0, 4].map(|page| why(&served, page)), [Ok(4096); 2]);
+        assert_eq!(why(&served, 2), Err(Absence::Unreadable));
+        assert_eq!(why(&served, 3), Err(Absence::OverLimit), "it was there");
+        let mut runs = Vec::new();
+        served.written(&own, pages(0)..pages(8), &mut runs).unwrap();
+        assert_eq!((runs.len(), &runs[0]), (1, &(pages(1)..pages(4))));
         // The first limit is the reason.
         let mut hasty = copied(Absence::Unreadable);
         hasty.ended_by(Absence::NoTime);

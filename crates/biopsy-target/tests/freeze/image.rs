@@ -3,9 +3,12 @@
 use std::process::Command;
 
 use biopsy_image::{Absence, Image, MemoryExt, ReadError};
+use biopsy_target::freeze::{FreezeOptions, Method};
 use biopsy_testkit::{Program, TargetProcess, compile_c};
 
-use crate::support::{PATIENCE, alone, assert_intact, frozen, is_alive, options, ready, start_registers};
+use crate::support::{
+    PATIENCE, alone, assert_intact, frozen, is_alive, options, ready, start_registers, try_freeze,
+};
 
 const AREAS: &str = r#"
 #include "target.h"
@@ -255,6 +258,72 @@ fn thawed_it_has_what_is_in_files_and_needs_no_process() {
     assert_eq!(runs, vec![shared..shared + 8192]);
     assert!(one.written(own..own + 8192, &mut Vec::new()).is_err());
     assert!(one.release().reaped);
+}
+
+/// Of four pages that it is to bring itself it has brought the first.
+const SERVED: &str = r#"
+#include "target.h"
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+int main(void) {
+    limit_own_life();
+    char *area = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *own = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    own[0] = 'o';
+    char page[4096] __attribute__((aligned(4096)));
+    memset(page, 'p', sizeof page);
+    struct uffdio_api api = {.api = UFFD_API};
+    struct uffdio_register all = {.range = {(unsigned long)area, 16384}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    struct uffdio_copy first = {.dst = (unsigned long)area, .src = (unsigned long)page, .len = 4096};
+    int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    if (faults < 0 || ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &all)) return 2;
+    if (ioctl(faults, UFFDIO_COPY, &first)) return 3;
+    printf("READY %d %lx %lx\n", getpid(), (long)area, (long)own);
+    fflush(stdout);
+    char line[64];
+    while (fgets(line, sizeof line, stdin) != NULL) { printf("INTACT\n"); fflush(stdout); }
+    _exit(0);
+}
+"#;
+
+/// A page that somebody is to bring (userfaultfd) and has not is not zeros: nobody knows what it will be.
+#[test]
+fn pages_that_are_not_brought_yet_are_missing_and_never_zeros() {
+    let _one = alone();
+    if !ready() {
+        return;
+    }
+    let mut target = TargetProcess::spawn(Command::new(compile_c("served", SERVED, &["-O1"])));
+    let words = target.ready_line().split_ascii_whitespace().skip(2);
+    let words: Vec<u64> = words.map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
+    let [area, own] = words[..] else { panic!("{}", target.ready_line()) };
+    let copied = FreezeOptions { allow_stop_and_copy: true, ..options() };
+    let one = try_freeze(&[target.pid()], &copied).unwrap().pop().unwrap();
+    assert_eq!(one.method(), Method::StopAndCopy);
+    let mut bytes = [0; 4096];
+    one.read_exact(area, &mut bytes).unwrap();
+    assert!(bytes == [b'p'; 4096]);
+    for page in 1..4 {
+        let read = one.read(area + page * 4096, &mut bytes);
+        assert!(matches!(read, Err(ReadError::Missing { why: Absence::Unreadable, .. })), "{page}: {read:?}");
+    }
+    let mut runs = Vec::new();
+    one.written(area..area + 16384, &mut runs).unwrap();
+    assert_eq!(
+        (runs.len(), &runs[0]),
+        (1, &(area..area + 16384)),
+        "a core says of them that they are missing"
+    );
+    // What nobody brings is zeros until it is written.
+    one.read_exact(own, &mut [0; 1]).unwrap();
+    let mut bytes = [1; 4096];
+    one.read_exact(own + 4096, &mut bytes).unwrap();
+    assert!(bytes == [0; 4096]);
+    drop(one);
+    target.stop();
 }
 
 const KINDS: &str = r#"

@@ -350,6 +350,13 @@ pub(crate) fn dump_to_file(
 
 /// One core to standard output, as it comes.
 pub(crate) fn dump_to_stdout(args: &DumpArgs, subject: &Subject, plan: FreezePlan) -> Result<Code, Failure> {
+    // Said before, because what reads it may end first. Also with `--quiet`: whoever passes it on must know.
+    if args.scrub {
+        crate::render::out::say(format_args!(
+            "warning: secrets are masked on the way, but a core on standard output cannot be searched afterwards: whether any \
+             is left is not known; `-o FILE` searches what was written"
+        ));
+    }
     let mut out = crate::render::out::stdout();
     let done = alone(args, subject, plan, CoreOutput::Stream(&mut out), None).map_err(|failure| {
         match interrupt::is_asked() {

@@ -1,7 +1,7 @@
 //! Masking once more what was written before a secret was learned: every member, with all that was learned until the end.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 
 use biopsy_record::masking::Masking;
@@ -14,6 +14,8 @@ use super::record::{output_failure, warn_all, warning};
 
 /// Passes over the texts. One pass may teach what the next one masks; what two do not settle, the check will find.
 const PASSES: usize = 3;
+/// Most bytes that names of types have when they are unpacked; a million of them have a tenth of it.
+const TYPES_MOST: u64 = 1 << 30;
 /// Bytes of an event stream that are masked at a time.
 const STEP: usize = 1 << 20;
 
@@ -39,6 +41,8 @@ pub(crate) fn mask_again(folder: &RecordingFolder, masking: &Masking) -> Result<
             let file = folder.edit_member(&name).map_err(output_failure)?;
             let hits = mask_stream(&file, &in_place).map_err(|error| failed("mask", folder, &name, error))?;
             masking.log().add(&name, &hits);
+        } else if is_types(&name) {
+            mask_types(folder, masking, &in_place, &name)?;
         } else if name == layout::TIMELINE && has_secrets(folder, redactor)? {
             mask_timeline(folder, masking)?;
         }
@@ -58,6 +62,44 @@ pub(super) fn is_text(name: &str) -> bool {
         && !layout::is_memory(name)
         && !layout::is_event_stream(name)
         && !layout::is_column(name)
+}
+
+/// Names of the types of a snapshot: code, in which what was learned elsewhere is masked and no rule is asked.
+pub(super) fn is_types(name: &str) -> bool {
+    layout::is_column(name) && name.ends_with(layout::TYPES)
+}
+
+/// Unpacks them, masks what was learned, and packs them again; written anew only where there is something to mask.
+fn mask_types(
+    folder: &RecordingFolder,
+    masking: &Masking,
+    in_place: &InPlace<'_>,
+    name: &str,
+) -> Result<(), Failure> {
+    let read = |file: File| {
+        let mut bytes = Vec::new();
+        zstd::Decoder::new(file)?.take(TYPES_MOST).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 == TYPES_MOST {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has too many types"));
+        }
+        let length = bytes.len();
+        let hits = in_place.mask(&mut bytes, 0..length);
+        Ok((bytes, hits))
+    };
+    let file = folder.edit_member(name).map_err(output_failure)?;
+    let (bytes, hits) = read(file).map_err(|error| failed("mask", folder, name, error))?;
+    if hits.is_empty() {
+        return Ok(());
+    }
+    folder
+        .rewrite_member(name, |_, new| {
+            let mut packer = zstd::Encoder::new(io::BufWriter::new(new), 0)?;
+            packer.write_all(&bytes)?;
+            packer.finish()?.flush()
+        })
+        .map_err(output_failure)?;
+    masking.log().add(name, &hits);
+    Ok(())
 }
 
 /// Written anew only where there is something to mask.

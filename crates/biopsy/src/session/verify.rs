@@ -12,7 +12,7 @@ use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::interrupt;
 
-use super::again::is_text;
+use super::again::{is_text, is_types};
 use super::record::output_failure;
 use super::seal::remove_folder;
 
@@ -81,7 +81,7 @@ fn look(verifier: &mut Verifier<'_>, name: &str, reader: impl Read) {
         }
     } else if is_text(name) || name == layout::REDACTION || layout::is_event_stream(name) {
         verifier.member(name, reader);
-    } else if name.ends_with(layout::TYPES) {
+    } else if is_types(name) {
         // Names of types are code, where words that look like keys are none.
         match zstd::Decoder::new(reader) {
             Ok(types) => verifier.learned_in(name, types),
@@ -225,6 +225,23 @@ mod tests {
             assert!(!folder.path().join(layout::MANIFEST).exists());
             assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing else is left");
         }
+    }
+
+    /// They are written before the secret is met, and only what was learned is masked in them: they are code.
+    #[test]
+    fn a_secret_in_the_name_of_a_type_is_masked_when_it_was_learned_later() {
+        let (scratch, folder) = recording();
+        let name = layout::snapshot_member(1, layout::TYPES);
+        let types = format!("{{\"name\":\"Shop.List<{SECRET}>\"}}\n{{\"name\":\"Shop.Secret<Token>\"}}\n");
+        folder.write_bytes(&name, &zstd::encode_all(types.as_bytes(), 1).unwrap()).unwrap();
+        let masking = new_masking().unwrap();
+        mask_again(&folder, &masking).unwrap();
+        let packed = std::fs::read(folder.path().join(&name)).unwrap();
+        let masked = String::from_utf8(zstd::decode_all(&packed[..]).unwrap()).unwrap();
+        assert_eq!(masked, types.replace(SECRET, &"*".repeat(SECRET.len())));
+        let out = scratch.path().join("out.zip");
+        let done = hand_over(&folder, Some(&out), masking.redactor()).unwrap();
+        assert!(done.is_bundle && out.exists());
     }
 
     #[test]

@@ -68,6 +68,15 @@ fn planted_secrets_are_masked_and_counted() {
             result["masked"].as_array().unwrap().iter().map(|one| one[1].as_u64().unwrap()).sum();
         assert!(counted >= 128, "{kind}: {:#}", result["masked"]);
     }
+    // What went through a pipe cannot be searched for what was left.
+    let pid = target.pid().to_string();
+    for (scrub, said) in [(&["--scrub"][..], true), (&[], false)] {
+        let output =
+            biopsy(["dump", "--quiet", "--kind", "stacks", "-o", "-", &pid]).args(scrub).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told.contains("cannot be searched"), said, "{told}");
+    }
     survival.assert_unharmed();
     target.stop();
 }

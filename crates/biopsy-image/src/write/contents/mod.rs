@@ -13,7 +13,7 @@ use std::ops::Range;
 use self::place::Place;
 use self::wanted::Wanted;
 use super::{Class, CoreError, CoreKind, Reason};
-use crate::{Image, Mapping, PAGE_SIZE, Protection, ReadError};
+use crate::{Absence, Image, Mapping, PAGE_SIZE, Protection, ReadError};
 
 /// A run of absent pages at least this long becomes a segment without contents; a shorter one is written as zeros (a hole, or
 /// some bytes of zstd), which costs little. Readers of others take a segment without contents for memory that is missing:
@@ -304,4 +304,18 @@ pub(super) fn ask(
     }
     runs.retain(|run| run.start < run.end);
     Ok(())
+}
+
+/// Why a page that was to be read, and was read with this result, is not in the dump.
+pub(super) fn reason(result: &Result<usize, ReadError>, source: Source) -> Reason {
+    let Err(ReadError::Missing { why, .. }) = result else { return Reason::Gone };
+    match why {
+        Absence::Unreadable => Reason::Unreadable,
+        // Behind the end of a mapped file there is nothing to read (SIGBUS); the page was never there.
+        Absence::Unmapped if source == Source::Whole => Reason::Unreadable,
+        Absence::LeftOut | Absence::NotOfKind => Reason::Kind,
+        Absence::OverLimit => Reason::Ceiling,
+        Absence::NoTime => Reason::NoTime,
+        Absence::Unmapped | Absence::Truncated | Absence::Gone => Reason::Gone,
+    }
 }

@@ -18,11 +18,9 @@ use std::ops::Range;
 use std::time::Instant;
 
 use self::parts::Parts;
-use super::contents::{Contents, Piece, State, ask};
+use super::contents::{Contents, Piece, Source, State, ask, reason};
 use super::layout::left_out;
-use super::{
-    Class, ClassBytes, CoreError, CoreKind, CoreProgress, CoreSummary, MissingRange, Reason, dotnet_header,
-};
+use super::{Class, ClassBytes, CoreError, CoreKind, CoreProgress, CoreSummary, MissingRange, dotnet_header};
 use crate::{Absence, Image, PAGE_SIZE, ReadError};
 
 /// Places in a minidump are 32-bit numbers: more memory than this is left out, the least important first.
@@ -106,22 +104,30 @@ impl Readable {
             asked.clear();
             ask(image, range.clone(), *source, &mut asked).map_err(CoreError::Image)?;
             for run in &asked {
-                found.try_run(image, run.clone(), *class, &mut buffer);
+                found.try_run(image, run.clone(), (*class, *source), &mut buffer);
             }
         }
         Ok(found)
     }
 
-    fn try_run(&mut self, image: &dyn Image, run: Range<u64>, class: Class, buffer: &mut [u8]) {
+    fn try_run(
+        &mut self,
+        image: &dyn Image,
+        run: Range<u64>,
+        (class, source): (Class, Source),
+        buffer: &mut [u8],
+    ) {
         let mut at = run.start;
         while at < run.end {
             let length = usize::try_from((run.end - at).min(STEP)).unwrap_or(0);
-            let read = image.read(at, buffer.get_mut(..length).unwrap_or_default()).unwrap_or(0) as u64;
+            let result = image.read(at, buffer.get_mut(..length).unwrap_or_default());
+            let read = result.as_ref().map_or(0, |read| *read as u64);
             let next = if read == 0 { (at / PAGE_SIZE + 1) * PAGE_SIZE } else { at + read }.min(run.end);
             if read == 0 {
+                let reason = reason(&result, source);
                 match self.missing.last_mut() {
-                    Some(last) if last.range.end == at => last.range.end = next,
-                    _ => self.missing.push(MissingRange { range: at..next, reason: Reason::Gone }),
+                    Some(last) if last.reason == reason && last.range.end == at => last.range.end = next,
+                    _ => self.missing.push(MissingRange { range: at..next, reason }),
                 }
             } else {
                 self.contents.add(class, next - at);

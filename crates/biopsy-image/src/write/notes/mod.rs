@@ -92,6 +92,9 @@ pub(super) fn build(
         .collect();
     notes.add(vendor::OWNER, vendor::THREADS, &vendor::encode_threads(&threads));
     notes.add(vendor::OWNER, vendor::MAPPINGS, &vendor::encode_mappings(image.mappings()));
+    if !options.warnings.is_empty() {
+        notes.add(vendor::OWNER, vendor::WARNINGS, &vendor::encode_warnings(&options.warnings));
+    }
     notes.add(vendor::OWNER, vendor::LEFT_OUT, &vendor::encode_left_out(left_out));
     notes.bytes
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::contents::{Source, ask};
+use super::super::contents::{ask, reason};
 use super::super::layout::{Layout, Placed};
 use crate::vendor::{MissingRange, Reason};
 use crate::{Absence, Image, PAGE_SIZE, ReadError};
@@ -104,35 +104,17 @@ fn read_run(image: &dyn Image, address: u64, bytes: &mut [u8], placed: &Placed, 
             result => {
                 // To the end of the page, or of everything when there is nothing behind it either.
                 let left = rest.len() as u64;
-                let (reason, length) = match result {
-                    Err(ReadError::Missing { why: Absence::Gone, .. }) => (Some(Reason::Gone), left),
-                    Err(ReadError::Missing { why, .. }) => {
-                        (reason(why, placed.source), left.min(to_page_end(at)))
-                    }
-                    Ok(_) | Err(_) => (Some(Reason::Gone), left.min(to_page_end(at))),
+                let length = match &result {
+                    Err(ReadError::Missing { why: Absence::Gone, .. }) => left,
+                    Ok(_) | Err(_) => left.min(to_page_end(at)),
                 };
                 // A part of the page may have been read before the error.
                 let skipped = usize::try_from(length).unwrap_or(rest.len());
                 rest[..skipped].fill(0);
-                if let Some(reason) = reason {
-                    missing.add(at..at + length, reason);
-                }
+                missing.add(at..at + length, reason(&result, placed.source));
                 done += skipped;
             }
         }
-    }
-}
-
-/// Why a page that was to be read is not in the core.
-fn reason(why: Absence, source: Source) -> Option<Reason> {
-    match why {
-        Absence::Unreadable => Some(Reason::Unreadable),
-        // Behind the end of a mapped file there is nothing to read (SIGBUS); the page was never there.
-        Absence::Unmapped if source == Source::Whole => Some(Reason::Unreadable),
-        Absence::LeftOut => Some(Reason::Kind),
-        Absence::OverLimit => Some(Reason::Ceiling),
-        Absence::NoTime => Some(Reason::NoTime),
-        Absence::Unmapped | Absence::Truncated | Absence::Gone => Some(Reason::Gone),
     }
 }
 

@@ -23,6 +23,7 @@ use crate::preflight::{Check, Facts};
 use crate::proc_root::ProcRoot;
 
 pub use predict::{Costs, predict_collapse, predict_fork};
+pub(super) use subject::has_userfaultfd;
 use subject::{Machine, Subject};
 
 /// Plans the freeze of these processes, parents before children as they are given.

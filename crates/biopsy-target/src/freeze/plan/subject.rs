@@ -119,7 +119,7 @@ fn frozen_group(root: &ProcRoot, seen: &Seen) -> Option<String> {
 }
 
 /// The kernel may hold up a fork until the program that handles page faults has heard of it (UFFD_FEATURE_EVENT_FORK).
-fn has_userfaultfd(root: &ProcRoot, pid: Pid) -> bool {
+pub(in crate::freeze) fn has_userfaultfd(root: &ProcRoot, pid: Pid) -> bool {
     let Ok(entries) = std::fs::read_dir(root.path(&format!("proc/{pid}/fd"))) else { return false };
     entries
         .take(DESCRIPTORS)

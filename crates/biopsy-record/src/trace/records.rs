@@ -1,0 +1,186 @@
+//! What becomes of each record: stacks are unwound, threads and processes noted, and all of it written.
+
+use std::io;
+
+use biopsy_model::loss::LossKind;
+use biopsy_model::stack::StackEnd;
+use biopsy_model::timeline::{Sample, TimelineEvent, Wait};
+use biopsy_model::{Avma, MonoNanos, Nanos, Pid, Tid};
+use biopsy_stacks::unwind::{StackMemory, UserRegisters};
+
+use super::frames::Frames;
+use super::kernel::KernelRecord;
+use super::looks::Looks;
+use super::maps::MapsEntry;
+use super::perf_records::{PerfRecord, PerfSample};
+use super::sink::Sink;
+use super::thread_times::SwitchTimes;
+
+/// What handling a record needs, apart from where the records come from.
+pub(super) struct State {
+    pub(super) frames: Frames,
+    pub(super) sink: Sink,
+    pub(super) follow_children: bool,
+    pub(super) period: Nanos,
+    pub(super) skipped: u64,
+    /// Threads whose entries the kernel part may forget.
+    pub(super) ended: Vec<u32>,
+    pub(super) error: Option<io::Error>,
+}
+
+impl State {
+    /// Remembers the first failure to write; the loop ends with it.
+    pub(super) fn keep(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    pub(super) fn push(&mut self, event: &TimelineEvent) {
+        let result = self.sink.push(event);
+        self.keep(result);
+    }
+
+    pub(super) fn kernel_record(&mut self, record: &KernelRecord<'_>, looks: &Looks, behind: bool) {
+        match *record {
+            KernelRecord::Sample { cpu, tid, tgid, time, ip, sp, bp, kernel, stack, frame_pointers } => {
+                let kernel = words(kernel);
+                if !self.frames.processes.contains(tgid) {
+                    return;
+                }
+                let registers = UserRegisters::new(ip, sp, bp);
+                let State { frames, sink, .. } = self;
+                let result = if behind {
+                    self.skipped += 1;
+                    frames.kernel_only(tgid, &kernel, StackEnd::Skipped, sink)
+                } else if frame_pointers {
+                    let chain: Vec<Avma> = words(stack).into_iter().map(Avma).collect();
+                    frames.chain(tgid, tid, &chain, &kernel, sink)
+                } else {
+                    let stack = StackMemory { base: sp, bytes: stack };
+                    frames.user_stack(tgid, tid, &registers, stack, &kernel, sink)
+                };
+                self.sample(tid, cpu, time, result);
+            }
+            KernelRecord::Wait { tid, start, end, wakened, state, syscall, sequence } => {
+                let stack = looks.stack_of(tid, sequence);
+                self.push(&TimelineEvent::Wait(Wait {
+                    tid: Tid(tid),
+                    start: MonoNanos(start),
+                    end: MonoNanos(end),
+                    ready: wakened.map(|wakened| MonoNanos(wakened.at)),
+                    waker: wakened.map(|wakened| Tid(wakened.by)),
+                    state,
+                    syscall,
+                    stack,
+                }));
+            }
+        }
+    }
+
+    fn sample(
+        &mut self,
+        tid: u32,
+        cpu: u32,
+        time: u64,
+        stack: io::Result<(Option<biopsy_model::stack::StackHandle>, StackEnd)>,
+    ) {
+        match stack {
+            Ok((stack, end)) => {
+                let (time, tid) = (MonoNanos(time), Tid(tid));
+                self.push(&TimelineEvent::Sample(Sample { time, tid, cpu, stack, end, weight: self.period }));
+            }
+            Err(error) => self.keep(Err(error)),
+        }
+    }
+
+    pub(super) fn perf_record(&mut self, record: PerfRecord, switches: &mut SwitchTimes, looks: &Looks) {
+        let State { frames, sink, .. } = self;
+        let processes = &mut frames.processes;
+        let interner = &mut frames.interner;
+        let result = match record {
+            PerfRecord::Map { pid, time, start, len, offset, path } if processes.contains(pid) => {
+                let entry = MapsEntry::new(start, start.saturating_add(len), offset, &path);
+                processes.mapped(pid, &entry, time, interner, sink)
+            }
+            PerfRecord::Name { pid, tid, time, name, exec } if processes.contains(pid) => {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                let time = MonoNanos(time);
+                if exec {
+                    processes.exec(pid);
+                    sink.push(&TimelineEvent::Exec { time, pid: Pid(pid), name })
+                } else {
+                    sink.push(&TimelineEvent::ThreadName { time, tid: Tid(tid), name })
+                }
+            }
+            PerfRecord::Fork { pid, parent_pid, tid, parent_tid, time } if processes.contains(parent_pid) => {
+                if pid == parent_pid {
+                    processes.thread_started(pid, tid, Some(parent_tid), time, sink)
+                } else if self.follow_children {
+                    processes
+                        .fork(pid, parent_pid, time, sink)
+                        .and_then(|()| processes.thread_started(pid, tid, Some(parent_tid), time, sink))
+                } else {
+                    Ok(())
+                }
+            }
+            PerfRecord::Exit { pid, tid, time } if processes.contains(pid) => {
+                self.ended.push(tid);
+                processes.thread_ended(pid, tid, time, sink).map(drop)
+            }
+            PerfRecord::Lost { count, time } => sink.lost(LossKind::SideBand, time, time, count),
+            PerfRecord::Throttled { time } => sink.lost(LossKind::Throttled, time, time, 0),
+            PerfRecord::SwitchOut { tid, time, preempted } => {
+                if let Some(pid) = processes.process_of(tid) {
+                    switches.switched_out(tid, pid, time, preempted);
+                }
+                Ok(())
+            }
+            PerfRecord::SwitchIn { pid, tid, time } if processes.contains(pid) => {
+                self.switched_in(pid, tid, time, switches, looks);
+                Ok(())
+            }
+            PerfRecord::Sample(sample) if processes.contains(sample.pid) => {
+                self.perf_sample(&sample);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        self.keep(result);
+    }
+
+    fn switched_in(&mut self, pid: u32, tid: u32, time: u64, switches: &mut SwitchTimes, looks: &Looks) {
+        let Some(wait) = switches.switched_in(tid, pid, time) else { return };
+        self.push(&TimelineEvent::Wait(Wait {
+            tid: Tid(tid),
+            start: MonoNanos(wait.start),
+            end: MonoNanos(wait.end),
+            ready: None,
+            waker: None,
+            state: wait.state,
+            syscall: None,
+            stack: looks.stack_of(tid, wait.sequence),
+        }));
+    }
+
+    fn perf_sample(&mut self, sample: &PerfSample) {
+        let State { frames, sink, .. } = self;
+        let result = match sample.registers {
+            Some((ip, sp, bp)) if !sample.stack.is_empty() => {
+                let stack = StackMemory { base: sp, bytes: &sample.stack };
+                let registers = UserRegisters::new(ip, sp, bp);
+                frames.user_stack(sample.pid, sample.tid, &registers, stack, &sample.kernel, sink)
+            }
+            _ if !sample.user_chain.is_empty() => {
+                let chain: Vec<Avma> = sample.user_chain.iter().map(|&address| Avma(address)).collect();
+                frames.chain(sample.pid, sample.tid, &chain, &sample.kernel, sink)
+            }
+            _ => frames.kernel_only(sample.pid, &sample.kernel, StackEnd::KernelOnly, sink),
+        };
+        self.sample(sample.tid, sample.cpu, sample.time, result);
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("chunks of 8"))).collect()
+}
