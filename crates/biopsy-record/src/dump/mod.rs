@@ -71,6 +71,8 @@ pub struct Origin {
     pub reason: String,
     /// What the one who froze it wants said.
     pub warnings: Vec<String>,
+    /// Those of them that say what the image lacks: whoever opens the core is told.
+    pub lacking: Vec<String>,
     /// Counts this process's dumps of this recording, from 1.
     pub number: u32,
 }
@@ -199,6 +201,7 @@ pub fn write_file(
                 scrubbed: settings.scrubbed,
                 method: origin.method,
                 pause: Some(origin.pause),
+                warnings: origin.lacking.clone(),
                 ..CoreOptions::new(settings.kind)
             };
             write_core(image, &options, output, progress)

@@ -512,6 +512,7 @@ fn origin(process: &FrozenProcess) -> Origin {
         },
         pause: process.pause().stopped,
         warnings: process.warnings().iter().map(ToString::to_string).collect(),
+        lacking: process.warnings().iter().filter(|one| one.is_loss()).map(ToString::to_string).collect(),
         number: 1,
         reason: "asked for".to_owned(),
         predicted_pause: None,

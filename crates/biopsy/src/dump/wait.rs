@@ -232,6 +232,7 @@ impl Dumper<'_> {
             pause: caught.held(),
             predicted_pause: None,
             reason: reason.clone(),
+            lacking: caught.warnings().to_vec(),
             warnings: caught.warnings().to_vec(),
             number: 1,
         };
