@@ -17,8 +17,8 @@ use biopsy_sys::job_control::JobControl;
 use biopsy_target::freeze;
 use rustix::termios::{OptionalActions, Termios, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 
+use crate::arrivals::Arrivals;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::render::terminal::ColorChoice;
@@ -85,12 +85,8 @@ pub(crate) fn listen(patience: Patience, color: ColorChoice) -> Result<(), Failu
     }
     let failed =
         |error: std::io::Error| Failure::new(Code::Memory, format!("cannot listen to signals: {error}"));
-    let mut signals = Signals::new(numbers).map_err(failed)?;
-    std::thread::Builder::new()
-        .name("biopsy-signals".to_owned())
-        .spawn(move || signals.forever().for_each(|signal| came(signal, color)))
-        .map(drop)
-        .map_err(failed)
+    let arrivals = Arrivals::of(numbers).map_err(failed)?;
+    arrivals.start("biopsy-signals", move |signal| came(signal, color)).map(drop).map_err(failed)
 }
 
 /// What is done at the first signal from now on.
