@@ -8,11 +8,14 @@
 //! Signals belong to the process and not to a value in it, and so does what is remembered here.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use biopsy_model::printable::printable;
 use biopsy_sys::job_control::JobControl;
 use biopsy_target::freeze;
 use rustix::termios::{OptionalActions, Termios, tcsetattr};
@@ -142,8 +145,24 @@ fn leave(left: Left) -> Leaving {
 
 fn insert(left: Left) -> u64 {
     let number = next();
-    lock(&LEFT).insert(number, left);
+    change(|all| drop(all.insert(number, left)));
     number
+}
+
+fn change(change: impl FnOnce(&mut BTreeMap<u64, Left>)) {
+    let mut all = lock(&LEFT);
+    change(&mut all);
+    // Where there is no memory any more, nothing can be put together: it is told beforehand.
+    let told = |left: &Left| {
+        let (what, path) = match left {
+            Left::Keep(path) | Left::Remove(path) => ("not finished:", path),
+            Left::Made(path) => ("finished:", path),
+            Left::Terminal(_) => return None,
+        };
+        let place = CString::new(path.as_os_str().as_bytes()).ok()?;
+        Some((place, format!("{what} `{}`\n", printable(&path.to_string_lossy()))))
+    };
+    crate::ALLOCATOR.leaves(all.values().filter_map(told).collect());
 }
 
 fn next() -> u64 {
@@ -154,16 +173,17 @@ fn next() -> u64 {
 impl Leaving {
     /// It is finished: from now on it is the result.
     pub(crate) fn made(&self) {
-        let mut all = lock(&LEFT);
-        if let Some(Left::Keep(path) | Left::Remove(path)) = all.remove(&self.0) {
-            all.insert(next(), Left::Made(path));
-        }
+        change(|all| {
+            if let Some(Left::Keep(path) | Left::Remove(path)) = all.remove(&self.0) {
+                all.insert(next(), Left::Made(path));
+            }
+        });
     }
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        lock(&LEFT).remove(&self.0);
+        change(|all| drop(all.remove(&self.0)));
     }
 }
 
