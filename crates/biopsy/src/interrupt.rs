@@ -129,6 +129,11 @@ pub(crate) fn removing(path: &Path) -> Leaving {
     leave(Left::Remove(path.to_owned()))
 }
 
+/// The same for what usually is removed by its owner, until the end of the program.
+pub(crate) fn removing_at_the_end(path: &Path) {
+    insert(Left::Remove(path.to_owned()));
+}
+
 /// From now on, what is at this path is the result: it comes there in one step, or is there.
 pub(crate) fn made(path: &Path) {
     insert(Left::Made(path.to_owned()));
