@@ -93,7 +93,11 @@ mod tests {
     fn signals_are_told_until_it_is_closed() {
         let (tell, told) = channel();
         let arrivals = Arrivals::of([SIGWINCH, SIGURG]).unwrap();
-        let mut handle = arrivals.start("listens", move |signal| drop(tell.send(signal))).unwrap();
+        let mut handle = arrivals
+            .start("listens", move |signal| {
+                let _ = tell.send(signal);
+            })
+            .unwrap();
         for signal in [SIGURG, SIGWINCH, SIGURG] {
             signal_hook::low_level::raise(signal).unwrap();
             assert_eq!(told.recv_timeout(Duration::from_secs(10)), Ok(signal));
