@@ -404,9 +404,10 @@ fn catch(
     let mut catcher = Catcher::new(&options).map_err(failed)?;
     if !dumper.args.quiet {
         tell!("waiting for {name} below {} ({})", dumper.subject.name, catcher.chosen().why);
-        for limit in &catcher.chosen().limits {
-            tell!("note: {limit}");
-        }
+    }
+    // Also for those who want no progress: programs that are not seen are not caught.
+    for limit in &catcher.chosen().limits {
+        tell!("note: {limit}");
     }
     let args = dumper.args;
     let room = Arc::clone(&dumper.room);
