@@ -1,6 +1,7 @@
 //! Each verb with its 1st, 2nd, 3rd ... n-th system call failing.
 
 use std::fmt::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 
 use biopsy_testkit::faults::{FAILING_CALLS, Fault, Patient, Problem, Trial, Verb, errno_name, occurrences};
@@ -11,15 +12,27 @@ use crate::run::{Outcome, release_program, target_folder};
 /// What is run.
 const VERBS: &[Verb] = &[
     verb("dump", "", "still", &["dump", "{pid}", "--output", "{out}.core"]),
-    verb("dump", "--raw -o -", "still", &["dump", "{pid}", "--raw", "--output", "{out}.core"]),
+    verb("dump", "--raw -o -", "still", &["dump", "{pid}", "--raw", "--output", "-"]),
     verb("dump", "--scrub", "still", &["dump", "{pid}", "--scrub", "--output", "{out}.core"]),
     verb("dump", "--tree", "family", &["dump", "{pid}", "--tree", "--output", "{out}.zip"]),
     verb("dump", "minidump", "still", &["dump", "{pid}", "--output", "{out}.dmp"]),
+    verb(
+        "dump",
+        "--wait-for",
+        "launcher",
+        &["dump", "{pid}", "--wait-for", "short-lived", "--for", "5s", "--quiet", "--output", "{out}.zip"],
+    ),
     verb("stacks", "", "still", &["stacks", "{pid}", "--json"]),
     verb("stacks", ".NET", "dotnet", &["stacks", "{pid}", "--json"]),
     verb("snapshot", "", "dotnet", &["snapshot", "{pid}", "--quiet", "--output", "{out}.zip"]),
     verb("snapshot", ".gcdump", "dotnet", &["snapshot", "{pid}", "--quiet", "--output", "{out}.gcdump"]),
     verb("trace", "", "busy", &["trace", "{pid}", "--for", "500ms", "--quiet", "--output", "{out}.zip"]),
+    verb(
+        "trace",
+        "--launch",
+        "still",
+        &["trace", "--quiet", "--output", "{out}.zip", "--", "{program}", "sleep", "300"],
+    ),
     verb("capture", "", "busy", &["capture", "{pid}", "--for", "500ms", "--quiet", "--output", "{out}.zip"]),
     verb(
         "capture",
@@ -41,6 +54,24 @@ const VERBS: &[Verb] = &[
     ),
     verb(
         "capture",
+        "--launch",
+        "still",
+        &[
+            "capture",
+            "--launch",
+            "--metrics-every",
+            "200ms",
+            "--quiet",
+            "--output",
+            "{out}.zip",
+            "--",
+            "{program}",
+            "sleep",
+            "900",
+        ],
+    ),
+    verb(
+        "capture",
         ".NET",
         "dotnet",
         &["capture", "{pid}", "--for", "1s", "--quiet", "--output", "{out}.zip"],
@@ -59,7 +90,7 @@ const fn verb(
 /// What to run.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only these verbs, or a verb with its variant (`dump --scrub`)
+    /// Only these verbs, or a verb with its variant (`dump --scrub`; `dump plain` is the one without)
     verbs: Vec<String>,
     /// Every occurrence of every call with every error, not a choice
     #[arg(long)]
@@ -70,6 +101,9 @@ pub(crate) struct Options {
     /// Only these system calls
     #[arg(long, value_delimiter = ',')]
     calls: Vec<String>,
+    /// Only this occurrence of each
+    #[arg(long)]
+    occurrence: Option<u64>,
     /// A biopsy; without it, the release program of this repository
     #[arg(long)]
     biopsy: Option<PathBuf>,
@@ -124,17 +158,33 @@ fn title(verb: &Verb) -> String {
 }
 
 fn wanted(options: &Options, verb: &Verb) -> bool {
-    options.verbs.is_empty() || options.verbs.iter().any(|one| one == verb.name || *one == title(verb))
+    let wanted = |one: &String| match verb.variant {
+        "" => *one == format!("{} plain", verb.name),
+        _ => *one == title(verb),
+    };
+    options.verbs.is_empty() || options.verbs.iter().any(|one| one == verb.name || wanted(one))
 }
 
 fn patient(kind: &str) -> Option<Patient> {
     Some(match kind {
-        "still" => Patient::of(TargetProcess::start(Program::Deadlock, &[])),
-        "busy" => Patient::of(TargetProcess::start(Program::LockConvoy, &["3"])),
-        "family" => Patient::of(TargetProcess::start(Program::SlowPeer, &[])),
+        "still" => Patient::of(named(Program::Deadlock, &[])),
+        "busy" => Patient::of(named(Program::LockConvoy, &["3"])),
+        "family" => Patient::of(named(Program::SlowPeer, &[])),
+        "launcher" => {
+            let mut launcher = named(Program::Launcher, &[]);
+            launcher.say(&format!("1000000 100000 -1 {} 0", Program::ShortLived.path().display()));
+            Patient::restless(launcher)
+        }
         _ if require(Privilege::DotNetTargets) => Patient::restless(dotnet_held("net10.0", &[])),
         _ => return None,
     })
+}
+
+/// Copies of a target are known by their arguments, and another run of this command may be under way.
+fn named(program: Program, arguments: &[&str]) -> TargetProcess {
+    let mut command = program.command();
+    command.arg0(format!("{}-{}", program.name(), std::process::id())).args(arguments);
+    TargetProcess::spawn(command)
 }
 
 fn run_verb(options: &Options, verb: Verb, program: &std::path::Path, text: &mut String) -> Option<Row> {
@@ -147,7 +197,13 @@ fn run_verb(options: &Options, verb: Verb, program: &std::path::Path, text: &mut
             continue;
         }
         let count = trial.counts().get(&call.number).copied().unwrap_or(0);
-        for (round, occurrence) in occurrences(count, options.all, options.seed).into_iter().enumerate() {
+        let chosen = |one: &u64| options.occurrence.is_none_or(|only| only == *one);
+        for (round, occurrence) in
+            occurrences(count, options.all || options.occurrence.is_some(), options.seed)
+                .into_iter()
+                .filter(chosen)
+                .enumerate()
+        {
             for (nth, errno) in call.errnos.iter().enumerate() {
                 // Each error for the first two, then in turns.
                 if !options.all && round >= 2 && nth != round % call.errnos.len() {

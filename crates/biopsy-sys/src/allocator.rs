@@ -5,19 +5,29 @@
 //! with holds as it does for SIGKILL: everything that was switched on ends with our descriptors and threads.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::CString;
+use std::sync::{Mutex, TryLockError};
 
 /// Ends the program when there is no memory.
 #[derive(Debug)]
 pub struct EndsWithoutMemory {
     message: &'static str,
     exit_code: i32,
+    left: Mutex<Vec<(CString, String)>>,
 }
 
 impl EndsWithoutMemory {
     /// Writes `message` to standard error as it is, and exits with this code.
     #[must_use]
     pub const fn new(message: &'static str, exit_code: i32) -> Self {
-        Self { message, exit_code }
+        Self { message, exit_code, left: Mutex::new(Vec::new()) }
+    }
+
+    /// What else is written at such an end: for each of these files that is there, its sentence.
+    pub fn leaves(&self, left: Vec<(CString, String)>) {
+        // Nothing is allocated while it is held: the end itself looks into it.
+        let before = self.left.lock().map(|mut now| std::mem::replace(&mut *now, left));
+        drop(before);
     }
 
     fn there_is(&self, address: *mut u8) -> *mut u8 {
@@ -30,11 +40,27 @@ impl EndsWithoutMemory {
     /// Ends the program as when there is no memory.
     #[cold]
     pub fn end(&self) -> ! {
-        // SAFETY: pointer and length are those of a constant; that nobody reads it is no reason to stay.
-        unsafe { libc::write(libc::STDERR_FILENO, self.message.as_ptr().cast(), self.message.len()) };
+        say(self.message);
+        let left = match self.left.try_lock() {
+            Ok(left) => Some(left),
+            Err(TryLockError::Poisoned(left)) => Some(left.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        for (path, sentence) in left.iter().flat_map(|left| left.iter()) {
+            // SAFETY: the path ends with a zero byte and lives as long as the lock is held.
+            if unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0 {
+                say(sentence);
+            }
+        }
         // SAFETY: it ends the process and runs nothing of it: no handler, no destructor, no allocation.
         unsafe { libc::_exit(self.exit_code) }
     }
+}
+
+/// Writes it to standard error without allocating.
+fn say(text: &str) {
+    // SAFETY: pointer and length are those of a string that lives; that nobody reads it is no reason to stay.
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
 }
 
 // SAFETY: everything is the system's allocator; what it returns is handed on as it is, or the process ends.

@@ -25,7 +25,7 @@ impl Held {
         let gate_fd = gate.as_raw_fd();
         let ours_fd = ours.as_raw_fd();
         // SAFETY: the closure runs in the forked child, where only async-signal-safe functions are allowed: it calls
-        // close, signal with a constant, getpid, write and read on descriptors that stay open until exec (they are close-on-exec, like all of
+        // close, signal with a constant, getpid, _exit, write and read on descriptors that stay open until exec (they are close-on-exec, like all of
         // std's), and allocates nothing. It closes its copy of our end, which nothing else in the child uses: with
         // it open, the child would not notice our death and wait for ever.
         #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one closure, one argument for all of it")]
@@ -45,18 +45,19 @@ impl Held {
                     match libc::read(gate_fd, (&raw mut go).cast(), 1) {
                         1 => return Ok(()),
                         -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-                        // The recorder is gone before it was ready: do not run the program.
-                        _ => return Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+                        // The recorder is gone before it was ready: do not run the program. Rust would tell it so, and
+                        // abort because nobody listens.
+                        _ => libc::_exit(127),
                     }
                 }
             });
         }
         // `spawn` returns only after exec, which waits for us: so it runs on its own thread.
-        let starter = std::thread::spawn(move || {
+        let starter = std::thread::Builder::new().spawn(move || {
             let child = command.spawn();
             drop(gate);
             child
-        });
+        })?;
         let mut pid = [0; 4];
         let mut gate = ours;
         if let Err(error) = gate.read_exact(&mut pid) {

@@ -8,17 +8,20 @@
 //! Signals belong to the process and not to a value in it, and so does what is remembered here.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use biopsy_model::printable::printable;
 use biopsy_sys::job_control::JobControl;
 use biopsy_target::freeze;
 use rustix::termios::{OptionalActions, Termios, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 
+use crate::arrivals::Arrivals;
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::render::terminal::ColorChoice;
@@ -85,12 +88,8 @@ pub(crate) fn listen(patience: Patience, color: ColorChoice) -> Result<(), Failu
     }
     let failed =
         |error: std::io::Error| Failure::new(Code::Memory, format!("cannot listen to signals: {error}"));
-    let mut signals = Signals::new(numbers).map_err(failed)?;
-    std::thread::Builder::new()
-        .name("biopsy-signals".to_owned())
-        .spawn(move || signals.forever().for_each(|signal| came(signal, color)))
-        .map(drop)
-        .map_err(failed)
+    let arrivals = Arrivals::of(numbers).map_err(failed)?;
+    arrivals.start("biopsy-signals", move |signal| came(signal, color)).map(drop).map_err(failed)
 }
 
 /// What is done at the first signal from now on.
@@ -130,6 +129,11 @@ pub(crate) fn removing(path: &Path) -> Leaving {
     leave(Left::Remove(path.to_owned()))
 }
 
+/// The same for what usually is removed by its owner, until the end of the program.
+pub(crate) fn removing_at_the_end(path: &Path) {
+    insert(Left::Remove(path.to_owned()));
+}
+
 /// From now on, what is at this path is the result: it comes there in one step, or is there.
 pub(crate) fn made(path: &Path) {
     insert(Left::Made(path.to_owned()));
@@ -146,8 +150,24 @@ fn leave(left: Left) -> Leaving {
 
 fn insert(left: Left) -> u64 {
     let number = next();
-    lock(&LEFT).insert(number, left);
+    change(|all| drop(all.insert(number, left)));
     number
+}
+
+fn change(change: impl FnOnce(&mut BTreeMap<u64, Left>)) {
+    let mut all = lock(&LEFT);
+    change(&mut all);
+    // Where there is no memory any more, nothing can be put together: it is told beforehand.
+    let told = |left: &Left| {
+        let (what, path) = match left {
+            Left::Keep(path) | Left::Remove(path) => ("not finished:", path),
+            Left::Made(path) => ("finished:", path),
+            Left::Terminal(_) => return None,
+        };
+        let place = CString::new(path.as_os_str().as_bytes()).ok()?;
+        Some((place, format!("{what} `{}`\n", printable(&path.to_string_lossy()))))
+    };
+    crate::ALLOCATOR.leaves(all.values().filter_map(told).collect());
 }
 
 fn next() -> u64 {
@@ -158,16 +178,17 @@ fn next() -> u64 {
 impl Leaving {
     /// It is finished: from now on it is the result.
     pub(crate) fn made(&self) {
-        let mut all = lock(&LEFT);
-        if let Some(Left::Keep(path) | Left::Remove(path)) = all.remove(&self.0) {
-            all.insert(next(), Left::Made(path));
-        }
+        change(|all| {
+            if let Some(Left::Keep(path) | Left::Remove(path)) = all.remove(&self.0) {
+                all.insert(next(), Left::Made(path));
+            }
+        });
     }
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        lock(&LEFT).remove(&self.0);
+        change(|all| drop(all.remove(&self.0)));
     }
 }
 

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod cli;
 mod commands;
 mod dump;

@@ -72,7 +72,7 @@ impl ReversePort {
         {
             Ok(listener) => Ok(Self { listener, folder, path, suspends: AtomicBool::new(false) }),
             Err(source) => {
-                let _ = std::fs::remove_dir_all(&folder);
+                remove(&folder, &path);
                 Err(IpcError::Listen { path, source })
             }
         }
@@ -89,6 +89,12 @@ impl ReversePort {
     #[must_use]
     pub fn suspends(&self) -> bool {
         self.suspends.load(Ordering::Relaxed)
+    }
+
+    /// The folder that was made for it, and goes with it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Where it listens.
@@ -138,8 +144,14 @@ impl ReversePort {
 
 impl Drop for ReversePort {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        remove(&self.folder, &self.path);
     }
+}
+
+/// By name: looking into the folder first takes descriptors, which may be what is short.
+fn remove(folder: &Path, path: &Path) {
+    let _ = std::fs::remove_file(path);
+    let _ = std::fs::remove_dir(folder);
 }
 
 impl Arrival {

@@ -21,6 +21,7 @@ pub(super) struct Members<'a> {
     pub(super) masking: &'a Masking,
     summary: &'a mut Summary,
     forbidden: Vec<String>,
+    failed: Vec<String>,
 }
 
 impl<'a> Members<'a> {
@@ -33,7 +34,17 @@ impl<'a> Members<'a> {
         masking: &'a Masking,
         summary: &'a mut Summary,
     ) -> Members<'a> {
-        Members { pid, dir, config, moment, folder, masking, summary, forbidden: Vec::new() }
+        Members {
+            pid,
+            dir,
+            config,
+            moment,
+            folder,
+            masking,
+            summary,
+            forbidden: Vec::new(),
+            failed: Vec::new(),
+        }
     }
 
     /// The name of a member at this moment.
@@ -46,21 +57,26 @@ impl<'a> Members<'a> {
         layout::process_member(self.pid, &name)
     }
 
-    /// Reads a file of the process. `None`: it is not there, or the process has ended; a refusal is remembered.
+    /// Reads a file of the process. `None`: it is not there, or the process has ended; other errors are remembered.
     pub(super) fn read(&mut self, file: &str) -> Option<Vec<u8>> {
         let read = self.dir.read(file, self.config.member_bytes);
         self.note(file, read)
     }
 
-    /// Remembers a refusal.
+    /// Remembers why something is not there although the process has it.
     pub(super) fn note<T>(&mut self, file: &str, result: io::Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                if error.kind() == io::ErrorKind::PermissionDenied
-                    && !self.forbidden.iter().any(|known| known == file)
-                {
-                    self.forbidden.push(file.to_owned());
+                let (list, entry) = match error.kind() {
+                    // It has ended, or has no such thing.
+                    io::ErrorKind::NotFound => return None,
+                    _ if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => return None,
+                    io::ErrorKind::PermissionDenied => (&mut self.forbidden, file.to_owned()),
+                    _ => (&mut self.failed, format!("{file} ({error})")),
+                };
+                if !list.contains(&entry) {
+                    list.push(entry);
                 }
                 None
             }
@@ -100,8 +116,12 @@ impl<'a> Members<'a> {
         self.summary.warnings.push(warning(code, message));
     }
 
-    /// Says what was refused.
-    pub(super) fn finish(self) {
+    /// Says what was refused, and what failed.
+    pub(super) fn finish(mut self) {
+        if !self.failed.is_empty() {
+            let message = format!("cannot read {} of process {}", self.failed.join(", "), self.pid);
+            self.warn("context.not-read", message);
+        }
         if self.forbidden.is_empty() {
             return;
         }

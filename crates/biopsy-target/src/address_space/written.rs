@@ -133,7 +133,8 @@ impl ProcessMemory {
                     self.no_scan.store(true, Ordering::Relaxed);
                 }
                 Err(_) if !self.is_there() => return Err(missing(range.start, Absence::Gone)),
-                Err(source) => return Err(ReadError::Io { address: at, source }),
+                // Whatever the kernel has against it this time, the other way tells the same.
+                Err(_) => at = self.entries(at..end, wanted, &mut each)?,
             }
         }
         // The tables of an address space that is gone are empty, and no error.
@@ -152,7 +153,12 @@ impl ProcessMemory {
         let pages = ((range.end - range.start) / PAGE_SIZE).min(ENTRIES);
         let mut bytes = vec![0; usize::try_from(pages * 8).unwrap_or(0)];
         let io = |source| ReadError::Io { address: range.start, source };
-        let read = self.pagemap.read_at(&mut bytes, range.start / PAGE_SIZE * 8).map_err(io)?;
+        let read = loop {
+            match self.pagemap.read_at(&mut bytes, range.start / PAGE_SIZE * 8) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                read => break read.map_err(io)?,
+            }
+        };
         let mut at = range.start;
         let mut region = Region::default();
         for entry in bytes.get(..read).unwrap_or_default().as_chunks::<8>().0 {

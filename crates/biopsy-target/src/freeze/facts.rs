@@ -3,6 +3,7 @@
 use biopsy_image::ProcessFacts;
 use biopsy_model::Pid;
 
+use super::FreezeWarning;
 use crate::proc_root::{ProcRoot, ProcessDir, SMALL};
 use crate::stat::Stat;
 use crate::status::Status;
@@ -13,29 +14,54 @@ const COMMAND_LINE: usize = 2 << 20;
 /// Reads what `/proc` says about a process now. What cannot be read is left empty.
 #[must_use]
 pub fn read_process_facts(pid: Pid) -> ProcessFacts {
+    facts_and_gaps(pid).0
+}
+
+/// It has ended meanwhile, or never had that.
+pub(super) fn is_gone(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::NOENT, Errno::SRCH].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// The same, with what is left empty although the process has it.
+pub(super) fn facts_and_gaps(pid: Pid) -> (ProcessFacts, Vec<FreezeWarning>) {
+    let mut gaps = Vec::new();
+    let mut note = |what: &'static str, error: &std::io::Error| {
+        if !is_gone(error) {
+            gaps.push(FreezeWarning::NotKnown { pid, what, why: error.to_string() });
+        }
+    };
     let root = ProcRoot::live();
     let mut facts = ProcessFacts { pid, ..ProcessFacts::default() };
     facts.kernel = root.text("proc/sys/kernel/osrelease").ok();
     let now = jiff::Timestamp::now().as_nanosecond();
     facts.taken_at_unix_nanos = i64::try_from(now).ok();
-    if let Ok(process) = root.process(pid) {
-        read(&process, &mut facts);
+    match root.process(pid) {
+        Ok(process) => read(&process, &mut facts, &mut note),
+        Err(error) => note("what `/proc` says", &error),
     }
-    facts
+    (facts, gaps)
 }
 
-fn read(process: &ProcessDir, facts: &mut ProcessFacts) {
-    if let Ok(line) = process.read("stat", SMALL)
+fn read(
+    process: &ProcessDir,
+    facts: &mut ProcessFacts,
+    note: &mut impl FnMut(&'static str, &std::io::Error),
+) {
+    let mut bytes = |what: &'static str, name: &str, limit: usize| {
+        process.read(name, limit).map_err(|error| note(what, &error)).ok()
+    };
+    if let Some(line) = bytes("the name", "stat", SMALL)
         && let Some(stat) = Stat::parse(&line)
     {
         facts.parent = Some(Pid(stat.parent));
         facts.group = group(&line);
         facts.name = stat.comm;
     }
-    if let Ok(status) = process.read("status", SMALL) {
+    if let Some(status) = bytes("the owner", "status", SMALL) {
         facts.owner = Status::parse(&status).uids.map(|(user, _)| (user, group_id(&status).unwrap_or(0)));
     }
-    if let Ok(text) = process.read("cmdline", COMMAND_LINE) {
+    if let Some(text) = bytes("the command line", "cmdline", COMMAND_LINE) {
         let text = text.strip_suffix(b"\0").unwrap_or(&text);
         if !text.is_empty() {
             facts.command_line = text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect();
@@ -45,7 +71,7 @@ fn read(process: &ProcessDir, facts: &mut ProcessFacts) {
         Some(path) if process.link_count("exe") == Some(0) => path.to_vec(),
         _ => path,
     });
-    if let Ok(bytes) = process.read("auxv", SMALL) {
+    if let Some(bytes) = bytes("the auxiliary vector", "auxv", SMALL) {
         let words: Vec<u64> =
             bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_ne_bytes(*eight)).collect();
         let pairs = words.as_chunks::<2>().0.iter().map(|pair| (pair[0], pair[1]));

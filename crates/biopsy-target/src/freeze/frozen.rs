@@ -9,7 +9,7 @@ use biopsy_model::{Pid, ProcessKey, Tid};
 use biopsy_sys::pidfd::PidFd;
 
 use super::areas;
-use super::facts::read_process_facts;
+use super::facts::{facts_and_gaps, is_gone};
 use super::holder::{Frozen, Holder};
 use super::stop::{Halt, StoppedThread};
 use super::thawed::Thawed;
@@ -90,15 +90,20 @@ impl FrozenProcess {
         if let Some(of_window) = kept.mappings() {
             mappings = of_window.to_vec();
         }
+        let mut warnings = frozen.warnings;
+        let (facts, not_known) = facts_and_gaps(pid);
+        warnings.extend(not_known);
+        let (threads, not_named) = threads(pid, frozen.threads);
+        warnings.extend(not_named);
         let mut this = Self {
             key: frozen.plan.key,
             method: frozen.plan.method,
             pause: frozen.pause,
-            warnings: frozen.warnings,
+            warnings,
             mappings,
-            threads: threads(pid, frozen.threads),
+            threads,
             modules: Vec::new(),
-            facts: read_process_facts(pid),
+            facts,
             kept,
             live: frozen.memory,
             child: frozen.child,
@@ -341,18 +346,26 @@ impl KeptMemory for ChildMemory {
 }
 
 /// Threads as an image has them: the first one first, then by id.
-fn threads(pid: Pid, mut stopped: Vec<StoppedThread>) -> Vec<Thread> {
+fn threads(pid: Pid, mut stopped: Vec<StoppedThread>) -> (Vec<Thread>, Option<FreezeWarning>) {
     stopped.retain(|one| one.registers.is_some() || one.halt == Halt::Waiting);
     stopped.sort_unstable_by_key(|one| (one.tid != pid.0, one.tid));
-    let process = ProcRoot::live().process(pid).ok();
-    let name = |tid: u32| {
-        let mut name = process.as_ref()?.read(&format!("task/{tid}/comm"), 256).ok()?;
+    let mut warning = None;
+    let mut note = |error: std::io::Error| {
+        if !is_gone(&error) {
+            let what = "the name of a thread";
+            warning.get_or_insert(FreezeWarning::NotKnown { pid, what, why: error.to_string() });
+        }
+    };
+    let process = ProcRoot::live().process(pid).map_err(&mut note).ok();
+    let mut name = |tid: u32| {
+        let read = process.as_ref()?.read(&format!("task/{tid}/comm"), 256);
+        let mut name = read.map_err(&mut note).ok()?;
         if name.last() == Some(&b'\n') {
             name.pop();
         }
         Some(name)
     };
-    stopped
+    let threads = stopped
         .into_iter()
         .map(|one| Thread {
             tid: Tid(one.tid),
@@ -362,5 +375,6 @@ fn threads(pid: Pid, mut stopped: Vec<StoppedThread>) -> Vec<Thread> {
             signal: None,
             blocked_signals: one.mask,
         })
-        .collect()
+        .collect();
+    (threads, warning)
 }

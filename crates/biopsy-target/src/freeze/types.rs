@@ -232,6 +232,15 @@ pub enum FreezeWarning {
         /// How many.
         threads: u32,
     },
+    /// Something that `/proc` says of the process could not be read, although it was there.
+    NotKnown {
+        /// Its pid.
+        pid: Pid,
+        /// What.
+        what: &'static str,
+        /// The first error.
+        why: String,
+    },
     /// The process was to fork and could not: its memory was copied while it stood still, stacks first, and what did not fit is left out.
     CopiedInstead {
         /// Its pid.
@@ -290,6 +299,7 @@ impl FreezeWarning {
             | Self::ThreadEnded { .. }
             | Self::ThreadUnreadable { .. }
             | Self::VectorsNotRead { .. }
+            | Self::NotKnown { .. }
             | Self::BornMeanwhile { .. } => true,
             // What a copy left out is known by address, and told with the memory.
             Self::CopiedInstead { .. }
@@ -316,6 +326,9 @@ impl fmt::Display for FreezeWarning {
             }
             Self::VectorsNotRead { threads } => {
                 write!(f, "vector registers of {threads} threads: the kernel did not give them")
+            }
+            Self::NotKnown { pid, what, why } => {
+                write!(f, "{what} of process {pid} could not be read ({why})")
             }
             Self::CopiedInstead { pid, why } => write!(
                 f,

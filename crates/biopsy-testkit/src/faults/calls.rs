@@ -1,6 +1,8 @@
 //! Which system calls are made to fail, and with which errors: what the manual pages name, and a server on its worst day gives.
 
-use libc::{EACCES, EAGAIN, EINTR, EINVAL, EIO, EMFILE, ENOENT, ENOMEM, ENOSPC, EPERM, ESRCH, c_long};
+use libc::{
+    EACCES, EAGAIN, EINTR, EINVAL, EIO, EMFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, EPERM, ESRCH, c_long,
+};
 
 /// A system call with the errors that fit it.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,7 @@ macro_rules! calls {
 /// * what cannot fail, or tells nothing: `exit_group`, `rt_sigreturn`, `rt_sigprocmask`, `getpid`, `gettid`, `set_robust_list`, `rseq` ...
 /// * `futex`: the libraries abort on errors that the kernel does not give; `close` and `munmap` of what is our own: done either way
 /// * `brk`, which says no by its value; the allocator's other way, `mmap`, is here
+/// * ENOMEM of `recvfrom`: the manual names it for `recvmsg` alone; Rust's library panics on it when it starts a program
 /// * `kill`, `tgkill`, `unlink` of what we own as root: a failure that no program can make good
 pub const FAILING_CALLS: &[FailingCall] = calls! {
     read SYS_read: EINTR EIO ESRCH;
@@ -82,14 +85,15 @@ pub const FAILING_CALLS: &[FailingCall] = calls! {
     memfd_create SYS_memfd_create: EMFILE ENOMEM;
     inotify_init1 SYS_inotify_init1: EMFILE ENOMEM;
     inotify_add_watch SYS_inotify_add_watch: ENOSPC ENOMEM;
-    fanotify_init SYS_fanotify_init: EMFILE EPERM;
+    close_range SYS_close_range: EMFILE ENOMEM ENOSYS;
+    fanotify_init SYS_fanotify_init: EMFILE EPERM ENOSYS;
     fanotify_mark SYS_fanotify_mark: ENOSPC ENOMEM;
     socket SYS_socket: EMFILE ENOMEM;
     socketpair SYS_socketpair: EMFILE ENOMEM;
     connect SYS_connect: EINTR EAGAIN EACCES;
     accept4 SYS_accept4: EINTR EMFILE;
     sendto SYS_sendto: EINTR ENOMEM;
-    recvfrom SYS_recvfrom: EINTR ENOMEM;
+    recvfrom SYS_recvfrom: EINTR;
     sendmsg SYS_sendmsg: EINTR ENOMEM;
     recvmsg SYS_recvmsg: EINTR ENOMEM;
     setsockopt SYS_setsockopt: ENOMEM;
@@ -148,6 +152,7 @@ pub fn errno_name(errno: i32) -> &'static str {
         ENOENT => "ENOENT",
         ENOMEM => "ENOMEM",
         ENOSPC => "ENOSPC",
+        ENOSYS => "ENOSYS",
         EPERM => "EPERM",
         ESRCH => "ESRCH",
         _ => "another",

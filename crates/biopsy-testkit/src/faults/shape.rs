@@ -44,6 +44,8 @@ pub(super) fn of_recording(report: &Value) -> Shape {
 /// What a report leaves out where it is not known, and nobody takes for loss: where a program lies, what it is made of.
 const MAY_BE_UNKNOWN: &[&str] = &[
     ".identity.executable",
+    // It names a folder, another one in each run.
+    "recording.command[]",
     "processes[].cgroup",
     "processes[].exe",
     "processes[].runtime",

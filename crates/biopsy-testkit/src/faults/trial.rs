@@ -1,5 +1,6 @@
 //! The verbs, what is asked of them, and what came of it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,12 +11,13 @@ use tempfile::TempDir;
 
 use super::run::{Fault, Ran, run};
 use super::shape::{self, Shape};
-use crate::{Survival, TargetProcess, proc_status, temp_dir};
+use crate::{Program, Survival, TargetProcess, proc_status, temp_dir};
 
 /// How long a run may take beyond what it takes without a fault; generous because the machine is shared.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A verb with its arguments; `{pid}` and `{out}` stand for the target and for a place in a fresh folder.
+/// A verb with its arguments. `{pid}` stands for the target, `{out}` for a place in a fresh folder, `{log}` for some text file, and
+/// `{program}` for a program that lives for a short time. With `-` as its last word the result comes from standard output.
 #[derive(Clone, Copy, Debug)]
 pub struct Verb {
     /// The verb itself.
@@ -56,7 +58,7 @@ pub enum Problem {
 pub struct Trial<'a> {
     program: &'a Path,
     verb: Verb,
-    whole: Shape,
+    whole: RefCell<Shape>,
     said: BTreeSet<String>,
     counts: BTreeMap<i64, u64>,
     took: Duration,
@@ -134,7 +136,7 @@ impl<'a> Trial<'a> {
         let mut trial = Self {
             program,
             verb,
-            whole: Shape::new(),
+            whole: RefCell::default(),
             said: BTreeSet::new(),
             counts: BTreeMap::new(),
             took: Duration::ZERO,
@@ -143,18 +145,22 @@ impl<'a> Trial<'a> {
         for _ in 0..3 {
             let folder = temp_dir("faults");
             let ran = run(trial.command(patient, &folder), None, Duration::from_secs(60));
-            assert!(ran.status.is_some_and(|status| status.success()), "without a fault: {}", told(&ran));
+            assert!(
+                ran.status.is_some_and(|status| status.success()),
+                "without a fault: {}",
+                trial.told(&ran)
+            );
             let (shape, confessions) = trial.result(&ran, &folder).expect("the result can be read");
             shapes.push(shape);
             trial.said.extend(confessions);
-            trial.said.extend(lines(&ran));
+            trial.said.extend(trial.lines(&ran));
             for (number, count) in &ran.counts {
                 let most = trial.counts.entry(*number).or_default();
                 *most = (*most).max(*count);
             }
             trial.took = trial.took.max(ran.took);
         }
-        trial.whole = shape::common(&shapes);
+        trial.whole = shape::common(&shapes).into();
         let problems = patient.problems();
         assert!(problems.is_empty(), "without a fault: {problems:?}");
         trial
@@ -172,12 +178,29 @@ impl<'a> Trial<'a> {
         let folder = temp_dir("faults");
         let ran = run(self.command(patient, &folder), Some(fault), self.took * 3 + PATIENCE);
         let mut problems = patient.problems();
+        problems.extend(left_running(folder.path()));
+        let harmless = problems.len();
         self.judge(fault, &ran, &folder, &mut problems);
+        if problems.iter().any(|one| matches!(one, Problem::SilentLoss(_))) && self.look_again(patient) {
+            problems.truncate(harmless);
+            self.judge(fault, &ran, &folder, &mut problems);
+        }
         ran.hit.then_some((problems, ran))
     }
 
+    /// What is not there without a fault either is no loss by now: the heap of a program that lives is collected. False: that is
+    /// not known.
+    fn look_again(&self, patient: &Patient) -> bool {
+        let folder = temp_dir("faults");
+        let ran = run(self.command(patient, &folder), None, self.took * 3 + PATIENCE);
+        let Ok((shape, _)) = self.result(&ran, &folder) else { return false };
+        let still = shape::common(&[self.whole.borrow().clone(), shape]);
+        self.whole.replace(still);
+        true
+    }
+
     fn judge(&self, fault: Fault, ran: &Ran, folder: &TempDir, problems: &mut Vec<Problem>) {
-        let text = told(ran);
+        let text = self.told(ran);
         let Some(status) = ran.status else {
             problems.push(Problem::Hung(text));
             return;
@@ -191,16 +214,18 @@ impl<'a> Trial<'a> {
         };
         if text.contains("panicked")
             || text.contains("RUST_BACKTRACE")
-            || !matches!(code, 0 | 3 | 4 | 5 | 7 | 9)
+            || !matches!(code, 0 | 3 | 4 | 5 | 7 | 8 | 9)
         {
             problems.push(Problem::Ending(text.clone()));
         }
         match (code, self.result(ran, folder)) {
+            // A wait that came to its end; a dump of which not a byte could be written.
+            (3, Err(_)) if text.contains("nothing was dumped: ") || text.contains("not whole: ") => {}
             (0 | 3, Err(error)) => problems.push(Problem::Ending(format!("no result: {error}; {text}"))),
             (0 | 3, Ok((shape, confessions))) => {
                 let mut confessed = confessions.difference(&self.said).count() > 0;
-                confessed |= lines(ran).difference(&self.said).count() > 0;
-                let missing = shape::missing(&self.whole, &shape);
+                confessed |= self.lines(ran).difference(&self.said).count() > 0;
+                let missing = shape::missing(&self.whole.borrow(), &shape);
                 // These say that something is not there any more. What is not there is no loss: threads and files come and go.
                 let gone = matches!(fault.errno, libc::ESRCH | libc::ENOENT);
                 if !missing.is_empty() && !confessed && !gone {
@@ -236,6 +261,7 @@ impl<'a> Trial<'a> {
             match *word {
                 "{pid}" => command.arg(patient.pid().to_string()),
                 word if word.starts_with("{out}") => command.arg(self.out(folder)),
+                "{program}" => command.arg(Program::ShortLived.path()),
                 "{log}" => command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")),
                 word => command.arg(word),
             };
@@ -247,27 +273,97 @@ impl<'a> Trial<'a> {
 
     /// What the result consists of, and what it says is missing.
     fn result(&self, ran: &Ran, folder: &TempDir) -> Result<(Shape, BTreeSet<String>), String> {
-        let out = self.out(folder);
+        let received = temp_dir("received");
+        let out = match self.verb.arguments.last() {
+            Some(&"-") => {
+                let file = received.path().join("result.core");
+                std::fs::write(&file, &ran.out).map_err(|error| error.to_string())?;
+                file
+            }
+            _ => self.out(folder),
+        };
         let recording = matches!(self.verb.name, "capture" | "trace");
-        let printed = |out: &[u8]| serde_json::from_slice::<Value>(out).map_err(|error| error.to_string());
-        let report = match self.verb.name {
+        // A bundle of several dumps has a report on each.
+        let printed = |out: &[u8]| {
+            let all: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(out).into_iter().collect();
+            all.map_err(|error| error.to_string()).and_then(|all| match all.is_empty() {
+                true => Err("there is nothing".to_owned()),
+                false => Ok(all),
+            })
+        };
+        let reports = match self.verb.name {
             "stacks" => printed(&ran.out)?,
             _ => {
                 let mut analyze = Command::new(self.program);
                 analyze.args(["analyze", "--json"]).arg(&out);
                 let output = analyze.output().map_err(|error| error.to_string())?;
-                if !output.status.success() {
+                // It says with 3 that it knows that it is not whole.
+                if !matches!(output.status.code(), Some(0 | 3)) {
                     return Err(String::from_utf8_lossy(&output.stderr).into_owned());
                 }
                 printed(&output.stdout)?
             }
         };
-        let mut shape = if recording { shape::of_recording(&report) } else { shape::of_memory(&report) };
+        let mut shape = Shape::new();
+        let mut confessions = BTreeSet::new();
+        for report in &reports {
+            let part = if recording { shape::of_recording(report) } else { shape::of_memory(report) };
+            for (what, count) in part {
+                *shape.entry(what).or_default() += count;
+            }
+            confessions.extend(shape::confessions(report));
+        }
         for member in members(&out) {
             *shape.entry(format!("member {}", shape::without_numbers(&member))).or_default() += 1;
         }
-        Ok((shape, shape::confessions(&report)))
+        Ok((shape, confessions))
     }
+
+    /// What it said to people: on standard error, and on standard output where that is not the result itself.
+    fn said(&self, ran: &Ran) -> String {
+        let is_result = self.verb.name == "stacks" || self.verb.arguments.last() == Some(&"-");
+        let out = if is_result { "".into() } else { String::from_utf8_lossy(&ran.out) };
+        format!("{}\n{out}", String::from_utf8_lossy(&ran.err))
+    }
+
+    /// The same by lines, without numbers.
+    fn lines(&self, ran: &Ran) -> BTreeSet<String> {
+        // A line on standard output tells several things.
+        self.said(ran).lines().flat_map(|line| line.split("; ")).map(shape::without_numbers).collect()
+    }
+
+    fn told(&self, ran: &Ran) -> String {
+        let ending = ran.status.map_or_else(|| "did not end".to_owned(), |status| status.to_string());
+        format!("{ending}: {}", self.said(ran).trim().replace('\n', " / "))
+    }
+}
+
+/// Processes that have the folder of the run in their arguments, as biopsy, and what it forked and never let go, and such programs
+/// that it started as have not come to their end.
+fn left_running(folder: &Path) -> Vec<Problem> {
+    let program = Program::ShortLived.path();
+    let words = [folder.as_os_str().as_encoded_bytes(), program.as_os_str().as_encoded_bytes()];
+    let theirs = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.iter().any(|word| line.windows(word.len()).any(|part| part == *word))
+    };
+    let all = || {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).filter(theirs)
+    };
+    // Each of them is to be seen all the time: some patients start such programs again and again.
+    let mut left: BTreeSet<u32> = all().collect();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !left.is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+        left = left.intersection(&all().collect()).copied().collect();
+    }
+    let told = |pid: &u32| {
+        let (state, _) = proc_status::state_and_start(*pid).unwrap_or(('?', 0));
+        let name = proc_status::field(*pid, "Name").unwrap_or_default();
+        Problem::Leftover(format!("process {name}, in state {state}"))
+    };
+    left.iter().map(told).collect()
 }
 
 /// The members of a bundle or a folder.
@@ -300,15 +396,4 @@ fn everything_in(folder: &Path) -> Vec<PathBuf> {
         }
     }
     found
-}
-
-/// What it said on standard error, without numbers.
-fn lines(ran: &Ran) -> BTreeSet<String> {
-    String::from_utf8_lossy(&ran.err).lines().map(shape::without_numbers).collect()
-}
-
-fn told(ran: &Ran) -> String {
-    let err = String::from_utf8_lossy(&ran.err);
-    let ending = ran.status.map_or_else(|| "did not end".to_owned(), |status| status.to_string());
-    format!("{ending}: {}", err.trim().replace('\n', " / "))
 }

@@ -366,7 +366,17 @@ pub(crate) fn dump_to_stdout(args: &DumpArgs, subject: &Subject, plan: FreezePla
     })?;
     out.flush()
         .map_err(|error| Failure::new(Code::Output, format!("cannot write to standard output: {error}")))?;
-    Ok(if done.summary.is_whole() { Code::Ok } else { Code::Partial })
+    let whole = done.summary.is_whole();
+    if !whole {
+        // Nothing else can say so: what is on standard output is a core and nothing but a core.
+        let missing = super::show::missing_bytes(&done.summary);
+        let what = match missing {
+            0 => "what is beyond `--max-size` is left out".to_owned(),
+            _ => format!("{} could not be read", size(missing)),
+        };
+        tell!("note: the core on standard output is not whole: {what}");
+    }
+    Ok(if whole { Code::Ok } else { Code::Partial })
 }
 
 /// One core that was written without a recording around it.
@@ -550,6 +560,8 @@ fn core_failure(error: &CoreError, kept: Option<&Path>) -> Failure {
     let code = match error {
         CoreError::Output { .. } | CoreError::Stopped { .. } => Code::Output,
         CoreError::Thread(_) => Code::Memory,
+        // It is the process that cannot be read.
+        CoreError::Image(_) => Code::Target,
         _ => Code::Bug,
     };
     Failure::from_error(code, error).with_hint(hint)

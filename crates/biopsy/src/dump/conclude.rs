@@ -12,14 +12,17 @@ use biopsy_report::dump::{
 };
 
 use crate::commands::core;
-use crate::exit_codes::Code;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::again;
 use crate::session::record::{output_failure, warn_all, warning};
+use crate::session::seal::not_opened_again;
 use crate::session::verify::{self, HandedOver};
 
 use super::act::Opened;
+
+/// Code of the warning that a dump could not be read again for its report.
+const NOT_READ: &str = "dump.not-read";
 
 /// What was made.
 pub(crate) struct Concluded {
@@ -31,6 +34,8 @@ pub(crate) struct Concluded {
     pub(crate) masked: Vec<(String, u64)>,
     /// What the first dump tells.
     pub(crate) report: Option<DumpAnalysis>,
+    /// Why there is no report on some.
+    pub(crate) not_read: Vec<String>,
 }
 
 /// Reports, checks for secrets, seals.
@@ -65,8 +70,7 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
             }
             Err(failure) => {
                 rows.push(row(dumped, unread(&opened, dumped)));
-                warnings
-                    .push(warning("dump.not-read", format!("no report on `{}`: {failure}", dumped.member)));
+                warnings.push(warning(NOT_READ, format!("no report on `{}`: {failure}", dumped.member)));
             }
         }
         if !dumped.facts.scrubbed && opened.masked.iter().any(|one| one.count > 0) {
@@ -83,6 +87,7 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
         write_text(&opened, layout::REPORT_MARKDOWN, &render_index_markdown(name, &rows))?;
     }
     warn_all(folder, &warnings);
+    let not_read = warnings.into_iter().filter(|one| one.code == NOT_READ).map(|one| one.message).collect();
     opened.header.end = Some(clock_pair());
     if opened.header.ended_by.is_empty() {
         let how = if interrupt::is_asked() { "stopped" } else { "dumped" };
@@ -91,15 +96,14 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     folder.header(&opened.header).map_err(output_failure)?;
     again::mask_again(folder, &opened.masking)?;
     // What cannot be opened again helps nobody.
-    biopsy_recording::open(folder.reach(), &Limits::default())
-        .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
+    biopsy_recording::open(folder.reach(), &Limits::default()).map_err(|error| not_opened_again(&error))?;
     let masked = opened.masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
     let HandedOver { path, bytes, is_bundle } =
         verify::hand_over(folder, opened.place.bundle.as_deref(), opened.masking.redactor())?;
     if !is_bundle {
         opened.leaving.made();
     }
-    Ok(Concluded { path, bytes, is_bundle, dumps: opened.dumps, masked, report })
+    Ok(Concluded { path, bytes, is_bundle, dumps: opened.dumps, masked, report, not_read })
 }
 
 /// Name of a member that stands beside a core.

@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use biopsy_image::Image;
+use biopsy_image::write::CoreSummary;
 use biopsy_model::printable::printable;
 use biopsy_record::dump::{DumpFacts, Dumped};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -122,8 +123,11 @@ pub(crate) fn show(args: &DumpArgs, concluded: &Concluded, color: ColorChoice) -
         let _ = text(&mut shown, concluded, color);
         out::bytes_of_text(&shown, Terminal::of_stdout(color).colour)?;
     }
-    let whole =
-        concluded.dumps.iter().all(|dumped| dumped.facts.whole && dumped.facts.scrubbed == args.scrub);
+    for why in &concluded.not_read {
+        out::say(format_args!("note: {why}"));
+    }
+    let whole = concluded.not_read.is_empty()
+        && concluded.dumps.iter().all(|dumped| dumped.facts.whole && dumped.facts.scrubbed == args.scrub);
     Ok(if whole && !concluded.dumps.is_empty() { Code::Ok } else { Code::Partial })
 }
 
@@ -191,6 +195,11 @@ fn missing_text(bytes: u64) -> String {
     if bytes > 0 { format!("; {} could not be read", size(bytes)) } else { String::new() }
 }
 
+/// How much of the memory that was to be in it could not be read.
+pub(crate) fn missing_bytes(summary: &CoreSummary) -> u64 {
+    summary.missing.iter().map(|one| one.range.end.saturating_sub(one.range.start)).sum()
+}
+
 /// Says what is in a file that holds one core alone.
 pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Code, Failure> {
     #[derive(Serialize)]
@@ -209,7 +218,7 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
         masked_values_left: u64,
     }
     let Alone { summary, origin, masked, left, .. } = done;
-    let missing: u64 = summary.missing.iter().map(|one| one.range.end.saturating_sub(one.range.start)).sum();
+    let missing = missing_bytes(summary);
     let masked: Vec<(String, u64)> = masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
     if args.json {
         print_document(&AloneDocument {

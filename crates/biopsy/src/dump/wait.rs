@@ -24,6 +24,7 @@ use crate::render::tell;
 use crate::render::terminal::{ColorChoice, Terminal};
 use crate::session::output::Place;
 use crate::session::record::{output_failure, warn_all, warning};
+use crate::session::seal::{KEPT, MADE};
 use crate::session::subject::display_name;
 
 use super::act::{self, Opened};
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
     let triggers = parse(args)?;
     interrupt::be_patient(Patience::WithoutCopies);
     let stop = Stop::start(args.duration)?;
-    let Some(subject) = find(args, &stop.flag)? else { return Ok(nothing(args, "no such process started")) };
+    let Some(subject) = find(args, &stop.flag)? else { return Ok(nothing("no such process started")) };
     let Destination::Recording(place) = Destination::choose(args, &subject.name)? else {
         return Err(Failure::new(Code::Usage, "a dump that waits makes a recording")
             .with_hint(Some("name a folder or a `.zip` with `--output`, or leave it out")));
@@ -70,18 +71,19 @@ pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> 
         None => watch(&mut dumper, triggers, &stop.flag),
     };
     let Some(opened) = dumper.opened.filter(|opened| !opened.discard_if_empty()) else {
-        return ended.map(|why| nothing(args, &why));
+        return ended.map(|why| nothing(&why));
     };
     // What was dumped before something went wrong is kept, and told first.
-    let concluded = conclude::conclude(opened)?;
-    let code = show::show(args, &concluded, color)?;
+    let folder = opened.folder.path().to_owned();
+    let concluded = conclude::conclude(opened).map_err(|failure| failure.naming(KEPT, &folder))?;
+    let code =
+        show::show(args, &concluded, color).map_err(|failure| failure.naming(MADE, &concluded.path))?;
     ended.map(|_| code)
 }
 
-fn nothing(args: &DumpArgs, why: &str) -> Code {
-    if !args.quiet {
-        crate::render::out::say(format_args!("nothing was dumped: {why}"));
-    }
+/// Also for those who want no progress: there is nothing else that could tell.
+fn nothing(why: &str) -> Code {
+    crate::render::out::say(format_args!("nothing was dumped: {why}"));
     Code::Partial
 }
 
@@ -403,9 +405,10 @@ fn catch(
     let mut catcher = Catcher::new(&options).map_err(failed)?;
     if !dumper.args.quiet {
         tell!("waiting for {name} below {} ({})", dumper.subject.name, catcher.chosen().why);
-        for limit in &catcher.chosen().limits {
-            tell!("note: {limit}");
-        }
+    }
+    // Also for those who want no progress: programs that are not seen are not caught.
+    for limit in &catcher.chosen().limits {
+        tell!("note: {limit}");
     }
     let args = dumper.args;
     let room = Arc::clone(&dumper.room);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGUSR1, SIGUSR2};
-use signal_hook::iterator::Signals;
 
+use crate::arrivals::{Arrivals, Handle};
 use crate::interrupt::{self, Leaving};
 
 /// What the user wants.
@@ -24,7 +24,7 @@ pub(crate) enum Wish {
 /// Listens until dropped; then the terminal is as it was.
 pub(crate) struct Controls {
     wishes: Receiver<Wish>,
-    signals: signal_hook::iterator::Handle,
+    signals: Handle,
     saved: Option<(Termios, Leaving)>,
 }
 
@@ -32,21 +32,17 @@ impl Controls {
     /// Starts listening. `keys`: also to the terminal, if there is one.
     pub(crate) fn listen(keys: bool) -> std::io::Result<Self> {
         let (tell, wishes) = channel();
-        let mut signals = Signals::new([SIGUSR1, SIGUSR2])?;
-        let handle = signals.handle();
+        let arrivals = Arrivals::of([SIGUSR1, SIGUSR2])?;
         let from_signals = tell.clone();
         let asked = tell.clone();
         // Nobody listens any more: then nothing is left to stop.
         interrupt::tell(move || {
             let _ = asked.send(Wish::Stop);
         });
-        std::thread::Builder::new().name("biopsy-signals".to_owned()).spawn(move || {
-            for signal in signals.forever() {
-                let wish = if signal == SIGUSR1 { Wish::Snapshot } else { Wish::Mark };
-                if from_signals.send(wish).is_err() {
-                    break;
-                }
-            }
+        let handle = arrivals.start("biopsy-signals", move |signal| {
+            let wish = if signal == SIGUSR1 { Wish::Snapshot } else { Wish::Mark };
+            // Nobody has wishes any more.
+            let _ = from_signals.send(wish);
         })?;
         let saved = if keys { single_keys() } else { None };
         let saved = saved.map(|saved| (saved.clone(), interrupt::restoring(saved)));

@@ -12,6 +12,7 @@ use biopsy_record::dotnet::{AppLogLevel, Budget, DotNetOptions, DotNetRecorder, 
 use biopsy_target::ProcRoot;
 
 use crate::cli::CaptureArgs;
+use crate::interrupt;
 
 use super::record::{Session, warning};
 
@@ -90,6 +91,7 @@ pub(super) fn prepare(command: &mut Command) -> Option<ReversePort> {
             return None;
         }
     };
+    interrupt::removing_at_the_end(port.folder());
     command.env(VARIABLE, port.variable(false));
     Some(port)
 }

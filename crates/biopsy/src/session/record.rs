@@ -222,7 +222,7 @@ fn start_metrics(
     let config = metrics::Config { interval: args.metrics_every, ..metrics::Config::new(processes) };
     let sink = FolderSink::new(Arc::clone(&session.folder), session.masking.clone());
     metrics::Recorder::start(config, Box::new(sink))
-        .map_err(|error| Failure::new(Code::Bug, format!("cannot start the metrics recorder: {error}")))
+        .map_err(|error| Failure::new(Code::Memory, format!("cannot start the metrics recorder: {error}")))
 }
 
 impl Running {

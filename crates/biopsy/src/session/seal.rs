@@ -8,7 +8,7 @@ use biopsy_analyze::Analysis;
 use biopsy_model::capture::{Capture, CaptureHeader};
 use biopsy_record::masking::Masking;
 use biopsy_record::trace::Cut;
-use biopsy_recording::{Limits, RecordingFolder, layout};
+use biopsy_recording::{Limits, OpenError, RecordingFolder, layout};
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
@@ -58,7 +58,7 @@ pub(crate) fn seal(recorded: &Recorded, place: &Place) -> Result<Sealed, Failure
 fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Result<Sealed, Failure> {
     again::mask_again(folder, masking)?;
     let capture = biopsy_recording::open(folder.reach(), &Limits::default())
-        .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
+        .map_err(|error| not_opened_again(&error))?;
     let analysis = biopsy_analyze::analyze(&capture);
     for (name, text) in [
         (layout::REPORT_HTML, biopsy_report::render_html(&capture, &analysis)),
@@ -70,6 +70,19 @@ fn seal_folder(folder: &RecordingFolder, masking: &Masking, place: &Place) -> Re
     let HandedOver { path, bytes, is_bundle } =
         verify::hand_over(folder, place.bundle.as_deref(), masking.redactor())?;
     Ok(Sealed { path, bytes, is_bundle, read: Some((capture, analysis)) })
+}
+
+/// A recording that was just written cannot be read: the system refuses, or it is a mistake of ours.
+pub(crate) fn not_opened_again(error: &OpenError) -> Failure {
+    let code = match error {
+        OpenError::Io { .. } | OpenError::NotFound { .. } => Code::Output,
+        OpenError::NotARecording { .. }
+        | OpenError::NewerFormat { .. }
+        | OpenError::BadHeader { .. }
+        | OpenError::BadZip { .. }
+        | OpenError::OverLimit { .. } => Code::Bug,
+    };
+    Failure::from_error(code, error)
 }
 
 /// Makes a bundle of a recording that goes on: a copy that ends here.

@@ -21,7 +21,7 @@ use crate::interrupt;
 use crate::session::again;
 use crate::session::output::{Place, default_stem};
 use crate::session::record::{header, new_masking, output_failure, warn_all, warning, write_processes};
-use crate::session::seal::KEPT;
+use crate::session::seal::{KEPT, not_opened_again};
 use crate::session::verify::{self, HandedOver};
 
 use super::args::{From, SnapshotArgs};
@@ -173,8 +173,7 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
     folder.header(&header).map_err(output_failure)?;
     again::mask_again(&folder, &masking)?;
     // What cannot be opened again helps nobody.
-    biopsy_recording::open(folder.reach(), &Limits::default())
-        .map_err(|error| Failure::from_error(Code::Bug, &error).with_hint(error.hint()))?;
+    biopsy_recording::open(folder.reach(), &Limits::default()).map_err(|error| not_opened_again(&error))?;
     let HandedOver { path, bytes, .. } =
         verify::hand_over(&folder, place.bundle.as_deref(), masking.redactor())?;
     if place.bundle.is_none() {
