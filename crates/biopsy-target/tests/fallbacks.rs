@@ -190,7 +190,7 @@ fn stacks_alone_are_copied_and_the_rest_is_said_to_be_left_out() {
     let heap = runs.into_iter().max_by_key(|run| run.end - run.start).unwrap();
     assert!(heap.end - heap.start >= 64 << 20, "what was left out still counts as written");
     let error = image.read(heap.start + (32 << 20), &mut [0; 8]).unwrap_err();
-    assert!(matches!(error, ReadError::Missing { why: Absence::LeftOut, .. }), "never zeros: {error}");
+    assert!(matches!(error, ReadError::Missing { why: Absence::NotOfKind, .. }), "never zeros: {error}");
     drop(image);
     survival.assert_unharmed();
 }

@@ -69,8 +69,8 @@ impl<'a> Members<'a> {
             Ok(value) => Some(value),
             Err(error) => {
                 let (list, entry) = match error.kind() {
-                    // It has ended, or has no such thing.
-                    io::ErrorKind::NotFound => return None,
+                    // It has ended, or has no such thing; `attr/current` of a kernel without security modules is invalid.
+                    io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => return None,
                     _ if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => return None,
                     io::ErrorKind::PermissionDenied => (&mut self.forbidden, file.to_owned()),
                     _ => (&mut self.failed, format!("{file} ({error})")),

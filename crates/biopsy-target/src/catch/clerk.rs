@@ -54,9 +54,13 @@ pub(super) fn hire(desk: Arc<Desk>, clerk: Clerk) -> io::Result<()> {
             if another && hire(Arc::clone(&desk), clerk.clone()).is_err() {
                 desk.not_hired();
             }
-            let ticket = job.ticket;
-            let handed_on = clerk.consider(job).is_some_and(|candidate| clerk.hand_on(candidate));
+            let (ticket, pid) = (job.ticket, job.pid);
+            let candidate = clerk.consider(job);
             desk.looked_at(ticket);
+            if candidate.is_err() && desk.holds(ticket) {
+                desk.unseen(format!("what process {pid} starts could not be read"));
+            }
+            let handed_on = candidate.is_ok_and(|one| one.is_some_and(|one| clerk.hand_on(one)));
             if !handed_on {
                 desk.allow(ticket);
             }
@@ -65,16 +69,19 @@ pub(super) fn hire(desk: Arc<Desk>, clerk: Clerk) -> io::Result<()> {
     std::thread::Builder::new().name("gate-clerk".to_owned()).stack_size(256 << 10).spawn(work).map(drop)
 }
 
+/// Memory or arguments of a process cannot be read.
+struct Unreadable;
+
 impl Clerk {
-    /// `None`: it goes on.
-    fn consider(&self, job: Job) -> Option<Candidate> {
+    /// `None`: it goes on, because it is nothing that is waited for.
+    fn consider(&self, job: Job) -> Result<Option<Candidate>, Unreadable> {
         let Job { ticket, pid, file } = job;
         // In a pid namespace that we do not see.
         if pid.0 == 0 {
-            return None;
+            return Ok(None);
         }
-        let ancestors = ancestors(pid, self.below.as_ref())?;
-        let launch = Launch::read(pid)?;
+        let Some(ancestors) = ancestors(pid, self.below.as_ref()) else { return Ok(None) };
+        let launch = Launch::read(pid).ok_or(Unreadable)?;
         let traces_others = launch.traces_others();
         let path = std::fs::read_link(&file).ok();
         let path = path.map(|path| path.to_string_lossy().into_owned());
@@ -82,7 +89,7 @@ impl Clerk {
         let wanted = launch.names(&file) && launch.answers_to(path.as_deref(), &self.name);
         let wanted = if wanted { identity::key_of(&ProcRoot::live(), pid) } else { None };
         let concerns = traces_others || wanted.is_some();
-        concerns.then_some(Candidate { ticket, pid, ancestors, traces_others, wanted })
+        Ok(concerns.then_some(Candidate { ticket, pid, ancestors, traces_others, wanted }))
     }
 
     /// False: nobody traces any more.

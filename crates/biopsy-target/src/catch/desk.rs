@@ -259,7 +259,8 @@ impl Desk {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner).count_request(waited);
     }
 
-    fn unseen(&self, text: String) {
+    /// Counts and notes an execution that goes on undecided.
+    pub(super) fn unseen(&self, text: String) {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
         statistics.unseen += 1;
         statistics.add_note(text);

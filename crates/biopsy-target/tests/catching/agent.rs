@@ -62,10 +62,11 @@ fn no_child_is_lost(mode: &str, way: Way) {
         );
         caught.insert(child.key().pid.0, (child.exit_code(), child.signal()));
     }
+    // Before it is closed: who is held then is let go, and ends without having been handed out.
+    let after = truth(&truth_file);
     let statistics = catcher.statistics();
     catcher.finish();
     survival.assert_unharmed();
-    let after = truth(&truth_file);
     drop(agent);
     let ended: BTreeMap<u32, Option<i64>> =
         after.into_iter().filter(|(pid, code)| code.is_some() && !before.contains_key(pid)).collect();
