@@ -2,7 +2,7 @@
 //!
 //! | in the file | gives |
 //! | --- | --- |
-//! | events of the runtime, of ASP.NET Core, `HttpClient`, SqlClient, logging, counters | [`RuntimeTrace`](biopsy_model::runtime_trace::RuntimeTrace) |
+//! | events of the runtime, of ASP.NET Core, `HttpClient`, SqlClient, logging, counters | [`RuntimeTrace`] |
 //! | samples of `Microsoft-DotNETCore-SampleProfiler` | looks at threads, running or not: wall clock, not CPU |
 //! | methods told at the end (rundown) or meanwhile | names of both |
 //!

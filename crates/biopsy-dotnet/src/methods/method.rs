@@ -10,7 +10,7 @@ use super::IlMap;
 /// The runtime's words for a method, raw.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct MethodName {
-    /// Type with namespace, in the style of reflection: `System.Collections.Generic.List`1[System.__Canon]`,
+    /// Type with namespace, in the style of reflection: ``System.Collections.Generic.List`1[System.__Canon]``,
     /// `App.Feed+<GetAsync>d__5`. Dynamic methods: `dynamicClass`.
     pub namespace_type: Arc<str>,
     /// Name in the metadata: `MoveNext`, `.ctor`, `<Get>b__0`.

@@ -1,7 +1,7 @@
 //! The timeline trace: what each thread did, on which CPU time was spent, where time was waited away, and who ended
 //! the waits.
 //!
-//! In the order of the flow: [`attach`](attach) opens events and kernel programs; `recorder` is the loop that reads them;
+//! In the order of the flow: `attach` opens events and kernel programs; `recorder` is the loop that reads them;
 //! `processes` keeps track of mappings and threads; `frames` unwinds; `looks` visits waiting threads; `slices` cuts
 //! times; `names` finds symbols while the recording runs, and `managed` those of managed code; `sink` writes the timeline.
 //!

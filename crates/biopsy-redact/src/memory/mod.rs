@@ -52,8 +52,8 @@ pub use literals::Literals;
 
 /// What is masked at a byte depends on no byte further away than this, in bytes.
 ///
-/// A byte is masked because of an anchor at most [`FORWARD`] in front of it or, at the end of a private key, behind
-/// it; and what an anchor says depends on bytes at most [`BACKWARD`] on its other side.
+/// A byte is masked because of an anchor at most `FORWARD` in front of it or, at the end of a private key, behind
+/// it; and what an anchor says depends on bytes at most `BACKWARD` on its other side.
 pub const OVERLAP: usize = FORWARD + BACKWARD;
 
 /// Byte strings of literals that are searched for together with the anchors of rules; more get a pass of their own, by
