@@ -20,6 +20,9 @@ pub(crate) struct Options {
     /// Where its packages are; without it, the archive of Debian that this machine's apt uses. Needed for Ubuntu
     #[arg(long)]
     mirror: Option<String>,
+    /// The keys of that archive; without it, those in /usr/share/keyrings
+    #[arg(long)]
+    keyring: Option<PathBuf>,
     /// Run this shell command, in the repository's folder, instead of README's
     #[arg(long)]
     command: Option<String>,
@@ -57,17 +60,27 @@ pub(crate) fn run(options: &Options) -> Outcome {
             .arg("--variant=minbase")
             .arg(format!("--include={INCLUDE}"))
             .arg(format!("--components={components}"));
-        debootstrap
-            .arg(format!("--keyring=/usr/share/keyrings/{keyring}"))
-            .arg(suite)
-            .arg(&folder)
-            .arg(mirror);
+        let keyring =
+            options.keyring.clone().unwrap_or_else(|| Path::new("/usr/share/keyrings").join(keyring));
+        if !keyring.exists() {
+            return Err(format!(
+                "there is no `{}` to check the packages of {} with: name a `--keyring`",
+                keyring.display(),
+                options.name
+            ));
+        }
+        debootstrap.arg(format!("--keyring={}", keyring.display())).arg(suite).arg(&folder).arg(mirror);
+        if suite == "noble" {
+            // How all releases of Ubuntu since 2007 are made; a debootstrap older than a release does not know its name.
+            debootstrap.arg("gutsy");
+        }
         succeed(&mut debootstrap)?;
         std::fs::write(&made, "").map_err(problem)?;
     }
     for file in ["etc/resolv.conf", "etc/hosts"] {
         let _ = std::fs::copy(Path::new("/").join(file), folder.join(file));
     }
+    trust(&folder)?;
     let source = folder.join("src/biopsy");
     std::fs::create_dir_all(&source).map_err(problem)?;
     // As a newcomer has it: what is committed, and nothing that was built here.
@@ -89,6 +102,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
             "HOME=/root",
             "LANG=C.UTF-8",
             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            // Node.js and pip bring their own lists of authorities.
+            "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt",
+            "PIP_CERT=/etc/ssl/certs/ca-certificates.crt",
         ]);
         chroot.args(["sh", "-c", "cd /src/biopsy && eval \"$0\""]).arg(command);
         if let Err(error) = succeed(&mut chroot) {
@@ -103,6 +119,17 @@ pub(crate) fn run(options: &Options) -> Outcome {
         [] => Ok(()),
         failed => Err(format!("in `{}` failed: {}", folder.display(), failed.join(", "))),
     }
+}
+
+/// The root trusts the certificate authorities that were added to this machine: its way out may lead through a proxy.
+fn trust(folder: &Path) -> Outcome {
+    let mut copy = Command::new("sh");
+    copy.args([
+        "-ec",
+        "cd /usr/local/share/ca-certificates && mkdir -p \"$0/$PWD\" && cp -r . \"$0/$PWD\" && \
+         chroot \"$0\" env PATH=/usr/sbin:/usr/bin:/sbin:/bin update-ca-certificates",
+    ]);
+    output_of(copy.arg(folder)).map(drop)
 }
 
 /// What a root needs of the running system; taken away with this value.

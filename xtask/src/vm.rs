@@ -19,7 +19,7 @@ pub(crate) use kernel::debian_archive;
 use cell::{Cell, Model, Result as CellResult};
 
 /// What is done in a machine, in this order; see `vm/checks.sh`.
-const CHECKS: [&str; 15] = [
+const CHECKS: [&str; 16] = [
     "doctor",
     "capture",
     "bpf",
@@ -35,6 +35,7 @@ const CHECKS: [&str; 15] = [
     "memory-group",
     "net8.0",
     "net10.0",
+    "kernel",
 ];
 
 /// What the machines' programs are made of.
@@ -60,7 +61,7 @@ pub(crate) struct Options {
     #[arg(long)]
     all: bool,
     /// Only these things, of: doctor, capture, bpf, per-cpu, per-task, user-only, cost, dump, tree, crash, stacks, kills,
-    /// memory-group, net8.0, net10.0
+    /// memory-group, net8.0, net10.0, kernel (warnings of the kernel)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Kills at random moments in each machine

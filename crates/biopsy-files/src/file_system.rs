@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, MemfdFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, FileType, MemfdFlags, Statx, StatxFlags};
 
 use crate::{Refused, read_kernels};
 
@@ -41,6 +41,18 @@ pub(crate) fn look(handle: &OwnedFd) -> Result<Statx, Refused> {
     Ok(found)
 }
 
+/// What is known of a file before it is opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Regular file, device, ...
+    pub kind: FileType,
+    /// Its size.
+    pub bytes: u64,
+    /// Type of its file system as in proc_pid_mountinfo(5); `tmpfs` for memory of the kernel's own that is mounted nowhere
+    /// (memfd_create(2), shared anonymous memory, System V). `None` where it is mounted in none of the places that we see.
+    pub file_system: Option<String>,
+}
+
 /// The mounts that files are looked up in: ours, and those of a process in another mount namespace. The tables are read when a
 /// mount is met that is not known, and kept: make one for each process and use it for moments, since numbers are used again.
 #[derive(Debug)]
@@ -62,6 +74,21 @@ impl Mounts {
         let mut mounts = Self::own();
         mounts.tables.push(process.join("mountinfo"));
         mounts
+    }
+
+    /// What an `O_PATH` descriptor stands for, by what the kernel has at hand: nobody who serves a file system is asked.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn look_at(&self, handle: &OwnedFd) -> Result<Found, Refused> {
+        let facts = look(handle)?;
+        Ok(Found {
+            kind: FileType::from_raw_mode(facts.stx_mode.into()),
+            bytes: facts.stx_size,
+            file_system: self
+                .kind(facts.stx_mnt_id)
+                .or_else(|| is_kernels_own(&facts).then(|| "tmpfs".to_owned())),
+        })
     }
 
     /// Refuses what is on a file system that can make its readers wait. `path`: for the message.
@@ -131,5 +158,12 @@ mod tests {
         assert!(check(tempfile::tempfile().unwrap().into()).is_ok());
         let refused = check(File::open("/proc/self/status").unwrap().into()).unwrap_err().to_string();
         assert_eq!(refused, "`x` is on a file system of type proc, which can keep its readers waiting");
+        let memory = rustix::fs::memfd_create(c"x", MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&memory, 4711).unwrap();
+        let tmpfs = Some("tmpfs".to_owned());
+        let wanted = Found { kind: FileType::RegularFile, bytes: 4711, file_system: tmpfs };
+        assert_eq!(mounts.look_at(&memory).unwrap(), wanted);
+        let status = File::open("/proc/self/status").unwrap().into();
+        assert_eq!(mounts.look_at(&status).unwrap().file_system.as_deref(), Some("proc"));
     }
 }

@@ -22,7 +22,7 @@ mod kernel;
 mod refused;
 mod walk;
 
-pub use file_system::Mounts;
+pub use file_system::{Found, Mounts};
 pub use kernel::{open_kernels, read_kernels};
 pub use refused::Refused;
 pub use walk::{Links, Opened, Root, open, open_handle, reopen};

@@ -6,7 +6,9 @@
 //! those that compete now, and is 0 on a machine that is not starved (3 or fewer for each CPU). So the target loses at most what it would
 //! lose to one more of its own threads among four, and only while we have something to do.
 //!
-//! During a recording it is for the thread that reads the rings; at its end for all of ours, since somebody waits for that.
+//! It is for all our threads, from the first step of a recording to its sealing: what is attached late, a reading of the metrics that is
+//! late and an end that nobody comes to each make a recording longer than was asked for. The thread that reads the rings chooses for
+//! itself, too, since it must not wait for another one to do so.
 
 use std::sync::OnceLock;
 

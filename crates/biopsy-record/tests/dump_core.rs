@@ -241,7 +241,10 @@ fn debuggers_list_all_threads_with_registers_and_stacks() {
         if let Some(said) = tool("gdb", &arguments) {
             assert_eq!(said.matches("New LWP").count(), threads, "{kind:?}: {said}");
             assert!(said.contains(&format!("{sp:#x}")), "{kind:?}: {said}");
-            assert!(said.matches("start_thread").count() >= threads - 2, "{kind:?}: stacks are cut\n{said}");
+            // Two frames of the C library are behind it; they have names only where its debug symbols are installed.
+            let behind = |rest: &str| rest.split("\n\n").next().map_or(0, |rest| rest.matches("\n#").count());
+            let whole = said.split(" in sleeper ").skip(1).filter(|rest| behind(rest) >= 2).count();
+            assert!(whole >= threads - 2, "{kind:?}: stacks are cut\n{said}");
         }
         if let Some(said) = tool("eu-readelf", &["-n", core]) {
             assert_eq!(said.matches("PRSTATUS").count(), threads, "{kind:?}: {said}");

@@ -99,6 +99,7 @@ fn no_such_pid(root: &ProcRoot, pid: Pid) -> FindError {
     }
     let users = Users::read(root);
     let inside = all(root)
+        .unwrap_or_default()
         .iter()
         .filter(|seen| seen.status.inner_pid() == Some(pid.0))
         .take(MAX_SUGGESTIONS)
@@ -107,8 +108,8 @@ fn no_such_pid(root: &ProcRoot, pid: Pid) -> FindError {
     FindError::NoSuchPid { pid, inside, view: namespace::view(root) }
 }
 
-fn all(root: &ProcRoot) -> Vec<Seen> {
-    root.pids().unwrap_or_default().into_iter().filter_map(|pid| Seen::read(root, pid)).collect()
+fn all(root: &ProcRoot) -> std::io::Result<Vec<Seen>> {
+    Ok(root.pids()?.into_iter().filter_map(|pid| Seen::read(root, pid)).collect())
 }
 
 fn by_pattern(
@@ -124,7 +125,7 @@ fn by_pattern(
     let mut steps: Vec<Test<'_>> = first.to_vec();
     steps.extend([&exactly as Test<'_>, &loosely, &as_service]);
 
-    let processes = all(root);
+    let processes = all(root).map_err(|error| FindError::NotListed { why: error.to_string() })?;
     let myself = Pid(std::process::id());
     for step in steps {
         let matching: Vec<&Seen> = processes.iter().filter(|seen| step(seen)).collect();

@@ -11,7 +11,7 @@ use crate::cgroup::Cgroup;
 use crate::command;
 use crate::identity;
 use crate::preflight::Facts;
-use crate::proc_root::{ProcRoot, ProcessDir, SMALL};
+use crate::proc_root::{ProcRoot, ProcessDir, SMALL, is_gone};
 use crate::runtime;
 use crate::stat::Stat;
 use crate::status::Status;
@@ -160,30 +160,35 @@ pub fn process(pid: Pid) -> io::Result<ProcessInfo> {
 }
 
 /// A process and everything that descends from it, parents before their children; empty when it has ended.
-#[must_use]
-pub fn tree(pid: Pid) -> Vec<ProcessInfo> {
+///
+/// # Errors
+/// When `/proc` cannot be listed: nobody knows then what descends from it.
+pub fn tree(pid: Pid) -> io::Result<Vec<ProcessInfo>> {
     tree_in(&ProcRoot::live(), pid)
 }
 
 /// As [`tree`], below any root.
-#[must_use]
-pub fn tree_in(root: &ProcRoot, pid: Pid) -> Vec<ProcessInfo> {
+///
+/// # Errors
+/// As [`tree`].
+pub fn tree_in(root: &ProcRoot, pid: Pid) -> io::Result<Vec<ProcessInfo>> {
     let boot_id = root.boot_id();
-    tree_pids(root, pid)
+    Ok(tree_pids(root, pid)?
         .into_iter()
         .filter_map(|pid| Seen::read(root, pid))
         .filter(|process| !process.stat.is_zombie() || process.pid == pid)
         .map(|process| process.info(&boot_id))
-        .collect()
+        .collect())
 }
 
-/// Pids of a process and everything that descends from it, parents before children. Reads `stat` alone: cheap
-/// enough to be asked every second.
-#[must_use]
-pub fn tree_pids(root: &ProcRoot, pid: Pid) -> Vec<Pid> {
+/// Pids of a process and everything that descends from it, parents before children; empty when it has ended. Reads `stat`
+/// alone: cheap enough to be asked every second.
+///
+/// # Errors
+/// As [`tree`].
+pub fn tree_pids(root: &ProcRoot, pid: Pid) -> io::Result<Vec<Pid>> {
     let parents: BTreeMap<Pid, Pid> = root
-        .pids()
-        .unwrap_or_default()
+        .pids()?
         .into_iter()
         .filter_map(|pid| {
             let line = root.process(pid).ok()?.read("stat", SMALL).ok()?;
@@ -191,9 +196,9 @@ pub fn tree_pids(root: &ProcRoot, pid: Pid) -> Vec<Pid> {
         })
         .collect();
     if !parents.contains_key(&pid) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    descendants(&parents, pid)
+    Ok(descendants(&parents, pid))
 }
 
 /// `pid` and its descendants, depth first. Parents read at different moments may contradict each other: every
@@ -216,25 +221,37 @@ pub(crate) fn descendants(parents: &BTreeMap<Pid, Pid>, pid: Pid) -> Vec<Pid> {
     tree
 }
 
-/// The threads of a process that are there now, ascending by tid; empty when it has ended.
-#[must_use]
-pub fn threads(pid: Pid) -> Vec<ThreadInfo> {
+/// The threads of a process that are there now, ascending by tid; empty when it has ended. One whose name cannot be read has an
+/// empty name.
+///
+/// # Errors
+/// When they cannot be listed although the process is there.
+pub fn threads(pid: Pid) -> io::Result<Vec<ThreadInfo>> {
     threads_in(&ProcRoot::live(), pid)
 }
 
 /// As [`threads`], below any root.
-#[must_use]
-pub fn threads_in(root: &ProcRoot, pid: Pid) -> Vec<ThreadInfo> {
-    let Ok(process) = root.process(pid) else { return Vec::new() };
-    let tids = process.tids(MAX_THREADS).unwrap_or_default();
-    tids.into_iter()
-        .filter_map(|tid| {
-            let name = process.read(&format!("task/{tid}/comm"), SMALL).ok()?;
-            // The kernel adds a line end; the name itself may hold others.
-            let name = name.strip_suffix(b"\n").unwrap_or(&name);
-            Some(ThreadInfo { tid: Tid(tid), pid, name: String::from_utf8_lossy(name).into_owned() })
-        })
-        .collect()
+///
+/// # Errors
+/// As [`threads`].
+pub fn threads_in(root: &ProcRoot, pid: Pid) -> io::Result<Vec<ThreadInfo>> {
+    let listed = root.process(pid).and_then(|process| Ok((process.tids(MAX_THREADS)?, process)));
+    let (tids, process) = match listed {
+        Ok(listed) => listed,
+        Err(error) if is_gone(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let named = |tid| {
+        let name = match process.read(&format!("task/{tid}/comm"), SMALL) {
+            Ok(name) => name,
+            Err(error) if is_gone(&error) => return None,
+            Err(_) => Vec::new(),
+        };
+        // The kernel adds a line end; the name itself may hold others.
+        let name = name.strip_suffix(b"\n").unwrap_or(&name);
+        Some(ThreadInfo { tid: Tid(tid), pid, name: String::from_utf8_lossy(name).into_owned() })
+    };
+    Ok(tids.into_iter().filter_map(named).collect())
 }
 
 #[cfg(test)]
@@ -261,15 +278,27 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_cannot_be_read_is_an_error_and_none_at_all_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = ProcRoot::at(folder.path());
+        assert!(tree_in(&root, Pid(7)).is_err(), "there is no `/proc`");
+        let process = folder.path().join("proc/7");
+        std::fs::create_dir_all(&process).unwrap();
+        assert_eq!(threads_in(&root, Pid(8)).unwrap(), Vec::new(), "no such process");
+        std::fs::write(process.join("task"), "no folder").unwrap();
+        assert!(threads_in(&root, Pid(7)).is_err());
+    }
+
+    #[test]
     fn our_own_tree_and_threads() {
         let myself = Pid(std::process::id());
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let tree = tree(myself);
+        let tree = tree(myself).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(tree[0].key.pid, myself);
         assert!(tree.iter().any(|process| process.key.pid == Pid(child.id()) && process.parent == myself));
-        assert!(!threads(myself).is_empty());
+        assert!(!threads(myself).unwrap().is_empty());
         assert!(list().unwrap().iter().any(|process| process.key == tree[0].key));
     }
 }

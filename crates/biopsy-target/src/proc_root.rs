@@ -72,12 +72,11 @@ impl ProcRoot {
     /// Pids that are there now, ascending.
     ///
     /// # Errors
-    /// When `/proc` itself cannot be read.
+    /// When `/proc` itself cannot be read, to its end: a list that lacks some looks like one of a smaller machine.
     pub fn pids(&self) -> io::Result<Vec<Pid>> {
         let mut pids = Vec::new();
         for entry in std::fs::read_dir(self.path("proc"))? {
-            let Ok(entry) = entry else { continue };
-            if let Some(pid) = entry.file_name().to_str().and_then(parse_pid) {
+            if let Some(pid) = entry?.file_name().to_str().and_then(parse_pid) {
                 pids.push(pid);
             }
         }
@@ -101,6 +100,12 @@ impl ProcRoot {
     pub fn myself(&self) -> io::Result<ProcessDir> {
         ProcessDir::open(&self.path("proc/self"))
     }
+}
+
+/// It has ended meanwhile, or never had that.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::NOENT, Errno::SRCH].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// A pid in its only spelling: decimal, no sign, no leading zero.
@@ -161,15 +166,17 @@ impl ProcessDir {
     /// Thread ids, ascending, at most `limit`.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// As [`Self::read`]; also when the list breaks off, because one that lacks some looks like a whole one.
     pub fn tids(&self, limit: usize) -> io::Result<Vec<u32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.dir, "task", flags, Mode::empty())?;
-        let mut tids: Vec<u32> = rustix::fs::Dir::read_from(&fd)?
-            .filter_map(|entry| entry.ok()?.file_name().to_str().ok().and_then(parse_pid))
-            .map(|pid| pid.0)
-            .take(limit)
-            .collect();
+        let mut tids = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&fd)? {
+            if tids.len() >= limit {
+                break;
+            }
+            tids.extend(entry?.file_name().to_str().ok().and_then(parse_pid).map(|pid| pid.0));
+        }
         tids.sort_unstable();
         Ok(tids)
     }

@@ -65,7 +65,7 @@ fn odd_names() {
         let found = select(&shown).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(found.info.key, target.info.key);
         assert!(list().unwrap().iter().any(|info| info.key == target.info.key));
-        assert_eq!(threads(Pid(process.pid())).len(), 1);
+        assert_eq!(threads(Pid(process.pid())).unwrap().len(), 1);
 
         let wanted = Wanted { trace: true, metrics: true, memory: true, ..Wanted::default() };
         let root = ProcRoot::live();
@@ -197,7 +197,7 @@ fn a_tree_is_found_by_its_root() {
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    let tree = tree(target.info.key.pid);
+    let tree = tree(target.info.key.pid).unwrap();
     assert_eq!(tree[0].key, target.info.key);
     assert_eq!(tree.len(), 3);
     assert!(tree[1..].iter().all(|info| info.parent == target.info.key.pid));

@@ -197,7 +197,7 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         function,
         source,
         innermost,
-        reason: reason(stacks, stack),
+        reason: reason(stacks, stack).or_else(|| raw.as_deref().and_then(reason_in)),
         message_withheld: raw.is_some() && facts.redact.is_none(),
         message: raw.zip(facts.redact).map(|(raw, redact)| redact(&raw)),
         instruction: decoded.filter(|_| signal.number != 6),
@@ -522,6 +522,35 @@ fn reason(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Option<&'static 
     names.find_map(|name| REASONS.iter().find(|(known, _)| name.starts_with(known)).map(|(_, words)| *words))
 }
 
+/// The same by the message that glibc aborts with: a C library whose internal functions have no names tells it all the same
+/// (malloc/malloc.c, debug/, assert/assert.c).
+fn reason_in(message: &str) -> Option<&'static str> {
+    const HEAP: &[&str] = &[
+        "free(): ",
+        "malloc(): ",
+        "realloc(): ",
+        "calloc(): ",
+        "malloc_consolidate(): ",
+        "munmap_chunk(): ",
+        "mremap_chunk(): ",
+        "malloc_check_get_size: ",
+        "double free or corruption",
+        "corrupted ",
+        "break adjusted to free malloc space",
+    ];
+    if HEAP.iter().any(|beginning| message.starts_with(beginning)) {
+        return Some("the heap is damaged, or memory was freed twice");
+    }
+    if message.starts_with("*** stack smashing detected") {
+        return Some("a buffer on the stack overflowed: the canary behind it was overwritten");
+    }
+    if message.starts_with("*** buffer overflow detected") {
+        return Some("a checked function of the C library found a buffer overflow");
+    }
+    (message.contains(": Assertion `") && message.trim_end().ends_with("' failed."))
+        .then_some("an assertion failed")
+}
+
 /// struct abort_msg_s of glibc: u32 size (of the mapping), then the text.
 fn abort_message(image: &dyn Image, stacks: &ImageStacks) -> Option<String> {
     let message = image.read_u64(stacks.abort_message?.0).ok().filter(|pointer| *pointer != 0)?;
@@ -534,6 +563,21 @@ fn abort_message(image: &dyn Image, stacks: &ImageStacks) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_c_library_says_of_the_reason() {
+        let said = |message| reason_in(message).map(|reason| reason.split(' ').next().unwrap_or_default());
+        for heap in [
+            "free(): double free detected in tcache 2",
+            "corrupted size vs. prev_size",
+            "malloc(): invalid size",
+        ] {
+            assert!(reason_in(heap).unwrap().contains("freed twice"), "{heap}");
+        }
+        assert_eq!(said("*** stack smashing detected ***: terminated"), Some("a"));
+        assert_eq!(said("server: pool.c:12: take: Assertion `count > 0' failed."), Some("an"));
+        assert_eq!(said("my own words about free(): nothing"), None);
+    }
 
     #[test]
     fn patterns_text_and_canonical_addresses() {

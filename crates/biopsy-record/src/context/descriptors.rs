@@ -63,10 +63,9 @@ fn list(members: &Members<'_>) -> std::io::Result<Vec<u32>> {
     // Through the open folder of the process, so that it is this very process.
     let folder = members.dir.file("fd")?;
     let entries = std::fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
-    let mut numbers: Vec<u32> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .take(MOST_COUNTED)
-        .collect();
+    let named = |name: &std::ffi::OsStr| name.to_str().and_then(|name| name.parse().ok());
+    let listed = entries.filter_map(|entry| entry.map(|entry| named(&entry.file_name())).transpose());
+    let mut numbers = listed.take(MOST_COUNTED).collect::<std::io::Result<Vec<u32>>>()?;
     numbers.sort_unstable();
     Ok(numbers)
 }

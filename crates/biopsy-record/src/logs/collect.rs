@@ -181,7 +181,7 @@ impl<'a> Collector<'a> {
         for folder in &found.unreadable {
             self.warn(
                 "logs.unreadable-folder",
-                format!("no permission to read the folder `{}`", folder.display()),
+                format!("the folder `{}` could not be read to its end", folder.display()),
             );
         }
     }

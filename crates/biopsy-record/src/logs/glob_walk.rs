@@ -117,16 +117,23 @@ impl Walk<'_> {
             // No folder at all is also any number of folders.
             todo.push((folder.to_owned(), index + 1, 0));
         }
-        let entries = match self.place.entries(folder) {
-            Ok(entries) => entries,
-            Err(error) => {
-                if error.kind() == std::io::ErrorKind::PermissionDenied && self.found.unreadable.len() < 100 {
-                    self.found.unreadable.push(folder.to_owned());
-                }
-                return;
+        let mut unreadable = |error: &std::io::Error| {
+            // What is not there, or is no folder, has nothing that could match.
+            let nothing =
+                matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory);
+            if !nothing && self.found.unreadable.len() < 100 {
+                self.found.unreadable.push(folder.to_owned());
             }
         };
-        for entry in entries.flatten() {
+        let entries = match self.place.entries(folder) {
+            Ok(entries) => entries,
+            Err(error) => return unreadable(&error),
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return unreadable(&error),
+            };
             self.entries += 1;
             if self.entries > MOST_ENTRIES || Instant::now() > self.until {
                 self.found.limited = true;

@@ -7,7 +7,7 @@ use biopsy_model::{MonoNanos, Pid};
 
 use super::cgroup_paths::{ControllerFolder, GroupFiles, Groups, Mounts, find_groups};
 use super::parse::{lines, name_values, number, parse_pressure, words};
-use super::procfile::ProcFile;
+use super::procfile::{Buffer, ProcFile};
 use super::rate::Counter;
 use super::reading::Reading;
 use super::sink::{Emitter, Row};
@@ -183,7 +183,7 @@ impl Group {
         }
     }
 
-    fn read(&mut self, time: MonoNanos, buffer: &mut Vec<u8>, row: &mut Row) -> Limited {
+    fn read(&mut self, time: MonoNanos, buffer: &mut Buffer, row: &mut Row) -> Limited {
         let mut limited = Limited::default();
         if let Some(cpu) = &mut self.cpu {
             let usage = cpu.read(time, buffer, row, &mut limited);
@@ -241,7 +241,7 @@ impl Cpu {
     fn read(
         &mut self,
         time: MonoNanos,
-        buffer: &mut Vec<u8>,
+        buffer: &mut Buffer,
         row: &mut Row,
         limited: &mut Limited,
     ) -> Option<u64> {
@@ -276,7 +276,7 @@ impl Cpu {
 
     /// The limit in cores; none: no limit.
     #[expect(clippy::cast_precision_loss, reason = "microseconds of a period")]
-    fn quota(&mut self, buffer: &mut Vec<u8>) -> Option<f64> {
+    fn quota(&mut self, buffer: &mut Buffer) -> Option<f64> {
         // `max` and `-1` are no numbers, and no limit.
         let (quota, period) = {
             let mut numbers = words(self.quota.read_ok(buffer)?).map(number);
@@ -306,7 +306,7 @@ impl Memory {
         }
     }
 
-    fn read(&mut self, time: MonoNanos, buffer: &mut Vec<u8>, row: &mut Row, limited: &mut Limited) {
+    fn read(&mut self, time: MonoNanos, buffer: &mut Buffer, row: &mut Row, limited: &mut Limited) {
         row.set_count("memory.current", single(&mut self.current, buffer));
         let limit = single(&mut self.limit, buffer).filter(|bytes| *bytes < NO_LIMIT);
         limited.has_limits |= limit.is_some();
@@ -344,7 +344,7 @@ impl Memory {
 }
 
 /// The number that is the whole file; `max` is none.
-fn single(file: &mut ProcFile, buffer: &mut Vec<u8>) -> Option<u64> {
+fn single(file: &mut ProcFile, buffer: &mut Buffer) -> Option<u64> {
     file.read_ok(buffer).map(<[u8]>::trim_ascii).and_then(number)
 }
 

@@ -6,7 +6,7 @@ use biopsy_model::MonoNanos;
 use rustc_hash::FxHashMap;
 
 use super::parse::{lines, number, words};
-use super::procfile::ProcFile;
+use super::procfile::{Buffer, ProcFile};
 use super::rate::Counter;
 use super::sink::{Emitter, Row};
 use super::tables::DISKS;
@@ -41,7 +41,7 @@ impl Disks {
         }
     }
 
-    pub(crate) fn read(&mut self, time: MonoNanos, buffer: &mut Vec<u8>, out: &mut Emitter<'_>) {
+    pub(crate) fn read(&mut self, time: MonoNanos, buffer: &mut Buffer, out: &mut Emitter<'_>) {
         let text = self.stats.read_ok(buffer).unwrap_or_default();
         for line in lines(text) {
             let mut words = words(line).skip(2);

@@ -6,7 +6,7 @@ use biopsy_model::{MonoNanos, Pid};
 use rustc_hash::FxHashMap;
 
 use super::parse::{lines, number, words};
-use super::procfile::ProcFile;
+use super::procfile::{Buffer, ProcFile, says_that_there_is_none};
 use super::rate::Counter;
 use super::sink::{Emitter, Row};
 use super::tables::NETWORK;
@@ -59,12 +59,13 @@ impl Network {
         &mut self,
         time: MonoNanos,
         first: Option<Pid>,
-        buffer: &mut Vec<u8>,
+        buffer: &mut Buffer,
         out: &mut Emitter<'_>,
     ) -> Option<TcpCounts> {
         // The files of a process that ended cannot be read any more. Another process of the tree may be in
         // another namespace, so that rates start anew; where none answers, ours is better than nothing.
-        if self.interfaces.read(buffer).is_err() && self.of.is_some() {
+        let none = self.interfaces.read(buffer).err().is_some_and(|error| says_that_there_is_none(&error));
+        if none && self.of.is_some() {
             *self = Network::new(&self.proc_root, first.filter(|_| first != self.of));
         }
         let text = self.interfaces.read_ok(buffer).unwrap_or_default();
@@ -86,7 +87,7 @@ impl Network {
         self.read_tcp(buffer)
     }
 
-    fn read_tcp(&mut self, buffer: &mut Vec<u8>) -> Option<TcpCounts> {
+    fn read_tcp(&mut self, buffer: &mut Buffer) -> Option<TcpCounts> {
         let mut counts = TcpCounts::default();
         table_values(self.snmp.read_ok(buffer)?, b"Tcp:", |name, value| match name {
             b"CurrEstab" => counts.established = Some(value),

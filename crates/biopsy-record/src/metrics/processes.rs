@@ -6,7 +6,7 @@ use std::time::Duration;
 use biopsy_model::{MonoNanos, Nanos, Pid};
 
 use super::parse::{Stat, name_values, parse_io, parse_stat};
-use super::procfile::ProcFile;
+use super::procfile::{ProcFile, says_that_there_is_none};
 use super::rate::Counter;
 use super::reading::{FileBudget, Reading};
 use super::sink::{Emitter, Row};
@@ -207,10 +207,15 @@ impl Process {
         let before = biopsy_sys::clock::thread_cpu_nanos();
         // Opened anew each time: the open file would go on describing the memory from before an exec.
         let mut file = ProcFile::new(self.folder.join("smaps_rollup"), false);
-        let Ok(text) = file.read(reading.buffer) else {
-            // No permission (needs that to trace), no kernel support, a kernel thread: will not change.
-            self.pss.given_up = true;
-            return;
+        let text = match file.read(reading.buffer) {
+            Ok(text) => text,
+            Err(error) => {
+                // No permission (needs that to trace), no kernel support: will not change. ESRCH is also what a process says that is
+                // just executing another program, as one does that was launched.
+                let executes = error.raw_os_error() == Some(libc::ESRCH);
+                self.pss.given_up = !executes && says_that_there_is_none(&error);
+                return;
+            }
         };
         name_values(text, |name, kibibytes| {
             if name == b"Pss" {
@@ -236,8 +241,11 @@ impl Process {
             let folder = self.folder.join("fd");
             // Since Linux 6.2 the size of the folder is the number of descriptors.
             let quick = std::fs::metadata(&folder).ok().map(|folder| folder.len()).filter(|count| *count > 0);
-            let count =
-                quick.or_else(|| std::fs::read_dir(&folder).ok().map(|entries| entries.count() as u64));
+            let count = quick.or_else(|| {
+                let entries = std::fs::read_dir(&folder).ok()?;
+                // A list that breaks off counts nothing.
+                entries.map(|entry| entry.ok().map(|_| 1)).sum::<Option<u64>>()
+            });
             let slow = quick.is_none() && count.is_some_and(|count| count > MANY_DESCRIPTORS as u64);
             self.descriptors_due = reading.tick + if slow { RARELY } else { 1 };
             row.set_count("fds", count);

@@ -4,6 +4,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::{MonoNanos, Nanos};
 
 use super::processes::Machine;
+use super::procfile::Buffer;
 use super::threads::ThreadRows;
 
 /// State of one reading.
@@ -12,7 +13,7 @@ pub(crate) struct Reading<'a> {
     /// Number of the reading, from 0.
     pub(crate) tick: u64,
     pub(crate) machine: Machine,
-    pub(crate) buffer: &'a mut Vec<u8>,
+    pub(crate) buffer: &'a mut Buffer,
     pub(crate) files: &'a mut FileBudget,
     pub(crate) effort: &'a Effort,
     pub(crate) thread_rows: &'a mut ThreadRows,

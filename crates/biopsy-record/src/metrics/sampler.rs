@@ -12,6 +12,7 @@ use super::disks::Disks;
 use super::network::Network;
 use super::parse::{number, words};
 use super::processes::{Machine, Processes, TreeReading};
+use super::procfile::Buffer;
 use super::reading::{Effort, FileBudget, Reading, Warnings};
 use super::sink::{Emitter, TableSink};
 use super::system::System;
@@ -91,7 +92,7 @@ pub struct Latest {
 pub(crate) struct Sampler {
     config: Config,
     machine: Machine,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     files: FileBudget,
     effort: Effort,
     system: System,
@@ -117,7 +118,7 @@ impl Sampler {
                 page_size,
                 delay_accounting: delay_accounting(root),
             },
-            buffer: vec![0; 16 << 10],
+            buffer: Buffer::default(),
             files: FileBudget::new(open_files(root)),
             effort: Effort::default(),
             system: System::new(root, ticks, page_size),
@@ -164,6 +165,9 @@ impl Sampler {
         let most = self.config.max_processes;
         let sums = self.processes.read(&self.config.proc_root, &tree, most, &mut reading, &mut out);
         self.cgroups.read(&tree, &mut reading, &mut out);
+        for message in std::mem::take(&mut reading.buffer.failed) {
+            reading.warn(warning("metrics.not-read", message));
+        }
         if reading.threads_skipped > 0 {
             let message = format!(
                 "{} threads could not be read at one reading: those that do not run take turns",

@@ -6,7 +6,7 @@ use biopsy_model::MonoNanos;
 
 use super::network::TcpCounts;
 use super::parse::{Pressure, float, lines, name_values, number, parse_pressure, words};
-use super::procfile::ProcFile;
+use super::procfile::{Buffer, ProcFile};
 use super::rate::Counter;
 use super::sink::{Emitter, Row};
 use super::tables::SYSTEM;
@@ -91,7 +91,7 @@ impl System {
         &mut self,
         time: MonoNanos,
         tcp: Option<&TcpCounts>,
-        buffer: &mut Vec<u8>,
+        buffer: &mut Buffer,
         out: &mut Emitter<'_>,
     ) {
         let mut row = Row::new(&SYSTEM);
@@ -104,7 +104,7 @@ impl System {
         out.emit(time, &[], &row);
     }
 
-    fn read_stat(&mut self, time: MonoNanos, buffer: &mut Vec<u8>, row: &mut Row) {
+    fn read_stat(&mut self, time: MonoNanos, buffer: &mut Buffer, row: &mut Row) {
         let text = self.stat.read_ok(buffer).unwrap_or_default();
         let mut modes: [Option<u64>; 8] = [None; 8];
         let (mut switches, mut forks, mut interrupts) = (None, None, None);
@@ -138,14 +138,14 @@ impl System {
         row.set("interrupts", self.counts.interrupts.rate(interrupts, time));
     }
 
-    fn read_load(&mut self, buffer: &mut Vec<u8>, row: &mut Row) {
+    fn read_load(&mut self, buffer: &mut Buffer, row: &mut Row) {
         let text = self.load.read_ok(buffer).unwrap_or_default();
         for (name, word) in ["load.1", "load.5", "load.15"].into_iter().zip(words(text)) {
             row.set(name, float(word));
         }
     }
 
-    fn read_memory(&mut self, buffer: &mut Vec<u8>, row: &mut Row) {
+    fn read_memory(&mut self, buffer: &mut Buffer, row: &mut Row) {
         let text = self.memory.read_ok(buffer).unwrap_or_default();
         let (mut cached, mut swap_total, mut swap_free) = (None, None, None);
         let mut available = None;
@@ -179,7 +179,7 @@ impl System {
         row.set_count("swap.used", used);
     }
 
-    fn read_vm(&mut self, time: MonoNanos, buffer: &mut Vec<u8>, row: &mut Row) {
+    fn read_vm(&mut self, time: MonoNanos, buffer: &mut Buffer, row: &mut Row) {
         let text = self.vm.read_ok(buffer).unwrap_or_default();
         let (mut faults, mut major, mut swap_in, mut swap_out) = (None, None, None, None);
         let (mut reclaim, mut oom_kills) = (None, None);
@@ -201,7 +201,7 @@ impl System {
         row.set("oom.kills", counts.oom_kills.rate(oom_kills, time));
     }
 
-    fn read_pressure(&mut self, time: MonoNanos, buffer: &mut Vec<u8>, row: &mut Row) {
+    fn read_pressure(&mut self, time: MonoNanos, buffer: &mut Buffer, row: &mut Row) {
         for ((name, file), [some, full]) in self.pressure.iter_mut().zip(&mut self.stalls) {
             let text = file.read_ok(buffer).unwrap_or_default();
             let (some_now, full_now) = parse_pressure(text);

@@ -167,11 +167,14 @@ impl Threads {
 
     fn relist(&mut self, reading: &mut Reading<'_>) {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
-        let mut tids: Vec<Tid> = entries
-            .filter_map(|entry| number(entry.ok()?.file_name().as_encoded_bytes()))
-            .filter_map(|tid| u32::try_from(tid).ok().map(Tid))
+        let named =
+            |name: &std::ffi::OsStr| number(name.as_encoded_bytes()).and_then(|tid| u32::try_from(tid).ok());
+        let listed: std::io::Result<Vec<Tid>> = entries
+            .filter_map(|entry| entry.map(|entry| named(&entry.file_name()).map(Tid)).transpose())
             .take(MOST_LISTED)
             .collect();
+        // Those that a broken list lacks have not ended: they stay until the next one.
+        let Ok(mut tids) = listed else { return };
         tids.sort_unstable();
         if tids.iter().copied().eq(self.list.iter().map(|thread| thread.tid)) {
             return;

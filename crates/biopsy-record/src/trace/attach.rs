@@ -129,8 +129,8 @@ fn try_method(method: Method, plan: &Plan) -> Result<Attached, String> {
     match method {
         Method::Bpf => with_programs(plan, &cpus),
         Method::PerCpu => per_cpu(plan, &cpus),
-        Method::PerTask => per_task(plan, &threads(plan), &cpus, false),
-        Method::UserOnly => per_task(plan, &threads(plan), &cpus, true),
+        Method::PerTask => per_task(plan, &threads(plan)?, &cpus, false),
+        Method::UserOnly => per_task(plan, &threads(plan)?, &cpus, true),
     }
 }
 
@@ -141,7 +141,7 @@ fn sampling_source(scope: Scope, exclude_kernel: bool) -> Source {
 }
 
 fn with_programs(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
-    let threads = threads(plan).len();
+    let threads = threads(plan)?.len();
     let highest = cpus.iter().max().copied().unwrap_or(0) + 1;
     let kernel = KernelSession::start(highest, u32::try_from(threads).unwrap_or(u32::MAX))
         .map_err(|error| with_causes(&error))?;
@@ -175,8 +175,12 @@ fn per_cpu(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
     open.attached(Method::PerCpu, source, None, &samples, &side_band)
 }
 
-fn threads(plan: &Plan) -> Vec<u32> {
-    plan.pids.iter().flat_map(|&pid| task_ids(pid)).collect()
+fn threads(plan: &Plan) -> Result<Vec<u32>, String> {
+    let mut all = Vec::new();
+    for &pid in &plan.pids {
+        all.extend(task_ids(pid).map_err(|error| format!("list of the threads of process {pid}: {error}"))?);
+    }
+    Ok(all)
 }
 
 fn per_task(plan: &Plan, tids: &[u32], cpus: &[u32], exclude_kernel: bool) -> Result<Attached, String> {

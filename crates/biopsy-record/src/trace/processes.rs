@@ -119,8 +119,18 @@ impl Processes {
         now: u64,
     ) -> io::Result<()> {
         self.insert(pid, Process::new(pid));
-        for tid in task_ids(pid) {
-            self.thread_started(pid, tid, None, now, sink)?;
+        match task_ids(pid) {
+            Ok(tids) => {
+                for tid in tids {
+                    self.thread_started(pid, tid, None, now, sink)?;
+                }
+            }
+            Err(error) => {
+                let message = format!(
+                    "threads of process {pid} that never run are not known: they cannot be listed: {error}"
+                );
+                sink.warn("trace.threads-unknown", message, None)?;
+            }
         }
         self.read_maps(pid, interner, sink, now)
     }
@@ -413,10 +423,21 @@ impl Process {
     }
 }
 
-/// The threads of a process now; none if it is gone.
-pub(crate) fn task_ids(pid: u32) -> Vec<u32> {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
+/// The threads of a process now; none if it is gone. A list that breaks off is an error: it looks like a whole one.
+pub(crate) fn task_ids(pid: u32) -> io::Result<Vec<u32>> {
+    let listed = std::fs::read_dir(format!("/proc/{pid}/task")).and_then(|tasks| {
+        let number = |name: &std::ffi::OsStr| name.to_str().and_then(|name| name.parse().ok());
+        tasks.filter_map(|task| task.map(|task| number(&task.file_name())).transpose()).collect()
+    });
+    match listed {
+        Err(error) if is_gone(&error) => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+/// It has ended meanwhile.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// A thread's name now.

@@ -140,15 +140,24 @@ impl Recorder {
             all_exited: false,
         };
         for pid in recorder.plan.pids.clone() {
-            recorder.note_sleepers(pid, now);
+            recorder.note_sleepers(pid, now)?;
         }
         recorder.state.sink.flush()?;
         Ok(recorder)
     }
 
     /// Threads that sleep since before the recording have not been seen by the scheduler's tracepoints.
-    fn note_sleepers(&mut self, pid: u32, now: u64) {
-        for tid in task_ids(pid) {
+    fn note_sleepers(&mut self, pid: u32, now: u64) -> io::Result<()> {
+        let tids = match task_ids(pid) {
+            Ok(tids) => tids,
+            Err(error) => {
+                let message = format!(
+                    "waits of process {pid} that began before the recording are not seen: its threads cannot be listed: {error}"
+                );
+                return self.state.sink.warn("trace.threads-unknown", message, None);
+            }
+        };
+        for tid in tids {
             let Some(mut times) = sleeping_thread(pid, tid) else { continue };
             times.since = now;
             times.out_time = now;
@@ -159,6 +168,7 @@ impl Recorder {
                 None => self.switches.sleeping(tid, times),
             }
         }
+        Ok(())
     }
 
     /// Records until told to stop, or until nothing is left to record.
@@ -211,7 +221,8 @@ impl Recorder {
         let State { frames, sink, .. } = &mut self.state;
         let result = frames.processes.add(pid, &mut frames.interner, sink, now);
         self.state.keep(result);
-        self.note_sleepers(pid, now);
+        let result = self.note_sleepers(pid, now);
+        self.state.keep(result);
     }
 
     fn round(&mut self) {

@@ -87,8 +87,12 @@ impl Hang {
     pub(super) fn look(&mut self, now: Instant) -> Option<String> {
         let folder = format!("/proc/{}/task", self.main);
         let tids = std::fs::read_dir(&folder).ok()?;
-        let tids = tids.filter_map(|entry| number(entry.ok()?.file_name().as_encoded_bytes()));
-        let mut tids: Vec<u32> = tids.filter_map(|tid| u32::try_from(tid).ok()).collect();
+        let named =
+            |name: &std::ffi::OsStr| number(name.as_encoded_bytes()).and_then(|tid| u32::try_from(tid).ok());
+        // Of a list that breaks off nobody knows whether all hang.
+        let listed: std::io::Result<Vec<u32>> =
+            tids.filter_map(|entry| entry.map(|entry| named(&entry.file_name())).transpose()).collect();
+        let mut tids = listed.ok()?;
         tids.sort_unstable();
         self.all_seen = tids.len() <= THREADS;
         tids.truncate(THREADS);

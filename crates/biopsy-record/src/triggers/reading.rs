@@ -8,7 +8,7 @@ use biopsy_target::identity::ticks_per_second;
 
 use super::trigger::Quantity;
 use crate::metrics::parse::parse_stat;
-use crate::metrics::procfile::ProcFile;
+use crate::metrics::procfile::{Buffer, ProcFile};
 
 /// Most descriptors that are counted by listing them, on kernels before 6.2.
 const LISTED: usize = 1 << 20;
@@ -43,7 +43,7 @@ pub(super) struct Reader {
     folder: PathBuf,
     stat: ProcFile,
     start_ticks: u64,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     before: Option<(Instant, u64)>,
     wants_descriptors: bool,
 }
@@ -55,7 +55,7 @@ impl Reader {
             stat: ProcFile::new(folder.join("stat"), true),
             folder,
             start_ticks: key.start_ticks,
-            buffer: Vec::new(),
+            buffer: Buffer::default(),
             before: None,
             wants_descriptors,
         }
@@ -94,7 +94,10 @@ impl Reader {
     fn count_descriptors(&self) -> Option<u64> {
         let folder = self.folder.join("fd");
         match std::fs::metadata(&folder).ok()?.len() {
-            0 => u64::try_from(std::fs::read_dir(folder).ok()?.take(LISTED).count()).ok(),
+            0 => {
+                let entries = std::fs::read_dir(folder).ok()?;
+                entries.take(LISTED).map(|entry| entry.ok().map(|_| 1)).sum::<Option<u64>>()
+            }
             count => Some(count),
         }
     }

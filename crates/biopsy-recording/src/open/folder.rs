@@ -38,6 +38,8 @@ impl FolderSource {
             for entry in entries {
                 let entry = match entry {
                     Ok(entry) => entry,
+                    // Its header may be what is missing: then it would be taken for something else.
+                    Err(error) if folder.is_empty() => return Err(OpenError::io(path, error)),
                     Err(error) => {
                         warnings.push(unreadable(&folder, &error));
                         break;

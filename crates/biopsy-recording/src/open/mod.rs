@@ -34,6 +34,21 @@ pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, OpenErro
     read(Opening { path, limits, source, warnings })
 }
 
+/// Reads what recorders wanted the reader to know, and nothing else; behind it what of that could not be read. For those who read
+/// the dumps of a recording, which may be large, without the rest of it.
+///
+/// # Errors
+/// It is no folder and no zip, or cannot be opened.
+pub fn read_warnings(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<Warning>, OpenError> {
+    let path = path.as_ref();
+    let mut warnings = Vec::new();
+    let source = Source::open(path, limits, &mut warnings)?;
+    let mut opening = Opening { path, limits, source, warnings };
+    let mut found = opening.recorder_warnings();
+    found.append(&mut opening.warnings);
+    Ok(found)
+}
+
 /// Reads a bundle that is in memory. `name` is for messages.
 pub fn open_bytes(name: impl AsRef<Path>, bytes: Vec<u8>, limits: &Limits) -> Result<Capture, OpenError> {
     let path = name.as_ref();

@@ -5,13 +5,15 @@ use std::io::{Cursor, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use biopsy_model::capture::Capture;
+use biopsy_model::capture::{Capture, CaptureHeader};
 use proptest::prelude::*;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::testing::{sample_capture, write_capture};
-use crate::{Limits, OpenError, RecordingFolder, bundle, fuzz_bundle, layout, open, open_bytes};
+use crate::{
+    Limits, OpenError, RecordingFolder, bundle, fuzz_bundle, layout, open, open_bytes, read_warnings,
+};
 
 const HEADER: &str = r#"{"format":"biopsy-recording","version":"1.0","end":{}}"#;
 
@@ -21,6 +23,24 @@ fn recording() -> (tempfile::TempDir, PathBuf) {
     let path = scratch.path().join("r");
     write_capture(&RecordingFolder::create(&path).unwrap(), &sample_capture());
     (scratch, path)
+}
+
+#[test]
+fn warnings_are_read_alone_from_a_folder_and_from_a_bundle() {
+    let (scratch, path) = recording();
+    let folder = RecordingFolder::create(scratch.path().join("other")).unwrap();
+    folder.header(&CaptureHeader::default()).unwrap();
+    let warning = crate::warn::warning("context.not-read", "cannot read task".to_owned(), None);
+    folder.warn(&warning).unwrap();
+    let zip = scratch.path().join("other.zip");
+    bundle(scratch.path().join("other"), &zip).unwrap();
+    for place in [scratch.path().join("other"), zip] {
+        assert_eq!(read_warnings(&place, &Limits::default()).unwrap(), std::slice::from_ref(&warning));
+    }
+    fs::write(path.join(layout::WARNINGS), "no json\n").unwrap();
+    let about = read_warnings(&path, &Limits::default()).unwrap();
+    assert!(about.iter().any(|one| one.message.contains(layout::WARNINGS)), "{about:?}");
+    assert!(read_warnings(scratch.path().join("none"), &Limits::default()).is_err());
 }
 
 fn bundled() -> Vec<u8> {

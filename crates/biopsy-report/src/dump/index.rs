@@ -60,9 +60,9 @@ impl IndexRow {
     }
 }
 
-/// The list as one HTML page, without scripts.
+/// The list as one HTML page, without scripts. `warnings`: what the recording says of itself.
 #[must_use]
-pub fn render_index_html(name: &str, rows: &[IndexRow]) -> String {
+pub fn render_index_html(name: &str, rows: &[IndexRow], warnings: &[String]) -> String {
     let mut html = String::with_capacity(48 << 10);
     html.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     html.push_str(
@@ -85,8 +85,16 @@ pub fn render_index_html(name: &str, rows: &[IndexRow]) -> String {
     for row in rows {
         row_html(&mut html, row);
     }
+    html.push_str("</tbody></table></div></section>\n");
+    if !warnings.is_empty() {
+        html.push_str("<section><h2>What could not be determined</h2><ul>");
+        for warning in warnings {
+            let _ = write!(html, "<li>{}</li>", marked(warning));
+        }
+        html.push_str("</ul></section>\n");
+    }
     html.push_str(
-        "</tbody></table></div></section>\n<footer>Made by biopsy. Derived data only: no contents of memory are in this \
+        "<footer>Made by biopsy. Derived data only: no contents of memory are in this \
          page.</footer>\n</div>\n</body>\n</html>\n",
     );
     html
@@ -124,7 +132,7 @@ fn row_html(html: &mut String, row: &IndexRow) {
 
 /// The list as Markdown.
 #[must_use]
-pub fn render_index_markdown(name: &str, rows: &[IndexRow]) -> String {
+pub fn render_index_markdown(name: &str, rows: &[IndexRow], warnings: &[String]) -> String {
     let mut out = format!("# {} dumps of {}\n\n", count(rows.len() as u64), plain(name));
     out.push_str("| process | most important finding | why | threads | pause | size |\n");
     out.push_str("| --- | --- | --- | ---: | ---: | ---: |\n");
@@ -144,6 +152,12 @@ pub fn render_index_markdown(name: &str, rows: &[IndexRow]) -> String {
             row.pause.map_or_else(|| "–".to_owned(), seconds),
             row.bytes.map_or_else(|| "–".to_owned(), |size| bytes(to_f64(size)))
         );
+    }
+    if !warnings.is_empty() {
+        out.push_str("\n## What could not be determined\n\n");
+        for warning in warnings {
+            let _ = writeln!(out, "- {}", plain(warning));
+        }
     }
     out
 }
@@ -173,9 +187,10 @@ mod tests {
 
     #[test]
     fn each_dump_is_a_row_with_a_link_and_names_are_text() {
-        let html = render_index_html("</title><b>", &rows());
+        let html = render_index_html("</title><b>", &rows(), &["no `threads.txt` <i>".to_owned()]);
         assert!(html.contains("<a href=\"dumps/7.report.html\">"), "{html}");
         assert!(html.contains("The process died in <code>&lt;main&gt;</code>"), "{html}");
+        assert!(html.contains("<li>no <code>threads.txt</code> &lt;i&gt;</li>"), "{html}");
         assert!(html.contains("not whole") && html.contains("no report"), "{html}");
         assert_eq!(html.matches("<tr>").count(), 3);
         assert!(
@@ -186,9 +201,10 @@ mod tests {
 
     #[test]
     fn markdown_keeps_its_columns() {
-        let text = render_index_markdown("server", &rows());
+        let text = render_index_markdown("server", &rows(), &["no such text".to_owned()]);
         let table: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(table.len(), 4, "{text}");
+        assert!(text.ends_with("- no such text\n"), "{text}");
         for line in table {
             assert_eq!(line.replace("\\|", "").matches('|').count(), 7, "{line}");
         }

@@ -1,10 +1,10 @@
 //! Bytes of mapped files, read from the files: what a process did not write itself need not be read from it.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 use biopsy_files::Refused;
 use biopsy_image::{Absence, Backing, Mapping, PAGE_SIZE, ReadError};
+use rustix::io::{pread, retry_on_intr};
 
 use super::memory::{ProcessMemory, missing};
 
@@ -31,8 +31,7 @@ impl ProcessMemory {
         let name = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
         let left_out = || missing(address, Absence::LeftOut);
         let found = self.process.locate(&name).map_err(|_| left_out())?;
-        let mounts = self.mounts.get_or_init(|| self.process.mounts());
-        match biopsy_files::open_handle(&found, mounts) {
+        match biopsy_files::open_handle(&found, self.mounts()) {
             Ok(file) => Ok(MappedFile { file }),
             Err(Refused::NotRegular(_)) => Err(missing(address, Absence::Unreadable)),
             Err(_) => Err(left_out()),
@@ -74,7 +73,7 @@ impl MappedFile {
         let at = at.filter(|_| mapping.contains(address)).ok_or(missing(address, Absence::Unmapped))?;
         let length = usize::try_from(mapping.end - address).unwrap_or(usize::MAX).min(buffer.len());
         let Some(part) = buffer.get_mut(..length) else { return Ok(0) };
-        match self.file.read_at(part, at) {
+        match retry_on_intr(|| pread(&self.file, &mut *part, at)) {
             // The rest of its last page is there in memory, and zeros.
             Ok(0) if length > 0 && at < self.pages() => {
                 let rest = usize::try_from(self.pages() - at).unwrap_or(length).min(length);
@@ -83,7 +82,7 @@ impl MappedFile {
             }
             Ok(0) if length > 0 => Err(missing(address, Absence::Unreadable)),
             Ok(read) => Ok(read),
-            Err(source) => Err(ReadError::Io { address, source }),
+            Err(source) => Err(ReadError::Io { address, source: source.into() }),
         }
     }
 }

@@ -39,7 +39,7 @@ impl LiveImage {
             pid,
             memory,
             mappings: read_mappings(pid)?,
-            threads: threads(pid),
+            threads: threads(pid)?,
             facts: read_process_facts(pid),
             modules: OnceLock::new(),
         })
@@ -51,7 +51,7 @@ impl LiveImage {
     /// As [`LiveImage::open`].
     pub fn refresh(&mut self) -> io::Result<()> {
         self.mappings = read_mappings(self.pid)?;
-        self.threads = threads(self.pid);
+        self.threads = threads(self.pid)?;
         self.modules = OnceLock::new();
         Ok(())
     }
@@ -96,13 +96,13 @@ impl Image for LiveImage {
     }
 }
 
-fn threads(pid: Pid) -> Vec<Thread> {
-    let mut threads: Vec<Thread> = crate::list::threads(pid)
+fn threads(pid: Pid) -> io::Result<Vec<Thread>> {
+    let mut threads: Vec<Thread> = crate::list::threads(pid)?
         .into_iter()
         .map(|thread| Thread { tid: thread.tid, name: Some(thread.name.into_bytes()), ..Thread::default() })
         .collect();
     threads.sort_unstable_by_key(|thread| (thread.tid != Tid(pid.0), thread.tid));
-    threads
+    Ok(threads)
 }
 
 #[cfg(test)]

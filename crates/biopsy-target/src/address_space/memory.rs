@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use biopsy_files::Mounts;
 use biopsy_image::{Absence, ReadError};
 use biopsy_model::Pid;
+use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::proc_root::{ProcRoot, ProcessDir};
 
@@ -20,7 +21,7 @@ pub struct ProcessMemory {
     tid: Pid,
     pub(super) process: ProcessDir,
     /// Where files that it maps can be.
-    pub(super) mounts: OnceLock<Mounts>,
+    mounts: OnceLock<Mounts>,
     /// `/proc/PID/mem`: stays with this address space, whatever happens to the pid.
     mem: File,
     /// `/proc/PID/pagemap`: as `mem`.
@@ -65,6 +66,10 @@ impl ProcessMemory {
             return Ok(memory);
         }
         Err(io::Error::new(io::ErrorKind::NotFound, format!("process {pid} has no memory (any more)")))
+    }
+
+    pub(super) fn mounts(&self) -> &Mounts {
+        self.mounts.get_or_init(|| self.process.mounts())
     }
 
     /// For the copy that a fork made: reads through `mem` alone.
@@ -121,7 +126,7 @@ impl ProcessMemory {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let refused = [rustix::io::Errno::PERM, rustix::io::Errno::NOSYS];
+                    let refused = [Errno::PERM, Errno::NOSYS];
                     if refused.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) {
                         self.no_readv.store(true, Ordering::Relaxed);
                     }
@@ -129,13 +134,11 @@ impl ProcessMemory {
             }
         }
         // `mem` also reads what the process itself may not read (PROT_NONE).
-        match self.mem.read_at(buffer, address) {
+        match retry_on_intr(|| pread(&self.mem, &mut *buffer, address)) {
             Ok(0) => Err(missing(address, Absence::Gone)),
             Ok(read) => Ok(read),
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
-                Err(missing(address, Absence::Unmapped))
-            }
-            Err(source) => Err(ReadError::Io { address, source }),
+            Err(Errno::IO) => Err(missing(address, Absence::Unmapped)),
+            Err(source) => Err(ReadError::Io { address, source: source.into() }),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
 
+use biopsy_files::Mounts;
 use biopsy_image::{Backing, Mapping, PAGE_SIZE};
 use rustix::fs::{FileType, SeekFrom};
 
@@ -17,38 +18,37 @@ pub(super) enum Data {
     AskPageTables,
 }
 
-/// `TMPFS_MAGIC` of `linux/magic.h`: memfd, `/dev/shm`, System V and shared anonymous memory.
-const TMPFS: i64 = 0x0102_1994;
-/// `HUGETLBFS_MAGIC`.
-const HUGETLBFS: i64 = 0x9584_58f6;
 /// Most pieces of data in one file that are told apart.
 const PIECES: usize = 1 << 20;
 
 /// Reading a page of shared memory that nobody has touched makes it, whoever reads, and it stays. So the file is asked
 /// where its data is, through the link that the kernel has for each mapping.
-pub(super) fn data(process: &ProcessDir, mapping: &Mapping) -> Data {
+///
+/// Whoever serves its file system is not asked: he may never answer.
+pub(super) fn data(process: &ProcessDir, mounts: &Mounts, mapping: &Mapping) -> Data {
     let Backing::File { offset, .. } = &mapping.backing else { return Data::AskPageTables };
     let name = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
-    let Ok(found) = process.locate(&name) else { return Data::AskPageTables };
-    let Ok(stat) = rustix::fs::fstat(&found) else { return Data::AskPageTables };
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+    let Ok(handle) = process.locate(&name) else { return Data::AskPageTables };
+    let Ok(found) = mounts.look_at(&handle) else { return Data::AskPageTables };
+    if found.kind != FileType::RegularFile {
         // Memory of a device: reading it can have effects.
         return Data::At(Vec::new());
     }
-    let size = u64::try_from(stat.st_size).unwrap_or(0).next_multiple_of(PAGE_SIZE);
+    let size = found.bytes.next_multiple_of(PAGE_SIZE);
     let window = *offset..offset.saturating_add(mapping.size()).min(size);
     if window.is_empty() {
         return Data::At(Vec::new());
     }
-    let pieces = match rustix::fs::fstatfs(&found).map(|kind| kind.f_type) {
-        Ok(TMPFS) => match biopsy_files::reopen(&found).map(|file| pieces(&file, window)) {
+    let pieces = match found.file_system.as_deref() {
+        // memfd, `/dev/shm`, System V and shared anonymous memory.
+        Some("tmpfs") => match biopsy_files::reopen(&handle).map(|file| pieces(&file, window)) {
             Ok(Some(pieces)) => pieces,
             _ => return Data::AskPageTables,
         },
-        // It does not tell its holes.
-        Ok(HUGETLBFS) | Err(_) => return Data::AskPageTables,
+        // It does not tell its holes, or nobody knows what it is.
+        Some("hugetlbfs") | None => return Data::AskPageTables,
         // Reading holes of other files makes nothing that stays.
-        Ok(_) => vec![window],
+        Some(_) => vec![window],
     };
     let to_address = |at: u64| mapping.start.saturating_add(at.saturating_sub(*offset)).min(mapping.end);
     Data::At(pieces.into_iter().map(|piece| to_address(piece.start)..to_address(piece.end)).collect())

@@ -1,12 +1,12 @@
 //! Which pages a process has made.
 
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use biopsy_image::{Absence, Backing, Mapping, PAGE_SIZE, ReadError};
 use biopsy_sys::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, Wanted, ZERO};
+use rustix::io::{pread, retry_on_intr};
 
 use super::memory::{ProcessMemory, missing};
 use super::shared;
@@ -53,15 +53,19 @@ impl ProcessMemory {
                 push(runs, range);
                 Ok(())
             }
-            Backing::File { .. } if mapping.shared => match shared::data(&self.process, mapping) {
-                shared::Data::At(data) => {
-                    for part in data {
-                        push_cut(runs, part, &range);
+            Backing::File { .. } if mapping.shared => {
+                match shared::data(&self.process, self.mounts(), mapping) {
+                    shared::Data::At(data) => {
+                        for part in data {
+                            push_cut(runs, part, &range);
+                        }
+                        Ok(())
                     }
-                    Ok(())
+                    shared::Data::AskPageTables => {
+                        self.present(range, Wanted { without: 0, ..WRITTEN }, runs)
+                    }
                 }
-                shared::Data::AskPageTables => self.present(range, Wanted { without: 0, ..WRITTEN }, runs),
-            },
+            }
             Backing::Anonymous { .. } | Backing::File { .. } => self.present(range, WRITTEN, runs),
         }
     }
@@ -153,12 +157,9 @@ impl ProcessMemory {
         let pages = ((range.end - range.start) / PAGE_SIZE).min(ENTRIES);
         let mut bytes = vec![0; usize::try_from(pages * 8).unwrap_or(0)];
         let io = |source| ReadError::Io { address: range.start, source };
-        let read = loop {
-            match self.pagemap.read_at(&mut bytes, range.start / PAGE_SIZE * 8) {
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                read => break read.map_err(io)?,
-            }
-        };
+        let from = range.start / PAGE_SIZE * 8;
+        let read =
+            retry_on_intr(|| pread(&self.pagemap, &mut *bytes, from)).map_err(|error| io(error.into()))?;
         let mut at = range.start;
         let mut region = Region::default();
         for entry in bytes.get(..read).unwrap_or_default().as_chunks::<8>().0 {

@@ -128,10 +128,12 @@ impl Catcher {
         };
         let mut marks = Marks::default();
         let below = options.below.as_ref().map(|parent| parent.pid);
-        marks.extend(keeper.desk(), &processes(below));
+        let listed = processes(below);
+        marks.extend(keeper.desk(), listed.as_deref().unwrap_or_default());
         if marks.marked == 0 {
             tracer.finish();
             let why = marks.refused.first().cloned();
+            let why = why.or_else(|| Some(format!("the processes cannot be listed: {}", listed.err()?)));
             return Ok(Err(why.unwrap_or_else(|| "no file system can be marked".to_owned())));
         }
         let chosen = ChosenWay {
@@ -198,11 +200,11 @@ fn gate_is_possible(capabilities: u64) -> Result<(), String> {
 }
 
 /// All whose programs are to be seen start.
-fn processes(below: Option<Pid>) -> Vec<Pid> {
+fn processes(below: Option<Pid>) -> std::io::Result<Vec<Pid>> {
     let root = ProcRoot::live();
     match below {
         Some(parent) => list::tree_pids(&root, parent),
-        None => root.pids().unwrap_or_default(),
+        None => root.pids(),
     }
 }
 
@@ -212,7 +214,8 @@ fn watch_mounts(keeper: &Gatekeeper, mut marks: Marks, below: Option<Pid>) -> st
     let work = move || {
         while !desk.is_closed() {
             desk.rest(MARK_EVERY);
-            marks.extend(&desk, &processes(below));
+            // Nobody is lost by a list that fails once: the next one has them all.
+            marks.extend(&desk, &processes(below).unwrap_or_default());
         }
     };
     std::thread::Builder::new().name("gate-marks".to_owned()).stack_size(256 << 10).spawn(work).map(drop)

@@ -28,7 +28,7 @@ use super::options::CatchOn;
 use super::{CatchStatistics, Ended};
 use crate::identity;
 use crate::list;
-use crate::proc_root::{ProcRoot, SMALL};
+use crate::proc_root::{ProcRoot, SMALL, is_gone};
 use crate::status::Status;
 
 /// Stops handled before what comes from the gate is looked at again.
@@ -208,7 +208,11 @@ impl Engine {
         let root = ProcRoot::live();
         self.seize_process(parent, Stage::Passing)?;
         // What it has started before. Children that appear from now on are traced from their birth.
-        for pid in list::tree_pids(&root, parent.pid) {
+        let tree = list::tree_pids(&root, parent.pid).unwrap_or_else(|error| {
+            self.note(format!("what is started by processes that are there already is not seen: {error}"));
+            Vec::new()
+        });
+        for pid in tree {
             if self.processes.contains_key(&pid) {
                 continue;
             }
@@ -235,13 +239,18 @@ impl Engine {
         let mut threads = BTreeSet::new();
         let mut refused = None;
         loop {
-            let new: Vec<Tid> = process
-                .tids(list::MAX_THREADS)
-                .unwrap_or_default()
-                .into_iter()
-                .map(Tid)
-                .filter(|tid| !self.threads.contains_key(tid))
-                .collect();
+            // One that has ended has none, which is told below.
+            let listed = match process.tids(list::MAX_THREADS) {
+                Ok(listed) => listed,
+                Err(error) if is_gone(&error) => Vec::new(),
+                Err(source) if threads.is_empty() => return Err(CatchError::Refused { pid, source }),
+                Err(error) => {
+                    self.note(format!("some threads of process {pid} may be missed: {error}"));
+                    break;
+                }
+            };
+            let new: Vec<Tid> =
+                listed.into_iter().map(Tid).filter(|tid| !self.threads.contains_key(tid)).collect();
             let mut seized = 0;
             for tid in new {
                 match ptrace::seize(tid.0, self.options) {

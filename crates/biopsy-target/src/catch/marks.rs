@@ -111,10 +111,12 @@ impl Marks {
             let Ok(process) = root.process(pid) else { continue };
             let Some(namespace) = process.inode("ns/mnt") else { continue };
             self.mark_root(desk, pid, namespace);
-            if self.namespaces.len() >= NAMESPACES || !self.namespaces.insert(namespace) {
+            if self.namespaces.len() >= NAMESPACES || self.namespaces.contains(&namespace) {
                 continue;
             }
+            // Otherwise another process in it, or the next look, may tell.
             let Ok(text) = process.read("mountinfo", LIMIT) else { continue };
+            self.namespaces.insert(namespace);
             for mount in text.split(|&byte| byte == b'\n').filter_map(Mount::parse) {
                 self.mark(desk, pid, &mount);
             }

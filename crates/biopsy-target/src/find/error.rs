@@ -135,6 +135,12 @@ pub enum FindError {
         /// Our pid.
         pid: Pid,
     },
+    /// Who is there is not known.
+    #[error("the processes cannot be listed: {why}")]
+    NotListed {
+        /// What the kernel said.
+        why: String,
+    },
     /// `/proc` is missing, or shows another pid namespace than the one we run in: pids mean nothing then.
     #[error("`/proc` does not show the pid namespace that biopsy runs in")]
     ForeignProc,
@@ -189,9 +195,11 @@ impl FindError {
             Self::ForeignProc => {
                 Some("mount it anew in this namespace: `mount -t proc proc /proc`".to_owned())
             }
-            Self::KernelThread { .. } | Self::Zombie { .. } | Self::Not64Bit { .. } | Self::Myself { .. } => {
-                None
-            }
+            Self::KernelThread { .. }
+            | Self::Zombie { .. }
+            | Self::Not64Bit { .. }
+            | Self::Myself { .. }
+            | Self::NotListed { .. } => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use biopsy_image::ProcessFacts;
 use biopsy_model::Pid;
 
 use super::FreezeWarning;
-use crate::proc_root::{ProcRoot, ProcessDir, SMALL};
+use crate::proc_root::{ProcRoot, ProcessDir, SMALL, is_gone};
 use crate::stat::Stat;
 use crate::status::Status;
 
@@ -17,12 +17,6 @@ pub fn read_process_facts(pid: Pid) -> ProcessFacts {
     facts_and_gaps(pid).0
 }
 
-/// It has ended meanwhile, or never had that.
-pub(super) fn is_gone(error: &std::io::Error) -> bool {
-    use rustix::io::Errno;
-    [Errno::NOENT, Errno::SRCH].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
-}
-
 /// The same, with what is left empty although the process has it.
 pub(super) fn facts_and_gaps(pid: Pid) -> (ProcessFacts, Vec<FreezeWarning>) {
     let mut gaps = Vec::new();
@@ -33,7 +27,10 @@ pub(super) fn facts_and_gaps(pid: Pid) -> (ProcessFacts, Vec<FreezeWarning>) {
     };
     let root = ProcRoot::live();
     let mut facts = ProcessFacts { pid, ..ProcessFacts::default() };
-    facts.kernel = root.text("proc/sys/kernel/osrelease").ok();
+    facts.kernel = root
+        .text("proc/sys/kernel/osrelease")
+        .map_err(|error| note("the release of the kernel", &error))
+        .ok();
     let now = jiff::Timestamp::now().as_nanosecond();
     facts.taken_at_unix_nanos = i64::try_from(now).ok();
     match root.process(pid) {
@@ -48,6 +45,11 @@ fn read(
     facts: &mut ProcessFacts,
     note: &mut impl FnMut(&'static str, &std::io::Error),
 ) {
+    let executable = process.link("exe").map_err(|error| note("the path of the executable", &error));
+    facts.executable = executable.ok().map(|path| match path.strip_suffix(b" (deleted)") {
+        Some(path) if process.link_count("exe") == Some(0) => path.to_vec(),
+        _ => path,
+    });
     let mut bytes = |what: &'static str, name: &str, limit: usize| {
         process.read(name, limit).map_err(|error| note(what, &error)).ok()
     };
@@ -67,10 +69,6 @@ fn read(
             facts.command_line = text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect();
         }
     }
-    facts.executable = process.link("exe").ok().map(|path| match path.strip_suffix(b" (deleted)") {
-        Some(path) if process.link_count("exe") == Some(0) => path.to_vec(),
-        _ => path,
-    });
     if let Some(bytes) = bytes("the auxiliary vector", "auxv", SMALL) {
         let words: Vec<u64> =
             bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_ne_bytes(*eight)).collect();

@@ -9,7 +9,7 @@ use biopsy_model::{Pid, ProcessKey, Tid};
 use biopsy_sys::pidfd::PidFd;
 
 use super::areas;
-use super::facts::{facts_and_gaps, is_gone};
+use super::facts::facts_and_gaps;
 use super::holder::{Frozen, Holder};
 use super::stop::{Halt, StoppedThread};
 use super::thawed::Thawed;
@@ -18,7 +18,7 @@ use super::watchdog::{Watchdog, end_at_once};
 use super::{FreezeError, FreezeWarning, Headroom, KeptMemory, MemoryGauge, Method, Pause, ReleaseReport};
 use crate::address_space::ProcessMemory;
 use crate::cgroup::Cgroup;
-use crate::proc_root::ProcRoot;
+use crate::proc_root::{ProcRoot, is_gone};
 
 /// Most files that are looked into for their build id.
 const MOST_MODULES: usize = 16_384;

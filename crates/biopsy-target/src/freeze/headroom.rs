@@ -1,8 +1,9 @@
 //! How much memory a process can still get: by its control groups and by the machine.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+
+use rustix::io::{pread, retry_on_intr};
 
 use crate::cgroup::{self, Cgroup};
 use crate::proc_root::ProcRoot;
@@ -185,7 +186,7 @@ fn read(file: &File) -> Option<Vec<u8>> {
     let mut bytes = vec![0; STATISTICS];
     let mut length = 0;
     while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, length as u64).ok()? {
+        match retry_on_intr(|| pread(file, &mut *rest, length as u64)).ok()? {
             0 => break,
             more => length += more,
         }
@@ -197,7 +198,7 @@ fn read(file: &File) -> Option<Vec<u8>> {
 /// The number that a file holds; `max` is none.
 fn number(file: &File) -> Option<u64> {
     let mut bytes = [0; 32];
-    let length = file.read_at(&mut bytes, 0).ok()?;
+    let length = retry_on_intr(|| pread(file, &mut bytes, 0)).ok()?;
     std::str::from_utf8(bytes.get(..length)?).ok()?.trim().parse().ok()
 }
 

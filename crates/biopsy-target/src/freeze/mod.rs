@@ -136,7 +136,15 @@ fn warn_of_the_unborn(all: &mut [FrozenProcess]) {
     let root = ProcRoot::live();
     let known: Vec<Pid> = all.iter().flat_map(|one| [Some(one.key().pid), one.child()]).flatten().collect();
     let Some(first) = all.first_mut() else { return };
-    for pid in tree_pids(&root, first.key().pid) {
+    let tree = match tree_pids(&root, first.key().pid) {
+        Ok(tree) => tree,
+        Err(error) => {
+            let (what, why) = ("whether processes were born meanwhile", error.to_string());
+            first.add_warning(FreezeWarning::NotKnown { pid: first.key().pid, what, why });
+            return;
+        }
+    };
+    for pid in tree {
         let line = root.process(pid).and_then(|process| process.read("stat", SMALL)).ok();
         let lives = line.and_then(|line| Stat::parse(&line)).is_some_and(|stat| !stat.is_zombie());
         if lives && !known.contains(&pid) {

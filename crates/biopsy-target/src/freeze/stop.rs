@@ -15,7 +15,7 @@ use biopsy_sys::ptrace::wait::{State, Stop};
 use biopsy_sys::ptrace::{self, Options, registers, wait};
 
 use super::{FreezeError, FreezeWarning, restart};
-use crate::proc_root::{ProcRoot, ProcessDir, SMALL};
+use crate::proc_root::{ProcRoot, ProcessDir, SMALL, is_gone};
 use crate::stat::Stat;
 use crate::status::Status;
 
@@ -107,8 +107,10 @@ impl Threads {
 
     /// Seizes threads that are not known yet, and asks them to stop if wanted. Returns how many.
     fn seize_new(&mut self, stop: bool) -> Result<usize, FreezeError> {
-        let tids =
-            self.process.tids(crate::list::MAX_THREADS).map_err(|_| FreezeError::Ended { pid: self.pid })?;
+        let tids = self.process.tids(crate::list::MAX_THREADS).map_err(|error| match is_gone(&error) {
+            true => FreezeError::Ended { pid: self.pid },
+            false => FreezeError::step(self.pid, "listing its threads")(error),
+        })?;
         let mut count = 0;
         let mut served = Instant::now();
         for tid in tids {

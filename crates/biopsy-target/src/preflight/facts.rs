@@ -51,6 +51,10 @@ impl std::fmt::Display for Trial {
 
 /// The name of an errno that the calls tried here can give.
 pub(crate) fn errno_name(errno: i32) -> String {
+    // An error that is none of the system's has no number, and `from_raw_os_error` panics on 0.
+    if !(1..4096).contains(&errno) {
+        return "no error of the system".to_owned();
+    }
     let name = match rustix::io::Errno::from_raw_os_error(errno) {
         rustix::io::Errno::PERM => "EPERM",
         rustix::io::Errno::ACCESS => "EACCES",
@@ -283,8 +287,18 @@ fn is_installed(program: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::shows_kernel_addresses;
+    use super::{Trial, errno_name, shows_kernel_addresses};
     use crate::fake_proc::FakeProc;
+
+    /// Seen when a thread could not be started for a trial: the error was none of the system's.
+    #[test]
+    fn a_refusal_without_a_number_has_a_name() {
+        let error = std::io::Error::other("no thread");
+        let shown = Trial::of(Err::<(), _>(error)).to_string();
+        assert_eq!(shown, "refused (no error of the system)");
+        assert_eq!(errno_name(rustix::io::Errno::ACCESS.raw_os_error()), "EACCES");
+        assert_eq!(errno_name(-5), "no error of the system");
+    }
 
     /// Linux 5.10 begins with 4 KB of per-CPU variables: it was said that kernel frames have no names, where they had.
     #[test]

@@ -54,6 +54,7 @@ const MAY_BE_UNKNOWN: &[&str] = &[
     "recording.start.zone",
     "recording.end.zone",
     "recording.host.hostname",
+    "recording.host.cpu_model",
 ];
 
 fn walk(value: &Value, path: &str, shape: &mut Shape) {

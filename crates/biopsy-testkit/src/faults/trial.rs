@@ -175,17 +175,31 @@ impl<'a> Trial<'a> {
     /// Runs it with this call failing. `None`: the call was not made this time.
     #[must_use]
     pub fn with(&self, fault: Fault, patient: &Patient) -> Option<(Vec<Problem>, Ran)> {
+        let (mut problems, ran) = self.run_and_judge(fault, patient);
+        if problems.iter().any(is_silent) {
+            // What the fault takes away is missing again. What only chance took, as the sleep of a thread that was just awake in a
+            // target that lives, is not.
+            let (again, ran_again) = self.run_and_judge(fault, patient);
+            if ran_again.hit && !again.iter().any(is_silent) {
+                problems.retain(|one| !is_silent(one));
+                problems.extend(again);
+            }
+        }
+        ran.hit.then_some((problems, ran))
+    }
+
+    fn run_and_judge(&self, fault: Fault, patient: &Patient) -> (Vec<Problem>, Ran) {
         let folder = temp_dir("faults");
         let ran = run(self.command(patient, &folder), Some(fault), self.took * 3 + PATIENCE);
         let mut problems = patient.problems();
         problems.extend(left_running(folder.path()));
         let harmless = problems.len();
         self.judge(fault, &ran, &folder, &mut problems);
-        if problems.iter().any(|one| matches!(one, Problem::SilentLoss(_))) && self.look_again(patient) {
+        if problems.iter().any(is_silent) && self.look_again(patient) {
             problems.truncate(harmless);
             self.judge(fault, &ran, &folder, &mut problems);
         }
-        ran.hit.then_some((problems, ran))
+        (problems, ran)
     }
 
     /// What is not there without a fault either is no loss by now: the heap of a program that lives is collected. False: that is
@@ -336,6 +350,10 @@ impl<'a> Trial<'a> {
         let ending = ran.status.map_or_else(|| "did not end".to_owned(), |status| status.to_string());
         format!("{ending}: {}", self.said(ran).trim().replace('\n', " / "))
     }
+}
+
+fn is_silent(problem: &Problem) -> bool {
+    matches!(problem, Problem::SilentLoss(_))
 }
 
 /// Processes that have the folder of the run in their arguments, as biopsy, and what it forked and never let go, and such programs

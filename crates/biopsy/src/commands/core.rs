@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, Runtimes, analyze_dump};
 use biopsy_image::{Limits, Opened};
+use biopsy_model::loss::Warning;
 use biopsy_recording::BundledMemory;
 use biopsy_redact::Redactor;
 use biopsy_stacks::image::{Options, walk};
@@ -66,6 +67,32 @@ fn of_opened(
     analyze_dump(&*opened.image, &stacks, &facts)
 }
 
+/// Puts what the recording around dumps says into the report on one of them: a text of the context that is missing, a child that
+/// ended before it could be dumped.
+pub(crate) fn add_warnings(analysis: &mut DumpAnalysis, warnings: &[String]) {
+    for warning in warnings {
+        if !analysis.undetermined.contains(warning) {
+            analysis.undetermined.push(warning.clone());
+        }
+    }
+}
+
+/// What the recording at this path, a folder or a bundle, says of itself, in words.
+pub(crate) fn warnings_at(path: &Path) -> Vec<String> {
+    match biopsy_recording::read_warnings(path, &biopsy_recording::Limits::default()) {
+        Ok(warnings) => warnings.iter().map(in_words).collect(),
+        Err(error) => vec![format!("what the recording says of itself: {error}")],
+    }
+}
+
+fn in_words(warning: &Warning) -> String {
+    let message = biopsy_target::printable(&warning.message);
+    match &warning.hint {
+        Some(hint) => format!("{message} ({})", biopsy_target::printable(hint)),
+        None => message,
+    }
+}
+
 /// The report as text for a terminal.
 pub(crate) fn text(analysis: &DumpAnalysis, terminal: Terminal) -> String {
     let options =
@@ -78,17 +105,22 @@ pub(crate) fn analyze(dumps: Dumps, args: &AnalyzeArgs, terminal: Terminal) -> R
     let redactor = Redactor::new(biopsy_redact::Options::default())
         .map_err(|error| Failure::from_error(Code::Bug, &error))?;
     let mut damaged = false;
+    // A dump alone has no recording around it.
+    let is_recording = args.file.is_dir() || matches!(dumps, Dumps::Bundled(_));
+    let warnings = if is_recording { warnings_at(&args.file) } else { Vec::new() };
     match dumps {
         Dumps::Files(files) => {
             for (at, file) in files.iter().enumerate() {
-                let analysis = read(file, args.symbols.roots()?, Some(&redactor))?;
+                let mut analysis = read(file, args.symbols.roots()?, Some(&redactor))?;
+                add_warnings(&mut analysis, &warnings);
                 tell(&analysis, at, args, terminal)?;
                 damaged |= analysis.damaged;
             }
         }
         Dumps::Bundled(mut memory) => {
             for (at, name) in memory.names().to_vec().iter().enumerate() {
-                let analysis = read_bundled(&mut memory, name, args, &redactor)?;
+                let mut analysis = read_bundled(&mut memory, name, args, &redactor)?;
+                add_warnings(&mut analysis, &warnings);
                 tell(&analysis, at, args, terminal)?;
                 damaged |= analysis.damaged;
             }
@@ -156,7 +188,10 @@ pub(crate) enum Dumps {
 /// else.
 pub(crate) fn dumps_at(path: &Path) -> Result<Option<Dumps>, Failure> {
     if path.is_dir() {
-        let mut found: Vec<PathBuf> = crate::session::verify::members(path)
+        let members = crate::session::verify::members(path).map_err(|error| {
+            Failure::new(Code::BadInput, format!("cannot read `{}`: {error}", path.display()))
+        })?;
+        let mut found: Vec<PathBuf> = members
             .into_iter()
             .filter(|name| biopsy_recording::layout::is_memory(name))
             .map(|name| path.join(name))

@@ -45,6 +45,8 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     let mut warnings = Vec::new();
     let several = opened.dumps.len() > 1;
     let mut rows = Vec::new();
+    // Those of the recorders, as they were written; what is found below is in the dumps themselves.
+    let said = core::warnings_at(folder.reach());
     for (at, dumped) in opened.dumps.iter().enumerate() {
         let file = folder.reach().join(&dumped.member);
         // We wrote it ourselves. In a container its files are elsewhere; a process that ended has no root any more, and nothing is
@@ -52,6 +54,7 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
         let roots = vec![PathBuf::from(format!("/proc/{}/root", dumped.pid)), PathBuf::from("/")];
         match core::read(&file, roots, Some(opened.masking.redactor())) {
             Ok(mut analysis) => {
+                core::add_warnings(&mut analysis, &said);
                 if !dumped.facts.scrubbed {
                     // Whatever is noted in the dump itself, from before it was searched.
                     analysis.identity.scrubbed = analysis.identity.scrubbed.map(|_| false);
@@ -83,8 +86,10 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     }
     if several {
         let name = &opened.header.target_name;
-        write_text(&opened, layout::REPORT_HTML, &render_index_html(name, &rows))?;
-        write_text(&opened, layout::REPORT_MARKDOWN, &render_index_markdown(name, &rows))?;
+        let said: Vec<String> =
+            said.into_iter().chain(warnings.iter().map(|one| one.message.clone())).collect();
+        write_text(&opened, layout::REPORT_HTML, &render_index_html(name, &rows, &said))?;
+        write_text(&opened, layout::REPORT_MARKDOWN, &render_index_markdown(name, &rows, &said))?;
     }
     warn_all(folder, &warnings);
     let not_read = warnings.into_iter().filter(|one| one.code == NOT_READ).map(|one| one.message).collect();

@@ -11,7 +11,7 @@ mod forecast;
 mod place;
 mod queue;
 mod show;
-mod subject;
+pub(crate) mod subject;
 mod wait;
 
 use crate::exit_codes::Code;

@@ -33,20 +33,30 @@ impl Subject {
     }
 
     /// This process and, if the tree is wanted, all below it.
-    pub(crate) fn of(info: ProcessInfo, name: String, tree: bool) -> Self {
-        let mut processes = if tree { biopsy_target::tree(info.key.pid) } else { Vec::new() };
+    pub(crate) fn of(info: ProcessInfo, name: String, tree: bool) -> Result<Self, Failure> {
+        let pid = info.key.pid;
+        let mut processes = match tree {
+            true => biopsy_target::tree(pid).map_err(|error| not_listed(pid, &error))?,
+            false => Vec::new(),
+        };
         // Biopsy itself may have been started by its target's shell; it does not dump itself.
         processes
             .retain(|process| process.key.pid.0 != std::process::id() && process.key.pid != info.key.pid);
         processes.insert(0, info);
-        Self { processes, name }
+        Ok(Self { processes, name })
     }
 
     /// The same target with the tree of this moment; `None`: it is gone.
-    pub(crate) fn again(&self, tree: bool) -> Option<Self> {
+    pub(crate) fn again(&self, tree: bool) -> Result<Option<Self>, Failure> {
         biopsy_target::is_same(&self.target().key)
             .then(|| Self::of(self.target().clone(), self.name.clone(), tree))
+            .transpose()
     }
+}
+
+/// Nobody knows what descends from it.
+pub(crate) fn not_listed(pid: Pid, error: &std::io::Error) -> Failure {
+    Failure::new(Code::Target, format!("cannot list what descends from process {pid}: {error}"))
 }
 
 /// Finds what was named.
@@ -62,5 +72,5 @@ pub(crate) fn find_target(text: &str) -> Result<(ProcessInfo, String), Failure> 
 /// The subject of a dump that is taken now.
 pub(crate) fn find(args: &DumpArgs) -> Result<Subject, Failure> {
     let (info, name) = find_target(&args.target)?;
-    Ok(Subject::of(info, name, args.tree))
+    Subject::of(info, name, args.tree)
 }

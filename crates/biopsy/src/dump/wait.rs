@@ -105,10 +105,11 @@ fn find(args: &DumpArgs, stop: &AtomicBool) -> Result<Option<Subject>, Failure> 
         .map_err(|error| Failure::from_error(Code::Usage, &error).with_hint(error.hint()))?;
     let found = triggers::wait_for(&selector, LOOK_EVERY, stop)
         .map_err(|error| Failure::from_error(Code::Target, &error).with_hint(error.hint()))?;
-    Ok(found.map(|target| {
+    let subject = found.map(|target| {
         let name = display_name(&selector, &target.info);
         Subject::of(target.info, name, args.tree)
-    }))
+    });
+    subject.transpose()
 }
 
 /// Ctrl-C, or the end of the time that was given.
@@ -183,7 +184,7 @@ impl Dumper<'_> {
 
     /// Freezes and dumps the running target, with the tree of this moment.
     fn dump_now(&mut self, reason: &str) -> Result<(), Failure> {
-        let Some(subject) = self.subject.again(self.args.tree) else {
+        let Some(subject) = self.subject.again(self.args.tree)? else {
             return Err(Failure::new(
                 Code::Target,
                 format!("process {} has ended", self.subject.target().key.pid),
@@ -356,7 +357,13 @@ fn fire(dumper: &mut Dumper<'_>, fired: Fired) -> Result<(), Failure> {
     }
     match fired.caught {
         Some(caught) => {
-            let tree = dumper.args.tree.then(|| dumper.subject.again(true)).flatten();
+            let tree = dumper.args.tree.then(|| dumper.subject.again(true)).transpose();
+            let tree = tree.map(Option::flatten).unwrap_or_else(|failure| {
+                crate::render::out::say(format_args!(
+                    "note: what is below the process is not dumped: {failure}"
+                ));
+                None
+            });
             let held = caught.key().pid;
             // What is below it runs on and may end with it: it is frozen first, while the other is held anyway.
             if let Some(mut below) = tree {

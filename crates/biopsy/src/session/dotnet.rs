@@ -64,9 +64,11 @@ fn tree(pid: Pid, alone: bool) -> Tree {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.0.is_none_or(|at| at.elapsed() >= WALK_EVERY) {
             let own = Pid(std::process::id());
-            let mut tree = biopsy_target::list::tree_pids(&ProcRoot::live(), pid);
-            tree.retain(|process| *process != own);
-            *known = (Some(Instant::now()), tree);
+            // What fails is done again as soon as it is asked for again; until then it is those that were known.
+            if let Ok(mut tree) = biopsy_target::list::tree_pids(&ProcRoot::live(), pid) {
+                tree.retain(|process| *process != own);
+                *known = (Some(Instant::now()), tree);
+            }
         }
         known.1.clone()
     })

@@ -69,13 +69,15 @@ pub(crate) fn record(
     }
     let controls = Controls::listen(!args.quiet && args.program.is_empty())
         .map_err(|error| Failure::new(Code::Memory, format!("cannot listen to signals: {error}")))?;
+    let tree = subject.tree(args).map_err(|error| crate::dump::subject::not_listed(subject.pid(), &error))?;
     let masking = new_masking()?;
     let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
     let leaving = interrupt::keeping(&place.folder);
     let session = Session { header: header(&subject.info.key, &subject.name, &masking), folder, masking };
     session.folder.header(&session.header).map_err(output_failure)?;
 
-    let tree = subject.tree(args);
+    // On a starved machine each step from here on waits for its turn; the threads that are started have what we have.
+    biopsy_record::favour::all_threads();
     let watch = LogWatch::begin(log_config(args, subject.pid()));
     if let Some(reason) = reason {
         let reason = session.masking.text(layout::WARNINGS, reason).into_owned();
@@ -213,9 +215,13 @@ fn start_metrics(
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.1.is_empty() || known.0.elapsed() > Duration::from_secs(5) {
             let own = Pid(std::process::id());
-            let mut tree = biopsy_target::list::tree_pids(&biopsy_target::ProcRoot::live(), pid);
-            tree.retain(|&process| process != own);
-            *known = (Instant::now(), tree);
+            // What fails is done again at the next reading; until then it is those that were known, and the target.
+            if let Ok(mut tree) = biopsy_target::list::tree_pids(&biopsy_target::ProcRoot::live(), pid) {
+                tree.retain(|&process| process != own);
+                *known = (Instant::now(), tree);
+            } else if known.1.is_empty() {
+                return vec![pid];
+            }
         }
         known.1.clone()
     });
@@ -261,6 +267,7 @@ impl Recording<'_> {
             {
                 break "target-exited";
             }
+            biopsy_record::favour::all_threads();
             self.running.tell_methods();
             if disk_is_nearly_full(self.session.folder.path()) {
                 break "disk-full";
@@ -345,7 +352,13 @@ impl Recording<'_> {
         let session = &mut self.session;
         if self.args.stacks && !hurried {
             // As it is now: those that were started meanwhile are looked at, too.
-            warnings.extend(super::look::at_all(&subject.tree(self.args), session));
+            let tree = subject.tree(self.args).unwrap_or_else(|error| {
+                let message =
+                    format!("stacks of processes that were started meanwhile are not taken: {error}");
+                warnings.push(warning("stacks.not-listed", message));
+                self.tree.clone()
+            });
+            warnings.extend(super::look::at_all(&tree, session));
         }
         if self.kind == Kind::Capture && !hurried {
             let alive: Vec<Pid> = self

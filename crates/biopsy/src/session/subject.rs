@@ -36,14 +36,14 @@ impl Subject {
     }
 
     /// The process and, unless they are not wanted, all its descendants.
-    pub(crate) fn tree(&self, args: &CaptureArgs) -> Vec<ProcessInfo> {
-        let mut tree = if args.no_children { Vec::new() } else { biopsy_target::tree(self.pid()) };
+    pub(crate) fn tree(&self, args: &CaptureArgs) -> std::io::Result<Vec<ProcessInfo>> {
+        let mut tree = if args.no_children { Vec::new() } else { biopsy_target::tree(self.pid())? };
         // Biopsy itself may have been started by its target's shell; it does not record itself.
         tree.retain(|process| process.key.pid.0 != std::process::id());
         // A held program is described as what it will be, not as the copy of biopsy that it still is.
         tree.retain(|process| process.key.pid != self.pid());
         tree.insert(0, self.info.clone());
-        tree
+        Ok(tree)
     }
 
     /// Refuses if the pid means another process by now.

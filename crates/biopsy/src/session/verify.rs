@@ -119,17 +119,24 @@ fn refusal(folder: &Path, findings: Vec<Finding>) -> Option<Failure> {
 
 /// Bytes of all files of a folder.
 fn bytes_of(folder: &Path) -> u64 {
-    members(folder).iter().filter_map(|name| Some(folder.join(name).metadata().ok()?.len())).sum()
+    members(folder)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|name| Some(folder.join(name).metadata().ok()?.len()))
+        .sum()
 }
 
 /// Names of all members, folders walked without following links.
-pub(crate) fn members(folder: &Path) -> Vec<String> {
+///
+/// # Errors
+/// When a folder cannot be read to its end.
+pub(crate) fn members(folder: &Path) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
     while let Some(relative) = open.pop() {
-        let Ok(entries) = std::fs::read_dir(folder.join(&relative)) else { continue };
-        for entry in entries.flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
+        for entry in std::fs::read_dir(folder.join(&relative))? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
             let path = relative.join(entry.file_name());
             if kind.is_dir() {
                 open.push(path);
@@ -141,7 +148,7 @@ pub(crate) fn members(folder: &Path) -> Vec<String> {
         }
     }
     found.sort();
-    found
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -48,3 +48,28 @@ fn a_call_of_capture_that_fails_does_no_harm() {
     let arguments = &["capture", "{pid}", "--for", "300ms", "--quiet", "--output", "{out}.zip"];
     sample("capture", arguments, Program::Deadlock);
 }
+
+/// Lists of processes, threads and descriptors that break off looked like whole ones, and reports of dumps did not show what the
+/// recording around them said.
+#[test]
+fn a_list_that_breaks_off_is_told_in_the_report_of_a_dump() {
+    if !require_all(NEEDED) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let biopsy = Path::new(env!("CARGO_BIN_EXE_biopsy"));
+    let patient = Patient::of(TargetProcess::start(Program::Deadlock, &[]));
+    let arguments = &["dump", "{pid}", "--tree", "--output", "{out}.zip"];
+    let verb = Verb { name: "dump", variant: "--tree", arguments, patient: "" };
+    let trial = Trial::begin(biopsy, verb, &patient);
+    let number = libc::SYS_getdents64;
+    let mut found = Vec::new();
+    let count = trial.counts().get(&number).copied().unwrap_or(0);
+    // The first ones find the target, the last ones look at what was written.
+    for occurrence in (1..=count).filter(|one| *one <= 8 || *one + 16 > count) {
+        let fault = Fault { number, occurrence, errno: libc::EIO };
+        let Some((problems, _)) = trial.with(fault, &patient) else { continue };
+        found.extend(problems.iter().map(|one| format!("{occurrence}: {one:?}")));
+    }
+    assert_eq!(found, Vec::<String>::new());
+}

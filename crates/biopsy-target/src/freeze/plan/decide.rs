@@ -136,6 +136,9 @@ fn never(subject: &Subject) -> Option<Obstacle> {
         return Some(Obstacle::new("frozen-group", why, Some(hint)));
     }
     let threads = &subject.threads;
+    if let Some(why) = &threads.not_listed {
+        return Some(Obstacle::new("threads", format!("its threads cannot be listed ({why})"), None));
+    }
     if threads.count == 0 {
         return Some(Obstacle::new("process", "none of its threads is left", None));
     }
@@ -168,7 +171,7 @@ fn no_fork(subject: &Subject, machine: &Machine) -> Option<Obstacle> {
         return Some(Obstacle::new("seccomp", why, Some(hint)));
     }
     if subject.userfaultfd {
-        let why = "it handles page faults of its own memory (userfaultfd), and a fork might wait for it";
+        let why = "it handles page faults of its own memory (userfaultfd), or that cannot be read, and a fork might wait for it";
         return Some(Obstacle::new("userfaultfd", why, None));
     }
     if let Some(limit) = subject.tasks.as_ref().filter(|limit| limit.left < 2) {

@@ -16,7 +16,7 @@ use crate::list::Seen;
 use crate::oom_policy;
 use crate::preflight::Facts;
 use crate::preflight::capabilities::SYS_ADMIN;
-use crate::proc_root::{ProcRoot, SMALL};
+use crate::proc_root::{ProcRoot, SMALL, is_gone};
 
 /// Descriptors of the process that are looked at.
 const DESCRIPTORS: usize = 1 << 16;
@@ -120,12 +120,16 @@ fn frozen_group(root: &ProcRoot, seen: &Seen) -> Option<String> {
 
 /// The kernel may hold up a fork until the program that handles page faults has heard of it (UFFD_FEATURE_EVENT_FORK).
 pub(in crate::freeze) fn has_userfaultfd(root: &ProcRoot, pid: Pid) -> bool {
-    let Ok(entries) = std::fs::read_dir(root.path(&format!("proc/{pid}/fd"))) else { return false };
-    entries
-        .take(DESCRIPTORS)
-        .flatten()
-        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
-        .any(|link| link.as_os_str() == "anon_inode:[userfaultfd]")
+    // What cannot be looked at might be one: that only costs a longer pause.
+    let may_be = |error: std::io::Error| !is_gone(&error);
+    let entries = match std::fs::read_dir(root.path(&format!("proc/{pid}/fd"))) {
+        Ok(entries) => entries,
+        Err(error) => return may_be(error),
+    };
+    entries.take(DESCRIPTORS).any(|entry| match entry.and_then(|entry| std::fs::read_link(entry.path())) {
+        Ok(link) => link.as_os_str() == "anon_inode:[userfaultfd]",
+        Err(error) => may_be(error),
+    })
 }
 
 /// The machine, and us on it.

@@ -99,6 +99,8 @@ fn what_forbids_any_freeze() {
     refused(&threads(|threads| threads.tracer = 99), "debugger", "traced by process 99");
     refused(&threads(|threads| threads.uninterruptible = 21), "uninterruptible", "all of its threads");
     refused(&threads(|threads| *threads = Threads::default()), "process", "none of its threads");
+    let broken = |threads: &mut Threads| threads.not_listed = Some("EIO".to_owned());
+    refused(&threads(broken), "threads", "its threads cannot be listed (EIO)");
     let frozen = Some("/sys/fs/cgroup/a".to_owned());
     refused(&Subject { frozen_group: frozen, ..subject() }, "frozen-group", "`/sys/fs/cgroup/a` is frozen");
     refused(&Subject { counts: None, ..subject() }, "pages", "cannot be counted");
@@ -362,6 +364,18 @@ mod over_proc {
         std::fs::create_dir_all(&fds).unwrap();
         std::os::unix::fs::symlink("anon_inode:[userfaultfd]", fds.join("5")).unwrap();
         assert!(read(&proc).userfaultfd);
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_not_taken_for_empty() {
+        let proc = FakeProc::new();
+        proc.process(PID, "a").write();
+        write(&proc, &format!("proc/{PID}/fd"), "no folder");
+        let _ = std::fs::remove_dir_all(proc.path().join(format!("proc/{PID}/task")));
+        write(&proc, &format!("proc/{PID}/task"), "no folder");
+        let subject = read(&proc);
+        assert!(subject.userfaultfd, "it might have one");
+        assert!(subject.threads.not_listed.is_some());
     }
 }
 

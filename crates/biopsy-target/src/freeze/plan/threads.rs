@@ -3,7 +3,7 @@
 use biopsy_image::{Mapping, mapping};
 
 use crate::list::MAX_THREADS;
-use crate::proc_root::{ProcessDir, SMALL};
+use crate::proc_root::{ProcessDir, SMALL, is_gone};
 use crate::stat::Stat;
 use crate::status::Status;
 
@@ -33,6 +33,8 @@ pub(super) struct Threads {
     pub(super) shadow_stack: u64,
     /// Traced by a process: the first that was found.
     pub(super) tracer: u32,
+    /// Why they could not be listed.
+    pub(super) not_listed: Option<String>,
     /// Threads whose stack pointer was looked at.
     pub(super) looked_at: u64,
     /// Of these: on a stack that looks safe to write below.
@@ -42,7 +44,11 @@ pub(super) struct Threads {
 impl Threads {
     pub(super) fn read(process: &ProcessDir, mappings: &[Mapping]) -> Self {
         let mut threads = Self::default();
-        for tid in process.tids(MAX_THREADS).unwrap_or_default() {
+        let tids = process.tids(MAX_THREADS).unwrap_or_else(|error| {
+            threads.not_listed = (!is_gone(&error)).then(|| error.to_string());
+            Vec::new()
+        });
+        for tid in tids {
             let Some(stat) =
                 process.read(&format!("task/{tid}/stat"), SMALL).ok().and_then(|text| Stat::parse(&text))
             else {
