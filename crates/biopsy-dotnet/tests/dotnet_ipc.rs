@@ -234,7 +234,7 @@ fn a_starting_runtime_waits_until_it_is_let_go() {
     }
     for runtime in DOTNET_RUNTIMES {
         let folder = temp_dir("ipc");
-        let port = ReversePort::listen(folder.path()).unwrap();
+        let port = ReversePort::listen(folder.path(), |_| ()).unwrap();
         let mut command = dotnet_command(runtime, "holder", &["--objects", "300"]).unwrap();
         command.env("DOTNET_DiagnosticPorts", port.variable(true));
         let started = std::thread::spawn(move || TargetProcess::spawn(command));

@@ -50,15 +50,17 @@ pub struct Arrival {
 }
 
 impl ReversePort {
-    /// Listens in a fresh folder of mode 0700 below `parent`.
+    /// Listens in a fresh folder of mode 0700 below `parent`. `announce` is called with its path before it is made, for whoever
+    /// removes it should the program end in between.
     ///
     /// # Errors
     /// [`IpcError::Listen`].
-    pub fn listen(parent: &Path) -> Result<Self, IpcError> {
+    pub fn listen(parent: &Path, announce: impl Fn(&Path)) -> Result<Self, IpcError> {
         let mut tries = 0;
         let (folder, path) = loop {
             let unique = Instant::now().elapsed().subsec_nanos() ^ u32::try_from(tries).unwrap_or(0);
             let folder = parent.join(format!("biopsy-port-{}-{tries}-{unique:x}", std::process::id()));
+            announce(&folder);
             match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
                     let path = folder.join("runtimes");
@@ -202,7 +204,7 @@ mod tests {
     #[test]
     fn a_runtime_announces_itself_and_is_let_go() {
         let parent = std::env::temp_dir();
-        let port = ReversePort::listen(&parent).unwrap();
+        let port = ReversePort::listen(&parent, |_| ()).unwrap();
         let path = port.path().to_owned();
         assert!(port.next(Duration::from_millis(1)).is_none());
         let runtime = std::thread::spawn(move || {

@@ -1,6 +1,5 @@
 //! What .NET runtimes say, beside the trace.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -86,14 +85,13 @@ pub(super) fn prepare(command: &mut Command) -> Option<ReversePort> {
     if std::env::var_os(VARIABLE).is_some() {
         return None;
     }
-    let port = match ReversePort::listen(Path::new(&std::env::temp_dir())) {
+    let port = match ReversePort::listen(&std::env::temp_dir(), interrupt::removing_at_the_end) {
         Ok(port) => port,
         Err(error) => {
             tracing::warn!(%error, "runtimes are found when they run");
             return None;
         }
     };
-    interrupt::removing_at_the_end(port.folder());
     command.env(VARIABLE, port.variable(false));
     Some(port)
 }
