@@ -50,3 +50,15 @@ pub struct Warning {
     /// When, if it belongs to a moment.
     pub time: Option<MonoNanos>,
 }
+
+impl Warning {
+    /// On one line that commands no terminal, the hint behind it.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let message = crate::printable::printable(&self.message);
+        match &self.hint {
+            Some(hint) => format!("{message} ({})", crate::printable::printable(hint)),
+            None => message,
+        }
+    }
+}

@@ -70,7 +70,7 @@ pub use error::{OpenError, WriteError};
 pub use folder::{MemberFile, RecordingFolder};
 pub use limits::Limits;
 pub use memory::BundledMemory;
-pub use open::{fuzz_bundle, open, open_bytes, read_warnings};
+pub use open::{fuzz_bundle, open, open_bytes, read_warnings, warnings_in_words};
 pub use snapshots::SnapshotMembers;
 pub use unpack::Unpacked;
 pub use version::FormatVersion;

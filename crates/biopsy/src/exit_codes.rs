@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use biopsy_capture::FailureKind;
+
 /// Exit codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -31,5 +33,21 @@ pub(crate) enum Code {
 impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
         ExitCode::from(code as u8)
+    }
+}
+
+impl From<FailureKind> for Code {
+    fn from(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Bug => Self::Bug,
+            FailureKind::Usage => Self::Usage,
+            FailureKind::Stopped => Self::Partial,
+            FailureKind::Target => Self::Target,
+            FailureKind::Permission => Self::Permission,
+            FailureKind::BadInput => Self::BadInput,
+            FailureKind::Output => Self::Output,
+            FailureKind::Secrets => Self::Secrets,
+            FailureKind::Memory => Self::Memory,
+        }
     }
 }

@@ -5,25 +5,23 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod capture;
 mod cli;
 mod commands;
+mod controls;
 mod dump;
 mod exit_codes;
-mod failure;
 mod interrupt;
 mod render;
-mod session;
 mod snapshot;
 mod stacks;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
+use biopsy_capture::Failure;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use failure::Failure;
-use interrupt::Patience;
 use render::out;
 use render::terminal::{ColorChoice, Terminal};
 
@@ -48,8 +46,8 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(failure) => {
-            failure.print(cli.color);
-            failure.code.into()
+            out::say_failure(&failure, cli.color);
+            exit_codes::Code::from(failure.kind).into()
         }
     }
 }
@@ -83,23 +81,10 @@ fn say_usage(error: &clap::Error) -> ExitCode {
 fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
     let terminal = Terminal::of_stdout(cli.color);
     match &cli.command {
-        Command::Capture(_) | Command::Trace(_) => interrupt::listen(Patience::Unlimited, cli.color)?,
-        Command::Dump(_) => interrupt::listen(Patience::Limited(interrupt::SHORT), cli.color)?,
-        Command::Snapshot(_) | Command::Stacks(_) => {
-            interrupt::listen(Patience::Limited(Duration::ZERO), cli.color)?;
-        }
-        Command::Ps(_)
-        | Command::Doctor(_)
-        | Command::Analyze(_)
-        | Command::Export(_)
-        | Command::Completions(_)
-        | Command::Man(_) => {}
-    }
-    match &cli.command {
         Command::Ps(args) => commands::ps(args, terminal),
         Command::Doctor(args) => commands::doctor(args, terminal),
-        Command::Capture(args) => session::run(args, session::Kind::Capture, cli.color),
-        Command::Trace(args) => session::run(args, session::Kind::Trace, cli.color),
+        Command::Capture(args) => capture::run(args, false, cli.color),
+        Command::Trace(args) => capture::run(args, true, cli.color),
         Command::Dump(args) => dump::run(args, cli.color),
         Command::Snapshot(args) => snapshot::run(args, cli.color),
         Command::Stacks(args) => stacks::run(args, cli.color),

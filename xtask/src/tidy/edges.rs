@@ -35,8 +35,23 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "biopsy-import",
         &["biopsy-bytes", "biopsy-files", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"],
     ),
-    ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet"]),
+    ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
     ("biopsy-report", &["biopsy-model", "biopsy-analyze", "biopsy-recording"]),
+    (
+        "biopsy-capture",
+        &[
+            "biopsy-sys",
+            "biopsy-model",
+            "biopsy-image",
+            "biopsy-target",
+            "biopsy-dotnet",
+            "biopsy-redact",
+            "biopsy-recording",
+            "biopsy-record",
+            "biopsy-analyze",
+            "biopsy-report",
+        ],
+    ),
     (
         "biopsy",
         &[
@@ -50,6 +65,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-redact",
             "biopsy-recording",
             "biopsy-record",
+            "biopsy-capture",
             "biopsy-import",
             "biopsy-analyze",
             "biopsy-report",
@@ -74,7 +90,7 @@ const READ_HALF: &[&str] = &[
     "biopsy-report",
 ];
 /// ... must not reach what touches live processes, not even through a third crate.
-const CAPTURE_ONLY: &[&str] = &["biopsy-sys", "biopsy-target", "biopsy-record"];
+const CAPTURE_ONLY: &[&str] = &["biopsy-sys", "biopsy-target", "biopsy-record", "biopsy-capture"];
 /// These depend on nothing at all, not even on crates of others.
 const ALONE: &[&str] = &["biopsy-bytes", "biopsy-model"];
 

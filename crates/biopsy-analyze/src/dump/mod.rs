@@ -12,6 +12,7 @@ mod facts;
 mod findings;
 mod groups;
 mod identity;
+mod image;
 mod instruction;
 mod locks;
 pub(crate) mod look;
@@ -32,6 +33,7 @@ pub use crash::{Access, AddressKind, Crash};
 pub use facts::{DumpFacts, ThreadFacts};
 pub use groups::{FrameRow, StackGroup};
 pub use identity::Identity;
+pub use image::{analyze_image, analyze_opened};
 pub use instruction::Instruction;
 pub use locks::{LockKind, LockOwner, LockWait};
 pub use managed::{Managed, Runtimes};
@@ -68,6 +70,18 @@ pub struct DumpAnalysis {
     pub undetermined: Vec<String>,
     /// What an expert would say, the most important first. Never empty.
     pub findings: Vec<Finding>,
+}
+
+impl DumpAnalysis {
+    /// Adds what the recording around the dump says: a text of the context that is missing, a child that ended before it could be
+    /// dumped.
+    pub fn add_undetermined(&mut self, more: &[String]) {
+        for one in more {
+            if !self.undetermined.contains(one) {
+                self.undetermined.push(one.clone());
+            }
+        }
+    }
 }
 
 /// Analyses a dump. `stacks`: of the same image.

@@ -49,6 +49,15 @@ pub fn read_warnings(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<Warn
     Ok(found)
 }
 
+/// The same in words, for reports; also why nothing can be read.
+#[must_use]
+pub fn warnings_in_words(path: impl AsRef<Path>, limits: &Limits) -> Vec<String> {
+    match read_warnings(path, limits) {
+        Ok(warnings) => warnings.iter().map(Warning::in_words).collect(),
+        Err(error) => vec![format!("what the recording says of itself: {error}")],
+    }
+}
+
 /// Reads a bundle that is in memory. `name` is for messages.
 pub fn open_bytes(name: impl AsRef<Path>, bytes: Vec<u8>, limits: &Limits) -> Result<Capture, OpenError> {
     let path = name.as_ref();

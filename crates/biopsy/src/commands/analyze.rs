@@ -2,9 +2,9 @@
 
 use crate::cli::AnalyzeArgs;
 use crate::exit_codes::Code;
-use crate::failure::Failure;
 use crate::render::out;
 use crate::render::terminal::Terminal;
+use biopsy_capture::Failure;
 
 use super::input;
 
@@ -20,7 +20,7 @@ pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Fa
     let analysis = biopsy_analyze::analyze(&capture);
     if let Some(path) = &args.html {
         let page = biopsy_report::render_html(&capture, &analysis);
-        crate::session::output::write_new(path, page.as_bytes())?;
+        biopsy_capture::place::write_new(path, page.as_bytes())?;
     }
     if args.json {
         return out::json(biopsy_report::render_json(&capture, &analysis).into_bytes());

@@ -8,9 +8,8 @@ use biopsy_report::export::Format;
 
 use crate::cli::{ExportArgs, ExportFormat};
 use crate::exit_codes::Code;
-use crate::failure::Failure;
 use crate::render::out;
-use crate::session::output;
+use biopsy_capture::{Failure, FailureKind};
 
 use super::input;
 
@@ -40,7 +39,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
     };
     let mut bytes = Vec::new();
     write(to, &capture, &mut bytes)?;
-    output::write_new(&path, &bytes)?;
+    biopsy_capture::place::write_new(&path, &bytes)?;
     say(&path, to.opens_with())
 }
 
@@ -49,7 +48,7 @@ const GCDUMP_OPENS_WITH: &str = "open it in PerfView or Visual Studio, or with `
 
 fn write(to: Format, capture: &biopsy_model::capture::Capture, out: &mut Vec<u8>) -> Result<(), Failure> {
     biopsy_report::export::write(to, capture, BufWriter::new(out))
-        .map_err(|error| Failure::from_error(Code::BadInput, &error))
+        .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))
 }
 
 fn say_note(note: &str) {

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use biopsy_model::capture::Capture;
 
-use crate::exit_codes::Code;
-use crate::failure::Failure;
+use biopsy_capture::{Failure, FailureKind};
 
 /// First bytes of a perf.data file (tools/perf/Documentation/perf.data-file-format.txt).
 const PERF_MAGIC: &[u8; 8] = b"PERFILE2";
@@ -17,14 +16,14 @@ const PERF_MAGIC: &[u8; 8] = b"PERFILE2";
 pub(crate) fn open(path: &Path, roots: &[PathBuf]) -> Result<Capture, Failure> {
     if begins_with(path, biopsy_import::nettrace::MAGIC) {
         return biopsy_import::nettrace::read(path, &biopsy_import::nettrace::Limits::default())
-            .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()));
+            .map_err(|error| Failure::from_error(FailureKind::BadInput, &error).with_hint(error.hint()));
     }
     if begins_with(path, PERF_MAGIC) {
         return biopsy_import::perf_data::read(path, roots, &biopsy_import::Limits::default())
-            .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()));
+            .map_err(|error| Failure::from_error(FailureKind::BadInput, &error).with_hint(error.hint()));
     }
     biopsy_recording::open(path, &biopsy_recording::Limits::default())
-        .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))
+        .map_err(|error| Failure::from_error(FailureKind::BadInput, &error).with_hint(error.hint()))
 }
 
 fn begins_with(path: &Path, expected: &[u8; 8]) -> bool {

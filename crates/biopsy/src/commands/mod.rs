@@ -13,9 +13,9 @@ pub(crate) use export::export;
 pub(crate) use shell::{completions, man};
 
 use crate::exit_codes::Code;
-use crate::failure::Failure;
 use crate::render::out;
 use crate::render::terminal::Terminal;
+use biopsy_capture::{Failure, FailureKind};
 
 /// `biopsy ps`.
 pub(crate) fn ps(args: &ps::PsArgs, terminal: Terminal) -> Result<Code, Failure> {
@@ -24,7 +24,7 @@ pub(crate) fn ps(args: &ps::PsArgs, terminal: Terminal) -> Result<Code, Failure>
         Ok(()) if args.json => out::json(shown),
         Ok(()) => out::bytes_of_text(&shown, terminal.colour),
         Err(ps::PsError::Write(error)) => out::written(Err(error)),
-        Err(error) => Err(Failure::from_error(Code::Target, &error).with_hint(error.hint())),
+        Err(error) => Err(Failure::from_error(FailureKind::Target, &error).with_hint(error.hint())),
     }
 }
 

@@ -4,7 +4,7 @@ use clap::CommandFactory;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
 use crate::exit_codes::Code;
-use crate::failure::Failure;
+use biopsy_capture::{Failure, FailureKind};
 
 use crate::render::out;
 
@@ -19,7 +19,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<Code, Failure> {
 pub(crate) fn man(args: &ManArgs) -> Result<Code, Failure> {
     clap_mangen::generate_to(Cli::command(), &args.folder).map(|()| Code::Ok).map_err(|error| {
         Failure::new(
-            Code::Output,
+            FailureKind::Output,
             format!("cannot write manual pages into `{}`: {error}", args.folder.display()),
         )
     })

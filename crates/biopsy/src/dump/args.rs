@@ -1,14 +1,15 @@
 //! What may be typed after `biopsy dump`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use biopsy_capture::dump::{DumpPlan, is_minidump_name, trigger};
 use biopsy_image::write::CoreKind;
 use clap::{Args, ValueEnum};
 
-use crate::cli::duration;
-use crate::exit_codes::Code;
-use crate::failure::Failure;
+use crate::cli::{duration, typed};
+use crate::render::terminal::stdout_is_terminal;
+use biopsy_capture::{Failure, FailureKind};
 
 /// Dump a process or a whole tree, with a pause of milliseconds: now, or when something happens.
 #[derive(Debug, Args)]
@@ -112,7 +113,7 @@ impl From<Kind> for CoreKind {
 
 impl DumpArgs {
     /// How much: what was asked for, or what the format has.
-    pub(crate) fn kind(&self) -> Kind {
+    fn kind(&self) -> Kind {
         self.kind.unwrap_or(match self.format() {
             Format::Core => Kind::Heap,
             Format::Minidump => Kind::Stacks,
@@ -120,7 +121,7 @@ impl DumpArgs {
     }
 
     /// What was asked for, or what the name of the output says.
-    pub(crate) fn format(&self) -> Format {
+    fn format(&self) -> Format {
         let of_output = || match &self.output {
             Some(path) if is_minidump_name(path) => Format::Minidump,
             _ => Format::Core,
@@ -129,9 +130,17 @@ impl DumpArgs {
     }
 
     /// Whether what was typed fits together.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), Failure> {
+        let to_terminal = self.output.as_deref().is_some_and(|path| path.as_os_str() == "-")
+            && stdout_is_terminal()
+            && !self.dry_run;
+        if to_terminal {
+            let failure = Failure::new(FailureKind::Usage, "a core would be written to the terminal");
+            let hint = "send it into a file or another program, or name a file with `--output`";
+            return Err(failure.with_hint(Some(hint)));
+        }
         let wrong = |message: &str, hint: &str| {
-            Err(Failure::new(Code::Usage, message.to_owned()).with_hint(Some(hint.to_owned())))
+            Err(Failure::new(FailureKind::Usage, message.to_owned()).with_hint(Some(hint.to_owned())))
         };
         if self.format() == Format::Core {
             return match &self.output {
@@ -153,13 +162,29 @@ impl DumpArgs {
         Ok(())
     }
 
-    /// Whether something has to happen before anything is dumped.
-    pub(crate) fn waits(&self) -> bool {
-        !self.on.is_empty() || self.wait || self.wait_for.is_some()
+    /// What is to be done.
+    pub(super) fn plan(&self) -> Result<DumpPlan, Failure> {
+        self.check()?;
+        Ok(DumpPlan {
+            target: self.target.clone(),
+            command: typed(),
+            tree: self.tree,
+            kind: self.kind().into(),
+            minidump: self.format() == Format::Minidump,
+            scrub: self.scrub,
+            dry_run: self.dry_run,
+            max_pause: self.max_pause,
+            collapse: self.collapse,
+            output: self.output.clone(),
+            raw: self.raw,
+            level: self.level,
+            max_bytes: self.max_size.map(|megabytes| megabytes.saturating_mul(1 << 20)),
+            on: self.on.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
+            count: self.count,
+            every: self.every,
+            wait: self.wait,
+            wait_for: self.wait_for.clone(),
+            length: self.duration,
+        })
     }
-}
-
-/// Whether a file of this name is a minidump.
-pub(crate) fn is_minidump_name(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "dmp")
 }

@@ -1,97 +1,20 @@
-//! What the user sees: progress, and the result.
+//! What the user sees at the end.
 
 use std::io::Write;
-use std::sync::Condvar;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::Duration;
 
-use biopsy_image::Image;
-use biopsy_image::write::CoreSummary;
+use biopsy_capture::Failure;
+use biopsy_capture::dump::{Alone, Dumps};
+use biopsy_capture::words::{pause_text, size};
 use biopsy_model::printable::printable;
 use biopsy_record::dump::{DumpFacts, Dumped};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::exit_codes::Code;
-use crate::failure::Failure;
 use crate::render::out;
 use crate::render::terminal::{ColorChoice, Terminal};
-pub(crate) use crate::session::progress::size;
 
-use super::act::Alone;
 use super::args::DumpArgs;
-use super::conclude::Concluded;
-
-/// How often the line is drawn.
-const REDRAW: Duration = Duration::from_millis(150);
-
-/// A bar over the bytes of one core.
-pub(crate) struct Meter {
-    bar: ProgressBar,
-    finished: (Mutex<bool>, Condvar),
-}
-
-impl Meter {
-    pub(crate) fn start(image: &dyn Image, quiet: bool, terminal: Terminal) -> Self {
-        let bar = ProgressBar::new(0);
-        if quiet || !crate::render::terminal::stderr_is_terminal() {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let style = ProgressStyle::with_template("{bar:20} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars(if terminal.unicode { "━╸─" } else { "=> " });
-        bar.set_style(style);
-        bar.set_message(format!("writing process {}", image.process().pid));
-        Self { bar, finished: (Mutex::new(false), Condvar::new()) }
-    }
-
-    pub(crate) fn update(&self, done: u64, total: u64) {
-        self.bar.set_length(total);
-        self.bar.set_position(done);
-    }
-
-    /// Waits until the next time to draw, or until it is over.
-    pub(crate) fn rest(&self) {
-        let (finished, told) = &self.finished;
-        let guard = finished.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*guard {
-            drop(told.wait_timeout(guard, REDRAW));
-        }
-    }
-
-    pub(crate) fn is_finished(&self) -> bool {
-        *self.finished.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Finishes when the value is dropped.
-    pub(crate) fn finish_at_the_end(&self) -> impl Drop + '_ {
-        struct Finish<'a>(&'a Meter);
-        impl Drop for Finish<'_> {
-            fn drop(&mut self) {
-                self.0.finish();
-            }
-        }
-        Finish(self)
-    }
-
-    fn finish(&self) {
-        *self.finished.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.finished.1.notify_all();
-        self.bar.finish_and_clear();
-    }
-}
-
-/// `820 µs`, `14 ms`, `1.3 s`
-pub(crate) fn pause_text(pause: Duration) -> String {
-    let micros = pause.as_micros();
-    match micros {
-        0..1_000 => format!("{micros} µs"),
-        1_000..10_000 => format!("{:.1} ms", pause.as_secs_f64() * 1e3),
-        10_000..1_000_000 => format!("{:.0} ms", pause.as_secs_f64() * 1e3),
-        _ => format!("{:.1} s", pause.as_secs_f64()),
-    }
-}
 
 /// The result for programs.
 #[derive(Serialize)]
@@ -106,48 +29,48 @@ struct Document<'a> {
 }
 
 /// Shows what was made.
-pub(crate) fn show(args: &DumpArgs, concluded: &Concluded, color: ColorChoice) -> Result<Code, Failure> {
+pub(crate) fn show(args: &DumpArgs, dumps: &Dumps, color: ColorChoice) -> Result<Code, Failure> {
     if args.json {
         let document = Document {
             version: 1,
-            path: concluded.path.to_string_lossy().into_owned(),
-            is_bundle: concluded.is_bundle,
-            bytes: concluded.bytes,
-            dumps: concluded.dumps.iter().map(|dumped| &dumped.facts).collect(),
-            masked: concluded.masked.clone(),
+            path: dumps.result.path.to_string_lossy().into_owned(),
+            is_bundle: dumps.result.is_bundle,
+            bytes: dumps.result.bytes,
+            dumps: dumps.dumps.iter().map(|dumped| &dumped.facts).collect(),
+            masked: dumps.masked.clone(),
         };
-        print_document(&document)?;
+        out::document(&document)?;
     } else {
         let mut shown = Vec::new();
         // Writing to a Vec does not fail.
-        let _ = text(&mut shown, concluded, color);
+        let _ = text(&mut shown, dumps, color);
         out::bytes_of_text(&shown, Terminal::of_stdout(color).colour)?;
     }
-    for why in &concluded.not_read {
+    for why in &dumps.not_read {
         out::say(format_args!("note: {why}"));
     }
-    let whole = concluded.not_read.is_empty()
-        && concluded.dumps.iter().all(|dumped| dumped.facts.whole && dumped.facts.scrubbed == args.scrub);
-    Ok(if whole && !concluded.dumps.is_empty() { Code::Ok } else { Code::Partial })
+    let whole = dumps.not_read.is_empty()
+        && dumps.dumps.iter().all(|dumped| dumped.facts.whole && dumped.facts.scrubbed == args.scrub);
+    Ok(if whole && !dumps.dumps.is_empty() { Code::Ok } else { Code::Partial })
 }
 
-fn text(out: &mut dyn Write, concluded: &Concluded, color: ColorChoice) -> std::io::Result<()> {
+fn text(out: &mut dyn Write, dumps: &Dumps, color: ColorChoice) -> std::io::Result<()> {
     let terminal = Terminal::of_stdout(color);
-    if let Some(report) = &concluded.report {
+    if let Some(report) = &dumps.report {
         writeln!(out, "{}\n", crate::commands::core::text(report, terminal).trim_end())?;
     }
-    for dumped in &concluded.dumps {
+    for dumped in &dumps.dumps {
         line(out, dumped)?;
     }
-    let scrubbed = concluded.dumps.iter().all(|dumped| dumped.facts.scrubbed);
-    if let Some(line) = masked_text(&concluded.masked, scrubbed) {
+    let scrubbed = dumps.dumps.iter().all(|dumped| dumped.facts.scrubbed);
+    if let Some(line) = masked_text(&dumps.masked, scrubbed) {
         writeln!(out, "{line}")?;
     }
-    let path = printable(&concluded.path.to_string_lossy());
-    if concluded.is_bundle {
-        writeln!(out, "{path} ({}): report.html in it opens in any browser", size(concluded.bytes))
+    let path = printable(&dumps.result.path.to_string_lossy());
+    if dumps.result.is_bundle {
+        writeln!(out, "{path} ({}): report.html in it opens in any browser", size(dumps.result.bytes))
     } else {
-        writeln!(out, "{path} ({}): open {path}/report.html in a browser", size(concluded.bytes))
+        writeln!(out, "{path} ({}): open {path}/report.html in a browser", size(dumps.result.bytes))
     }
 }
 
@@ -195,11 +118,6 @@ fn missing_text(bytes: u64) -> String {
     if bytes > 0 { format!("; {} could not be read", size(bytes)) } else { String::new() }
 }
 
-/// How much of the memory that was to be in it could not be read.
-pub(crate) fn missing_bytes(summary: &CoreSummary) -> u64 {
-    summary.missing.iter().map(|one| one.range.end.saturating_sub(one.range.start)).sum()
-}
-
 /// Says what is in a file that holds one core alone.
 pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Code, Failure> {
     #[derive(Serialize)]
@@ -217,11 +135,11 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
         masked: Vec<(String, u64)>,
         masked_values_left: u64,
     }
-    let Alone { summary, origin, masked, left, .. } = done;
-    let missing = missing_bytes(summary);
+    let Alone { summary, origin, masked, left } = done;
+    let missing = done.missing_bytes();
     let masked: Vec<(String, u64)> = masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
     if args.json {
-        print_document(&AloneDocument {
+        out::document(&AloneDocument {
             version: 1,
             path,
             bytes: summary.written_bytes,
@@ -251,25 +169,4 @@ pub(crate) fn show_alone(args: &DumpArgs, path: &str, done: &Alone) -> Result<Co
         out::text(&text, false)?;
     }
     Ok(if summary.is_whole() && *left == 0 { Code::Ok } else { Code::Partial })
-}
-
-/// Prints a value as one JSON document.
-pub(crate) fn print_document<T: Serialize>(document: &T) -> Result<(), Failure> {
-    let mut json = serde_json::to_vec_pretty(document)
-        .map_err(|error| Failure::new(Code::Bug, format!("cannot write the result: {error}")))?;
-    json.push(b'\n');
-    out::json(json).map(|_| ())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_for_people() {
-        assert_eq!(pause_text(Duration::from_micros(820)), "820 µs");
-        assert_eq!(pause_text(Duration::from_micros(1_870)), "1.9 ms");
-        assert_eq!(pause_text(Duration::from_millis(14)), "14 ms");
-        assert_eq!(pause_text(Duration::from_millis(1300)), "1.3 s");
-    }
 }

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Effects, Style};
+use biopsy_capture::{Failure, FailureKind};
 use biopsy_model::printable::{is_harmful, printable, printable_json, printable_lines};
 
 use super::terminal::{ColorChoice, Terminal, stdout_is_terminal};
 use crate::exit_codes::Code;
-use crate::failure::Failure;
 
 /// Numbers of the styles that are used (ECMA-48, SGR): nothing that hides text.
 const STYLES: [&str; 13] =
@@ -32,7 +32,7 @@ pub(crate) fn bytes_of_text(bytes: &[u8], colour: bool) -> Result<Code, Failure>
 /// Prints a JSON document to standard output.
 pub(crate) fn json(document: Vec<u8>) -> Result<Code, Failure> {
     let document = String::from_utf8(document)
-        .map_err(|error| Failure::new(Code::Bug, format!("the result is no text: {error}")))?;
+        .map_err(|error| Failure::new(FailureKind::Bug, format!("the result is no text: {error}")))?;
     written(stdout().write_all(printable_json(document).as_bytes()))
 }
 
@@ -58,6 +58,24 @@ pub(crate) fn say_headed(choice: ColorChoice, style: Style, heading: &str, text:
     error_line(&format!("{} {}", terminal.paint(style, heading), printable_lines(text)));
 }
 
+/// Says why a command failed, and what the reader can do.
+pub(crate) fn say_failure(failure: &Failure, choice: ColorChoice) {
+    let bold_red = Style::new().fg_color(Some(AnsiColor::Red.into())).effects(Effects::BOLD);
+    say_headed(choice, bold_red, "error:", &failure.to_string());
+    if let Some(hint) = failure.hint() {
+        say(format_args!(""));
+        say_headed(choice, AnsiColor::Cyan.on_default(), "hint:", hint);
+    }
+}
+
+/// Prints a value as one JSON document to standard output.
+pub(crate) fn document<T: serde::Serialize>(document: &T) -> Result<Code, Failure> {
+    let mut bytes = serde_json::to_vec_pretty(document)
+        .map_err(|error| Failure::new(FailureKind::Bug, format!("cannot write the result: {error}")))?;
+    bytes.push(b'\n');
+    json(bytes)
+}
+
 /// Prints a text of several lines to standard error. `colour`: it has styles of ours.
 pub(crate) fn to_stderr(text: &str, colour: bool) {
     let _ = stderr().write_all(safe(text, colour).as_bytes());
@@ -78,7 +96,7 @@ fn stderr() -> io::StderrLock<'static> {
 pub(crate) fn written(result: io::Result<()>) -> Result<Code, Failure> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Code::Output, format!("cannot write to standard output: {error}")))
+            Err(Failure::new(FailureKind::Output, format!("cannot write to standard output: {error}")))
         }
         _ => Ok(Code::Ok),
     }

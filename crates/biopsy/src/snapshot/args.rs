@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use biopsy_capture::snapshot::{self, SnapshotPlan};
 use clap::{Args, ValueEnum};
 
-use crate::cli::duration;
+use crate::cli::{duration, typed};
 
 /// Snapshot the heap of a .NET process: every object and reference, live and garbage apart, with a pause of milliseconds and
 /// no garbage collection.
@@ -44,4 +45,21 @@ pub(crate) enum From {
     Memory,
     /// The runtime.
     Runtime,
+}
+
+impl SnapshotArgs {
+    /// What is to be done.
+    pub(super) fn plan(&self) -> SnapshotPlan {
+        SnapshotPlan {
+            target: self.target.clone(),
+            command: typed(),
+            max_pause: self.max_pause,
+            from: match self.from {
+                From::Auto => snapshot::From::Auto,
+                From::Memory => snapshot::From::Memory,
+                From::Runtime => snapshot::From::Runtime,
+            },
+            output: self.output.clone(),
+        }
+    }
 }

@@ -3,14 +3,13 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use biopsy_capture::snapshot::{gcdump_options, write_gcdump};
 use biopsy_dotnet::gcdump;
 
-use crate::exit_codes::Code;
-use crate::failure::Failure;
+use biopsy_capture::{Failure, FailureKind};
 
 use super::read::{self, HeapFile};
 use super::show;
-use super::take::{gcdump_options, write_gcdump};
 
 /// A `.gcdump` that was written.
 pub(crate) struct Exported {
@@ -37,7 +36,7 @@ pub(crate) fn export_gcdump(
     if output.is_some_and(|path| path.as_os_str() == "-") {
         let mut out = BufWriter::new(crate::render::out::stdout());
         gcdump::write(&graph, &gcdump_options(&facts, &name), &mut out)
-            .map_err(|error| Failure::from_error(Code::Output, &error))?;
+            .map_err(|error| Failure::from_error(FailureKind::Output, &error))?;
         crate::render::out::written(out.flush())?;
         return Ok(exported);
     }

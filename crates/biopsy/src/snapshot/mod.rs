@@ -1,24 +1,28 @@
-//! `biopsy snapshot`: from a name to the graph of a .NET heap.
-//!
-//! [`take`] freezes, walks, lets go and writes; [`show`] says what there is; [`read`] opens snapshots of recordings again, for
-//! `analyze` and `export`.
+//! `biopsy snapshot`, and reading what it made.
 
 mod args;
 mod export;
 pub(crate) mod read;
 mod show;
-mod take;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use biopsy_capture::{Failure, Job, Patience, snapshot};
+
+use crate::capture::MADE;
 use crate::exit_codes::Code;
-use crate::failure::Failure;
+use crate::interrupt;
+use crate::render::progress::Screen;
 use crate::render::terminal::ColorChoice;
-use crate::session::seal::MADE;
 
 pub(crate) use args::SnapshotArgs;
 pub(crate) use export::export_gcdump;
 
 /// Runs `biopsy snapshot`.
 pub(crate) fn run(args: &SnapshotArgs, color: ColorChoice) -> Result<Code, Failure> {
-    let made = take::run(args)?;
-    show::show(args, &made, color).map_err(|failure| failure.naming(MADE, &made.path))
+    let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
+    interrupt::listen(&job, Patience::Limited(Duration::ZERO), color)?;
+    let made = snapshot::run(&args.plan(), &job)?;
+    show::show(args, &made, color).map_err(|failure| failure.naming(MADE, &made.result.path))
 }

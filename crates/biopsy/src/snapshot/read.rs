@@ -16,8 +16,8 @@ use biopsy_recording::{Limits, SnapshotMembers, layout};
 
 use crate::cli::AnalyzeArgs;
 use crate::exit_codes::Code;
-use crate::failure::Failure;
 use crate::render::terminal::Terminal;
+use biopsy_capture::{Failure, FailureKind};
 
 use super::show;
 
@@ -63,14 +63,15 @@ fn column_limits(column: Column) -> Limits {
 
 /// The heap in a recording (its last snapshot) or in a `.gcdump`; `None`: it is something else.
 pub(crate) fn open(path: &Path) -> Result<Option<HeapFile>, Failure> {
-    let unreadable =
-        |error: io::Error| Failure::new(Code::BadInput, format!("cannot read `{}`: {error}", path.display()));
+    let unreadable = |error: io::Error| {
+        Failure::new(FailureKind::BadInput, format!("cannot read `{}`: {error}", path.display()))
+    };
     if begins_like_gcdump(path) {
         let mut bytes = Vec::new();
         let file = std::fs::File::open(path).map_err(unreadable)?;
         file.take(MOST_GCDUMP).read_to_end(&mut bytes).map_err(unreadable)?;
         let dump = gcdump::read(&bytes).map_err(|error| {
-            Failure::new(Code::BadInput, format!("`{}` is damaged: {error}", path.display()))
+            Failure::new(FailureKind::BadInput, format!("`{}` is damaged: {error}", path.display()))
         })?;
         let warnings =
             dump.incomplete.map(|error| format!("process, time and tool are not all known: {error}"));
@@ -87,13 +88,16 @@ pub(crate) fn open(path: &Path) -> Result<Option<HeapFile>, Failure> {
         return Ok(Some(HeapFile { name: dump.process_name, graph: dump.graph, facts }));
     }
     let members = SnapshotMembers::open(path, &Limits::default())
-        .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
+        .map_err(|error| Failure::from_error(FailureKind::BadInput, &error).with_hint(error.hint()))?;
     let Some(mut members) = members else { return Ok(None) };
     let Some(number) = members.numbers().last().copied() else { return Ok(None) };
     let limits = Limits::default();
     let types = match members.open_unpacked(number, layout::TYPES).map_err(unreadable)? {
         Some(from) => read_types(BufReader::new(from), &limits).map_err(|error| {
-            Failure::new(Code::BadInput, format!("the types of snapshot {number} are damaged: {error}"))
+            Failure::new(
+                FailureKind::BadInput,
+                format!("the types of snapshot {number} are damaged: {error}"),
+            )
         })?,
         None => Vec::new(),
     };
@@ -103,13 +107,13 @@ pub(crate) fn open(path: &Path) -> Result<Option<HeapFile>, Failure> {
     }
     if facts.is_empty() {
         let message = format!("snapshot {number} of `{}` was not finished", path.display());
-        return Err(Failure::new(Code::BadInput, message));
+        return Err(Failure::new(FailureKind::BadInput, message));
     }
     let facts: SnapshotFacts = serde_json::from_str(&facts).map_err(|error| {
-        Failure::new(Code::BadInput, format!("the facts of snapshot {number} are damaged: {error}"))
+        Failure::new(FailureKind::BadInput, format!("the facts of snapshot {number} are damaged: {error}"))
     })?;
     let graph = columns::read(&Columns { path: path.to_owned(), number }, types)
-        .map_err(|error| Failure::from_error(Code::BadInput, &error))?;
+        .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
     let name = biopsy_recording::open(path, &Limits::default())
         .map(|capture| capture.header.target_name)
         .unwrap_or_default();
@@ -126,15 +130,15 @@ fn begins_like_gcdump(path: &Path) -> bool {
 /// The heap in a core: all objects, with what is live. `roots`: folders below which the files of the process are looked for.
 pub(crate) fn of_core(path: &Path, roots: &[PathBuf]) -> Result<HeapFile, Failure> {
     let opened = biopsy_image::open(path, &biopsy_image::Limits::default())
-        .map_err(|error| Failure::from_error(Code::BadInput, &error).with_hint(error.hint()))?;
-    let bad = |error: &dyn std::error::Error| Failure::from_error(Code::BadInput, error);
+        .map_err(|error| Failure::from_error(FailureKind::BadInput, &error).with_hint(error.hint()))?;
+    let bad = |error: &dyn std::error::Error| Failure::from_error(FailureKind::BadInput, error);
     // Dumps seldom hold the text of files: names of types and where the runtime keeps its data are read from the same files.
     let local = Arc::new(LocalFiles::new(&*opened.image, roots));
     let files = Some(Arc::clone(&local) as Arc<dyn MissingFiles>);
     let found = find_runtimes_with(&*opened.image, files.clone());
     if found.is_empty() {
         let message = format!("`{}` has no .NET runtime that can be read", path.display());
-        return Err(Failure::new(Code::BadInput, message));
+        return Err(Failure::new(FailureKind::BadInput, message));
     }
     let mut options = runtime::Options::default();
     options.files = files;
@@ -153,7 +157,10 @@ pub(crate) fn of_core(path: &Path, roots: &[PathBuf]) -> Result<HeapFile, Failur
     let largest = largest.and_then(|(number, heap)| Some((*of_opened.get(number)?, heap)));
     let Some((of, heap)) = largest else {
         let message = format!("`{}` has no .NET heap", path.display());
-        return Err(refused.into_iter().next().unwrap_or_else(|| Failure::new(Code::BadInput, message)));
+        return Err(refused
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| Failure::new(FailureKind::BadInput, message)));
     };
     let (mut graph, mut problems) = heap.walk(&HeapOptions::default()).map_err(|error| bad(&error))?;
     let roots = heap.find_live(&mut graph, &mut problems).map_err(|error| bad(&error))?;
@@ -194,7 +201,7 @@ pub(crate) fn of_core(path: &Path, roots: &[PathBuf]) -> Result<HeapFile, Failur
 fn unreadable_runtime(of: &FoundRuntime, error: &RuntimeError) -> Failure {
     let program = biopsy_target::printable(&String::from_utf8_lossy(&of.path));
     let message = format!("the .NET runtime in `{program}` cannot be read: {error}");
-    Failure::new(Code::BadInput, message).with_hint(Some(format!(
+    Failure::new(FailureKind::BadInput, message).with_hint(Some(format!(
         "what the dump lacks is read from the process's own files where `--symbols` says: `--symbols /` where `{program}` is on \
          this machine as it was"
     )))
@@ -216,7 +223,7 @@ pub(crate) fn analyze(heap: &HeapFile, args: &AnalyzeArgs, terminal: Terminal) -
     /// Types that are listed.
     const TOP: usize = 50;
     if args.json {
-        show::print_document(&show::document(&heap.facts, &heap.graph, 0))?;
+        crate::render::out::document(&show::document(&heap.facts, &heap.graph, 0))?;
     } else {
         let mut shown = Vec::new();
         // Writing to a Vec does not fail.

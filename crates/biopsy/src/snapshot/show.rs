@@ -9,14 +9,14 @@ use biopsy_record::snapshot::SnapshotFacts;
 use serde::Serialize;
 
 use crate::exit_codes::Code;
-use crate::failure::Failure;
 use crate::render::out;
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::{ColorChoice, Terminal};
-use crate::session::progress::{grouped, size};
+use biopsy_capture::Failure;
+use biopsy_capture::snapshot::Snapshot;
+use biopsy_capture::words::{grouped, pause_text, size};
 
 use super::args::SnapshotArgs;
-use super::take::Made;
 
 /// The result for programs.
 #[derive(Serialize)]
@@ -80,29 +80,21 @@ pub(super) fn document<'a>(facts: &'a SnapshotFacts, graph: &Graph, top: usize) 
     Document { version: 1, path: None, bytes: None, snapshot: facts, types }
 }
 
-/// Prints a value as one JSON document.
-pub(super) fn print_document<T: Serialize>(document: &T) -> Result<(), Failure> {
-    let mut json = serde_json::to_vec_pretty(document)
-        .map_err(|error| Failure::new(Code::Bug, format!("cannot write the result: {error}")))?;
-    json.push(b'\n');
-    out::json(json).map(|_| ())
-}
-
 /// Shows what was made.
-pub(super) fn show(args: &SnapshotArgs, made: &Made, color: ColorChoice) -> Result<Code, Failure> {
+pub(super) fn show(args: &SnapshotArgs, made: &Snapshot, color: ColorChoice) -> Result<Code, Failure> {
     if args.json {
         let document = Document {
-            path: Some(made.path.to_string_lossy().into_owned()),
-            bytes: Some(made.bytes),
+            path: Some(made.result.path.to_string_lossy().into_owned()),
+            bytes: Some(made.result.bytes),
             ..document(&made.facts, &made.graph, args.top)
         };
-        print_document(&document)?;
+        out::document(&document)?;
     } else {
         let mut shown = Vec::new();
         let terminal = Terminal::of_stdout(color);
         // Writing to a Vec does not fail.
         let _ = text(&mut shown, &made.name, &made.facts, &made.graph, args.top, terminal);
-        let _ = writeln!(shown, "\n{} ({})", made.path.display(), size(made.bytes));
+        let _ = writeln!(shown, "\n{} ({})", made.result.path.display(), size(made.result.bytes));
         out::bytes_of_text(&shown, terminal.colour)?;
     }
     Ok(if made.facts.whole { Code::Ok } else { Code::Partial })
@@ -218,16 +210,6 @@ pub(super) fn not_whole(facts: &SnapshotFacts) -> Option<String> {
             grouped(facts.dangling)
         )
     })
-}
-
-/// `820 µs`, `14 ms`, `1.3 s`
-fn pause_text(pause: Duration) -> String {
-    match pause.as_micros() {
-        micros @ 0..1_000 => format!("{micros} µs"),
-        1_000..10_000 => format!("{:.1} ms", pause.as_secs_f64() * 1e3),
-        10_000..1_000_000 => format!("{:.0} ms", pause.as_secs_f64() * 1e3),
-        _ => format!("{:.1} s", pause.as_secs_f64()),
-    }
 }
 
 fn of_runtime(facts: &SnapshotFacts) -> String {

@@ -1,24 +1,27 @@
 //! `biopsy stacks`: every thread of a process now, managed and native frames in one stack, and what it waits for.
-//!
-//! [`take`] freezes the process for milliseconds and reads its stacks from the frozen memory; the process need not answer
-//! anything, so it works when it hangs. `biopsy_report` makes the text and the JSON.
 
 mod args;
-mod take;
 
+use std::time::Duration;
+
+use biopsy_capture::stacks::{self, LookOptions};
+use biopsy_capture::{Failure, Job, Patience};
 use biopsy_report::dump::{StacksOptions, render_dump_json, render_stacks_text};
 
 use crate::exit_codes::Code;
-use crate::failure::Failure;
+use crate::interrupt;
 use crate::render::out;
+use crate::render::progress::Screen;
 use crate::render::terminal::{ColorChoice, Terminal};
 
 pub(crate) use args::StacksArgs;
-pub(crate) use take::{LookOptions, look};
 
 /// Runs `biopsy stacks`.
 pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure> {
-    let analysis = take::take(args)?;
+    let job = Job::new(Box::new(Screen::new(color, true, args.json)));
+    interrupt::listen(&job, Patience::Limited(Duration::ZERO), color)?;
+    let options = LookOptions { max_pause: args.max_pause, heap: !args.no_heap };
+    let analysis = stacks::take(&args.target, &options)?;
     let terminal = Terminal::of_stdout(color);
     if args.json {
         return out::json(render_dump_json(&analysis).into_bytes());

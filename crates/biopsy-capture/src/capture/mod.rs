@@ -1,0 +1,63 @@
+//! `capture` and `trace`: from a name to a bundle with a report.
+//!
+//! [`subject`] finds or starts the process and looks whether it may be recorded; [`wait`] waits for a trigger; [`record`] starts
+//! the recorders ([`runtimes`] those of .NET) and watches over them; [`copy`] makes a bundle on the way; [`end`] stops them and takes
+//! what is taken at the end ([`stacks`]). The rest is `finish`'s.
+
+mod copy;
+mod end;
+mod plan;
+mod record;
+mod runtimes;
+mod stacks;
+mod subject;
+pub(crate) mod wait;
+
+use std::path::PathBuf;
+
+use biopsy_analyze::Analysis;
+use biopsy_model::capture::Capture;
+use biopsy_record::trace::TraceSummary;
+
+use crate::failure::Failure;
+use crate::finish::{HandedOver, KEPT, finish_with_report};
+use crate::job::Job;
+use crate::place::Place;
+
+pub use plan::{CapturePlan, Remote, Whom, Wish, event_budget, trigger};
+
+use subject::Subject;
+
+/// What was captured.
+#[derive(Debug)]
+pub struct Captured {
+    /// The bundle, or the folder; the folder as it was left where the job was hurried.
+    pub result: HandedOver,
+    /// The recording, read back, and what it tells; `None`: the job was hurried, and nothing was made of the recording.
+    pub read: Option<(Capture, Analysis)>,
+    /// `None`: there is no trace, and a warning says why.
+    pub trace: Option<TraceSummary>,
+    /// Bundles that were made on the way.
+    pub snapshots: Vec<PathBuf>,
+}
+
+/// Records until the time is over, somebody wishes so, the target ends, or the disk is nearly full; and finishes the recording.
+///
+/// # Errors
+/// Nothing was recorded, or nothing could be made of it: then the failure names the folder.
+pub fn run(plan: &CapturePlan, remote: &Remote, job: &Job) -> Result<Captured, Failure> {
+    let subject = Subject::find_or_start(plan, job)?;
+    let place = Place::choose(plan.output.as_deref(), plan.folder, &subject.target.name)?;
+    subject.check(plan, &place, job);
+    let reason = wait::wait(&plan.on, &subject.target, job)?;
+    let kept = |failure: Failure| failure.naming(KEPT, &place.folder);
+    let recorded = record::record(plan, subject, &place, reason.as_deref(), remote, job).map_err(kept)?;
+    let record::Recorded { draft, trace, snapshots, hurried } = recorded;
+    let (result, read) = if hurried || job.is_hurried() {
+        (HandedOver { path: place.folder.clone(), bytes: 0, is_bundle: false }, None)
+    } else {
+        let (result, read) = finish_with_report(job, &draft, &place).map_err(kept)?;
+        (result, Some(read))
+    };
+    Ok(Captured { result, read, trace, snapshots })
+}

@@ -1,0 +1,237 @@
+//! Running the recorders.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use biopsy_model::Pid;
+use biopsy_model::loss::Warning;
+use biopsy_model::process::ProcessInfo;
+use biopsy_record::context::Moment;
+use biopsy_record::dotnet::DotNetRecorder;
+use biopsy_record::logs::{self, LogWatch};
+use biopsy_record::metrics::{self, FolderSink};
+use biopsy_record::trace::{self, Control, TraceError, TraceHandle, TraceOptions, TraceSummary};
+use biopsy_recording::layout;
+
+use crate::failure::{Failure, FailureKind};
+use crate::job::{Event, Job};
+use crate::place::{Place, disk_is_nearly_full};
+use crate::recording::{Draft, output_failure};
+
+use super::plan::{CapturePlan, Remote, Wish};
+use super::runtimes;
+use super::subject::Subject;
+
+/// How often the loop looks around.
+const TICK: Duration = Duration::from_millis(200);
+/// How often the tree is gone through for metrics, each walk being one of all of /proc.
+const TREE_EVERY: Duration = Duration::from_secs(5);
+
+/// A recording whose recorders have ended.
+pub(super) struct Recorded {
+    pub(super) draft: Draft,
+    pub(super) trace: Option<TraceSummary>,
+    /// Bundles made on the way.
+    pub(super) snapshots: Vec<PathBuf>,
+    /// It was stopped a second time meanwhile: no report, no bundle.
+    pub(super) hurried: bool,
+}
+
+/// A recording whose recorders run.
+pub(super) struct Recording<'a> {
+    pub(super) plan: &'a CapturePlan,
+    pub(super) place: &'a Place,
+    pub(super) job: &'a Job,
+    pub(super) remote: &'a Remote,
+    pub(super) draft: Draft,
+    pub(super) subject: Subject,
+    pub(super) running: Running,
+    pub(super) child: Option<Child>,
+    pub(super) snapshots: Vec<PathBuf>,
+    pub(super) tree: Vec<ProcessInfo>,
+}
+
+pub(super) struct Running {
+    pub(super) trace: Option<TraceHandle>,
+    pub(super) metrics: Option<metrics::Handle>,
+    pub(super) dotnet: Option<DotNetRecorder>,
+    /// .NET processes that the trace knows the methods of.
+    named: BTreeSet<Pid>,
+}
+
+/// Records until something ends it.
+pub(super) fn record(
+    plan: &CapturePlan,
+    mut subject: Subject,
+    place: &Place,
+    reason: Option<&str>,
+    remote: &Remote,
+    job: &Job,
+) -> Result<Recorded, Failure> {
+    if job.is_asked() {
+        return Err(Job::stopped("nothing was recorded"));
+    }
+    let tree = subject.target.tree(plan.children)?;
+    let target = &subject.target;
+    let mut draft = Draft::begin(job, &place.folder, &target.info.key, &target.name, &plan.command)?;
+
+    // On a starved machine each step from here on waits for its turn; the threads that are started have what we have.
+    biopsy_record::favour::all_threads();
+    let watch = LogWatch::begin(log_config(plan, subject.pid()));
+    if let Some(reason) = reason {
+        let reason = draft.masking.text(layout::WARNINGS, reason).into_owned();
+        draft.warn("recording.trigger", format!("recorded because: {reason}"));
+    }
+    let running = start(plan, &mut subject, &tree, &draft)?;
+    subject.target.check_same()?;
+    let child = subject.release()?;
+    draft.keep();
+    let mut recording =
+        Recording { plan, place, job, remote, draft, subject, running, child, snapshots: Vec::new(), tree };
+    let ended_by = recording.watch();
+    ended_by.clone_into(&mut recording.draft.header.ended_by);
+    recording.end(watch)
+}
+
+/// Starts everything. Without a trace, a capture goes on with metrics; a trace alone does not.
+fn start(
+    plan: &CapturePlan,
+    subject: &mut Subject,
+    tree: &[ProcessInfo],
+    draft: &Draft,
+) -> Result<Running, Failure> {
+    // First, because it learns the secrets of the environment that everything else is masked with.
+    if !plan.trace_only && subject.held.is_none() {
+        draft.context(tree, Moment::Start).map_err(output_failure)?;
+    }
+    draft.write_processes(tree)?;
+    let trace = match start_trace(plan, tree, draft) {
+        Ok(trace) => Some(trace),
+        Err(error) if plan.trace_only || !matches!(error, TraceError::NoMethod { .. }) => {
+            return Err(trace_failure(&error));
+        }
+        Err(error) => {
+            draft.warn_all(&[Warning {
+                code: "trace.not-possible".to_owned(),
+                message: error.to_string(),
+                hint: trace_hint(&error),
+                time: None,
+            }]);
+            None
+        }
+    };
+    let metrics = (!plan.trace_only).then(|| start_metrics(plan, subject.pid(), draft)).transpose()?;
+    let dotnet = runtimes::start(plan, subject.pid(), subject.port.take(), draft).unwrap_or_else(|warning| {
+        draft.warn_all(&[warning]);
+        None
+    });
+    Ok(Running { trace, metrics, dotnet, named: BTreeSet::new() })
+}
+
+fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Result<TraceHandle, TraceError> {
+    let file = draft.folder.create_member(layout::TIMELINE).map_err(std::io::Error::other)?;
+    let options = TraceOptions {
+        pids: tree.iter().map(|process| process.key.pid.0).collect(),
+        follow_children: plan.children,
+        frequency_hz: plan.frequency_hz.or_else(|| (!plan.trace_only).then(trace::gentle_frequency)),
+        wait_threshold: plan.wait_threshold,
+        wait_period: plan.wait_period,
+        method: plan.method.map(str::to_owned),
+        max_bytes: plan.max_bytes,
+    };
+    trace::start(&options, file, Some(draft.masking.clone()))
+}
+
+fn start_metrics(plan: &CapturePlan, pid: Pid, draft: &Draft) -> Result<metrics::Handle, Failure> {
+    let tree = runtimes::tree_of(pid, plan.children, TREE_EVERY);
+    let config = metrics::Config { interval: plan.metrics_every, ..metrics::Config::new(tree) };
+    let sink = FolderSink::new(Arc::clone(&draft.folder), draft.masking.clone());
+    metrics::Recorder::start(config, Box::new(sink)).map_err(|error| {
+        Failure::new(FailureKind::Memory, format!("cannot start the metrics recorder: {error}"))
+    })
+}
+
+fn log_config(plan: &CapturePlan, target: Pid) -> logs::Config {
+    let config = logs::Config::new(plan.logs.clone(), plan.journal.clone());
+    // In a container, a log may be at a path that only the target sees.
+    logs::Config { margin: plan.log_margin, inside: Some(target), ..config }
+}
+
+fn trace_failure(error: &TraceError) -> Failure {
+    let kind = match error {
+        TraceError::NoMethod { .. } => FailureKind::Permission,
+        TraceError::UnknownMethod(_) => FailureKind::Usage,
+        TraceError::Write(_) => FailureKind::Output,
+    };
+    Failure::from_error(kind, error).with_hint(trace_hint(error))
+}
+
+fn trace_hint(error: &TraceError) -> Option<String> {
+    matches!(error, TraceError::NoMethod { .. }).then(|| {
+        "`biopsy doctor` says what this account may do, and the command that would allow more".to_owned()
+    })
+}
+
+impl Running {
+    /// Hands what runtimes tell of their methods to the trace, which names frames by it.
+    fn pass_methods(&mut self) {
+        let (Some(trace), Some(dotnet)) = (&self.trace, &self.dotnet) else { return };
+        for (pid, methods) in dotnet.all_methods() {
+            if self.named.insert(pid) {
+                trace.send(Control::Methods(pid.0, methods));
+            }
+        }
+    }
+}
+
+impl Recording<'_> {
+    /// The time of the recording. Returns why it ended.
+    fn watch(&mut self) -> &'static str {
+        let started = Instant::now();
+        self.job.tell(Event::Recording {
+            name: &self.draft.header.target_name,
+            pid: self.subject.pid(),
+            processes: self.tree.len(),
+            length: self.plan.length,
+            trace_only: self.plan.trace_only,
+        });
+        let ended = loop {
+            let left = self.plan.length.map(|length| length.saturating_sub(started.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break "time";
+            }
+            match self.remote.wait(left.map_or(TICK, |left| left.min(TICK))) {
+                Some(Wish::Stop) => break "stopped",
+                Some(Wish::Mark) => self.mark(),
+                Some(Wish::Snapshot) => self.snapshot(),
+                None => {}
+            }
+            if self.running.trace.as_ref().is_some_and(TraceHandle::is_done)
+                || !biopsy_target::is_same(&self.subject.target.info.key)
+            {
+                break "target-exited";
+            }
+            biopsy_record::favour::all_threads();
+            self.running.pass_methods();
+            if disk_is_nearly_full(self.draft.folder.path()) {
+                break "disk-full";
+            }
+            let latest = self.running.metrics.as_ref().and_then(metrics::Handle::latest);
+            let trace = self.running.trace.as_ref().map(|trace| trace.progress.as_ref());
+            self.job.tell(Event::Recorded { trace, metrics: latest.as_ref() });
+        };
+        self.job.tell(Event::RecordingEnded);
+        ended
+    }
+
+    fn mark(&self) {
+        if let Some(trace) = &self.running.trace {
+            let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
+            trace.send(Control::Mark(format!("marked at {time}")));
+            self.job.step(format!("marked {time}"));
+        }
+    }
+}

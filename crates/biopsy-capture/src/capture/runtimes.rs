@@ -1,0 +1,76 @@
+//! What .NET runtimes say, beside the trace.
+
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use biopsy_dotnet::ipc::ReversePort;
+use biopsy_model::Pid;
+use biopsy_model::loss::Warning;
+use biopsy_record::dotnet::{DotNetRecorder, Tree};
+use biopsy_target::ProcRoot;
+
+use crate::job::Job;
+use crate::recording::{Draft, warning};
+
+use super::plan::CapturePlan;
+
+/// How often all processes are gone through for new ones below the target.
+const WALK_EVERY: Duration = Duration::from_secs(1);
+
+/// Starts listening; `None`: not wanted. That it cannot be started is a warning.
+pub(super) fn start(
+    plan: &CapturePlan,
+    pid: Pid,
+    port: Option<ReversePort>,
+    draft: &Draft,
+) -> Result<Option<DotNetRecorder>, Warning> {
+    let Some(options) = plan.dotnet.clone() else { return Ok(None) };
+    let (folder, masking) = (Arc::clone(&draft.folder), draft.masking.clone());
+    DotNetRecorder::start(tree_of(pid, plan.children, WALK_EVERY), options, port, folder, masking)
+        .map(Some)
+        .map_err(|error| warning("dotnet.not-possible", format!("runtimes are not listened to: {error}")))
+}
+
+/// The target and what is below it, found again at most this often; biopsy itself may be below it.
+pub(super) fn tree_of(pid: Pid, children: bool, every: Duration) -> Tree {
+    let known: Mutex<(Option<Instant>, Vec<Pid>)> = Mutex::new((None, vec![pid]));
+    Arc::new(move || {
+        if !children {
+            return vec![pid];
+        }
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0.is_none_or(|at| at.elapsed() >= every) {
+            let own = Pid(std::process::id());
+            // What fails is done again as soon as it is asked for again; until then it is those that were known.
+            if let Ok(mut tree) = biopsy_target::list::tree_pids(&ProcRoot::live(), pid) {
+                tree.retain(|&process| process != own);
+                *known = (Some(Instant::now()), tree);
+            }
+        }
+        known.1.clone()
+    })
+}
+
+/// Ends it, and writes what was gathered. Returns what could not be done.
+pub(super) fn stop(recorder: DotNetRecorder) -> Vec<Warning> {
+    recorder.stop().warnings.into_iter().map(|text| warning("dotnet.events", text)).collect()
+}
+
+/// Lets runtimes of a program that is about to be started connect here as soon as they start.
+pub(super) fn prepare(command: &mut Command, job: &Job) -> Option<ReversePort> {
+    const VARIABLE: &str = "DOTNET_DiagnosticPorts";
+    // Somebody else's port stays the only one: a runtime may wait for it.
+    if std::env::var_os(VARIABLE).is_some() {
+        return None;
+    }
+    let port = match ReversePort::listen(&std::env::temp_dir(), |folder| job.removing_at_the_end(folder)) {
+        Ok(port) => port,
+        Err(error) => {
+            tracing::warn!(%error, "runtimes are found when they run");
+            return None;
+        }
+    };
+    command.env(VARIABLE, port.variable(false));
+    Some(port)
+}

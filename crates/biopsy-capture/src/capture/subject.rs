@@ -1,0 +1,89 @@
+//! Whom to record: found by name, or started here.
+
+use std::ffi::OsString;
+use std::process::{Child, Command};
+
+use biopsy_dotnet::ipc::ReversePort;
+use biopsy_model::Pid;
+use biopsy_sys::launch::Held;
+use biopsy_target::{Status, Wanted, preflight};
+
+use crate::failure::{Failure, FailureKind};
+use crate::job::{Event, Job};
+use crate::place::Place;
+use crate::target::{self, Target};
+
+use super::plan::{CapturePlan, Whom};
+use super::runtimes;
+
+/// The process that is recorded.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) target: Target,
+    /// Forked by us, and waiting to be released into its program.
+    pub(super) held: Option<Held>,
+    /// Where runtimes of what is started connect to.
+    pub(super) port: Option<ReversePort>,
+}
+
+impl Subject {
+    /// Finds the named process, or forks the program.
+    pub(super) fn find_or_start(plan: &CapturePlan, job: &Job) -> Result<Self, Failure> {
+        match &plan.whom {
+            Whom::Running(text) => Ok(Self { target: target::find(text)?, held: None, port: None }),
+            Whom::Started(words) => start(words, plan.dotnet.is_some(), job),
+        }
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        self.target.info.key.pid
+    }
+
+    /// Lets a started program run.
+    pub(super) fn release(&mut self) -> Result<Option<Child>, Failure> {
+        let Some(held) = self.held.take() else { return Ok(None) };
+        held.release().map(Some).map_err(|error| {
+            let message = format!("cannot execute `{}`: {error}", self.target.info.exe);
+            Failure::new(FailureKind::Target, message)
+        })
+    }
+
+    /// Looks before anything is touched whether it can work, and tells what will be missing.
+    pub(super) fn check(&self, plan: &CapturePlan, place: &Place, job: &Job) {
+        if self.held.is_some() {
+            return;
+        }
+        let wanted = Wanted {
+            trace: true,
+            metrics: !plan.trace_only,
+            memory: false,
+            output: Some(place.result().to_owned()),
+            output_bytes: None,
+        };
+        for check in preflight(self.pid(), &wanted).iter().filter(|check| check.status != Status::Ok) {
+            job.tell(Event::Check(check));
+        }
+    }
+}
+
+fn start(words: &[OsString], listens: bool, job: &Job) -> Result<Subject, Failure> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(Failure::new(FailureKind::Usage, "there is no program to start"));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let shown = program.to_string_lossy().into_owned();
+    let port = if listens { runtimes::prepare(&mut command, job) } else { None };
+    let failed = |what: &str, error: std::io::Error| {
+        Failure::new(FailureKind::Target, format!("{what} `{shown}`: {error}"))
+    };
+    let held = Held::start(command).map_err(|error| failed("cannot start", error))?;
+    let mut info = biopsy_target::list::process(Pid(held.pid()))
+        .map_err(|error| failed("cannot read what was started for", error))?;
+    let name = shown.rsplit('/').next().unwrap_or(&shown).to_owned();
+    // It is still a copy of biopsy: say what it is about to become.
+    info.name.clone_from(&name);
+    info.exe = shown;
+    info.command_line = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(Subject { target: Target { info, name }, held: Some(held), port })
+}

@@ -1,0 +1,95 @@
+//! Why a verb failed: what went wrong, its causes, and what the reader can do.
+
+use std::error::Error;
+
+/// What kind of failure it is; programs tell it by their exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailureKind {
+    /// A mistake in biopsy itself.
+    Bug,
+    /// What was asked for makes no sense.
+    Usage,
+    /// It was stopped before there was a result.
+    Stopped,
+    /// No such process, several of them, or it ended before anything was recorded.
+    Target,
+    /// Not permitted, and nothing could be done without.
+    Permission,
+    /// The file is not a recording, is damaged beyond use, or is from a newer version.
+    BadInput,
+    /// The result cannot be written.
+    Output,
+    /// The check for secrets found something: no bundle was made, the folder is kept.
+    Secrets,
+    /// biopsy itself ran out of memory, or may start no more threads.
+    Memory,
+}
+
+/// Why a verb, or a command, has no result.
+#[derive(Debug)]
+pub struct Failure {
+    /// For programs.
+    pub kind: FailureKind,
+    message: String,
+    hint: Option<String>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Failure {
+    /// With its sentence.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None }
+    }
+
+    /// From an error, with its chain of causes.
+    pub fn from_error(kind: FailureKind, error: &dyn Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            let text = inner.to_string();
+            // Some libraries repeat their cause in their own message.
+            if !message.ends_with(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            cause = inner.source();
+        }
+        Self::new(kind, message)
+    }
+
+    /// With what the reader can do.
+    #[must_use]
+    pub fn with_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(Into::into);
+        self
+    }
+
+    /// Names what is left at `path`, if something is and neither message nor hint has named it.
+    #[must_use]
+    pub fn naming(mut self, what: &str, path: &std::path::Path) -> Self {
+        let shown = path.display().to_string();
+        let told =
+            self.message.contains(&shown) || self.hint.as_ref().is_some_and(|hint| hint.contains(&shown));
+        if !told && path.symlink_metadata().is_ok() {
+            let sentence = format!("{what} `{shown}`");
+            self.hint = Some(match self.hint.take() {
+                Some(hint) => format!("{hint}; {sentence}"),
+                None => sentence,
+            });
+        }
+        self
+    }
+
+    /// What the reader can do, where something was checked to help.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl Error for Failure {}

@@ -1,0 +1,197 @@
+//! Taking a snapshot of a managed heap and writing it down.
+
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use biopsy_dotnet::gcdump::{self, WriteOptions};
+use biopsy_dotnet::graph::Graph;
+use biopsy_model::process::ProcessInfo;
+use biopsy_record::context::Moment;
+use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError, SnapshotFacts};
+use biopsy_target::freeze::{FreezeError, FreezeOptions};
+
+use crate::failure::{Failure, FailureKind};
+use crate::finish::{HandedOver, KEPT, finish};
+use crate::job::Job;
+use crate::place::{Place, create_new, ends_with};
+use crate::recording::{Draft, output_failure, warning};
+use crate::target::{self, Target};
+
+/// Where the heap is read from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum From {
+    /// Memory; the runtime where memory is not understood and the predicted pause is allowed.
+    Auto,
+    /// A frozen copy of the memory.
+    Memory,
+    /// The runtime, which collects garbage first.
+    Runtime,
+}
+
+/// Of which process, how, and where it goes.
+#[derive(Clone, Debug)]
+pub struct SnapshotPlan {
+    /// The process: pid, name, .NET entry assembly, systemd unit or container id.
+    pub target: String,
+    /// What the user typed, for the header of the recording, which masks it.
+    pub command: Vec<String>,
+    /// It is refused where the process would stand still longer.
+    pub max_pause: Duration,
+    /// Where the heap is read from.
+    pub from: From,
+    /// A folder; a bundle, if it ends in `.zip`; the graph alone, if it ends in `.gcdump`; `None`: a folder named after the target
+    /// and the time.
+    pub output: Option<PathBuf>,
+}
+
+/// A snapshot that was taken and written.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// What the process is called.
+    pub name: String,
+    /// Every object and reference.
+    pub graph: Graph,
+    /// How it was taken.
+    pub facts: SnapshotFacts,
+    /// The recording, or the file.
+    pub result: HandedOver,
+}
+
+/// Takes a snapshot, and writes it as the plan says.
+///
+/// # Errors
+/// It cannot be taken, or not be written; a target that cannot be read leaves no folder behind.
+pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
+    let target = target::find(&plan.target)?;
+    match &plan.output {
+        Some(path) if ends_with(path, ".gcdump") => {
+            Place::alone(path.clone()).check()?;
+            let (graph, facts) = take(plan, &target.info)?;
+            let leaving = job.removing(path);
+            let bytes = write_gcdump(&graph, &facts, &target.name, path)?;
+            leaving.made();
+            let result = HandedOver { path: path.clone(), bytes, is_bundle: false };
+            Ok(Snapshot { name: target.name, graph, facts, result })
+        }
+        output => {
+            let place = Place::folder_or_bundle(output.as_deref(), &target.name);
+            place.check()?;
+            record(plan, target, &place, job).map_err(|failure| failure.naming(KEPT, &place.folder))
+        }
+    }
+}
+
+/// Takes the snapshot by the way that was asked for.
+fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), Failure> {
+    if plan.from == From::Runtime {
+        return ask(plan, info).map_err(|error| ask_failure(&error, plan));
+    }
+    match from_memory(plan, info) {
+        Ok(taken) => Ok(taken),
+        Err(error) if plan.from == From::Auto && error.may_ask_the_runtime() => {
+            let (graph, mut facts) = ask(plan, info).map_err(|second| {
+                let asked = ask_failure(&second, plan);
+                Failure::new(asked.kind, format!("{}; and: {asked}", failure(&error)))
+            })?;
+            facts.warnings.insert(0, format!("not from memory: {}", failure(&error)));
+            Ok((graph, facts))
+        }
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), SnapshotError> {
+    let options = Options {
+        freeze: FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() },
+        ..Options::default()
+    };
+    let taken = snapshot::take(&info.key, &options)?;
+    let facts = SnapshotFacts::of(&taken, info.key.pid.0);
+    Ok((taken.graph, facts))
+}
+
+/// Asks the runtime.
+fn ask(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), AskError> {
+    /// Longest time for the whole answer.
+    const LONGEST: Duration = Duration::from_secs(300);
+    let options = AskOptions { max_pause: plan.max_pause, longest: LONGEST };
+    snapshot::ask(info.key.pid, snapshot::own_bytes(info.key.pid), &options)
+}
+
+fn ask_failure(error: &AskError, plan: &SnapshotPlan) -> Failure {
+    let hint = match error {
+        AskError::TooLong { predicted, .. } => {
+            let seconds = predicted.as_secs_f64().mul_add(1.2, 0.1).ceil();
+            Some(format!("`--max-pause {seconds}s` allows it; now it is {:?}", plan.max_pause))
+        }
+        AskError::Ipc(error) => error.hint(),
+        _ => None,
+    };
+    Failure::from_error(FailureKind::Target, error).with_hint(hint)
+}
+
+fn failure(error: &SnapshotError) -> Failure {
+    let (kind, hint) = match error {
+        SnapshotError::Freeze(FreezeError::NotPermitted { .. }) => (
+            FailureKind::Permission,
+            Some("`biopsy doctor` says what this account may do, and the command that would allow more"),
+        ),
+        SnapshotError::AlwaysCollecting { .. } => {
+            (FailureKind::Target, Some("try again: between two collections a moment is enough"))
+        }
+        _ => (FailureKind::Target, None),
+    };
+    Failure::from_error(kind, error).with_hint(hint)
+}
+
+fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Result<Snapshot, Failure> {
+    // Before anything is written.
+    let (graph, facts) = take(plan, &target.info)?;
+    let mut draft = Draft::begin(job, &place.folder, &target.info.key, &target.name, &plan.command)?;
+    let process = std::slice::from_ref(&target.info);
+    draft.context(process, Moment::Start).map_err(output_failure)?;
+    draft.write_processes(process)?;
+    let warnings: Vec<_> =
+        facts.warnings.iter().map(|message| warning("snapshot.note", message.clone())).collect();
+    draft.warn_all(&warnings);
+    snapshot::write(&graph, &facts, 1, &draft.folder).map_err(output_failure)?;
+    draft.keep();
+    draft.end("snapshot")?;
+    let result = finish(job, &draft, place)?;
+    Ok(Snapshot { name: target.name, graph, facts, result })
+}
+
+/// Writes a `.gcdump`; a file that could not be finished is removed. Returns its bytes.
+///
+/// # Errors
+/// [`FailureKind::Output`].
+pub fn write_gcdump(graph: &Graph, facts: &SnapshotFacts, name: &str, path: &Path) -> Result<u64, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(FailureKind::Output, format!("cannot write `{}`: {error}", path.display()))
+    };
+    let file = create_new(path).map_err(failed)?;
+    let written =
+        gcdump::write(graph, &gcdump_options(facts, name), BufWriter::with_capacity(1 << 20, &file));
+    match written {
+        Ok(_) => Ok(file.metadata().map_err(failed)?.len()),
+        Err(error) => {
+            let _ = std::fs::remove_file(path);
+            Err(Failure::from_error(FailureKind::Output, &error))
+        }
+    }
+}
+
+/// What else is in a `.gcdump`.
+#[must_use]
+pub fn gcdump_options(facts: &SnapshotFacts, name: &str) -> WriteOptions {
+    #[expect(clippy::cast_possible_truncation, reason = "whole seconds are enough")]
+    let unix_seconds = (facts.taken_at_unix_seconds > 0.0).then_some(facts.taken_at_unix_seconds as i64);
+    WriteOptions {
+        garbage: false,
+        process_name: name.to_owned(),
+        pid: facts.pid,
+        unix_seconds,
+        tool: format!("biopsy {}", env!("CARGO_PKG_VERSION")),
+    }
+}

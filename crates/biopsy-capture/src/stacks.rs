@@ -1,0 +1,125 @@
+//! The stacks of a process now, read from a frozen copy of its memory: it need not answer anything, so it works when it hangs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, analyze_image};
+use biopsy_model::Nanos;
+use biopsy_model::process::{ProcessInfo, RuntimeKind};
+use biopsy_redact::Redactor;
+use biopsy_target::freeze::{self, FreezeOptions, FrozenProcess, Method};
+
+use crate::dump::freeze_failure;
+use crate::failure::{Failure, FailureKind};
+use crate::recording::new_redactor;
+use crate::target;
+use crate::words::pause_text;
+
+/// Times that a process is frozen until it is not collecting garbage; more would hurt it more than it would tell.
+const TRIES: usize = 5;
+
+/// How a process is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct LookOptions {
+    /// It is not frozen where this would take longer.
+    pub max_pause: Duration,
+    /// The objects of a managed heap are looked at, too: asynchronous operations.
+    pub heap: bool,
+}
+
+impl Default for LookOptions {
+    fn default() -> Self {
+        Self { max_pause: Duration::from_millis(250), heap: true }
+    }
+}
+
+/// The stacks of all threads of what was named, and what is known of them.
+///
+/// # Errors
+/// There is no such process; or it cannot be frozen, or would stand still too long.
+pub fn take(target: &str, options: &LookOptions) -> Result<DumpAnalysis, Failure> {
+    let target = target::find(target)?;
+    look(&target.info, &target.name, options, &new_redactor()?)
+}
+
+/// The stacks of all threads of a process, and what is known of them.
+pub(crate) fn look(
+    info: &ProcessInfo,
+    name: &str,
+    options: &LookOptions,
+    redactor: &Redactor,
+) -> Result<DumpAnalysis, Failure> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let frozen = freeze(options, info)?;
+        let mut analysis = analyze(options, &frozen, name, redactor);
+        if info.exe.is_empty() {
+            // Programs of a runtime are named after their own file, which is found by that of the runtime.
+            let note =
+                "whether it has a better name: its executable could not be read when it was looked for";
+            analysis.undetermined.push(note.to_owned());
+        }
+        if frozen.ended_with_process() {
+            let note =
+                format!("process {} ended while it was looked at: not all of it was seen", info.key.pid);
+            analysis.undetermined.push(note);
+            return Ok(analysis);
+        }
+        drop(frozen);
+        let collecting = analysis.managed.as_ref().is_some_and(|managed| managed.collecting);
+        if !collecting || tries >= TRIES {
+            if tries > 1 {
+                let note = format!("frozen {tries} times: the garbage collector was at work");
+                analysis.undetermined.push(note);
+            }
+            return Ok(analysis);
+        }
+    }
+}
+
+fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<FrozenProcess, Failure> {
+    // What a runtime knows is in all of its memory; of other programs the stacks are enough.
+    let options = FreezeOptions {
+        max_pause: look.max_pause,
+        stacks_only: !matches!(info.runtime.kind, RuntimeKind::DotNet | RuntimeKind::Unknown),
+        ..FreezeOptions::default()
+    };
+    let plan =
+        freeze::plan(std::slice::from_ref(&info.key), &options).map_err(|error| freeze_failure(&error))?;
+    if let Some(refused) = plan.processes.iter().find(|one| one.method == Method::Refused) {
+        let message = format!("process {} is not frozen: {}", info.key.pid, refused.why);
+        return Err(Failure::new(FailureKind::Target, message));
+    }
+    if plan.predicted_pause > look.max_pause {
+        let pause = pause_text(plan.predicted_pause);
+        let message = format!(
+            "process {} would stand still for {pause}, which is more than the {} that are allowed",
+            info.key.pid,
+            pause_text(look.max_pause)
+        );
+        let hint = format!("`--max-pause {}` allows it", pause.replace(' ', ""));
+        return Err(Failure::new(FailureKind::Target, message).with_hint(Some(hint)));
+    }
+    let mut frozen = freeze::freeze(plan, &options).map_err(|error| freeze_failure(&error))?;
+    frozen.pop().ok_or_else(|| Failure::new(FailureKind::Bug, "nothing was frozen"))
+}
+
+fn analyze(look: &LookOptions, frozen: &FrozenProcess, name: &str, redactor: &Redactor) -> DumpAnalysis {
+    let roots = vec![PathBuf::from(format!("/proc/{}/root", frozen.key().pid)), PathBuf::from("/")];
+    let redact = |text: &str| redactor.text(text).text.into_owned();
+    let facts = DumpFacts {
+        format: "frozen process".to_owned(),
+        pause: Some(Nanos(u64::try_from(frozen.pause().stopped.as_nanos()).unwrap_or(u64::MAX))),
+        warnings: frozen.warnings().iter().map(ToString::to_string).collect(),
+        redact: Some(&redact),
+        heap: look.heap,
+        live: true,
+        ..DumpFacts::default()
+    };
+    let mut analysis = analyze_image(frozen, roots, &facts);
+    if !name.is_empty() {
+        name.clone_into(&mut analysis.identity.name);
+    }
+    analysis
+}

@@ -1,0 +1,167 @@
+//! What may be typed after `biopsy capture` and `biopsy trace`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use biopsy_capture::Failure;
+use biopsy_capture::capture::{CapturePlan, Whom, event_budget, trigger};
+use biopsy_record::dotnet::{AppLogLevel, DotNetOptions};
+use clap::{Args, ValueEnum};
+
+use crate::cli::{duration, typed};
+
+/// Arguments of `capture` and `trace`.
+#[derive(Debug, Args)]
+pub(crate) struct CaptureArgs {
+    /// The process: pid, name, .NET entry assembly, systemd unit or container id.
+    #[arg(required_unless_present = "program", conflicts_with = "program")]
+    pub(crate) target: Option<String>,
+    /// How long: `60s`, `3m`, `1h30m`. Without it, until Ctrl-C.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Where the bundle goes; it must not exist. [default: biopsy-NAME-DATE-TIME.biopsy.zip here]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Keep the recording as a folder instead of packing it.
+    #[arg(long)]
+    pub(crate) folder: bool,
+    /// Do not record the processes that the target started and starts.
+    #[arg(long)]
+    pub(crate) no_children: bool,
+    /// Samples per second and CPU. [default: 249, for `trace` 999; less on machines with many CPUs]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) frequency: Option<u32>,
+    /// Waits at least this long are written one by one; shorter ones are counted.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1ms")]
+    pub(crate) wait_threshold: Duration,
+    /// How often waiting threads are looked at for their stacks.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "20ms", conflicts_with = "no_wait_stacks")]
+    pub(crate) wait_period: Duration,
+    /// Take no stacks of waiting threads.
+    #[arg(long)]
+    pub(crate) no_wait_stacks: bool,
+    /// Use one way of tracing only, for comparisons; normally the best that works is chosen.
+    #[arg(long, value_name = "METHOD", value_enum)]
+    pub(crate) method: Option<Method>,
+    /// Time between readings of metrics.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
+    pub(crate) metrics_every: Duration,
+    /// Take these logs, cut to the time of the recording; may be repeated. Quote patterns.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) logs: Vec<String>,
+    /// Take the journal of this systemd unit; may be repeated.
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) journal: Vec<String>,
+    /// Time before and after the recording that is taken of logs as well.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub(crate) log_margin: Duration,
+    /// Of .NET processes: take log messages of this level and above, without changing what the application writes elsewhere.
+    /// Trace, Debug, Information, Warning, Error, Critical, None.
+    #[arg(long, value_name = "LEVEL", value_parser = log_level, default_value = "None")]
+    pub(crate) log_level: AppLogLevel,
+    /// Of .NET processes: only log messages of categories that begin like this; may be repeated.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) log_category: Vec<String>,
+    /// Of .NET processes: each request with its status and trace id, and the application's own request log.
+    #[arg(long)]
+    pub(crate) requests: bool,
+    /// Of .NET processes: a sample of allocations with their stacks.
+    #[arg(long)]
+    pub(crate) allocations: bool,
+    /// Of .NET processes: counters of this EventSource, or instruments of this Meter, too; may be repeated. Meters of the
+    /// application are found by themselves.
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) counters: Vec<String>,
+    /// Do not speak with .NET runtimes.
+    #[arg(long, conflicts_with_all = ["log_category", "requests", "allocations", "counters"])]
+    pub(crate) no_runtime_events: bool,
+    /// At the end, freeze each process for milliseconds and read from its memory who holds which lock and what asynchronous
+    /// operations await; as `biopsy stacks` does.
+    #[arg(long)]
+    pub(crate) stacks: bool,
+    /// Wait for this to happen before recording: what `biopsy dump --on` knows. May be repeated: any of them.
+    #[arg(long = "on", value_name = "TRIGGER", conflicts_with = "program")]
+    pub(crate) on: Vec<String>,
+    /// Start a program (behind `--`) instead of attaching to a process; `--` alone says so too.
+    #[arg(long, conflicts_with = "target", requires = "program")]
+    pub(crate) launch: bool,
+    /// Stop when the recording has this many megabytes.
+    #[arg(long, value_name = "MB", default_value_t = 4096)]
+    pub(crate) max_size: u64,
+    /// For programs: print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Start this program with its arguments and record it from its first instruction.
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<std::ffi::OsString>,
+}
+
+/// Ways of tracing, best first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Method {
+    /// Programs in the kernel count states and take samples.
+    Bpf,
+    /// Events of each CPU, filtered by biopsy.
+    PerfPerCpu,
+    /// Events of each thread.
+    PerfPerTask,
+    /// Events of each thread without the kernel's part.
+    PerfUserOnly,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Method::Bpf => "bpf",
+            Method::PerfPerCpu => "perf-per-cpu",
+            Method::PerfPerTask => "perf-per-task",
+            Method::PerfUserOnly => "perf-user-only",
+        }
+    }
+}
+
+impl CaptureArgs {
+    /// What is to be done. `trace_only`: it was `trace`.
+    pub(super) fn plan(&self, trace_only: bool) -> Result<CapturePlan, Failure> {
+        let dotnet = || DotNetOptions {
+            log_level: self.log_level,
+            log_categories: self.log_category.clone(),
+            requests: self.requests,
+            allocations: self.allocations,
+            counters: self.counters.clone(),
+            budget: event_budget(self.requests, self.allocations, self.log_level),
+        };
+        Ok(CapturePlan {
+            whom: match &self.target {
+                Some(target) => Whom::Running(target.clone()),
+                None => Whom::Started(self.program.clone()),
+            },
+            command: typed(),
+            trace_only,
+            length: self.duration,
+            output: self.output.clone(),
+            folder: self.folder,
+            children: !self.no_children,
+            frequency_hz: self.frequency,
+            wait_threshold: self.wait_threshold,
+            wait_period: (!self.no_wait_stacks).then_some(self.wait_period),
+            method: self.method.map(Method::name),
+            metrics_every: self.metrics_every,
+            logs: self.logs.clone(),
+            journal: self.journal.clone(),
+            log_margin: self.log_margin,
+            dotnet: (!self.no_runtime_events).then(dotnet),
+            stacks: self.stacks,
+            on: self.on.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
+            max_bytes: self.max_size.saturating_mul(1 << 20),
+        })
+    }
+}
+
+fn log_level(text: &str) -> Result<AppLogLevel, String> {
+    AppLogLevel::parse(text)
+        .ok_or_else(|| "a level is Trace, Debug, Information, Warning, Error, Critical or None".to_owned())
+}

@@ -1,0 +1,39 @@
+//! `biopsy capture` and `biopsy trace`.
+
+mod args;
+mod show;
+
+use std::sync::Arc;
+
+use biopsy_capture::capture::{self, Remote};
+use biopsy_capture::{Failure, FailureKind, Job, Patience};
+
+use crate::controls::SignalWishes;
+use crate::exit_codes::Code;
+use crate::interrupt;
+use crate::render::progress::Screen;
+use crate::render::terminal::ColorChoice;
+
+pub(crate) use args::CaptureArgs;
+
+/// What is said of a result that was made before something went wrong.
+pub(crate) const MADE: &str = "the result itself is whole:";
+
+/// Runs `biopsy capture`, or `biopsy trace`.
+pub(crate) fn run(args: &CaptureArgs, trace_only: bool, color: ColorChoice) -> Result<Code, Failure> {
+    let screen = Arc::new(Screen::new(color, args.quiet, args.json));
+    let job = Job::new(Box::new(Arc::clone(&screen)));
+    interrupt::listen(&job, Patience::Unlimited, color)?;
+    let plan = args.plan(trace_only)?;
+    let remote = Remote::new(&job);
+    let _signals = SignalWishes::listen(remote.sender())
+        .map_err(|error| Failure::new(FailureKind::Memory, format!("cannot listen to signals: {error}")))?;
+    // A program that was started has the terminal for itself.
+    if !args.quiet && args.program.is_empty() {
+        screen.listen_to_keys(remote.sender());
+    }
+    let captured = capture::run(&plan, &remote, &job);
+    screen.clear()?;
+    let captured = captured?;
+    show::show(args, &captured, color).map_err(|failure| failure.naming(MADE, &captured.result.path))
+}

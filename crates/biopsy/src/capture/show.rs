@@ -1,0 +1,124 @@
+//! What the user sees at the end.
+
+use std::io::Write;
+
+use biopsy_capture::Failure;
+use biopsy_capture::capture::Captured;
+use biopsy_capture::words::{grouped, size};
+use biopsy_model::printable::printable;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::exit_codes::Code;
+use crate::render::out;
+use crate::render::terminal::{ColorChoice, Terminal};
+
+use super::args::CaptureArgs;
+
+/// The result for programs.
+#[derive(Serialize)]
+struct Summary<'a> {
+    /// Version of this document.
+    version: u32,
+    path: String,
+    bytes: u64,
+    is_bundle: bool,
+    snapshots: Vec<String>,
+    trace: Option<Trace<'a>>,
+    /// As it is in `report.json`: parsing it again would take more memory than the recording did.
+    report: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Trace<'a> {
+    method: &'a str,
+    frequency_hz: u32,
+    samples: u64,
+    stacks_to_root: u64,
+    waits: u64,
+    wait_stacks: u64,
+    lost: u64,
+    timeline_bytes: u64,
+    frames: u64,
+    named_frames: u64,
+    recorder_cpu_seconds: f64,
+    recorder_peak_bytes: u64,
+}
+
+/// Shows it.
+pub(super) fn show(args: &CaptureArgs, captured: &Captured, color: ColorChoice) -> Result<Code, Failure> {
+    if args.json {
+        out::document(&document(captured))?;
+    } else {
+        let mut shown = Vec::new();
+        // Writing to a Vec does not fail.
+        let _ = text(&mut shown, captured, color);
+        out::bytes_of_text(&shown, Terminal::of_stdout(color).colour)?;
+    }
+    let whole = captured.trace.as_ref().is_some_and(|trace| trace.cut_short.is_none());
+    Ok(if captured.read.is_some() && whole { Code::Ok } else { Code::Partial })
+}
+
+fn text(out: &mut Vec<u8>, captured: &Captured, color: ColorChoice) -> std::io::Result<()> {
+    let terminal = Terminal::of_stdout(color);
+    let path = printable(&captured.result.path.to_string_lossy());
+    let Some((capture, analysis)) = &captured.read else {
+        return writeln!(
+            out,
+            "stopped at once: the recording is in {path}, without a report\nread it with: biopsy analyze {path}"
+        );
+    };
+    let options =
+        biopsy_report::TextOptions { width: terminal.width.unwrap_or(100).min(120), color: terminal.colour };
+    writeln!(out, "{}", biopsy_report::render_text_with(capture, analysis, options).trim_end())?;
+    writeln!(out)?;
+    if let Some(trace) = &captured.trace {
+        writeln!(
+            out,
+            "{} samples, {} waits, {} lost; recorder used {:.2} s of CPU and {} of memory",
+            grouped(trace.samples),
+            grouped(trace.waits),
+            grouped(trace.lost),
+            seconds(biopsy_sys::clock::process_cpu_nanos()),
+            size(biopsy_sys::limits::peak_resident_bytes()),
+        )?;
+    }
+    if captured.result.is_bundle {
+        writeln!(out, "{path} ({}): report.html in it opens in any browser", size(captured.result.bytes))
+    } else {
+        writeln!(out, "{path} ({}): open {path}/report.html in a browser", size(captured.result.bytes))
+    }
+}
+
+fn document(captured: &Captured) -> Summary<'_> {
+    let report = captured.read.as_ref().and_then(|(capture, analysis)| {
+        RawValue::from_string(biopsy_report::render_json(capture, analysis)).ok()
+    });
+    Summary {
+        version: 1,
+        path: captured.result.path.to_string_lossy().into_owned(),
+        bytes: captured.result.bytes,
+        is_bundle: captured.result.is_bundle,
+        snapshots: captured.snapshots.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+        trace: captured.trace.as_ref().map(|trace| Trace {
+            method: &trace.method,
+            frequency_hz: trace.frequency_hz,
+            samples: trace.samples,
+            stacks_to_root: trace.rooted,
+            waits: trace.waits,
+            wait_stacks: trace.wait_stacks,
+            lost: trace.lost,
+            timeline_bytes: trace.bytes,
+            frames: trace.frames.0,
+            named_frames: trace.frames.1,
+            recorder_cpu_seconds: seconds(biopsy_sys::clock::process_cpu_nanos()),
+            recorder_peak_bytes: biopsy_sys::limits::peak_resident_bytes(),
+        }),
+        report,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for display")]
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
