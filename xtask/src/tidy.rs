@@ -10,7 +10,7 @@ use crate::run::Outcome;
 pub(crate) fn run() -> Outcome {
     let metadata = crate::run::metadata()?;
     let files = sources::tracked_files()?;
-    let mut found = edges::violations(&edges::Graph::of(&metadata));
+    let mut found = edges::violations(&edges::Graph::of(&metadata, &files)?);
     found.extend(licences::violations(&metadata));
     found.extend(sources::violations(&files)?);
     for note in sources::long_files(&files)? {

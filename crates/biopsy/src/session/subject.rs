@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command};
 
-use biopsy_dotnet::ipc::ReversePort;
+use biopsy_dotnet_ipc::ReversePort;
 use biopsy_model::Pid;
 use biopsy_model::printable::printable;
 use biopsy_model::process::ProcessInfo;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use biopsy_bytes::ReadError;
 use biopsy_model::Pid;
 
-use super::hresult::HResult;
-use super::silence::Silence;
+use crate::hresult::HResult;
+use crate::silence::Silence;
 
 /// A runtime could not be spoken with, or refused.
 #[derive(Debug, thiserror::Error)]

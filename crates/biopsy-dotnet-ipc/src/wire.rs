@@ -10,12 +10,12 @@
 
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
 
-use super::hresult::HResult;
+use crate::hresult::HResult;
 
 /// First bytes of each message.
-pub(super) const MAGIC: [u8; 14] = *b"DOTNET_IPC_V1\0";
+pub(crate) const MAGIC: [u8; 14] = *b"DOTNET_IPC_V1\0";
 /// Bytes before the payload.
-pub(super) const HEADER_BYTES: usize = 20;
+pub(crate) const HEADER_BYTES: usize = 20;
 /// Set of all answers.
 const ANSWER_SET: u8 = 0xff;
 /// Id of an answer that is none.
@@ -23,14 +23,14 @@ const ERROR_ID: u8 = 0xff;
 
 /// A command: its numbers, and what it is called in messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Command {
-    pub(super) set: u8,
-    pub(super) id: u8,
-    pub(super) name: &'static str,
+pub(crate) struct Command {
+    pub(crate) set: u8,
+    pub(crate) id: u8,
+    pub(crate) name: &'static str,
 }
 
 /// Commands that are used here.
-pub(super) mod commands {
+pub(crate) mod commands {
     use super::Command;
 
     const fn command(set: u8, id: u8, name: &'static str) -> Command {
@@ -58,26 +58,26 @@ pub(super) mod commands {
 
 /// The payload of a command.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Payload(Vec<u8>);
+pub(crate) struct Payload(Vec<u8>);
 
 impl Payload {
-    pub(super) fn u8(mut self, value: u8) -> Self {
+    pub(crate) fn u8(mut self, value: u8) -> Self {
         self.0.push(value);
         self
     }
 
-    pub(super) fn u32(mut self, value: u32) -> Self {
+    pub(crate) fn u32(mut self, value: u32) -> Self {
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    pub(super) fn u64(mut self, value: u64) -> Self {
+    pub(crate) fn u64(mut self, value: u64) -> Self {
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
     /// A string; an empty one is written as none.
-    pub(super) fn string(mut self, text: &str) -> Self {
+    pub(crate) fn string(mut self, text: &str) -> Self {
         if text.is_empty() {
             return self.u32(0);
         }
@@ -89,7 +89,7 @@ impl Payload {
 }
 
 /// The bytes of a command; `None`: it is longer than the protocol's 16-bit size can say.
-pub(super) fn encode(command: Command, payload: &Payload) -> Option<Vec<u8>> {
+pub(crate) fn encode(command: Command, payload: &Payload) -> Option<Vec<u8>> {
     let size = u16::try_from(HEADER_BYTES + payload.0.len()).ok()?;
     let mut bytes = Vec::with_capacity(usize::from(size));
     bytes.extend_from_slice(&MAGIC);
@@ -101,14 +101,14 @@ pub(super) fn encode(command: Command, payload: &Payload) -> Option<Vec<u8>> {
 
 /// The head of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct AnswerHead {
-    pub(super) is_error: bool,
+pub(crate) struct AnswerHead {
+    pub(crate) is_error: bool,
     /// Bytes that follow.
-    pub(super) payload: usize,
+    pub(crate) payload: usize,
 }
 
 /// Parses the head of an answer.
-pub(super) fn parse_head(bytes: &[u8; HEADER_BYTES]) -> Result<AnswerHead, ReadError> {
+pub(crate) fn parse_head(bytes: &[u8; HEADER_BYTES]) -> Result<AnswerHead, ReadError> {
     let mut cursor = Cursor::new(bytes);
     let before = cursor;
     if cursor.array::<14>("magic")? != MAGIC {
@@ -131,12 +131,12 @@ pub(super) fn parse_head(bytes: &[u8; HEADER_BYTES]) -> Result<AnswerHead, ReadE
 }
 
 /// The code in an answer that is an error. A payload that is too short is an error without a name.
-pub(super) fn parse_error(payload: &[u8]) -> HResult {
+pub(crate) fn parse_error(payload: &[u8]) -> HResult {
     HResult(Cursor::new(payload).u32("error code").unwrap_or(HResult::UNKNOWN_ERROR.0))
 }
 
 /// Reads a string. What is no UTF-16 is replaced; the closing zero is not part of it.
-pub(super) fn read_string(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String, ReadError> {
+pub(crate) fn read_string(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String, ReadError> {
     let before = *cursor;
     let units = cursor.u32(field)?;
     let bytes = usize::try_from(units).ok().and_then(|units| units.checked_mul(2));

@@ -1,4 +1,4 @@
-//! The diagnostics protocol: commands to a running process and the streams it answers with.
+//! The diagnostics protocol of .NET: commands to a running process and the streams it answers with.
 //!
 //! ```text
 //! DiagnosticPort::find ─► Client ─┬─► process_info, environment, set_variable
@@ -9,11 +9,12 @@
 //!
 //! What it promises: every step has a time limit; a runtime that does not answer is diagnosed ([`Silence`]), not waited
 //! for; whom the socket leads to is checked; nothing is left behind in the process, however this one ends: sessions end
-//! with their socket. What it does not do: load code into a process, or command other tools' sessions.
+//! with their socket. What it does not do: load code into a process, command other tools' sessions, or understand what a
+//! session streams: `biopsy-dotnet` does.
 //!
 //! ```no_run
 //! use std::io::Read;
-//! use biopsy_dotnet::ipc::{Client, EventLevel, Provider, Rundown, SessionConfig};
+//! use biopsy_dotnet_ipc::{Client, EventLevel, Provider, Rundown, SessionConfig};
 //! use biopsy_model::Pid;
 //!
 //! let client = Client::of(Pid(4711))?;
@@ -29,6 +30,9 @@
 //! assert_eq!(&magic, b"Nettrace");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
 mod client;
 mod connection;

@@ -2,7 +2,7 @@
 
 use biopsy_bytes::{Cursor, ReadError};
 
-use super::wire::read_string;
+use crate::wire::read_string;
 
 /// The answer to `ProcessInfo`, in any of its forms.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub struct ProcessInfo {
 }
 
 /// Parses an answer of form 1, 2 or 3. More that follows is of a later form, and left.
-pub(super) fn parse(form: u8, payload: &[u8]) -> Result<ProcessInfo, ReadError> {
+pub(crate) fn parse(form: u8, payload: &[u8]) -> Result<ProcessInfo, ReadError> {
     let mut cursor = Cursor::new(payload);
     if form >= 3 {
         cursor.u32("version of the answer")?;
@@ -52,7 +52,7 @@ pub(super) fn parse(form: u8, payload: &[u8]) -> Result<ProcessInfo, ReadError> 
 }
 
 /// Parses the block of an environment: pairs `NAME=VALUE`.
-pub(super) fn parse_environment(block: &[u8]) -> Result<Vec<String>, ReadError> {
+pub(crate) fn parse_environment(block: &[u8]) -> Result<Vec<String>, ReadError> {
     let mut cursor = Cursor::new(block);
     let count = cursor.u32("number of variables")?;
     let mut variables = Vec::new();
@@ -67,8 +67,8 @@ pub(super) fn parse_environment(block: &[u8]) -> Result<Vec<String>, ReadError> 
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::wire::{Payload, encode};
     use super::*;
+    use crate::wire::{Payload, encode};
 
     fn payload(form: u8) -> Vec<u8> {
         let mut payload = Payload::default();
@@ -82,7 +82,7 @@ mod tests {
         if form >= 3 {
             payload = payload.string("linux-x64").u32(99);
         }
-        let command = super::super::wire::commands::PROCESS_INFO_3;
+        let command = crate::wire::commands::PROCESS_INFO_3;
         encode(command, &payload).unwrap()[20..].to_vec()
     }
 
@@ -102,7 +102,7 @@ mod tests {
     fn a_false_count_of_variables_ends() {
         assert!(parse_environment(&u32::MAX.to_le_bytes()).is_err());
         let two = Payload::default().u32(2).string("A=1").string("B=x y");
-        let bytes = encode(super::super::wire::commands::ENVIRONMENT, &two).unwrap()[20..].to_vec();
+        let bytes = encode(crate::wire::commands::ENVIRONMENT, &two).unwrap()[20..].to_vec();
         assert_eq!(parse_environment(&bytes).unwrap(), ["A=1", "B=x y"]);
     }
 

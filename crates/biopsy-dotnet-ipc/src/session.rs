@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::client::Client;
-use super::error::IpcError;
+use crate::client::Client;
+use crate::error::IpcError;
 
 /// Events of a runtime, from now on, as nettrace. The session ends when this and its [`SessionControl`]s are dropped:
 /// the runtime notices at the next event it writes that nobody reads any more.
@@ -20,7 +20,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn new(id: u64, form: u8, stream: UnixStream, client: Client) -> Result<Self, io::Error> {
+    pub(crate) fn new(id: u64, form: u8, stream: UnixStream, client: Client) -> Result<Self, io::Error> {
         stream.set_read_timeout(None)?;
         Ok(Self { id, form, stream, client })
     }

@@ -16,9 +16,9 @@ use biopsy_model::Pid;
 use nix::sys::socket::{getsockopt, sockopt};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::connection::Connection;
-use super::error::IpcError;
-use super::wire::{Payload, commands};
+use crate::connection::Connection;
+use crate::error::IpcError;
+use crate::wire::{Payload, commands};
 
 /// First bytes of what a runtime says when it connects.
 const MAGIC: [u8; 8] = *b"ADVR_V1\0";
@@ -181,7 +181,7 @@ impl Arrival {
 }
 
 /// Cookie and pid of what a runtime says when it connects.
-pub(super) fn parse_advertise(bytes: &[u8]) -> Result<([u8; 16], u64), ReadError> {
+pub(crate) fn parse_advertise(bytes: &[u8]) -> Result<([u8; 16], u64), ReadError> {
     let mut cursor = Cursor::new(bytes);
     let before = cursor;
     if cursor.array::<8>("magic")? != MAGIC {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use biopsy_model::Pid;
 
-use super::target::TargetFacts;
+use crate::target::TargetFacts;
 
 /// Name that runtimes since .NET 6 give to the thread of their diagnostics server.
 const SERVER_THREAD: &[u8] = b".NET EventPipe";
@@ -40,7 +40,7 @@ impl Silence {
         Self::in_folder(Path::new("/proc"), pid)
     }
 
-    pub(super) fn in_folder(proc_folder: &Path, pid: Pid) -> Self {
+    pub(crate) fn in_folder(proc_folder: &Path, pid: Pid) -> Self {
         let Some(facts) = TargetFacts::read(proc_folder, pid) else { return Self::Ended };
         if facts.has_ended() {
             return Self::Ended;
@@ -74,7 +74,7 @@ impl Silence {
         }
     }
 
-    pub(super) fn hint(self) -> Option<String> {
+    pub(crate) fn hint(self) -> Option<String> {
         let hint = match self {
             Self::Stopped => "`kill -CONT` lets it go on",
             Self::Traced => "end the debugger, or use it",
@@ -108,20 +108,20 @@ impl std::fmt::Display for Silence {
 /// A child `createdump` writes a dump.
 fn has_createdump(proc_folder: &Path, facts: &TargetFacts) -> bool {
     let pid = facts.pid;
-    let children = super::target::read_some(&facts.path(&format!("task/{pid}/children"))).unwrap_or_default();
+    let children = crate::target::read_some(&facts.path(&format!("task/{pid}/children"))).unwrap_or_default();
     let children = String::from_utf8_lossy(&children).into_owned();
     children.split_ascii_whitespace().take(1024).any(|child| {
-        super::target::read_some(&proc_folder.join(child).join("comm"))
+        crate::target::read_some(&proc_folder.join(child).join("comm"))
             .is_ok_and(|name| name.starts_with(b"createdump"))
     })
 }
 
 fn is_frozen(facts: &TargetFacts) -> bool {
-    let Ok(cgroup) = super::target::read_some(&facts.path("cgroup")) else { return false };
+    let Ok(cgroup) = crate::target::read_some(&facts.path("cgroup")) else { return false };
     let path = cgroup.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"0::/"));
     let Some(path) = path.and_then(|path| std::str::from_utf8(path).ok()) else { return false };
     let events = Path::new("/sys/fs/cgroup").join(path).join("cgroup.events");
-    super::target::read_some(&events).is_ok_and(|text| text.windows(8).any(|word| word == b"frozen 1"))
+    crate::target::read_some(&events).is_ok_and(|text| text.windows(8).any(|word| word == b"frozen 1"))
 }
 
 /// Told to wait at its start, and no managed thread is there yet.

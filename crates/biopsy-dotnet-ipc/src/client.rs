@@ -8,14 +8,14 @@ use std::time::Duration;
 use biopsy_bytes::{Cursor, ReadErrorKind};
 use biopsy_model::Pid;
 
-use super::connection::Connection;
-use super::error::IpcError;
-use super::info::{self, ProcessInfo};
-use super::port::DiagnosticPort;
-use super::session::Session;
-use super::session_config::{self, FORMS, SessionConfig};
-use super::wire::{Command, Payload, commands};
-use super::{HResult, PerfMap, perf_map};
+use crate::connection::Connection;
+use crate::error::IpcError;
+use crate::info::{self, ProcessInfo};
+use crate::port::DiagnosticPort;
+use crate::session::Session;
+use crate::session_config::{self, FORMS, SessionConfig};
+use crate::wire::{Command, Payload, commands};
+use crate::{HResult, PerfMap, perf_map};
 
 /// Most bytes of an environment.
 const ENVIRONMENT_MAX: u32 = 16 << 20;
@@ -225,8 +225,8 @@ impl Client {
     /// # Errors
     /// [`IpcError::NoCreateDump`], without asking the runtime: with a helper that cannot be executed its diagnostics server
     /// ends. [`IpcError`]: refused, or it took longer than `within`.
-    pub fn dump(&self, path: &str, kind: super::DumpKind, within: Duration) -> Result<(), IpcError> {
-        super::dump::check(self.pid())?;
+    pub fn dump(&self, path: &str, kind: crate::DumpKind, within: Duration) -> Result<(), IpcError> {
+        crate::dump::check(self.pid())?;
         let payload = Payload::default().string(path).u32(kind as u32).u32(0);
         let asked = self.exchange(commands::DUMP_3, &payload, within);
         let (connection, answer) = match asked {
@@ -238,7 +238,7 @@ impl Client {
         if code == HResult::OK.0 {
             return Ok(());
         }
-        let detail = super::wire::read_string(&mut cursor, "error text").ok().filter(|text| !text.is_empty());
+        let detail = crate::wire::read_string(&mut cursor, "error text").ok().filter(|text| !text.is_empty());
         Err(connection.refused(HResult(code), detail))
     }
 }

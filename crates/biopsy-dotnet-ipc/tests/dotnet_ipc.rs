@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::ipc::{
+use biopsy_dotnet_ipc::{
     Client, DiagnosticPort, EventLevel, IpcError, NoSocket, Provider, ReversePort, Rundown, SessionConfig,
     Silence, TimeLimits,
 };
@@ -329,7 +329,7 @@ fn a_helper_that_cannot_run_is_not_asked_for() {
     let client = Client::of(pid_of(&target)).unwrap();
     let out = root.path().join("core");
     let error = client
-        .dump(&out.display().to_string(), biopsy_dotnet::ipc::DumpKind::Normal, Duration::from_secs(20))
+        .dump(&out.display().to_string(), biopsy_dotnet_ipc::DumpKind::Normal, Duration::from_secs(20))
         .unwrap_err();
     assert!(matches!(error, IpcError::NoCreateDump { .. }), "{error}");
     client.process_info().expect("its server still answers");

@@ -17,9 +17,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::error::{IpcError, NoSocket};
-use super::missing;
-use super::target::{TargetFacts, read_some};
+use crate::error::{IpcError, NoSocket};
+use crate::missing;
+use crate::target::{TargetFacts, read_some};
 
 /// Where runtimes put sockets when nothing else is said.
 const DEFAULT_FOLDER: &str = "/tmp";
@@ -94,7 +94,7 @@ impl DiagnosticPort {
     }
 
     /// Connects, and checks that the process itself listens there.
-    pub(super) fn connect(&self, within: Duration) -> Result<UnixStream, IpcError> {
+    pub(crate) fn connect(&self, within: Duration) -> Result<UnixStream, IpcError> {
         let failed =
             |source: std::io::Error| IpcError::Connect { pid: self.pid, path: self.shown.clone(), source };
         let connect = || -> Result<OwnedFd, rustix::io::Errno> {
@@ -120,7 +120,7 @@ impl DiagnosticPort {
                     pid: self.pid,
                     command: "connect",
                     waited: within,
-                    why: super::Silence::of(self.pid),
+                    why: crate::Silence::of(self.pid),
                 });
             }
             // Nobody listens: it closed its server, or has ended between two looks.
@@ -168,7 +168,7 @@ fn folders(facts: &TargetFacts) -> Vec<PathBuf> {
 }
 
 /// Opens a folder that the process sees, without leaving its root: a link in a container must not lead to our files.
-pub(super) fn open_folder(facts: &TargetFacts, folder: &Path) -> Option<OwnedFd> {
+pub(crate) fn open_folder(facts: &TargetFacts, folder: &Path) -> Option<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let (start, below) = match folder.strip_prefix("/") {
         Ok(below) => ("root", below),
@@ -188,7 +188,7 @@ pub(super) fn open_folder(facts: &TargetFacts, folder: &Path) -> Option<OwnedFd>
 }
 
 /// Sockets of other starts of the same pid, in this folder.
-pub(super) fn stale(facts: &TargetFacts, folder: &Path, name: &str) -> Option<String> {
+pub(crate) fn stale(facts: &TargetFacts, folder: &Path, name: &str) -> Option<String> {
     let opened = open_folder(facts, folder)?;
     let listing = std::fs::read_dir(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()?;
     let start = format!("dotnet-diagnostic-{}-", facts.ns_pid);

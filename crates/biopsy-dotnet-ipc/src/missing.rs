@@ -4,9 +4,9 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use super::error::NoSocket;
-use super::port::{open_folder, stale};
-use super::target::{TargetFacts, read_some};
+use crate::error::NoSocket;
+use crate::port::{open_folder, stale};
+use crate::target::{TargetFacts, read_some};
 
 /// Bytes of an address, without its closing zero.
 const SUN_PATH: usize = 107;
@@ -18,7 +18,7 @@ const AOT_MARK: &[u8] = b"DotNetRuntimeDebugHeader";
 const SEARCH: u64 = 16 << 20;
 
 /// The reason, the most certain first.
-pub(super) fn reason(facts: &TargetFacts, folder: &Path, name: &str) -> NoSocket {
+pub(crate) fn reason(facts: &TargetFacts, folder: &Path, name: &str) -> NoSocket {
     let environment = facts.environment();
     if let Ok(environment) = &environment {
         for setting in ["EnableDiagnostics", "EnableDiagnostics_IPC"] {

@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 use biopsy_bytes::ReadError;
 use biopsy_model::Pid;
 
-use super::error::IpcError;
-use super::silence::Silence;
-use super::wire::{self, Command, HEADER_BYTES, Payload};
+use crate::error::IpcError;
+use crate::silence::Silence;
+use crate::wire::{self, Command, HEADER_BYTES, Payload};
 
 /// A connection on which a command was sent.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) pid: Pid,
-    pub(super) command: Command,
-    pub(super) stream: UnixStream,
+pub(crate) struct Connection {
+    pub(crate) pid: Pid,
+    pub(crate) command: Command,
+    pub(crate) stream: UnixStream,
     asked: Instant,
     deadline: Instant,
 }
 
 impl Connection {
     /// Sends a command; everything after this has to happen `within`.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         pid: Pid,
         stream: UnixStream,
         command: Command,
@@ -44,7 +44,7 @@ impl Connection {
     }
 
     /// The payload of the answer.
-    pub(super) fn answer(&mut self) -> Result<Vec<u8>, IpcError> {
+    pub(crate) fn answer(&mut self) -> Result<Vec<u8>, IpcError> {
         let mut head = [0; HEADER_BYTES];
         self.read(&mut head)?;
         let head = wire::parse_head(&head).map_err(|source| self.malformed(source))?;
@@ -58,7 +58,7 @@ impl Connection {
     }
 
     /// Fills `bytes` before the time is over.
-    pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<(), IpcError> {
+    pub(crate) fn read(&mut self, bytes: &mut [u8]) -> Result<(), IpcError> {
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -76,11 +76,11 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn refused(&self, code: super::HResult, detail: Option<String>) -> IpcError {
+    pub(crate) fn refused(&self, code: crate::HResult, detail: Option<String>) -> IpcError {
         IpcError::Refused { pid: self.pid, command: self.command.name, code, detail }
     }
 
-    pub(super) fn malformed(&self, source: ReadError) -> IpcError {
+    pub(crate) fn malformed(&self, source: ReadError) -> IpcError {
         IpcError::Malformed { pid: self.pid, command: self.command.name, source }
     }
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use biopsy_dotnet::events::{self, Collector};
-use biopsy_dotnet::ipc::{Client, EventLevel, Provider, Rundown, SessionConfig};
 use biopsy_dotnet::methods::{MethodMap, feed_payload};
 use biopsy_dotnet::nettrace::{End, Limits, Reader};
+use biopsy_dotnet_ipc::{Client, EventLevel, Provider, Rundown, SessionConfig};
 use biopsy_model::Pid;
 use biopsy_model::runtime_trace::{RuntimeStack, RuntimeTrace};
 use biopsy_testkit::{

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use biopsy_dotnet::ipc::{Client, EventLevel, IpcError, Provider, Rundown, SessionConfig, TimeLimits};
 use biopsy_dotnet::nettrace::{Limits, Reader};
+use biopsy_dotnet_ipc::{Client, EventLevel, IpcError, Provider, Rundown, SessionConfig, TimeLimits};
 use biopsy_model::Pid;
 
 /// Size, set, id and what follows, behind the name of the protocol.

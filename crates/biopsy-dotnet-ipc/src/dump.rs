@@ -5,8 +5,8 @@ use std::path::Path;
 
 use biopsy_model::Pid;
 
-use super::error::IpcError;
-use super::target::TargetFacts;
+use crate::error::IpcError;
+use crate::target::TargetFacts;
 
 /// How much the runtime's helper writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub enum DumpKind {
 
 /// Refuses where the helper beside the runtime cannot be executed: the runtime forks for it, and with a file that is
 /// there and cannot be executed its diagnostics server does not come back.
-pub(super) fn check(pid: Pid) -> Result<(), IpcError> {
+pub(crate) fn check(pid: Pid) -> Result<(), IpcError> {
     let facts = TargetFacts::read(Path::new("/proc"), pid).ok_or(IpcError::Ended { pid })?;
     // In a single file the helper is part of the program.
     let Some(library) = facts.mapped_path("libcoreclr.so") else { return Ok(()) };

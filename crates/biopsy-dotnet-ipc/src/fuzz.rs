@@ -1,6 +1,6 @@
 //! Entry point for fuzzing: any bytes as the answer of a runtime.
 
-use super::{info, reverse, wire};
+use crate::{info, reverse, wire};
 
 /// Reads bytes as everything a runtime may send.
 pub fn fuzz_answers(bytes: &[u8]) {

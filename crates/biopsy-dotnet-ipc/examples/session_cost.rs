@@ -14,8 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use biopsy_dotnet::ipc::{Client, EventFilter, EventLevel, Provider, Rundown, SessionConfig, SessionControl};
 use biopsy_dotnet::nettrace::{Limits, Reader};
+use biopsy_dotnet_ipc::{Client, EventFilter, EventLevel, Provider, Rundown, SessionConfig, SessionControl};
 use biopsy_model::Pid;
 use biopsy_testkit::{Askers, Window};
 
@@ -146,7 +146,7 @@ impl Running {
     }
 }
 
-fn count(session: biopsy_dotnet::ipc::Session) -> Counts {
+fn count(session: biopsy_dotnet_ipc::Session) -> Counts {
     let mut counts = Counts::new();
     let Ok(mut reader) = Reader::new(session, &Limits::default()) else { return counts };
     while let Ok(Some(event)) = reader.next_event() {

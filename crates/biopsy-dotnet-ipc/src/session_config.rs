@@ -1,6 +1,6 @@
 //! What a session of events is asked for, in each form of the command that runtimes know.
 
-use super::wire::{Command, Payload, commands};
+use crate::wire::{Command, Payload, commands};
 
 /// Nettrace version 4, which all runtimes since .NET Core 3.0 write.
 const NETTRACE: u32 = 1;
@@ -106,10 +106,10 @@ pub struct SessionConfig {
 }
 
 /// Forms of the command that starts a session, by its number: newest first.
-pub(super) const FORMS: [u8; 6] = [6, 5, 4, 3, 2, 1];
+pub(crate) const FORMS: [u8; 6] = [6, 5, 4, 3, 2, 1];
 
 /// The command and payload of one form.
-pub(super) fn encode(config: &SessionConfig, form: u8) -> (Command, Payload) {
+pub(crate) fn encode(config: &SessionConfig, form: u8) -> (Command, Payload) {
     let keywords = config.rundown.keywords();
     let (rundown, stacks) = (u8::from(keywords != 0), u8::from(config.stacks));
     let start = Payload::default();
@@ -149,8 +149,8 @@ fn encode_filter(payload: Payload, filter: Option<&EventFilter>) -> Payload {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire;
     use super::*;
+    use crate::wire;
 
     fn config() -> SessionConfig {
         SessionConfig {

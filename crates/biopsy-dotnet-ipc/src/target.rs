@@ -13,21 +13,21 @@ const MOST: u64 = 4 << 20;
 
 /// The process, read through its folder in `/proc`.
 #[derive(Clone, Debug)]
-pub(super) struct TargetFacts {
-    pub(super) pid: Pid,
+pub(crate) struct TargetFacts {
+    pub(crate) pid: Pid,
     folder: PathBuf,
-    pub(super) start_ticks: u64,
+    pub(crate) start_ticks: u64,
     /// State of its main thread, as in `/proc/PID/stat`.
-    pub(super) state: u8,
+    pub(crate) state: u8,
     /// Its pid in its own namespace.
-    pub(super) ns_pid: u32,
+    pub(crate) ns_pid: u32,
     /// Its effective user.
-    pub(super) uid: u32,
+    pub(crate) uid: u32,
 }
 
 impl TargetFacts {
     /// Reads them; `None`: there is no such process.
-    pub(super) fn read(proc_folder: &Path, pid: Pid) -> Option<Self> {
+    pub(crate) fn read(proc_folder: &Path, pid: Pid) -> Option<Self> {
         let folder = proc_folder.join(pid.to_string());
         let (state, start_ticks) = parse_stat(&read_some(&folder.join("stat")).ok()?)?;
         let status = read_some(&folder.join("status")).ok()?;
@@ -42,22 +42,22 @@ impl TargetFacts {
     }
 
     /// Whether it has ended: a zombie has, although its entry is there.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
     /// A path below its folder in `/proc`.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// The environment it was started with.
-    pub(super) fn environment(&self) -> io::Result<Environment> {
+    pub(crate) fn environment(&self) -> io::Result<Environment> {
         read_some(&self.folder.join("environ")).map(Environment)
     }
 
     /// Whether a file of this name is among its mappings; `None`: they may not be read.
-    pub(super) fn maps(&self, file: &[u8]) -> Option<bool> {
+    pub(crate) fn maps(&self, file: &[u8]) -> Option<bool> {
         let maps = read_some(&self.folder.join("maps")).ok()?;
         Some(maps.split(|byte| *byte == b'\n').any(|line| {
             line.ends_with(file) && line.len() > file.len() && line[line.len() - file.len() - 1] == b'/'
@@ -65,7 +65,7 @@ impl TargetFacts {
     }
 
     /// Path of the mapped file with this name, as the process sees it.
-    pub(super) fn mapped_path(&self, file: &str) -> Option<PathBuf> {
+    pub(crate) fn mapped_path(&self, file: &str) -> Option<PathBuf> {
         let maps = read_some(&self.folder.join("maps")).ok()?;
         let ending = format!("/{file}");
         let line = maps.split(|byte| *byte == b'\n').find(|line| line.ends_with(ending.as_bytes()))?;
@@ -74,7 +74,7 @@ impl TargetFacts {
     }
 
     /// State and name of each thread.
-    pub(super) fn threads(&self) -> Vec<(u8, Vec<u8>)> {
+    pub(crate) fn threads(&self) -> Vec<(u8, Vec<u8>)> {
         let Ok(entries) = fs::read_dir(self.folder.join("task")) else { return Vec::new() };
         let read = |entry: fs::DirEntry| {
             let (state, _) = parse_stat(&read_some(&entry.path().join("stat")).ok()?)?;
@@ -88,18 +88,18 @@ impl TargetFacts {
 
 /// Variables of a process.
 #[derive(Debug)]
-pub(super) struct Environment(Vec<u8>);
+pub(crate) struct Environment(Vec<u8>);
 
 impl Environment {
     /// Value of a variable.
-    pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
+    pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
         self.0
             .split(|byte| *byte == 0)
             .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
     /// A setting of the runtime, by either of its prefixes: the full name, and the value.
-    pub(super) fn setting(&self, name: &str) -> Option<(String, &[u8])> {
+    pub(crate) fn setting(&self, name: &str) -> Option<(String, &[u8])> {
         ["DOTNET_", "COMPlus_"].iter().find_map(|prefix| {
             let full = format!("{prefix}{name}");
             let value = self.get(&full)?;
@@ -130,7 +130,7 @@ fn last_number(text: &[u8]) -> Option<u32> {
     number(text.split(u8::is_ascii_whitespace).rfind(|word| !word.is_empty())?)
 }
 
-pub(super) fn read_some(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_some(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     biopsy_files::open_kernels(path)?.take(MOST).read_to_end(&mut bytes)?;
     Ok(bytes)

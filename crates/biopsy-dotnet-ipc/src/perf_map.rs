@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use super::client::Client;
-use super::error::IpcError;
-use super::port::open_folder;
-use super::target::TargetFacts;
+use crate::client::Client;
+use crate::error::IpcError;
+use crate::port::open_folder;
+use crate::target::TargetFacts;
 
 /// `PerfMapType`: the map alone, without the code of methods.
 const MAP: u32 = 3;
@@ -38,7 +38,7 @@ impl Drop for PerfMap {
     }
 }
 
-pub(super) fn enable(
+pub(crate) fn enable(
     client: &Client,
     command: impl FnOnce(u32) -> Result<(), IpcError>,
 ) -> Result<PerfMap, IpcError> {
