@@ -2,11 +2,11 @@
 
 use biopsy_model::Pid;
 
-use crate::list::Seen;
-use crate::preflight::Facts;
-use crate::preflight::capabilities::{BPF, DAC_READ_SEARCH, PERFMON, SYS_PTRACE};
-use crate::preflight::hints;
-use crate::proc_root::ProcRoot;
+use super::capabilities::{BPF, DAC_READ_SEARCH, PERFMON, SYS_PTRACE};
+use super::facts::Facts;
+use super::hints;
+use crate::process::proc_root::ProcRoot;
+use crate::process::seen::Seen;
 
 /// How much of one kind of recording is possible.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,7 +83,7 @@ impl Access {
             Some("it has ended (zombie)")
         } else if seen.pid.0 == std::process::id() {
             Some("it is this biopsy itself")
-        } else if is_32_bit(seen) {
+        } else if seen.is_32_bit() {
             Some("it is a 32-bit program")
         } else {
             None
@@ -101,10 +101,6 @@ impl Access {
             memory: memory(facts, seen, may_look),
         }
     }
-}
-
-fn is_32_bit(seen: &Seen) -> bool {
-    seen.dir.file("exe").is_ok_and(|exe| crate::elf::class(&exe) == Some(crate::elf::Class::Bits32))
 }
 
 /// Why we may not look into it.

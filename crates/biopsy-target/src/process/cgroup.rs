@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::proc_root::{ProcRoot, ProcessDir, SMALL};
+use super::proc_root::{ProcRoot, ProcessDir, SMALL};
 
 /// Length of a container id of docker, podman, containerd and CRI-O: SHA-256 in hexadecimal.
 const CONTAINER_ID: usize = 64;

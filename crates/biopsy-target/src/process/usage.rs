@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use biopsy_model::{Pid, ProcessKey};
 
-use crate::identity;
-use crate::list::Seen;
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
+use super::identity;
+use super::proc_root::{ProcRoot, SMALL};
+use super::seen::Seen;
+use super::stat::Stat;
 
 /// What one process uses.
 #[derive(Clone, PartialEq, Debug)]

@@ -4,8 +4,8 @@ use biopsy_model::{BootId, Pid, ProcessKey};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
+use super::proc_root::{ProcRoot, SMALL};
+use super::stat::Stat;
 
 /// A process is not (or no longer) the one that was meant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

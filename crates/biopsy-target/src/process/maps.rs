@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::proc_root::ProcessDir;
+use super::proc_root::ProcessDir;
 
 /// Most bytes read of `/proc/PID/maps`. A process with 65,530 mappings (the kernel's default limit) writes some 6 MiB.
 const LIMIT: usize = 8 << 20;

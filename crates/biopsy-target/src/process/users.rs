@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::proc_root::ProcRoot;
+use super::proc_root::ProcRoot;
 
 /// Most bytes read of `/etc/passwd`.
 const LIMIT: usize = 4 << 20;
