@@ -112,14 +112,6 @@ pub enum IpcError {
         #[source]
         source: io::Error,
     },
-    /// A dump by the runtime's own helper would break its diagnostics server.
-    #[error("the runtime of process {pid} cannot dump: `{}` is not executable", path.display())]
-    NoCreateDump {
-        /// The process.
-        pid: Pid,
-        /// The helper.
-        path: PathBuf,
-    },
     /// The port for runtimes that start could not be made.
     #[error("cannot make a port for starting runtimes at `{}`", path.display())]
     Listen {
@@ -146,7 +138,6 @@ impl IpcError {
         match self {
             Self::NoSocket { why, .. } => why.hint(),
             Self::Silent { why, .. } => why.hint(),
-            Self::NoCreateDump { path, .. } => Some(format!("`chmod +x {}`", path.display())),
             _ => None,
         }
     }

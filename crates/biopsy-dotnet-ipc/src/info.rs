@@ -51,18 +51,6 @@ pub(crate) fn parse(form: u8, payload: &[u8]) -> Result<ProcessInfo, ReadError> 
     Ok(info)
 }
 
-/// Parses the block of an environment: pairs `NAME=VALUE`.
-pub(crate) fn parse_environment(block: &[u8]) -> Result<Vec<String>, ReadError> {
-    let mut cursor = Cursor::new(block);
-    let count = cursor.u32("number of variables")?;
-    let mut variables = Vec::new();
-    for _ in 0..count {
-        // Each takes four bytes at least, so that a false count ends at the end of the block.
-        variables.push(read_string(&mut cursor, "variable")?);
-    }
-    Ok(variables)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -98,19 +86,10 @@ mod tests {
         assert!(parse(2, &payload(1)).is_err());
     }
 
-    #[test]
-    fn a_false_count_of_variables_ends() {
-        assert!(parse_environment(&u32::MAX.to_le_bytes()).is_err());
-        let two = Payload::default().u32(2).string("A=1").string("B=x y");
-        let bytes = encode(crate::wire::commands::ENVIRONMENT, &two).unwrap()[20..].to_vec();
-        assert_eq!(parse_environment(&bytes).unwrap(), ["A=1", "B=x y"]);
-    }
-
     proptest! {
         #[test]
         fn any_bytes(form in 1_u8..4, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(form, &bytes);
-            let _ = parse_environment(&bytes);
         }
     }
 }

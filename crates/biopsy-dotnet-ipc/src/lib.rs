@@ -1,9 +1,8 @@
 //! The diagnostics protocol of .NET: commands to a running process and the streams it answers with.
 //!
 //! ```text
-//! DiagnosticPort::find ─► Client ─┬─► process_info, environment, set_variable
-//!                                 ├─► start_session ─► Session (Read: nettrace) + SessionControl
-//!                                 └─► enable_perf_map, dump
+//! DiagnosticPort::find ─► Client ─┬─► process_info, set_variable
+//!                                 └─► start_session ─► Session (Read: nettrace) + SessionControl
 //! ReversePort::listen ◄─ Arrival: a runtime that starts, and waits
 //! ```
 //!
@@ -34,15 +33,15 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
+mod caller;
 mod client;
 mod connection;
-mod dump;
 mod error;
+mod folder;
 mod fuzz;
 mod hresult;
 mod info;
 mod missing;
-mod perf_map;
 mod port;
 mod reverse;
 mod session;
@@ -51,13 +50,12 @@ mod silence;
 mod target;
 mod wire;
 
-pub use client::{Client, TimeLimits};
-pub use dump::DumpKind;
+pub use caller::TimeLimits;
+pub use client::Client;
 pub use error::{IpcError, NoSocket};
 pub use fuzz::fuzz_answers;
 pub use hresult::HResult;
 pub use info::ProcessInfo;
-pub use perf_map::PerfMap;
 pub use port::DiagnosticPort;
 pub use reverse::{Arrival, ReversePort};
 pub use session::{Session, SessionControl};

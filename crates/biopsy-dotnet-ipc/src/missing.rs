@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::NoSocket;
-use crate::port::{open_folder, stale};
+use crate::folder::{open_folder, stale};
 use crate::target::{TargetFacts, read_some};
 
 /// Bytes of an address, without its closing zero.

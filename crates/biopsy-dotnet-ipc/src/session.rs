@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::client::Client;
+use crate::caller::Caller;
 use crate::error::IpcError;
+use crate::wire::{Payload, commands};
 
 /// Events of a runtime, from now on, as nettrace. The session ends when this and its [`SessionControl`]s are dropped:
 /// the runtime notices at the next event it writes that nobody reads any more.
@@ -16,13 +17,13 @@ pub struct Session {
     id: u64,
     form: u8,
     stream: UnixStream,
-    client: Client,
+    caller: Caller,
 }
 
 impl Session {
-    pub(crate) fn new(id: u64, form: u8, stream: UnixStream, client: Client) -> Result<Self, io::Error> {
+    pub(crate) fn new(id: u64, form: u8, stream: UnixStream, caller: Caller) -> Result<Self, io::Error> {
         stream.set_read_timeout(None)?;
-        Ok(Self { id, form, stream, client })
+        Ok(Self { id, form, stream, caller })
     }
 
     /// Its number in the runtime.
@@ -50,7 +51,7 @@ impl Session {
     /// # Errors
     /// No descriptor is left.
     pub fn control(&self) -> io::Result<SessionControl> {
-        Ok(SessionControl { id: self.id, stream: self.stream.try_clone()?, client: self.client.clone() })
+        Ok(SessionControl { id: self.id, stream: self.stream.try_clone()?, caller: self.caller.clone() })
     }
 }
 
@@ -83,7 +84,7 @@ impl AsFd for SessionControl {
 pub struct SessionControl {
     id: u64,
     stream: UnixStream,
-    client: Client,
+    caller: Caller,
 }
 
 impl SessionControl {
@@ -109,7 +110,7 @@ impl SessionControl {
     /// # Errors
     /// [`IpcError`]: it does not answer in time; [`Self::cut`] ends it then.
     pub fn stop(&self, within: Duration) -> Result<(), IpcError> {
-        self.client.stop_session(self.id, within)
+        self.caller.exchange(commands::STOP_TRACING, &Payload::default().u64(self.id), within).map(|_| ())
     }
 
     /// Closes the stream from our side: a reader comes to its end at once, and the runtime ends the session when it

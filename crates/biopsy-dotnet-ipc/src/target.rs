@@ -1,9 +1,7 @@
 //! What `/proc` says of the process behind a diagnostics port.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use biopsy_model::Pid;
@@ -62,15 +60,6 @@ impl TargetFacts {
         Some(maps.split(|byte| *byte == b'\n').any(|line| {
             line.ends_with(file) && line.len() > file.len() && line[line.len() - file.len() - 1] == b'/'
         }))
-    }
-
-    /// Path of the mapped file with this name, as the process sees it.
-    pub(crate) fn mapped_path(&self, file: &str) -> Option<PathBuf> {
-        let maps = read_some(&self.folder.join("maps")).ok()?;
-        let ending = format!("/{file}");
-        let line = maps.split(|byte| *byte == b'\n').find(|line| line.ends_with(ending.as_bytes()))?;
-        let start = line.iter().position(|byte| *byte == b'/')?;
-        Some(PathBuf::from(OsStr::from_bytes(line.get(start..)?)))
     }
 
     /// State and name of each thread.

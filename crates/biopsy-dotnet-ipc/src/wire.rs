@@ -37,8 +37,6 @@ pub(crate) mod commands {
         Command { set, id, name }
     }
 
-    pub(crate) const DUMP_1: Command = command(1, 1, "GenerateCoreDump");
-    pub(crate) const DUMP_3: Command = command(1, 3, "GenerateCoreDump3");
     pub(crate) const STOP_TRACING: Command = command(2, 1, "StopTracing");
     pub(crate) const COLLECT_1: Command = command(2, 2, "CollectTracing");
     pub(crate) const COLLECT_2: Command = command(2, 3, "CollectTracing2");
@@ -48,11 +46,8 @@ pub(crate) mod commands {
     pub(crate) const COLLECT_6: Command = command(2, 7, "CollectTracing6");
     pub(crate) const PROCESS_INFO_1: Command = command(4, 0, "ProcessInfo");
     pub(crate) const RESUME: Command = command(4, 1, "ResumeRuntime");
-    pub(crate) const ENVIRONMENT: Command = command(4, 2, "ProcessEnvironment");
     pub(crate) const SET_VARIABLE: Command = command(4, 3, "SetEnvironmentVariable");
     pub(crate) const PROCESS_INFO_2: Command = command(4, 4, "ProcessInfo2");
-    pub(crate) const ENABLE_PERF_MAP: Command = command(4, 5, "EnablePerfMap");
-    pub(crate) const DISABLE_PERF_MAP: Command = command(4, 6, "DisablePerfMap");
     pub(crate) const PROCESS_INFO_3: Command = command(4, 8, "ProcessInfo3");
 }
 
