@@ -36,10 +36,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-recording",
         ],
     ),
-    (
-        "biopsy-import",
-        &["biopsy-bytes", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"],
-    ),
+    ("biopsy-import", &["biopsy-bytes", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
     ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet"]),
     ("biopsy-report", &["biopsy-model", "biopsy-analyze"]),
     (
