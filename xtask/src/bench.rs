@@ -11,6 +11,7 @@ mod following;
 mod heap;
 mod killing;
 mod nettrace;
+mod options;
 mod recorder;
 mod scrubbing;
 mod serving;
@@ -20,62 +21,11 @@ mod weather;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use options::Options;
+
 use crate::run::{Outcome, release_program, target_folder};
 use recorder::{Kind, Tools};
 use table::Table;
-
-/// How to measure.
-#[derive(clap::Args, Clone)]
-pub(crate) struct Options {
-    /// Few and short rounds: shows that everything runs, not what it costs
-    #[arg(long)]
-    quick: bool,
-    /// Rounds of each workload
-    #[arg(long)]
-    rounds: Option<usize>,
-    /// Seconds of each run on the server
-    #[arg(long)]
-    seconds: Option<f64>,
-    /// Leave out the recording of five minutes
-    #[arg(long)]
-    no_long: bool,
-    /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `following` (S),
-    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H)
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
-    /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`, `debug`,
-    /// `dotnet-trace`
-    #[arg(long, value_delimiter = ',')]
-    recorders: Vec<String>,
-    /// A samply 0.13.1; without it, one is built once with `cargo install`
-    #[arg(long)]
-    samply: Option<PathBuf>,
-    /// A biopsy; without it, the release program of this repository
-    #[arg(long)]
-    biopsy: Option<PathBuf>,
-}
-
-impl Options {
-    fn rounds(&self) -> usize {
-        self.rounds.unwrap_or(if self.quick { 2 } else { 8 })
-    }
-
-    fn seconds(&self) -> f64 {
-        self.seconds.unwrap_or(if self.quick { 2.0 } else { 5.0 })
-    }
-
-    fn wants_recorder(&self, kind: Kind) -> bool {
-        self.wants_named(kind.key())
-    }
-
-    fn wants_named(&self, recorder: &str) -> bool {
-        self.recorders.is_empty() || self.recorders.iter().any(|one| one == recorder)
-    }
-
-    fn wants(&self, workload: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|one| one == workload)
-    }
-}
 
 /// Measures, prints the tables, writes `target/bench/bench-N.json`.
 pub(crate) fn run(options: &Options) -> Outcome {
@@ -153,15 +103,6 @@ fn find_tools(options: &Options, folder: &Path) -> Outcome<Tools> {
         }
     }
     Ok(tools)
-}
-
-/// The recorders that take part, in the order of a round.
-fn kinds(tools: &Tools, options: &Options) -> Vec<Kind> {
-    let mut kinds = vec![Kind::None, Kind::States, Kind::WaitStacks];
-    kinds.extend(tools.perf.is_some().then_some(Kind::Perf));
-    kinds.extend(tools.samply.is_some().then_some(Kind::Samply));
-    kinds.retain(|kind| options.wants_recorder(*kind));
-    kinds
 }
 
 fn fresh_file(folder: &Path) -> Outcome<PathBuf> {

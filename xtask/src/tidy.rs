@@ -1,7 +1,9 @@
 //! The rules of the repository that no compiler checks.
 
+mod circles;
 mod edges;
 mod licences;
+mod modules;
 mod sources;
 
 use crate::run::Outcome;
@@ -10,7 +12,8 @@ use crate::run::Outcome;
 pub(crate) fn run() -> Outcome {
     let metadata = crate::run::metadata()?;
     let files = sources::tracked_files()?;
-    let mut found = edges::violations(&edges::Graph::of(&metadata));
+    let mut found = edges::violations(&edges::Graph::of(&metadata, &files)?);
+    found.extend(circles::violations(&files)?);
     found.extend(licences::violations(&metadata));
     found.extend(sources::violations(&files)?);
     for note in sources::long_files(&files)? {

@@ -2,6 +2,11 @@
 
 use std::error::Error;
 
+/// What is said of a folder that stays because something went wrong.
+pub(crate) const KEPT: &str = "what was recorded is kept in";
+/// What is said of a result that was made before something went wrong.
+pub const MADE: &str = "the result itself is whole:";
+
 /// What kind of failure it is; programs tell it by their exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureKind {

@@ -25,6 +25,6 @@ pub mod stacks;
 pub mod target;
 pub mod words;
 
-pub use failure::{Failure, FailureKind};
+pub use failure::{Failure, FailureKind, MADE};
 pub use finish::HandedOver;
 pub use job::{Event, Job, LeftBehind, Observer, Patience};

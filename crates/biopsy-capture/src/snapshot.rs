@@ -11,8 +11,8 @@ use biopsy_record::context::Moment;
 use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError, SnapshotFacts};
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
 
-use crate::failure::{Failure, FailureKind};
-use crate::finish::{HandedOver, KEPT, finish};
+use crate::failure::{Failure, FailureKind, KEPT};
+use crate::finish::{HandedOver, finish};
 use crate::job::Job;
 use crate::place::{Place, create_new, ends_with};
 use crate::recording::{Draft, output_failure, warning};

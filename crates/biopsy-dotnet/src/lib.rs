@@ -1,15 +1,15 @@
-//! Everything .NET: the conversation with a running process, the traces it writes, and the runtime as it stands in memory.
+//! Everything .NET that is read from bytes: the traces a runtime writes, and the runtime as it stands in memory.
 //!
 //! ```text
-//! running process ─► ipc ─► nettrace ─► events ─► biopsy_model::runtime_trace
-//!                                  └──► methods ─► names
+//! stream of a session, .nettrace ─► nettrace ─► events ─► biopsy_model::runtime_trace
+//!                                          └──► methods ─► names
 //! image (frozen, core) ─► layout ─► runtime ─┬─► heap ─► graph ─► gcdump
 //!                            metadata ─► names ├─► stack
 //!                                              └─► locks, tasks
 //! ```
 //!
-//! The upper half needs the runtime's help; the lower half needs nothing but memory, so it works when a process hangs, and
-//! on cores. No foreign code is loaded in either.
+//! The upper half needs what the runtime sent (`biopsy-dotnet-ipc` asks it to); the lower half needs nothing but memory, so it
+//! works when a process hangs, and on cores. No foreign code is loaded in either.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
@@ -18,7 +18,6 @@ pub mod events;
 pub mod gcdump;
 pub mod graph;
 pub mod heap;
-pub mod ipc;
 pub mod layout;
 pub mod locks;
 pub mod metadata;

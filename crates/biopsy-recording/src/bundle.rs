@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use biopsy_model::loss::Warning;
-use rustix::fs::{AtFlags, CWD};
+use rustix::fs::{AtFlags, CWD, OFlags};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -294,7 +294,7 @@ impl Temporary {
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path)
             .map_err(failed)?;
         Ok(Self { path, file })

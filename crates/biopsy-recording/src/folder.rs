@@ -73,7 +73,7 @@ impl RecordingFolder {
         let path = path.as_ref();
         let directory = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_DIRECTORY)
+            .custom_flags(OFlags::DIRECTORY.bits().cast_signed())
             .open(path)
             .map_err(|e| WriteError::io("open", path, e))?;
         Ok(Self::of(path, directory))
@@ -131,7 +131,7 @@ impl RecordingFolder {
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(target)
             .map_err(|e| WriteError::io("create", &self.shown(name), e))?;
         Ok(MemberFile { file, shown: self.shown(name) })
@@ -150,7 +150,7 @@ impl RecordingFolder {
         let opened = OpenOptions::new()
             .read(true)
             .write(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(self.member_path(name)?)
             .and_then(|file| {
                 if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
@@ -288,7 +288,7 @@ impl RecordingFolder {
             .append(true)
             .create(true)
             .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(self.member_path(name)?)
             .and_then(|mut file| file.write_all(&line))
             .map_err(|e| WriteError::io("append to", &self.shown(name), e))

@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::list::Seen;
-use crate::proc_root::ProcRoot;
-use crate::stat;
+use crate::process::proc_root::ProcRoot;
+use crate::process::seen::Seen;
+use crate::process::stat;
 
 /// A 64-bit and a 32-bit program, as far as they are looked at.
 pub(crate) const ELF_64: &[u8] = b"\x7fELF\x02\x01\x01";

@@ -20,12 +20,12 @@ use biopsy_model::process::ProcessInfo;
 
 pub use error::{Candidate, FindError};
 
-use crate::elf;
-use crate::list::Seen;
+use crate::list::info_of;
 use crate::preflight::namespace;
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
+use crate::process::seen::Seen;
+use crate::process::users::Users;
 use crate::selector::Selector;
-use crate::users::Users;
 
 /// Most suggestions made for a name that matches nothing.
 const MAX_SUGGESTIONS: usize = 5;
@@ -46,7 +46,9 @@ pub struct Target {
 /// # Errors
 /// [`FindError`]: none, several, or one that cannot be captured whatever the permissions.
 pub fn find(selector: &Selector) -> Result<Target, FindError> {
-    namespace::check_proc_is_ours()?;
+    if !namespace::is_proc_ours() {
+        return Err(FindError::ForeignProc);
+    }
     find_in(&ProcRoot::live(), selector)
 }
 
@@ -130,7 +132,7 @@ fn by_pattern(
     for step in steps {
         let matching: Vec<&Seen> = processes.iter().filter(|seen| step(seen)).collect();
         let living: Vec<&Seen> =
-            matching.iter().copied().filter(|seen| !is_beyond_capture(seen) && seen.pid != myself).collect();
+            matching.iter().copied().filter(|seen| seen.is_living() && seen.pid != myself).collect();
         match root_of(&living, &processes, matches!(selector, Selector::Container(_))) {
             Some(chosen) => {
                 let others = living.iter().map(|seen| seen.pid).filter(|&pid| pid != chosen.pid).collect();
@@ -155,10 +157,6 @@ fn by_pattern(
         .map(|(name, seen)| (name, Candidate::new(seen, &users)))
         .collect();
     Err(FindError::NotFound { selector: selector.to_string(), near, view: namespace::view(root) })
-}
-
-fn is_beyond_capture(seen: &Seen) -> bool {
-    seen.stat.is_kernel_thread || seen.stat.is_zombie()
 }
 
 /// The one process from which all matching ones descend.
@@ -202,13 +200,11 @@ fn finish(root: &ProcRoot, seen: &Seen, others: Vec<Pid>) -> Result<Target, Find
         let living_threads = seen.stat.threads.saturating_sub(1);
         return Err(FindError::Zombie { pid, name, parent: Pid(seen.stat.parent), living_threads });
     }
-    if let Ok(exe) = seen.dir.file("exe")
-        && elf::class(&exe) == Some(elf::Class::Bits32)
-    {
+    if seen.is_32_bit() {
         return Err(FindError::Not64Bit { pid, name });
     }
     let tracer = Some(seen.status.tracer).filter(|&tracer| tracer != 0).map(Pid);
-    Ok(Target { info: seen.info(&root.boot_id()), others, tracer })
+    Ok(Target { info: info_of(seen, &root.boot_id()), others, tracer })
 }
 
 #[cfg(test)]

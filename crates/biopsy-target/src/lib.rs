@@ -27,38 +27,29 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
-pub mod access;
 pub mod address_space;
 pub mod catch;
-pub mod cgroup;
-mod command;
-mod elf;
 #[cfg(test)]
 mod fake_proc;
 pub mod find;
 pub mod freeze;
-pub mod identity;
 pub mod list;
-mod maps;
 mod oom_policy;
 pub mod preflight;
 mod printable;
-pub mod proc_root;
+mod process;
 pub mod runtime;
 pub mod selector;
-mod stat;
-mod status;
-pub mod usage;
-mod users;
 
-pub use access::{Access, Allowed, access};
-pub use command::short_command;
 pub use find::{Candidate, FindError, Target, find, find_in};
-pub use identity::{IdentityError, check_same, is_same};
 pub use list::{Surveyed, list, survey, threads, tree};
-pub use preflight::{Check, Container, Facts, Status, Trial, Wanted, doctor, preflight};
+pub use preflight::access::{Access, Allowed, access};
+pub use preflight::{Check, Container, Facts, Status, Trial, Wanted, access, doctor, preflight};
 pub use printable::printable;
-pub use proc_root::ProcRoot;
+pub use process::command::short_command;
+pub use process::identity::{IdentityError, check_same, is_same};
+pub use process::proc_root::ProcRoot;
+pub use process::usage::{CpuReading, Usage, up_time_short, up_time_text};
+pub use process::users::user_name;
+pub use process::{cgroup, identity, proc_root, usage};
 pub use selector::{ParseSelectorError, Selector};
-pub use usage::{CpuReading, Usage, up_time_short, up_time_text};
-pub use users::user_name;

@@ -6,17 +6,15 @@ use std::io;
 use biopsy_model::process::{ProcessInfo, ThreadInfo};
 use biopsy_model::{BootId, Pid, Tid};
 
-use crate::access::Access;
-use crate::cgroup::Cgroup;
-use crate::command;
-use crate::identity;
 use crate::preflight::Facts;
-use crate::proc_root::{ProcRoot, ProcessDir, SMALL, is_gone};
+use crate::preflight::access::Access;
+use crate::process::identity;
+use crate::process::proc_root::{ProcRoot, SMALL, is_gone};
+use crate::process::seen::Seen;
+use crate::process::stat::Stat;
+use crate::process::usage::Usage;
+use crate::process::users::Users;
 use crate::runtime;
-use crate::stat::Stat;
-use crate::status::Status;
-use crate::usage::Usage;
-use crate::users::Users;
 
 /// Most threads listed of one process; the kernel's own limit (`threads-max`) is below it on usual machines.
 pub const MAX_THREADS: usize = 1 << 18;
@@ -24,76 +22,21 @@ pub const MAX_THREADS: usize = 1 << 18;
 /// Most processes of one tree.
 pub const MAX_TREE: usize = 1 << 16;
 
-const DELETED: &str = " (deleted)";
-
-/// What is read of every process when looking for one: cheap, without its mappings.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) pid: Pid,
-    pub(crate) dir: ProcessDir,
-    pub(crate) stat: Stat,
-    pub(crate) status: Status,
-    pub(crate) arguments: Vec<String>,
-    /// Path of the executable, without the kernel's ` (deleted)`.
-    pub(crate) exe: Option<String>,
-    pub(crate) exe_deleted: bool,
-    pub(crate) cgroup: Cgroup,
-}
-
-impl Seen {
-    pub(crate) fn read(root: &ProcRoot, pid: Pid) -> Option<Self> {
-        let dir = root.process(pid).ok()?;
-        let stat = Stat::parse(&dir.read("stat", SMALL).ok()?)?;
-        let status = dir.read("status", SMALL).map(|text| Status::parse(&text)).unwrap_or_default();
-        let arguments = command::arguments(&dir.read("cmdline", command::LIMIT).unwrap_or_default());
-        let link = dir.link("exe").ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        // A file may really be called `x (deleted)`: it has links, a deleted one has none.
-        let exe_deleted =
-            link.as_deref().is_some_and(|path| path.ends_with(DELETED)) && dir.link_count("exe") == Some(0);
-        let exe = link.map(|path| match path.strip_suffix(DELETED) {
-            Some(path) if exe_deleted => path.to_owned(),
-            _ => path,
-        });
-        let cgroup = Cgroup::read(&dir);
-        Some(Self { pid, dir, stat, status, arguments, exe, exe_deleted, cgroup })
-    }
-
-    pub(crate) fn name(&self) -> String {
-        String::from_utf8_lossy(&self.stat.comm).into_owned()
-    }
-
-    pub(crate) fn exe_name(&self) -> Option<&str> {
-        self.exe.as_deref().map(command::base_name)
-    }
-
-    pub(crate) fn uid(&self) -> u32 {
-        self.status.uids.map_or(u32::MAX, |(real, _)| real)
-    }
-
-    /// The command line for people.
-    pub(crate) fn short_command(&self) -> String {
-        let exe = self.exe.as_deref().unwrap_or_default();
-        let kind = command::kind_by_name(command::base_name(exe));
-        let entry = kind.and_then(|kind| command::entry(kind, &self.arguments));
-        let (name, rest) = command::short_command(&self.name(), exe, entry.as_deref(), &self.arguments);
-        if rest.is_empty() { name } else { format!("{name} {rest}") }
-    }
-
-    pub(crate) fn info(&self, boot_id: &BootId) -> ProcessInfo {
-        ProcessInfo {
-            key: identity::key(boot_id.clone(), self.pid, &self.stat),
-            parent: Pid(self.stat.parent),
-            name: self.name(),
-            exe: self.exe.clone().unwrap_or_default(),
-            exe_deleted: self.exe_deleted,
-            command_line: self.arguments.clone(),
-            uid: self.uid(),
-            runtime: runtime::detect_seen(self),
-            ns_pid: self.status.inner_pid(),
-            cgroup: self.cgroup.path.clone(),
-            container_id: self.cgroup.container_id.clone(),
-            unit: self.cgroup.unit.clone(),
-        }
+/// What is told of a process.
+pub(crate) fn info_of(seen: &Seen, boot_id: &BootId) -> ProcessInfo {
+    ProcessInfo {
+        key: identity::key(boot_id.clone(), seen.pid, &seen.stat),
+        parent: Pid(seen.stat.parent),
+        name: seen.name(),
+        exe: seen.exe.clone().unwrap_or_default(),
+        exe_deleted: seen.exe_deleted,
+        command_line: seen.arguments.clone(),
+        uid: seen.uid(),
+        runtime: runtime::detect_seen(seen),
+        ns_pid: seen.status.inner_pid(),
+        cgroup: seen.cgroup.path.clone(),
+        container_id: seen.cgroup.container_id.clone(),
+        unit: seen.cgroup.unit.clone(),
     }
 }
 
@@ -105,10 +48,7 @@ pub fn list() -> io::Result<Vec<ProcessInfo>> {
     let root = ProcRoot::live();
     let boot_id = root.boot_id();
     let seen = root.pids()?.into_iter().filter_map(|pid| Seen::read(&root, pid));
-    Ok(seen
-        .filter(|process| !process.stat.is_kernel_thread && !process.stat.is_zombie())
-        .map(|process| process.info(&boot_id))
-        .collect())
+    Ok(seen.filter(Seen::is_living).map(|process| info_of(&process, &boot_id)).collect())
 }
 
 /// A process as `biopsy ps` shows it.
@@ -138,7 +78,7 @@ pub fn survey(root: &ProcRoot, facts: &Facts) -> io::Result<Vec<Surveyed>> {
     let seen = root.pids()?.into_iter().filter_map(|pid| Seen::read(root, pid));
     Ok(seen
         .map(|seen| Surveyed {
-            info: seen.info(&boot_id),
+            info: info_of(&seen, &boot_id),
             is_kernel_thread: seen.stat.is_kernel_thread,
             is_zombie: seen.stat.is_zombie(),
             user: users.name(seen.uid()),
@@ -155,7 +95,7 @@ pub fn survey(root: &ProcRoot, facts: &Facts) -> io::Result<Vec<Surveyed>> {
 pub fn process(pid: Pid) -> io::Result<ProcessInfo> {
     let root = ProcRoot::live();
     Seen::read(&root, pid)
-        .map(|seen| seen.info(&root.boot_id()))
+        .map(|seen| info_of(&seen, &root.boot_id()))
         .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
@@ -177,7 +117,7 @@ pub fn tree_in(root: &ProcRoot, pid: Pid) -> io::Result<Vec<ProcessInfo>> {
         .into_iter()
         .filter_map(|pid| Seen::read(root, pid))
         .filter(|process| !process.stat.is_zombie() || process.pid == pid)
-        .map(|process| process.info(&boot_id))
+        .map(|process| info_of(&process, &boot_id))
         .collect())
 }
 

@@ -4,8 +4,8 @@
 //! process goes alone: `memory.oom.group` of a group, or systemd's `OOMPolicy` of a unit (systemd.service(5)), end the rest with it.
 //! systemd is not asked, which on a sick machine may take long, but its files are read.
 
-use crate::cgroup::{self, Cgroup};
-use crate::proc_root::ProcRoot;
+use crate::process::cgroup::{self, Cgroup};
+use crate::process::proc_root::ProcRoot;
 
 /// Most levels of control groups above a process that are looked at.
 const LEVELS: usize = 64;

@@ -2,7 +2,7 @@
 
 use biopsy_model::Pid;
 
-use crate::proc_root::parse_pid;
+use crate::process::proc_root::parse_pid;
 
 /// Shortest prefix of a container id that is taken as one: what `docker ps` shows.
 pub const MIN_CONTAINER_PREFIX: usize = 12;

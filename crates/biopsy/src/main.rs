@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allocator;
 mod arrivals;
 mod capture;
 mod cli;
@@ -15,6 +16,7 @@ mod interrupt;
 mod render;
 mod snapshot;
 mod stacks;
+mod typed;
 
 use std::process::ExitCode;
 
@@ -24,14 +26,6 @@ use clap::Parser;
 use cli::{Cli, Command};
 use render::out;
 use render::terminal::{ColorChoice, Terminal};
-
-/// What is said when there is no memory: by then nothing can be put together any more.
-#[global_allocator]
-static ALLOCATOR: biopsy_sys::allocator::EndsWithoutMemory = biopsy_sys::allocator::EndsWithoutMemory::new(
-    "error: biopsy itself has run out of memory\n\nhint: what was written so far, if anything, is kept and called partial; \
-     what was recorded runs on\n",
-    exit_codes::Code::Memory as i32,
-);
 
 fn main() -> ExitCode {
     out::say_panics();
@@ -58,7 +52,7 @@ fn end_where_a_thread_gets_no_memory() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if panic.location().is_some_and(|at| at.file().ends_with("stack_overflow.rs")) {
-            ALLOCATOR.end();
+            allocator::ALLOCATOR.end();
         }
         usual(panic);
     }));

@@ -22,7 +22,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("core_packed", biopsy_image::fuzz::fuzz_packed),
     ("demangle", biopsy_stacks::fuzz::fuzz_demangle),
     ("dotnet_heap", biopsy_dotnet::heap::fuzz::fuzz_heap),
-    ("dotnet_ipc", biopsy_dotnet::ipc::fuzz_answers),
+    ("dotnet_ipc", biopsy_dotnet_ipc::fuzz_answers),
     ("dotnet_layout", biopsy_dotnet::layout::fuzz::fuzz_layout),
     ("dotnet_metadata", biopsy_dotnet::metadata::fuzz::fuzz_metadata),
     ("dotnet_methods", biopsy_dotnet::methods::fuzz_methods),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use biopsy_testkit::{Answered, Askers, DotNetServer, Privilege, Signal, require, send_signal, temp_dir};
 
-use super::Options;
+use super::options::Options;
 use super::statistics::median;
 use super::table::{Column, Table};
 use crate::run::{Outcome, output_of};

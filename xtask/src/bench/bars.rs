@@ -1,6 +1,17 @@
 //! The bars of SPECIFICATION.md, by row number.
 
-use super::table::Bar;
+/// A promise.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    /// Row of SPECIFICATION.md.
+    pub(crate) row: &'static str,
+    /// What is measured.
+    pub(crate) what: &'static str,
+    /// The value is the least that is promised; otherwise the most.
+    pub(crate) least: bool,
+    /// The promised value.
+    pub(crate) value: f64,
+}
 
 const fn at_least(value: f64, row: &'static str, what: &'static str) -> Bar {
     Bar { row, what, least: true, value }

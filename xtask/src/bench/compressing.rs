@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use biopsy_testkit::proc_usage;
 
+use super::options::{Options, kinds};
 use super::recorder::{self, Kind, Record, Tools};
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
-use super::{Options, kinds};
 use crate::run::Outcome;
 
 /// Megabytes that take zstd -13 some seconds on two CPUs.

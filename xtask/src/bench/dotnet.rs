@@ -13,7 +13,7 @@ use biopsy_testkit::{
     temp_dir,
 };
 
-use super::Options;
+use super::options::Options;
 use super::statistics::{median, quantile};
 use super::table::{Column, Table};
 use crate::run::{Outcome, output_of};

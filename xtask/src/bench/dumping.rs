@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_testkit::{DotNetServer, Privilege, Program, TargetProcess, proc_usage, require, temp_dir};
 
-use super::Options;
+use super::options::Options;
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
 use crate::run::Outcome;

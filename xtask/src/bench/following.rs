@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_testkit::{Program, Signal, TargetProcess, proc_usage, send_signal, temp_dir};
 
-use super::Options;
+use super::options::Options;
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
 use crate::run::Outcome;

@@ -12,7 +12,7 @@ use biopsy_testkit::{
 };
 use serde_json::Value;
 
-use super::Options;
+use super::options::Options;
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
 use crate::run::{Outcome, output_of};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_testkit::{Program, Survival, TargetProcess, temp_dir};
 
-use super::Options;
+use super::options::Options;
 use super::table::{Column, Table};
 use crate::run::Outcome;
 

@@ -6,8 +6,8 @@ use std::process::Command;
 use biopsy_testkit::{dotnet_peer, temp_dir};
 use serde_json::Value;
 
-use super::Options;
 use super::heap::timed;
+use super::options::Options;
 use super::table::{Column, Table};
 use crate::run::{Outcome, cargo, output_of};
 

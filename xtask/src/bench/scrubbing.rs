@@ -7,7 +7,7 @@ use std::process::Command;
 
 use biopsy_testkit::{DotNetServer, Privilege, require, temp_dir};
 
-use super::Options;
+use super::options::Options;
 use super::table::{Column, Table};
 use crate::run::{Outcome, cargo, output_of};
 

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use biopsy_testkit::{MariaDb, Sysbench, proc_usage};
 
+use super::options::{Options, kinds};
 use super::recorder::{self, Kind, Record, Tools};
 use super::statistics::{median, paired_ratio};
 use super::table::{Column, Table};
 use super::weather::{Weather, Window};
-use super::{Options, kinds};
 use crate::run::{Outcome, output_of};
 
 /// From the start of a recorder to the start of the measured time: attach and warm-up are not throughput.

@@ -6,19 +6,6 @@ use std::fmt::Write as _;
 use super::bars::BARS;
 use super::facts::Facts;
 
-/// A promise.
-#[derive(Debug)]
-pub(crate) struct Bar {
-    /// Row of SPECIFICATION.md.
-    pub(crate) row: &'static str,
-    /// What is measured.
-    pub(crate) what: &'static str,
-    /// The value is the least that is promised; otherwise the most.
-    pub(crate) least: bool,
-    /// The promised value.
-    pub(crate) value: f64,
-}
-
 /// What was measured of one recorder on one workload.
 #[derive(Debug)]
 pub(crate) struct Column {

@@ -1,8 +1,11 @@
 //! Which crate may depend on which: the architecture as a test.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use cargo_metadata::{DependencyKind, Metadata};
+
+use crate::run::{Outcome, root};
 
 /// For each crate, in the order of the flow: which of our crates it may depend on.
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
@@ -12,9 +15,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("biopsy-model", &[]),
     ("biopsy-image", &["biopsy-bytes", "biopsy-model"]),
     ("biopsy-target", &["biopsy-sys", "biopsy-files", "biopsy-model", "biopsy-image"]),
-    ("biopsy-stacks", &["biopsy-bytes", "biopsy-files", "biopsy-model", "biopsy-image"]),
+    ("biopsy-stacks", &["biopsy-files", "biopsy-model", "biopsy-image"]),
     ("biopsy-dotnet", &["biopsy-bytes", "biopsy-files", "biopsy-model", "biopsy-image", "biopsy-stacks"]),
-    ("biopsy-redact", &["biopsy-bytes", "biopsy-model"]),
+    ("biopsy-dotnet-ipc", &["biopsy-bytes", "biopsy-files", "biopsy-model"]),
+    ("biopsy-redact", &["biopsy-model"]),
     ("biopsy-recording", &["biopsy-bytes", "biopsy-model"]),
     (
         "biopsy-record",
@@ -27,16 +31,14 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-target",
             "biopsy-stacks",
             "biopsy-dotnet",
+            "biopsy-dotnet-ipc",
             "biopsy-redact",
             "biopsy-recording",
         ],
     ),
-    (
-        "biopsy-import",
-        &["biopsy-bytes", "biopsy-files", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"],
-    ),
+    ("biopsy-import", &["biopsy-bytes", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
     ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
-    ("biopsy-report", &["biopsy-model", "biopsy-analyze", "biopsy-recording"]),
+    ("biopsy-report", &["biopsy-model", "biopsy-analyze"]),
     (
         "biopsy-capture",
         &[
@@ -45,6 +47,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-image",
             "biopsy-target",
             "biopsy-dotnet",
+            "biopsy-dotnet-ipc",
             "biopsy-redact",
             "biopsy-recording",
             "biopsy-record",
@@ -56,12 +59,11 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "biopsy",
         &[
             "biopsy-sys",
-            "biopsy-bytes",
             "biopsy-model",
             "biopsy-image",
             "biopsy-target",
-            "biopsy-stacks",
             "biopsy-dotnet",
+            "biopsy-dotnet-ipc",
             "biopsy-redact",
             "biopsy-recording",
             "biopsy-record",
@@ -90,7 +92,53 @@ const READ_HALF: &[&str] = &[
     "biopsy-report",
 ];
 /// ... must not reach what touches live processes, not even through a third crate.
-const CAPTURE_ONLY: &[&str] = &["biopsy-sys", "biopsy-target", "biopsy-record", "biopsy-capture"];
+const CAPTURE_ONLY: &[&str] =
+    &["biopsy-sys", "biopsy-target", "biopsy-dotnet-ipc", "biopsy-record", "biopsy-capture"];
+/// Which crates of others it may use: nothing that opens sockets, starts processes or signals them. Those that touch the machine
+/// name the crates that may; the others may be used in all of the half.
+const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
+    (
+        "rustix",
+        &["biopsy-files", "biopsy-image", "biopsy-recording"],
+        "files by handle, links not followed, holes of files",
+    ),
+    ("tempfile", &["biopsy-image"], "a file without a name, for what does not fit memory"),
+    (
+        "getrandom",
+        &["biopsy-recording", "biopsy-redact"],
+        "names of recordings and keys of masks that nobody can guess",
+    ),
+    ("addr2line", &[], "inlined functions and lines, over gimli"),
+    ("aho-corasick", &[], "many words in one pass"),
+    ("cpp_demangle", &[], "names of C++"),
+    ("crc32fast", &[], "checksums of members and of debug files"),
+    ("csv", &[], "tables of a recording"),
+    ("fearless_simd", &[], "vector instructions without unsafe"),
+    ("flate2", &[], "unpacks sections, cores and bundles"),
+    ("fxprof-processed-profile", &[], "the Firefox Profiler's format, by the author of samply"),
+    ("gimli", &[], "DWARF"),
+    ("hmac", &[], "masks that are equal for equal secrets, and say nothing of them"),
+    ("iced-x86", &[], "the instruction a process died at"),
+    ("jiff", &[], "time zones and RFC 3339"),
+    ("lz4_flex", &[], "unpacks cores of old systemd"),
+    ("memchr", &[], "bytes in memory and text"),
+    ("minidump", &[], "minidumps, by the authors of Firefox's crash reporting"),
+    ("prost", &[], "pprof and Perfetto are protobuf"),
+    ("regex-automata", &[], "rules of redaction"),
+    ("rustc-demangle", &[], "names of Rust"),
+    ("rustc-hash", &[], "quick maps of numbers"),
+    ("serde", &[], "members of recordings and schemas of reports"),
+    ("serde_json", &[], "the same"),
+    ("sha2", &[], "digests in the manifest, and of secrets"),
+    ("thiserror", &[], "errors that carry data"),
+    ("toml", &[], "rule packs"),
+    ("tracing", &[], "what the log says, if the program chose one"),
+    ("twox-hash", &[], "checksums in the seek table of seekable zstd"),
+    ("xz4rust", &[], "MiniDebugInfo, packed cores"),
+    ("zeroize", &[], "keys are wiped"),
+    ("zip", &[], "bundles"),
+    ("zstd", &[], "chunks, cores and sections"),
+];
 /// These depend on nothing at all, not even on crates of others.
 const ALONE: &[&str] = &["biopsy-bytes", "biopsy-model"];
 
@@ -99,11 +147,13 @@ const ALONE: &[&str] = &["biopsy-bytes", "biopsy-model"];
 pub(crate) struct Graph {
     edges: BTreeMap<String, BTreeSet<String>>,
     foreign: BTreeMap<String, BTreeSet<String>>,
+    /// All that its sources mention, of `edges` and `foreign`.
+    mentioned: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Graph {
-    /// From what cargo says.
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    /// From what cargo says, and the sources.
+    pub(crate) fn of(metadata: &Metadata, files: &[String]) -> Outcome<Self> {
         let ours: BTreeSet<String> =
             metadata.workspace_packages().iter().map(|package| package.name.to_string()).collect();
         let mut graph = Self::default();
@@ -112,10 +162,15 @@ impl Graph {
             let needed = package.dependencies.iter().filter(|one| one.kind != DependencyKind::Development);
             let (own, foreign): (BTreeSet<String>, BTreeSet<String>) =
                 needed.map(|one| one.name.clone()).partition(|one| ours.contains(one));
+            let folder = package.manifest_path.parent().map(|folder| folder.as_std_path().to_owned());
+            let sources = sources_below(&folder.unwrap_or_default(), files)?;
+            let is_mentioned = |one: &&String| mentions(&sources, &one.replace('-', "_"));
+            let mentioned = own.iter().chain(&foreign).filter(is_mentioned).cloned().collect();
+            graph.mentioned.insert(name.clone(), mentioned);
             graph.edges.insert(name.clone(), own);
             graph.foreign.insert(name, foreign);
         }
-        graph
+        Ok(graph)
     }
 
     fn reachable(&self, from: &str) -> BTreeSet<&str> {
@@ -145,6 +200,15 @@ pub(crate) fn violations(graph: &Graph) -> Vec<String> {
         for edge in edges.iter().filter(|edge| !allowed.contains(&edge.as_str())) {
             found.push(format!("`{name}` must not depend on `{edge}`"));
         }
+        for edge in allowed.iter().filter(|edge| !edges.contains(**edge)) {
+            found.push(format!("`{name}` may depend on `{edge}` and does not: take it from the table"));
+        }
+        let mentioned = graph.mentioned.get(name);
+        for needless in edges.iter().chain(graph.foreign.get(name).into_iter().flatten()) {
+            if !mentioned.is_some_and(|mentioned| mentioned.contains(needless)) {
+                found.push(format!("`{name}` depends on `{needless}`, which its sources never mention"));
+            }
+        }
     }
     let named = table.iter().flat_map(|(name, allowed)| std::iter::once(name).chain(allowed.iter()));
     let named: BTreeSet<&str> = named.chain(READ_HALF).chain(CAPTURE_ONLY).chain(ALONE).copied().collect();
@@ -156,6 +220,7 @@ pub(crate) fn violations(graph: &Graph) -> Vec<String> {
             found.push(format!("`{name}` is of the read half and reaches `{reached}`"));
         }
     }
+    found.extend(foreign_violations(graph));
     for name in ALONE {
         for foreign in graph.foreign.get(*name).into_iter().flatten() {
             found.push(format!("`{name}` must not depend on anything, but does on `{foreign}`"));
@@ -164,14 +229,81 @@ pub(crate) fn violations(graph: &Graph) -> Vec<String> {
     found
 }
 
+/// Crates of others that the read half uses without being allowed to, and those that it is allowed to for nothing.
+fn foreign_violations(graph: &Graph) -> Vec<String> {
+    let mut found = Vec::new();
+    let used: BTreeSet<(&str, &str)> = READ_HALF
+        .iter()
+        .flat_map(|name| graph.foreign.get(*name).into_iter().flatten().map(|one| (*name, one.as_str())))
+        .collect();
+    for (name, foreign) in &used {
+        match READ_HALF_MAY_USE.iter().find(|(one, ..)| one == foreign) {
+            None => found
+                .push(format!("`{name}` is of the read half and uses `{foreign}`, which is not in its list")),
+            Some((_, users, _)) if !users.is_empty() && !users.contains(name) => {
+                found.push(format!(
+                    "`{name}` is of the read half and is not among those that may use `{foreign}`"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    for (foreign, users, _) in READ_HALF_MAY_USE {
+        let needless = users.iter().filter(|user| !used.contains(&(**user, *foreign)));
+        found.extend(
+            needless.map(|user| format!("`{user}` may use `{foreign}` and does not: take it from the list")),
+        );
+        if !used.iter().any(|(_, one)| one == foreign) {
+            found.push(format!("the read half may use `{foreign}` and does not: take it from the list"));
+        }
+    }
+    found
+}
+
+/// All code of a crate but its tests, benches and examples, in one text.
+fn sources_below(folder: &Path, files: &[String]) -> Outcome<String> {
+    let below = folder.strip_prefix(root()).unwrap_or(folder).join("src");
+    let mut all = String::new();
+    for file in files.iter().filter(|file| file.ends_with(".rs") && Path::new(file).starts_with(&below)) {
+        let text =
+            std::fs::read_to_string(root().join(file)).map_err(|error| format!("`{file}`: {error}"))?;
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            all.push_str(line);
+            all.push('\n');
+        }
+    }
+    Ok(all)
+}
+
+/// Whether the word is there, on its own.
+fn mentions(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word)
+        .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Graph, MAY_DEPEND_ON, violations};
+    use super::{Graph, MAY_DEPEND_ON, READ_HALF, READ_HALF_MAY_USE, mentions, violations};
 
+    /// Everything that is allowed is there, and used.
     fn allowed_graph() -> Graph {
         let mut graph = Graph::default();
         for (name, edges) in MAY_DEPEND_ON {
             graph.edges.insert((*name).to_owned(), edges.iter().map(|edge| (*edge).to_owned()).collect());
+        }
+        for (foreign, users, _) in READ_HALF_MAY_USE {
+            let anybody = READ_HALF.iter().filter(|name| **name == "biopsy-report");
+            for user in users.iter().chain(anybody.filter(|_| users.is_empty())) {
+                graph.foreign.entry((*user).to_owned()).or_default().insert((*foreign).to_owned());
+            }
+        }
+        all_mentioned(graph)
+    }
+
+    fn all_mentioned(mut graph: Graph) -> Graph {
+        for (name, edges) in graph.edges.iter().chain(&graph.foreign) {
+            graph.mentioned.entry(name.clone()).or_default().extend(edges.iter().cloned());
         }
         graph
     }
@@ -179,7 +311,13 @@ mod tests {
     fn with_edge(from: &str, to: &str) -> Vec<String> {
         let mut graph = allowed_graph();
         graph.edges.get_mut(from).unwrap().insert(to.to_owned());
-        violations(&graph)
+        violations(&all_mentioned(graph))
+    }
+
+    fn with_foreign(from: &str, to: &str) -> Vec<String> {
+        let mut graph = allowed_graph();
+        graph.foreign.entry(from.to_owned()).or_default().insert(to.to_owned());
+        violations(&all_mentioned(graph))
     }
 
     #[test]
@@ -215,8 +353,39 @@ mod tests {
 
     #[test]
     fn the_model_depends_on_nothing() {
+        let found = with_foreign("biopsy-model", "serde");
+        assert_eq!(found, ["`biopsy-model` must not depend on anything, but does on `serde`"]);
+    }
+
+    #[test]
+    fn a_permitted_edge_is_there_and_used() {
         let mut graph = allowed_graph();
-        graph.foreign.entry("biopsy-model".to_owned()).or_default().insert("serde".to_owned());
-        assert_eq!(violations(&graph), ["`biopsy-model` must not depend on anything, but does on `serde`"]);
+        graph.edges.get_mut("biopsy-import").unwrap().remove("biopsy-redact");
+        let not_there = "`biopsy-import` may depend on `biopsy-redact` and does not: take it from the table";
+        assert_eq!(violations(&graph), [not_there]);
+        let mut graph = allowed_graph();
+        graph.mentioned.get_mut("biopsy-import").unwrap().remove("biopsy-redact");
+        let not_used = "`biopsy-import` depends on `biopsy-redact`, which its sources never mention";
+        assert_eq!(violations(&graph), [not_used]);
+    }
+
+    #[test]
+    fn the_read_half_uses_what_its_list_names() {
+        let refused = "`biopsy-analyze` is of the read half and uses `nix`, which is not in its list";
+        assert_eq!(with_foreign("biopsy-analyze", "nix"), [refused]);
+        assert_eq!(with_foreign("biopsy-record", "nix"), Vec::<String>::new());
+        let refused = "`biopsy-stacks` is of the read half and is not among those that may use `rustix`";
+        assert_eq!(with_foreign("biopsy-stacks", "rustix"), [refused]);
+        let mut graph = allowed_graph();
+        graph.foreign.get_mut("biopsy-image").unwrap().remove("tempfile");
+        let found = violations(&graph);
+        assert!(found.iter().any(|line| line.starts_with("`biopsy-image` may use `tempfile` and does not")));
+        assert!(found.iter().any(|line| line.starts_with("the read half may use `tempfile` and does not")));
+    }
+
+    #[test]
+    fn a_word_is_not_part_of_another() {
+        assert!(mentions("use biopsy_dotnet::nettrace;", "biopsy_dotnet"));
+        assert!(!mentions("use biopsy_dotnet_ipc::Client;", "biopsy_dotnet"));
     }
 }

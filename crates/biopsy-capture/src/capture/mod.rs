@@ -19,8 +19,8 @@ use biopsy_analyze::Analysis;
 use biopsy_model::capture::Capture;
 use biopsy_record::trace::TraceSummary;
 
-use crate::failure::Failure;
-use crate::finish::{HandedOver, KEPT, finish_with_report};
+use crate::failure::{Failure, KEPT};
+use crate::finish::{HandedOver, finish_with_report};
 use crate::job::Job;
 use crate::place::Place;
 

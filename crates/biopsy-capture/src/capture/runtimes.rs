@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::ipc::ReversePort;
+use biopsy_dotnet_ipc::ReversePort;
 use biopsy_model::Pid;
 use biopsy_model::loss::Warning;
 use biopsy_record::dotnet::{DotNetRecorder, Tree};

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::{Child, Command};
 
-use biopsy_dotnet::ipc::ReversePort;
+use biopsy_dotnet_ipc::ReversePort;
 use biopsy_model::Pid;
 use biopsy_sys::launch::Held;
 use biopsy_target::{Status, Wanted, preflight};

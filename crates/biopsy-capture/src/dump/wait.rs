@@ -15,8 +15,8 @@ use crate::target::{self, Subject, Target};
 use super::catch::catch;
 use super::destination::Destination;
 use super::held::Dumper;
+use super::outcome::{Outcome, conclude, forecast};
 use super::plan::DumpPlan;
-use super::{Outcome, conclude, forecast};
 
 /// How soon a signal and the end of the time are noticed.
 const SLICE: Duration = Duration::from_millis(100);

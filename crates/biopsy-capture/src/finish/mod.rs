@@ -15,9 +15,6 @@ use crate::recording::{Draft, output_failure};
 
 pub use verify::HandedOver;
 
-/// What is said of a folder that stays because something went wrong.
-pub(crate) const KEPT: &str = "what was recorded is kept in";
-
 /// Masks and hands over a recording that has its reports, or needs none.
 pub(crate) fn finish(job: &Job, draft: &Draft, place: &Place) -> Result<HandedOver, Failure> {
     finish_with(job, draft, place, |_| Ok(())).map(|(done, ())| done)

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::ipc::{IpcError, Session, SessionControl};
 use biopsy_dotnet::nettrace::{End, Event, Limits, NettraceError, Reader};
+use biopsy_dotnet_ipc::{IpcError, Session, SessionControl};
 use biopsy_recording::MemberFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

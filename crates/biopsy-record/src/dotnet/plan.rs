@@ -16,8 +16,8 @@
 
 use std::collections::BTreeSet;
 
-use biopsy_dotnet::ipc::{EventFilter, EventLevel, Provider, Rundown, SessionConfig};
 use biopsy_dotnet::nettrace::EventMetadata;
+use biopsy_dotnet_ipc::{EventFilter, EventLevel, Provider, Rundown, SessionConfig};
 
 use super::options::{AppLogLevel, DotNetOptions};
 use super::providers::{

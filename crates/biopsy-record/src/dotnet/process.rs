@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::ipc::{Client, IpcError};
 use biopsy_dotnet::methods::{MethodMap, feed_payload};
 use biopsy_dotnet::nettrace::Event;
+use biopsy_dotnet_ipc::{Client, IpcError};
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::{MonoNanos, Pid};

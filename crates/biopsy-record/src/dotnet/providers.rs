@@ -1,7 +1,7 @@
 //! What is asked of each source of events, and their names.
 
-use biopsy_dotnet::ipc::{EventLevel, Provider};
 use biopsy_dotnet::nettrace::EventMetadata;
+use biopsy_dotnet_ipc::{EventLevel, Provider};
 
 use super::options::{AppLogLevel, DotNetOptions};
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::ipc::{Arrival, Client, IpcError, NoSocket, ReversePort};
 use biopsy_dotnet::methods::MethodMap;
+use biopsy_dotnet_ipc::{Arrival, Client, IpcError, NoSocket, ReversePort};
 use biopsy_model::Pid;
 use biopsy_recording::RecordingFolder;
 use rustc_hash::FxHashMap;

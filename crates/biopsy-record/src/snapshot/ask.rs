@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use biopsy_dotnet::gcdump::told::{Completeness, HeapListener, KEYWORDS, PROVIDER};
 use biopsy_dotnet::graph::Graph;
-use biopsy_dotnet::ipc::{Client, EventLevel, IpcError, Provider, Rundown, SessionConfig};
 use biopsy_dotnet::nettrace::{Limits, NettraceError, Reader};
+use biopsy_dotnet_ipc::{Client, EventLevel, IpcError, Provider, Rundown, SessionConfig};
 use biopsy_model::Pid;
 
 use super::SnapshotFacts;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use biopsy_dotnet::ipc::IpcError;
+use biopsy_dotnet_ipc::IpcError;
 use biopsy_model::ProcessKey;
 use biopsy_target::catch::{CatchError, CatchOn, Caught, Followed, Follower};
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use biopsy_model::loss::Warning;
+use rustix::fs::OFlags;
 
 use super::source::{checked_name, is_temporary, shown};
 use crate::warn::warning;
@@ -92,7 +93,7 @@ impl FolderSource {
         let Some(&size) = self.members.get(name) else { return Err(io::ErrorKind::NotFound.into()) };
         let file: File = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(self.base.join(name))?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file any more"));

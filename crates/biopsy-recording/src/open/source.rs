@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use biopsy_model::loss::Warning;
+use rustix::fs::OFlags;
 
 use super::folder::FolderSource;
 use super::zip::ZipSource;
@@ -24,7 +25,7 @@ impl Source {
         // O_NONBLOCK: a FIFO of that name must not stop us; it means nothing for files and folders.
         let mut file = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_NONBLOCK)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path)
             .map_err(|e| OpenError::io(path, e))?;
         let metadata = file.metadata().map_err(|e| OpenError::io(path, e))?;

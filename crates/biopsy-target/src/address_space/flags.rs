@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use biopsy_model::Pid;
 
 use super::mappings::parse_line;
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 /// Longest line of `smaps`, as of `maps`.
 const LINE: u64 = 17 << 10;

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use biopsy_image::{Backing, Mapping, Protection};
 use biopsy_model::Pid;
 
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 /// Most mappings. The kernel's default limit is 65,530 (`vm.max_map_count`); databases raise it to some 262,144.
 const MAPPINGS: usize = 4 << 20;

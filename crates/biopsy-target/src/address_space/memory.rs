@@ -11,7 +11,7 @@ use biopsy_image::{Absence, ReadError};
 use biopsy_model::Pid;
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use crate::proc_root::{ProcRoot, ProcessDir};
+use crate::process::proc_root::{ProcRoot, ProcessDir};
 
 /// The memory of one process, live or frozen, from the moment of opening on: after its end, or when it executed another
 /// program, reads answer [`Absence::Gone`] and never the memory of another one.

@@ -8,7 +8,7 @@ use biopsy_sys::pagemap::{FILE, HUGE, PRESENT, Region, SWAPPED, ZERO};
 
 use super::memory::ProcessMemory;
 use super::written::BY_KIND;
-use crate::proc_root::SMALL;
+use crate::process::proc_root::SMALL;
 
 /// Bytes of a huge page on x86-64.
 const HUGE_PAGE: u64 = 2 << 20;

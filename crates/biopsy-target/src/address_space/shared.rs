@@ -8,7 +8,7 @@ use biopsy_files::Mounts;
 use biopsy_image::{Backing, Mapping, PAGE_SIZE};
 use rustix::fs::{FileType, SeekFrom};
 
-use crate::proc_root::ProcessDir;
+use crate::process::proc_root::ProcessDir;
 
 /// Where data is.
 pub(super) enum Data {

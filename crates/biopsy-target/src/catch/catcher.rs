@@ -15,10 +15,10 @@ use super::marks::Marks;
 use super::options::{CatchOptions, Way};
 use super::tracer::{Next, Tracer};
 use super::{CatchStatistics, Ended};
-use crate::identity;
 use crate::list;
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::status::Status;
+use crate::process::identity;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::status::Status;
 
 /// `CAP_SYS_PTRACE` and `CAP_SYS_ADMIN` of `linux/capability.h`.
 const CAP_SYS_PTRACE: u64 = 1 << 19;

@@ -10,11 +10,11 @@ use biopsy_image::{
 use biopsy_model::{ProcessKey, Tid};
 use biopsy_sys::stop_bell::BellHandle;
 
-use super::engine::{Command, Why};
+use super::command::{Command, Why};
 use crate::address_space::{ProcessMemory, read_mappings};
 use crate::freeze::read_process_facts;
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::stat::Stat;
 
 /// Most modules whose headers are read.
 const MODULES: usize = 16 << 10;
@@ -122,7 +122,8 @@ impl Caught {
         let facts = read_process_facts(pid);
         let stat = ProcRoot::live().process(pid).and_then(|folder| folder.read("stat", SMALL)).ok();
         let started = stat.and_then(|line| Stat::parse(&line)).map(|stat| stat.start_ticks);
-        let lifetime = started.map(|ticks| Duration::from_secs_f64(crate::identity::seconds_since(ticks)));
+        let lifetime =
+            started.map(|ticks| Duration::from_secs_f64(crate::process::identity::seconds_since(ticks)));
         let mut warnings = Vec::new();
         if !catch.missing.is_empty() {
             warnings.push(format!(

@@ -12,9 +12,9 @@ use biopsy_sys::stop_bell::BellHandle;
 
 use super::desk::{Desk, Job, Ticket};
 use super::launch::Launch;
-use crate::identity;
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
+use crate::process::identity;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::stat::Stat;
 
 /// No chain of parents is longer.
 const GENERATIONS: usize = 4096;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,6 @@ use biopsy_model::Pid;
 use rustix::event::EventfdFlags;
 
 use super::CatchStatistics;
-use super::gatekeeper::MarkOrder;
 
 /// Longest time that one request may wait for its decision. Deciding takes some ten microseconds.
 const LONGEST: Duration = Duration::from_millis(100);
@@ -35,6 +35,13 @@ pub(super) struct Job {
     pub(super) pid: Pid,
     /// The file that is executed, in `/proc`, as long as the request waits. Afterwards it may be another one.
     pub(super) file: PathBuf,
+}
+
+/// A file system that is to be marked: what is open here by this number in the table of the process.
+#[derive(Debug)]
+pub(super) struct MarkOrder {
+    pub(super) descriptor: i32,
+    pub(super) done: Sender<io::Result<()>>,
 }
 
 /// What the thread that serves has to do.

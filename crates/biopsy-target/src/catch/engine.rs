@@ -22,14 +22,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::caught::Catch;
 use super::clerk::Candidate;
+use super::command::{Command, Why};
 use super::desk::{Desk, Ticket};
 use super::error::CatchError;
 use super::options::CatchOn;
 use super::{CatchStatistics, Ended};
-use crate::identity;
 use crate::list;
-use crate::proc_root::{ProcRoot, SMALL, is_gone};
-use crate::status::Status;
+use crate::process::identity;
+use crate::process::proc_root::{ProcRoot, SMALL, is_gone};
+use crate::process::status::Status;
 
 /// Stops handled before what comes from the gate is looked at again.
 const STOPS_AT_ONCE: usize = 256;
@@ -59,17 +60,6 @@ pub(super) struct Settings {
     pub(super) max_waiting: usize,
 }
 
-/// From those who hold a [`super::Caught`] or the catcher.
-#[derive(Debug)]
-pub(super) enum Command {
-    /// Let a held process go.
-    Release(u64),
-    /// Catch nothing more; hand out what is at its end.
-    Close,
-    /// Let everything go that is not held, catch nothing more.
-    Finish,
-}
-
 /// To the catcher.
 #[derive(Debug)]
 pub(super) enum Report {
@@ -96,17 +86,6 @@ enum Stage {
     Held { id: u64, since: Instant },
     /// Its threads are let go as they stop.
     Leaving,
-}
-
-/// Why threads are collected.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Why {
-    /// It ends, with this wait status.
-    End(i32),
-    /// This signal is about to end it.
-    Signal(i32),
-    /// It has run for long enough.
-    Time,
 }
 
 #[derive(Debug)]

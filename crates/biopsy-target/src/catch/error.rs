@@ -4,7 +4,7 @@ use std::io;
 
 use biopsy_model::Pid;
 
-use crate::identity::IdentityError;
+use crate::process::identity::IdentityError;
 
 /// Processes cannot be caught, or no longer.
 #[derive(Debug, thiserror::Error)]

@@ -26,7 +26,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::CatchStatistics;
 use super::clerk::{self, Clerk};
-use super::desk::{Desk, Ticket};
+use super::desk::{Desk, MarkOrder, Ticket};
 
 /// The gate with its threads. Dropping it closes the gate.
 #[derive(Debug)]
@@ -65,13 +65,6 @@ impl Drop for Gatekeeper {
             let _ = thread.join();
         }
     }
-}
-
-/// A file system that is to be marked: what is open here by this number in the table of the process.
-#[derive(Debug)]
-pub(super) struct MarkOrder {
-    pub(super) descriptor: i32,
-    pub(super) done: Sender<io::Result<()>>,
 }
 
 /// The thread that serves the gate, until the desk is closed.

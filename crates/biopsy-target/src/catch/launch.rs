@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use biopsy_model::Pid;
 
-use crate::command::base_name;
 use crate::find;
-use crate::proc_root::{ProcRoot, SMALL};
+use crate::process::command::base_name;
+use crate::process::proc_root::{ProcRoot, SMALL};
 
 /// Longest path and longest single argument that is read.
 const TEXT: usize = 4096;

@@ -11,7 +11,7 @@ use biopsy_model::Pid;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::desk::Desk;
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 /// Most bytes read of a list of mounts; hosts of many containers have thousands.
 const LIMIT: usize = 8 << 20;

@@ -25,6 +25,7 @@
 mod catcher;
 mod caught;
 mod clerk;
+mod command;
 mod desk;
 mod engine;
 mod error;

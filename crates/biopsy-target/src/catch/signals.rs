@@ -2,7 +2,7 @@
 
 use biopsy_model::{Pid, Tid};
 
-use crate::proc_root::{ProcRoot, SMALL};
+use crate::process::proc_root::{ProcRoot, SMALL};
 
 /// Signals whose default action is not to end the process (signal(7)): SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
 /// SIGURG, SIGWINCH.

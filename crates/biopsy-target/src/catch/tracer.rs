@@ -10,7 +10,8 @@ use biopsy_sys::schedule::RealTime;
 use biopsy_sys::stop_bell::{BellHandle, StopBell};
 
 use super::caught::{Caught, Hold};
-use super::engine::{Command, Engine, Report, Settings};
+use super::command::Command;
+use super::engine::{Engine, Report, Settings};
 use super::error::CatchError;
 use super::{CatchStatistics, Ended};
 

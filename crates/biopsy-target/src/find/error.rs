@@ -4,11 +4,11 @@ use std::fmt;
 
 use biopsy_model::Pid;
 
-use crate::list::Seen;
 use crate::preflight::namespace::View;
 use crate::printable::{printable, shorten};
-use crate::usage::up_time_text;
-use crate::users::Users;
+use crate::process::seen::Seen;
+use crate::process::usage::up_time_text;
+use crate::process::users::Users;
 
 /// Longest command line shown of a candidate, in characters.
 const COMMAND: usize = 80;
@@ -38,7 +38,7 @@ impl Candidate {
             pid: seen.pid,
             name: printable(&seen.name()),
             user: users.name(seen.uid()),
-            up_seconds: crate::identity::seconds_since(seen.stat.start_ticks),
+            up_seconds: crate::process::identity::seconds_since(seen.stat.start_ticks),
             command: shorten(&printable(&seen.short_command()), COMMAND),
         }
     }

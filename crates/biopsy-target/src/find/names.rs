@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::command;
-use crate::list::Seen;
+use crate::process::command;
+use crate::process::seen::Seen;
 
 /// Longest `comm` of a process; longer names are cut by the kernel.
 const COMM: usize = 15;
@@ -82,8 +82,7 @@ pub(super) fn suggestions<'a>(all: &'a [Seen], wanted: &str, limit: usize) -> Ve
     let wanted = wanted.to_lowercase();
     let mut known = BTreeSet::new();
     let mut near: Vec<(usize, String, &Seen)> = Vec::new();
-    for seen in all.iter().filter(|seen| !super::is_beyond_capture(seen) && seen.pid.0 != std::process::id())
-    {
+    for seen in all.iter().filter(|seen| seen.is_living() && seen.pid.0 != std::process::id()) {
         for name in of(seen) {
             if let Some(distance) = distance(&name.to_lowercase(), &wanted)
                 && known.insert(name.clone())

@@ -9,8 +9,8 @@ use biopsy_sys::ptrace::wait::State;
 use biopsy_sys::ptrace::{self, Options, wait};
 
 use super::frame::EXIT_MARK;
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::stat::Stat;
 
 /// How long the end of a child may take: the kernel has to give back its page tables and copied pages.
 const LONGEST_END: Duration = Duration::from_secs(20);
@@ -100,7 +100,7 @@ impl Child {
 /// The pid that a process has in its own namespace.
 fn inner_pid(pid: Pid) -> Option<u32> {
     let status = ProcRoot::live().process(pid).ok()?.read("status", SMALL).ok()?;
-    crate::status::Status::parse(&status).namespace_pids.last().copied()
+    crate::process::status::Status::parse(&status).namespace_pids.last().copied()
 }
 
 /// Frozen children of `pid` that a killed biopsy left behind: ended, waiting for a parent that does not know them.

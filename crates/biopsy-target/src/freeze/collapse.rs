@@ -14,9 +14,9 @@ use rustix::io::Errno;
 use super::FreezeError;
 use super::headroom::MemoryGauge;
 use crate::address_space::{ProcessMemory, read_mappings};
-use crate::cgroup::Cgroup;
-use crate::identity;
-use crate::proc_root::ProcRoot;
+use crate::process::cgroup::Cgroup;
+use crate::process::identity;
+use crate::process::proc_root::ProcRoot;
 
 /// Bytes of a huge page on x86-64.
 const HUGE_PAGE: u64 = 2 << 20;

@@ -13,11 +13,12 @@ use biopsy_image::{Absence, Backing, GeneralRegisters, Mapping, PAGE_SIZE, ReadE
 use biopsy_model::Pid;
 use biopsy_sys::locked::LockedBuffer;
 
-use super::plan::has_userfaultfd;
 use super::{FreezeError, FreezeOptions, KeptMemory, PreparedCopy, ProcessPlan};
 use crate::address_space::{ProcessMemory, read_area_flags, read_mappings};
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::{ProcRoot, is_gone};
 
+/// Descriptors of the process that are looked at.
+const DESCRIPTORS: usize = 1 << 16;
 /// The ABI lets functions use so many bytes below the stack pointer.
 const RED_ZONE: u64 = 128;
 /// The most of one stack that is copied before anything else; deep recursions come with the rest.
@@ -432,6 +433,20 @@ fn without(range: Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
 
 fn missing(address: u64, why: Absence) -> ReadError {
     ReadError::Missing { address, why }
+}
+
+/// The kernel may hold up a fork until the program that handles page faults has heard of it (UFFD_FEATURE_EVENT_FORK).
+pub(super) fn has_userfaultfd(root: &ProcRoot, pid: Pid) -> bool {
+    // What cannot be looked at might be one: that only costs a longer pause.
+    let may_be = |error: std::io::Error| !is_gone(&error);
+    let entries = match std::fs::read_dir(root.path(&format!("proc/{pid}/fd"))) {
+        Ok(entries) => entries,
+        Err(error) => return may_be(error),
+    };
+    entries.take(DESCRIPTORS).any(|entry| match entry.and_then(|entry| std::fs::read_link(entry.path())) {
+        Ok(link) => link.as_os_str() == "anon_inode:[userfaultfd]",
+        Err(error) => may_be(error),
+    })
 }
 
 #[cfg(test)]

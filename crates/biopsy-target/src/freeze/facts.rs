@@ -4,9 +4,9 @@ use biopsy_image::ProcessFacts;
 use biopsy_model::Pid;
 
 use super::FreezeWarning;
-use crate::proc_root::{ProcRoot, ProcessDir, SMALL, is_gone};
-use crate::stat::Stat;
-use crate::status::Status;
+use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL, is_gone};
+use crate::process::stat::Stat;
+use crate::process::status::Status;
 
 /// Longest command line that is taken (the kernel allows 2 MiB and more).
 const COMMAND_LINE: usize = 2 << 20;

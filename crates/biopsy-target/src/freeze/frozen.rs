@@ -17,8 +17,8 @@ use super::under_way::is_ending;
 use super::watchdog::{Watchdog, end_at_once};
 use super::{FreezeError, FreezeWarning, Headroom, KeptMemory, MemoryGauge, Method, Pause, ReleaseReport};
 use crate::address_space::ProcessMemory;
-use crate::cgroup::Cgroup;
-use crate::proc_root::{ProcRoot, is_gone};
+use crate::process::cgroup::Cgroup;
+use crate::process::proc_root::{ProcRoot, is_gone};
 
 /// Most files that are looked into for their build id.
 const MOST_MODULES: usize = 16_384;

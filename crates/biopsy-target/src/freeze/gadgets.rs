@@ -17,7 +17,7 @@ use biopsy_model::Pid;
 use super::FreezeError;
 use super::frame::Entry;
 use crate::address_space::ProcessMemory;
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 const SYSCALL_RET: &[u8] = b"\x0f\x05\xc3";
 /// `mov $15, %rax; syscall` and `mov $15, %eax; syscall`.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rustix::io::{pread, retry_on_intr};
 
-use crate::cgroup::{self, Cgroup};
-use crate::proc_root::ProcRoot;
+use crate::process::cgroup::{self, Cgroup};
+use crate::process::proc_root::ProcRoot;
 
 /// Most levels of control groups above a process that are looked at.
 const LEVELS: usize = 64;

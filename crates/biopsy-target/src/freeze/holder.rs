@@ -19,15 +19,16 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use super::child::{self, Child};
 use super::gadgets::{self, Gadgets};
+use super::prepared::Prepared;
 use super::reap;
 use super::stop::{StoppedThread, Threads};
-use super::tree::{Back, Held, Prepared, freeze_together};
+use super::tree::{Back, Held, freeze_together};
 use super::under_way::{UnderWay, is_ending};
 use super::{
     FreezeError, FreezeOptions, FreezeWarning, KeptMemory, Pause, ProcessPlan, ReleaseReport, Stage,
 };
 use crate::address_space::{ProcessMemory, read_mappings};
-use crate::identity::is_same;
+use crate::process::identity::is_same;
 
 /// How often threads that had not stopped are looked at.
 const LATE: Duration = Duration::from_millis(1);

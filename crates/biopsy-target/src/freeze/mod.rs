@@ -23,6 +23,7 @@ mod middle;
 mod namespaces;
 mod place;
 mod plan;
+mod prepared;
 mod reap;
 mod restart;
 pub mod seccomp;
@@ -50,12 +51,12 @@ pub use under_way::end_all;
 
 use biopsy_model::Pid;
 use holder::Holder;
-use tree::Prepared;
+use prepared::Prepared;
 use under_way::UnderWay;
 
 use crate::list::tree_pids;
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::stat::Stat;
 
 /// Freezes the processes of a plan, all in one window: all stop, parents before children; all fork; all run on.
 ///

@@ -6,7 +6,7 @@
 
 use biopsy_model::Pid;
 
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 /// Checks a thread of the process. Namespaces belong to threads, so each may answer differently.
 ///

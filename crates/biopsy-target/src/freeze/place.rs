@@ -9,11 +9,11 @@ use super::child::Child;
 use super::choose;
 use super::inject::{Call, Injection, Progress};
 use super::middle::{Made, Middle};
+use super::prepared::Prepared;
 use super::stop::Threads;
-use super::tree::Prepared;
 use super::{FreezeError, FreezeWarning, KeptMemory, Pause, Stage};
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::stat::Stat;
 
 /// One process between its first stop and its release.
 pub(super) struct Place {

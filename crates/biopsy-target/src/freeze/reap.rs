@@ -15,7 +15,7 @@ use super::inject::{Call, Injection, Progress};
 use super::stop::{Scratch, Threads};
 use super::{FreezeError, Stage};
 use crate::address_space::{ProcessMemory, read_mappings};
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 /// Threads that are tried. Most programs' first thread will do.
 const MOST_THREADS: usize = 16;

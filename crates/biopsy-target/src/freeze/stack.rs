@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use biopsy_image::{Mapping, PAGE_SIZE, mapping};
 
 use crate::address_space::ProcessMemory;
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 /// The ABI lets leaf functions use so many bytes below the stack pointer.
 const RED_ZONE: u64 = 128;

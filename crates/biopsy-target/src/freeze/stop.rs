@@ -15,9 +15,9 @@ use biopsy_sys::ptrace::wait::{State, Stop};
 use biopsy_sys::ptrace::{self, Options, registers, wait};
 
 use super::{FreezeError, FreezeWarning, restart};
-use crate::proc_root::{ProcRoot, ProcessDir, SMALL, is_gone};
-use crate::stat::Stat;
-use crate::status::Status;
+use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL, is_gone};
+use crate::process::stat::Stat;
+use crate::process::status::Status;
 
 /// How often the list of threads is read anew while all of them run. A program that starts threads faster than they can be
 /// seized is caught in the window, where nobody is left to start any.

@@ -3,24 +3,19 @@
 //! Parents come before children. A child process that a parent starts while it is being stopped is not in the list any more;
 //! it is reported, not frozen.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use biopsy_image::Mapping;
 use biopsy_model::Pid;
 use biopsy_sys::boost::Boost;
 use biopsy_sys::schedule::{LockedMemory, RealTime};
 
 use super::child::Child;
-use super::gadgets::{self, Gadgets};
 use super::inject::{Injection, Progress};
 use super::place::Place;
+use super::prepared::Prepared;
 use super::stop::{Scratch, StoppedThread, Threads};
-use super::{
-    FreezeError, FreezeOptions, FreezeWarning, KeptMemory, Method, Pause, PreparedCopy, ProcessPlan, Stage,
-};
-use crate::address_space::{ProcessMemory, read_mappings};
-use crate::identity::check_same;
+use super::{FreezeError, FreezeOptions, FreezeWarning, KeptMemory, Pause, Stage};
+use crate::process::identity::check_same;
 
 /// Between two looks at threads that are in the injected call.
 const NAP: Duration = Duration::from_micros(20);
@@ -35,15 +30,6 @@ const WAY_BACK: Duration = Duration::from_secs(1);
 const LOOK_FOR_END: Duration = Duration::from_millis(5);
 /// For the process in the middle to be gone, after an error.
 const MIDDLE_END: Duration = Duration::from_secs(2);
-
-/// A process made ready: everything that can be done before it stops.
-pub(super) struct Prepared {
-    pub(super) plan: ProcessPlan,
-    pub(super) memory: Arc<ProcessMemory>,
-    pub(super) mappings: Vec<Mapping>,
-    pub(super) gadgets: Option<Gadgets>,
-    pub(super) copy: Option<Box<dyn PreparedCopy>>,
-}
 
 /// A process that was frozen and runs again.
 pub(super) struct Held {
@@ -69,39 +55,6 @@ pub(super) struct Back {
 impl Back {
     fn of(prepared: Prepared) -> Self {
         Self { prepared, late: None }
-    }
-}
-
-impl Prepared {
-    /// Reads what there is to read, and finds or writes the instructions.
-    pub(super) fn new(plan: ProcessPlan, copy: Option<Box<dyn PreparedCopy>>) -> Result<Self, FreezeError> {
-        let pid = plan.key.pid;
-        let gone = |_| FreezeError::Ended { pid };
-        check_same(&plan.key).map_err(gone)?;
-        let opening = |source: std::io::Error| match source.kind() {
-            std::io::ErrorKind::PermissionDenied => FreezeError::NotPermitted { pid, source },
-            std::io::ErrorKind::NotFound => FreezeError::Ended { pid },
-            _ => FreezeError::step(pid, "opening its memory")(source),
-        };
-        let memory = Arc::new(ProcessMemory::open(pid).map_err(opening)?);
-        let mappings = read_mappings(memory.tid()).map_err(opening)?;
-        let gadgets = match plan.method {
-            Method::CopyOnWrite => Some(gadgets::find(pid, &mappings, &memory)?),
-            Method::StopAndCopy | Method::Refused => None,
-        };
-        Ok(Self { plan, memory, mappings, gadgets, copy })
-    }
-
-    pub(super) fn pid(&self) -> Pid {
-        self.plan.key.pid
-    }
-
-    /// Removes what was written into the process to prepare it.
-    pub(super) fn undo(&mut self) {
-        if let Some(gadgets) = &mut self.gadgets {
-            // The process is gone, or has executed another program: so is the stub.
-            let _ = gadgets.remove_stub(&self.memory);
-        }
     }
 }
 

@@ -127,8 +127,8 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::cgroup::Cgroup;
-    use crate::proc_root::ProcRoot;
+    use crate::process::cgroup::Cgroup;
+    use crate::process::proc_root::ProcRoot;
 
     fn group(folder: &Path, used: u64) {
         let base = folder.join("sys/fs/cgroup");

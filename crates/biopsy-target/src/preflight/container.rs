@@ -1,8 +1,8 @@
 //! Whether we run in a container, and of which kind: hints differ.
 
 use super::namespace;
-use crate::cgroup::Cgroup;
-use crate::proc_root::ProcRoot;
+use crate::process::cgroup::Cgroup;
+use crate::process::proc_root::ProcRoot;
 
 /// What kind of container we run in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,9 +12,9 @@ use rustix::process::{Resource, getrlimit};
 use super::capabilities::CapabilitySet;
 use super::container::Container;
 use super::namespace;
-use crate::cgroup::{Cgroup, MemoryLimit};
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::status::Status;
+use crate::process::cgroup::{Cgroup, MemoryLimit};
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::status::Status;
 
 /// How a harmless trial of a system call went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

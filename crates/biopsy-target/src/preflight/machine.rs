@@ -1,11 +1,11 @@
 //! Checks of the machine and of our account.
 
 use super::capabilities::{self, BPF, DAC_READ_SEARCH, IPC_LOCK, PERFMON, SYS_PTRACE, SYSLOG, WANTED};
+use super::check::{Check, Wanted};
 use super::container::Container;
 use super::facts::{Facts, Trial};
 use super::hints;
 use super::storage::bytes_text;
-use super::{Check, Wanted};
 
 /// Oldest supported kernel.
 const SUPPORTED: (u32, u32) = (5, 10);

@@ -2,8 +2,7 @@
 
 use biopsy_model::Pid;
 
-use crate::find::FindError;
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 /// Inode of the initial pid namespace (`PROC_PID_INIT_INO` in the kernel's `include/linux/proc_ns.h`).
 const INITIAL_PID: u64 = 0xEFFF_FFFC;
@@ -57,11 +56,9 @@ pub fn view(root: &ProcRoot) -> View {
 
 /// `/proc` may have been mounted in another pid namespace (`unshare --pid` without `--mount-proc`): every pid in it
 /// would mean another process for the system calls than for us.
-pub(crate) fn check_proc_is_ours() -> Result<(), FindError> {
+pub(crate) fn is_proc_ours() -> bool {
     let own = std::fs::read_link("/proc/self").ok();
-    let is_ours =
-        own.as_deref().and_then(|link| link.to_str()) == Some(std::process::id().to_string().as_str());
-    if is_ours { Ok(()) } else { Err(FindError::ForeignProc) }
+    own.as_deref().and_then(|link| link.to_str()) == Some(std::process::id().to_string().as_str())
 }
 
 /// Whether a process that `/proc` does not show is there all the same (`hidepid`). Signal 0 tests without sending.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, StatVfsMountFlags};
 
-use super::Check;
+use super::check::Check;
 
 const NAME: &str = "output";
 /// A recording of some minutes of a busy server, at the promised half a megabyte a second, with some room.
@@ -80,7 +80,7 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
+    use super::super::check::Status;
     use super::*;
 
     #[test]

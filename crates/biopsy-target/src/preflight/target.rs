@@ -2,14 +2,14 @@
 
 use biopsy_model::Pid;
 
+use super::access::{Access, Allowed};
 use super::capabilities::{PERFMON, SYS_PTRACE};
+use super::check::{Check, Wanted};
 use super::facts::Facts;
 use super::hints;
 use super::storage::bytes_text;
-use super::{Check, Wanted};
-use crate::access::{Access, Allowed};
-use crate::list::Seen;
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
+use crate::process::seen::Seen;
 
 /// Less memory than this left in the target's control group: what is allocated in its name (page cache of files it
 /// maps, kernel structures of events) could bring it to its limit.

@@ -241,8 +241,11 @@ fn old_kernels_and_small_limits() {
     assert_eq!(check(&Facts { open_files: Some(1024), ..user() }, "open-files").status, Status::Limited);
     // CPU-wide sampling needs few.
     assert_eq!(check(&Facts { open_files: Some(1024), ..root() }, "open-files").status, Status::Ok);
-    let tight =
-        crate::cgroup::MemoryLimit { limit: 64 << 20, used: 60 << 20, folder: "/sys/fs/cgroup/x".into() };
+    let tight = crate::process::cgroup::MemoryLimit {
+        limit: 64 << 20,
+        used: 60 << 20,
+        folder: "/sys/fs/cgroup/x".into(),
+    };
     assert_eq!(check(&Facts { memory: Some(tight), ..root() }, "memory").status, Status::Limited);
 }
 

@@ -2,10 +2,10 @@
 
 use biopsy_model::process::{Runtime, RuntimeKind};
 
-use super::{Evidence, leading_version};
-use crate::command;
-use crate::elf;
-use crate::proc_root::SMALL;
+use super::evidence::{Evidence, leading_version};
+use crate::process::command;
+use crate::process::elf;
+use crate::process::proc_root::SMALL;
 
 /// The folder of the shared runtime; its next part is the version.
 const SHARED: &str = "/Microsoft.NETCore.App/";

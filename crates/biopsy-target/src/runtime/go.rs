@@ -2,8 +2,8 @@
 
 use biopsy_model::process::{Runtime, RuntimeKind};
 
-use super::Evidence;
-use crate::elf;
+use super::evidence::Evidence;
+use crate::process::elf;
 
 /// `debug/buildinfo` of Go's library describes the layout.
 const MAGIC: &[u8] = b"\xff Go buildinf:";

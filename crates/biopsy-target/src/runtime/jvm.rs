@@ -2,9 +2,9 @@
 
 use biopsy_model::process::{Runtime, RuntimeKind};
 
-use super::Evidence;
-use crate::command;
-use crate::proc_root::SMALL;
+use super::evidence::Evidence;
+use crate::process::command;
+use crate::process::proc_root::SMALL;
 
 pub(super) fn detect(evidence: &Evidence<'_>) -> Option<Runtime> {
     let library = evidence.mapped(|name| name == "libjvm.so")?;

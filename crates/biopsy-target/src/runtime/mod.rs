@@ -4,19 +4,20 @@
 //! come from the runtime's own files as the process sees them.
 
 mod dotnet;
+mod evidence;
 mod go;
 mod jvm;
 mod scripted;
 
-use std::collections::BTreeSet;
-
 use biopsy_model::Pid;
 use biopsy_model::process::{Runtime, RuntimeKind};
 
-use crate::command;
-use crate::list::Seen;
-use crate::maps;
-use crate::proc_root::ProcRoot;
+use evidence::Evidence;
+
+use crate::process::command;
+use crate::process::maps;
+use crate::process::proc_root::ProcRoot;
+use crate::process::seen::Seen;
 
 /// The runtime of a process; `Unknown` when it has ended or may not be looked at.
 #[must_use]
@@ -32,22 +33,8 @@ pub fn detect_in(root: &ProcRoot, pid: Pid) -> Runtime {
 
 const UNKNOWN: Runtime = Runtime { kind: RuntimeKind::Unknown, version: None, entry: None };
 
-/// What one detector looks at.
-struct Evidence<'a> {
-    seen: &'a Seen,
-    /// Mapped files; empty where they may not be read.
-    files: BTreeSet<String>,
-}
-
-impl Evidence<'_> {
-    /// The first mapped file whose last part satisfies the test.
-    fn mapped(&self, test: impl Fn(&str) -> bool) -> Option<&str> {
-        self.files.iter().map(String::as_str).find(|path| test(command::base_name(path)))
-    }
-}
-
 pub(crate) fn detect_seen(seen: &Seen) -> Runtime {
-    if seen.stat.is_kernel_thread || seen.stat.is_zombie() {
+    if !seen.is_living() {
         return UNKNOWN;
     }
     let Some(files) = maps::mapped_files(&seen.dir) else { return by_name(seen) };
@@ -71,22 +58,6 @@ fn by_name(seen: &Seen) -> Runtime {
         }
         _ => UNKNOWN,
     }
-}
-
-/// Takes a version off the front of a text: digits and dots, with a `-preview.1` kind of ending; at least `1.2`.
-fn leading_version(text: &str) -> Option<String> {
-    let end =
-        text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
-    let (numbers, rest) = text.split_at(end);
-    let numbers = numbers.trim_end_matches('.');
-    if numbers.len() > 32 || !numbers.contains('.') || numbers.split('.').any(str::is_empty) {
-        return None;
-    }
-    let suffix_end = rest.strip_prefix('-').map_or(0, |suffix| {
-        1 + suffix.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(suffix.len())
-    });
-    let suffix = if (2..=32).contains(&suffix_end) { rest.get(..suffix_end).unwrap_or("") } else { "" };
-    Some(format!("{numbers}{suffix}"))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use biopsy_model::process::{Runtime, RuntimeKind};
 
-use super::{Evidence, leading_version};
-use crate::command;
-use crate::elf;
+use super::evidence::{Evidence, leading_version};
+use crate::process::command;
+use crate::process::elf;
 
 /// Bytes of node's constants searched for its version (they hold its whole JavaScript library).
 const NODE_SEARCH: u64 = 128 << 20;

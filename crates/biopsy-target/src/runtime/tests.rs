@@ -2,6 +2,7 @@
 
 use biopsy_model::process::RuntimeKind;
 
+use super::evidence::leading_version;
 use super::*;
 use crate::fake_proc::FakeProc;
 
@@ -51,7 +52,7 @@ fn go_and_native() {
     let mut info = b"\xff Go buildinf:\x08\x02".to_vec();
     info.resize(32, 0);
     info.extend_from_slice(b"\x08go1.22.1");
-    let program = crate::elf::tests::with_section(".go.buildinfo", &info);
+    let program = crate::process::elf::tests::with_section(".go.buildinfo", &info);
     proc.process(10, "caddy").exe("/usr/bin/caddy", &program).write();
     check(&proc, 10, RuntimeKind::Go, Some("1.22.1"), None);
     proc.process(11, "nginx").write();
@@ -66,7 +67,7 @@ fn scripted() {
     proc.process(11, "uwsgi").command("uwsgi --x").maps("/usr/lib/libpython3.9.so.1.0").write();
     check(&proc, 11, RuntimeKind::Python, Some("3.9"), None);
     let text = b"x https://nodejs.org/download/release/v20.20.2/node-v20.20.2-headers.tar.gz";
-    let program = crate::elf::tests::with_section(".rodata", text);
+    let program = crate::process::elf::tests::with_section(".rodata", text);
     proc.process(12, "node").exe("/usr/bin/node", &program).command("node /srv/a.js").write();
     check(&proc, 12, RuntimeKind::Node, Some("20.20.2"), Some("a.js"));
     proc.process(13, "perl").command("perl /srv/a.pl").write();

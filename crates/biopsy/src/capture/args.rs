@@ -8,7 +8,7 @@ use biopsy_capture::capture::{CapturePlan, Whom, event_budget, trigger};
 use biopsy_record::dotnet::{AppLogLevel, DotNetOptions};
 use clap::{Args, ValueEnum};
 
-use crate::cli::{duration, typed};
+use crate::typed::{duration, typed};
 
 /// Arguments of `capture` and `trace`.
 #[derive(Debug, Args)]

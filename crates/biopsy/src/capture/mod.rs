@@ -6,7 +6,7 @@ mod show;
 use std::sync::Arc;
 
 use biopsy_capture::capture::{self, Remote};
-use biopsy_capture::{Failure, FailureKind, Job, Patience};
+use biopsy_capture::{Failure, FailureKind, Job, MADE, Patience};
 
 use crate::controls::SignalWishes;
 use crate::exit_codes::Code;
@@ -15,9 +15,6 @@ use crate::render::progress::Screen;
 use crate::render::terminal::ColorChoice;
 
 pub(crate) use args::CaptureArgs;
-
-/// What is said of a result that was made before something went wrong.
-pub(crate) const MADE: &str = "the result itself is whole:";
 
 /// Runs `biopsy capture`, or `biopsy trace`.
 pub(crate) fn run(args: &CaptureArgs, trace_only: bool, color: ColorChoice) -> Result<Code, Failure> {

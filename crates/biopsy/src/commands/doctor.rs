@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use biopsy_dotnet::ipc::{DiagnosticPort, IpcError};
+use biopsy_dotnet_ipc::{DiagnosticPort, IpcError};
 use biopsy_model::process::RuntimeKind;
 use biopsy_target::{Check, Status, doctor};
 use serde::Serialize;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use biopsy_dotnet::ipc::{DiagnosticPort, IpcError};
+use biopsy_dotnet_ipc::{DiagnosticPort, IpcError};
 use biopsy_model::Pid;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_target::{

@@ -7,8 +7,8 @@ use biopsy_capture::dump::{DumpPlan, is_minidump_name, trigger};
 use biopsy_image::write::CoreKind;
 use clap::{Args, ValueEnum};
 
-use crate::cli::{duration, typed};
 use crate::render::terminal::stdout_is_terminal;
+use crate::typed::{duration, typed};
 use biopsy_capture::{Failure, FailureKind};
 
 /// Dump a process or a whole tree, with a pause of milliseconds: now, or when something happens.

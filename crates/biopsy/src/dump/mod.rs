@@ -1,15 +1,13 @@
 //! `biopsy dump`.
 
 mod args;
-mod forecast;
 mod show;
 
 use std::sync::Arc;
 
 use biopsy_capture::dump::{self, Outcome};
-use biopsy_capture::{Failure, Job, Patience};
+use biopsy_capture::{Failure, Job, MADE, Patience};
 
-use crate::capture::MADE;
 use crate::exit_codes::Code;
 use crate::interrupt;
 use crate::render::out;
@@ -17,7 +15,6 @@ use crate::render::progress::Screen;
 use crate::render::terminal::ColorChoice;
 
 pub(crate) use args::DumpArgs;
-pub(crate) use forecast::show_forecast;
 
 /// Runs `biopsy dump`.
 pub(crate) fn run(args: &DumpArgs, color: ColorChoice) -> Result<Code, Failure> {

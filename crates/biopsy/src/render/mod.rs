@@ -1,5 +1,6 @@
 //! How things look on a terminal.
 
+mod forecast;
 pub(crate) mod out;
 pub(crate) mod progress;
 pub(crate) mod table;

@@ -15,13 +15,10 @@ use biopsy_record::metrics::Latest;
 use biopsy_record::trace::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::forecast::show_forecast;
 use super::out;
-use super::terminal::{ColorChoice, Terminal, stderr_is_terminal};
+use super::terminal::{ColorChoice, NOTE, Terminal, stderr_is_terminal};
 use crate::controls::Keys;
-use crate::dump::show_forecast;
-
-/// Notes are yellow.
-pub(crate) const NOTE: anstyle::Style = anstyle::AnsiColor::Yellow.on_default();
 
 /// Shows what a verb tells.
 pub(crate) struct Screen {
@@ -165,7 +162,7 @@ impl Observer for Screen {
             let path = CString::new(left.path.as_os_str().as_bytes()).ok()?;
             Some((path, format!("{what} `{}`\n", printable(&left.path.to_string_lossy()))))
         };
-        crate::ALLOCATOR.leaves(files.iter().filter_map(sentence).collect());
+        crate::allocator::ALLOCATOR.leaves(files.iter().filter_map(sentence).collect());
     }
 }
 

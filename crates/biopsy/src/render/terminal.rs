@@ -5,6 +5,9 @@ use std::io::IsTerminal;
 use anstyle::Style;
 use biopsy_model::printable::printable_lines;
 
+/// Notes are yellow.
+pub(crate) const NOTE: Style = anstyle::AnsiColor::Yellow.on_default();
+
 /// What a stream can show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Terminal {

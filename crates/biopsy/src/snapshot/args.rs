@@ -6,7 +6,7 @@ use std::time::Duration;
 use biopsy_capture::snapshot::{self, SnapshotPlan};
 use clap::{Args, ValueEnum};
 
-use crate::cli::{duration, typed};
+use crate::typed::{duration, typed};
 
 /// Snapshot the heap of a .NET process: every object and reference, live and garbage apart, with a pause of milliseconds and
 /// no garbage collection.

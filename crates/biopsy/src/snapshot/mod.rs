@@ -8,9 +8,8 @@ mod show;
 use std::sync::Arc;
 use std::time::Duration;
 
-use biopsy_capture::{Failure, Job, Patience, snapshot};
+use biopsy_capture::{Failure, Job, MADE, Patience, snapshot};
 
-use crate::capture::MADE;
 use crate::exit_codes::Code;
 use crate::interrupt;
 use crate::render::progress::Screen;

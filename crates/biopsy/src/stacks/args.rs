@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::duration;
+use crate::typed::duration;
 
 /// Show the stacks of all threads of a process now, with a pause of milliseconds: managed and native frames in one stack, equal
 /// stacks together, locks and deadlocks, the thread pool, asynchronous operations. Works when the process hangs.

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use biopsy_dotnet::ipc::{Client, EventLevel, IpcError, Provider, Rundown, SessionConfig};
 use biopsy_dotnet::methods::{MethodMap, feed};
 use biopsy_dotnet::nettrace::{Limits, NettraceError, Reader};
+use biopsy_dotnet_ipc::{Client, EventLevel, IpcError, Provider, Rundown, SessionConfig};
 use biopsy_model::Pid;
 
 /// Loader, JIT compiler, precompiled code.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::ipc::{Client, EventFilter, EventLevel, IpcError, Provider, Rundown, SessionConfig};
+use biopsy_dotnet_ipc::{Client, EventFilter, EventLevel, IpcError, Provider, Rundown, SessionConfig};
 use biopsy_model::Pid;
 
 use super::condition::{DotNetCondition, DotNetQuantity};

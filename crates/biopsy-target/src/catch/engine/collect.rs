@@ -10,7 +10,7 @@ use biopsy_sys::ptrace::wait::{self, Stop};
 
 use super::{COLLECT_WITHIN, Engine, Report, Stage, Why};
 use crate::catch::caught::Catch;
-use crate::proc_root::{ProcRoot, SMALL};
+use crate::process::proc_root::{ProcRoot, SMALL};
 
 /// Longest extended state: AMX has some 11 KiB.
 const EXTENDED: usize = 16 << 10;

@@ -14,10 +14,10 @@ use crate::catch::launch::is_tracer;
 use crate::catch::signals::{Disposition, disposition};
 use crate::find;
 use crate::freeze::restarted;
-use crate::identity;
-use crate::list::Seen;
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::status::Status;
+use crate::process::identity;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::seen::Seen;
+use crate::process::status::Status;
 
 /// `exit` and `exit_group` of `asm/unistd_64.h`.
 const EXIT: u64 = 60;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::predict::{self, Costs};
 use super::subject::{Machine, Subject};
-use crate::access::Allowed;
 use crate::freeze::{FreezeOptions, Method, ProcessPlan};
 use crate::preflight::Check;
+use crate::preflight::access::Allowed;
 use crate::preflight::storage::bytes_text;
 
 /// Bytes of page tables for each entry that fork copies.

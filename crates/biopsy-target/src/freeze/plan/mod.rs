@@ -20,10 +20,9 @@ use biopsy_model::{Pid, ProcessKey};
 
 use super::{FreezeError, FreezeOptions, FreezePlan, Method, ProcessPlan};
 use crate::preflight::{Check, Facts};
-use crate::proc_root::ProcRoot;
+use crate::process::proc_root::ProcRoot;
 
 pub use predict::{Costs, predict_collapse, predict_fork};
-pub(super) use subject::has_userfaultfd;
 use subject::{Machine, Subject};
 
 /// Plans the freeze of these processes, parents before children as they are given.

@@ -8,10 +8,10 @@
 
 use biopsy_model::Pid;
 
-use crate::list::Seen;
-use crate::proc_root::{ProcRoot, ProcessDir, SMALL};
-use crate::stat::Stat;
-use crate::status::Status;
+use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL};
+use crate::process::seen::Seen;
+use crate::process::stat::Stat;
+use crate::process::status::Status;
 
 /// `PROC_PID_INIT_INO` of the kernel: the pid namespace of the machine. What the kernel itself started as its first process is
 /// an init: without one, every daemon that was ever started would be a zombie.

@@ -7,19 +7,18 @@ use biopsy_model::{Pid, ProcessKey};
 use super::reaper;
 use super::tasks::{self, TaskLimit};
 use super::threads::Threads;
-use crate::access::{Access, Allowed};
 use crate::address_space::{PresentCounts, ProcessMemory, read_mappings_in};
-use crate::cgroup;
+use crate::freeze::copy;
 use crate::freeze::headroom::{self, Headroom, MemoryGauge};
-use crate::identity;
-use crate::list::Seen;
 use crate::oom_policy;
 use crate::preflight::Facts;
+use crate::preflight::access::{Access, Allowed};
 use crate::preflight::capabilities::SYS_ADMIN;
-use crate::proc_root::{ProcRoot, SMALL, is_gone};
+use crate::process::cgroup;
+use crate::process::identity;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::seen::Seen;
 
-/// Descriptors of the process that are looked at.
-const DESCRIPTORS: usize = 1 << 16;
 /// Most levels of control groups above a process that are looked at.
 const LEVELS: usize = 64;
 
@@ -65,7 +64,7 @@ impl Subject {
             memory_access,
             threads: Threads::read(&seen.dir, &mappings),
             frozen_group: frozen_group(root, &seen),
-            userfaultfd: has_userfaultfd(root, key.pid),
+            userfaultfd: copy::has_userfaultfd(root, key.pid),
             counts,
             shared_bytes: shared_bytes.unwrap_or(0),
             promised_bytes: promised(&mappings),
@@ -118,20 +117,6 @@ fn frozen_group(root: &ProcRoot, seen: &Seen) -> Option<String> {
     )
 }
 
-/// The kernel may hold up a fork until the program that handles page faults has heard of it (UFFD_FEATURE_EVENT_FORK).
-pub(in crate::freeze) fn has_userfaultfd(root: &ProcRoot, pid: Pid) -> bool {
-    // What cannot be looked at might be one: that only costs a longer pause.
-    let may_be = |error: std::io::Error| !is_gone(&error);
-    let entries = match std::fs::read_dir(root.path(&format!("proc/{pid}/fd"))) {
-        Ok(entries) => entries,
-        Err(error) => return may_be(error),
-    };
-    entries.take(DESCRIPTORS).any(|entry| match entry.and_then(|entry| std::fs::read_link(entry.path())) {
-        Ok(link) => link.as_os_str() == "anon_inode:[userfaultfd]",
-        Err(error) => may_be(error),
-    })
-}
-
 /// The machine, and us on it.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
@@ -151,7 +136,7 @@ impl Machine {
             may_read_filters: facts.may(SYS_ADMIN) && !facts.seccomp_filter,
             commit_left: headroom::commit_left(root),
             own_headroom: headroom::own_headroom_in(root),
-            copy_rate: crate::freeze::copy::rate(),
+            copy_rate: copy::rate(),
         }
     }
 }

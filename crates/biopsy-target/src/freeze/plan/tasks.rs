@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::cgroup;
-use crate::list::Seen;
 use crate::preflight::capabilities::{CapabilitySet, SYS_ADMIN, SYS_RESOURCE};
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::stat::Stat;
-use crate::status::Status;
+use crate::process::cgroup;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::seen::Seen;
+use crate::process::stat::Stat;
+use crate::process::status::Status;
 
 /// Most levels of control groups above a process that are looked at.
 const LEVELS: usize = 64;

@@ -9,10 +9,10 @@ use super::subject::{Machine, Subject};
 use super::tasks::TaskLimit;
 use super::threads::Threads;
 use super::together;
-use crate::access::Allowed;
 use crate::address_space::PresentCounts;
 use crate::freeze::headroom::{Headroom, LimitedBy};
 use crate::freeze::{FreezeOptions, Method, ProcessPlan};
+use crate::preflight::access::Allowed;
 use crate::preflight::{Check, Status};
 
 const GIB: u64 = 1 << 30;
@@ -287,9 +287,9 @@ fn what_is_enough_for_each_may_not_be_enough_for_all() {
 mod over_proc {
     use super::*;
     use crate::fake_proc::{ELF_32, FakeProc};
-    use crate::identity::key_of;
     use crate::preflight::Facts;
-    use crate::proc_root::ProcRoot;
+    use crate::process::identity::key_of;
+    use crate::process::proc_root::ProcRoot;
 
     fn write(proc: &FakeProc, path: &str, text: &str) {
         let path = proc.path().join(path);
@@ -336,7 +336,7 @@ mod over_proc {
         let proc = FakeProc::new();
         proc.process(PID, "a").write();
         let line = |tid: u32, state| {
-            String::from_utf8(crate::stat::tests::line(tid, b"a b) c", state, 1, 3, 5)).unwrap()
+            String::from_utf8(crate::process::stat::tests::line(tid, b"a b) c", state, 1, 3, 5)).unwrap()
         };
         for (tid, state, status) in [
             (PID, 'D', "Seccomp:\t0\nTracerPid:\t0\n"),

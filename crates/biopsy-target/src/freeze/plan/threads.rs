@@ -3,9 +3,9 @@
 use biopsy_image::{Mapping, mapping};
 
 use crate::list::MAX_THREADS;
-use crate::proc_root::{ProcessDir, SMALL, is_gone};
-use crate::stat::Stat;
-use crate::status::Status;
+use crate::process::proc_root::{ProcessDir, SMALL, is_gone};
+use crate::process::stat::Stat;
+use crate::process::status::Status;
 
 /// Threads whose stack pointers are looked at before giving up on finding a safe one.
 const LOOKED_AT: u64 = 64;

@@ -7,8 +7,8 @@ use super::{Answer, Call, answer, read_filters};
 use crate::freeze::frame::{NR_WAIT4, WAIT_ALL};
 use crate::freeze::inject::{CLONE_FILES, GET_CHILD_SUBREAPER, MIDDLE_FLAGS, NR_CLONE, NR_PRCTL};
 use crate::freeze::middle::{ALL_FILES, NR_CLOSE_RANGE, UNSHARE};
-use crate::proc_root::{ProcRoot, SMALL};
-use crate::status::Status;
+use crate::process::proc_root::{ProcRoot, SMALL};
+use crate::process::status::Status;
 
 /// Which ways are open to a thread that may carry the fork itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

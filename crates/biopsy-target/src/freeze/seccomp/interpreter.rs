@@ -2,7 +2,7 @@
 
 use biopsy_sys::ptrace::seccomp::Instruction;
 
-use super::{Answer, Call};
+use super::answer::{Answer, Call};
 
 /// Most instructions of one filter (`BPF_MAXINSNS`). Jumps go forward only, so this bounds the time too.
 pub const MAX_INSTRUCTIONS: usize = 4096;
