@@ -1,5 +1,6 @@
 //! Findings: what an expert would say, with the evidence.
 
+pub use crate::findings::ids::FindingId;
 use crate::function::FunctionHandle;
 use biopsy_model::{MonoNanos, Nanos, Tid};
 
@@ -17,6 +18,15 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// All, the least first.
+    pub const ALL: [Severity; 4] = [Severity::Info, Severity::Notice, Severity::Warning, Severity::Critical];
+
+    /// The severity of this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Severity> {
+        Self::ALL.into_iter().find(|severity| severity.word() == word)
+    }
+
     /// One lower-case word.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -32,8 +42,8 @@ impl Severity {
 /// One finding.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
-    /// Stable machine-readable id: `cpu-bound`, `lock-convoy`, ...; listed in `docs/guide/findings.md`.
-    pub id: &'static str,
+    /// Which it is.
+    pub id: FindingId,
     /// How much it matters.
     pub severity: Severity,
     /// 0 to 1: share of the target's (or the machine's) time or capacity this is about. Findings are ordered by severity,

@@ -7,8 +7,10 @@ mod cpu;
 mod descriptors;
 mod disk;
 mod dotnet;
+mod explains;
 mod growth;
 mod idle;
+pub(crate) mod ids;
 mod limits;
 mod locks;
 mod logs;
@@ -59,9 +61,9 @@ pub(crate) fn find(capture: &Capture, analysis: &Analysis, facts: &Facts) -> Vec
     // Those that know the runtime first: where two see one thing, the first one speaks.
     let detectors = dotnet::DETECTORS.iter().chain(DETECTORS);
     let mut findings: Vec<Finding> = detectors.filter_map(|detector| detector(&scene)).collect();
-    dotnet::settle(&scene, &mut findings);
+    explains::settle(&scene, &mut findings);
     looks::add(capture, &mut findings);
-    limits::give_way(&scene, &mut findings);
+    explains::give_way(&scene, &mut findings);
     findings.extend(idle::activity(&scene, &findings));
     for finding in &mut findings {
         finding.impact = if finding.impact.is_finite() { finding.impact.clamp(0.0, 1.0) } else { 0.0 };

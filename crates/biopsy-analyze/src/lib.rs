@@ -49,7 +49,7 @@ use biopsy_model::MonoNanos;
 use biopsy_model::capture::Capture;
 
 pub use completeness::{Completeness, LossTotal, NamedShares};
-pub use finding::{Evidence, Finding, Reference, Severity, Value};
+pub use finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 pub use flame::{FlameKind, FlameNode, FlamePair, FlameTree, Flames, ThreadFlames};
 pub use function::{FunctionHandle, FunctionKind, FunctionRow};
 pub use logs::{LogSummary, LogTopic};

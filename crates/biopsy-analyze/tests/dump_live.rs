@@ -123,7 +123,7 @@ for thread in gdb.selected_inferior().threads():
 }
 
 fn evidence(analysis: &DumpAnalysis, id: &str) -> String {
-    let finding = analysis.findings.iter().find(|finding| finding.id == id);
+    let finding = analysis.findings.iter().find(|finding| finding.id.as_str() == id);
     let finding = finding.unwrap_or_else(|| panic!("no `{id}` among {:#?}", analysis.findings));
     let evidence: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
     format!("{}\n{}", finding.title, evidence.join("\n"))

@@ -4,17 +4,17 @@ use biopsy_model::look::{Look, LookFinding};
 use biopsy_model::{MonoNanos, Pid};
 
 use super::DumpAnalysis;
-use crate::Finding;
+use crate::{Finding, FindingId};
 
 /// Findings that a recording of time cannot make. What threads do and what memory is, it shows better.
-const KEPT: [&str; 7] = [
-    "deadlock",
-    "abandoned-lock",
-    "lock-queue",
-    "finalizer-blocked",
-    "pool-starvation",
-    "waiting-operations",
-    "full-channel",
+const KEPT: [FindingId; 7] = [
+    FindingId::Deadlock,
+    FindingId::AbandonedLock,
+    FindingId::LockQueue,
+    FindingId::FinalizerBlocked,
+    FindingId::PoolStarvation,
+    FindingId::WaitingOperations,
+    FindingId::FullChannel,
 ];
 
 impl DumpAnalysis {
@@ -36,13 +36,13 @@ impl DumpAnalysis {
 }
 
 /// The id of a finding that was kept: what is read from a file may be any text.
-pub(crate) fn known_id(id: &str) -> Option<&'static str> {
-    KEPT.into_iter().find(|known| *known == id)
+pub(crate) fn known_id(id: &str) -> Option<FindingId> {
+    FindingId::parse(id).filter(|id| KEPT.contains(id))
 }
 
 fn kept(finding: &Finding) -> LookFinding {
     LookFinding {
-        id: finding.id.to_owned(),
+        id: finding.id.as_str().to_owned(),
         severity: finding.severity.word().to_owned(),
         impact: finding.impact,
         title: finding.title.clone(),

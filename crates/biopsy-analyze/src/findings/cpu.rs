@@ -3,7 +3,7 @@
 use super::grade;
 use super::scene::{Scene, at, fact, is_worth_naming, metric, steps};
 use super::words::{cores, percent, threads};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::flame::{FlameKind, FlameTree};
 use crate::function::{FunctionHandle, FunctionKind};
 
@@ -85,7 +85,7 @@ pub(super) fn bound(scene: &Scene<'_>) -> Option<Finding> {
     explanation
         .push_str("Whether the work is needed, or done too often, the profile cannot tell: the callers may.");
     Some(Finding {
-        id: "cpu-bound",
+        id: FindingId::CpuBound,
         severity,
         impact,
         title: format!("CPU-bound{place}: {} {}", scene.name, uses),
@@ -238,7 +238,7 @@ pub(super) fn kernel(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     Some(Finding {
-        id: "kernel-time",
+        id: FindingId::KernelTime,
         severity,
         impact: share * (used / scene.cpus).min(1.0),
         title: format!("{} of the CPU time of {} is spent inside the kernel{place}", percent(share), scene.name),

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, at, fact, metric, steps};
 use super::words::{number, percent, seconds};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::function::FunctionKind;
 use rustc_hash::FxHashMap;
 
@@ -51,7 +51,7 @@ pub(super) fn growth(scene: &Scene<'_>) -> Option<Finding> {
         );
     }
     Some(Finding {
-        id: "descriptor-growth",
+        id: FindingId::DescriptorGrowth,
         severity: Severity::Warning,
         impact: ((trend.last - trend.first) / trend.last.max(1.0)).clamp(0.05, 1.0),
         title: format!(

@@ -3,7 +3,7 @@
 use super::grade;
 use super::scene::{Scene, ThreadWait, at, fact, metric, steps};
 use super::words::{number, percent, seconds, threads};
-use crate::finding::{Evidence, Finding, Reference, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Value};
 use crate::series::Series;
 use crate::waits::WaitReason;
 
@@ -134,7 +134,7 @@ fn by_metrics(scene: &Scene<'_>) -> Option<Finding> {
 
 fn finding(severity: crate::Severity, impact: f64, title: String, evidence: Vec<Evidence>) -> Finding {
     Finding {
-        id: "disk-bound",
+        id: FindingId::DiskBound,
         severity,
         impact,
         title,

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, at, fact, metric, steps};
 use super::words::{bytes, number, percent, seconds};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::function::FunctionKind;
 use crate::metrics::Trend;
 
@@ -44,7 +44,7 @@ pub(super) fn threads(scene: &Scene<'_>) -> Option<Finding> {
     let by = creator.map_or(String::new(), |creator| format!(", started by {}", creator.words));
     let severity = if last >= 100.0 && last >= 3.0 * first { Severity::Critical } else { Severity::Warning };
     Some(Finding {
-        id: "runaway-threads",
+        id: FindingId::RunawayThreads,
         severity,
         impact: ((last - first) / last.max(1.0)).clamp(0.0, 1.0),
         title: format!(
@@ -225,7 +225,7 @@ pub(super) fn memory(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     Some(Finding {
-        id: "memory-growth",
+        id: FindingId::MemoryGrowth,
         severity: match (soon, fills || small) {
             (_, true) => Severity::Notice,
             (true, false) => Severity::Critical,

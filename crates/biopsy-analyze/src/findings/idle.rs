@@ -1,8 +1,9 @@
 //! Where nothing is wrong: what the process does.
 
+use super::explains;
 use super::scene::{Scene, at, fact, metric, steps};
 use super::words::{cores, percent};
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::waits::WaitReason;
 
 /// Below this many cores a process does nothing worth mentioning.
@@ -10,24 +11,6 @@ const IDLE_CORES: f64 = 0.1;
 
 /// The last word: idle, or busy without a bottleneck. Nothing where something is most likely wrong.
 pub(super) fn activity(scene: &Scene<'_>, found: &[Finding]) -> Option<Finding> {
-    // Idle means that nothing holds it back, which even a notice of these would contradict.
-    let holds_back = [
-        "lock-convoy",
-        "lock-contention",
-        "disk-bound",
-        "slow-peer",
-        "memory-pressure",
-        "pool-starvation",
-        "slow-dependency",
-        "slow-requests",
-        "requests-unanswered",
-    ];
-    let trouble = found.iter().any(|finding| {
-        finding.severity >= Severity::Warning
-            || (finding.severity == Severity::Notice && holds_back.contains(&finding.id))
-    });
-    let aside = ["recording-incomplete", "runtime-events-incomplete", "log-errors", "logged-errors"];
-    let said = found.iter().any(|finding| !aside.contains(&finding.id));
     match scene.cores {
         None if !scene.analysis.completeness.has_metrics
             && scene.capture.timeline.is_none()
@@ -36,15 +19,15 @@ pub(super) fn activity(scene: &Scene<'_>, found: &[Finding]) -> Option<Finding> 
             Some(nothing_recorded())
         }
         None => None,
-        Some(used) if used < IDLE_CORES && !trouble => Some(idle(scene, used)),
-        Some(used) if !said => Some(moderate(scene, used)),
+        Some(used) if used < IDLE_CORES && !explains::is_held_back(found) => Some(idle(scene, used)),
+        Some(used) if explains::leave_room(found) => Some(moderate(scene, used)),
         Some(_) => None,
     }
 }
 
 fn nothing_recorded() -> Finding {
     Finding {
-        id: "nothing-recorded",
+        id: FindingId::NothingRecorded,
         severity: Severity::Notice,
         impact: 1.0,
         title: "The recording holds neither a trace nor metrics, so nothing can be said".to_owned(),
@@ -86,7 +69,7 @@ fn idle(scene: &Scene<'_>, used: f64) -> Finding {
         .sum();
     if all <= 0.0 || unknown > all / 2.0 {
         return Finding {
-            id: "little-cpu",
+            id: FindingId::LittleCpu,
             severity: Severity::Info,
             impact: 1.0 - used,
             title: format!("{} uses little CPU ({}); what its threads waited for was not recorded", scene.name, cores(used)),
@@ -98,7 +81,7 @@ fn idle(scene: &Scene<'_>, used: f64) -> Finding {
         };
     }
     Finding {
-        id: "idle",
+        id: FindingId::Idle,
         severity: Severity::Info,
         impact: 1.0 - used,
         title: format!("Mostly idle: {} uses {}{for_what}", scene.name, cores(used)),
@@ -148,7 +131,7 @@ fn moderate(scene: &Scene<'_>, used: f64) -> Finding {
         ));
     }
     Finding {
-        id: "no-bottleneck",
+        id: FindingId::NoBottleneck,
         severity: Severity::Info,
         impact: 0.1,
         title: format!(

@@ -3,7 +3,7 @@
 use super::grade;
 use super::scene::{Scene, at, fact, metric, steps};
 use super::words::{cores, number, percent};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::series::Series;
 
 /// The cgroup's CPU quota is used up again and again.
@@ -45,7 +45,7 @@ pub(super) fn throttled(scene: &Scene<'_>) -> Option<Finding> {
     }
     let limit = quota.map_or(String::new(), |quota| format!(" of {}", cores(quota)));
     Some(Finding {
-        id: "cgroup-throttled",
+        id: FindingId::CgroupThrottled,
         severity,
         impact: share,
         title: format!(
@@ -145,7 +145,7 @@ pub(super) fn others_saturate(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     Some(Finding {
-        id: "cpu-saturated-by-others",
+        id: FindingId::CpuSaturatedByOthers,
         severity,
         impact: if ready.is_some() { kept_waiting } else { 0.3 },
         title: format!("Other processes use up the CPUs ({}); {} has to wait for its turn", cores(others), scene.name),
@@ -157,74 +157,13 @@ pub(super) fn others_saturate(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
-/// What want of CPUs makes no program do: these have a cause of their own, and it is there on an idle machine too.
-const OWN_CAUSES: &[&str] = &[
-    "accept-queue",
-    "allocation-storm",
-    "blocked-on-lock",
-    "cgroup-throttled",
-    "descriptor-growth",
-    "disk-bound",
-    "exception-storm",
-    "finalizer-blocked",
-    "gc-induced",
-    "gc-pinned",
-    "heap-fragmentation",
-    "managed-heap-growth",
-    "memory-growth",
-    "memory-pressure",
-    "n-plus-one",
-    "regex-backtracking",
-    "requests-unanswered",
-    "runaway-threads",
-    "sleep-loop",
-    "target-ended",
-    "timer-growth",
-];
-
-/// Other programs that use the CPUs up explain that something is slow. Where the target has a trouble that they do not explain, that one
-/// comes first; what may be their doing (queues, slow requests) stays where it is.
-pub(super) fn give_way(scene: &Scene<'_>, findings: &mut [Finding]) {
-    let rows = &scene.analysis.threads.rows;
-    // The thread that wants to run most: does it get what it wants for the most part?
-    let busiest = rows.iter().max_by_key(|row| (row.running + row.ready, std::cmp::Reverse(row.tid)));
-    let gets_it = busiest.is_some_and(|row| row.running >= row.ready);
-    let own = |finding: &Finding| {
-        finding.severity >= Severity::Warning
-            && (OWN_CAUSES.contains(&finding.id) || (finding.id == "cpu-bound" && gets_it))
-    };
-    let Some(worst) = findings.iter().filter(|finding| own(finding)).map(|finding| finding.severity).max()
-    else {
-        return;
-    };
-    let beside = findings.iter().filter(|finding| own(finding) && finding.severity == worst);
-    let least = beside.map(|finding| finding.impact).fold(1.0, f64::min);
-    let Some(others) = findings.iter_mut().find(|finding| finding.id == "cpu-saturated-by-others") else {
-        return;
-    };
-    if others.severity < worst {
-        return;
-    }
-    others.severity = worst;
-    others.impact = others.impact.min(least * 0.99);
-    others.explanation =
-        "It makes everything slower, but does not explain the findings above, which are the target's own."
-            .to_owned();
-    let (severity, impact) = (others.severity, others.impact);
-    // That it wants more than it gets is what they do explain.
-    for starved in findings.iter_mut().filter(|finding| finding.id == "cpu-bound" && !gets_it) {
-        starved.severity = starved.severity.min(severity);
-        starved.impact = starved.impact.min(impact * 0.99);
-    }
-}
-
 /// The hypervisor gives CPUs to other machines.
 pub(super) fn steal(scene: &Scene<'_>) -> Option<Finding> {
     let steal: Series = scene.system("cpu.steal")?;
     let share = steal.mean() / scene.cpus;
     let severity = grade(share, f64::INFINITY, 0.15, 0.05)?;
     Some(Finding {
-        id: "cpu-steal",
+        id: FindingId::CpuSteal,
         severity,
         impact: share,
         title: format!("The hypervisor takes {} of the CPUs away", percent(share)),

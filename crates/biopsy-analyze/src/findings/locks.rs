@@ -3,7 +3,7 @@
 use super::grade;
 use super::scene::{Scene, at, fact, steps};
 use super::words::{percent, seconds, threads};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::waits::{Convoy, Party, WaitReason};
 
 /// Fewer threads than this make no queue.
@@ -36,7 +36,7 @@ pub(super) fn convoy(scene: &Scene<'_>) -> Option<Finding> {
         );
     }
     Some(Finding {
-        id: "lock-convoy",
+        id: FindingId::LockConvoy,
         severity,
         impact: convoy.share,
         title: format!(
@@ -197,7 +197,7 @@ pub(super) fn contention(scene: &Scene<'_>) -> Option<Finding> {
         })
         .collect();
     Some(Finding {
-        id: "lock-contention",
+        id: FindingId::LockContention,
         severity,
         impact: share,
         title: format!("{} wait {} of the time for locks", threads(waits.len()), percent(share)),

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, at, steps};
 use super::words::number;
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Finding, FindingId, Reference, Severity, Value};
 use biopsy_model::log::LogLevel;
 
 /// The process logged errors.
@@ -31,7 +31,7 @@ pub(super) fn errors(scene: &Scene<'_>) -> Option<Finding> {
         format!("{} error lines", number(logs.errors as f64))
     };
     Some(Finding {
-        id: "log-errors",
+        id: FindingId::LogErrors,
         severity: if rate >= 1.0 { Severity::Warning } else { Severity::Notice },
         impact: (rate / 10.0).min(0.5),
         title: format!("{lines} in the logs while recording"),

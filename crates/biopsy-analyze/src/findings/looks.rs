@@ -4,7 +4,8 @@ use biopsy_model::capture::Capture;
 use biopsy_model::look::{Look, LookFinding};
 
 use crate::dump::look::known_id;
-use crate::finding::{Evidence, Finding, Reference, Severity};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity};
+use crate::findings::explains;
 
 /// Adds what memory said to what time showed. Where both see one thing, memory names it and time says since when.
 pub(super) fn add(capture: &Capture, findings: &mut Vec<Finding>) {
@@ -19,21 +20,9 @@ pub(super) fn add(capture: &Capture, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What a finding of memory is called where it is made of the time.
-fn of_time(id: &str) -> &'static [&'static str] {
-    match id {
-        "deadlock" | "abandoned-lock" => &["blocked-on-lock"],
-        "lock-queue" => &["lock-convoy"],
-        "finalizer-blocked" => &["finalizer-blocked"],
-        "pool-starvation" => &["pool-starvation"],
-        _ => &[],
-    }
-}
-
 /// The finding of the time gives its evidence to that of memory, if that is worth as much.
 fn join(mut seen: Finding, findings: &mut Vec<Finding>) {
-    let same = findings.iter().position(|one| of_time(seen.id).contains(&one.id));
-    let Some(at) = same else {
+    let Some(at) = explains::named_by(seen.id, findings) else {
         findings.push(seen);
         return;
     };
@@ -48,11 +37,8 @@ fn join(mut seen: Finding, findings: &mut Vec<Finding>) {
     *there = seen;
 }
 
-fn finding(id: &'static str, one: &LookFinding, look: &Look, several: bool) -> Finding {
-    let severity = [Severity::Critical, Severity::Warning, Severity::Notice]
-        .into_iter()
-        .find(|severity| severity.word() == one.severity)
-        .unwrap_or(Severity::Info);
+fn finding(id: FindingId, one: &LookFinding, look: &Look, several: bool) -> Finding {
+    let severity = Severity::parse(&one.severity).unwrap_or(Severity::Info);
     let pause = crate::findings::words::seconds(look.pause.as_secs_f64());
     let mut evidence: Vec<Evidence> = one.evidence.iter().map(|text| fact(text.clone())).collect();
     evidence.push(fact(format!(
@@ -113,7 +99,7 @@ mod tests {
         }
     }
 
-    fn during(id: &'static str, severity: Severity) -> Finding {
+    fn during(id: FindingId, severity: Severity) -> Finding {
         Finding {
             id,
             severity,
@@ -127,13 +113,15 @@ mod tests {
 
     #[test]
     fn memory_names_what_time_shows() {
-        let mut findings =
-            vec![during("blocked-on-lock", Severity::Critical), during("cpu-bound", Severity::Notice)];
+        let mut findings = vec![
+            during(FindingId::BlockedOnLock, Severity::Critical),
+            during(FindingId::CpuBound, Severity::Notice),
+        ];
         add(
             &capture(vec![seen("deadlock", "critical"), seen("waiting-operations", "warning")]),
             &mut findings,
         );
-        let ids: Vec<&str> = findings.iter().map(|one| one.id).collect();
+        let ids: Vec<&str> = findings.iter().map(|one| one.id.as_str()).collect();
         assert_eq!(ids, ["deadlock", "cpu-bound", "waiting-operations"]);
         let evidence: Vec<&str> = findings[0].evidence.iter().map(|one| one.text.as_str()).collect();
         assert!(
@@ -146,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_worse_during_the_recording_stays() {
-        let mut findings = vec![during("pool-starvation", Severity::Critical)];
+        let mut findings = vec![during(FindingId::PoolStarvation, Severity::Critical)];
         add(&capture(vec![seen("pool-starvation", "notice")]), &mut findings);
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].title, "pool-starvation in time");

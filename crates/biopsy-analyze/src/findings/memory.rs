@@ -3,7 +3,7 @@
 use super::grade;
 use super::scene::{Scene, at, fact, metric, steps};
 use super::words::{bytes, number, percent};
-use crate::finding::{Evidence, Finding, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Severity, Value};
 use crate::series::Series;
 use crate::waits::WaitReason;
 
@@ -108,7 +108,7 @@ pub(super) fn pressure(scene: &Scene<'_>) -> Option<Finding> {
     }
     let (severity, impact) = worst?;
     Some(Finding {
-        id: "memory-pressure",
+        id: FindingId::MemoryPressure,
         severity,
         impact,
         title: format!("Memory is short: {} waits for pages to be freed or read back", scene.name),

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, ThreadWait, at, fact, metric, steps};
 use super::words::{number, percent, seconds};
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::function::FunctionRow;
 use crate::waits::WaitReason;
 
@@ -54,7 +54,7 @@ pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     Some(Finding {
-        id: "slow-peer",
+        id: FindingId::SlowPeer,
         severity: if worst.reason == WaitReason::Peer { Severity::Warning } else { Severity::Notice },
         impact: worst.share,
         title: format!("Waiting for a slow peer{in_place}: {} of the time in `{call}`", percent(worst.share)),
@@ -109,7 +109,7 @@ pub(super) fn accept_queue(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     }
     Some(Finding {
-        id: "accept-queue",
+        id: FindingId::AcceptQueue,
         severity: Severity::Warning,
         impact: 0.3,
         title: "New connections are turned away: a listening socket's queue overflows".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, at, fact, is_worth_naming, steps};
 use super::words::{number, percent, seconds, shorten};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::flame::FlameKind;
 use biopsy_model::loss::LossKind;
 use biopsy_model::timeline::TimelineEvent;
@@ -79,7 +79,7 @@ pub(super) fn target_ended(scene: &Scene<'_>) -> Option<Finding> {
         );
     }
     Some(Finding {
-        id: "target-ended",
+        id: FindingId::TargetEnded,
         severity: if launched { Severity::Info } else { Severity::Warning },
         impact: if launched { 0.1 } else { 0.9 },
         title: format!("{} ended {} into the recording{doing}", capitalised(&scene.name), seconds(at_second)),
@@ -242,7 +242,7 @@ pub(super) fn incomplete(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     }
     Some(Finding {
-        id: "recording-incomplete",
+        id: FindingId::RecordingIncomplete,
         severity,
         impact,
         title: "The recording is not whole, so shares and sums are less certain".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, at, fact, steps};
 use super::words::{percent, threads};
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::waits::WaitReason;
 
 /// A thread that runs this much has no room left.
@@ -53,7 +53,7 @@ pub(super) fn bottleneck(scene: &Scene<'_>) -> Option<Finding> {
     }
     let place = place.map_or(String::new(), |place| format!(" (mostly in {place})"));
     Some(Finding {
-        id: "single-thread-bottleneck",
+        id: FindingId::SingleThreadBottleneck,
         severity: if mean >= 1.5 { Severity::Critical } else { Severity::Warning },
         impact: running,
         title: format!(

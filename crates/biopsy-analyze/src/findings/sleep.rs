@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, at, fact, steps};
 use super::words::{percent, seconds};
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::managed::is_runtime_thread;
 use crate::waits::WaitReason;
 
@@ -42,7 +42,7 @@ pub(super) fn loops(scene: &Scene<'_>) -> Option<Finding> {
             .push(fact(format!("{alike} threads sleep at the same place"), Some(Value::Count(alike as f64))));
     }
     Some(Finding {
-        id: "sleep-loop",
+        id: FindingId::SleepLoop,
         severity: Severity::Notice,
         impact: worst.share,
         title: format!("Sleeping in a loop{in_place}: {} of the time, {rate:.0} times a second", percent(worst.share)),

@@ -3,7 +3,7 @@
 use super::grade;
 use super::scene::{Scene, at, fact, steps};
 use super::words::{number, percent};
-use crate::finding::{Finding, Reference, Value};
+use crate::finding::{Finding, FindingId, Reference, Value};
 
 /// Context switches a second and core in use from which on switching costs noticeably: at 2 to 5 µs each, 20,000 are
 /// 4 to 10 % of a core.
@@ -68,7 +68,7 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
         String::new()
     };
     Some(Finding {
-        id: "switch-storm",
+        id: FindingId::SwitchStorm,
         severity,
         impact: share.max(0.05),
         title: format!("Threads of {} switch {} times a second{cost}", scene.name, number(rate)),

@@ -58,7 +58,7 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
                 if !dumped.facts.scrubbed {
                     // Whatever is noted in the dump itself, from before it was searched.
                     analysis.identity.scrubbed = analysis.identity.scrubbed.map(|_| false);
-                    analysis.findings.retain(|finding| finding.id != "scrubbed");
+                    analysis.findings.retain(|finding| finding.id != biopsy_analyze::FindingId::Scrubbed);
                 }
                 let link = several.then(|| beside(dumped, "html"));
                 rows.push(IndexRow { link, ..row(dumped, IndexRow::of(&analysis)) });

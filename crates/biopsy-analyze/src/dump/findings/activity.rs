@@ -3,7 +3,7 @@
 use super::{at, fact, severity_by, share, steps};
 use crate::dump::state::{ThreadState, WaitKind};
 use crate::dump::{DumpAnalysis, DumpThread, LockKind};
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::words::{percent, threads};
 
 /// Stacks of so many frames tell something; shorter ones are roots that everybody shares.
@@ -21,7 +21,7 @@ pub(super) fn equal_threads(analysis: &DumpAnalysis) -> Option<Finding> {
     let severity = severity_by(count, usize::MAX, 200, 20)?;
     let place = group.own_frame().map_or(String::new(), |row| format!(" in `{}`", row.label()));
     Some(Finding {
-        id: "equal-threads",
+        id: FindingId::EqualThreads,
         severity,
         impact: share(analysis, count),
         title: format!("{} of {} stand in the same place{place}", threads(count), analysis.threads.len()),
@@ -49,7 +49,7 @@ pub(super) fn many_threads(analysis: &DumpAnalysis) -> Option<Finding> {
     let count = analysis.threads.len();
     let severity = severity_by(count, usize::MAX, 2000, 500)?;
     Some(Finding {
-        id: "many-threads",
+        id: FindingId::ManyThreads,
         severity,
         impact: (count as f64 / 10_000.0).min(1.0),
         title: format!("The process has {}", threads(count)),
@@ -84,7 +84,7 @@ pub(super) fn running(analysis: &DumpAnalysis) -> Option<Finding> {
         })
         .collect();
     Some(Finding {
-        id: "running",
+        id: FindingId::Running,
         severity: Severity::Info,
         impact: share(analysis, count),
         title: format!("{} of {} execute code of their own", threads(count), analysis.threads.len()),
@@ -140,7 +140,7 @@ pub(super) fn overview(analysis: &DumpAnalysis) -> Finding {
         None => "The dump does not tell what the threads do".to_owned(),
     };
     Finding {
-        id: "overview",
+        id: FindingId::Overview,
         severity: Severity::Info,
         // Before what is said of memory and symbols.
         impact: 0.5,

@@ -3,7 +3,7 @@
 use super::{at, fact, steps};
 use crate::dump::DumpAnalysis;
 use crate::dump::crash::{Access, AddressKind, Crash};
-use crate::finding::{Evidence, Finding, Reference, Severity};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity};
 
 pub(super) fn crash(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref()?;
@@ -24,13 +24,13 @@ pub(super) fn crash(analysis: &DumpAnalysis) -> Option<Finding> {
     })
 }
 
-fn id(crash: &Crash) -> &'static str {
+fn id(crash: &Crash) -> FindingId {
     match crash.address_kind {
-        Some(AddressKind::StackOverflow { .. }) => "stack-overflow",
-        Some(AddressKind::Null { .. }) => "null-pointer",
-        Some(_) => "bad-pointer",
-        None if crash.signal == 6 => "abort",
-        None => "fatal-signal",
+        Some(AddressKind::StackOverflow { .. }) => FindingId::StackOverflow,
+        Some(AddressKind::Null { .. }) => FindingId::NullPointer,
+        Some(_) => FindingId::BadPointer,
+        None if crash.signal == 6 => FindingId::Abort,
+        None => FindingId::FatalSignal,
     }
 }
 

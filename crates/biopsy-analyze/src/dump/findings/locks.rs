@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use super::{at, fact, severity_by, share, steps};
 use crate::dump::locks::{LockKind, LockOwner};
 use crate::dump::{DumpAnalysis, DumpThread, WaitGraph};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::words::threads;
 
 /// Members of a circle that are named one by one.
@@ -61,7 +61,7 @@ pub(super) fn deadlock(analysis: &DumpAnalysis) -> Option<Finding> {
         evidence.push(fact(format!("how the owner is known: {}", lock.proof), None));
     }
     Some(Finding {
-        id: "deadlock",
+        id: FindingId::Deadlock,
         severity: Severity::Critical,
         impact: share(analysis, members + behind).max(0.5),
         title,
@@ -88,7 +88,7 @@ pub(super) fn abandoned(analysis: &DumpAnalysis) -> Option<Finding> {
     let queue = analysis.waits.queues.iter().find(|queue| matches!(queue.owner, LockOwner::Elsewhere(_)))?;
     let LockOwner::Elsewhere(owner) = queue.owner else { return None };
     Some(Finding {
-        id: "abandoned-lock",
+        id: FindingId::AbandonedLock,
         severity: Severity::Critical,
         impact: share(analysis, queue.waiters.len()).max(0.4),
         title: format!(
@@ -135,7 +135,7 @@ pub(super) fn queue(analysis: &DumpAnalysis) -> Option<Finding> {
     let does = analysis.thread(owner).map(|thread| thread.words()).unwrap_or_default();
     let inside = place(analysis, owner).map_or(String::new(), |place| format!(", in {place}"));
     Some(Finding {
-        id: "lock-queue",
+        id: FindingId::LockQueue,
         severity,
         impact: share(analysis, waiting),
         title: format!("{} wait for {}, which holds {}", threads(waiting), label(analysis, owner), queue.kind.words()),

@@ -5,7 +5,7 @@ use biopsy_dotnet::tasks::FULL_CHANNEL;
 use super::{at, fact, severity_by, share, steps};
 use crate::dump::managed::ExceptionRow;
 use crate::dump::{DumpAnalysis, DumpThread, LockOwner};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::words::threads;
 
 /// Threads that are named one by one.
@@ -31,7 +31,7 @@ pub(super) fn sync_over_async(analysis: &DumpAnalysis) -> Option<Finding> {
     let place =
         pool.places.first().map_or(String::new(), |(place, _)| format!(", most of them in `{place}`"));
     Some(Finding {
-        id: "pool-starvation",
+        id: FindingId::PoolStarvation,
         severity,
         impact: share(analysis, count),
         title: format!("{count} of {} workers of the thread pool block until a task completes{place}", pool.workers),
@@ -79,7 +79,7 @@ pub(super) fn operations(analysis: &DumpAnalysis) -> Option<Finding> {
         evidence.push(fact(text, Some(Value::Count(requests as f64))));
     }
     Some(Finding {
-        id: "waiting-operations",
+        id: FindingId::WaitingOperations,
         severity,
         impact: (first.count as f64 / operations.pending.max(1) as f64).min(1.0) * 0.5,
         title: format!("{count} operations of `{method}` await {what}"),
@@ -108,7 +108,7 @@ pub(super) fn full_channel(analysis: &DumpAnalysis) -> Option<Finding> {
     let method = writers.first()?.methods.first().map_or("an async method", String::as_str);
     let operation = if count == 1 { "operation waits" } else { "operations wait" };
     Some(Finding {
-        id: "full-channel",
+        id: FindingId::FullChannel,
         severity,
         impact: (count as f64 / operations.pending.max(1) as f64).min(1.0) * 0.6,
         title: format!("{count} {operation} for room in a full channel, in `{method}`"),
@@ -148,7 +148,7 @@ pub(super) fn finalizer(analysis: &DumpAnalysis) -> Option<Finding> {
         evidence.push(at(Reference::Thread(owner), format!("meanwhile {holder} is in `{place}`")));
     }
     Some(Finding {
-        id: "finalizer-blocked",
+        id: FindingId::FinalizerBlocked,
         severity: Severity::Critical,
         impact: 0.6,
         title: format!("The finalizer thread waits for a lock that {holder} holds{place}"),
@@ -191,7 +191,7 @@ pub(super) fn exception(analysis: &DumpAnalysis) -> Option<Finding> {
         format!("{} ended the process{place}", what(exception))
     };
     Some(Finding {
-        id: "unhandled-exception",
+        id: FindingId::UnhandledException,
         severity: Severity::Critical,
         impact: 1.0,
         title,

@@ -2,7 +2,7 @@
 
 use super::{fact, steps};
 use crate::dump::{DumpAnalysis, MemoryClass};
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::words::{bytes, percent};
 
 /// Below this many bytes the split of memory is nobody's question.
@@ -20,7 +20,7 @@ pub(super) fn split(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     let share = largest.in_dump as f64 / memory.in_dump.max(1) as f64;
     Some(Finding {
-        id: "memory-split",
+        id: FindingId::MemorySplit,
         severity: Severity::Info,
         impact: 0.1,
         title: format!("{} of the memory in the dump is {}", percent(share), largest.class.words()),

@@ -4,7 +4,7 @@ use biopsy_model::stack::StackEnd;
 
 use super::{fact, share, steps};
 use crate::dump::{DumpAnalysis, SymbolStatus};
-use crate::finding::{Finding, Severity, Value};
+use crate::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::words::{bytes, percent, threads};
 
 /// Stacks that do not reach their root.
@@ -20,7 +20,7 @@ pub(super) fn stacks(analysis: &DumpAnalysis) -> Option<Finding> {
         return None;
     }
     Some(Finding {
-        id: "broken-stacks",
+        id: FindingId::BrokenStacks,
         severity: if part >= 0.5 { Severity::Warning } else { Severity::Notice },
         impact: part * 0.5,
         title: format!("The stacks of {} of {} are not whole", threads(broken), analysis.threads.len()),
@@ -45,7 +45,7 @@ pub(super) fn symbols(analysis: &DumpAnalysis) -> Option<Finding> {
         return None;
     }
     Some(Finding {
-        id: "no-symbols",
+        id: FindingId::NoSymbols,
         severity: if part >= 0.3 { Severity::Notice } else { Severity::Info },
         impact: part * 0.3,
         title: format!("{} of the frames have no names", percent(part)),
@@ -82,7 +82,7 @@ pub(super) fn missing(analysis: &DumpAnalysis) -> Option<Finding> {
         "parts of it contradict themselves or could not be read".to_owned()
     };
     Some(Finding {
-        id: "incomplete-dump",
+        id: FindingId::IncompleteDump,
         severity: Severity::Warning,
         impact: 0.3,
         title: format!("The dump is not whole: {what}"),
@@ -104,7 +104,7 @@ pub(super) fn missing(analysis: &DumpAnalysis) -> Option<Finding> {
 
 pub(super) fn scrubbed(analysis: &DumpAnalysis) -> Option<Finding> {
     (analysis.identity.scrubbed == Some(true)).then(|| Finding {
-        id: "scrubbed",
+        id: FindingId::Scrubbed,
         severity: Severity::Info,
         impact: 0.0,
         title: "The memory of the dump is scrubbed".to_owned(),

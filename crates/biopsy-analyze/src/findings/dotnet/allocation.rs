@@ -1,7 +1,7 @@
 //! Much garbage from one place.
 
 use super::{Heard, code, heard, in_table, of_process, table};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, at, is_worth_naming, steps};
 use crate::findings::words::{bytes, number, percent};
 use crate::flame::FlameKind;
@@ -192,7 +192,7 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
     }
     let most = top.type_name.as_ref().map_or(String::new(), |name| format!(", most of it {}", code(name)));
     Some(Finding {
-        id: "allocation-storm",
+        id: FindingId::AllocationStorm,
         severity,
         impact: (per_second / (4.0 * CRITICAL)).clamp(summary.collections.pause_share, 1.0),
         title: format!(

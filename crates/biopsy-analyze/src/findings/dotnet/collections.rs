@@ -1,7 +1,7 @@
 //! Garbage collection: long or frequent pauses, pinned objects, collections that the program asks for.
 
 use super::{heard, in_table, of_process, table, time};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::grade;
 use crate::findings::scene::{Scene, at, fact, steps};
 use crate::findings::words::{bytes, number, percent, seconds};
@@ -42,7 +42,7 @@ pub(super) fn pinned(scene: &Scene<'_>) -> Option<Finding> {
         .filter(|top| top.own)
         .map_or(String::new(), |top| format!("; most garbage is made{}", top.place));
     Some(Finding {
-        id: "gc-pinned",
+        id: FindingId::GcPinned,
         severity: if pinned >= 2 * PINNED && rate >= 1.0 { Severity::Critical } else { Severity::Warning },
         impact: collections.pause_share.max(0.3),
         title: format!(
@@ -131,7 +131,7 @@ pub(super) fn pauses(scene: &Scene<'_>) -> Option<Finding> {
     }
     evidence.extend(super::allocation::top(&heard).map(|top| top.evidence));
     Some(Finding {
-        id: "gc-pauses",
+        id: FindingId::GcPauses,
         severity,
         impact: collections.pause_share,
         title: if by_share >= by_length {
@@ -176,7 +176,7 @@ pub(super) fn induced(scene: &Scene<'_>) -> Option<Finding> {
         .filter(|place| place.own);
     let in_place = place.as_ref().map_or(String::new(), super::in_place);
     Some(Finding {
-        id: "gc-induced",
+        id: FindingId::GcInduced,
         severity: if full as u64 >= INDUCED && rate >= 0.5 { Severity::Warning } else { Severity::Notice },
         impact: summary.collections.pause_share.max(0.05),
         title: format!(

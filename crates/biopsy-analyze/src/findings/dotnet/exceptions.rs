@@ -1,7 +1,7 @@
 //! Exceptions as control flow.
 
 use super::{Heard, code, heard, in_table, of_process, quoted};
-use crate::finding::{Evidence, Finding, Reference, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Value};
 use crate::findings::grade;
 use crate::findings::scene::{Scene, at, steps};
 use crate::findings::words::{number, percent};
@@ -66,7 +66,7 @@ pub(super) fn storm(scene: &Scene<'_>) -> Option<Finding> {
         None => format!("Exception storm: {} exceptions a second", number(all)),
     };
     Some(Finding {
-        id: "exception-storm",
+        id: FindingId::ExceptionStorm,
         severity,
         impact: cost.map_or((all / 5_000.0).clamp(0.05, 0.5), |(_, share)| share.max(0.05)),
         title,

@@ -1,7 +1,7 @@
 //! A managed heap that grows through all collections, or is full of holes; timers that pile up.
 
 use super::{heard, of_process, table};
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::growth::touched_by;
 use crate::findings::scene::{Scene, at, fact};
 use crate::findings::words::{bytes, number, percent, seconds};
@@ -71,7 +71,7 @@ pub(super) fn heap(scene: &Scene<'_>) -> Option<Finding> {
         .or_else(|| toucher.map(|name| format!("; most new memory is first touched below {name}")))
         .unwrap_or_default();
     Some(Finding {
-        id: "managed-heap-growth",
+        id: FindingId::ManagedHeapGrowth,
         severity: Severity::Warning,
         impact: ((last - first) as f64 / last.max(1) as f64).clamp(0.05, 1.0),
         title: format!(
@@ -145,7 +145,7 @@ pub(super) fn holes(scene: &Scene<'_>) -> Option<Finding> {
         .unwrap_or_default();
     evidence.extend(touched.map(|(evidence, _)| evidence));
     Some(Finding {
-        id: "heap-fragmentation",
+        id: FindingId::HeapFragmentation,
         severity: Severity::Warning,
         // It says more than that the heap grows.
         impact: 1.0,
@@ -217,7 +217,7 @@ pub(super) fn timers_pile_up(scene: &Scene<'_>) -> Option<Finding> {
         by = format!("; most new memory is first touched below {name}");
     }
     Some(Finding {
-        id: "timer-growth",
+        id: FindingId::TimerGrowth,
         severity: Severity::Warning,
         impact: 1.0,
         title: format!(

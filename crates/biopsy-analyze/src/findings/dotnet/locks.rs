@@ -1,7 +1,7 @@
 //! Monitors and locks: threads that wait for ever, a finalizer that waits, queues told by the runtime.
 
 use super::{code, heard, in_table, of_process, time, traced};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::grade;
 use crate::findings::scene::{Scene, at, fact, is_worth_naming, steps};
 use crate::findings::words::{number, percent, threads};
@@ -88,7 +88,7 @@ pub(super) fn blocked(scene: &Scene<'_>) -> Option<Finding> {
         if names.is_empty() { String::new() } else { format!(", in {}{more}", names.join(" and ")) };
     let likely = if places.len() > 1 { "most likely a deadlock" } else { "its owner does not let go" };
     Some(Finding {
-        id: "blocked-on-lock",
+        id: FindingId::BlockedOnLock,
         severity: if stuck.len() > 1 { Severity::Critical } else { Severity::Warning },
         impact: 0.9,
         title: format!(
@@ -120,7 +120,7 @@ pub(super) fn finalizer(scene: &Scene<'_>) -> Option<Finding> {
     })?;
     let place = scene.function_name(wait.function)?;
     Some(Finding {
-        id: "finalizer-blocked",
+        id: FindingId::FinalizerBlocked,
         severity: Severity::Critical,
         impact: wait.share,
         title: format!("The finalizer thread is blocked in {place}: nothing is finalized any more"),
@@ -188,7 +188,7 @@ pub(super) fn contention(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     Some(Finding {
-        id: "lock-convoy",
+        id: FindingId::LockConvoy,
         severity,
         impact: share,
         title: format!(

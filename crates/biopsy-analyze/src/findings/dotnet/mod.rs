@@ -13,7 +13,7 @@ mod requests;
 use super::Detector;
 use super::scene::Scene;
 use super::words::{seconds, shorten};
-use crate::finding::{Evidence, Finding, Reference, Severity};
+use crate::finding::{Evidence, Reference};
 use crate::runtimes::{RuntimePlace, RuntimeSummary};
 use biopsy_model::Nanos;
 use biopsy_model::runtime_trace::RuntimeTrace;
@@ -40,80 +40,6 @@ pub(super) const DETECTORS: &[Detector] = &[
     quality::messages,
     quality::incomplete,
 ];
-
-/// Puts findings that are about one thing into one: the one that knows more speaks, the other is left out or lowered.
-pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
-    let has = |findings: &[Finding], id: &str| {
-        findings.iter().any(|finding| finding.id == id && finding.severity >= Severity::Warning)
-    };
-    // The same lock, once by the runtime's events and once by the scheduler's.
-    if findings.iter().filter(|finding| finding.id == "lock-convoy").count() > 1 {
-        let mut seen = false;
-        findings.retain(|finding| finding.id != "lock-convoy" || !std::mem::replace(&mut seen, true));
-    }
-    if has(findings, "managed-heap-growth") {
-        // A limit that is near is known to the other one.
-        let near = findings.iter().any(|f| f.id == "memory-growth" && f.severity == Severity::Critical);
-        for finding in findings.iter_mut().filter(|finding| finding.id == "managed-heap-growth" && near) {
-            finding.severity = Severity::Critical;
-        }
-        lower(findings, "memory-growth");
-    }
-    for cause in ["timer-growth", "heap-fragmentation", "finalizer-blocked"] {
-        if has(findings, cause) {
-            lower(findings, "memory-growth");
-        }
-    }
-    // What is left after collections grows because nothing is finalized any more.
-    if has(findings, "finalizer-blocked") {
-        lower(findings, "managed-heap-growth");
-    }
-    if has(findings, "pool-starvation") {
-        let pool =
-            scene.analysis.threads.groups.iter().filter(|group| crate::managed::is_pool_thread(&group.name));
-        let born = scene.analysis.threads.rows.iter().filter(|row| row.born).count();
-        let of_pool = scene
-            .analysis
-            .threads
-            .rows
-            .iter()
-            .filter(|row| row.born && crate::managed::is_pool_thread(&row.name))
-            .count();
-        if pool.count() > 0 && of_pool * 2 >= born {
-            lower(findings, "runaway-threads");
-        }
-        lower(findings, "lock-convoy");
-        lower(findings, "slow-requests");
-        // Its answers may have come long before a thread was there to take them.
-        lower(findings, "slow-dependency");
-    }
-    if has(findings, "gc-pinned") {
-        lower(findings, "allocation-storm");
-    }
-    if has(findings, "allocation-storm") || has(findings, "gc-pinned") {
-        lower(findings, "gc-pauses");
-    }
-    for cause in ["n-plus-one", "slow-dependency", "blocked-on-lock", "lock-convoy"] {
-        if has(findings, cause) {
-            lower(findings, "slow-requests");
-        }
-    }
-    // Threads that wait for one lock for ever are no queue that moves on.
-    if has(findings, "blocked-on-lock") || has(findings, "finalizer-blocked") {
-        lower(findings, "lock-convoy");
-        lower(findings, "lock-contention");
-    }
-    if has(findings, "finalizer-blocked") {
-        lower(findings, "blocked-on-lock");
-    }
-}
-
-/// Explained by another finding, so worth a look at most.
-fn lower(findings: &mut [Finding], id: &str) {
-    for finding in findings.iter_mut().filter(|finding| finding.id == id) {
-        finding.severity = finding.severity.min(Severity::Notice);
-    }
-}
 
 /// A summary with its recording.
 struct Heard<'a> {

@@ -1,7 +1,7 @@
 //! The thread pool starves: work waits because its threads wait.
 
 use super::{code, heard, of_process, table, time, traced};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, at, fact, is_worth_naming, steps};
 use crate::findings::words::{cores, number, percent};
 use crate::flame::FlameKind;
@@ -135,7 +135,7 @@ pub(super) fn starvation(scene: &Scene<'_>) -> Option<Finding> {
         ),
     };
     Some(Finding {
-        id: "pool-starvation",
+        id: FindingId::PoolStarvation,
         severity,
         impact: blocked.as_ref().map_or(0.3, |blocked| blocked.share),
         title,

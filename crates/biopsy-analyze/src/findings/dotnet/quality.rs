@@ -1,7 +1,7 @@
 //! What the application logged, and how whole the runtime's events are.
 
 use super::{heard, in_table, of_process, quoted};
-use crate::finding::{Evidence, Finding, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Severity, Value};
 use crate::findings::grade;
 use crate::findings::scene::{Scene, fact, steps};
 use crate::findings::words::{number, percent};
@@ -38,7 +38,7 @@ pub(super) fn messages(scene: &Scene<'_>) -> Option<Finding> {
         })
         .collect();
     Some(Finding {
-        id: "logged-errors",
+        id: FindingId::LoggedErrors,
         severity: grade(rate, f64::INFINITY, 5.0, 0.0).unwrap_or(Severity::Notice),
         impact: (rate / 100.0).clamp(0.02, 0.3),
         title: format!("The application logged {} errors{}", number(count as f64), of_process(scene, heard.summary)),
@@ -79,7 +79,7 @@ pub(super) fn incomplete(scene: &Scene<'_>) -> Option<Finding> {
     }
     let severity = grade(worst, f64::INFINITY, LOST[0], LOST[1])?;
     Some(Finding {
-        id: "runtime-events-incomplete",
+        id: FindingId::RuntimeEventsIncomplete,
         severity,
         impact: worst,
         title: "Not all events of the runtime were recorded, so its numbers are too small".to_owned(),

@@ -1,6 +1,6 @@
 //! A regular expression that backtracks.
 
-use crate::finding::{Finding, Reference, Severity, Value};
+use crate::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, at, fact, steps};
 use crate::findings::words::percent;
 
@@ -62,7 +62,7 @@ pub(super) fn backtracking(scene: &Scene<'_>) -> Option<Finding> {
             .push(fact("it runs in the interpreter of regular expressions, which is the slowest way", None));
     }
     Some(Finding {
-        id: "regex-backtracking",
+        id: FindingId::RegexBacktracking,
         severity: if busy >= 0.6 { Severity::Critical } else { Severity::Warning },
         impact: busy.min(1.0),
         title: format!("A regular expression{place} takes {} of the CPU time", percent(share)),

@@ -1,7 +1,7 @@
 //! Requests: too many commands, slow dependencies, no answer, failures, slowness.
 
 use super::{Heard, heard, in_table, of_process, quoted, time};
-use crate::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::grade;
 use crate::findings::scene::{Scene, at, fact, steps};
 use crate::findings::words::{number, percent, seconds};
@@ -77,7 +77,7 @@ pub(super) fn many_commands(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     Some(Finding {
-        id: "n-plus-one",
+        id: FindingId::NPlusOne,
         severity,
         impact: share,
         title: format!(
@@ -201,7 +201,7 @@ fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
         ));
     }
     Some(Finding {
-        id: "slow-dependency",
+        id: FindingId::SlowDependency,
         severity,
         impact: share,
         title: format!("Slow dependency: {} takes {}{waiting}{}", name(row), seconds(each), of_process(scene, summary)),
@@ -292,7 +292,7 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
     let severity =
         if most >= 3.0 && (mostly || stuck.is_empty()) { Severity::Warning } else { Severity::Notice };
     Some(Finding {
-        id: "requests-unanswered",
+        id: FindingId::RequestsUnanswered,
         severity,
         impact: 0.5,
         title: format!(
@@ -389,7 +389,7 @@ pub(super) fn failed(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     Some(Finding {
-        id: "failed-requests",
+        id: FindingId::FailedRequests,
         severity,
         impact: share,
         title: format!(
@@ -435,7 +435,7 @@ pub(super) fn slow(scene: &Scene<'_>) -> Option<Finding> {
     )];
     evidence.extend(meanwhile(summary, &summary.coincidences));
     Some(Finding {
-        id: "slow-requests",
+        id: FindingId::SlowRequests,
         severity: Severity::Notice,
         impact: (row.total.as_secs_f64() / scene.seconds / scene.cpus.max(1.0)).clamp(0.05, 0.9),
         title: format!(
