@@ -1,8 +1,9 @@
 //! What is said of dumps that are made byte by byte: locks, states, crashes, and what must not be said.
 
+use biopsy_analyze::analyze_dump;
 use biopsy_analyze::dump::{
     AddressKind, DumpAnalysis, DumpFacts, LockKind, LockOwner, MemoryClass, Missing, MissingReason,
-    ThreadState, WaitGraph, WaitKind, analyze_dump,
+    ThreadState, WaitGraph, WaitKind,
 };
 use biopsy_image::testing::{CoreBuilder, Segment};
 use biopsy_image::vendor::{LEFT_OUT, MissingRange, Reason, encode_left_out};

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, analyze_dump};
+use biopsy_analyze::analyze_dump;
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
 use biopsy_image::write::{CoreKind, CoreOptions, CoreOutput, NoProgress, write_core};
 use biopsy_image::{Limits, Opened, open, open_bytes};
 use biopsy_stacks::image::{ImageStacks, Options, walk};

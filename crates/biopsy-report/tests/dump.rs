@@ -1,6 +1,7 @@
 //! The report of a dump: readable by programs, safe whatever names say, and without what must not be in it.
 
-use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, analyze_dump};
+use biopsy_analyze::analyze_dump;
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
 use biopsy_image::testing::{CoreBuilder, small_core};
 use biopsy_image::{GeneralRegisters, Limits, open_bytes};
 use biopsy_report::dump::schema::DumpReport;

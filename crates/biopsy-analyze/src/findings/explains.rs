@@ -2,12 +2,12 @@
 //!
 //! All of it is in [`ROWS`]. A rule says what it sees and does not look at other rules.
 
+use super::finding::{Finding, Severity};
 use super::ids::FindingId;
 use super::ids::FindingId::*;
 use super::scene::Scene;
-use crate::finding::{Finding, Severity};
-use crate::managed::is_pool_thread;
-use crate::threads::ThreadRow;
+use crate::managed_names::is_pool_thread;
+use crate::trace::threads::ThreadRow;
 use std::cmp::Reverse;
 
 /// What one finding does to another.
@@ -15,6 +15,8 @@ use std::cmp::Reverse;
 enum How {
     /// Both are the same thing seen twice: the first that was found speaks.
     Once,
+    /// Says all that the other does, and more: the other is left out.
+    Silences,
     /// Explains it: a warning or worse makes a notice of the other.
     Lowers,
     /// Knows how near the end is: where it is critical, the other, if it is a warning, is critical too.
@@ -61,6 +63,8 @@ const ROWS: &[Row] = &[
     // Threads that wait for one lock for ever are no queue that moves on.
     row(&[BlockedOnLock, FinalizerBlocked], How::Lowers, &[LockConvoy, LockContention]),
     row(&[FinalizerBlocked], How::Lowers, &[BlockedOnLock]),
+    // A runtime that aborts because of an exception: that its thread sent the signal tells nothing more.
+    row(&[UnhandledException], How::Silences, &[Abort]),
     // Time says that and since when threads wait, memory says for whom.
     row(&[Deadlock, AbandonedLock], How::Names, &[BlockedOnLock]),
     row(&[LockQueue], How::Names, &[LockConvoy]),
@@ -162,10 +166,20 @@ pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
             }
             How::Lowers
             | How::Raises
+            | How::Silences
             | How::Names
             | How::StandsBefore
             | How::HoldsBack
             | How::LeavesRoomFor => {}
+        }
+    }
+}
+
+/// Among findings of one dump: leaves out what another one says better.
+pub(super) fn silence(findings: &mut Vec<Finding>) {
+    for row in rows(How::Silences) {
+        if findings.iter().any(|one| row.these.contains(&one.id)) {
+            findings.retain(|one| !row.to.contains(&one.id));
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, Runtimes, analyze_dump};
+use biopsy_analyze::analyze_dump;
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, Runtimes};
 use biopsy_image::{Limits, Opened};
 use biopsy_model::loss::Warning;
 use biopsy_recording::BundledMemory;

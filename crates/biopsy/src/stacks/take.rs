@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, Runtimes, analyze_dump};
+use biopsy_analyze::analyze_dump;
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, Runtimes};
 use biopsy_model::Nanos;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_redact::Redactor;

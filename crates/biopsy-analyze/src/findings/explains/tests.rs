@@ -1,8 +1,8 @@
 //! Each row of the table, by what becomes of two findings.
 
 use super::*;
-use crate::Analysis;
-use crate::trace::Facts;
+use crate::analysis::Analysis;
+use crate::trace::facts::Facts;
 use biopsy_model::capture::{Capture, CaptureHeader};
 use biopsy_model::{Nanos, Tid};
 
