@@ -1,7 +1,8 @@
 //! Dumps all the way: opened, stacks walked, analysed, and told in every form.
 #![no_main]
 
-use biopsy_analyze::dump::{DumpFacts, analyze_dump};
+use biopsy_analyze::analyze_dump;
+use biopsy_analyze::dump::DumpFacts;
 use biopsy_image::{Limits, open_bytes};
 use biopsy_report::{TextOptions, render_dump_html, render_dump_json, render_dump_markdown, render_dump_text};
 use biopsy_stacks::image::{Options, walk};

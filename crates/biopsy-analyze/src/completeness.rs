@@ -1,8 +1,8 @@
 //! What was recorded, how whole it is, and what could not be determined.
 
-use crate::frames::{FrameTable, as_u32};
-use crate::function::{FunctionHandle, FunctionKind};
-use crate::window;
+use crate::trace::frames::{FrameTable, as_u32};
+use crate::trace::function::{FunctionHandle, FunctionKind};
+use crate::trace::window;
 use biopsy_model::capture::Capture;
 use biopsy_model::loss::{Loss, LossKind};
 use biopsy_model::stack::{FrameSpace, StackEnd};

@@ -1,8 +1,9 @@
 //! What is said of dumps that are made byte by byte: locks, states, crashes, and what must not be said.
 
+use biopsy_analyze::analyze_dump;
 use biopsy_analyze::dump::{
     AddressKind, DumpAnalysis, DumpFacts, LockKind, LockOwner, MemoryClass, Missing, MissingReason,
-    ThreadState, WaitGraph, WaitKind, analyze_dump,
+    ThreadState, WaitGraph, WaitKind,
 };
 use biopsy_image::testing::{CoreBuilder, Segment};
 use biopsy_image::vendor::{LEFT_OUT, MissingRange, Reason, encode_left_out};
@@ -72,7 +73,7 @@ fn core(threads: &[(u32, GeneralRegisters)], heap: Vec<u8>) -> CoreBuilder {
 }
 
 fn ids(analysis: &DumpAnalysis) -> Vec<&str> {
-    analysis.findings.iter().map(|finding| finding.id).collect()
+    analysis.findings.iter().map(|finding| finding.id.as_str()).collect()
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn two_mutexes_in_opposite_order_are_a_deadlock_without_any_symbols() {
     assert_eq!(analysis.waits.cycles, [vec![Tid(11), Tid(12)]]);
     assert_eq!(WaitGraph::behind(&analysis.waits.waiters(), &[Tid(11), Tid(12)]), [Tid(13)]);
     let first = &analysis.findings[0];
-    assert_eq!(first.id, "deadlock");
+    assert_eq!(first.id.as_str(), "deadlock");
     assert!(first.evidence.iter().any(|evidence| evidence.text.contains("1 thread more wait")), "{first:#?}");
 }
 

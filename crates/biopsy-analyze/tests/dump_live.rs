@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, analyze_dump};
+use biopsy_analyze::analyze_dump;
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
 use biopsy_image::write::{CoreKind, CoreOptions, CoreOutput, NoProgress, write_core};
 use biopsy_image::{Limits, Opened, open, open_bytes};
 use biopsy_stacks::image::{ImageStacks, Options, walk};
@@ -123,7 +124,7 @@ for thread in gdb.selected_inferior().threads():
 }
 
 fn evidence(analysis: &DumpAnalysis, id: &str) -> String {
-    let finding = analysis.findings.iter().find(|finding| finding.id == id);
+    let finding = analysis.findings.iter().find(|finding| finding.id.as_str() == id);
     let finding = finding.unwrap_or_else(|| panic!("no `{id}` among {:#?}", analysis.findings));
     let evidence: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
     format!("{}\n{}", finding.title, evidence.join("\n"))

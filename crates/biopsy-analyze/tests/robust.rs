@@ -2,7 +2,7 @@
 
 mod build;
 
-use biopsy_analyze::flame::FlameTree;
+use biopsy_analyze::FlameTree;
 use biopsy_analyze::{FlameKind, analyze};
 use biopsy_model::capture::Capture;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackHandle, StackNode};

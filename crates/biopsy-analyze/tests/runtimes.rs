@@ -118,7 +118,7 @@ fn sync_over_async_by_stacks_alone() {
     }
     let analysis = analyze(&build.done());
     let first = &analysis.findings[0];
-    assert_eq!(first.id, "pool-starvation", "{}", outline(&analysis));
+    assert_eq!(first.id.as_str(), "pool-starvation", "{}", outline(&analysis));
     assert!(first.title.contains("`Shop.FeedClient.GetPackageBlocking`"), "{}", first.title);
 }
 
@@ -166,8 +166,11 @@ fn exceptions_of_many_kinds() {
         said.exceptions(10, &format!("Shop.Failure{number}"), &["Shop.Feed.Read"]);
     }
     let analysis = heard(server(10).done(), said.done());
-    let storm =
-        analysis.findings.iter().find(|finding| finding.id == "exception-storm").expect("80 a second");
+    let storm = analysis
+        .findings
+        .iter()
+        .find(|finding| finding.id.as_str() == "exception-storm")
+        .expect("80 a second");
     assert!(storm.title.contains("80 a second thrown in different places"), "{}", storm.title);
 }
 
@@ -191,7 +194,8 @@ fn the_last_exception_before_the_end() {
     said.exceptions(5, "System.IO.IOException", &["Shop.Feed.Read"]);
     said.thrown(0.985, "System.IO.IOException", &["Shop.Feed.Read"]);
     let analysis = heard(capture, said.done());
-    let ended = analysis.findings.iter().find(|finding| finding.id == "target-ended").expect("it has ended");
+    let ended =
+        analysis.findings.iter().find(|finding| finding.id.as_str() == "target-ended").expect("it has ended");
     assert!(!ended.title.contains("IOException"), "{}", ended.title);
 }
 
@@ -248,7 +252,7 @@ fn an_upstream_slower_than_the_recording() {
     let mut said = Said::new(4);
     said.requests("/api/feeds/{}", 0, 0, 8, 0.1).outgoing("127.0.0.1:5001/feed/{}", 0, 0, 8, 0.1);
     let analysis = heard(server(4).done(), said.done());
-    assert_eq!(analysis.findings[0].id, "slow-dependency", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "slow-dependency", "{}", outline(&analysis));
 }
 
 #[test]
@@ -274,7 +278,7 @@ fn a_convoy_is_told_without_events() {
         build.wait(300 + tid, waiting(&queue, 0.9, 12.0));
     }
     let analysis = analyze(&build.done());
-    assert_eq!(analysis.findings[0].id, "lock-convoy", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "lock-convoy", "{}", outline(&analysis));
     assert!(analysis.findings[0].title.contains("for a lock"), "{}", analysis.findings[0].title);
 }
 
@@ -301,7 +305,7 @@ fn a_blocked_finalizer() {
     let stack = waits_in_runtime(&["jit!Shop.NativeSession.Finalize"]);
     build.thread(300, ".NET Finalizer").switches(300, 0).wait(300, waiting(&stack, 1.0, 10_000.0));
     let analysis = heard(build.done(), Said::new(10).done());
-    assert_eq!(analysis.findings[0].id, "finalizer-blocked", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "finalizer-blocked", "{}", outline(&analysis));
     assert!(analysis.findings[0].title.contains("`Shop.NativeSession.Finalize`"));
 }
 
@@ -342,7 +346,7 @@ fn a_heap_that_breathes_is_no_leak() {
     said.collections(2.0, 3.0, 3, &|share| 20_000_000 + ((share * 40.0).fract() * 60e6) as u64);
     let analysis = heard(server(20).done(), said.done());
     assert!(
-        analysis.findings.iter().all(|finding| finding.id != "managed-heap-growth"),
+        analysis.findings.iter().all(|finding| finding.id.as_str() != "managed-heap-growth"),
         "{}",
         outline(&analysis)
     );
@@ -361,7 +365,7 @@ fn requests_that_began_before_the_recording_are_seen_by_counters() {
     said.counter("Microsoft.AspNetCore.Hosting", "current-requests", &|_| 4.0);
     said.counter("Microsoft.AspNetCore.Hosting", "total-requests", &|_| 104.0);
     let analysis = heard(server(10).done(), said.done());
-    assert_eq!(analysis.findings[0].id, "requests-unanswered", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "requests-unanswered", "{}", outline(&analysis));
 }
 
 #[test]
@@ -373,7 +377,7 @@ fn induced_and_long_collections() {
         item.generation = 2;
     }
     let analysis = heard(server(10).done(), said.done());
-    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id).collect();
+    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id.as_str()).collect();
     assert!(ids.contains(&"gc-pauses") && ids.contains(&"gc-induced"), "{}", outline(&analysis));
 }
 
@@ -386,7 +390,7 @@ fn failures_errors_and_losses() {
     said.message("Error", LogLevel::Error, "Shop.Orders", "order 7 is gone", 30);
     said.trace.lost = 50_000;
     let analysis = heard(server(10).done(), said.done());
-    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id).collect();
+    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id.as_str()).collect();
     for id in ["failed-requests", "logged-errors", "runtime-events-incomplete"] {
         assert!(ids.contains(&id), "{id}: {}", outline(&analysis));
     }
@@ -398,7 +402,8 @@ fn slow_requests_and_what_went_on_meanwhile() {
     said.requests("/api/orders", 20, 1_500, 0, 0.0);
     said.collections(4.0, 100.0, 3, &|_| 20_000_000);
     let analysis = heard(server(10).done(), said.done());
-    let slow = analysis.findings.iter().find(|finding| finding.id == "slow-requests").expect("it is slow");
+    let slow =
+        analysis.findings.iter().find(|finding| finding.id.as_str() == "slow-requests").expect("it is slow");
     assert!(slow.evidence.iter().any(|evidence| evidence.text.contains("garbage collection")), "{slow:#?}");
     let row = &analysis.runtimes[0].coincidences[0];
     assert!(row.share > 0.2 && row.usual > 0.2 && row.requests == 20, "{row:?}");
@@ -416,7 +421,7 @@ fn an_allocation_storm_is_told_by_the_starts_of_collections() {
     said.counter("System.Runtime", "alloc-rate", &|_| 1.2e9);
     let analysis = heard(server(10).done(), said.done());
     let first = &analysis.findings[0];
-    assert_eq!(first.id, "allocation-storm", "{}", outline(&analysis));
+    assert_eq!(first.id.as_str(), "allocation-storm", "{}", outline(&analysis));
     assert!(first.title.contains("`Shop.LogFormatter.FormatLine`: 1.2 GB a second"), "{}", first.title);
 }
 
@@ -436,7 +441,7 @@ fn timers_that_pile_up() {
     let mut said = Said::new(10);
     said.counter("System.Runtime", "active-timer-count", &|share| 3_000.0 + share * 9_000.0);
     let analysis = heard(server(10).done(), said.done());
-    assert_eq!(analysis.findings[0].id, "timer-growth", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "timer-growth", "{}", outline(&analysis));
     assert!(analysis.findings[0].title.contains("12,000"), "{}", outline(&analysis));
 
     // More requests are under way now and then: their timers go.
@@ -445,7 +450,11 @@ fn timers_that_pile_up() {
         if share == 0.5 { 4_000.0 } else { 1_000.0 + 600.0 * share }
     });
     let analysis = heard(server(10).done(), said.done());
-    assert!(analysis.findings.iter().all(|finding| finding.id != "timer-growth"), "{}", outline(&analysis));
+    assert!(
+        analysis.findings.iter().all(|finding| finding.id.as_str() != "timer-growth"),
+        "{}",
+        outline(&analysis)
+    );
 }
 
 #[test]
@@ -458,7 +467,7 @@ fn a_large_object_heap_full_of_holes() {
     said.counter("System.Runtime", "gc-fragmentation", &|_| 41.0);
     said.counter("System.Runtime", "gc-committed", &|_| 275.0);
     let analysis = heard(server(10).done(), said.done());
-    assert_eq!(analysis.findings[0].id, "heap-fragmentation", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "heap-fragmentation", "{}", outline(&analysis));
     assert!(analysis.findings[0].title.contains("113 MB of 275 MB"), "{}", outline(&analysis));
 }
 
@@ -472,7 +481,12 @@ fn a_young_heap_that_fills_its_room_is_no_alarm() {
 fn much_growth_without_a_collection_says_what_to_try_next() {
     let analysis = growing(10, 30e6, 10e6, Said::new(10).done());
     let first = &analysis.findings[0];
-    assert_eq!((first.id, first.severity), ("memory-growth", Severity::Notice), "{}", outline(&analysis));
+    assert_eq!(
+        (first.id.as_str(), first.severity),
+        ("memory-growth", Severity::Notice),
+        "{}",
+        outline(&analysis)
+    );
     assert!(first.next_steps.iter().any(|step| step.contains("`biopsy snapshot 4711`")), "{first:#?}");
 }
 
@@ -483,7 +497,7 @@ fn growth_outside_of_the_managed_heap_is_told_apart() {
     said.counter("System.Runtime", "gc-heap-size", &|share| 20.0 + share);
     let analysis = growing(10, 30e6, 20e6, said.done());
     let first = &analysis.findings[0];
-    assert_eq!(first.id, "memory-growth", "{}", outline(&analysis));
+    assert_eq!(first.id.as_str(), "memory-growth", "{}", outline(&analysis));
     assert!(first.severity >= Severity::Warning, "{}", outline(&analysis));
     assert!(first.title.contains("outside of the managed heap"), "{}", outline(&analysis));
 }
@@ -506,7 +520,7 @@ fn what_the_runtime_starts_for_our_events_is_no_growth_of_threads_and_no_loop() 
         );
     }
     let analysis = heard(build.done(), Said::new(10).done());
-    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id).collect();
+    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id.as_str()).collect();
     assert!(!ids.contains(&"runaway-threads") && !ids.contains(&"sleep-loop"), "{}", outline(&analysis));
 }
 
@@ -517,7 +531,7 @@ fn requests_that_began_before_the_recording_are_seen_beside_others() {
     said.counter("Microsoft.AspNetCore.Hosting", "current-requests", &|_| 6.0);
     said.counter("Microsoft.AspNetCore.Hosting", "total-requests", &|share| 104.0 + 200.0 * share);
     let analysis = heard(server(10).done(), said.done());
-    assert_eq!(analysis.findings[0].id, "requests-unanswered", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "requests-unanswered", "{}", outline(&analysis));
 }
 
 #[test]
@@ -533,7 +547,7 @@ fn the_slow_server_is_named_not_the_one_asked_most() {
         0.9,
     );
     let analysis = heard(server(10).done(), said.done());
-    assert_eq!(analysis.findings[0].id, "slow-dependency", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "slow-dependency", "{}", outline(&analysis));
     assert!(analysis.findings[0].title.contains("127.0.0.1:5001/feed/b"), "{}", outline(&analysis));
 }
 

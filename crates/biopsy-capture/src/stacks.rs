@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, analyze_image};
+use biopsy_analyze::analyze_image;
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
 use biopsy_model::Nanos;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_redact::Redactor;

@@ -1,6 +1,7 @@
 //! The report of a dump: readable by programs, safe whatever names say, and without what must not be in it.
 
-use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, analyze_dump};
+use biopsy_analyze::analyze_dump;
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
 use biopsy_image::testing::{CoreBuilder, small_core};
 use biopsy_image::{GeneralRegisters, Limits, open_bytes};
 use biopsy_report::dump::schema::DumpReport;
@@ -58,7 +59,7 @@ fn json_follows_its_schema() {
     let report: DumpReport = serde_json::from_str(&json).expect("the schema reads what it wrote");
     assert_eq!((report.schema.as_str(), report.version), ("biopsy-dump-report", 1));
     assert_eq!(report.waits.cycles, [vec![11, 12]]);
-    assert_eq!(report.findings[0].id, "deadlock");
+    assert_eq!(report.findings[0].id.as_str(), "deadlock");
     assert_eq!(report.threads.len(), 3);
     assert_eq!(report.threads[0].system_call.as_deref(), Some("futex"));
     assert_eq!(report.threads[0].lock.as_ref().and_then(|lock| lock.owner), Some(12));

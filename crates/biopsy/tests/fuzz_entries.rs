@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::dump::{DumpFacts, analyze_dump};
+use biopsy_analyze::analyze_dump;
+use biopsy_analyze::dump::DumpFacts;
 use biopsy_report::{
     TextOptions, render_dump_html, render_dump_json, render_dump_markdown, render_dump_text,
 };

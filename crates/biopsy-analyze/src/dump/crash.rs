@@ -7,8 +7,8 @@ use biopsy_stacks::image::{ImageStacks, ThreadStack};
 use biopsy_stacks::unwind::FoundBy;
 
 use super::facts::DumpFacts;
-use super::groups::FrameRow;
-use super::instruction::{self, Instruction};
+use super::frame_rows::FrameRow;
+use super::instruction::{self, Access, Instruction};
 use super::signal;
 
 /// Addresses below are a null pointer plus an offset: the kernel maps nothing there (`vm.mmap_min_addr` is 65536).
@@ -53,29 +53,6 @@ pub struct Crash {
     pub message: Option<String>,
     /// There is a message, and it is not shown because nobody redacts it.
     pub message_withheld: bool,
-}
-
-/// How memory was accessed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Access {
-    /// Read.
-    Read,
-    /// Written.
-    Write,
-    /// Executed.
-    Execute,
-}
-
-impl Access {
-    /// `read`, `written`, `executed`.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "written",
-            Self::Execute => "executed",
-        }
-    }
 }
 
 /// What kind of address a fault was at.
@@ -131,7 +108,7 @@ impl AddressKind {
             }
             Self::StackOverflow { stack } => format!(
                 "just below the thread's stack of {}: the stack overflowed",
-                crate::findings::words::bytes(*stack as f64)
+                crate::words::bytes(*stack as f64)
             ),
             Self::Guard => "in a guard page, or in memory that is only reserved".to_owned(),
             Self::Unmapped => {

@@ -30,7 +30,7 @@ pub struct DumpFacts<'a> {
     /// Redacts a text that comes from the memory of the process (the message of an abort). Without it no such text is shown.
     pub redact: Option<&'a dyn Fn(&str) -> String>,
     /// The managed runtimes in the image, which named and unwound its stacks too.
-    pub managed: Option<&'a super::Runtimes<'a>>,
+    pub managed: Option<&'a super::managed::runtimes::Runtimes<'a>>,
     /// Look at the managed heap: all objects by type. A second for ten million objects.
     pub heap: bool,
     /// The image is of a process that runs on, and not of a file.

@@ -6,7 +6,28 @@ use iced_x86::{
     MemorySize, OpAccess, Register, UsedMemory,
 };
 
-use super::crash::Access;
+/// How memory was accessed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Written.
+    Write,
+    /// Executed.
+    Execute,
+}
+
+impl Access {
+    /// `read`, `written`, `executed`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "written",
+            Self::Execute => "executed",
+        }
+    }
+}
 
 /// An instruction, and what it wanted from memory.
 #[derive(Clone, PartialEq, Eq, Debug)]

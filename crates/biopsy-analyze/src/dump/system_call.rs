@@ -4,7 +4,7 @@ use biopsy_image::{GeneralRegisters, Image, MemoryExt};
 
 use super::facts::DumpFacts;
 use super::state::{ThreadState, WaitKind};
-use crate::findings::words::seconds;
+use crate::words::seconds;
 
 /// Descriptors of one `poll` that are named.
 const NAMED: u64 = 6;

@@ -6,9 +6,10 @@ use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
 
 use super::facts::DumpFacts;
+use super::from_registers;
 use super::locks::{self, LockWait};
-use super::managed::{self, ManagedThreadFacts};
-use super::state::{self, ThreadState};
+use super::managed::threads::{self as managed_threads, ManagedThreadFacts};
+use super::state::ThreadState;
 
 /// A thread of the dump.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -63,7 +64,7 @@ pub(super) fn threads(
     let beside: FxHashMap<Tid, _> = facts.threads.iter().map(|thread| (thread.tid, thread)).collect();
     let by_tid: FxHashMap<Tid, _> = stacks.threads.iter().map(|stack| (stack.tid, stack)).collect();
     let known = locks::Tids::new(image);
-    let mut managed = managed::thread_facts(facts);
+    let mut managed = managed_threads::facts(facts);
     let rows = image.threads().iter().map(|thread| {
         let beside = beside.get(&thread.tid);
         let own = thread.name.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
@@ -75,7 +76,7 @@ pub(super) fn threads(
         let name = given.or(own).or_else(|| beside.and_then(|beside| beside.name.clone())).or(main);
         let name = name.filter(|name| !name.is_empty());
         let stack = by_tid.get(&thread.tid).copied();
-        let state = state::state(image, thread.registers.as_ref(), stack, facts);
+        let state = from_registers::state(image, thread.registers.as_ref(), stack, facts);
         // What managed code waits for says more than the futex that it waits at.
         let lock = managed_waits
             .remove(&thread.tid)

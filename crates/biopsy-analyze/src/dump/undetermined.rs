@@ -6,10 +6,12 @@ use biopsy_model::stack::StackEnd;
 use biopsy_stacks::image::{ImageStacks, LocalFile, Names};
 use biopsy_stacks::unwind::FoundBy;
 
+use super::analysis::DumpAnalysis;
+use super::crash::AddressKind;
 use super::facts::DumpFacts;
+use super::locks::LockKind;
 use super::state::ThreadState;
-use super::{AddressKind, DumpAnalysis, LockKind};
-use crate::findings::words::threads;
+use crate::words::threads;
 
 pub(super) fn list(
     image: &dyn Image,

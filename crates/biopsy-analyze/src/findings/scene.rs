@@ -1,16 +1,17 @@
 //! What all detectors look at: the analysis, the recording, and a few numbers worked out once.
 
-use super::words;
-use crate::Analysis;
-use crate::finding::{Evidence, Reference, Value};
-use crate::flame::{FlameKind, FlameTree};
-use crate::frames::{Role, role_of};
-use crate::function::{FunctionHandle, FunctionKind, FunctionRow};
-use crate::places::Place;
-use crate::series::{self, Series};
-use crate::threads::ThreadRow;
-use crate::trace::Facts;
-use crate::waits::WaitReason;
+use super::evidence::at;
+use super::finding::{Evidence, Reference, Value};
+use crate::analysis::Analysis;
+use crate::metrics::series::{self, Series};
+use crate::trace::facts::Facts;
+use crate::trace::flame::{FlameKind, FlameTree};
+use crate::trace::frames::{Role, role_of};
+use crate::trace::function::{FunctionHandle, FunctionKind, FunctionRow};
+use crate::trace::threads::ThreadRow;
+use crate::trace::wait_sites::WaitSite;
+use crate::trace::waits::WaitReason;
+use crate::words::{percent, shorten};
 use biopsy_model::capture::Capture;
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::FxHashMap;
@@ -104,7 +105,7 @@ impl<'a> Scene<'a> {
     /// A function's name for a sentence, in backticks.
     pub(crate) fn function_name(&self, function: Option<FunctionHandle>) -> Option<String> {
         let row = self.row(function?)?;
-        Some(format!("`{}`", words::short(row)))
+        Some(format!("`{}`", shorten(&row.name)))
     }
 
     pub(crate) fn thread(&self, tid: Tid) -> Option<&'a ThreadRow> {
@@ -131,7 +132,7 @@ impl<'a> Scene<'a> {
 
     /// Waiting by thread for reasons that `holds`, the longest first; the function is where it waited longest.
     pub(crate) fn thread_waits(&self, holds: impl Fn(WaitReason) -> bool) -> Vec<ThreadWait> {
-        let mut sums: FxHashMap<Tid, (f64, u64, f64, Option<Place>)> = FxHashMap::default();
+        let mut sums: FxHashMap<Tid, (f64, u64, f64, Option<WaitSite>)> = FxHashMap::default();
         let mut entries: Vec<_> =
             self.facts.waits.by_thread.iter().filter(|((_, place), _)| holds(place.reason)).collect();
         entries.sort_by_key(|((tid, place), _)| (*tid, place.function, place.reason));
@@ -183,7 +184,7 @@ impl<'a> Scene<'a> {
         for (at, node) in tree.nodes.iter().enumerate() {
             for &child in &node.children {
                 if let Some(parent) = parents.get_mut(child as usize) {
-                    *parent = crate::frames::as_u32(at);
+                    *parent = crate::trace::frames::as_u32(at);
                 }
             }
         }
@@ -223,22 +224,18 @@ pub(crate) fn is_worth_naming(row: &FunctionRow) -> bool {
         && role_of(row.kind, &row.module, &row.name, row.named) == Role::Plain
 }
 
-/// Evidence about the whole recording.
-pub(crate) fn fact(text: impl Into<String>, value: Option<Value>) -> Evidence {
-    Evidence { text: text.into(), reference: Reference::Recording, value }
-}
-
-/// Evidence with a place to look at.
-pub(crate) fn at(reference: Reference, text: impl Into<String>, value: Option<Value>) -> Evidence {
-    Evidence { text: text.into(), reference, value }
-}
-
-/// A metric column as a place to look at.
-pub(crate) fn metric(table: &str, column: &str, key: &str) -> Reference {
-    Reference::Metric { table: table.to_owned(), column: column.to_owned(), key: key.to_owned() }
-}
-
-/// Sentences of advice.
-pub(crate) fn steps(steps: &[&str]) -> Vec<String> {
-    steps.iter().map(|step| (*step).to_owned()).collect()
+/// New memory costs a page fault at its first touch: CPU samples in the kernel's fault handler show where.
+/// With a name where most is below one function.
+pub(crate) fn touched_by(scene: &Scene<'_>) -> Option<(Evidence, Option<String>)> {
+    let is_fault = |name: &str| {
+        ["exc_page_fault", "asm_exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"]
+            .contains(&name)
+    };
+    let tree = &scene.analysis.flames.all.cpu;
+    let (function, share) =
+        scene.caller_of(tree, |_, row| row.kind == FunctionKind::Kernel && is_fault(&row.name))?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!("{} of the CPU time in page faults is below {name}", percent(share));
+    let evidence = at(Reference::Function(function), text, Some(Value::Share(share)));
+    Some((evidence, Some(name).filter(|_| share >= 0.4)))
 }

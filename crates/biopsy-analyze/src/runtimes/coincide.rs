@@ -1,6 +1,5 @@
 //! What happened while requests were slow. Happening at the same time is no proof; a share far above the usual one is a hint.
 
-use super::RuntimeSummary;
 use super::pool::starves;
 use biopsy_model::runtime_trace::{Request, RuntimeTrace};
 use biopsy_model::{MonoNanos, Nanos};
@@ -58,8 +57,10 @@ const STARVED_AROUND: Nanos = Nanos(500_000_000);
 
 type Stretch = (MonoNanos, MonoNanos);
 
-pub(super) fn find(trace: &RuntimeTrace, summary: &RuntimeSummary) -> Vec<Coincidence> {
-    let Some(span) = summary.span.filter(|(from, to)| from < to) else { return Vec::new() };
+pub(super) fn find(trace: &RuntimeTrace, span: Stretch) -> Vec<Coincidence> {
+    if span.0 >= span.1 {
+        return Vec::new();
+    }
     let end = |request: &Request| request.duration.map_or(span.1, |time| request.start + time);
     let mut slow: Vec<&Request> =
         trace.requests.items.iter().filter(|request| end(request).since(request.start) >= SLOW).collect();

@@ -118,7 +118,7 @@ impl CollectionSummary {
         row.paused = row.paused + item.pause;
         row.longest = row.longest.max(item.longest_pause);
         row.promoted = row.promoted.saturating_add(item.promoted.unwrap_or(0));
-        super::count_word(&mut self.reasons, words(&item.reason));
+        super::bounded::count_word(&mut self.reasons, words(&item.reason));
     }
 }
 
@@ -135,6 +135,6 @@ pub fn words(reason: &CollectionReason) -> String {
         CollectionReason::Induced => "asked for by the application".to_owned(),
         CollectionReason::LowMemory => "low memory".to_owned(),
         CollectionReason::LargeObjects => "large objects allocated".to_owned(),
-        CollectionReason::Other(words) => super::cut(words),
+        CollectionReason::Other(words) => super::bounded::cut(words),
     }
 }

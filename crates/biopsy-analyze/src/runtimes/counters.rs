@@ -1,6 +1,6 @@
 //! Counters and meters: each with its first, last, smallest and largest reading.
 
-use super::{cut, first};
+use super::bounded::{cut, first};
 use biopsy_model::MonoNanos;
 use biopsy_model::metric::{MetricTable, Unit};
 use biopsy_model::runtime_trace::RuntimeTrace;

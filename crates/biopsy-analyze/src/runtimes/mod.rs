@@ -1,25 +1,31 @@
 //! What the runtimes said of themselves, as tables: collections, exceptions, contention, the pool, requests, commands,
 //! messages, allocations, and what happened at the same time.
+//!
+//! Each file has one kind of table; `bounded` and `places` are below them, this one puts them together.
 
+mod bounded;
 mod coincide;
 mod collections;
 mod counters;
+mod places;
 mod pool;
 mod providers;
 mod requests;
 mod rows;
 
-use crate::limits::{RUNTIME_FRAMES, RUNTIME_NAME, RUNTIME_ROWS, RUNTIMES};
-use crate::managed;
+use crate::limits::RUNTIMES;
 use biopsy_model::capture::Capture;
 use biopsy_model::process::RuntimeKind;
-use biopsy_model::runtime_trace::{RuntimeStack, RuntimeTrace};
+use biopsy_model::runtime_trace::RuntimeTrace;
 use biopsy_model::{MonoNanos, Pid};
+use bounded::cut;
 
 pub use coincide::{Coincidence, Meanwhile};
 pub use collections::{CollectionSummary, GenerationRow, words as collection_reason};
 pub use counters::CounterRow;
 pub(crate) use counters::find as find_counter;
+pub use places::RuntimePlace;
+pub(crate) use places::place;
 pub use pool::PoolSummary;
 pub use providers::ProviderRow;
 pub use requests::{CommandRow, RequestRow};
@@ -75,17 +81,6 @@ pub struct RuntimeSummary {
     pub coincidences: Vec<Coincidence>,
 }
 
-/// Where something happened, by a managed stack.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct RuntimePlace {
-    /// The application's innermost function; of the class library where there is none. Empty: no stack.
-    pub function: String,
-    /// The function of the class library that it called, where there is one: `System.Int32.Parse`.
-    pub via: Option<String>,
-    /// The function is the application's own.
-    pub own: bool,
-}
-
 impl RuntimeSummary {
     pub(crate) fn all(capture: &Capture) -> Vec<RuntimeSummary> {
         capture.runtimes.iter().take(RUNTIMES).enumerate().map(|(at, trace)| Self::new(at, trace)).collect()
@@ -93,7 +88,7 @@ impl RuntimeSummary {
 
     fn new(at: usize, trace: &RuntimeTrace) -> RuntimeSummary {
         let seconds = trace.span.map_or(0.0, |(from, to)| to.since(from).as_secs_f64());
-        let mut summary = RuntimeSummary {
+        RuntimeSummary {
             trace: at,
             pid: trace.pid,
             label: label(trace),
@@ -115,10 +110,8 @@ impl RuntimeSummary {
             allocated: trace.allocation_groups.iter().fold(0, |sum, group| sum.saturating_add(group.bytes)),
             allocations: rows::allocations(trace),
             counters: counters::rows(trace),
-            coincidences: Vec::new(),
-        };
-        summary.coincidences = coincide::find(trace, &summary);
-        summary
+            coincidences: trace.span.map_or_else(Vec::new, |span| coincide::find(trace, span)),
+        }
     }
 
     /// How often a second, over what was heard.
@@ -143,50 +136,4 @@ fn label(trace: &RuntimeTrace) -> String {
         .version
         .as_ref()
         .map_or_else(|| kind.to_owned(), |version| format!("{kind} {}", cut(version)))
-}
-
-/// The functions of a stack, innermost first, as far as they are there.
-pub(crate) fn names(trace: &RuntimeTrace, stack: Option<RuntimeStack>) -> impl Iterator<Item = &str> + Clone {
-    let stack = stack.and_then(|stack| trace.stacks.get(stack.0 as usize)).map_or(&[][..], Vec::as_slice);
-    stack
-        .iter()
-        .take(RUNTIME_FRAMES)
-        .filter_map(|&function| trace.functions.get(function as usize))
-        .map(|function| function.name.as_str())
-}
-
-/// Where a stack is.
-pub(crate) fn place(trace: &RuntimeTrace, stack: Option<RuntimeStack>) -> RuntimePlace {
-    let names = names(trace, stack);
-    let Some(at) = managed::place(names.clone()) else { return RuntimePlace::default() };
-    let function = names.clone().nth(at).unwrap_or_default();
-    let own = managed::is_application(function);
-    let called = at.checked_sub(1).and_then(|at| names.clone().nth(at));
-    RuntimePlace { function: cut(function), via: called.filter(|_| own).map(cut), own }
-}
-
-/// A name of bearable length.
-pub(crate) fn cut(name: &str) -> String {
-    match name.char_indices().nth(RUNTIME_NAME) {
-        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
-        None => name.to_owned(),
-    }
-}
-
-/// Cuts a list that is in its final order.
-fn first<T>(mut rows: Vec<T>) -> Vec<T> {
-    rows.truncate(RUNTIME_ROWS);
-    rows
-}
-
-/// Words of the runtime that are counted: it has some ten of each kind, a hostile file may make up as many as it likes.
-const WORDS: usize = 20;
-
-/// Counts one more of a word.
-fn count_word(words: &mut Vec<(String, u64)>, word: String) {
-    if let Some((_, count)) = words.iter_mut().find(|(known, _)| *known == word) {
-        *count += 1;
-    } else if words.len() < WORDS {
-        words.push((word, 1));
-    }
 }

@@ -40,7 +40,7 @@ impl PoolSummary {
                 let (from, to) = summary.starving.unwrap_or((item.time, item.time));
                 summary.starving = Some((from.min(item.time), to.max(item.time)));
             }
-            super::count_word(&mut summary.reasons, super::cut(reason));
+            super::bounded::count_word(&mut summary.reasons, super::bounded::cut(reason));
         }
         summary.reasons.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
         summary

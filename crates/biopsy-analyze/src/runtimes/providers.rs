@@ -3,7 +3,7 @@
 use biopsy_model::runtime_trace::RuntimeTrace;
 use rustc_hash::FxHashMap;
 
-use super::{cut, first};
+use super::bounded::{cut, first};
 
 /// The events of one provider.
 #[derive(Clone, PartialEq, Eq, Debug)]

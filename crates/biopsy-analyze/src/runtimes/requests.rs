@@ -1,6 +1,6 @@
 //! Requests served and sent, and commands to data bases, by kind.
 
-use super::{cut, first};
+use super::bounded::{cut, first};
 use biopsy_model::Nanos;
 use biopsy_model::runtime_trace::{CommandGroup, RequestGroup};
 use std::cmp::Reverse;

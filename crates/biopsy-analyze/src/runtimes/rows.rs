@@ -1,6 +1,7 @@
 //! Exceptions, contention, messages and allocations by place.
 
-use super::{RuntimePlace, cut, first, place};
+use super::bounded::{cut, first};
+use super::places::{RuntimePlace, place};
 use biopsy_model::runtime_trace::{RuntimeStack, RuntimeTrace};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use rustc_hash::FxHashMap;

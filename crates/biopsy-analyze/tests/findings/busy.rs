@@ -55,7 +55,7 @@ fn cpu_bound_beside_busy_others() {
     build.thread(PID, "victim").ready(PID, 0.4).machine(1.0);
     build.cpu(PID, 0.6, &["server!main", "server!work", "server!hash"]);
     let analysis = analyze(&build.done());
-    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id).collect();
+    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids[..2], ["cpu-bound", "cpu-saturated-by-others"], "{}", outline(&analysis));
     assert!(
         analysis.findings[1].explanation.contains("does not explain"),
@@ -76,7 +76,7 @@ fn a_leak_beside_busy_others() {
         &[("fds", &|second| 50.0 + 20.0 * second), ("cpu.user", &|_| 0.05)],
     );
     let analysis = analyze(&build.done());
-    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id).collect();
+    let ids: Vec<&str> = analysis.findings.iter().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids[..2], ["descriptor-growth", "cpu-saturated-by-others"], "{}", outline(&analysis));
 }
 
@@ -91,7 +91,7 @@ fn what_may_be_their_doing_stays_behind_busy_others() {
         build.wait(PID + tid, Waiting { share: 0.3, ..IN_LOCK });
     }
     let analysis = analyze(&build.done());
-    assert_eq!(analysis.findings[0].id, "cpu-saturated-by-others", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "cpu-saturated-by-others", "{}", outline(&analysis));
 }
 
 /// Threads that hardly want a CPU are not held back by busy ones.

@@ -83,7 +83,7 @@ fn a_healthy_server_under_moderate_load() {
     build.metric("disks", &[("device", "vda")], &[("busy", &|_| 0.05)]);
     let analysis = analyze(&build.done());
     no_alarm(&analysis);
-    assert_eq!(analysis.findings[0].id, "no-bottleneck", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "no-bottleneck", "{}", outline(&analysis));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_lossy_partial_recording_says_so() {
         tid: None,
     });
     let analysis = analyze(&build.done());
-    assert_eq!(analysis.findings[0].id, "recording-incomplete", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "recording-incomplete", "{}", outline(&analysis));
     assert!(analysis.completeness.partial);
     insta::assert_snapshot!(analysis.completeness.undetermined.join("\n"));
 }
@@ -122,5 +122,5 @@ fn an_empty_recording_is_said_to_be_empty() {
     let mut capture = Build::new("nothing", 0, 0).without_trace();
     capture.header = Default::default();
     let analysis = analyze(&capture);
-    assert_eq!(analysis.findings[0].id, "nothing-recorded");
+    assert_eq!(analysis.findings[0].id.as_str(), "nothing-recorded");
 }

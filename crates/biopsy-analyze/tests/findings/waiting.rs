@@ -52,7 +52,7 @@ fn lock_convoy_without_stacks() {
     }
     build.timeline.wait_samples.clear();
     let analysis = analyze(&build.done());
-    assert_eq!(analysis.findings[0].id, "lock-convoy", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "lock-convoy", "{}", outline(&analysis));
 }
 
 /// Monitors of language runtimes are made of conditions: threads that wake each other all the time tell them from idle
@@ -75,7 +75,7 @@ fn a_lock_made_of_conditions() {
             build.wait(tid, Waiting { stack: &stack, each_ms: 8.0, waker, ..IN_CONDITION });
         }
         let analysis = analyze(&build.done());
-        let found = analysis.findings.iter().find(|finding| finding.id == "lock-convoy");
+        let found = analysis.findings.iter().find(|finding| finding.id.as_str() == "lock-convoy");
         assert_eq!(found.map(|finding| finding.severity), expected, "{place}: {}", outline(&analysis));
     }
 }
@@ -164,7 +164,7 @@ fn disk_bound_by_metrics_alone() {
         &[("cpu.user", &|_| 0.02), ("cpu.system", &|_| 0.05)],
     );
     let analysis = analyze(&build.without_trace());
-    assert_eq!(analysis.findings[0].id, "disk-bound", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "disk-bound", "{}", outline(&analysis));
 }
 
 /// A group commit: one thread writes for all, the others wait for it.
@@ -320,7 +320,7 @@ fn switch_storm() {
         build.cpu(tid, 0.1, &["server!main", "server!catch"]);
     }
     let analysis = analyze(&build.done());
-    assert_eq!(analysis.findings[0].id, "switch-storm", "{}", outline(&analysis));
+    assert_eq!(analysis.findings[0].id.as_str(), "switch-storm", "{}", outline(&analysis));
     insta::assert_snapshot!(first(&analysis));
     let heading =
         analysis.functions.iter().find(|row| row.name == "kernel: scheduling").expect("the heading");
@@ -346,7 +346,11 @@ fn who_looks_for_changed_files_has_no_slow_peer() {
             .thread(100, name)
             .wait(100, Waiting { stack: &stack, syscall: call::READ, each_ms: 150.0, ..IDLE });
         let analysis = analyze(&build.done());
-        assert!(analysis.findings.iter().all(|finding| finding.id != "slow-peer"), "{}", outline(&analysis));
+        assert!(
+            analysis.findings.iter().all(|finding| finding.id.as_str() != "slow-peer"),
+            "{}",
+            outline(&analysis)
+        );
     }
 }
 

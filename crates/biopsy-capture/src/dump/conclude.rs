@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use biopsy_analyze::dump::{DumpAnalysis, analyze_opened};
+use biopsy_analyze::analyze_opened;
+use biopsy_analyze::dump::DumpAnalysis;
 use biopsy_image::OpenError;
 use biopsy_record::dump::Dumped;
 use biopsy_recording::{Limits, layout, warnings_in_words};
@@ -51,7 +52,7 @@ pub(super) fn conclude(mut recording: DumpRecording, job: &Job) -> Result<Dumps,
                 if !dumped.facts.scrubbed {
                     // Whatever is noted in the dump itself, from before it was searched.
                     analysis.identity.scrubbed = analysis.identity.scrubbed.map(|_| false);
-                    analysis.findings.retain(|finding| finding.id != "scrubbed");
+                    analysis.findings.retain(|finding| finding.id != biopsy_analyze::FindingId::Scrubbed);
                 }
                 let link = several.then(|| beside(dumped, "html"));
                 rows.push(IndexRow { link, ..row(dumped, IndexRow::of(&analysis)) });

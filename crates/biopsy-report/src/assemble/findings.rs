@@ -10,7 +10,7 @@ impl Assembly<'_> {
             .findings
             .iter()
             .map(|finding| Finding {
-                id: finding.id.to_owned(),
+                id: finding.id.as_str().to_owned(),
                 severity: finding.severity.word().to_owned(),
                 impact: super::finite(finding.impact),
                 title: finding.title.clone(),

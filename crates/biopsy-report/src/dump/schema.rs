@@ -448,7 +448,7 @@ fn identity(identity: &dump::Identity) -> Identity {
 
 fn finding(finding: &Finding) -> DumpFinding {
     DumpFinding {
-        id: finding.id.to_owned(),
+        id: finding.id.as_str().to_owned(),
         severity: finding.severity.word().to_owned(),
         impact: finding.impact,
         title: finding.title.clone(),

@@ -3,10 +3,10 @@
 
 use super::{SECONDS, at, trace};
 use biopsy_analyze::{
-    Activation, Analysis, Behind, Completeness, Convoy, Evidence, Finding, FlameKind, FlameNode, FlamePair,
-    FlameTree, Flames, FunctionHandle, FunctionKind, FunctionRow, LogSummary, LogTopic, LongWait, LossTotal,
-    MetricSummary, Notable, NotableKind, Party, Reference, Severity, StripBucket, ThreadFlames, ThreadGroup,
-    ThreadRow, ThreadTable, Trend, Value, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
+    Activation, Analysis, Behind, Completeness, Convoy, Evidence, Finding, FindingId, FlameKind, FlameNode,
+    FlamePair, FlameTree, Flames, FunctionHandle, FunctionKind, FunctionRow, LogSummary, LogTopic, LongWait,
+    LossTotal, MetricSummary, Notable, NotableKind, Party, Reference, Severity, StripBucket, ThreadFlames,
+    ThreadGroup, ThreadRow, ThreadTable, Trend, Value, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
 };
 use biopsy_model::capture::Capture;
 use biopsy_model::log::LogLevel;
@@ -493,7 +493,7 @@ fn findings(lock: FunctionHandle, hot: FunctionHandle) -> Vec<Finding> {
     let evidence = |text: &str, reference, value| Evidence { text: text.into(), reference, value };
     vec![
         Finding {
-            id: "lock-convoy",
+            id: FindingId::LockConvoy,
             severity: Severity::Critical,
             impact: 0.396,
             title: "8 threads queue for one lock in `lock_wait` for 39.6% of their time".into(),
@@ -510,7 +510,7 @@ fn findings(lock: FunctionHandle, hot: FunctionHandle) -> Vec<Finding> {
             ],
         },
         Finding {
-            id: "cgroup-throttled",
+            id: FindingId::CgroupThrottled,
             severity: Severity::Warning,
             impact: 0.13,
             title: "The CPU quota of mariadb.service was used up for 8 s".into(),
@@ -530,7 +530,7 @@ fn findings(lock: FunctionHandle, hot: FunctionHandle) -> Vec<Finding> {
             next_steps: vec!["raise CPUQuota= of mariadb.service, now 250%".into()],
         },
         Finding {
-            id: "disk-bound",
+            id: FindingId::DiskBound,
             severity: Severity::Notice,
             impact: 0.1,
             title: "The disk nvme0n1 was saturated from 30 s to 38 s".into(),
@@ -546,7 +546,7 @@ fn findings(lock: FunctionHandle, hot: FunctionHandle) -> Vec<Finding> {
             next_steps: vec![],
         },
         Finding {
-            id: "hot-function",
+            id: FindingId::CpuBound,
             severity: Severity::Info,
             impact: 0.29,
             title: "`cmp_data` takes 28.9% of the CPU time".into(),

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::dump::{DumpAnalysis, analyze_opened};
+use biopsy_analyze::analyze_opened;
+use biopsy_analyze::dump::DumpAnalysis;
 use biopsy_image::Limits;
 use biopsy_recording::{BundledMemory, warnings_in_words};
 use biopsy_redact::Redactor;

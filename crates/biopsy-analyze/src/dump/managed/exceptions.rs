@@ -3,7 +3,7 @@
 use biopsy_dotnet::names::display_type;
 use biopsy_dotnet::runtime::{FieldPlace, Runtime};
 
-use crate::dump::DumpFacts;
+use crate::dump::facts::DumpFacts;
 
 /// Inner exceptions that are followed.
 const INNER: usize = 8;
@@ -98,7 +98,7 @@ fn thrown_in(runtime: &Runtime<'_>, object: u64) -> Vec<String> {
         let at = data.wrapping_add(HEADER + index * ELEMENT + METHOD);
         let Ok(method) = memory.u64(at) else { break };
         let Some(text) = biopsy_dotnet::stack::method_text(runtime, method) else { break };
-        let own = !crate::dump::groups::is_framework(&text.module);
+        let own = !crate::dump::frame_rows::is_framework(&text.module);
         if (own || !methods.is_empty()) && !methods.contains(&text.shown) {
             methods.push(text.shown);
         }

@@ -3,10 +3,11 @@
 use biopsy_dotnet::graph::Graph;
 use biopsy_dotnet::heap::{self, HeapError, HeapOptions};
 use biopsy_dotnet::names::display_type;
+use biopsy_dotnet::tasks::Operations;
 use rustc_hash::FxHashMap;
 
-use super::{Managed, Runtimes};
-use crate::dump::DumpFacts;
+use super::runtimes::Runtimes;
+use crate::dump::facts::DumpFacts;
 
 /// Types in the report at most.
 const ROWS: usize = 2_000;
@@ -43,7 +44,7 @@ pub struct HeapTable {
 
 /// The objects of the runtime with the largest heap that can be read.
 #[derive(Debug, Default)]
-pub(in crate::dump) struct Walked {
+pub(crate) struct Walked {
     /// Index of the runtime, its objects, and whether the server collector is at work.
     found: Option<(usize, Graph, bool)>,
     collecting: bool,
@@ -57,7 +58,7 @@ impl Walked {
     }
 }
 
-pub(in crate::dump) fn walk_heap(facts: &DumpFacts<'_>) -> Walked {
+pub(crate) fn walk_heap(facts: &DumpFacts<'_>) -> Walked {
     let mut walked = Walked::default();
     if !facts.heap {
         return walked;
@@ -84,27 +85,36 @@ pub(in crate::dump) fn walk_heap(facts: &DumpFacts<'_>) -> Walked {
     walked
 }
 
-/// What is told of the objects.
-pub(super) fn tell(runtimes: &Runtimes<'_>, walked: Walked, managed: &mut Managed) {
-    managed.collecting = walked.collecting;
-    managed.problems.extend(walked.problems);
-    let Some((index, graph, is_server)) = walked.found else { return };
-    let Some(runtime) = runtimes.opened().get(index) else { return };
-    managed.heap = Some(table(&graph, is_server));
+/// What the objects say.
+#[derive(Default)]
+pub(super) struct HeapFacts {
+    pub(super) table: Option<HeapTable>,
+    pub(super) operations: Option<Operations>,
+    /// The garbage collector was at work.
+    pub(super) collecting: bool,
+    pub(super) problems: Vec<String>,
+}
+
+/// Tables and operations of the objects.
+pub(super) fn facts(runtimes: &Runtimes<'_>, walked: Walked) -> HeapFacts {
+    let mut facts =
+        HeapFacts { collecting: walked.collecting, problems: walked.problems, ..HeapFacts::default() };
+    let Some((index, graph, is_server)) = walked.found else { return facts };
+    let Some(runtime) = runtimes.opened().get(index) else { return facts };
+    facts.table = Some(table(&graph, is_server));
     let nameless = graph.types().iter().filter(|of| of.is_nameless()).count();
     if nameless > 0 {
         let all = graph.types().len();
-        managed
-            .problems
-            .push(format!("names of {nameless} of {all} types: the metadata of their assemblies"));
+        facts.problems.push(format!("names of {nameless} of {all} types: the metadata of their assemblies"));
         // What is told by names of types would be told wrongly.
         if nameless * 2 > all {
-            return;
+            return facts;
         }
     }
     let operations = biopsy_dotnet::tasks::operations(runtime, &graph);
-    managed.problems.extend(operations.problems.iter().cloned());
-    managed.operations = Some(operations);
+    facts.problems.extend(operations.problems.iter().cloned());
+    facts.operations = Some(operations);
+    facts
 }
 
 fn table(graph: &Graph, is_server: bool) -> HeapTable {

@@ -6,7 +6,7 @@ use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
 
 use super::heap::Walked;
-use crate::dump::DumpFacts;
+use crate::dump::facts::DumpFacts;
 use crate::dump::locks::{LockKind, LockOwner, LockWait};
 
 /// Locks in the report at most.
@@ -33,14 +33,14 @@ pub struct ManagedLock {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(in crate::dump) struct Found {
-    pub(in crate::dump) locks: Vec<ManagedLock>,
+pub(crate) struct Found {
+    pub(crate) locks: Vec<ManagedLock>,
     /// What each thread waits for.
-    pub(in crate::dump) waits: FxHashMap<Tid, LockWait>,
-    pub(in crate::dump) problems: Vec<String>,
+    pub(crate) waits: FxHashMap<Tid, LockWait>,
+    pub(crate) problems: Vec<String>,
 }
 
-pub(in crate::dump) fn find(facts: &DumpFacts<'_>, stacks: &ImageStacks, heap: &Walked) -> Found {
+pub(crate) fn find(facts: &DumpFacts<'_>, stacks: &ImageStacks, heap: &Walked) -> Found {
     let mut found = Found::default();
     let runtimes = facts.managed.iter().flat_map(|runtimes| runtimes.opened());
     for (index, runtime) in runtimes.enumerate() {

@@ -7,8 +7,8 @@ mod exceptions;
 mod heap;
 mod locks;
 mod pool;
-mod runtimes;
-mod threads;
+pub(super) mod runtimes;
+pub(super) mod threads;
 
 pub use biopsy_dotnet::tasks::{OperationGroup, Operations};
 pub use exceptions::ExceptionRow;
@@ -20,9 +20,8 @@ pub use threads::ManagedThreadFacts;
 
 pub(super) use heap::{Walked as WalkedHeap, walk_heap};
 pub(super) use locks::{Found as FoundLocks, find as find_locks};
-pub(super) use threads::facts as thread_facts;
 
-use super::DumpFacts;
+use super::facts::DumpFacts;
 use super::threads::DumpThread;
 use biopsy_stacks::image::ImageStacks;
 
@@ -57,15 +56,14 @@ pub(super) fn analyze(
     if runtimes.rows().is_empty() {
         return None;
     }
-    let mut managed = Managed {
+    let heap = heap::facts(runtimes, heap);
+    Some(Managed {
         runtimes: runtimes.rows().to_vec(),
         locks: locks.locks,
         pool: pool::summary(stacks, threads),
-        heap: None,
-        operations: None,
-        collecting: false,
-        problems: locks.problems,
-    };
-    heap::tell(runtimes, heap, &mut managed);
-    Some(managed)
+        heap: heap.table,
+        operations: heap.operations,
+        collecting: heap.collecting,
+        problems: locks.problems.into_iter().chain(heap.problems).collect(),
+    })
 }

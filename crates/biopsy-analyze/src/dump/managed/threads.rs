@@ -5,7 +5,7 @@ use biopsy_model::Tid;
 use rustc_hash::FxHashMap;
 
 use super::exceptions::{self, ExceptionRow};
-use crate::dump::DumpFacts;
+use crate::dump::facts::DumpFacts;
 
 /// What a runtime knows of a thread.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct ManagedThreadFacts {
 }
 
 /// By kernel id; those of all runtimes.
-pub(in crate::dump) fn facts(facts: &DumpFacts<'_>) -> FxHashMap<Tid, ManagedThreadFacts> {
+pub(crate) fn facts(facts: &DumpFacts<'_>) -> FxHashMap<Tid, ManagedThreadFacts> {
     let mut found = FxHashMap::default();
     for runtime in facts.managed.iter().flat_map(|runtimes| runtimes.opened()) {
         for thread in runtime.threads().unwrap_or_default() {

@@ -1,0 +1,68 @@
+//! Everything a report of a dump shows.
+
+use super::crash::Crash;
+use super::groups::StackGroup;
+use super::identity::Identity;
+use super::managed::Managed;
+use super::memory::MemorySplit;
+use super::modules::ModuleRow;
+use super::threads::DumpThread;
+use super::waits::WaitGraph;
+use crate::findings::finding::Finding;
+
+/// Everything a report of a dump shows.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct DumpAnalysis {
+    /// Which process, written by whom, when.
+    pub identity: Identity,
+    /// What it died of; `None`: it did not die, or the dump does not say.
+    pub crash: Option<Crash>,
+    /// All threads, in the order of the dump.
+    pub threads: Vec<DumpThread>,
+    /// Threads with equal stacks; those that matter first.
+    pub groups: Vec<StackGroup>,
+    /// Who waits for whom.
+    pub waits: WaitGraph,
+    /// What managed runtimes say beyond single threads; `None`: there is none, or nobody opened it.
+    pub managed: Option<Managed>,
+    /// What its memory is.
+    pub memory: MemorySplit,
+    /// Mapped code, and where names come from.
+    pub modules: Vec<ModuleRow>,
+    /// The dump is damaged, or lacks memory that should be in it.
+    pub damaged: bool,
+    /// What could not be determined, and why.
+    pub undetermined: Vec<String>,
+    /// What an expert would say, the most important first. Never empty.
+    pub findings: Vec<Finding>,
+}
+
+impl DumpAnalysis {
+    /// A thread.
+    #[must_use]
+    pub fn thread(&self, tid: biopsy_model::Tid) -> Option<&DumpThread> {
+        self.threads.iter().find(|thread| thread.tid == tid)
+    }
+
+    pub(super) fn assign_groups(&mut self) {
+        for (index, group) in self.groups.iter().enumerate() {
+            for member in &group.members {
+                if let Some(thread) = self.threads.get_mut(*member) {
+                    thread.group = index;
+                }
+            }
+        }
+    }
+}
+
+impl DumpAnalysis {
+    /// Adds what the recording around the dump says: a text of the context that is missing, a child that ended before it could be
+    /// dumped.
+    pub fn add_undetermined(&mut self, more: &[String]) {
+        for one in more {
+            if !self.undetermined.contains(one) {
+                self.undetermined.push(one.clone());
+            }
+        }
+    }
+}

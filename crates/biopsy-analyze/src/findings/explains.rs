@@ -1,0 +1,242 @@
+//! What explains what: where several findings are about one thing, which one speaks, and what becomes of the others.
+//!
+//! All of it is in [`ROWS`]. A rule says what it sees and does not look at other rules.
+
+use super::finding::{Finding, Severity};
+use super::ids::FindingId;
+use super::ids::FindingId::*;
+use super::scene::Scene;
+use crate::managed_names::is_pool_thread;
+use crate::trace::threads::ThreadRow;
+use std::cmp::Reverse;
+
+/// What one finding does to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// Both are the same thing seen twice: the first that was found speaks.
+    Once,
+    /// Says all that the other does, and more: the other is left out.
+    Silences,
+    /// Explains it: a warning or worse makes a notice of the other.
+    Lowers,
+    /// Knows how near the end is: where it is critical, the other, if it is a warning, is critical too.
+    Raises,
+    /// Is the same thing read from memory: it takes the other's place and evidence, if it is worth as much.
+    Names,
+    /// Is there on an idle machine too: a warning or worse stands before the other, which is about want of CPUs.
+    StandsBefore,
+    /// Contradicts the other even as a notice; every warning does.
+    HoldsBack,
+    /// Says nothing about what the process does: the other may be said beside it.
+    LeavesRoomFor,
+}
+
+/// One row of the table: each of `these` does this to each of `to`.
+struct Row {
+    these: &'static [FindingId],
+    how: How,
+    to: &'static [FindingId],
+    /// Only where this holds of the recording.
+    when: fn(&Scene<'_>) -> bool,
+}
+
+const fn row(these: &'static [FindingId], how: How, to: &'static [FindingId]) -> Row {
+    Row { these, how, to, when: |_| true }
+}
+
+/// In this order: what an earlier row has lowered to a notice explains nothing in a later one.
+const ROWS: &[Row] = &[
+    // The same lock, once by the runtime's events and once by the scheduler's.
+    row(&[LockConvoy], How::Once, &[LockConvoy]),
+    // A limit that is near is known to the one that reads the process's memory.
+    row(&[MemoryGrowth], How::Raises, &[ManagedHeapGrowth]),
+    row(&[ManagedHeapGrowth, TimerGrowth, HeapFragmentation, FinalizerBlocked], How::Lowers, &[MemoryGrowth]),
+    // What is left after collections grows because nothing is finalized any more.
+    row(&[FinalizerBlocked], How::Lowers, &[ManagedHeapGrowth]),
+    // A pool that starves starts threads.
+    Row { these: &[PoolStarvation], how: How::Lowers, to: &[RunawayThreads], when: born_in_pool },
+    // The answers of a dependency may have come long before a thread was there to take them.
+    row(&[PoolStarvation], How::Lowers, &[LockConvoy, SlowRequests, SlowDependency]),
+    row(&[GcPinned], How::Lowers, &[AllocationStorm]),
+    row(&[AllocationStorm, GcPinned], How::Lowers, &[GcPauses]),
+    row(&[NPlusOne, SlowDependency, BlockedOnLock, LockConvoy], How::Lowers, &[SlowRequests]),
+    // Threads that wait for one lock for ever are no queue that moves on.
+    row(&[BlockedOnLock, FinalizerBlocked], How::Lowers, &[LockConvoy, LockContention]),
+    row(&[FinalizerBlocked], How::Lowers, &[BlockedOnLock]),
+    // A runtime that aborts because of an exception: that its thread sent the signal tells nothing more.
+    row(&[UnhandledException], How::Silences, &[Abort]),
+    // Time says that and since when threads wait, memory says for whom.
+    row(&[Deadlock, AbandonedLock], How::Names, &[BlockedOnLock]),
+    row(&[LockQueue], How::Names, &[LockConvoy]),
+    row(&[FinalizerBlocked], How::Names, &[FinalizerBlocked]),
+    row(&[PoolStarvation], How::Names, &[PoolStarvation]),
+    // What want of CPUs makes no program do. What may be the doing of others (queues, slow requests) is not here.
+    row(
+        &[
+            AcceptQueue,
+            AllocationStorm,
+            BlockedOnLock,
+            CgroupThrottled,
+            DescriptorGrowth,
+            DiskBound,
+            ExceptionStorm,
+            FinalizerBlocked,
+            GcInduced,
+            GcPinned,
+            HeapFragmentation,
+            ManagedHeapGrowth,
+            MemoryGrowth,
+            MemoryPressure,
+            NPlusOne,
+            RegexBacktracking,
+            RequestsUnanswered,
+            RunawayThreads,
+            SleepLoop,
+            TargetEnded,
+            TimerGrowth,
+        ],
+        How::StandsBefore,
+        &[CpuSaturatedByOthers],
+    ),
+    Row { these: &[CpuBound], how: How::StandsBefore, to: &[CpuSaturatedByOthers], when: gets_the_cpu },
+    // Idle means that nothing holds the process back.
+    row(
+        &[
+            LockConvoy,
+            LockContention,
+            DiskBound,
+            SlowPeer,
+            MemoryPressure,
+            PoolStarvation,
+            SlowDependency,
+            SlowRequests,
+            RequestsUnanswered,
+        ],
+        How::HoldsBack,
+        &[Idle],
+    ),
+    row(
+        &[RecordingIncomplete, RuntimeEventsIncomplete, LogErrors, LoggedErrors],
+        How::LeavesRoomFor,
+        &[NoBottleneck],
+    ),
+];
+
+/// At least half of the threads that were started are of the pool.
+fn born_in_pool(scene: &Scene<'_>) -> bool {
+    let table = &scene.analysis.threads;
+    let born: Vec<&ThreadRow> = table.rows.iter().filter(|row| row.born).collect();
+    let of_pool = born.iter().filter(|row| is_pool_thread(&row.name)).count();
+    table.groups.iter().any(|group| is_pool_thread(&group.name)) && of_pool * 2 >= born.len()
+}
+
+/// The thread that wants to run most gets what it wants for the most part.
+fn gets_the_cpu(scene: &Scene<'_>) -> bool {
+    let rows = &scene.analysis.threads.rows;
+    let busiest = rows.iter().max_by_key(|row| (row.running + row.ready, Reverse(row.tid)));
+    busiest.is_some_and(|row| row.running >= row.ready)
+}
+
+fn rows(how: How) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(move |row| row.how == how)
+}
+
+fn is_said(findings: &[Finding], id: FindingId, at_least: Severity) -> bool {
+    findings.iter().any(|finding| finding.id == id && finding.severity >= at_least)
+}
+
+/// Among findings of one recording: leaves out what is said twice, lowers what another one explains.
+pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
+    for row in ROWS {
+        let least = if row.how == How::Raises { Severity::Critical } else { Severity::Warning };
+        let speaks = |findings: &[Finding]| row.these.iter().any(|&id| is_said(findings, id, least));
+        match row.how {
+            How::Once => {
+                let mut seen = false;
+                findings.retain(|one| !row.to.contains(&one.id) || !std::mem::replace(&mut seen, true));
+            }
+            How::Lowers if speaks(findings) && (row.when)(scene) => {
+                for one in findings.iter_mut().filter(|one| row.to.contains(&one.id)) {
+                    one.severity = one.severity.min(Severity::Notice);
+                }
+            }
+            How::Raises if speaks(findings) => {
+                let to = |one: &&mut Finding| row.to.contains(&one.id) && one.severity >= Severity::Warning;
+                findings.iter_mut().filter(to).for_each(|one| one.severity = Severity::Critical);
+            }
+            How::Lowers
+            | How::Raises
+            | How::Silences
+            | How::Names
+            | How::StandsBefore
+            | How::HoldsBack
+            | How::LeavesRoomFor => {}
+        }
+    }
+}
+
+/// Among findings of one dump: leaves out what another one says better.
+pub(super) fn silence(findings: &mut Vec<Finding>) {
+    for row in rows(How::Silences) {
+        if findings.iter().any(|one| row.these.contains(&one.id)) {
+            findings.retain(|one| !row.to.contains(&one.id));
+        }
+    }
+}
+
+/// Where the finding of the time is that memory names by `id`.
+pub(super) fn named_by(id: FindingId, findings: &[Finding]) -> Option<usize> {
+    let named =
+        |one: &Finding| rows(How::Names).any(|row| row.these.contains(&id) && row.to.contains(&one.id));
+    findings.iter().position(named)
+}
+
+/// Other programs that use the CPUs up explain that something is slow. Where the target has a trouble that they do not explain, that one
+/// comes first.
+pub(super) fn give_way(scene: &Scene<'_>, findings: &mut [Finding]) {
+    let gets_it = gets_the_cpu(scene);
+    let own = |finding: &Finding| {
+        finding.severity >= Severity::Warning
+            && rows(How::StandsBefore).any(|row| row.these.contains(&finding.id) && (row.when)(scene))
+    };
+    let Some(worst) = findings.iter().filter(|finding| own(finding)).map(|finding| finding.severity).max()
+    else {
+        return;
+    };
+    let beside = findings.iter().filter(|finding| own(finding) && finding.severity == worst);
+    let least = beside.map(|finding| finding.impact).fold(1.0, f64::min);
+    let Some(others) = findings.iter_mut().find(|finding| finding.id == CpuSaturatedByOthers) else {
+        return;
+    };
+    if others.severity < worst {
+        return;
+    }
+    others.severity = worst;
+    others.impact = others.impact.min(least * 0.99);
+    others.explanation =
+        "It makes everything slower, but does not explain the findings above, which are the target's own."
+            .to_owned();
+    let (severity, impact) = (others.severity, others.impact);
+    // That it wants more than it gets is what they do explain.
+    for starved in findings.iter_mut().filter(|finding| finding.id == CpuBound && !gets_it) {
+        starved.severity = starved.severity.min(severity);
+        starved.impact = starved.impact.min(impact * 0.99);
+    }
+}
+
+/// Something holds the process back, so it is not idle.
+pub(super) fn is_held_back(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| {
+        finding.severity >= Severity::Warning
+            || (finding.severity == Severity::Notice
+                && rows(How::HoldsBack).any(|row| row.these.contains(&finding.id)))
+    })
+}
+
+/// None of them says what the process does.
+pub(super) fn leave_room(findings: &[Finding]) -> bool {
+    findings.iter().all(|finding| rows(How::LeavesRoomFor).any(|row| row.these.contains(&finding.id)))
+}
+
+#[cfg(test)]
+mod tests;

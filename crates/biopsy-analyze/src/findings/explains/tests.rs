@@ -1,0 +1,286 @@
+//! Each row of the table, by what becomes of two findings.
+
+use super::*;
+use crate::analysis::Analysis;
+use crate::trace::facts::Facts;
+use biopsy_model::capture::{Capture, CaptureHeader};
+use biopsy_model::{Nanos, Tid};
+
+fn capture() -> Capture {
+    Capture {
+        header: CaptureHeader::default(),
+        processes: vec![],
+        timeline: None,
+        runtimes: vec![],
+        looks: vec![],
+        metrics: vec![],
+        logs: vec![],
+        context: vec![],
+        warnings: vec![],
+        redactions: vec![],
+    }
+}
+
+/// An analysis with these threads: name, seconds on a CPU, seconds ready, started while it was recorded.
+fn threads(threads: &[(&str, u64, u64, bool)]) -> Analysis {
+    let mut analysis = Analysis::default();
+    for (number, &(name, running, ready, born)) in threads.iter().enumerate() {
+        analysis.threads.rows.push(ThreadRow {
+            tid: Tid(100 + number as u32),
+            name: name.to_owned(),
+            running: Nanos(running * 1_000_000_000),
+            ready: Nanos(ready * 1_000_000_000),
+            born,
+            ..ThreadRow::default()
+        });
+        let group = crate::ThreadGroup { name: name.to_owned(), ..crate::ThreadGroup::default() };
+        analysis.threads.groups.push(group);
+    }
+    analysis
+}
+
+fn finding(id: FindingId, severity: Severity) -> Finding {
+    let text = String::new();
+    Finding {
+        id,
+        severity,
+        impact: 0.5,
+        title: text.clone(),
+        explanation: text,
+        evidence: vec![],
+        next_steps: vec![],
+    }
+}
+
+/// Severities of `found` after `settle`, those left out missing.
+fn settled(analysis: &Analysis, found: &[(FindingId, Severity)]) -> Vec<(FindingId, Severity)> {
+    let (capture, facts) = (capture(), Facts::default());
+    let mut findings: Vec<Finding> = found.iter().map(|&(id, severity)| finding(id, severity)).collect();
+    settle(&Scene::new(&capture, analysis, &facts), &mut findings);
+    findings.iter().map(|one| (one.id, one.severity)).collect()
+}
+
+fn pairs(how: How) -> Vec<(FindingId, FindingId)> {
+    let each =
+        rows(how).flat_map(|row| row.these.iter().flat_map(|&this| row.to.iter().map(move |&to| (this, to))));
+    each.collect()
+}
+
+/// What explains what: written down a second time, so that the table does not change by accident.
+const EXPLAINED: &[(FindingId, FindingId)] = &[
+    (ManagedHeapGrowth, MemoryGrowth),
+    (TimerGrowth, MemoryGrowth),
+    (HeapFragmentation, MemoryGrowth),
+    (FinalizerBlocked, MemoryGrowth),
+    (FinalizerBlocked, ManagedHeapGrowth),
+    (PoolStarvation, RunawayThreads),
+    (PoolStarvation, LockConvoy),
+    (PoolStarvation, SlowRequests),
+    (PoolStarvation, SlowDependency),
+    (GcPinned, AllocationStorm),
+    (AllocationStorm, GcPauses),
+    (GcPinned, GcPauses),
+    (NPlusOne, SlowRequests),
+    (SlowDependency, SlowRequests),
+    (BlockedOnLock, SlowRequests),
+    (LockConvoy, SlowRequests),
+    (BlockedOnLock, LockConvoy),
+    (BlockedOnLock, LockContention),
+    (FinalizerBlocked, LockConvoy),
+    (FinalizerBlocked, LockContention),
+    (FinalizerBlocked, BlockedOnLock),
+];
+
+#[test]
+fn a_cause_makes_a_notice_of_what_it_explains() {
+    let pool = threads(&[(".NET TP Worker", 1, 0, true)]);
+    assert_eq!(pairs(How::Lowers), EXPLAINED);
+    for &(cause, explained) in EXPLAINED {
+        for worse in [Severity::Warning, Severity::Critical] {
+            let both = [(explained, Severity::Critical), (cause, worse)];
+            let after = settled(&pool, &both);
+            assert_eq!(after[0], (explained, Severity::Notice), "{cause} explains {explained}");
+            // Nothing but the cause itself may be raised or lowered by what it explains.
+            assert!(after[1].1 >= worse, "{cause}");
+        }
+        // A cause that is itself only worth knowing explains nothing.
+        let weak = [(explained, Severity::Critical), (cause, Severity::Notice)];
+        assert_eq!(settled(&pool, &weak)[0].1, Severity::Critical, "{cause} as a notice");
+        // What is less than a notice stays what it is.
+        let less = [(explained, Severity::Info), (cause, Severity::Critical)];
+        assert_eq!(settled(&pool, &less)[0].1, Severity::Info, "{explained} as info");
+    }
+}
+
+#[test]
+fn nothing_else_is_lowered_by_anything() {
+    let pool = threads(&[(".NET TP Worker", 1, 0, true)]);
+    for &one in FindingId::ALL {
+        for &other in FindingId::ALL.iter().filter(|&&other| other != one) {
+            if EXPLAINED.contains(&(one, other)) || EXPLAINED.contains(&(other, one)) {
+                continue;
+            }
+            let before = [(one, Severity::Warning), (other, Severity::Critical)];
+            assert_eq!(settled(&pool, &before), before, "{one} and {other}");
+        }
+    }
+}
+
+#[test]
+fn a_starving_pool_explains_new_threads_only_if_they_are_its_own() {
+    let both = [(RunawayThreads, Severity::Critical), (PoolStarvation, Severity::Warning)];
+    for (rows, lowered) in [
+        (&[(".NET TP Worker", 1, 0, true), ("mine", 1, 0, true)][..], true),
+        (&[(".NET TP Worker", 1, 0, true), ("mine", 1, 0, true), ("mine", 1, 0, true)], false),
+        (&[("mine", 1, 0, true)], false),
+        (&[(".NET TP Worker", 1, 0, false), ("mine", 1, 0, false)], true),
+    ] {
+        let severity = settled(&threads(rows), &both)[0].1;
+        assert_eq!(severity == Severity::Notice, lowered, "{rows:?}");
+    }
+}
+
+#[test]
+fn a_queue_that_is_seen_twice_is_said_once_by_who_was_asked_first() {
+    let twice =
+        [(LockConvoy, Severity::Warning), (CpuBound, Severity::Notice), (LockConvoy, Severity::Critical)];
+    assert_eq!(settled(&threads(&[]), &twice), twice[..2]);
+    assert_eq!(pairs(How::Once), [(LockConvoy, LockConvoy)]);
+}
+
+#[test]
+fn a_limit_that_is_near_makes_growth_of_the_heap_critical() {
+    let of = |memory, heap| settled(&threads(&[]), &[(MemoryGrowth, memory), (ManagedHeapGrowth, heap)]);
+    use Severity::{Critical, Notice, Warning};
+    assert_eq!(of(Critical, Warning), [(MemoryGrowth, Notice), (ManagedHeapGrowth, Critical)]);
+    assert_eq!(of(Warning, Warning), [(MemoryGrowth, Notice), (ManagedHeapGrowth, Warning)]);
+    assert_eq!(of(Critical, Notice), [(MemoryGrowth, Critical), (ManagedHeapGrowth, Notice)]);
+    assert_eq!(pairs(How::Raises), [(MemoryGrowth, ManagedHeapGrowth)]);
+}
+
+#[test]
+fn what_was_lowered_explains_nothing_any_more() {
+    // The pool explains the queue; it does explain slow requests by itself.
+    let chain = [
+        (PoolStarvation, Severity::Critical),
+        (LockConvoy, Severity::Critical),
+        (SlowRequests, Severity::Warning),
+    ];
+    let after = settled(&threads(&[]), &chain);
+    assert_eq!(after[1..], [(LockConvoy, Severity::Notice), (SlowRequests, Severity::Notice)]);
+    // A finalizer that waits explains the heap's growth, which then leaves memory to the finalizer alone.
+    let chain = [
+        (ManagedHeapGrowth, Severity::Critical),
+        (FinalizerBlocked, Severity::Critical),
+        (MemoryGrowth, Severity::Warning),
+        (BlockedOnLock, Severity::Critical),
+    ];
+    let severities: Vec<Severity> = settled(&threads(&[]), &chain).iter().map(|one| one.1).collect();
+    assert_eq!(severities, [Severity::Notice, Severity::Critical, Severity::Notice, Severity::Notice]);
+}
+
+#[test]
+fn memory_names_what_time_shows() {
+    let named = [
+        (Deadlock, BlockedOnLock),
+        (AbandonedLock, BlockedOnLock),
+        (LockQueue, LockConvoy),
+        (FinalizerBlocked, FinalizerBlocked),
+        (PoolStarvation, PoolStarvation),
+    ];
+    assert_eq!(pairs(How::Names), named);
+    for &memory in FindingId::ALL {
+        for &time in FindingId::ALL {
+            let place =
+                named_by(memory, &[finding(NoBottleneck, Severity::Info), finding(time, Severity::Warning)]);
+            assert_eq!(place, named.contains(&(memory, time)).then_some(1), "{memory} and {time}");
+        }
+    }
+}
+
+/// What becomes of `cpu-saturated-by-others` beside `own`: its severity and impact.
+fn beside_others(
+    analysis: &Analysis,
+    own: FindingId,
+    severity: Severity,
+    others: Severity,
+) -> (Severity, f64) {
+    let (capture, facts) = (capture(), Facts::default());
+    let mut findings = vec![finding(CpuSaturatedByOthers, others), finding(own, severity)];
+    give_way(&Scene::new(&capture, analysis, &facts), &mut findings);
+    (findings[0].severity, findings[0].impact)
+}
+
+#[test]
+fn troubles_of_its_own_stand_before_the_load_of_others() {
+    let gets = threads(&[("worker", 5, 1, false)]);
+    let starves = threads(&[("worker", 1, 5, false)]);
+    let own: Vec<FindingId> = pairs(How::StandsBefore).iter().map(|pair| pair.0).collect();
+    for &id in FindingId::ALL.iter().filter(|&&id| id != CpuSaturatedByOthers) {
+        let after = beside_others(&gets, id, Severity::Warning, Severity::Critical);
+        let before =
+            if own.contains(&id) { (Severity::Warning, 0.5 * 0.99) } else { (Severity::Critical, 0.5) };
+        assert_eq!(after, before, "{id}");
+        // A notice does not stand before anything.
+        assert_eq!(
+            beside_others(&gets, id, Severity::Notice, Severity::Critical).0,
+            Severity::Critical,
+            "{id}"
+        );
+    }
+    // What is worse stays first without help.
+    assert_eq!(
+        beside_others(&gets, DiskBound, Severity::Critical, Severity::Warning),
+        (Severity::Warning, 0.5)
+    );
+    // Who is kept from the CPU is not bound by it of its own.
+    assert_eq!(
+        beside_others(&starves, CpuBound, Severity::Warning, Severity::Critical),
+        (Severity::Critical, 0.5)
+    );
+    assert_eq!(
+        own.len(),
+        22,
+        "a finding was added to what stands before the load of others: is it there on an idle machine?"
+    );
+}
+
+#[test]
+fn want_of_cpu_is_explained_by_those_who_take_it() {
+    let (capture, facts) = (capture(), Facts::default());
+    let analysis = threads(&[("worker", 1, 5, false)]);
+    let mut findings = vec![
+        finding(CpuSaturatedByOthers, Severity::Critical),
+        finding(CpuBound, Severity::Critical),
+        finding(MemoryGrowth, Severity::Warning),
+    ];
+    give_way(&Scene::new(&capture, &analysis, &facts), &mut findings);
+    let severities: Vec<Severity> = findings.iter().map(|one| one.severity).collect();
+    assert_eq!(severities, [Severity::Warning; 3]);
+    assert!(
+        findings[1].impact < findings[0].impact && findings[0].impact < findings[2].impact,
+        "{findings:?}"
+    );
+    assert!(findings[0].explanation.contains("does not explain the findings above"));
+}
+
+#[test]
+fn idle_is_said_only_where_nothing_holds_back() {
+    let held: Vec<FindingId> = pairs(How::HoldsBack).iter().map(|pair| pair.0).collect();
+    for &id in FindingId::ALL {
+        assert_eq!(is_held_back(&[finding(id, Severity::Notice)]), held.contains(&id), "{id}");
+        assert!(is_held_back(&[finding(id, Severity::Warning)]), "{id}");
+        assert!(!is_held_back(&[finding(id, Severity::Info)]), "{id}");
+    }
+    assert!(!is_held_back(&[]));
+}
+
+#[test]
+fn what_is_lost_or_logged_leaves_the_word_to_others() {
+    let aside: Vec<FindingId> = pairs(How::LeavesRoomFor).iter().map(|pair| pair.0).collect();
+    for &id in FindingId::ALL {
+        let found = [finding(LogErrors, Severity::Notice), finding(id, Severity::Info)];
+        assert_eq!(leave_room(&found), aside.contains(&id), "{id}");
+    }
+    assert!(leave_room(&[]));
+}

@@ -1,0 +1,199 @@
+//! What the memory of processes said when the recording ended (`--stacks`): what is kept of it, and how it joins what time showed.
+
+use super::explains;
+use crate::dump::DumpAnalysis;
+use crate::findings::finding::{Evidence, Finding, Reference, Severity};
+use crate::findings::ids::FindingId;
+use crate::words::seconds;
+use biopsy_model::capture::Capture;
+use biopsy_model::look::{Look, LookFinding};
+use biopsy_model::{MonoNanos, Pid};
+
+/// Findings that a recording of time cannot make. What threads do and what memory is, it shows better.
+const KEPT: [FindingId; 7] = [
+    FindingId::Deadlock,
+    FindingId::AbandonedLock,
+    FindingId::LockQueue,
+    FindingId::FinalizerBlocked,
+    FindingId::PoolStarvation,
+    FindingId::WaitingOperations,
+    FindingId::FullChannel,
+];
+
+impl DumpAnalysis {
+    /// What is kept of it in a recording.
+    #[must_use]
+    pub fn look(&self, pid: Pid, time: MonoNanos) -> Look {
+        let operations = self.managed.as_ref().and_then(|managed| managed.operations.as_ref());
+        Look {
+            pid,
+            name: self.identity.name.clone(),
+            time,
+            pause: self.identity.pause.unwrap_or_default(),
+            threads: self.threads.len() as u64,
+            operations: operations.map(|operations| operations.pending),
+            findings: self.findings.iter().filter(|one| KEPT.contains(&one.id)).map(kept).collect(),
+            undetermined: self.undetermined.clone(),
+        }
+    }
+}
+
+/// The id of a finding that was kept: what is read from a file may be any text.
+fn known_id(id: &str) -> Option<FindingId> {
+    FindingId::parse(id).filter(|id| KEPT.contains(id))
+}
+
+fn kept(finding: &Finding) -> LookFinding {
+    LookFinding {
+        id: finding.id.as_str().to_owned(),
+        severity: finding.severity.word().to_owned(),
+        impact: finding.impact,
+        title: finding.title.clone(),
+        explanation: finding.explanation.clone(),
+        evidence: finding.evidence.iter().map(|one| one.text.clone()).collect(),
+        next_steps: finding.next_steps.clone(),
+    }
+}
+
+/// Adds what memory said to what time showed. Where both see one thing, memory names it and time says since when.
+pub(super) fn add(capture: &Capture, findings: &mut Vec<Finding>) {
+    let several = capture.looks.len() > 1;
+    for look in &capture.looks {
+        for one in &look.findings {
+            if let Some(id) = known_id(&one.id) {
+                let seen = finding(id, one, look, several);
+                join(seen, findings);
+            }
+        }
+    }
+}
+
+/// The finding of the time gives its evidence to that of memory, if that is worth as much.
+fn join(mut seen: Finding, findings: &mut Vec<Finding>) {
+    let Some(at) = explains::named_by(seen.id, findings) else {
+        findings.push(seen);
+        return;
+    };
+    let there = &mut findings[at];
+    if there.severity > seen.severity {
+        there.evidence.push(fact(format!("in memory at the end: {}", seen.title)));
+        return;
+    }
+    seen.impact = seen.impact.max(there.impact);
+    seen.evidence.push(fact(format!("during the recording: {}", there.title)));
+    seen.evidence.append(&mut there.evidence);
+    *there = seen;
+}
+
+fn finding(id: FindingId, one: &LookFinding, look: &Look, several: bool) -> Finding {
+    let severity = Severity::parse(&one.severity).unwrap_or(Severity::Info);
+    let pause = seconds(look.pause.as_secs_f64());
+    let mut evidence: Vec<Evidence> = one.evidence.iter().map(|text| fact(text.clone())).collect();
+    evidence.push(fact(format!(
+        "read from memory when the recording ended, for which the process stood still for {pause}; all stacks are in \
+         `stacks/{}.txt` of the recording",
+        look.pid
+    )));
+    let of = if several { format!("{} ({}): ", look.name, look.pid) } else { String::new() };
+    Finding {
+        id,
+        severity,
+        impact: one.impact,
+        title: format!("{of}{}", one.title),
+        explanation: one.explanation.clone(),
+        evidence,
+        next_steps: one.next_steps.clone(),
+    }
+}
+
+fn fact(text: String) -> Evidence {
+    Evidence { text, reference: Reference::Recording, value: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use biopsy_model::capture::CaptureHeader;
+    use biopsy_model::{Nanos, Pid};
+
+    fn capture(findings: Vec<LookFinding>) -> Capture {
+        let look = Look {
+            pid: Pid(7),
+            name: "server".to_owned(),
+            pause: Nanos(7_000_000),
+            findings,
+            ..Look::default()
+        };
+        Capture {
+            header: CaptureHeader::default(),
+            processes: vec![],
+            timeline: None,
+            runtimes: vec![],
+            looks: vec![look],
+            metrics: vec![],
+            logs: vec![],
+            context: vec![],
+            warnings: vec![],
+            redactions: vec![],
+        }
+    }
+
+    fn seen(id: &str, severity: &str) -> LookFinding {
+        LookFinding {
+            id: id.to_owned(),
+            severity: severity.to_owned(),
+            title: format!("{id} in memory"),
+            ..LookFinding::default()
+        }
+    }
+
+    fn during(id: FindingId, severity: Severity) -> Finding {
+        Finding {
+            id,
+            severity,
+            impact: 0.9,
+            title: format!("{id} in time"),
+            explanation: String::new(),
+            evidence: vec![fact("waited".to_owned())],
+            next_steps: vec![],
+        }
+    }
+
+    #[test]
+    fn memory_names_what_time_shows() {
+        let mut findings = vec![
+            during(FindingId::BlockedOnLock, Severity::Critical),
+            during(FindingId::CpuBound, Severity::Notice),
+        ];
+        add(
+            &capture(vec![seen("deadlock", "critical"), seen("waiting-operations", "warning")]),
+            &mut findings,
+        );
+        let ids: Vec<&str> = findings.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(ids, ["deadlock", "cpu-bound", "waiting-operations"]);
+        let evidence: Vec<&str> = findings[0].evidence.iter().map(|one| one.text.as_str()).collect();
+        assert!(
+            evidence[0].contains("stood still for 7.0 ms") && evidence[0].contains("stacks/7.txt"),
+            "{evidence:?}"
+        );
+        assert_eq!(evidence[1..], ["during the recording: blocked-on-lock in time", "waited"]);
+        assert!(findings[0].impact > 0.8);
+    }
+
+    #[test]
+    fn what_is_worse_during_the_recording_stays() {
+        let mut findings = vec![during(FindingId::PoolStarvation, Severity::Critical)];
+        add(&capture(vec![seen("pool-starvation", "notice")]), &mut findings);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].title, "pool-starvation in time");
+        assert_eq!(findings[0].evidence[1].text, "in memory at the end: pool-starvation in memory");
+    }
+
+    #[test]
+    fn ids_and_severities_of_other_versions() {
+        let mut findings = Vec::new();
+        add(&capture(vec![seen("../../x", "critical"), seen("deadlock", "unheard of")]), &mut findings);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].severity, Severity::Info);
+    }
+}

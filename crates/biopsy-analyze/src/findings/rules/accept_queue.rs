@@ -1,0 +1,30 @@
+//! Connections are not accepted in time.
+
+use crate::findings::evidence::{at, metric, steps};
+use crate::findings::finding::{Finding, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+
+/// Connections wait (or fail) because the process does not accept them in time.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let overflows = scene.system("tcp.listen.overflows")?;
+    let lost: f64 = overflows.points.iter().map(|point| point.1).sum();
+    if overflows.mean() < 0.1 || lost < 2.0 {
+        return None;
+    }
+    Some(Finding {
+        id: FindingId::AcceptQueue,
+        severity: Severity::Warning,
+        impact: 0.3,
+        title: "New connections are turned away: a listening socket's queue overflows".to_owned(),
+        explanation: "Some process in the target's network namespace accepts connections too slowly, or its backlog is too \
+                      short. The counter belongs to the whole namespace, so it need not be the target."
+            .to_owned(),
+        evidence: vec![at(
+            metric("system", "tcp.listen.overflows", ""),
+            format!("{:.1} overflows a second on average", overflows.mean()),
+            Some(Value::PerSecond(overflows.mean())),
+        )],
+        next_steps: steps(&["Compare `ss -ltn` (Recv-Q against Send-Q) and raise the backlog, or accept faster"]),
+    })
+}

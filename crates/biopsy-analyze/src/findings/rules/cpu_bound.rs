@@ -1,0 +1,201 @@
+//! The CPU is what limits the process.
+
+use crate::findings::evidence::{at, fact, grade, metric, steps};
+use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::{Scene, is_worth_naming};
+use crate::trace::flame::{FlameKind, FlameTree};
+use crate::trace::frames::as_u32;
+use crate::trace::function::{FunctionHandle, FunctionKind};
+use crate::trace::threads::ThreadRow;
+use crate::words::{cores, percent, threads};
+
+/// A thread that runs this much of the time waits for nothing worth mentioning.
+const BUSY_THREAD: f64 = 0.7;
+
+/// The CPU is what limits the process.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let used = scene.cores?;
+    let rows = &scene.analysis.threads.rows;
+    let busiest = rows.first();
+    let share_of = |row: &ThreadRow| row.running.as_secs_f64() / scene.seconds;
+    let busy_thread = busiest.map_or(0.0, share_of);
+    // What it would use if it got it: a thread that others keep from the CPU is bound by the CPU all the same.
+    let wanted = |row: &ThreadRow| (row.running + row.ready).as_secs_f64() / scene.seconds;
+    let wanting = rows.iter().filter(|row| share_of(row) >= 0.03).map(wanted).fold(0.0, f64::max);
+    let of_machine = used / scene.cpus;
+    let impact = busy_thread.max(of_machine).max(wanting).min(1.0);
+    let severity = grade(impact, f64::INFINITY, BUSY_THREAD, 0.4)?;
+    // Where switching takes the CPU, that is the finding.
+    let switching = scene.facts.scheduling.as_secs_f64() >= 0.3 * scene.sampled && scene.sampled > 0.0;
+    let severity = if switching { severity.min(Severity::Notice) } else { severity };
+    let hot = hot_function(scene);
+    let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
+
+    let mut evidence = vec![fact(
+        format!("{} used on average, of {} CPUs", cores(used), scene.cpus),
+        Some(Value::Cores(used)),
+    )];
+    let mut place = String::new();
+    if let Some(hot) = &hot {
+        place = format!(" in {}", hot.words);
+        evidence.extend(hot.evidence.iter().cloned());
+    }
+    if let Some(row) = busiest.filter(|_| busy_thread >= 0.3) {
+        evidence.push(at(
+            Reference::Thread(row.tid),
+            format!("{} runs {} of the time", scene.thread_name(row.tid), percent(busy_thread)),
+            Some(Value::Share(busy_thread)),
+        ));
+    }
+    if busy > 1 {
+        evidence.push(fact(
+            format!("{} run more than {} of the time", threads(busy), percent(BUSY_THREAD)),
+            None,
+        ));
+    }
+    evidence.extend(machine(scene, used));
+    let held_back = wanting >= busy_thread + 0.2;
+    if held_back {
+        evidence.push(fact(
+            format!(
+                "a thread of it wants a CPU {} of the time and gets one {}",
+                percent(wanting),
+                percent(busy_thread)
+            ),
+            Some(Value::Share(wanting)),
+        ));
+    }
+    let extent = match (busy, of_machine >= 0.9) {
+        (_, true) => format!("it uses all {} CPUs", scene.cpus),
+        (1, _) => "one thread uses a whole core".to_owned(),
+        _ if held_back => format!("it uses {} and would use more if it got them", cores(used)),
+        _ => format!("it uses {}", cores(used)),
+    };
+    let uses = if held_back {
+        format!("gets {} and wants more", cores(used))
+    } else {
+        format!("uses {}", cores(used))
+    };
+    let mut explanation = format!(
+        "Most likely the code itself takes the time: {extent}, and waiting is not what holds it back. "
+    );
+    if busy == 1 && of_machine < 0.9 && scene.cpus > 1.0 {
+        explanation.push_str(
+            "More CPUs will not help while one thread does the work; a faster core or splitting the work will. ",
+        );
+    }
+    explanation
+        .push_str("Whether the work is needed, or done too often, the profile cannot tell: the callers may.");
+    Some(Finding {
+        id: FindingId::CpuBound,
+        severity,
+        impact,
+        title: format!("CPU-bound{place}: {} {}", scene.name, uses),
+        explanation,
+        evidence,
+        next_steps: steps(&[
+            "Look at the CPU flame graph: who calls the hot function, and how often it must be called at all",
+            "Compare with a recording of the same work from when it was fast",
+        ]),
+    })
+}
+
+fn machine(scene: &Scene<'_>, used: f64) -> Option<Evidence> {
+    let all = scene.machine_cores()?;
+    let text = format!(
+        "the whole machine uses {} of {}, so others use {}",
+        cores(all),
+        scene.cpus,
+        cores((all - used).max(0.0))
+    );
+    Some(at(metric("system", "cpu.busy", ""), text, Some(Value::Cores(all))))
+}
+
+struct Hot {
+    words: String,
+    evidence: Vec<Evidence>,
+}
+
+/// The function to name: one with much time of its own, or else the deepest one below which most of the time is.
+fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
+    let tree = &scene.analysis.flames.all.cpu;
+    if scene.sampled <= 0.0 {
+        return None;
+    }
+    let own = scene
+        .analysis
+        .functions
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| !matches!(row.kind, FunctionKind::Heading))
+        .max_by(|a, b| a.1.cpu_self.cmp(&b.1.cpu_self).then(b.0.cmp(&a.0)))?;
+    let handle = FunctionHandle(as_u32(own.0));
+    let own_share = own.1.cpu_self.as_secs_f64() / scene.sampled;
+    let name = scene.function_name(Some(handle))?;
+    // A fifth of all CPU time in one function's own code is what people call a hot function.
+    if own_share >= 0.2 {
+        let mut evidence = vec![at(
+            Reference::Function(handle),
+            format!("{} of the CPU time is in {name} itself ({})", percent(own_share), own.1.module),
+            Some(Value::Share(own_share)),
+        )];
+        let caller =
+            scene.caller_of(tree, |function, _| function == handle).filter(|(_, share)| *share >= 0.3);
+        let mut words = format!("{name} ({} of its CPU time)", percent(own_share));
+        if let Some((caller, share)) = caller {
+            let caller_name = scene.function_name(Some(caller)).unwrap_or_default();
+            evidence.push(at(
+                Reference::Function(caller),
+                format!("{} of that is called from {caller_name}", percent(share)),
+                Some(Value::Share(share)),
+            ));
+            // `memcpy` alone says little.
+            if !is_worth_naming(own.1) {
+                words = format!("{name} called from {caller_name} ({} of its CPU time)", percent(own_share));
+            }
+        }
+        return Some(Hot { words, evidence });
+    }
+    let path = heaviest_path(tree, 0.5);
+    let deepest =
+        path.iter().rev().copied().find(|&function| scene.row(function).is_some_and(is_worth_naming))?;
+    let row = scene.row(deepest)?;
+    let total = row.cpu_total.as_secs_f64() / scene.sampled;
+    let deepest_name = scene.function_name(Some(deepest))?;
+    // A thread's outermost function holds all of its time; saying so helps nobody.
+    if path.len() < 3 || row.cpu_self == row.cpu_total && total < 0.5 {
+        return None;
+    }
+    let evidence = vec![
+        at(
+            Reference::Function(deepest),
+            format!("{} of the CPU time is in {deepest_name} and what it calls", percent(total)),
+            Some(Value::Share(total)),
+        ),
+        at(
+            Reference::Function(handle),
+            format!(
+                "no single function stands out; the largest is {name} with {} of its own",
+                percent(own_share)
+            ),
+            Some(Value::Share(own_share)),
+        ),
+    ];
+    Some(Hot { words: format!("the calls of {deepest_name} ({} of its CPU time)", percent(total)), evidence })
+}
+
+/// From the root downwards as long as one child holds at least `share` of all time.
+fn heaviest_path(tree: &FlameTree, share: f64) -> Vec<FunctionHandle> {
+    let least = tree.total().as_secs_f64() * share;
+    let mut path = Vec::new();
+    let mut at = tree.nodes.first();
+    while let Some(node) = at {
+        let child = node.children.first().and_then(|&child| tree.nodes.get(child as usize));
+        at = child.filter(|child| child.total.as_secs_f64() >= least);
+        if let Some(FlameKind::Function(function)) = at.map(|node| node.kind) {
+            path.push(function);
+        }
+    }
+    path
+}

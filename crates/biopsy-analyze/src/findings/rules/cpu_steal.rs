@@ -1,0 +1,30 @@
+//! The hypervisor gives CPUs to other machines.
+
+use crate::findings::evidence::{at, grade, metric, steps};
+use crate::findings::finding::{Finding, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::metrics::series::Series;
+use crate::words::{cores, percent};
+
+/// The hypervisor gives CPUs to other machines.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let steal: Series = scene.system("cpu.steal")?;
+    let share = steal.mean() / scene.cpus;
+    let severity = grade(share, f64::INFINITY, 0.15, 0.05)?;
+    Some(Finding {
+        id: FindingId::CpuSteal,
+        severity,
+        impact: share,
+        title: format!("The hypervisor takes {} of the CPUs away", percent(share)),
+        explanation: "This virtual machine shares its host with others that are busy, or has used up its credit. Inside the \
+                      machine nothing can be done about it."
+            .to_owned(),
+        evidence: vec![at(
+            metric("system", "cpu.steal", ""),
+            format!("{} stolen on average, of {} CPUs", cores(steal.mean()), scene.cpus),
+            Some(Value::Cores(steal.mean())),
+        )],
+        next_steps: steps(&["Move the machine to another host or a larger class, or ask the operator of the host"]),
+    })
+}

@@ -1,0 +1,191 @@
+//! Open files and sockets that pile up: how many, which, and who opens them.
+
+use crate::findings::evidence::{at, fact, metric, steps};
+use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::trace::function::FunctionKind;
+use crate::words::{number, percent, seconds};
+use rustc_hash::FxHashMap;
+
+/// Lines of a list that are looked at. The recorder writes some thousands.
+const LINES: usize = 100_000;
+
+/// Characters of a path in a sentence.
+const LONGEST: usize = 160;
+
+/// Open descriptors grow steadily.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let trends = scene.analysis.metrics.trends.iter().filter(|trend| trend.growing && trend.column == "fds");
+    let trend = trends.max_by(|a, b| a.per_minute.total_cmp(&b.per_minute))?;
+    let pid = trend.key.split(' ').next().unwrap_or_default();
+    let mut evidence = vec![at(
+        metric(&trend.table, &trend.column, &trend.key),
+        format!("{} more descriptors a minute in process {}", number(trend.per_minute), trend.key),
+        Some(Value::Count(trend.last - trend.first)),
+    )];
+    let grown = trend.last - trend.first;
+    let most = most_grown(scene, pid).filter(|most| most.more as f64 >= grown * 0.3);
+    let mut what = String::new();
+    if let Some(most) = &most {
+        what = format!(", most of them {}", most.words());
+        evidence.push(fact(
+            format!(
+                "{} more of {} at the end than at the start: {} → {}",
+                number(most.more as f64),
+                most.words(),
+                number(most.before as f64),
+                number((most.before + most.more) as f64)
+            ),
+            Some(Value::Count(most.more as f64)),
+        ));
+    }
+    let opener = opener(scene, most.as_ref().is_some_and(|most| most.socket));
+    let by = opener.as_ref().map_or(String::new(), |(_, name)| format!("; opened in {name}"));
+    evidence.extend(opener.map(|(evidence, _)| evidence));
+    let closed_by_peer = most.as_ref().is_some_and(|most| most.name.contains("close-wait"));
+    let mut explanation = "Most likely something is opened and not closed, or connections come faster than they are served. At the \
+                           limit of open files new connections and files fail."
+        .to_owned();
+    if closed_by_peer {
+        explanation.push_str(
+            " In state close-wait the other end has closed long ago, and this process has not: an answer that was never read to its \
+             end or disposed, or a client object per request.",
+        );
+    }
+    Some(Finding {
+        id: FindingId::DescriptorGrowth,
+        severity: Severity::Warning,
+        impact: ((trend.last - trend.first) / trend.last.max(1.0)).clamp(0.05, 1.0),
+        title: format!(
+            "Open files or sockets pile up: from {} to {} in {}{what}{by}",
+            number(trend.first),
+            number(trend.last),
+            seconds(scene.seconds)
+        ),
+        explanation,
+        evidence,
+        next_steps: steps(&[
+            "Compare the list of open files at the start with the one at the end (folder `target` of the recording)",
+            "See that each is closed or disposed on every path, also after errors",
+        ]),
+    })
+}
+
+/// What grew most between the lists at the start and at the end.
+struct Grown {
+    name: String,
+    socket: bool,
+    before: u64,
+    more: u64,
+}
+
+impl Grown {
+    fn words(&self) -> String {
+        let name = self.name.replace('`', "'");
+        if self.socket { format!("sockets `{name}`") } else { format!("`{name}`") }
+    }
+}
+
+fn most_grown(scene: &Scene<'_>, pid: &str) -> Option<Grown> {
+    let text = |name: &'static str| {
+        let wanted = format!("target/{pid}/{name}");
+        scene.capture.context.iter().find(|(name, _)| *name == wanted).map(|(_, text)| text.as_str())
+    };
+    let files = compare(text("descriptors.txt"), text("descriptors-end.txt"), file_of);
+    let sockets = compare(text("sockets.txt"), text("sockets-end.txt"), peer_of);
+    let (socket, (name, before, more)) = files
+        .map(|row| (false, row))
+        .into_iter()
+        .chain(sockets.map(|row| (true, row)))
+        .max_by_key(|(_, (name, _, more))| (*more, std::cmp::Reverse(*name)))?;
+    (more >= 2).then(|| Grown { name: name.chars().take(LONGEST).collect(), socket, before, more })
+}
+
+/// The name that is there more often in `after` than in `before`: name, count before, how many more.
+fn compare<'t>(
+    before: Option<&'t str>,
+    after: Option<&'t str>,
+    name_of: fn(&'t str) -> Option<(&'t str, u64)>,
+) -> Option<(&'t str, u64, u64)> {
+    let count = |text: &'t str| {
+        let mut counts: FxHashMap<&str, u64> = FxHashMap::default();
+        for (name, count) in text.lines().take(LINES).filter_map(name_of) {
+            let sum = counts.entry(name).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        counts
+    };
+    let (before, after) = (count(before?), count(after?));
+    let more = |name: &str, now: u64| now.saturating_sub(before.get(name).copied().unwrap_or(0));
+    let (name, now) =
+        after.into_iter().max_by(|a, b| more(a.0, a.1).cmp(&more(b.0, b.1)).then_with(|| b.0.cmp(a.0)))?;
+    Some((name, before.get(name).copied().unwrap_or(0), more(name, now)))
+}
+
+/// The path in a line of the list of descriptors, where it is one of a file.
+fn file_of(line: &str) -> Option<(&str, u64)> {
+    let (descriptor, rest) = line.trim_start().split_once("  ")?;
+    descriptor.parse::<u32>().ok()?;
+    let path = rest.strip_prefix("file")?.trim_start();
+    let path = path.rsplit_once("  at ").map_or(path, |(path, _)| path);
+    Some((path, 1)).filter(|_| path.starts_with('/'))
+}
+
+/// State and peer of a line of the summary of sockets: `205  tcp6 [::1]:80 close-wait`.
+fn peer_of(line: &str) -> Option<(&str, u64)> {
+    let (count, rest) = line.strip_prefix("  ")?.trim_start().split_once("  ")?;
+    let words = rest.split(' ').count();
+    Some((rest, count.parse().ok()?)).filter(|_| words >= 3)
+}
+
+/// The function of the program that opens, by CPU samples.
+fn opener(scene: &Scene<'_>, socket: bool) -> Option<(Evidence, String)> {
+    const FILES: [&str; 4] = ["do_sys_openat2", "__x64_sys_openat", "__x64_sys_open", "SafeFileHandle.Open"];
+    const SOCKETS: [&str; 4] = [
+        "__sys_socket",
+        "__sys_accept4",
+        "System.Net.Sockets.Socket.Connect",
+        "System.Net.Http.HttpConnectionPool.ConnectAsync",
+    ];
+    let names = if socket { SOCKETS } else { FILES };
+    let tree = &scene.analysis.flames.all.cpu;
+    let (function, share) = scene.caller_of(tree, |_, row| {
+        names.iter().any(|name| match row.kind {
+            FunctionKind::Kernel => row.name == *name,
+            FunctionKind::Native | FunctionKind::Jit | FunctionKind::Heading | FunctionKind::Unknown => {
+                row.name.contains(name)
+            }
+        })
+    })?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!("{} of the CPU time in opening them is below {name}", percent(share));
+    (share >= 0.3).then(|| (at(Reference::Function(function), text, Some(Value::Share(share))), name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_lists() {
+        assert_eq!(file_of("   751  file        /tmp/a b.nupkg  at 12"), Some(("/tmp/a b.nupkg", 1)));
+        assert_eq!(file_of("   751  file        /tmp/a.nupkg"), Some(("/tmp/a.nupkg", 1)));
+        assert_eq!(file_of("   725  file"), None);
+        assert_eq!(file_of("   456  socket      socket:[4009890]"), None);
+        assert_eq!(
+            peer_of("     205  tcp6 [::1]:43137 close-wait"),
+            Some(("tcp6 [::1]:43137 close-wait", 205))
+        );
+        assert_eq!(peer_of("     205  tcp6 close-wait"), None);
+        assert_eq!(peer_of("tcp   127.0.0.1:43137 -> 0.0.0.0:0 listening"), None);
+    }
+
+    #[test]
+    fn what_grew_most_is_told() {
+        let before = "3 open\n\n     1  file\n\n     3  file        /a\n     4  file        /b\n";
+        let after = "6 open\n\n     5  file\n\n     3  file        /a\n     4  file        /b\n     5  file        /b\n     6  file        /b  at 9\n";
+        assert_eq!(compare(Some(before), Some(after), file_of), Some(("/b", 1, 2)));
+        assert_eq!(compare(None, Some(after), file_of), None);
+    }
+}

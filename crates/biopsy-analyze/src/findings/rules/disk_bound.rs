@@ -1,0 +1,187 @@
+//! Disk-bound.
+
+use crate::findings::evidence::{at, fact, grade, metric, steps};
+use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::{Scene, ThreadWait};
+use crate::metrics::series::Series;
+use crate::trace::waits::WaitReason;
+use crate::words::{number, percent, seconds, threads};
+
+/// Threads wait for disks.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let waits = scene.thread_waits(|reason| reason == WaitReason::Disk);
+    match waits.first() {
+        Some(worst) => by_trace(scene, &waits, *worst).or_else(|| behind(scene, &waits)),
+        None if scene.facts.waits.by_thread.is_empty() => by_metrics(scene),
+        None => None,
+    }
+}
+
+fn by_trace(scene: &Scene<'_>, waits: &[ThreadWait], worst: ThreadWait) -> Option<Finding> {
+    let mean: f64 = waits.iter().map(|wait| wait.share).sum();
+    // Half of one thread's time: a database's log writer gets there on a healthy machine, so it takes more to warn.
+    let severity = grade(worst.share, 0.75, 0.5, 0.3)?;
+    let place = scene.function_name(worst.function);
+    let calls = calls(scene);
+    let mut evidence = vec![at(
+        worst.function.map_or(Reference::Thread(worst.tid), Reference::WaitFunction),
+        format!(
+            "{} waits {} of the time for the disk{}, {} times",
+            scene.thread_name(worst.tid),
+            percent(worst.share),
+            place.as_ref().map_or(String::new(), |place| format!(" in {place}")),
+            number(worst.count as f64)
+        ),
+        Some(Value::Share(worst.share)),
+    )];
+    if waits.len() > 1 {
+        evidence.push(fact(
+            format!(
+                "on average {mean:.1} of {} threads wait for the disk",
+                scene.analysis.threads.rows.len()
+            ),
+            Some(Value::Count(mean)),
+        ));
+    }
+    if let Some(row) = scene.analysis.waits.reasons.iter().find(|row| row.reason == WaitReason::Disk) {
+        evidence.push(fact(
+            format!("the longest such wait took {}", seconds(row.longest.as_secs_f64())),
+            Some(Value::Time(row.longest)),
+        ));
+    }
+    evidence.extend(disks(scene));
+    let in_place = place.map_or(String::new(), |place| format!(" in {place}"));
+    let by = calls.map_or(String::new(), |calls| format!(" (`{calls}`)"));
+    Some(finding(
+        severity,
+        worst.share,
+        format!(
+            "Disk-bound{in_place}: {} waits {} of the time for the disk{by}",
+            scene.name,
+            percent(worst.share)
+        ),
+        evidence,
+    ))
+}
+
+/// Threads wait for each other, and who they wait for waits for the disk: a group commit, or a lock held while writing.
+fn behind(scene: &Scene<'_>, waits: &[ThreadWait]) -> Option<Finding> {
+    let rows: Vec<_> =
+        scene.analysis.waits.behind.iter().filter(|row| row.cause == WaitReason::Disk).collect();
+    let worst = rows.first()?;
+    let direct: f64 = waits.iter().map(|wait| wait.share).sum();
+    let indirect: f64 = rows.iter().map(|row| scene.mean_threads(row.time)).sum();
+    // One thread's worth of waiting, of which a good part is for others' disk accesses.
+    if direct < 0.2 || indirect < 0.3 || worst.share < 0.2 {
+        return None;
+    }
+    let severity = grade(direct + indirect, 4.0, 1.0, 0.5)?;
+    let place = scene.function_name(worst.function).map_or(String::new(), |name| format!(" in {name}"));
+    let cause = scene.function_name(worst.cause_function).map_or(String::new(), |name| format!(" in {name}"));
+    let mut evidence = vec![
+        at(
+            worst.function.map_or(Reference::Recording, Reference::WaitFunction),
+            format!(
+                "{} wait{place}; in {} of these waits the thread that ended it had itself waited for the disk{cause}",
+                threads(worst.threads),
+                percent(worst.share)
+            ),
+            Some(Value::Share(worst.share)),
+        ),
+        fact(
+            format!(
+                "on average {direct:.1} threads wait for the disk, and at least {indirect:.1} more behind them"
+            ),
+            Some(Value::Count(direct + indirect)),
+        ),
+    ];
+    evidence.extend(disks(scene));
+    let by = calls(scene).map_or(String::new(), |calls| format!(" (`{calls}`)"));
+    Some(finding(
+        severity,
+        (direct + indirect).min(1.0),
+        format!(
+            "Disk-bound through others: {} wait{place} for threads that wait for the disk{cause}{by}",
+            threads(worst.threads)
+        ),
+        evidence,
+    ))
+}
+
+fn calls(scene: &Scene<'_>) -> Option<String> {
+    let row = scene.analysis.waits.reasons.iter().find(|row| row.reason == WaitReason::Disk)?;
+    row.syscalls.first().map(|(name, _)| name.clone())
+}
+
+/// Without a trace: the kernel's own account of threads in block I/O.
+fn by_metrics(scene: &Scene<'_>) -> Option<Finding> {
+    let series = scene.series("threads", "disk-wait");
+    // A thread has no row when it did not run since its last one, so the mean is over the whole window.
+    let readings = scene.system("cpu.busy").map_or(1, |busy| busy.points.len().max(1)) as f64;
+    let mean = |series: &Series| series.points.iter().map(|point| point.1).sum::<f64>() / readings;
+    let worst = series.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+    let share = mean(worst).min(1.0);
+    let severity = grade(share, 0.8, 0.5, 0.3)?;
+    let mut evidence = vec![at(
+        metric("threads", "disk-wait", &worst.key),
+        format!("thread {} waits {} of the time for block I/O", worst.key, percent(share)),
+        Some(Value::Share(share)),
+    )];
+    evidence.extend(disks(scene));
+    let title = format!("Disk-bound: {} waits {} of the time for the disk", scene.name, percent(share));
+    Some(finding(severity, share, title, evidence))
+}
+
+fn finding(severity: Severity, impact: f64, title: String, evidence: Vec<Evidence>) -> Finding {
+    Finding {
+        id: FindingId::DiskBound,
+        severity,
+        impact,
+        title,
+        explanation: "Most likely the program waits for each write (or read) to finish before it goes on. If the disk is busy \
+                      it is the disk's throughput that is short; if it is not, it is the latency of each single operation, \
+                      and fewer or larger ones (one `fsync` for many records) help. It is not the CPU."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&[
+            "See the disk charts: busy, latency and queue in the same moments",
+            "Batch the writes or the calls of `fsync`, or move the file to a faster disk",
+        ]),
+    }
+}
+
+/// What the disks themselves say.
+fn disks(scene: &Scene<'_>) -> Vec<Evidence> {
+    let mut evidence = Vec::new();
+    let all = scene.series("disks", "busy");
+    let busiest = all.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()));
+    if let Some(busy) = busiest.filter(|busy| busy.mean() >= 0.05) {
+        let mean = busy.mean();
+        evidence.push(at(
+            metric("disks", "busy", &busy.key),
+            format!("disk `{}` is busy {} of the time", busy.key, percent(mean)),
+            Some(Value::Share(mean)),
+        ));
+        for (column, words) in
+            [("write.latency", "write"), ("flush.latency", "flush"), ("read.latency", "read")]
+        {
+            let all = scene.series("disks", column);
+            if let Some(latency) = all.iter().find(|series| series.key == busy.key && series.mean() > 0.0) {
+                evidence.push(at(
+                    metric("disks", column, &busy.key),
+                    format!("a {words} of `{}` takes {} on average", busy.key, seconds(latency.mean() / 1e3)),
+                    Some(Value::Time(biopsy_model::Nanos((latency.mean() * 1e6) as u64))),
+                ));
+            }
+        }
+    }
+    if let Some(pressure) = scene.system("pressure.io.some").filter(|pressure| pressure.mean() >= 0.05) {
+        evidence.push(at(
+            metric("system", "pressure.io.some", ""),
+            format!("{} of the time some task of the machine was stalled on I/O", percent(pressure.mean())),
+            Some(Value::Share(pressure.mean())),
+        ));
+    }
+    evidence
+}

@@ -1,0 +1,64 @@
+//! Much garbage from one place.
+
+use crate::findings::allocating::{rate, top_or_thread};
+use crate::findings::dotnet::{code, heard, of_process, pace, table};
+use crate::findings::evidence::{at, steps};
+use crate::findings::finding::{Finding, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::words::{bytes, number};
+
+/// One function of the application that makes this share of all bytes is what a person would name.
+const SHARE: f64 = 0.4;
+
+/// Bytes a second that a core can just about allocate and throw away beside real work.
+const CRITICAL: f64 = 400e6;
+
+const WARNING: f64 = 100e6;
+
+/// One place allocates so much that collecting it is a large part of the work.
+pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let heard = heard(scene).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+    let summary = heard.summary;
+    let per_second = rate(&heard);
+    let top = top_or_thread(scene, &heard).filter(|top| top.own && top.share >= SHARE)?;
+    if per_second < WARNING {
+        return None;
+    }
+    let collections = summary.rate(summary.collections.total);
+    let severity = if per_second >= CRITICAL { Severity::Critical } else { Severity::Warning };
+    let how = if summary.allocated > 0 { "as the runtime samples it" } else { "as the runtime counts it" };
+    let mut evidence = vec![
+        top.evidence,
+        at(
+            table(summary, "allocations", None),
+            format!("{} a second are allocated, {how}", bytes(per_second)),
+            Some(Value::Bytes(per_second)),
+        ),
+    ];
+    if summary.collections.total > 0 {
+        evidence.push(pace(summary));
+    }
+    let most = top.type_name.as_ref().map_or(String::new(), |name| format!(", most of it {}", code(name)));
+    Some(Finding {
+        id: FindingId::AllocationStorm,
+        severity,
+        impact: (per_second / (4.0 * CRITICAL)).clamp(summary.collections.pause_share, 1.0),
+        title: format!(
+            "Allocation storm{}: {} a second{most}, {} collections a second{}",
+            top.place,
+            bytes(per_second),
+            if collections < 9.95 { format!("{collections:.1}") } else { number(collections) },
+            of_process(scene, summary)
+        ),
+        explanation: "Each byte has to be cleared, written, and its neighbours collected: most likely much of the CPU time at that \
+                      place, and the collections, come from making short-lived objects. Adding strings in a loop is the usual \
+                      cause; arrays and lists that grow step by step, boxing and LINQ on hot paths are others."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&[
+            "`StringBuilder`, `string.Create`, spans, or pooled buffers in place of new objects at that place",
+            "`biopsy capture --allocations` tells the types, and by which call they are made",
+        ]),
+    })
+}

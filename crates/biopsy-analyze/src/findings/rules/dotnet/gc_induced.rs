@@ -1,0 +1,52 @@
+//! The program asks for collections.
+
+use crate::findings::dotnet::{heard, in_place, in_table, of_process};
+use crate::findings::evidence::steps;
+use crate::findings::finding::{Finding, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::words::{number, seconds};
+use biopsy_model::runtime_trace::CollectionReason;
+
+/// Collections that the program asks for from which on somebody should know why.
+const INDUCED: u64 = 3;
+
+/// The program calls `GC.Collect`.
+pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let heard = heard(scene)
+        .filter(|heard| heard.summary.collections.induced >= INDUCED)
+        .max_by_key(|heard| heard.summary.collections.induced)?;
+    let summary = heard.summary;
+    let count = summary.collections.induced;
+    let rate = summary.rate(count);
+    let items = heard.trace.collections.items.iter().filter(|item| item.reason == CollectionReason::Induced);
+    let full = items.clone().filter(|item| item.generation >= 2).count();
+    let place = items
+        .clone()
+        .find_map(|item| item.stack)
+        .map(|stack| crate::runtimes::place(heard.trace, Some(stack)))
+        .filter(|place| place.own);
+    let in_place = place.as_ref().map_or(String::new(), in_place);
+    Some(Finding {
+        id: FindingId::GcInduced,
+        severity: if full as u64 >= INDUCED && rate >= 0.5 { Severity::Warning } else { Severity::Notice },
+        impact: summary.collections.pause_share.max(0.05),
+        title: format!(
+            "The program asks for garbage collection itself: {} times, every {}{in_place}{}",
+            number(count as f64),
+            seconds(1.0 / rate.max(1e-9)),
+            of_process(scene, summary)
+        ),
+        explanation: "A collection that is asked for is a full, blocking one unless it says otherwise, and it makes objects old that \
+                      would have died young. The collector knows better when; exceptions are rare (after a large one-time load)."
+            .to_owned(),
+        evidence: vec![in_table(
+            summary,
+            "collections",
+            0,
+            format!("{} of {} collections were asked for, {} of them full", number(count as f64), number(summary.collections.total as f64), number(full as f64)),
+            Some(Value::Count(count as f64)),
+        )],
+        next_steps: steps(&["Look for `GC.Collect` in the program and its libraries, and leave it out"]),
+    })
+}

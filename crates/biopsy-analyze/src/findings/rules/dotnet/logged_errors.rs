@@ -1,0 +1,50 @@
+//! What the application logged.
+
+use crate::findings::dotnet::{Heard, heard, in_table, of_process, quoted};
+use crate::findings::evidence::{grade, steps};
+use crate::findings::finding::{Evidence, Finding, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::runtimes::severity;
+use crate::words::number;
+
+/// The application logged errors.
+pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let errors = |heard: &Heard<'_>| -> u64 {
+        let rows = heard.summary.messages.iter().filter(|row| severity(&row.level) >= 3);
+        rows.fold(0, |sum, row| sum.saturating_add(row.count))
+    };
+    let heard = heard(scene).max_by_key(errors)?;
+    let count = errors(&heard);
+    let rate = heard.summary.rate(count);
+    if count == 0 {
+        return None;
+    }
+    let evidence: Vec<Evidence> = heard
+        .summary
+        .messages
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| severity(&row.level) >= 3)
+        .take(3)
+        .map(|(at, row)| {
+            let example = row.example.as_ref().map_or(String::new(), |text| format!(": {}", quoted(text)));
+            in_table(
+                heard.summary,
+                "messages",
+                at,
+                format!("{} {} from {}{example}", number(row.count as f64), row.level, quoted(&row.category)),
+                Some(Value::Count(row.count as f64)),
+            )
+        })
+        .collect();
+    Some(Finding {
+        id: FindingId::LoggedErrors,
+        severity: grade(rate, f64::INFINITY, 5.0, 0.0).unwrap_or(Severity::Notice),
+        impact: (rate / 100.0).clamp(0.02, 0.3),
+        title: format!("The application logged {} errors{}", number(count as f64), of_process(scene, heard.summary)),
+        explanation: "Its own words, at levels `Error` and `Critical`. They may be the cause, a consequence, or every day's noise.".to_owned(),
+        evidence,
+        next_steps: steps(&["Read the messages beside what else happened at that moment"]),
+    })
+}

@@ -1,0 +1,38 @@
+//! The owner of a lock is not there any more.
+
+use crate::dump::{DumpAnalysis, LockOwner};
+use crate::findings::dump::{at, label, place, share};
+use crate::findings::evidence::{fact, steps};
+use crate::findings::finding::{Finding, Reference, Severity};
+use crate::findings::ids::FindingId;
+use crate::words::threads;
+
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    let queue = analysis.waits.queues.iter().find(|queue| matches!(queue.owner, LockOwner::Elsewhere(_)))?;
+    let LockOwner::Elsewhere(owner) = queue.owner else { return None };
+    Some(Finding {
+        id: FindingId::AbandonedLock,
+        severity: Severity::Critical,
+        impact: share(analysis, queue.waiters.len()).max(0.4),
+        title: format!(
+            "{} wait for {} whose owner, thread {owner}, is not there any more",
+            threads(queue.waiters.len()),
+            queue.kind.words()
+        ),
+        explanation: "The thread that holds the lock is not among the threads of the dump: it ended without giving the lock back, \
+                      or, when the lock is shared between processes, it is of another process. In the first case the waiting \
+                      never ends."
+            .to_owned(),
+        evidence: queue
+            .waiters
+            .iter()
+            .take(5)
+            .map(|tid| {
+                let place = place(analysis, *tid).map_or(String::new(), |place| format!(" in {place}"));
+                at(Reference::Thread(*tid), format!("{} waits{place}", label(analysis, *tid)))
+            })
+            .chain([fact(format!("how the owner is known: {}", queue.proof), None)])
+            .collect(),
+        next_steps: steps(&["Look for a thread that returns, is cancelled or throws between locking and unlocking"]),
+    })
+}

@@ -1,0 +1,188 @@
+//! The process died.
+
+use crate::dump::{Access, AddressKind, Crash, DumpAnalysis};
+use crate::findings::dump::at;
+use crate::findings::evidence::{fact, steps};
+use crate::findings::finding::{Evidence, Finding, Reference, Severity};
+use crate::findings::ids::FindingId;
+
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    let crash = analysis.crash.as_ref()?;
+    let place = crash.function.as_ref().map_or(String::new(), |name| format!(" in `{name}`"));
+    let title = format!("The process died of {}{place}: {}", crash.signal_name, what(crash));
+    Some(Finding {
+        id: id(crash),
+        severity: Severity::Critical,
+        impact: 1.0,
+        title,
+        explanation: explanation(crash),
+        evidence: evidence(analysis, crash),
+        next_steps: next(crash),
+    })
+}
+
+fn id(crash: &Crash) -> FindingId {
+    match crash.address_kind {
+        Some(AddressKind::StackOverflow { .. }) => FindingId::StackOverflow,
+        Some(AddressKind::Null { .. }) => FindingId::NullPointer,
+        Some(_) => FindingId::BadPointer,
+        None if crash.signal == 6 => FindingId::Abort,
+        None => FindingId::FatalSignal,
+    }
+}
+
+/// The end of the sentence.
+fn what(crash: &Crash) -> String {
+    match (&crash.address_kind, crash.access) {
+        (Some(AddressKind::StackOverflow { .. }), _) => "the stack overflowed".to_owned(),
+        (Some(AddressKind::Null { offset: 0 }), Some(Access::Execute)) => {
+            "a null pointer was called".to_owned()
+        }
+        (Some(AddressKind::Null { .. }), Some(Access::Execute)) => {
+            "a small number was called as a function".to_owned()
+        }
+        (Some(AddressKind::Null { offset: 0 }), _) => "a null pointer was used".to_owned(),
+        (Some(AddressKind::Null { .. }), _) => "a field of a null pointer was used".to_owned(),
+        (Some(AddressKind::NotExecutable), _) => "data was executed".to_owned(),
+        (Some(AddressKind::ReadOnly), _) => "memory that may only be read was written".to_owned(),
+        (Some(AddressKind::Protected), _) => "memory that may not be written was written".to_owned(),
+        (Some(AddressKind::Poison { .. }), _) => {
+            "memory that was freed, or never filled, was used as a pointer".to_owned()
+        }
+        (Some(AddressKind::Text), _) => "a pointer had been overwritten with text".to_owned(),
+        (Some(AddressKind::NonCanonical), _) => "a pointer was no address at all".to_owned(),
+        (Some(AddressKind::Unmapped), Some(Access::Execute)) => {
+            "code that is not there was called".to_owned()
+        }
+        (Some(AddressKind::Unmapped), _) => "memory that is not mapped was used".to_owned(),
+        (Some(AddressKind::Guard), _) => "a guard page was hit".to_owned(),
+        (Some(AddressKind::BehindFile), _) => "a mapped file is shorter than its mapping".to_owned(),
+        (Some(AddressKind::Kernel), _) => "an address of the kernel was used".to_owned(),
+        (None, _) if crash.signal == 6 && crash.reason.is_some() => {
+            crash.reason.unwrap_or_default().to_owned()
+        }
+        (Some(AddressKind::Accessible | AddressKind::NotTold) | None, _) => match &crash.code {
+            Some((_, Some(words))) if crash.signal != 6 => (*words).to_owned(),
+            _ => crash.meaning.to_owned(),
+        },
+    }
+}
+
+fn explanation(crash: &Crash) -> String {
+    match &crash.address_kind {
+        Some(AddressKind::StackOverflow { .. }) => {
+            "Recursion without end, or a very large local variable: the access went below the thread's stack. The repeating \
+             functions in the stack of the thread say what recurses."
+        }
+        Some(AddressKind::Null { .. }) if crash.access == Some(Access::Execute) => {
+            "A pointer to a function, or a return address, was null or overwritten, and was jumped to. The caller in the stack is \
+             where it was used."
+        }
+        Some(AddressKind::Null { .. }) => {
+            "A pointer that should lead to an object was null; the small address is the offset of the field that was used. The \
+             function where it happened uses the pointer; who did not set it may be further out in the stack."
+        }
+        Some(AddressKind::Poison { .. }) => {
+            "The value is one that allocators write over memory that is freed or not yet filled. Most likely an object was used \
+             after it was freed."
+        }
+        Some(AddressKind::Text | AddressKind::NonCanonical) => {
+            "The value in the pointer cannot be an address. Something wrote over it before: the place of the crash is where it was \
+             noticed, not where it was done."
+        }
+        Some(AddressKind::Unmapped) => {
+            "Nothing is mapped at the address. It was given back before (use after `munmap` or `free` of a large block), or the \
+             pointer was wrong."
+        }
+        Some(AddressKind::BehindFile) => {
+            "The file behind a mapping was made shorter while it was mapped (a log rotation, an upgrade in place), or its file \
+             system is full or gone."
+        }
+        Some(AddressKind::NotTold) => {
+            "The access was not allowed. The dump does not tell what was mapped, so whether anything was there is not known."
+        }
+        Some(_) => "The mapping does not allow this kind of access.",
+        None if crash.signal == 6 => {
+            "The process ended itself: a check in the program or in the C library failed. The message, where there is one, says \
+             which."
+        }
+        None if crash.signal == 0 => "The exception ended the process.",
+        None => "The signal ended the process.",
+    }
+    .to_owned()
+}
+
+fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
+    let mut list = Vec::new();
+    let thread = analysis.thread(crash.thread);
+    let label = thread.map_or_else(|| format!("thread {}", crash.thread), |thread| thread.label());
+    let place = thread.and_then(|thread| {
+        let group = analysis.groups.get(thread.group)?;
+        group.program_frames().next()?;
+        Some(format!("; of the program itself in {}", group.place()?))
+    });
+    let place = place.unwrap_or_default();
+    list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}{place}")));
+    if let Some(message) = &crash.message {
+        list.push(fact(format!("the C library said: {message}"), None));
+    }
+    if let Some(reason) = crash.reason.filter(|_| crash.signal != 6) {
+        list.push(fact(format!("the functions on the way say: {reason}"), None));
+    }
+    if let Some((code, words)) = crash.code {
+        let words = words.map_or(String::new(), |words| format!(": {words}"));
+        list.push(fact(format!("{} with code {code}{words}", crash.signal_name), None));
+    }
+    if let Some(pid) = crash.sender {
+        list.push(fact(format!("sent by process {pid}"), None));
+    }
+    if let (Some(address), Some(kind)) = (crash.address, &crash.address_kind) {
+        let shown = if kind.may_be_shown() { format!("{address:#x} ") } else { String::new() };
+        let access = crash.access.map_or("accessed", Access::word);
+        let words = match (kind, crash.access) {
+            (AddressKind::Null { offset: 1.. }, Some(Access::Execute)) => {
+                "a small number, not a function".to_owned()
+            }
+            _ => kind.words(),
+        };
+        list.push(fact(format!("address {shown}was {access}; it is {words}"), None));
+    }
+    // What is executed where no code should be is no instruction.
+    if let Some(instruction) = crash.instruction.as_ref().filter(|_| crash.access != Some(Access::Execute)) {
+        let registers = instruction.operands.iter().find_map(|operand| {
+            let (name, value) = operand.base.as_ref()?;
+            // What is not an address may be contents of memory.
+            let shown = crash.address_kind.as_ref().is_none_or(AddressKind::may_be_shown);
+            Some(if shown { format!(", where `{name}` is {value:#x}") } else { String::new() })
+        });
+        list.push(fact(
+            format!("the instruction is `{}`{}", instruction.text, registers.unwrap_or_default()),
+            None,
+        ));
+    }
+    if let Some((file, line)) = &crash.source {
+        let line = line.map_or(String::new(), |line| format!(":{line}"));
+        list.push(fact(format!("in {file}{line}"), None));
+    }
+    if let Some(innermost) = &crash.innermost {
+        list.push(fact(format!("the innermost function is `{innermost}`, which only passes it on"), None));
+    }
+    list
+}
+
+fn next(crash: &Crash) -> Vec<String> {
+    match crash.address_kind {
+        Some(AddressKind::StackOverflow { .. }) => steps(&[
+            "See which functions repeat in the stack of the thread",
+            "Look for input that nests without a limit",
+        ]),
+        Some(AddressKind::Poison { .. } | AddressKind::Text | AddressKind::NonCanonical) => steps(&[
+            "Run the program with AddressSanitizer, or with `MALLOC_PERTURB_` set, to see where the memory was freed or overwritten",
+            "See in the stack whose object the pointer belongs to",
+        ]),
+        None if crash.signal == 6 => {
+            steps(&["Read the message, and the first function of the program below `abort`"])
+        }
+        _ => steps(&["Look at the function and line, and at who gave it the pointer"]),
+    }
+}

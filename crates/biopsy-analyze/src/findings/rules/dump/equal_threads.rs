@@ -1,0 +1,60 @@
+//! Many threads stand in the same place.
+
+use crate::dump::DumpAnalysis;
+use crate::findings::dump::{at, share};
+use crate::findings::evidence::{grade, steps};
+use crate::findings::finding::{Finding, Reference};
+use crate::findings::ids::FindingId;
+use crate::words::threads;
+
+/// Stacks of so many frames tell something; shorter ones are roots that everybody shares.
+const TELLING: usize = 3;
+
+/// Many threads stand in the same place.
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    let (index, group) = analysis
+        .groups
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| !group.crashed && !group.in_cycle && group.depth >= TELLING)
+        .max_by_key(|(_, group)| group.members.len())?;
+    let count = group.members.len();
+    let severity = grade(count, usize::MAX, 200, 20)?;
+    let place = group.own_frame().map_or(String::new(), |row| format!(" in `{}`", row.label()));
+    Some(Finding {
+        id: FindingId::EqualThreads,
+        severity,
+        impact: share(analysis, count),
+        title: format!("{} of {} stand in the same place{place}", threads(count), analysis.threads.len()),
+        explanation: "A pool that waits for work looks like this and is healthy. When their number grows from dump to dump, or they \
+                      wait for a peer, a lock or a device, they pile up behind it."
+            .to_owned(),
+        evidence: vec![at(Reference::Group(index), format!("they {}", plural(&group.doing)))],
+        next_steps: steps(&["Compare with a second dump: do they grow, and do they still stand there?"]),
+    })
+}
+
+/// `waits for` → `wait for`.
+fn plural(words: &str) -> String {
+    let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
+    let verb = match verb {
+        "is" => "are",
+        "in" => "are in",
+        "goes" => "go",
+        verb => verb.strip_suffix('s').unwrap_or(verb),
+    };
+    format!("{verb} {rest}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plural;
+
+    #[test]
+    fn words_for_one_become_words_for_many() {
+        assert_eq!(plural("waits for events on descriptor 5"), "wait for events on descriptor 5");
+        assert_eq!(plural("is ending"), "are ending");
+        assert_eq!(plural("runs its own code"), "run its own code");
+        assert_eq!(plural("in system call `bpf`"), "are in system call `bpf`");
+    }
+}

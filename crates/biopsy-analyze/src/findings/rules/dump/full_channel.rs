@@ -1,0 +1,45 @@
+//! Writers of a bounded channel wait for a reader that does not come.
+
+use crate::dump::DumpAnalysis;
+use crate::findings::dump::NAMED;
+use crate::findings::evidence::{fact, grade, steps};
+use crate::findings::finding::{Finding, Value};
+use crate::findings::ids::FindingId;
+use biopsy_dotnet::tasks::FULL_CHANNEL;
+
+/// Writers of a bounded channel wait for a reader that does not come.
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    let operations = analysis.managed.as_ref()?.operations.as_ref()?;
+    let writers: Vec<_> = operations
+        .groups
+        .iter()
+        .filter(|group| group.awaits == FULL_CHANNEL && group.has_own_code())
+        .collect();
+    let count: u64 = writers.iter().map(|group| group.count).sum();
+    let severity = grade(usize::try_from(count).unwrap_or(usize::MAX), usize::MAX, 10, 1)?;
+    let method = writers.first()?.methods.first().map_or("an async method", String::as_str);
+    let operation = if count == 1 { "operation waits" } else { "operations wait" };
+    Some(Finding {
+        id: FindingId::FullChannel,
+        severity,
+        impact: (count as f64 / operations.pending.max(1) as f64).min(1.0) * 0.6,
+        title: format!("{count} {operation} for room in a full channel, in `{method}`"),
+        explanation: "A bounded channel makes its writers wait while it is full. Now and then that is as intended: it keeps a fast writer \
+                      from running ahead. Where writers wait for long, the reader is too slow, has ended, or itself waits for something."
+            .to_owned(),
+        evidence: writers
+            .iter()
+            .take(NAMED)
+            .map(|group| {
+                fact(
+                    format!("{} of `{}`", group.count, group.methods.join("`, awaited by `")),
+                    Some(Value::Count(group.count as f64)),
+                )
+            })
+            .collect(),
+        next_steps: steps(&[
+            "Look for the method that reads the channel among the other asynchronous operations: what does it await?",
+            "Look again in a while: does the number grow?",
+        ]),
+    })
+}

@@ -1,0 +1,47 @@
+//! Many wait for one that is not stuck itself.
+
+use crate::dump::{DumpAnalysis, LockKind, LockOwner, WaitGraph};
+use crate::findings::dump::{at, label, place, share};
+use crate::findings::evidence::{fact, grade, steps};
+use crate::findings::finding::{Finding, Reference, Value};
+use crate::findings::ids::FindingId;
+use crate::words::threads;
+use biopsy_model::Tid;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+
+/// Many wait for one that is not stuck itself.
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    let stuck = analysis.waits.stuck();
+    let waiting: FxHashSet<Tid> = analysis.waits.edges.iter().map(|(waiter, _)| *waiter).collect();
+    let waiters = analysis.waits.waiters();
+    // By the thread that everybody waits for in the end.
+    let mut roots: BTreeMap<Tid, usize> = BTreeMap::new();
+    for queue in &analysis.waits.queues {
+        if let (LockOwner::Thread(owner), false) = (queue.owner, queue.kind == LockKind::Join)
+            && !waiting.contains(&owner)
+            && !stuck.contains(&owner)
+        {
+            roots.entry(owner).or_insert_with(|| WaitGraph::behind(&waiters, &[owner]).len());
+        }
+    }
+    let (owner, waiting) = roots.into_iter().max_by_key(|(_, waiting)| *waiting)?;
+    let severity = grade(waiting, usize::MAX, 5, 2)?;
+    let queue = analysis.waits.queues.iter().find(|queue| queue.owner == LockOwner::Thread(owner))?;
+    let does = analysis.thread(owner).map(|thread| thread.words()).unwrap_or_default();
+    let inside = place(analysis, owner).map_or(String::new(), |place| format!(", in {place}"));
+    Some(Finding {
+        id: FindingId::LockQueue,
+        severity,
+        impact: share(analysis, waiting),
+        title: format!("{} wait for {}, which holds {}", threads(waiting), label(analysis, owner), queue.kind.words()),
+        explanation: "At the moment of the dump one thread has what the others need. That is a moment, not a proof: when it stays \
+                      so in a second dump, what the holder does is the reason. It is not a deadlock."
+            .to_owned(),
+        evidence: vec![
+            at(Reference::Thread(owner), format!("meanwhile {} {does}{inside}", label(analysis, owner))),
+            fact(format!("how the owner is known: {}", queue.proof), Some(Value::Count(waiting as f64))),
+        ],
+        next_steps: steps(&["Take a second dump, or a trace, to see whether it stays so", "Do less while the lock is held"]),
+    })
+}

@@ -1,0 +1,58 @@
+//! An exception that nobody caught, or that ended the process.
+
+use crate::dump::DumpAnalysis;
+use crate::dump::managed::ExceptionRow;
+use crate::findings::dump::{at, own};
+use crate::findings::evidence::{fact, steps};
+use crate::findings::finding::{Finding, Reference, Severity};
+use crate::findings::ids::FindingId;
+
+/// An exception that nobody caught, or that ended the process.
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    let crash = analysis.crash.as_ref().filter(|crash| crash.signal == 6 || crash.signal == 11)?;
+    // Killed from outside: what the thread threw last has nothing to do with it.
+    if crash.sender.is_some() {
+        return None;
+    }
+    let thread = analysis.thread(crash.thread)?;
+    let exception = thread.managed.as_ref()?.exception.as_ref()?;
+    // Where it was thrown is in the exception; the stack may have gone on since.
+    let thrown = exception.thrown_in.first().cloned().or_else(|| own(analysis, thread));
+    let place = thrown.map_or(String::new(), |place| format!(" in `{place}`"));
+    let mut evidence =
+        vec![at(Reference::Thread(thread.tid), format!("thrown in {}{place}", thread.label()))];
+    evidence.push(fact(exception.words(), None));
+    evidence.extend(exception.inner.iter().map(|inner| {
+        let place = inner.thrown_in.first().map_or(String::new(), |place| format!(", thrown in `{place}`"));
+        fact(format!("because of {}{place}", inner.words()), None)
+    }));
+    // `EEPolicy` makes one of these when the program asks for its end.
+    const FATAL: &str = "System.ExecutionEngineException";
+    let title = if exception.type_name == FATAL {
+        let cause =
+            exception.inner.last().map_or(String::new(), |inner| format!(", because of {}", inner.type_name));
+        format!(
+            "The program ended itself by `Environment.FailFast`{place}{cause}, or the runtime met a fatal error"
+        )
+    } else {
+        format!("{} ended the process{place}", what(exception))
+    };
+    Some(Finding {
+        id: FindingId::UnhandledException,
+        severity: Severity::Critical,
+        impact: 1.0,
+        title,
+        explanation: "The runtime ends a process when an exception leaves a thread's outermost method, or when the process asks for it. \
+                      The stack of the thread shows who threw it."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&["Look at the method that threw it, and at the inner exceptions, which came first"]),
+    })
+}
+
+fn what(exception: &ExceptionRow) -> String {
+    match exception.inner.last() {
+        Some(inner) => format!("{}, caused by {},", exception.type_name, inner.type_name),
+        None => exception.type_name.clone(),
+    }
+}

@@ -1,0 +1,51 @@
+//! Much waiting for locks, in no one place.
+
+use crate::findings::evidence::{at, grade, steps};
+use crate::findings::finding::{Finding, Reference, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::trace::waits::WaitReason;
+use crate::words::{percent, seconds, threads};
+
+/// Much waiting for locks, in no one place.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    if super::lock_convoy::find(scene).is_some() {
+        return None;
+    }
+    let sure = |reason| matches!(reason, WaitReason::Lock | WaitReason::KernelLock);
+    let waits = scene.thread_waits(sure);
+    let waits: Vec<_> = waits.iter().filter(|wait| wait.share >= 0.05).collect();
+    let total: f64 = waits.iter().map(|wait| wait.share).sum();
+    let share = total / (waits.len().max(1) as f64);
+    if waits.len() < super::lock_convoy::QUEUE || total < 1.0 {
+        return None;
+    }
+    let severity = grade(share, f64::INFINITY, 0.2, 0.1)?;
+    let rows = scene.analysis.waits.functions.iter().filter(|row| sure(row.reason)).take(3);
+    let evidence = rows
+        .map(|row| {
+            let name = scene.function_name(row.function).unwrap_or_else(|| "an unknown function".to_owned());
+            at(
+                row.function.map_or(Reference::Recording, Reference::WaitFunction),
+                format!(
+                    "{} wait in {name} for {}: {}",
+                    threads(row.threads),
+                    row.reason.words(),
+                    seconds(row.time.as_secs_f64())
+                ),
+                Some(Value::Time(row.time)),
+            )
+        })
+        .collect();
+    Some(Finding {
+        id: FindingId::LockContention,
+        severity,
+        impact: share,
+        title: format!("{} wait {} of the time for locks", threads(waits.len()), percent(share)),
+        explanation: "The waiting is spread over several places, so most likely over several locks, or one lock that is \
+                      taken in many places. It is not a deadlock: the threads get on."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&["Look at the waiting flame graph for the callers of the lock functions"]),
+    })
+}

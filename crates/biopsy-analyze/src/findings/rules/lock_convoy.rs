@@ -1,0 +1,168 @@
+//! Many threads queue for one lock, by the scheduler's account.
+
+use crate::findings::evidence::{at, fact, grade, steps};
+use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::trace::waits::{Convoy, Party, WaitReason};
+use crate::words::{cores, number, percent, seconds, threads};
+
+/// Fewer threads than this make no queue.
+pub(super) const QUEUE: usize = 3;
+
+/// Many threads queue for one lock, and few get anything done.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let convoys = scene.analysis.waits.convoys.iter();
+    let convoys = convoys.filter(|convoy| convoy.threads >= QUEUE && convoy.mean_queue >= 1.5);
+    let (convoy, severity) = convoys
+        .filter_map(|convoy| Some((convoy, severity(scene, convoy)?)))
+        .max_by(|a, b| (a.1, a.0.time).cmp(&(b.1, b.0.time)))?;
+    let place = scene.function_name(convoy.function);
+    let in_place = place.as_ref().map_or(String::new(), |place| format!(" in {place}"));
+    let lock = match convoy.reason {
+        WaitReason::KernelLock => "a lock inside the kernel",
+        WaitReason::Condition => "what is most likely a lock",
+        _ => "a lock",
+    };
+    let mut explanation = format!(
+        "On average {:.1} threads queue there at the same time, so what the lock protects runs one at a time. Most \
+         likely the lock is held too long or taken too often. It is not a deadlock: the threads do get on, and it \
+         is not the CPU that is short.",
+        convoy.mean_queue
+    );
+    if convoy.reason == WaitReason::Condition {
+        explanation.push_str(
+            " The threads wait on a condition, which is what locks of language runtimes are made of; that they wake each \
+             other all the time tells a lock from a pool of idle workers, though workers that pass work around look alike.",
+        );
+    }
+    Some(Finding {
+        id: FindingId::LockConvoy,
+        severity,
+        impact: convoy.share,
+        title: format!(
+            "Lock convoy{in_place}: {} wait {} of the time for {lock}",
+            threads(convoy.threads),
+            percent(convoy.share)
+        ),
+        explanation,
+        evidence: convoy_evidence(scene, convoy),
+        next_steps: steps(&[
+            "See what runs while the lock is held: input, output or sleeping under a lock is the usual cause",
+            "Hold the lock for less, split it, or take it less often",
+            "See under `activated by` who hands the lock on",
+        ]),
+    })
+}
+
+/// A fifth of the time of all these threads is a lot to lose; half of it makes the lock the main thing they do.
+fn severity(scene: &Scene<'_>, convoy: &Convoy) -> Option<Severity> {
+    if convoy.reason != WaitReason::Condition {
+        return grade(convoy.share, 0.5, 0.2, 0.1);
+    }
+    // Threads that pass work around wake each other too. A name can tell; without one it stays a notice.
+    let row = convoy.function.and_then(|function| scene.row(function)).filter(|row| row.named);
+    let for_work = row.is_some_and(|row| waits_for_work(&row.name));
+    let explained = scene.analysis.waits.behind.iter().any(|behind| {
+        behind.function == convoy.function && behind.cause == WaitReason::Disk && behind.share >= 0.2
+    });
+    if for_work || explained {
+        return None;
+    }
+    grade(convoy.share, f64::INFINITY, if row.is_some() { 0.5 } else { f64::INFINITY }, 0.5)
+}
+
+/// Names of places where workers wait for something to do.
+fn waits_for_work(name: &str) -> bool {
+    const PARTS: &[&str] = &[
+        "park",
+        "idle",
+        "queue",
+        "worker",
+        "task",
+        "pop",
+        "take",
+        "fetch",
+        "next",
+        "pool",
+        "schedul",
+        "awaitwork",
+        "commit",
+    ];
+    let name = name.to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part))
+}
+
+fn convoy_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Vec<Evidence> {
+    let mut evidence = vec![at(
+        convoy.function.map_or(Reference::Recording, Reference::WaitFunction),
+        format!(
+            "{} waited there for {} in all, {:.1} at a time on average",
+            threads(convoy.threads),
+            seconds(convoy.time.as_secs_f64()),
+            convoy.mean_queue
+        ),
+        Some(Value::Time(convoy.time)),
+    )];
+    let rows = &scene.analysis.waits.functions;
+    if let Some(row) = rows.iter().find(|row| row.function == convoy.function && row.reason == convoy.reason)
+        && !row.groups.is_empty()
+    {
+        evidence.push(fact(format!("the waiting threads are `{}`", row.groups.join("`, `")), None));
+    }
+    if let Some(handed_on) = convoy.handed_on {
+        evidence.push(fact(
+            format!(
+                "{} of the waiting there was ended by a thread that queues there too: the lock is handed on",
+                percent(handed_on)
+            ),
+            Some(Value::Share(handed_on)),
+        ));
+    }
+    evidence.extend(activation_evidence(scene, convoy));
+    evidence.extend(holder_evidence(scene, convoy));
+    if let Some(used) = scene.cores {
+        evidence.push(fact(
+            format!("meanwhile {} of {} CPUs are used", cores(used), scene.cpus),
+            Some(Value::Cores(used)),
+        ));
+    }
+    evidence
+}
+
+/// What the thread that hands the lock on had waited for just before: most likely while it held the lock.
+fn holder_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Option<Evidence> {
+    let rows = scene.analysis.waits.behind.iter();
+    let row = rows
+        .filter(|row| row.function == convoy.function && row.reason == convoy.reason)
+        .max_by_key(|row| row.count)?;
+    if row.share < 0.2 {
+        return None;
+    }
+    let place = scene.function_name(row.cause_function).map_or(String::new(), |name| format!(" in {name}"));
+    Some(at(
+        row.cause_function.map_or(Reference::Recording, Reference::WaitFunction),
+        format!(
+            "in {} of the waits the thread that handed the lock on had just waited for {}{place}: most likely while it held the lock",
+            percent(row.share),
+            row.cause.words()
+        ),
+        Some(Value::Share(row.share)),
+    ))
+}
+
+fn activation_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Option<Evidence> {
+    let best = scene.analysis.waits.activations.iter().find(|row| row.reason == convoy.reason)?;
+    let groups = &scene.analysis.threads.groups;
+    let woken = &groups.get(best.woken)?.name;
+    let waker = match &best.waker {
+        Party::Group(group) => format!("`{}`", groups.get(*group)?.name),
+        Party::Interrupt => "an interrupt".to_owned(),
+        Party::Elsewhere => "another process".to_owned(),
+    };
+    Some(at(
+        Reference::Group(best.woken),
+        format!("`{woken}` was activated by {waker} {} times", number(best.count as f64)),
+        Some(Value::Count(best.count as f64)),
+    ))
+}

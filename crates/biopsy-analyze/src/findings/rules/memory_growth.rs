@@ -1,0 +1,165 @@
+//! Memory of a process grows steadily.
+
+use crate::findings::evidence::{at, fact, metric, steps};
+use crate::findings::finding::{Finding, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::{Scene, touched_by};
+use crate::metrics::Trend;
+use crate::runtimes::{RuntimeSummary, find_counter};
+use crate::words::{bytes, seconds};
+
+/// Memory of a process grows steadily.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let trends =
+        || scene.analysis.metrics.trends.iter().filter(|trend| trend.growing && trend.table == "processes");
+    let largest = |column: &'static str| {
+        trends()
+            .filter(move |trend| trend.column == column)
+            .max_by(|a, b| a.per_minute.total_cmp(&b.per_minute))
+    };
+    let trend = largest("memory.anon").or_else(|| largest("memory.rss"))?;
+    let what =
+        if trend.column == "memory.anon" { "anonymous memory (heap, stacks)" } else { "resident memory" };
+    let mut evidence = vec![at(
+        metric(&trend.table, &trend.column, &trend.key),
+        format!(
+            "{what} of process {} rose from {} to {}, {} a minute, in a {} straight line",
+            trend.key,
+            bytes(trend.first),
+            bytes(trend.last),
+            bytes(trend.per_minute),
+            if trend.fit >= 0.95 { "nearly" } else { "roughly" }
+        ),
+        Some(Value::Bytes(trend.last - trend.first)),
+    )];
+    let touched = touched_by(scene);
+    let toucher = touched.as_ref().and_then(|(_, name)| name.clone());
+    evidence.extend(touched.map(|(evidence, _)| evidence));
+    let left = left(scene, trend);
+    if let Some((left, limit)) = &left {
+        let text = format!("at this rate {limit} is reached in about {}", seconds(*left));
+        evidence.push(fact(text, Some(Value::Count(*left))));
+    }
+    // A few seconds say little about the next hour.
+    let horizon = if scene.seconds >= 30.0 { 3_600.0 } else { 600.0 };
+    let soon = left.is_some_and(|(left, _)| left < horizon);
+    let grown = trend.last - trend.first;
+    let share = grown / trend.last.max(1.0);
+    let runtime = runtime_of(scene, trend);
+    let managed = runtime.is_some();
+    let fills = runtime.is_some_and(|runtime| runtime.collections.total < FEW_COLLECTIONS);
+    if fills {
+        if grown < BUDGET {
+            return None;
+        }
+        evidence.push(fact(
+            "its runtime made fewer than three collections meanwhile: until then a managed heap only fills the room it gave itself, \
+             and which of it is kept cannot be told",
+            None,
+        ));
+    }
+    // Buffers of events and of the collector come and go by so much.
+    let small = managed && grown < BUDGET / 2.0;
+    let heap = runtime.and_then(|runtime| managed_growth(scene, runtime));
+    let native = heap.is_some_and(|heap| grown >= BUDGET && heap < grown * 0.25);
+    if let Some(heap) = heap.filter(|_| native) {
+        evidence.push(fact(
+            format!("the managed heap grew by {} only: the rest is outside of it (native code, buffers, threads' stacks)", bytes(heap.max(0.0))),
+            Some(Value::Bytes(heap)),
+        ));
+    }
+    Some(Finding {
+        id: FindingId::MemoryGrowth,
+        severity: match (soon, fills || small) {
+            (_, true) => Severity::Notice,
+            (true, false) => Severity::Critical,
+            (false, false) => Severity::Warning,
+        },
+        impact: share.clamp(0.05, 1.0),
+        title: format!(
+            "Memory grows steadily: {} → {} in {} ({} a minute){}{}",
+            bytes(trend.first),
+            bytes(trend.last),
+            seconds(scene.seconds),
+            bytes(trend.per_minute),
+            if native { ", outside of the managed heap" } else { "" },
+            toucher.map_or(String::new(), |name| format!("; most of it is first touched below {name}"))
+        ),
+        explanation: "This is growth, which need not be a leak: a cache that fills, a warm-up or more work in progress look the \
+                      same. Most likely it is a leak if it goes on when the load is steady and after a collection of garbage."
+            .to_owned(),
+        evidence,
+        next_steps: next_steps(trend, managed, native),
+    })
+}
+
+fn next_steps(trend: &Trend, managed: bool, native: bool) -> Vec<String> {
+    let mut next = Vec::new();
+    if managed {
+        let pid = trend.key.split(' ').next().unwrap_or_default();
+        if native {
+            next.push(format!(
+                "`biopsy dump {pid}`, then `biopsy analyze`: what the memory outside of the managed heap is"
+            ));
+        } else {
+            next.push(format!(
+                "`biopsy snapshot {pid}` twice, some time apart: the types that grow, and what keeps them; asynchronous operations \
+                 that never end are told by `biopsy stacks {pid}`"
+            ));
+        }
+        next.push(
+            "Record for longer: after a few collections it is known whether what is kept grows".to_owned(),
+        );
+    }
+    next.extend(steps(&["Record again after some time under the same load: does it still grow?"]));
+    if !managed {
+        next.extend(steps(&[
+            "See where new pages are first touched, and what keeps what is allocated there",
+        ]));
+    }
+    next
+}
+
+/// With fewer collections growth means little.
+const FEW_COLLECTIONS: u64 = 3;
+
+/// What a managed heap may fill without a collection before that is worth a word: its youngest generation is this large, and more on
+/// machines with large caches.
+const BUDGET: f64 = 64e6;
+
+/// What the runtime of the process said, if it is a managed one.
+fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s RuntimeSummary> {
+    let pid = trend.key.split(' ').next();
+    scene
+        .analysis
+        .runtimes
+        .iter()
+        .find(|runtime| runtime.seconds > 0.5 && pid == Some(&runtime.pid.to_string()))
+}
+
+/// By how many bytes the managed heap grew, as its runtime counts it.
+fn managed_growth(scene: &Scene<'_>, runtime: &RuntimeSummary) -> Option<f64> {
+    let trace = scene.capture.runtimes.get(runtime.trace)?;
+    let readings = find_counter(trace, "System.Runtime", "gc-heap-size")?;
+    let of = |point: &(biopsy_model::MonoNanos, f64)| point.1 * 1e6;
+    Some(of(readings.points.last()?) - of(readings.points.first()?))
+}
+
+/// Seconds until the cgroup's limit or the machine's available memory is used up.
+fn left(scene: &Scene<'_>, trend: &Trend) -> Option<(f64, String)> {
+    let per_second = trend.per_minute / 60.0;
+    let last = |table: &str, column: &str| {
+        scene
+            .series(table, column)
+            .into_iter()
+            .filter_map(|series| Some((series.key.clone(), series.points.last()?.1)))
+    };
+    let limits = last("cgroups", "memory.limit").filter_map(|(key, limit)| {
+        let used = last("cgroups", "memory.current").find(|(other, _)| *other == key)?.1;
+        Some((limit - used, format!("the limit of cgroup `{key}`")))
+    });
+    let machine = last("system", "memory.available")
+        .map(|(_, free)| (free, "the end of the machine's memory".to_owned()));
+    let (room, name) = limits.chain(machine).min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (per_second > 0.0).then(|| (room.max(0.0) / per_second, name))
+}

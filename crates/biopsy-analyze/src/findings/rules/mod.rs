@@ -1,0 +1,102 @@
+//! The rules, a file for each, named after the id of its finding: here those that need a recording of any process, in `dotnet`
+//! those that need what a .NET runtime said, in `dump` those that look at memory at one moment.
+
+mod accept_queue;
+mod cgroup_throttled;
+mod cpu_bound;
+mod cpu_saturated_by_others;
+mod cpu_steal;
+mod descriptor_growth;
+mod disk_bound;
+mod dotnet;
+mod dump;
+mod kernel_time;
+mod last_word;
+mod lock_contention;
+mod lock_convoy;
+mod log_errors;
+mod memory_growth;
+mod memory_pressure;
+mod recording_incomplete;
+mod runaway_threads;
+mod single_thread_bottleneck;
+mod sleep_loop;
+mod slow_peer;
+mod switch_storm;
+mod target_ended;
+
+use super::finding::Finding;
+use super::scene::Scene;
+use crate::dump::DumpAnalysis;
+
+pub(super) use last_word::find as last_word;
+
+/// A rule over a recording.
+type OfRecording = fn(&Scene<'_>) -> Option<Finding>;
+/// A rule over a dump.
+type OfDump = fn(&DumpAnalysis) -> Option<Finding>;
+
+/// In this order: those that know the runtime first, since where two see one thing, the first one speaks.
+pub(super) const OF_RECORDING: &[OfRecording] = &[
+    dotnet::pool_starvation::find,
+    dotnet::blocked_on_lock::find,
+    dotnet::finalizer_blocked::find,
+    dotnet::lock_convoy::find,
+    dotnet::exception_storm::find,
+    dotnet::regex_backtracking::find,
+    dotnet::gc_pinned::find,
+    dotnet::allocation_storm::find,
+    dotnet::gc_pauses::find,
+    dotnet::gc_induced::find,
+    dotnet::timer_growth::find,
+    dotnet::managed_heap_growth::find,
+    dotnet::heap_fragmentation::find,
+    dotnet::n_plus_one::find,
+    dotnet::slow_dependency::find,
+    dotnet::requests_unanswered::find,
+    dotnet::failed_requests::find,
+    dotnet::slow_requests::find,
+    dotnet::logged_errors::find,
+    dotnet::runtime_events_incomplete::find,
+    cgroup_throttled::find,
+    cpu_saturated_by_others::find,
+    cpu_steal::find,
+    lock_convoy::find,
+    lock_contention::find,
+    single_thread_bottleneck::find,
+    disk_bound::find,
+    memory_pressure::find,
+    runaway_threads::find,
+    memory_growth::find,
+    descriptor_growth::find,
+    cpu_bound::find,
+    kernel_time::find,
+    switch_storm::find,
+    slow_peer::find,
+    accept_queue::find,
+    sleep_loop::find,
+    log_errors::find,
+    target_ended::find,
+    recording_incomplete::find,
+];
+
+pub(super) const OF_DUMP: &[OfDump] = &[
+    dump::unhandled_exception::find,
+    dump::crash::find,
+    dump::deadlock::find,
+    dump::abandoned_lock::find,
+    dump::lock_queue::find,
+    dump::finalizer_blocked::find,
+    dump::pool_starvation::find,
+    dump::waiting_operations::find,
+    dump::full_channel::find,
+    dump::equal_threads::find,
+    dump::many_threads::find,
+    dump::running::find,
+    dump::memory_split::find,
+    dump::broken_stacks::find,
+    dump::no_symbols::find,
+    dump::incomplete_dump::find,
+    dump::scrubbed::find,
+    dump::overview::find,
+];

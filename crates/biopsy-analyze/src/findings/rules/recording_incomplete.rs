@@ -1,0 +1,77 @@
+//! What is wrong with the recording itself.
+
+use crate::findings::evidence::{fact, steps};
+use crate::findings::finding::{Finding, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::words::{number, percent};
+use biopsy_model::loss::LossKind;
+
+/// The recording lacks something that weakens the other findings.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let whole = &scene.analysis.completeness;
+    let mut evidence = Vec::new();
+    let mut impact = 0.0f64;
+    let mut severity = Severity::Notice;
+    if whole.partial {
+        evidence.push(fact("it was cut short: the recorder did not come to its end", None));
+        impact = impact.max(0.2);
+    }
+    if scene.capture.header.ended_by == "disk-full" {
+        evidence.push(fact("it ended because the disk was full", None));
+        impact = impact.max(0.3);
+    }
+    for loss in &whole.losses {
+        let share = loss.share.unwrap_or(0.0);
+        let much = share >= 0.02 || (loss.share.is_none() && loss.kind != LossKind::Throttled);
+        if !much {
+            continue;
+        }
+        let count =
+            if loss.count == 0 { "an unknown number of".to_owned() } else { number(loss.count as f64) };
+        let of = loss.share.map_or(String::new(), |share| format!(" ({})", percent(share)));
+        evidence.push(fact(
+            format!("{count} {} were lost{of}", loss_words(loss.kind)),
+            loss.share.map(Value::Share),
+        ));
+        impact = impact.max(share);
+        if share >= 0.2 {
+            severity = Severity::Warning;
+        }
+    }
+    if let Some(root) = whole.reaching_root.filter(|&root| root < 0.8) {
+        evidence.push(fact(
+            format!("only {} of the stacks reach the thread's first function", percent(root)),
+            Some(Value::Share(root)),
+        ));
+        impact = impact.max((1.0 - root) / 2.0);
+    }
+    if evidence.is_empty() {
+        return None;
+    }
+    Some(Finding {
+        id: FindingId::RecordingIncomplete,
+        severity,
+        impact,
+        title: "The recording is not whole, so shares and sums are less certain".to_owned(),
+        explanation:
+            "What is missing is counted and shown; what is there is right. See what could not be determined."
+                .to_owned(),
+        evidence,
+        next_steps: steps(&[
+            "If the finding in question depends on it, record again: shorter, or with a lower frequency",
+        ]),
+    })
+}
+
+fn loss_words(kind: LossKind) -> &'static str {
+    match kind {
+        LossKind::Samples => "CPU samples",
+        LossKind::Waits => "records of waits",
+        LossKind::SideBand => "records of process and thread changes",
+        LossKind::Throttled => "samples (throttled by the kernel)",
+        LossKind::StacksSkipped => "stacks of samples",
+        LossKind::Metrics => "metric readings",
+        LossKind::Disk => "events that could not be written",
+    }
+}

@@ -1,0 +1,75 @@
+//! One thread at its limit while others wait for it.
+
+use crate::findings::evidence::{at, fact, steps};
+use crate::findings::finding::{Finding, Reference, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::trace::waits::WaitReason;
+use crate::words::{percent, threads};
+
+/// A thread that runs this much has no room left.
+const FULL: f64 = 0.85;
+
+/// One thread uses a whole core, and what the others wait for is that thread.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let row = scene.analysis.threads.rows.first()?;
+    let running = row.running.as_secs_f64() / scene.seconds;
+    let next =
+        scene.analysis.threads.rows.get(1).map_or(0.0, |row| row.running.as_secs_f64() / scene.seconds);
+    if running < FULL || next >= FULL {
+        return None;
+    }
+    let ended = scene.facts.waits.ended_by.get(&row.tid)?;
+    let mean = scene.mean_threads(ended.time);
+    let share = ended.time.as_secs_f64() / scene.facts.waits.ended.time.as_secs_f64().max(1e-9);
+    if mean < 0.8 || share < 0.5 {
+        return None;
+    }
+    let waits =
+        |reason| matches!(reason, WaitReason::Lock | WaitReason::Condition | WaitReason::LockOrCondition);
+    let waiting =
+        scene.thread_waits(waits).iter().filter(|wait| wait.share >= 0.3 && wait.tid != row.tid).count();
+    let name = scene.thread_name(row.tid);
+    let mut evidence = vec![
+        at(
+            Reference::Thread(row.tid),
+            format!("{name} runs {} of the time, the next one {}", percent(running), percent(next)),
+            Some(Value::Share(running)),
+        ),
+        fact(
+            format!(
+                "{} of the time that others waited for locks and conditions was ended by it",
+                percent(share)
+            ),
+            Some(Value::Share(share)),
+        ),
+        fact(format!("on average {mean:.1} threads wait for it"), Some(Value::Count(mean))),
+    ];
+    let place = row.top_function.and_then(|function| scene.function_name(Some(function)));
+    if let (Some(function), Some(place)) = (row.top_function, &place) {
+        evidence.push(at(
+            Reference::Function(function),
+            format!("it spends {} of its CPU time in {place}", percent(row.top_share)),
+            Some(Value::Share(row.top_share)),
+        ));
+    }
+    let place = place.map_or(String::new(), |place| format!(" (mostly in {place})"));
+    Some(Finding {
+        id: FindingId::SingleThreadBottleneck,
+        severity: if mean >= 1.5 { Severity::Critical } else { Severity::Warning },
+        impact: running,
+        title: format!(
+            "One thread is the bottleneck: `{}` uses a whole core{place} while {} wait for it",
+            row.name,
+            threads(waiting.max(1))
+        ),
+        explanation: "The others go on only when that thread wakes them, and it has no time left. Most likely its work has \
+                      to be made cheaper or be spread over several threads; more CPUs or more waiting threads will not help."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&[
+            "Look at that thread's CPU flame graph",
+            "See under `activated by` which groups wait for it",
+        ]),
+    })
+}

@@ -1,0 +1,58 @@
+//! Sleeping in a loop.
+
+use crate::findings::evidence::{at, fact, steps};
+use crate::findings::finding::{Finding, Reference, Severity, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::managed_names::is_runtime_thread;
+use crate::trace::waits::WaitReason;
+use crate::words::{percent, seconds};
+
+/// Sleeps a second and thread from which on a sleep is part of the work. Timers of healthy programs are slower.
+const OFTEN: f64 = 4.0;
+
+/// A thread sleeps again and again instead of waiting for what it needs.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let waits = scene.thread_waits(|reason| reason == WaitReason::Sleep);
+    let often = |count: u64| count as f64 / scene.seconds >= OFTEN;
+    let is_timer = |name: &str| {
+        ["sysmon", "runtime.", "timer", "Timer", "watchdog"].iter().any(|part| name.contains(part))
+    };
+    let worst = waits.iter().find(|wait| {
+        let row = wait.function.and_then(|function| scene.row(function));
+        // The runtime hands on its events ten times a second while somebody listens, which is what we do.
+        let of_runtime = scene.thread(wait.tid).is_some_and(|row| is_runtime_thread(&row.name));
+        !of_runtime && wait.share >= 0.5 && often(wait.count) && !row.is_some_and(|row| is_timer(&row.name))
+    })?;
+    let alike = waits.iter().filter(|wait| wait.share >= 0.5 && wait.function == worst.function).count();
+    let place = scene.function_name(worst.function);
+    let in_place = place.map_or(String::new(), |place| format!(" in {place}"));
+    let rate = worst.count as f64 / scene.seconds;
+    let mean = worst.share * scene.seconds / (worst.count as f64);
+    let mut evidence = vec![at(
+        worst.function.map_or(Reference::Thread(worst.tid), Reference::WaitFunction),
+        format!(
+            "{} sleeps {} of the time, at least {rate:.0} times a second, {} each",
+            scene.thread_name(worst.tid),
+            percent(worst.share),
+            seconds(mean)
+        ),
+        Some(Value::Share(worst.share)),
+    )];
+    if alike > 1 {
+        evidence
+            .push(fact(format!("{alike} threads sleep at the same place"), Some(Value::Count(alike as f64))));
+    }
+    Some(Finding {
+        id: FindingId::SleepLoop,
+        severity: Severity::Notice,
+        impact: worst.share,
+        title: format!("Sleeping in a loop{in_place}: {} of the time, {rate:.0} times a second", percent(worst.share)),
+        explanation: "Most likely the program looks again and again whether something has happened. Each look comes late by up \
+                      to the length of the sleep, which adds to response times; waiting for the event itself does not. A \
+                      deliberate pace (a rate limit, a timer) looks the same and is fine."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&["See what the function waits for, and whether it can be told instead of looking"]),
+    })
+}

@@ -1,0 +1,85 @@
+//! Much time lost in switching between threads.
+
+use crate::findings::evidence::{at, fact, grade, steps};
+use crate::findings::finding::{Finding, Reference, Value};
+use crate::findings::ids::FindingId;
+use crate::findings::scene::Scene;
+use crate::words::{number, percent};
+
+/// Context switches a second and core in use from which on switching costs noticeably: at 2 to 5 µs each, 20,000 are
+/// 4 to 10 % of a core.
+const SWITCHES: f64 = 20_000.0;
+
+/// Threads switch very often.
+pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
+    let used = scene.cores?;
+    let rows = &scene.analysis.threads.rows;
+    let switches: u64 = rows.iter().map(|row| row.voluntary + row.involuntary).sum();
+    let rate = switches as f64 / scene.seconds;
+    // Who is pushed off a CPU, or spins and gives it away for a moment (`sched_yield`), hands no work to anybody: on a busy
+    // machine that is thousands a second.
+    let own = rows.iter().map(|row| row.voluntary).sum::<u64>() as f64 / scene.seconds;
+    let counted = if scene.analysis.threads.exact { own } else { rate };
+    let share = if scene.sampled > 0.0 { scene.facts.scheduling.as_secs_f64() / scene.sampled } else { 0.0 };
+    if used < 0.2
+        || (counted < SWITCHES * used.max(0.5) && share < 0.25)
+        || (scene.analysis.threads.exact && rate < 2_000.0)
+    {
+        return None;
+    }
+    let severity = grade(share, f64::INFINITY, 0.3, 0.0)?;
+    let busiest = rows.iter().max_by_key(|row| (row.voluntary + row.involuntary, std::cmp::Reverse(row.tid)));
+    let mut evidence = Vec::new();
+    if rate > 0.0 {
+        evidence
+            .push(fact(format!("{} context switches a second", number(rate)), Some(Value::PerSecond(rate))));
+        if scene.analysis.threads.exact && own < rate * 0.5 {
+            evidence.push(fact(
+                format!(
+                    "{} of them against the will of the thread, or because it spins and yields",
+                    percent(1.0 - own / rate)
+                ),
+                None,
+            ));
+        }
+    }
+    evidence.push(fact(
+        format!("{} of the CPU time is in the kernel's scheduler", percent(share)),
+        Some(Value::Share(share)),
+    ));
+    if let Some(row) = busiest.filter(|row| row.voluntary + row.involuntary > 0) {
+        let own = (row.voluntary + row.involuntary) as f64 / scene.seconds;
+        evidence.push(at(
+            Reference::Thread(row.tid),
+            format!("the most has {}: {} a second", scene.thread_name(row.tid), number(own)),
+            Some(Value::PerSecond(own)),
+        ));
+    }
+    let waits = scene.analysis.waits.functions.iter().find(|row| row.function.is_some());
+    if let Some((row, name)) = waits.and_then(|row| Some((row, scene.function_name(row.function)?))) {
+        evidence.push(at(
+            row.function.map_or(Reference::Recording, Reference::WaitFunction),
+            format!("they wait most in {name}, for {}", row.reason.words()),
+            Some(Value::Time(row.time)),
+        ));
+    }
+    let cost = if share > 0.0 {
+        format!("; switching takes {} of its CPU time", percent(share))
+    } else {
+        String::new()
+    };
+    Some(Finding {
+        id: FindingId::SwitchStorm,
+        severity,
+        impact: share.max(0.05),
+        title: format!("Threads of {} switch {} times a second{cost}", scene.name, number(rate)),
+        explanation: "Most likely threads hand very small pieces of work to each other, or take turns at a lock for very short \
+                      times. Each switch costs microseconds and cold caches. On a virtual machine it costs more."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&[
+            "See under `activated by` which threads wake each other",
+            "Hand over larger pieces of work, or use fewer threads",
+        ]),
+    })
+}

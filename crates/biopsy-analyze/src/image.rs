@@ -1,0 +1,64 @@
+//! From an image to its analysis: the runtimes in it, its stacks by their help, and what all that means.
+
+use std::path::PathBuf;
+
+use biopsy_image::{Image, Opened};
+use biopsy_redact::Redactor;
+use biopsy_stacks::image::{ImageStacks, Options, walk};
+
+use crate::dump::{self, DumpAnalysis, DumpFacts, Runtimes};
+use crate::findings;
+
+/// Analyses a dump. `stacks`: of the same image.
+#[must_use]
+pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> DumpAnalysis {
+    let mut analysis = dump::facts_of(image, stacks, facts);
+    analysis.findings = findings::of_dump(&analysis);
+    analysis
+}
+
+/// Reads the stacks of all threads, native and managed, and analyses what there is. `roots`: folders below which the files of the
+/// process are looked for. `facts`: what is known besides; its runtimes are set here.
+#[must_use]
+pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'_>) -> DumpAnalysis {
+    let runtimes = Runtimes::open(image, &roots);
+    let code = runtimes.code();
+    let explicit = runtimes.explicit_frames();
+    let options = Options {
+        roots,
+        compiled: Some(&code),
+        frames_of_compiled: Some(&code),
+        resumes: Some(&explicit),
+        ..Options::default()
+    };
+    let mut stacks = walk(image, &options);
+    explicit.add_to(&mut stacks);
+    analyze_dump(image, &stacks, &DumpFacts { managed: Some(&runtimes), ..facts.clone() })
+}
+
+/// The same of a dump that was opened. `file_bytes`: its size. Without a redactor, texts from the memory of the process are not
+/// shown.
+#[must_use]
+pub fn analyze_opened(
+    opened: &Opened,
+    file_bytes: Option<u64>,
+    roots: Vec<PathBuf>,
+    redactor: Option<&Redactor>,
+) -> DumpAnalysis {
+    let redact =
+        |text: &str| redactor.map_or_else(String::new, |redactor| redactor.text(text).text.into_owned());
+    let command_line = redactor.and_then(|redactor| {
+        let arguments = &opened.image.process().command_line;
+        let words: Vec<String> =
+            arguments.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        (!words.is_empty()).then(|| redactor.command_line(&words).args.join(" "))
+    });
+    let facts = DumpFacts {
+        file_bytes,
+        command_line,
+        redact: redactor.is_some().then_some(&redact),
+        heap: true,
+        ..DumpFacts::of(opened)
+    };
+    analyze_image(&*opened.image, roots, &facts)
+}
