@@ -13,7 +13,7 @@ use crate::wait_sums::{self, WaitFacts};
 use crate::window;
 use biopsy_model::capture::Capture;
 use biopsy_model::stack::StackHandle;
-use biopsy_model::timeline::{Timeline, WaitState};
+use biopsy_model::timeline::{SamplingEvent, Timeline, WaitState};
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -37,7 +37,7 @@ pub(crate) fn analyze(
     analysis: &mut Analysis,
 ) -> (FrameTable, Facts) {
     let mut frames = FrameTable::new(timeline);
-    let by_timer = timeline.settings.sampling_event == "cpu-clock";
+    let by_timer = timeline.settings.sampling_event == SamplingEvent::CpuClock;
     let cpu_tree = CallTree::new(timeline, &mut frames, Purpose::Cpu { by_timer });
     let wait_tree = CallTree::new(timeline, &mut frames, Purpose::Waiting);
 

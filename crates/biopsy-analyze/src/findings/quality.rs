@@ -4,6 +4,7 @@ use super::scene::{Scene, at, fact, is_worth_naming, steps};
 use super::words::{number, percent, seconds, shorten};
 use crate::finding::{Evidence, Finding, Reference, Severity, Value};
 use crate::flame::FlameKind;
+use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::LossKind;
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{MonoNanos, Tid};
@@ -20,7 +21,7 @@ pub(super) fn target_ended(scene: &Scene<'_>) -> Option<Finding> {
             _ => None,
         })
     });
-    if exit.is_none() && header.ended_by != "target-exited" {
+    if exit.is_none() && header.ended_by != EndedBy::TargetExited {
         return None;
     }
     let (from, to) = scene.analysis.window?;
@@ -209,7 +210,7 @@ pub(super) fn incomplete(scene: &Scene<'_>) -> Option<Finding> {
         evidence.push(fact("it was cut short: the recorder did not come to its end", None));
         impact = impact.max(0.2);
     }
-    if scene.capture.header.ended_by == "disk-full" {
+    if scene.capture.header.ended_by == EndedBy::DiskFull {
         evidence.push(fact("it ended because the disk was full", None));
         impact = impact.max(0.3);
     }

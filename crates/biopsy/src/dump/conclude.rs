@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use biopsy_analyze::dump::DumpAnalysis;
+use biopsy_model::capture::EndedBy;
 use biopsy_record::context::clock_pair;
 use biopsy_record::dump::Dumped;
 use biopsy_recording::{Limits, layout};
@@ -94,9 +95,8 @@ pub(crate) fn conclude(mut opened: Opened) -> Result<Concluded, Failure> {
     warn_all(folder, &warnings);
     let not_read = warnings.into_iter().filter(|one| one.code == NOT_READ).map(|one| one.message).collect();
     opened.header.end = Some(clock_pair());
-    if opened.header.ended_by.is_empty() {
-        let how = if interrupt::is_asked() { "stopped" } else { "dumped" };
-        how.clone_into(&mut opened.header.ended_by);
+    if opened.header.ended_by == EndedBy::Unknown {
+        opened.header.ended_by = if interrupt::is_asked() { EndedBy::Stopped } else { EndedBy::Dumped };
     }
     folder.header(&opened.header).map_err(output_failure)?;
     again::mask_again(folder, &opened.masking)?;

@@ -6,7 +6,7 @@ use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use biopsy_model::capture::CaptureHeader;
+use biopsy_model::capture::{CaptureHeader, EndedBy};
 use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_model::{ClockPair, Pid, ProcessKey};
@@ -112,7 +112,7 @@ pub(crate) fn record(
         leaving,
     };
     let ended_by = recording.watch(terminal, &subject);
-    recording.session.header.ended_by = ended_by.to_owned();
+    recording.session.header.ended_by = ended_by;
     recording.finish(watch, &subject)
 }
 
@@ -245,7 +245,7 @@ impl Running {
 
 impl Recording<'_> {
     /// The time of the recording. Returns why it ended.
-    fn watch(&mut self, terminal: Terminal, subject: &Subject) -> &'static str {
+    fn watch(&mut self, terminal: Terminal, subject: &Subject) -> EndedBy {
         let started = Instant::now();
         let display = Display::start(self.args.duration, self.args.quiet, terminal);
         if !self.args.quiet {
@@ -254,10 +254,10 @@ impl Recording<'_> {
         let ended = loop {
             let left = self.args.duration.map(|length| length.saturating_sub(started.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
-                break "time";
+                break EndedBy::Time;
             }
             match self.controls.wait(left.map_or(TICK, |left| left.min(TICK))) {
-                Some(Wish::Stop) => break "stopped",
+                Some(Wish::Stop) => break EndedBy::Stopped,
                 Some(Wish::Mark) => self.mark(&display),
                 Some(Wish::Snapshot) => self.snapshot(&display),
                 None => {}
@@ -265,12 +265,12 @@ impl Recording<'_> {
             if self.running.trace.as_ref().is_some_and(TraceHandle::is_done)
                 || !biopsy_target::is_same(&subject.info.key)
             {
-                break "target-exited";
+                break EndedBy::TargetExited;
             }
             biopsy_record::favour::all_threads();
             self.running.tell_methods();
             if disk_is_nearly_full(self.session.folder.path()) {
-                break "disk-full";
+                break EndedBy::DiskFull;
             }
             let latest = self.running.metrics.as_ref().and_then(metrics::Handle::latest);
             let progress = self.running.trace.as_ref().map(|trace| trace.progress.as_ref());
@@ -309,7 +309,7 @@ impl Recording<'_> {
         let cut = self.running.trace.as_ref().and_then(TraceHandle::cut);
         let header = CaptureHeader {
             end: Some(clock_pair()),
-            ended_by: "snapshot".to_owned(),
+            ended_by: EndedBy::Snapshot,
             ..self.session.header.clone()
         };
         let made = seal::snapshot(&self.session, &header, cut.as_ref(), &place);
@@ -385,7 +385,7 @@ impl Recording<'_> {
                 Err(error) => warnings.push(failed("logs.not-written", &error)),
             }
         }
-        if subject.info.key.pid.0 != 0 && session.header.ended_by == "disk-full" {
+        if subject.info.key.pid.0 != 0 && session.header.ended_by == EndedBy::DiskFull {
             let message = "the disk was nearly full: the recording was ended to leave room for the server";
             warnings.push(warning("recording.disk-full", message.to_owned()));
         }
@@ -446,7 +446,7 @@ pub(crate) fn header(target: &ProcessKey, name: &str, masking: &Masking) -> Capt
         target: Some(target.clone()),
         target_name: masking.text(layout::HEADER, name).into_owned(),
         host: host_info(Path::new("/proc"), masking),
-        ended_by: String::new(),
+        ended_by: EndedBy::Unknown,
     }
 }
 

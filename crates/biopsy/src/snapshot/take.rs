@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::Graph;
+use biopsy_model::capture::EndedBy;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{self, Moment, clock_pair};
 use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError, SnapshotFacts};
@@ -169,7 +170,7 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
     warn_all(&folder, &warnings);
     snapshot::write(&graph, &facts, 1, &folder).map_err(output_failure)?;
     header.end = Some(clock_pair());
-    "snapshot".clone_into(&mut header.ended_by);
+    header.ended_by = EndedBy::Snapshot;
     folder.header(&header).map_err(output_failure)?;
     again::mask_again(&folder, &masking)?;
     // What cannot be opened again helps nobody.
