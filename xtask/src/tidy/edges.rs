@@ -33,7 +33,16 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     (
         "biopsy-import",
-        &["biopsy-bytes", "biopsy-files", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"],
+        &[
+            "biopsy-bytes",
+            "biopsy-files",
+            "biopsy-model",
+            "biopsy-image",
+            "biopsy-stacks",
+            "biopsy-dotnet",
+            "biopsy-redact",
+            "biopsy-recording",
+        ],
     ),
     ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet"]),
     ("biopsy-report", &["biopsy-model", "biopsy-analyze", "biopsy-recording"]),

@@ -4,13 +4,13 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use biopsy_dotnet::gcdump;
+use biopsy_import::heap::Heap;
 
 use crate::exit_codes::Code;
 use crate::failure::Failure;
 
-use super::read::{self, HeapFile};
-use super::show;
 use super::take::{gcdump_options, write_gcdump};
+use super::{read, show};
 
 /// A `.gcdump` that was written.
 pub(crate) struct Exported {
@@ -28,7 +28,7 @@ pub(crate) fn export_gcdump(
     roots: &[PathBuf],
     output: Option<&Path>,
 ) -> Result<Exported, Failure> {
-    let HeapFile { name, graph, facts } = match read::open(file)? {
+    let Heap { name, graph, facts } = match read::open(file)? {
         Some(heap) => heap,
         None => read::of_core(file, roots)?,
     };

@@ -9,9 +9,10 @@ use std::time::Duration;
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::Graph;
 use biopsy_model::capture::EndedBy;
+use biopsy_model::heap::HeapFacts;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{self, Moment, clock_pair};
-use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError, SnapshotFacts};
+use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError};
 use biopsy_recording::{Limits, RecordingFolder};
 use biopsy_target::Selector;
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
@@ -31,7 +32,7 @@ use super::args::{From, SnapshotArgs};
 pub(crate) struct Made {
     pub(crate) name: String,
     pub(crate) graph: Graph,
-    pub(crate) facts: SnapshotFacts,
+    pub(crate) facts: HeapFacts,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
 }
@@ -90,7 +91,7 @@ fn choose(args: &SnapshotArgs, name: &str) -> Result<Destination, Failure> {
 }
 
 /// Takes the snapshot by the way that was asked for.
-fn take(args: &SnapshotArgs, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), Failure> {
+fn take(args: &SnapshotArgs, info: &ProcessInfo) -> Result<(Graph, HeapFacts), Failure> {
     if args.from == From::Runtime {
         return ask(args, info).map_err(|error| ask_failure(&error, args));
     }
@@ -108,18 +109,17 @@ fn take(args: &SnapshotArgs, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts
     }
 }
 
-fn from_memory(args: &SnapshotArgs, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), SnapshotError> {
+fn from_memory(args: &SnapshotArgs, info: &ProcessInfo) -> Result<(Graph, HeapFacts), SnapshotError> {
     let options = Options {
         freeze: FreezeOptions { max_pause: args.max_pause, ..FreezeOptions::default() },
         ..Options::default()
     };
     let taken = snapshot::take(&info.key, &options)?;
-    let facts = SnapshotFacts::of(&taken, info.key.pid.0);
-    Ok((taken.graph, facts))
+    Ok((taken.graph, taken.facts))
 }
 
 /// Asks the runtime.
-fn ask(args: &SnapshotArgs, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), AskError> {
+fn ask(args: &SnapshotArgs, info: &ProcessInfo) -> Result<(Graph, HeapFacts), AskError> {
     /// Longest time for the whole answer.
     const LONGEST: Duration = Duration::from_secs(300);
     let options = AskOptions { max_pause: args.max_pause, longest: LONGEST };
@@ -186,7 +186,7 @@ fn record(args: &SnapshotArgs, info: &ProcessInfo, name: String, place: &Place) 
 /// Writes a `.gcdump`; a file that could not be finished is removed.
 pub(super) fn write_gcdump(
     graph: &Graph,
-    facts: &SnapshotFacts,
+    facts: &HeapFacts,
     name: &str,
     path: &Path,
 ) -> Result<u64, Failure> {
@@ -206,13 +206,13 @@ pub(super) fn write_gcdump(
     }
 }
 
-pub(super) fn gcdump_options(facts: &SnapshotFacts, name: &str) -> WriteOptions {
+pub(super) fn gcdump_options(facts: &HeapFacts, name: &str) -> WriteOptions {
     #[expect(clippy::cast_possible_truncation, reason = "whole seconds are enough")]
     let unix_seconds = (facts.taken_at_unix_seconds > 0.0).then_some(facts.taken_at_unix_seconds as i64);
     WriteOptions {
         garbage: false,
         process_name: name.to_owned(),
-        pid: facts.pid,
+        pid: facts.pid.0,
         unix_seconds,
         tool: format!("biopsy {}", env!("CARGO_PKG_VERSION")),
     }
