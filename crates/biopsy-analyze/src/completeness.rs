@@ -6,7 +6,7 @@ use crate::trace::window;
 use biopsy_model::capture::Capture;
 use biopsy_model::loss::{Loss, LossKind};
 use biopsy_model::stack::{FrameSpace, StackEnd};
-use biopsy_model::timeline::Timeline;
+use biopsy_model::timeline::{SamplingEvent, Timeline};
 use biopsy_model::{MonoNanos, Nanos};
 use rustc_hash::FxHashMap;
 
@@ -98,7 +98,7 @@ impl Completeness {
     }
 
     fn add_trace(&mut self, timeline: &Timeline, frames: &FrameTable) {
-        self.method.clone_from(&timeline.settings.method);
+        timeline.settings.method.as_str().clone_into(&mut self.method);
         self.samples = timeline.samples.len() as u64;
         self.sampled = timeline.samples.iter().fold(Nanos(0), |sum, sample| sum + sample.weight);
         self.waits = timeline.waits.len() as u64;
@@ -200,7 +200,7 @@ impl Completeness {
             self.undetermined
                 .push(format!("single waits shorter than {ms} ms: only their sums were recorded"));
         }
-        if settings.sampling_event == "cpu-clock" {
+        if settings.sampling_event == SamplingEvent::CpuClock {
             self.undetermined.push(
                 "what the kernel did with interrupts off: samples come from a timer, and are attributed to the code around it"
                     .to_owned(),

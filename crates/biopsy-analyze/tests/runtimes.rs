@@ -187,7 +187,7 @@ fn the_last_exception_before_the_end() {
         &["System.Runtime.ExceptionServices.ExceptionDispatchInfo.Throw"],
     );
     let mut capture = server(10).done();
-    capture.header.ended_by = "target-exited".to_owned();
+    capture.header.ended_by = "target-exited".into();
     insta::assert_snapshot!(report(&heard(capture.clone(), said.done())));
 
     let mut said = Said::new(10);

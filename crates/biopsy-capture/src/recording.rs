@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use biopsy_model::ProcessKey;
-use biopsy_model::capture::CaptureHeader;
+use biopsy_model::capture::{CaptureHeader, EndedBy};
 use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{self, Moment, clock_pair, host_info};
@@ -64,9 +64,9 @@ impl Draft {
     }
 
     /// Sets the end of the recording, and why it ended.
-    pub(crate) fn end(&mut self, ended_by: &str) -> Result<(), Failure> {
+    pub(crate) fn end(&mut self, ended_by: EndedBy) -> Result<(), Failure> {
         self.header.end = Some(clock_pair());
-        ended_by.clone_into(&mut self.header.ended_by);
+        self.header.ended_by = ended_by;
         self.write_header()
     }
 
@@ -142,7 +142,7 @@ fn header(target: &ProcessKey, name: &str, command: &[String], masking: &Masking
         target: Some(target.clone()),
         target_name: masking.text(layout::HEADER, name).into_owned(),
         host: host_info(Path::new("/proc"), masking),
-        ended_by: String::new(),
+        ended_by: EndedBy::Unknown,
     }
 }
 

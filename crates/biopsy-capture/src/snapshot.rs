@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::Graph;
+use biopsy_model::capture::EndedBy;
+use biopsy_model::heap::HeapFacts;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::Moment;
-use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError, SnapshotFacts};
+use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError};
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
 
 use crate::failure::{Failure, FailureKind, KEPT};
@@ -53,7 +55,7 @@ pub struct Snapshot {
     /// Every object and reference.
     pub graph: Graph,
     /// How it was taken.
-    pub facts: SnapshotFacts,
+    pub facts: HeapFacts,
     /// The recording, or the file.
     pub result: HandedOver,
 }
@@ -83,7 +85,7 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
 }
 
 /// Takes the snapshot by the way that was asked for.
-fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), Failure> {
+fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), Failure> {
     if plan.from == From::Runtime {
         return ask(plan, info).map_err(|error| ask_failure(&error, plan));
     }
@@ -101,18 +103,17 @@ fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts
     }
 }
 
-fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), SnapshotError> {
+fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), SnapshotError> {
     let options = Options {
         freeze: FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() },
         ..Options::default()
     };
     let taken = snapshot::take(&info.key, &options)?;
-    let facts = SnapshotFacts::of(&taken, info.key.pid.0);
-    Ok((taken.graph, facts))
+    Ok((taken.graph, taken.facts))
 }
 
 /// Asks the runtime.
-fn ask(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, SnapshotFacts), AskError> {
+fn ask(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), AskError> {
     /// Longest time for the whole answer.
     const LONGEST: Duration = Duration::from_secs(300);
     let options = AskOptions { max_pause: plan.max_pause, longest: LONGEST };
@@ -157,7 +158,7 @@ fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Resu
     draft.warn_all(&warnings);
     snapshot::write(&graph, &facts, 1, &draft.folder).map_err(output_failure)?;
     draft.keep();
-    draft.end("snapshot")?;
+    draft.end(EndedBy::Snapshot)?;
     let result = finish(job, &draft, place)?;
     Ok(Snapshot { name: target.name, graph, facts, result })
 }
@@ -166,7 +167,7 @@ fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Resu
 ///
 /// # Errors
 /// [`FailureKind::Output`].
-pub fn write_gcdump(graph: &Graph, facts: &SnapshotFacts, name: &str, path: &Path) -> Result<u64, Failure> {
+pub fn write_gcdump(graph: &Graph, facts: &HeapFacts, name: &str, path: &Path) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(FailureKind::Output, format!("cannot write `{}`: {error}", path.display()))
     };
@@ -184,13 +185,13 @@ pub fn write_gcdump(graph: &Graph, facts: &SnapshotFacts, name: &str, path: &Pat
 
 /// What else is in a `.gcdump`.
 #[must_use]
-pub fn gcdump_options(facts: &SnapshotFacts, name: &str) -> WriteOptions {
+pub fn gcdump_options(facts: &HeapFacts, name: &str) -> WriteOptions {
     #[expect(clippy::cast_possible_truncation, reason = "whole seconds are enough")]
     let unix_seconds = (facts.taken_at_unix_seconds > 0.0).then_some(facts.taken_at_unix_seconds as i64);
     WriteOptions {
         garbage: false,
         process_name: name.to_owned(),
-        pid: facts.pid,
+        pid: facts.pid.0,
         unix_seconds,
         tool: format!("biopsy {}", env!("CARGO_PKG_VERSION")),
     }

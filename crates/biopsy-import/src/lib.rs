@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod heap;
 mod limits;
 pub mod nettrace;
 pub mod perf_data;

@@ -15,7 +15,7 @@ use crate::ImportError;
 use biopsy_dotnet::events::{self, Collector};
 use biopsy_dotnet::methods::{MethodMap, feed_payload};
 use biopsy_dotnet::nettrace::{self, End, Header, NettraceError, Reader};
-use biopsy_model::capture::{Capture, CaptureHeader, HostInfo};
+use biopsy_model::capture::{Capture, CaptureHeader, EndedBy, HostInfo};
 use biopsy_model::loss::Warning;
 use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::RuntimeTrace;
@@ -217,7 +217,7 @@ fn capture_header(header: &Header, trace: &RuntimeTrace, told: &Told, end: Optio
             cpus: header.processors.unwrap_or(0),
             ..HostInfo::default()
         },
-        ended_by: String::new(),
+        ended_by: EndedBy::Unknown,
     }
 }
 

@@ -28,7 +28,7 @@ mod stacks;
 mod states;
 
 use crate::{ImportError, Limits};
-use biopsy_model::capture::{Capture, CaptureHeader, HostInfo};
+use biopsy_model::capture::{Capture, CaptureHeader, EndedBy, HostInfo};
 use biopsy_model::loss::Warning;
 use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::{BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey};
@@ -248,7 +248,7 @@ fn make_header(
             memory: container.number(feature::TOTAL_MEM).unwrap_or(0).saturating_mul(1024),
             cpu_model: text(feature::CPUDESC),
         },
-        ended_by: String::new(),
+        ended_by: EndedBy::Unknown,
     }
 }
 

@@ -3,7 +3,7 @@
 use biopsy_import::perf_data::{Options, is_perf_data, read, read_bytes};
 use biopsy_import::{ImportError, Limits};
 use biopsy_model::capture::Capture;
-use biopsy_model::timeline::Timeline;
+use biopsy_model::timeline::{SamplingEvent, Timeline, TraceMethod};
 use linux_perf_data::linux_perf_event_reader::{EventRecord, RecordType};
 use linux_perf_data::{PerfFileReader, PerfFileRecord};
 use proptest::prelude::*;
@@ -89,8 +89,8 @@ fn all_samples_are_found() {
             timeline.samples.iter().all(|sample| sample.stack.is_some() && sample.weight.0 > 0),
             "{name}"
         );
-        assert_eq!(timeline.settings.method, "imported");
-        assert_eq!(timeline.settings.sampling_event, "cpu-clock", "{name}");
+        assert_eq!(timeline.settings.method, TraceMethod::Imported);
+        assert_eq!(timeline.settings.sampling_event, SamplingEvent::CpuClock, "{name}");
         assert_eq!(timeline.symbols.len(), timeline.frames.len());
         assert!(capture.header.end.is_some(), "{name}");
         assert!(timeline.process_events.iter().any(|event| format!("{event:?}").contains("Exec")), "{name}");

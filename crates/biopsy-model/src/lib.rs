@@ -7,7 +7,7 @@
 //! - [`ids`]: who (pid, tid, process key), [`address`]: where, [`time`]: when
 //! - [`process`]: what a process is, [`module`]: what is mapped into it, [`stack`]: frames and interned stacks,
 //!   [`symbol`]: names of frames
-//! - [`runtime_trace`]: what a managed runtime said of itself
+//! - [`runtime_trace`]: what a managed runtime said of itself, [`heap`]: the facts of its heap
 //! - [`timeline`]: the events of a trace, [`metric`]: series, [`log`]: log lines
 //! - [`capture`]: everything that one recording holds, as the read half sees it
 //! - [`loss`]: what was lost, and warnings: loss is data
@@ -16,6 +16,7 @@
 
 pub mod address;
 pub mod capture;
+pub mod heap;
 pub mod ids;
 pub mod log;
 pub mod look;

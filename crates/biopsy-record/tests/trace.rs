@@ -52,7 +52,7 @@ fn finds_the_hot_function(method: &str) {
     survival.assert_unharmed();
     target.stop();
     assert_eq!(summary.method, method);
-    assert_eq!(timeline.settings.method, method);
+    assert_eq!(timeline.settings.method.as_str(), method);
     assert!(timeline.samples.len() > 50, "{} samples", timeline.samples.len());
     let hot = share(&timeline, "compute_checksum_bit_by_bit");
     assert!(hot > 0.8, "{hot} of the samples are in the hot function");

@@ -17,8 +17,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::documents::runtime::Mirror;
-use crate::documents::{header::Header, look, processes::Process, redaction::Redaction, warnings};
+use crate::documents::{header::Header, look, processes::Process, redaction::Redaction, runtime, warnings};
 use crate::error::WriteError;
 use crate::logs::LogWriter;
 use crate::metrics::TableWriter;
@@ -270,7 +269,7 @@ impl RecordingFolder {
 
     /// Writes what was collected of a runtime's events as `dotnet/PID.json`. The caller has redacted it.
     pub fn runtime_trace(&self, trace: RuntimeTrace) -> Result<(), WriteError> {
-        self.write_json(&layout::runtime_member(trace.pid), &trace.into_json())
+        self.write_json(&layout::runtime_member(trace.pid), &runtime::RuntimeTrace::from(trace))
     }
 
     /// Writes what was found in the memory of a process as `stacks/PID.json`. The caller has redacted it.

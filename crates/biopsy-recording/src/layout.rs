@@ -121,6 +121,9 @@ pub fn snapshot_member(number: u32, name: &str) -> String {
 /// Ending of a column of a snapshot.
 pub const COLUMN: &str = ".npy.zst";
 
+/// Facts of a snapshot.
+pub const FACTS: &str = "snapshot.json";
+
 /// Types of a snapshot, a JSON object a line.
 pub const TYPES: &str = "types.jsonl.zst";
 

@@ -33,7 +33,7 @@ pub(crate) fn sample_capture() -> Capture {
             target: Some(key.clone()),
             target_name: "mariadbd".to_owned(),
             host: HostInfo { hostname: "h".to_owned(), cpus: 2, memory: 8 << 30, ..HostInfo::default() },
-            ended_by: "time".to_owned(),
+            ended_by: "time".into(),
         },
         processes: vec![ProcessInfo {
             key,
@@ -105,8 +105,8 @@ fn sample_timeline() -> Timeline {
     Timeline {
         settings: TraceSettings {
             frequency_hz: 999,
-            sampling_event: "cpu-clock".to_owned(),
-            method: "bpf".to_owned(),
+            sampling_event: "cpu-clock".into(),
+            method: "bpf".into(),
             wait_threshold: Nanos(1_000_000),
             wait_sample_period: Nanos(20_000_000),
             has_states: true,

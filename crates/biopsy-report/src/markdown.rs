@@ -6,7 +6,7 @@ use crate::units::{bytes, count, counted, duration, evidence_text, ratio, second
 use crate::{when, words};
 use biopsy_analyze::{Analysis, FunctionHandle, FunctionRow, Party};
 use biopsy_model::Nanos;
-use biopsy_model::capture::Capture;
+use biopsy_model::capture::{Capture, EndedBy};
 use biopsy_model::printable::is_harmful;
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ fn head(text: &mut String, capture: &Capture, analysis: &Analysis) {
     let _ = writeln!(text, "# biopsy report: {}\n", plain(name));
     let started = when::for_people(&header.start).unwrap_or_else(|| "time not known".to_owned());
     let _ = write!(text, "- **Recorded** {}, {}", plain(&started), seconds(analysis.completeness.seconds));
-    if !header.ended_by.is_empty() {
+    if header.ended_by != EndedBy::Unknown {
         let _ = write!(text, "; ended because of: {}", plain(words::ended_by(&header.ended_by)));
     }
     text.push('\n');

@@ -1,6 +1,7 @@
 //! The words of the output for the field's enumerations: stable in JSON, readable for people.
 
 use biopsy_analyze::{FunctionKind, NotableKind, WaitReason};
+use biopsy_model::capture::EndedBy;
 use biopsy_model::log::LogLevel;
 use biopsy_model::loss::LossKind;
 use biopsy_model::metric::Unit;
@@ -114,13 +115,13 @@ pub(crate) fn runtime(kind: RuntimeKind) -> &'static str {
 }
 
 /// Why the recording ended, for people.
-pub(crate) fn ended_by(word: &str) -> &str {
-    match word {
-        "time" => "the time asked for was over",
-        "stopped" => "stopped by the user",
-        "target-exited" => "the target exited",
-        "disk-full" => "the disk was full",
-        "error" => "an error",
-        other => other,
+pub(crate) fn ended_by(why: &EndedBy) -> &str {
+    match why {
+        EndedBy::Time => "the time asked for was over",
+        EndedBy::Stopped => "stopped by the user",
+        EndedBy::TargetExited => "the target exited",
+        EndedBy::DiskFull => "the disk was full",
+        EndedBy::Error => "an error",
+        EndedBy::Unknown | EndedBy::Snapshot | EndedBy::Dumped | EndedBy::Other(_) => why.as_str(),
     }
 }

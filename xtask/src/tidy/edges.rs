@@ -36,7 +36,19 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-recording",
         ],
     ),
-    ("biopsy-import", &["biopsy-bytes", "biopsy-model", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
+    (
+        "biopsy-import",
+        &[
+            "biopsy-bytes",
+            "biopsy-files",
+            "biopsy-model",
+            "biopsy-image",
+            "biopsy-stacks",
+            "biopsy-dotnet",
+            "biopsy-redact",
+            "biopsy-recording",
+        ],
+    ),
     ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
     ("biopsy-report", &["biopsy-model", "biopsy-analyze"]),
     (

@@ -13,6 +13,7 @@ use crate::trace::wait_sites::WaitSite;
 use crate::trace::waits::WaitReason;
 use crate::words::{percent, shorten};
 use biopsy_model::capture::Capture;
+use biopsy_model::timeline::{SamplingEvent, TraceMethod};
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::FxHashMap;
 
@@ -69,7 +70,9 @@ impl<'a> Scene<'a> {
         // What other tools looked at by the clock alone says nothing of CPU time.
         let by_clock = |timeline: &biopsy_model::timeline::Timeline| {
             let settings = &timeline.settings;
-            settings.method == "imported" && settings.sampling_event.is_empty() && !settings.has_states
+            settings.method == TraceMethod::Imported
+                && settings.sampling_event == SamplingEvent::Unknown
+                && !settings.has_states
         };
         let tells = capture.timeline.as_ref().is_some_and(|timeline| !by_clock(timeline));
         scene.cores = if tells { Some(running / seconds) } else { scene.metric_cores() };

@@ -20,7 +20,7 @@ pub(crate) mod window;
 use crate::limits::{FLAME_NODES, FLAME_THREADS, THREAD_FLAME_NODES};
 use biopsy_model::capture::Capture;
 use biopsy_model::stack::StackHandle;
-use biopsy_model::timeline::{Timeline, WaitState};
+use biopsy_model::timeline::{SamplingEvent, Timeline, WaitState};
 use biopsy_model::{MonoNanos, Nanos, Tid};
 use calls::{CallTree, NodeIndex, Purpose};
 use facts::Facts;
@@ -46,7 +46,7 @@ pub(crate) struct Traced {
 /// Reads a trace, in order: functions, call trees, threads, waits.
 pub(crate) fn read(capture: &Capture, timeline: &Timeline, window: Option<(MonoNanos, MonoNanos)>) -> Traced {
     let mut frames = FrameTable::new(timeline);
-    let by_timer = timeline.settings.sampling_event == "cpu-clock";
+    let by_timer = timeline.settings.sampling_event == SamplingEvent::CpuClock;
     let cpu_tree = CallTree::new(timeline, &mut frames, Purpose::Cpu { by_timer });
     let wait_tree = CallTree::new(timeline, &mut frames, Purpose::Waiting);
 

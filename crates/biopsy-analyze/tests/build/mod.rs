@@ -73,13 +73,13 @@ impl Build {
             target: Some(ProcessKey { boot_id: BootId::default(), pid: Pid(PID), start_ticks: 1 }),
             target_name: name.to_owned(),
             host: HostInfo { cpus, architecture: "x86_64".to_owned(), ..HostInfo::default() },
-            ended_by: "time".to_owned(),
+            ended_by: "time".into(),
             ..CaptureHeader::default()
         };
         let settings = TraceSettings {
             frequency_hz: 999,
-            sampling_event: "cpu-clock".to_owned(),
-            method: "bpf".to_owned(),
+            sampling_event: "cpu-clock".into(),
+            method: "bpf".into(),
             wait_threshold: Nanos(MS),
             wait_sample_period: Nanos(10 * MS),
             has_states: true,

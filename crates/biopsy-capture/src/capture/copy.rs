@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use biopsy_model::capture::CaptureHeader;
+use biopsy_model::capture::{CaptureHeader, EndedBy};
 use biopsy_record::context::clock_pair;
 use biopsy_record::trace::{Cut, TraceHandle};
 use biopsy_recording::{RecordingFolder, layout};
@@ -39,7 +39,7 @@ impl Recording<'_> {
         let folder = Arc::new(RecordingFolder::create(&place.folder).map_err(output_failure)?);
         let header = CaptureHeader {
             end: Some(clock_pair()),
-            ended_by: "snapshot".to_owned(),
+            ended_by: EndedBy::Snapshot,
             ..self.draft.header.clone()
         };
         let leaving = self.job.removing(&place.folder);

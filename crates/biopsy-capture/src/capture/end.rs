@@ -4,6 +4,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use biopsy_model::ClockPair;
+use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{Moment, clock_pair};
@@ -27,7 +28,7 @@ impl Recording<'_> {
         if !hurried {
             self.take_last(watch, &end, &mut warnings);
         }
-        if self.draft.header.ended_by == "disk-full" {
+        if self.draft.header.ended_by == EndedBy::DiskFull {
             let message = "the disk was nearly full: the recording was ended to leave room for the server";
             warnings.push(warning("recording.disk-full", message));
         }

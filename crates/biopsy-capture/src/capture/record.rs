@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
+use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::Moment;
@@ -92,7 +93,7 @@ pub(super) fn record(
     let mut recording =
         Recording { plan, place, job, remote, draft, subject, running, child, snapshots: Vec::new(), tree };
     let ended_by = recording.watch();
-    ended_by.clone_into(&mut recording.draft.header.ended_by);
+    recording.draft.header.ended_by = ended_by;
     recording.end(watch)
 }
 
@@ -189,7 +190,7 @@ impl Running {
 
 impl Recording<'_> {
     /// The time of the recording. Returns why it ended.
-    fn watch(&mut self) -> &'static str {
+    fn watch(&mut self) -> EndedBy {
         let started = Instant::now();
         self.job.tell(Event::Recording {
             name: &self.draft.header.target_name,
@@ -201,10 +202,10 @@ impl Recording<'_> {
         let ended = loop {
             let left = self.plan.length.map(|length| length.saturating_sub(started.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
-                break "time";
+                break EndedBy::Time;
             }
             match self.remote.wait(left.map_or(TICK, |left| left.min(TICK))) {
-                Some(Wish::Stop) => break "stopped",
+                Some(Wish::Stop) => break EndedBy::Stopped,
                 Some(Wish::Mark) => self.mark(),
                 Some(Wish::Snapshot) => self.snapshot(),
                 None => {}
@@ -212,12 +213,12 @@ impl Recording<'_> {
             if self.running.trace.as_ref().is_some_and(TraceHandle::is_done)
                 || !biopsy_target::is_same(&self.subject.target.info.key)
             {
-                break "target-exited";
+                break EndedBy::TargetExited;
             }
             biopsy_record::favour::all_threads();
             self.running.pass_methods();
             if disk_is_nearly_full(self.draft.folder.path()) {
-                break "disk-full";
+                break EndedBy::DiskFull;
             }
             let latest = self.running.metrics.as_ref().and_then(metrics::Handle::latest);
             let trace = self.running.trace.as_ref().map(|trace| trace.progress.as_ref());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use biopsy_analyze::analyze_opened;
 use biopsy_analyze::dump::DumpAnalysis;
 use biopsy_image::OpenError;
+use biopsy_model::capture::EndedBy;
 use biopsy_record::dump::Dumped;
 use biopsy_recording::{Limits, layout, warnings_in_words};
 use biopsy_report::dump::{
@@ -88,7 +89,7 @@ pub(super) fn conclude(mut recording: DumpRecording, job: &Job) -> Result<Dumps,
     }
     recording.draft.warn_all(&warnings);
     let not_read = warnings.into_iter().filter(|one| one.code == NOT_READ).map(|one| one.message).collect();
-    recording.draft.end(if job.is_asked() { "stopped" } else { "dumped" })?;
+    recording.draft.end(if job.is_asked() { EndedBy::Stopped } else { EndedBy::Dumped })?;
     let result = finish(job, &recording.draft, &recording.place)?;
     let masked = recording.masked.iter().map(|one| (one.rule.clone(), one.count)).collect();
     Ok(Dumps { result, dumps: recording.dumps, masked, report, not_read })

@@ -3,7 +3,7 @@
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
 
 use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, PSEUDO, TICKS_OF_1970, TICKS_PER_SECOND, UNDEFINED, tag};
-use crate::graph::{Graph, GraphBuilder, GraphType, Node, Root, RootKind, mark};
+use crate::graph::{Graph, GraphBuilder, HeapType, Node, Root, RootKind, mark};
 
 /// What a `.gcdump` says.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
         let size = cursor.u32("size of a type")?.cast_signed();
         let module = string(&mut cursor, "module of a type")?;
         is_pseudo.push((name.starts_with(PSEUDO), name == UNDEFINED, size));
-        builder.push_type(GraphType { name, module, ..GraphType::default() });
+        builder.push_type(HeapType { name, module, ..HeapType::default() });
     }
     let nodes = count(&mut cursor, "nodes", 4)?;
     let mut places = cursor.sub("places of nodes", nodes * 4)?;

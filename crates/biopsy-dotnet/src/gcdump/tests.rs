@@ -4,15 +4,15 @@ use biopsy_bytes::Cursor;
 use proptest::prelude::*;
 
 use super::*;
-use crate::graph::{Graph, GraphBuilder, GraphType, Node, ObjectIndex, Root, RootKind, mark};
+use crate::graph::{Graph, GraphBuilder, HeapType, Node, ObjectIndex, Root, RootKind, mark};
 
 fn sample() -> Graph {
     let mut builder = GraphBuilder::new();
-    let text = builder.push_type(GraphType { name: "System.String".to_owned(), ..GraphType::default() });
-    let node = builder.push_type(GraphType {
+    let text = builder.push_type(HeapType { name: "System.String".to_owned(), ..HeapType::default() });
+    let node = builder.push_type(HeapType {
         name: "Näme<T>\u{202e}\u{1f9ea}".to_owned(),
         module: "a.dll".to_owned(),
-        ..GraphType::default()
+        ..HeapType::default()
     });
     for (address, of, size, edges) in [
         (0x7f00_0000, text, 30, vec![]),

@@ -8,7 +8,7 @@ use biopsy_bytes::{Cursor, ReadError};
 use biopsy_model::{MonoNanos, Nanos};
 use rustc_hash::FxHashMap;
 
-use crate::graph::{Bits, Graph, GraphBuilder, GraphType, Node, ObjectIndex, Root, RootKind, TypeIndex};
+use crate::graph::{Bits, Graph, GraphBuilder, HeapType, Node, ObjectIndex, Root, RootKind, TypeIndex};
 use crate::nettrace::Event;
 
 /// Who speaks.
@@ -142,11 +142,7 @@ impl HeapListener {
     fn type_index(&mut self, id: u64) -> TypeIndex {
         let builder = &mut self.builder;
         *self.types.entry(id).or_insert_with(|| {
-            builder.push_type(GraphType {
-                name: format!("?{id:#x}"),
-                method_table: id,
-                ..GraphType::default()
-            })
+            builder.push_type(HeapType { name: format!("?{id:#x}"), method_table: id, ..HeapType::default() })
         })
     }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
-use super::{Generation, Graph, GraphType, NO_OBJECT, SpanBuilder, Spill, TypeIndex};
+use super::{Generation, Graph, HeapType, NO_OBJECT, SpanBuilder, Spill, TypeIndex};
 
 /// One object that is added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub struct Node {
 /// [`GraphBuilder::push_edge`]; both may be interleaved.
 #[derive(Debug, Default)]
 pub struct GraphBuilder {
-    types: Vec<GraphType>,
+    types: Vec<HeapType>,
     nodes: Vec<Node>,
     targets: Vec<u64>,
 }
@@ -39,7 +39,7 @@ impl GraphBuilder {
     }
 
     /// Adds a type.
-    pub fn push_type(&mut self, of: GraphType) -> TypeIndex {
+    pub fn push_type(&mut self, of: HeapType) -> TypeIndex {
         self.types.push(of);
         TypeIndex(u32::try_from(self.types.len() - 1).unwrap_or(u32::MAX))
     }

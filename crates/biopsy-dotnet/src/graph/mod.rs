@@ -21,6 +21,7 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
+pub use biopsy_model::heap::HeapType;
 pub use bits::Bits;
 pub use build::{GraphBuilder, Node};
 pub use edges::Spill;
@@ -79,27 +80,6 @@ impl Generation {
     }
 }
 
-/// A type that objects of the graph have.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct GraphType {
-    /// Full name, generics and nesting included.
-    pub name: String,
-    /// Name of its module's file, without folders; empty if not known.
-    pub module: String,
-    /// Address of its method table; 0 if not known.
-    pub method_table: u64,
-    /// It is a gap that the collector left between objects, and no object.
-    pub is_free: bool,
-}
-
-impl GraphType {
-    /// Whether nothing tells its name: it stands as `?` and the address of its method table.
-    #[must_use]
-    pub fn is_nameless(&self) -> bool {
-        !self.is_free && self.name.strip_prefix('?').is_some_and(|rest| rest.starts_with("0x"))
-    }
-}
-
 /// One object, as it is iterated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Object {
@@ -118,7 +98,7 @@ pub struct Object {
 /// A heap of one moment.
 #[derive(Clone, Default, Debug)]
 pub struct Graph {
-    pub(crate) types: Vec<GraphType>,
+    pub(crate) types: Vec<HeapType>,
     pub(crate) spans: Vec<Span>,
     /// The first span with an object that begins in each page of 4 MiB.
     pages: FxHashMap<u64, u32>,
@@ -139,7 +119,7 @@ const BLOCK: u32 = 10;
 
 impl Graph {
     /// From spans in any order. Spans that overlap an earlier one are left out, and counted.
-    pub(crate) fn from_spans(types: Vec<GraphType>, mut spans: Vec<Span>) -> (Self, u64) {
+    pub(crate) fn from_spans(types: Vec<HeapType>, mut spans: Vec<Span>) -> (Self, u64) {
         spans.retain(|span| span.len() > 0);
         spans.sort_by_key(|span| span.start);
         let mut graph = Self { types, ..Self::default() };
@@ -189,13 +169,13 @@ impl Graph {
 
     /// The types; a [`TypeIndex`] counts in here.
     #[must_use]
-    pub fn types(&self) -> &[GraphType] {
+    pub fn types(&self) -> &[HeapType] {
         &self.types
     }
 
     /// The type of this number.
     #[must_use]
-    pub fn type_of(&self, index: TypeIndex) -> Option<&GraphType> {
+    pub fn type_of(&self, index: TypeIndex) -> Option<&HeapType> {
         self.types.get(index.0 as usize)
     }
 

@@ -6,7 +6,7 @@ use super::*;
 
 fn built(nodes: &[(u64, u64, Vec<u64>)]) -> Graph {
     let mut builder = GraphBuilder::new();
-    let of = builder.push_type(GraphType { name: "T".to_owned(), ..GraphType::default() });
+    let of = builder.push_type(HeapType { name: "T".to_owned(), ..HeapType::default() });
     for (address, size, edges) in nodes {
         builder.push(Node { address: *address, of, size: *size, edges: edges.len() as u32 });
         edges.iter().for_each(|edge| builder.push_edge(*edge));
@@ -56,7 +56,7 @@ fn objects_of_a_32_bit_process_are_all_there() {
 #[test]
 fn an_address_where_no_object_can_be_is_counted_and_moves_no_other() {
     let mut builder = GraphBuilder::new();
-    let of = builder.push_type(GraphType::default());
+    let of = builder.push_type(HeapType::default());
     for address in [0x1001, 0x1008, 0x1018, 0x1022] {
         builder.push(Node { address, of, size: 12, edges: 0 });
     }

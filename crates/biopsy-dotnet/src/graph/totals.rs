@@ -1,6 +1,8 @@
 //! Objects and bytes by type.
 
-use super::{Generation, Graph, TypeIndex};
+use biopsy_model::heap::{GenerationFacts, HeapFacts};
+
+use super::{Generation, Graph, RootKind, TypeIndex};
 
 /// A number of objects and their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -95,10 +97,15 @@ impl Graph {
     /// Objects and bytes of all that is no free space: all, and those that are reachable.
     #[must_use]
     pub fn totals(&self) -> (Totals, Option<Totals>) {
+        self.sum(&self.by_type(), false)
+    }
+
+    /// Free space alone, or all that is none.
+    fn sum(&self, by_type: &[TypeTotals], is_free: bool) -> (Totals, Option<Totals>) {
         let mut all = Totals::default();
         let mut live = self.live().map(|_| Totals::default());
-        for one in self.by_type() {
-            if self.type_of(one.of).is_some_and(|of| of.is_free) {
+        for one in by_type {
+            if self.type_of(one.of).is_some_and(|of| of.is_free) != is_free {
                 continue;
             }
             all.add_all(one.all);
@@ -107,5 +114,34 @@ impl Graph {
             }
         }
         (all, live)
+    }
+
+    /// The facts that the graph alone tells: what is in it, and that it is whole.
+    #[must_use]
+    pub fn facts(&self) -> HeapFacts {
+        let by_type = self.by_type();
+        let (all, live) = self.sum(&by_type, false);
+        let (free, _) = self.sum(&by_type, true);
+        let generations = self.by_generation().into_iter().map(|(generation, totals)| GenerationFacts {
+            name: generation.name().to_owned(),
+            objects: totals.objects,
+            bytes: totals.bytes,
+        });
+        let count = |kind: &RootKind| self.roots().iter().filter(|root| root.kind == *kind).count() as u64;
+        let roots = RootKind::ALL.iter().map(|kind| (kind.name().to_owned(), count(kind)));
+        HeapFacts {
+            objects: all.objects,
+            bytes: all.bytes,
+            live_objects: live.map(|live| live.objects),
+            live_bytes: live.map(|live| live.bytes),
+            free_objects: free.objects,
+            free_bytes: free.bytes,
+            references: self.edge_count(),
+            types: self.types().len() as u64,
+            generations: generations.collect(),
+            roots: roots.filter(|(_, count)| *count > 0).collect(),
+            whole: true,
+            ..HeapFacts::default()
+        }
     }
 }

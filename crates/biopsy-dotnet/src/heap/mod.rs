@@ -29,7 +29,7 @@ mod walk;
 
 pub use by_type::{HeapByType, TypeRow, by_type};
 pub use error::HeapError;
-pub use largest::{largest, note_of_others};
+pub use largest::{LargestHeap, Refused, largest, read_largest};
 pub use open::{Heap, HeapOptions};
 pub use problems::{Problem, Problems};
 pub use roots::RootProblems;

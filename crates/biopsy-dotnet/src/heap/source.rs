@@ -2,7 +2,7 @@
 
 use biopsy_image::{Image, MemoryExt};
 
-use crate::graph::GraphType;
+use crate::graph::HeapType;
 use crate::layout::Layout;
 use crate::runtime::Runtime;
 
@@ -13,7 +13,7 @@ pub(crate) trait Source: Sync {
     /// Where things are.
     fn layout(&self) -> &Layout;
     /// Name and module of a type.
-    fn describe(&self, method_table: u64) -> GraphType;
+    fn describe(&self, method_table: u64) -> HeapType;
     /// The object that objects of this collectible type keep alive although no field refers to it.
     fn loader_allocator(&self, method_table: u64) -> Option<u64>;
 }
@@ -27,18 +27,18 @@ impl Source for Runtime<'_> {
         self.layout()
     }
 
-    fn describe(&self, method_table: u64) -> GraphType {
+    fn describe(&self, method_table: u64) -> HeapType {
         // The type of gaps has no metadata and no name.
         let free = self.layout().find_global("FreeObjectMethodTable");
         if free.is_some_and(|at| self.image().read_u64(at).is_ok_and(|free| free == method_table)) {
             let name = "Free".to_owned();
-            return GraphType { name, method_table, is_free: true, ..GraphType::default() };
+            return HeapType { name, method_table, is_free: true, ..HeapType::default() };
         }
         let Ok(info) = self.type_of(method_table) else {
-            return GraphType { name: format!("?{method_table:#x}"), method_table, ..GraphType::default() };
+            return HeapType { name: format!("?{method_table:#x}"), method_table, ..HeapType::default() };
         };
         let module = self.module(info.module).map(|module| file_name(&module.path)).unwrap_or_default();
-        GraphType { name: info.name.to_string(), module, method_table, is_free: false }
+        HeapType { name: info.name.to_string(), module, method_table, is_free: false }
     }
 
     fn loader_allocator(&self, method_table: u64) -> Option<u64> {

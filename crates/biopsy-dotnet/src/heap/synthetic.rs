@@ -3,7 +3,7 @@
 use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread};
 
 use super::source::Source;
-use crate::graph::GraphType;
+use crate::graph::HeapType;
 use crate::layout::Layout;
 
 /// Memory of a few areas.
@@ -56,12 +56,12 @@ impl Source for Synthetic {
         &self.layout
     }
 
-    fn describe(&self, method_table: u64) -> GraphType {
-        GraphType {
+    fn describe(&self, method_table: u64) -> HeapType {
+        HeapType {
             name: format!("T{method_table:x}"),
             method_table,
             is_free: method_table == FREE,
-            ..GraphType::default()
+            ..HeapType::default()
         }
     }
 

@@ -8,7 +8,7 @@ use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
-use biopsy_model::timeline::{ThreadLife, Timeline, TraceSettings, WaitSample, WaitState};
+use biopsy_model::timeline::{ThreadLife, Timeline, TraceMethod, TraceSettings, WaitSample, WaitState};
 use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Samples {
         threads.sort_by_key(|thread| thread.info.tid);
         Some(Timeline {
             settings: TraceSettings {
-                method: "imported".to_owned(),
+                method: TraceMethod::Imported,
                 wait_sample_period: period,
                 ..TraceSettings::default()
             },

@@ -13,7 +13,9 @@ use crate::Limits;
 use biopsy_model::loss::{Loss, LossKind, Warning};
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::FrameSpace;
-use biopsy_model::timeline::{Sample, ThreadLife, Timeline, TimelineEvent, TraceSettings, WaitState};
+use biopsy_model::timeline::{
+    Sample, ThreadLife, Timeline, TimelineEvent, TraceMethod, TraceSettings, WaitState,
+};
 use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 
@@ -341,7 +343,7 @@ impl<'a> Ingest<'a> {
         let event = self.cpu_event.and_then(|event| self.container.events.get(event));
         let settings = &mut self.timeline.settings;
         *settings = TraceSettings {
-            method: "imported".to_owned(),
+            method: TraceMethod::Imported,
             wait_threshold: WAIT_THRESHOLD,
             wait_sample_period: Nanos(u64::from(!self.timeline.wait_samples.is_empty())),
             has_states: settings.has_states,
@@ -352,7 +354,7 @@ impl<'a> Ingest<'a> {
         };
         if let Some(event) = event {
             // `cycles:ppp` is `cycles` with modifiers.
-            settings.sampling_event = event.name.split(':').next().unwrap_or_default().to_owned();
+            settings.sampling_event = event.name.split(':').next().unwrap_or_default().into();
             let by_weight =
                 self.timeline.samples.first().map_or(0, |sample| 1_000_000_000 / sample.weight.0.max(1));
             let hz = if event.attr.flag(flag::FREQ) { event.attr.period } else { by_weight };

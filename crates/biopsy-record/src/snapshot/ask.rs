@@ -10,8 +10,7 @@ use biopsy_dotnet::graph::Graph;
 use biopsy_dotnet::nettrace::{Limits, NettraceError, Reader};
 use biopsy_dotnet_ipc::{Client, EventLevel, IpcError, Provider, Rundown, SessionConfig};
 use biopsy_model::Pid;
-
-use super::SnapshotFacts;
+use biopsy_model::heap::{HeapFacts, HeapSource};
 
 /// Seconds of pause for each live object: the upper half of what was measured.
 const SECONDS_PER_OBJECT: f64 = 1.0e-6;
@@ -101,7 +100,7 @@ pub fn own_bytes(pid: Pid) -> u64 {
 ///
 /// # Errors
 /// [`AskError`]. An answer that is not whole is none: the facts say what is missing.
-pub fn ask(pid: Pid, own_bytes: u64, options: &AskOptions) -> Result<(Graph, SnapshotFacts), AskError> {
+pub fn ask(pid: Pid, own_bytes: u64, options: &AskOptions) -> Result<(Graph, HeapFacts), AskError> {
     let predicted = predict_pause(own_bytes);
     if predicted > options.max_pause {
         return Err(AskError::TooLong { pid, predicted, allowed: options.max_pause });
@@ -161,16 +160,16 @@ pub fn ask(pid: Pid, own_bytes: u64, options: &AskOptions) -> Result<(Graph, Sna
             if ended { "" } else { ", the end did not come" }
         ));
     }
-    let facts = SnapshotFacts {
-        pid: pid.0,
-        source: "runtime".to_owned(),
+    let facts = HeapFacts {
+        pid,
+        source: HeapSource::Runtime,
         taken_at_unix_seconds: when.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
         pause_ms: told.pause.map_or(0.0, |pause| pause.0 as f64 / 1e6),
         whole: told.completeness.is_whole() && lost == 0,
         problems: lost_node_events + lost_edge_events + damaged + lost,
         dangling,
         warnings,
-        ..SnapshotFacts::of_graph(&told.graph)
+        ..told.graph.facts()
     };
     Ok((told.graph, facts))
 }

@@ -6,14 +6,11 @@
 
 mod ask;
 mod error;
-mod facts;
 mod retries;
 mod take;
 mod write;
 
 pub use ask::{AskError, AskOptions, ask, own_bytes, predict_pause};
 pub use error::SnapshotError;
-pub use facts::{FACTS_VERSION, GenerationFacts, SnapshotFacts};
-pub use retries::Retries;
 pub use take::{Options, Taken, take};
-pub use write::{FACTS, Written, read_types, write};
+pub use write::{Written, write};

@@ -1,7 +1,7 @@
 //! When a process is frozen once more, and why it was.
 
 use biopsy_dotnet::heap::HeapError;
-use serde::{Deserialize, Serialize};
+use biopsy_model::heap::Retries;
 
 use super::{SnapshotError, Taken};
 
@@ -12,17 +12,11 @@ const UNFIT_IN_A_ROW: u32 = 5;
 /// How often a heap that is not whole is taken again before it is called damaged.
 const MOST_TORN: u32 = 3;
 
-/// Why a process was frozen more than once: how often what was seen was of no use.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Retries {
-    /// A garbage collection was under way.
-    pub collecting: u32,
-    /// A thread was being made or ended.
-    pub threads: u32,
-    /// The heap was not whole: an object was being made, or it is damaged.
-    pub torn: u32,
-    #[serde(skip)]
+/// Counts why a process is frozen once more, and decides whether.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Attempts {
+    /// How often what was seen was of no use, and why.
+    pub(super) retries: Retries,
     unfit_in_a_row: u32,
 }
 
@@ -44,7 +38,7 @@ pub(super) enum Seen {
 impl Seen {
     pub(super) fn of(walked: &Result<Taken, SnapshotError>) -> Self {
         match walked {
-            Ok(taken) if taken.problems.is_none() => Self::Whole,
+            Ok(taken) if taken.facts.whole => Self::Whole,
             Ok(_) => Self::Torn,
             Err(SnapshotError::Heap { source: HeapError::Collecting, .. }) => Self::Collecting,
             Err(SnapshotError::Runtime { source, .. }) if source.is_of_the_moment() => Self::Moving,
@@ -75,24 +69,7 @@ pub(super) enum Rest {
     Longer,
 }
 
-impl Retries {
-    /// Why, for people; `None`: once was enough.
-    #[must_use]
-    pub fn text(&self) -> Option<String> {
-        let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-        let reasons = [
-            (self.collecting, "a collection was under way"),
-            (self.threads, "a thread was being made or ended"),
-            (self.torn, "the heap was not whole"),
-        ];
-        let said: Vec<String> = reasons
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, reason)| format!("{reason} {}", times(count)))
-            .collect();
-        (!said.is_empty()).then(|| said.join(", "))
-    }
-
+impl Attempts {
     /// Decides, and counts. `ended_early`: the copy was given up because memory ran short. `may_again`: an attempt is left.
     pub(super) fn after(&mut self, seen: Seen, ended_early: bool, may_again: bool) -> Next {
         if ended_early {
@@ -104,18 +81,18 @@ impl Retries {
         match seen {
             // A thread may have been between taking room for a large object and saying what lies there. Another moment is
             // whole; a heap that is damaged is so again.
-            Seen::Torn if self.torn < MOST_TORN && may_again => {
-                self.torn += 1;
+            Seen::Torn if self.retries.torn < MOST_TORN && may_again => {
+                self.retries.torn += 1;
                 Next::Again(Rest::Short)
             }
             Seen::Collecting if may_again => {
-                self.collecting += 1;
+                self.retries.collecting += 1;
                 Next::Again(Rest::Longer)
             }
             Seen::Collecting => Next::AlwaysCollecting,
             Seen::Moving if self.unfit_in_a_row < UNFIT_IN_A_ROW && may_again => {
                 self.unfit_in_a_row += 1;
-                self.threads += 1;
+                self.retries.threads += 1;
                 Next::Again(Rest::Longer)
             }
             Seen::Whole | Seen::Torn | Seen::Moving | Seen::Failed => Next::Done,
@@ -130,37 +107,36 @@ mod tests {
     #[test]
     fn where_memory_ran_short_nothing_is_frozen_again() {
         for seen in [Seen::Whole, Seen::Torn, Seen::Collecting, Seen::Moving, Seen::Failed] {
-            let mut retries = Retries::default();
-            assert_eq!(retries.after(seen, true, true), Next::MemoryShort, "{seen:?}");
-            assert_eq!(retries, Retries::default());
+            let mut attempts = Attempts::default();
+            assert_eq!(attempts.after(seen, true, true), Next::MemoryShort, "{seen:?}");
+            assert_eq!(attempts, Attempts::default());
         }
     }
 
     #[test]
     fn each_reason_is_counted_and_bounded() {
-        let mut retries = Retries::default();
+        let mut attempts = Attempts::default();
         for _ in 0..MOST_TORN {
-            assert_eq!(retries.after(Seen::Torn, false, true), Next::Again(Rest::Short));
+            assert_eq!(attempts.after(Seen::Torn, false, true), Next::Again(Rest::Short));
         }
-        assert_eq!(retries.after(Seen::Torn, false, true), Next::Done);
+        assert_eq!(attempts.after(Seen::Torn, false, true), Next::Done);
         for _ in 0..UNFIT_IN_A_ROW {
-            assert_eq!(retries.after(Seen::Moving, false, true), Next::Again(Rest::Longer));
+            assert_eq!(attempts.after(Seen::Moving, false, true), Next::Again(Rest::Longer));
         }
-        assert_eq!(retries.after(Seen::Collecting, false, true), Next::Again(Rest::Longer));
-        assert_eq!(retries.after(Seen::Moving, false, true), Next::Again(Rest::Longer));
-        assert_eq!(retries.after(Seen::Collecting, false, false), Next::AlwaysCollecting);
-        assert_eq!(retries.after(Seen::Failed, false, true), Next::Done);
+        assert_eq!(attempts.after(Seen::Collecting, false, true), Next::Again(Rest::Longer));
+        assert_eq!(attempts.after(Seen::Moving, false, true), Next::Again(Rest::Longer));
+        assert_eq!(attempts.after(Seen::Collecting, false, false), Next::AlwaysCollecting);
+        assert_eq!(attempts.after(Seen::Failed, false, true), Next::Done);
         let said = "a collection was under way once, a thread was being made or ended 6 times, the heap was not whole 3 times";
-        assert_eq!(retries.text().as_deref(), Some(said));
-        assert_eq!(Retries::default().text(), None);
+        assert_eq!(attempts.retries.text().as_deref(), Some(said));
     }
 
     #[test]
     fn threads_that_never_fit_are_a_wrong_layout() {
-        let mut retries = Retries::default();
+        let mut attempts = Attempts::default();
         for _ in 0..UNFIT_IN_A_ROW {
-            assert_eq!(retries.after(Seen::Moving, false, true), Next::Again(Rest::Longer));
+            assert_eq!(attempts.after(Seen::Moving, false, true), Next::Again(Rest::Longer));
         }
-        assert_eq!(retries.after(Seen::Moving, false, true), Next::Done);
+        assert_eq!(attempts.after(Seen::Moving, false, true), Next::Done);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_model::loss::LossKind;
 use biopsy_model::stack::{Frame, FrameHandle};
-use biopsy_model::timeline::{TimelineEvent, TraceSettings};
+use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceSettings};
 use biopsy_model::{MonoNanos, Nanos};
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
@@ -81,10 +81,10 @@ impl Recorder {
         let settings = TraceSettings {
             frequency_hz: plan.frequency_hz,
             sampling_event: match attached.source {
-                Source::Cycles => "cycles".to_owned(),
-                Source::CpuClock | Source::Dummy => "cpu-clock".to_owned(),
+                Source::Cycles => SamplingEvent::Cycles,
+                Source::CpuClock | Source::Dummy => SamplingEvent::CpuClock,
             },
-            method: attached.method.name().to_owned(),
+            method: attached.method.name().into(),
             wait_threshold: Nanos(plan.wait_threshold),
             wait_sample_period: Nanos(wait_period.unwrap_or(0)),
             has_states: true,

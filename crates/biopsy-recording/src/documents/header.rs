@@ -55,7 +55,7 @@ impl From<&CaptureHeader> for Header {
             command: header.command.clone(),
             start: (&header.start).into(),
             end: header.end.as_ref().map(ClockPair::from),
-            ended_by: header.ended_by.clone(),
+            ended_by: header.ended_by.as_str().to_owned(),
             target: header.target.as_ref().map(ProcessKey::from),
             target_name: header.target_name.clone(),
             host: Host {
@@ -90,7 +90,7 @@ impl From<Header> for CaptureHeader {
                 memory: host.memory_bytes,
                 cpu_model: host.cpu_model,
             },
-            ended_by: header.ended_by,
+            ended_by: header.ended_by.as_str().into(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use biopsy_model::{MonoNanos, Nanos, Pid, look};
 use serde::{Deserialize, Serialize};
 
-use super::at_most;
+use super::List;
 
 #[derive(Serialize, Deserialize, Default, Debug)]
 #[serde(default)]
@@ -15,10 +15,8 @@ pub(crate) struct Look {
     threads: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     operations: Option<u64>,
-    #[serde(deserialize_with = "at_most")]
-    findings: Vec<Finding>,
-    #[serde(deserialize_with = "at_most")]
-    undetermined: Vec<String>,
+    findings: List<Finding>,
+    undetermined: List<String>,
 }
 
 #[derive(Serialize, Deserialize, Default, Debug)]
@@ -29,23 +27,40 @@ struct Finding {
     impact: f64,
     title: String,
     explanation: String,
-    #[serde(deserialize_with = "at_most")]
-    evidence: Vec<String>,
-    #[serde(deserialize_with = "at_most")]
-    next_steps: Vec<String>,
+    evidence: List<String>,
+    next_steps: List<String>,
+}
+
+impl From<look::LookFinding> for Finding {
+    fn from(one: look::LookFinding) -> Self {
+        Self {
+            id: one.id,
+            severity: one.severity,
+            impact: one.impact,
+            title: one.title,
+            explanation: one.explanation,
+            evidence: one.evidence.into(),
+            next_steps: one.next_steps.into(),
+        }
+    }
+}
+
+impl From<Finding> for look::LookFinding {
+    fn from(one: Finding) -> Self {
+        Self {
+            id: one.id,
+            severity: one.severity,
+            impact: one.impact,
+            title: one.title,
+            explanation: one.explanation,
+            evidence: one.evidence.into(),
+            next_steps: one.next_steps.into(),
+        }
+    }
 }
 
 impl From<&look::Look> for Look {
     fn from(look: &look::Look) -> Self {
-        let finding = |one: &look::LookFinding| Finding {
-            id: one.id.clone(),
-            severity: one.severity.clone(),
-            impact: one.impact,
-            title: one.title.clone(),
-            explanation: one.explanation.clone(),
-            evidence: one.evidence.clone(),
-            next_steps: one.next_steps.clone(),
-        };
         Self {
             pid: look.pid.0,
             name: look.name.clone(),
@@ -53,23 +68,14 @@ impl From<&look::Look> for Look {
             pause_ns: look.pause.0,
             threads: look.threads,
             operations: look.operations,
-            findings: look.findings.iter().map(finding).collect(),
-            undetermined: look.undetermined.clone(),
+            findings: look.findings.clone().into(),
+            undetermined: look.undetermined.clone().into(),
         }
     }
 }
 
 impl From<Look> for look::Look {
     fn from(look: Look) -> Self {
-        let finding = |one: Finding| look::LookFinding {
-            id: one.id,
-            severity: one.severity,
-            impact: one.impact,
-            title: one.title,
-            explanation: one.explanation,
-            evidence: one.evidence,
-            next_steps: one.next_steps,
-        };
         Self {
             pid: Pid(look.pid),
             name: look.name,
@@ -77,40 +83,8 @@ impl From<Look> for look::Look {
             pause: Nanos(look.pause_ns),
             threads: look.threads,
             operations: look.operations,
-            findings: look.findings.into_iter().map(finding).collect(),
-            undetermined: look.undetermined,
+            findings: look.findings.into(),
+            undetermined: look.undetermined.into(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        let finding = look::LookFinding {
-            id: "deadlock".to_owned(),
-            severity: "critical".to_owned(),
-            impact: 0.5,
-            title: "Two threads wait for each other".to_owned(),
-            explanation: "For ever.".to_owned(),
-            evidence: vec!["thread 7 waits".to_owned()],
-            next_steps: vec!["one order".to_owned()],
-        };
-        let look = look::Look {
-            pid: Pid(7),
-            name: "server".to_owned(),
-            time: MonoNanos(5),
-            pause: Nanos(6),
-            threads: 12,
-            operations: Some(3),
-            findings: vec![finding],
-            undetermined: vec!["nothing".to_owned()],
-        };
-        let text = serde_json::to_string(&Look::from(&look)).unwrap();
-        assert_eq!(look::Look::from(serde_json::from_str::<Look>(&text).unwrap()), look);
-        let empty = look::Look::from(serde_json::from_str::<Look>("{}").unwrap());
-        assert_eq!(empty, look::Look::default());
     }
 }

@@ -1,6 +1,10 @@
 //! The JSON members: how values of the model look on disk. Every field may be absent; unknown ones are ignored.
+//!
+//! Each document has types of its own, with a conversion each way, so that a name of the model can change and files do not.
+//! `tests/documents` holds them to recorded files.
 
 pub(crate) mod header;
+pub(crate) mod heap;
 pub(crate) mod look;
 pub(crate) mod processes;
 pub(crate) mod redaction;
@@ -16,10 +20,33 @@ use serde::{Deserialize, Serialize};
 /// Most elements of a list in a JSON member. `{}` is three bytes in a file and hundreds in memory.
 const MAX_LIST: usize = 100_000;
 
-/// A list that is the whole member.
-#[derive(Deserialize, Debug)]
-#[serde(transparent, bound = "T: Deserialize<'de>")]
-pub(crate) struct List<T>(#[serde(deserialize_with = "at_most")] pub(crate) Vec<T>);
+/// A list of at most [`MAX_LIST`] elements.
+#[derive(Serialize, Deserialize, Debug)]
+#[serde(transparent, bound(deserialize = "T: Deserialize<'de>"))]
+pub(crate) struct List<T>(#[serde(deserialize_with = "at_most")] Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<M, T: From<M>> From<Vec<M>> for List<T> {
+    fn from(elements: Vec<M>) -> Self {
+        Self(elements.into_iter().map(T::from).collect())
+    }
+}
+
+impl<T, M: From<T>> From<List<T>> for Vec<M> {
+    fn from(list: List<T>) -> Self {
+        list.0.into_iter().map(M::from).collect()
+    }
+}
+
+/// An array of the model is a list; what is too long or too short is cut or filled with zeros.
+fn array<T: Copy + Default, const N: usize>(list: List<T>) -> [T; N] {
+    std::array::from_fn(|at| list.0.get(at).copied().unwrap_or_default())
+}
 
 /// Reads a list of at most [`MAX_LIST`] elements.
 pub(crate) fn at_most<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Vec<T>, D::Error> {

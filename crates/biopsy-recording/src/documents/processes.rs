@@ -1,7 +1,7 @@
 //! `target/processes.json`.
 
 use biopsy_model::Pid;
-use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
+use biopsy_model::process::{self, ProcessInfo, RuntimeKind};
 use serde::{Deserialize, Serialize};
 
 use super::{ProcessKey, spellings};
@@ -27,7 +27,7 @@ pub(crate) struct Process {
     exe_deleted: bool,
     command_line: Vec<String>,
     uid: u32,
-    runtime: ProcessRuntime,
+    runtime: Runtime,
     ns_pid: Option<u32>,
     cgroup: String,
     container_id: Option<String>,
@@ -36,10 +36,22 @@ pub(crate) struct Process {
 
 #[derive(Serialize, Deserialize, Default, Debug)]
 #[serde(default)]
-struct ProcessRuntime {
+pub(super) struct Runtime {
     kind: String,
     version: Option<String>,
     entry: Option<String>,
+}
+
+impl From<process::Runtime> for Runtime {
+    fn from(runtime: process::Runtime) -> Self {
+        Self { kind: runtime_text(runtime.kind).to_owned(), version: runtime.version, entry: runtime.entry }
+    }
+}
+
+impl From<Runtime> for process::Runtime {
+    fn from(runtime: Runtime) -> Self {
+        Self { kind: runtime_kind(&runtime.kind), version: runtime.version, entry: runtime.entry }
+    }
 }
 
 impl From<&ProcessInfo> for Process {
@@ -52,11 +64,7 @@ impl From<&ProcessInfo> for Process {
             exe_deleted: process.exe_deleted,
             command_line: process.command_line.clone(),
             uid: process.uid,
-            runtime: ProcessRuntime {
-                kind: runtime_text(process.runtime.kind).to_owned(),
-                version: process.runtime.version.clone(),
-                entry: process.runtime.entry.clone(),
-            },
+            runtime: process.runtime.clone().into(),
             ns_pid: process.ns_pid,
             cgroup: process.cgroup.clone(),
             container_id: process.container_id.clone(),
@@ -75,11 +83,7 @@ impl From<Process> for ProcessInfo {
             exe_deleted: process.exe_deleted,
             command_line: process.command_line,
             uid: process.uid,
-            runtime: Runtime {
-                kind: runtime_kind(&process.runtime.kind),
-                version: process.runtime.version,
-                entry: process.runtime.entry,
-            },
+            runtime: process.runtime.into(),
             ns_pid: process.ns_pid,
             cgroup: process.cgroup,
             container_id: process.container_id,

@@ -3,13 +3,12 @@
 use biopsy_model::capture::RedactionCount;
 use serde::{Deserialize, Serialize};
 
-use super::at_most;
+use super::List;
 
 #[derive(Serialize, Deserialize, Default, Debug)]
 #[serde(default)]
 pub(crate) struct Redaction {
-    #[serde(deserialize_with = "at_most")]
-    counts: Vec<Count>,
+    counts: List<Count>,
 }
 
 #[derive(Serialize, Deserialize, Default, Debug)]
@@ -20,21 +19,26 @@ struct Count {
     count: u64,
 }
 
+impl From<RedactionCount> for Count {
+    fn from(count: RedactionCount) -> Self {
+        Self { member: count.member, rule: count.rule, count: count.count }
+    }
+}
+
+impl From<Count> for RedactionCount {
+    fn from(count: Count) -> Self {
+        Self { member: count.member, rule: count.rule, count: count.count }
+    }
+}
+
 impl From<&[RedactionCount]> for Redaction {
     fn from(counts: &[RedactionCount]) -> Self {
-        let count = |count: &RedactionCount| Count {
-            member: count.member.clone(),
-            rule: count.rule.clone(),
-            count: count.count,
-        };
-        Self { counts: counts.iter().map(count).collect() }
+        Self { counts: counts.to_vec().into() }
     }
 }
 
 impl From<Redaction> for Vec<RedactionCount> {
     fn from(redaction: Redaction) -> Self {
-        let count =
-            |count: Count| RedactionCount { member: count.member, rule: count.rule, count: count.count };
-        redaction.counts.into_iter().map(count).collect()
+        redaction.counts.into()
     }
 }

@@ -18,7 +18,7 @@ use crate::documents::header::{FORMAT, FormatOnly, Header};
 use crate::documents::look::Look;
 use crate::documents::processes::Process;
 use crate::documents::redaction::Redaction;
-use crate::documents::runtime::{Mirror, RuntimeTraceJson};
+use crate::documents::runtime::RuntimeTrace;
 use crate::documents::{List, warnings};
 use crate::logs::Verdict;
 use crate::timeline::TimelineError;
@@ -32,6 +32,17 @@ pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, OpenErro
     let mut warnings = Vec::new();
     let source = Source::open(path, limits, &mut warnings)?;
     read(Opening { path, limits, source, warnings })
+}
+
+/// Reads what was recorded, when and how, and nothing else.
+///
+/// # Errors
+/// It is no recording, or its header cannot be read.
+pub fn read_header(path: impl AsRef<Path>, limits: &Limits) -> Result<CaptureHeader, OpenError> {
+    let path = path.as_ref();
+    let mut warnings = Vec::new();
+    let source = Source::open(path, limits, &mut warnings)?;
+    Opening { path, limits, source, warnings }.header()
 }
 
 /// Reads what recorders wanted the reader to know, and nothing else; behind it what of that could not be read. For those who read
@@ -78,9 +89,7 @@ fn read(mut opening: Opening<'_>) -> Result<Capture, OpenError> {
     let is_zip = matches!(opening.source, Source::Zip(_));
     let (timeline, of_timeline) = opening.timeline();
     let mut capture = Capture {
-        processes: opening
-            .json::<List<Process>>(layout::PROCESSES)
-            .map_or_else(Vec::new, |processes| processes.0.into_iter().map(Into::into).collect()),
+        processes: opening.json::<List<Process>>(layout::PROCESSES).map(Into::into).unwrap_or_default(),
         timeline,
         runtimes: opening.runtimes(),
         looks: opening.looks(),
@@ -217,7 +226,7 @@ impl Opening<'_> {
 
     fn runtimes(&mut self) -> Vec<biopsy_model::runtime_trace::RuntimeTrace> {
         let names = self.names(layout::DOTNET_FOLDER, ".json", self.limits.tables);
-        let read = |name: &String| self.json::<RuntimeTraceJson>(name).map(Mirror::from_json);
+        let read = |name: &String| self.json::<RuntimeTrace>(name).map(Into::into);
         names.iter().filter_map(read).collect()
     }
 

@@ -286,8 +286,8 @@ fn settings(body: &mut Body<'_>) -> Result<TimelineEvent, ReadError> {
     let flags = body.cursor.varint("flags")?;
     Ok(TimelineEvent::Settings(TraceSettings {
         frequency_hz,
-        sampling_event: body.text("sampling event")?,
-        method: body.text("method")?,
+        sampling_event: body.text("sampling event")?.as_str().into(),
+        method: body.text("method")?.as_str().into(),
         wait_threshold,
         wait_sample_period,
         has_states: flags & 1 != 0,

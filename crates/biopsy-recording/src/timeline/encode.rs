@@ -247,8 +247,8 @@ impl Encoder {
             | u64::from(settings.has_kernel_stacks) << 2
             | u64::from(settings.follows_children) << 3;
         put_varint(&mut self.body, flags);
-        self.text(&settings.sampling_event, MAX_TEXT);
-        self.text(&settings.method, MAX_TEXT);
+        self.text(settings.sampling_event.as_str(), MAX_TEXT);
+        self.text(settings.method.as_str(), MAX_TEXT);
         tags::SETTINGS
     }
 

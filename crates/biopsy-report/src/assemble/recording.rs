@@ -24,7 +24,7 @@ impl Assembly<'_> {
             end: header.end.as_ref().map(moment),
             window_start_ns: Some(self.window.0.0),
             seconds: self.window.1.since(self.window.0).as_secs_f64(),
-            ended_by: Some(header.ended_by.clone()).filter(|word| !word.is_empty()),
+            ended_by: Some(header.ended_by.as_str().to_owned()).filter(|word| !word.is_empty()),
             host: Host {
                 hostname: host.hostname.clone(),
                 kernel: host.kernel.clone(),

@@ -58,7 +58,7 @@ fn start<W: Write>(capture: &Capture, timeline: &Timeline, packets: &mut Packets
     let mut clocks = vec![Clock { clock_id: Some(MONOTONIC), timestamp: Some(from.0) }];
     clocks.extend(wall.map(|nanos| Clock { clock_id: Some(REALTIME), timestamp: Some(nanos) }));
     let settings = &timeline.settings;
-    let hardware = settings.sampling_event.contains("cycles");
+    let hardware = settings.sampling_event.as_str().contains("cycles");
     packets.push(TracePacket {
         sequence_flags: Some(CLEARED),
         clock_snapshot: Some(ClockSnapshot { clocks, primary_trace_clock: Some(MONOTONIC) }),
@@ -69,7 +69,7 @@ fn start<W: Write>(capture: &Capture, timeline: &Timeline, packets: &mut Packets
                     frequency: Some(u64::from(settings.frequency_hz.max(1))),
                     // `HW_CPU_CYCLES` or `SW_CPU_CLOCK`.
                     counter: Some(if hardware { 10 } else { 1 }),
-                    name: Some(settings.sampling_event.clone()),
+                    name: Some(settings.sampling_event.as_str().to_owned()),
                 }),
             }),
         }),

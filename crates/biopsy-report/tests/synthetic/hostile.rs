@@ -90,7 +90,7 @@ pub fn hostile(seed: u64) -> Capture {
     header.target_name = dice.name();
     header.tool = dice.name();
     header.command = vec![dice.name(), dice.name()];
-    header.ended_by = dice.name();
+    header.ended_by = dice.name().as_str().into();
     header.start = clock(dice);
     let end = clock(dice);
     header.end = dice.some(end);
@@ -148,8 +148,8 @@ fn timeline(dice: &mut Dice) -> Timeline {
     let mut timeline = Timeline::default();
     let settings = &mut timeline.settings;
     settings.frequency_hz = [0, 1, 999, u32::MAX][dice.below(4)];
-    settings.sampling_event = dice.name();
-    settings.method = dice.name();
+    settings.sampling_event = dice.name().as_str().into();
+    settings.method = dice.name().as_str().into();
     settings.has_states = dice.roll() < 0.7;
     settings.has_wakeups = dice.roll() < 0.7;
     for _ in 0..dice.below(6) {

@@ -22,7 +22,7 @@ mod metrics;
 mod runtimes;
 mod trace;
 
-use biopsy_model::capture::{Capture, CaptureHeader, HostInfo, RedactionCount};
+use biopsy_model::capture::{Capture, CaptureHeader, EndedBy, HostInfo, RedactionCount};
 use biopsy_model::log::{LogFile, LogLevel, LogLine};
 use biopsy_model::loss::Warning;
 use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
@@ -90,7 +90,7 @@ pub fn empty() -> Capture {
                 memory: 16 << 30,
                 cpu_model: "AMD EPYC 7B13".into(),
             },
-            ended_by: String::new(),
+            ended_by: EndedBy::Unknown,
         },
         processes: vec![],
         timeline: None,

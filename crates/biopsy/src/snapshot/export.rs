@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use biopsy_capture::snapshot::{gcdump_options, write_gcdump};
 use biopsy_dotnet::gcdump;
+use biopsy_import::heap::Heap;
 
 use biopsy_capture::{Failure, FailureKind};
 
-use super::read::{self, HeapFile};
-use super::show;
+use super::{read, show};
 
 /// A `.gcdump` that was written.
 pub(crate) struct Exported {
@@ -27,7 +27,7 @@ pub(crate) fn export_gcdump(
     roots: &[PathBuf],
     output: Option<&Path>,
 ) -> Result<Exported, Failure> {
-    let HeapFile { name, graph, facts } = match read::open(file)? {
+    let Heap { name, graph, facts } = match read::open(file)? {
         Some(heap) => heap,
         None => read::of_core(file, roots)?,
     };

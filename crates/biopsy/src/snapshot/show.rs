@@ -5,28 +5,29 @@ use std::time::Duration;
 
 use anstyle::Style;
 use biopsy_dotnet::graph::{Graph, Totals};
-use biopsy_record::snapshot::SnapshotFacts;
+use biopsy_model::heap::{HeapFacts, HeapSource};
+use biopsy_recording::SnapshotDocument;
 use serde::Serialize;
 
 use crate::exit_codes::Code;
 use crate::render::out;
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::{ColorChoice, Terminal};
-use biopsy_capture::Failure;
 use biopsy_capture::snapshot::Snapshot;
 use biopsy_capture::words::{grouped, pause_text, size};
+use biopsy_capture::Failure;
 
 use super::args::SnapshotArgs;
 
 /// The result for programs.
 #[derive(Serialize)]
-pub(super) struct Document<'a> {
+pub(super) struct Document {
     version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    snapshot: &'a SnapshotFacts,
+    snapshot: SnapshotDocument,
     types: Vec<Row>,
 }
 
@@ -72,12 +73,12 @@ pub(super) fn rows(graph: &Graph) -> Vec<Row> {
     rows
 }
 
-pub(super) fn document<'a>(facts: &'a SnapshotFacts, graph: &Graph, top: usize) -> Document<'a> {
+pub(super) fn document(facts: &HeapFacts, graph: &Graph, top: usize) -> Document {
     let mut types = rows(graph);
     if top > 0 {
         types.truncate(top);
     }
-    Document { version: 1, path: None, bytes: None, snapshot: facts, types }
+    Document { version: 1, path: None, bytes: None, snapshot: facts.into(), types }
 }
 
 /// Shows what was made.
@@ -104,7 +105,7 @@ pub(super) fn show(args: &SnapshotArgs, made: &Snapshot, color: ColorChoice) -> 
 pub(super) fn text(
     out: &mut dyn Write,
     name: &str,
-    facts: &SnapshotFacts,
+    facts: &HeapFacts,
     graph: &Graph,
     top: usize,
     terminal: Terminal,
@@ -120,7 +121,7 @@ pub(super) fn text(
     }
     writeln!(out)?;
     // What the runtime tells is what a collection left: there is no garbage to show.
-    let has_live = facts.live_objects.is_some() && facts.source != "runtime";
+    let has_live = facts.live_objects.is_some() && facts.source != HeapSource::Runtime;
     let column = |title, align, expendable| Column { title, align, expendable };
     let mut columns = vec![column("BYTES", Align::Right, 0), column("OBJECTS", Align::Right, 0)];
     if has_live {
@@ -153,8 +154,8 @@ pub(super) fn text(
 }
 
 /// What there is, all in all.
-fn write_totals(out: &mut dyn Write, facts: &SnapshotFacts, types: usize) -> std::io::Result<()> {
-    let told = facts.source == "runtime";
+fn write_totals(out: &mut dyn Write, facts: &HeapFacts, types: usize) -> std::io::Result<()> {
+    let told = facts.source == HeapSource::Runtime;
     let live = match (facts.live_objects, facts.live_bytes) {
         _ if told => "; garbage was collected before".to_owned(),
         (Some(objects), Some(bytes)) => format!(
@@ -201,7 +202,7 @@ fn write_totals(out: &mut dyn Write, facts: &SnapshotFacts, types: usize) -> std
 }
 
 /// Says what is missing; `None`: nothing.
-pub(super) fn not_whole(facts: &SnapshotFacts) -> Option<String> {
+pub(super) fn not_whole(facts: &HeapFacts) -> Option<String> {
     (!facts.whole).then(|| {
         format!(
             "not whole: {} places could not be read, {} skipped, {} references lead nowhere",
@@ -212,9 +213,11 @@ pub(super) fn not_whole(facts: &SnapshotFacts) -> Option<String> {
     })
 }
 
-fn of_runtime(facts: &SnapshotFacts) -> String {
+fn of_runtime(facts: &HeapFacts) -> String {
     let version = if facts.runtime.is_empty() { String::new() } else { format!(", .NET {}", facts.runtime) };
-    let collector =
-        if facts.collector.is_empty() { String::new() } else { format!(", {} collector", facts.collector) };
+    let collector = match facts.collector.as_str() {
+        "" => String::new(),
+        collector => format!(", {collector} collector"),
+    };
     format!("{version}{collector}")
 }

@@ -5,6 +5,7 @@ use crate::findings::finding::{Finding, Severity, Value};
 use crate::findings::ids::FindingId;
 use crate::findings::scene::Scene;
 use crate::words::{number, percent};
+use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::LossKind;
 
 /// The recording lacks something that weakens the other findings.
@@ -17,7 +18,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         evidence.push(fact("it was cut short: the recorder did not come to its end", None));
         impact = impact.max(0.2);
     }
-    if scene.capture.header.ended_by == "disk-full" {
+    if scene.capture.header.ended_by == EndedBy::DiskFull {
         evidence.push(fact("it ended because the disk was full", None));
         impact = impact.max(0.3);
     }

@@ -7,6 +7,7 @@ use crate::findings::scene::{Scene, is_worth_naming};
 use crate::managed_names::is_runtime_thread;
 use crate::trace::flame::FlameKind;
 use crate::words::{seconds, shorten};
+use biopsy_model::capture::EndedBy;
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{MonoNanos, Tid};
 use rustc_hash::FxHashMap;
@@ -22,7 +23,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             _ => None,
         })
     });
-    if exit.is_none() && header.ended_by != "target-exited" {
+    if exit.is_none() && header.ended_by != EndedBy::TargetExited {
         return None;
     }
     let (from, to) = scene.analysis.window?;

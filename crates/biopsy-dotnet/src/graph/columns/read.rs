@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use super::npy::read_header;
 use super::{Column, ColumnSource, GENERATIONS};
 use crate::graph::{
-    Bits, Generation, Graph, GraphType, MOST_OBJECTS, NO_OBJECT, ObjectIndex, Root, RootKind, SpanBuilder,
+    Bits, Generation, Graph, HeapType, MOST_OBJECTS, NO_OBJECT, ObjectIndex, Root, RootKind, SpanBuilder,
     Spill, TypeIndex,
 };
 
@@ -98,7 +98,7 @@ impl<'a> Numbers<'a> {
 ///
 /// # Errors
 /// [`ColumnsError`].
-pub fn read(source: &dyn ColumnSource, types: Vec<GraphType>) -> Result<Graph, ColumnsError> {
+pub fn read(source: &dyn ColumnSource, types: Vec<HeapType>) -> Result<Graph, ColumnsError> {
     let mut addresses = Numbers::required(source, Column::Addresses)?;
     let count = addresses.count;
     if addresses.element != "<u8" || count > MOST_OBJECTS {

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use proptest::prelude::*;
 
 use super::*;
-use crate::graph::{Graph, GraphBuilder, GraphType, Node, ObjectIndex, Root, RootKind, mark};
+use crate::graph::{Graph, GraphBuilder, HeapType, Node, ObjectIndex, Root, RootKind, mark};
 
 struct Files(BTreeMap<Column, Vec<u8>>);
 
@@ -18,7 +18,7 @@ impl ColumnSource for Files {
 
 fn sample() -> Graph {
     let mut builder = GraphBuilder::new();
-    let of = builder.push_type(GraphType { name: "A".to_owned(), ..GraphType::default() });
+    let of = builder.push_type(HeapType { name: "A".to_owned(), ..HeapType::default() });
     for (address, size, edges) in [
         (0x1000u64, 24u64, vec![0x7f00_0000u64, 0x2000]),
         (0x2000, 1 << 33, vec![]),

@@ -1,175 +1,255 @@
 //! `dotnet/PID.json`: what a runtime said of itself, as it was collected while the recording ran.
 //!
-//! The fields are those of [`biopsy_model::runtime_trace`], by the same names; times and durations are nanoseconds, of
-//! the recording's clock. A list of which only a part was kept is `{"items": [...], "total": N}`.
+//! Times and durations are nanoseconds, times of the recording's clock; stacks and functions are indexes into `stacks` and
+//! `functions`. A list of which only a part was kept is `{"items": [...], "total": N}`.
 
-mod mirror;
-mod words;
+mod events;
+mod groups;
+mod table;
 
-use biopsy_model::log::LogLevel;
-use biopsy_model::metric::{Column, MetricRow, MetricTable, Unit};
-use biopsy_model::process::{Runtime, RuntimeKind};
-use biopsy_model::runtime_trace::{
-    AllocationGroup, AssemblyLoad, Collection, CollectionReason, CommandGroup, Compiled, Contention,
-    ContentionGroup, DataCommand, Exception, ExceptionGroup, Kept, LogMessage, MessageGroup, ProviderCount,
-    Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled, ThreadPoolChange, ThreadPoolEvent,
+use biopsy_model::runtime_trace as model;
+use biopsy_model::{MonoNanos, Nanos, Pid, symbol};
+use serde::{Deserialize, Serialize};
+
+use self::events::{Collection, Command, Contention, Exception, Message, Request, ThreadPoolEvent};
+use self::groups::{
+    AllocationGroup, CommandGroup, ContentionGroup, ExceptionGroup, MessageGroup, RequestGroup,
 };
-use biopsy_model::symbol::Function;
-use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
+use self::table::Table;
+use super::List;
+use super::processes::Runtime;
 
-pub(crate) use self::mirror::Mirror;
-use self::mirror::mirror;
-
-/// The form of the member.
-pub(crate) type RuntimeTraceJson = <RuntimeTrace as Mirror>::Json;
-
-mirror!(RuntimeTrace as TraceJson {
-    pid: Pid,
+#[derive(Serialize, Deserialize, Default, Debug)]
+#[serde(default)]
+pub(crate) struct RuntimeTrace {
+    pid: u32,
     runtime: Runtime,
     source: String,
-    span: Option<(MonoNanos, MonoNanos)>,
-    functions: Vec<Function>,
-    stacks: Vec<Vec<u32>>,
-    providers: Vec<ProviderCount>,
+    span: Option<(u64, u64)>,
+    functions: List<Function>,
+    stacks: List<List<u32>>,
+    providers: List<ProviderCount>,
     collections: Kept<Collection>,
     exceptions: Kept<Exception>,
-    exception_groups: Vec<ExceptionGroup>,
+    exception_groups: List<ExceptionGroup>,
     contentions: Kept<Contention>,
-    contention_groups: Vec<ContentionGroup>,
+    contention_groups: List<ContentionGroup>,
     thread_pool: Kept<ThreadPoolEvent>,
     requests: Kept<Request>,
-    request_groups: Vec<RequestGroup>,
+    request_groups: List<RequestGroup>,
     outgoing: Kept<Request>,
-    outgoing_groups: Vec<RequestGroup>,
-    commands: Kept<DataCommand>,
-    command_groups: Vec<CommandGroup>,
-    messages: Kept<LogMessage>,
-    message_groups: Vec<MessageGroup>,
-    allocation_groups: Vec<AllocationGroup>,
+    outgoing_groups: List<RequestGroup>,
+    commands: Kept<Command>,
+    command_groups: List<CommandGroup>,
+    messages: Kept<Message>,
+    message_groups: List<MessageGroup>,
+    allocation_groups: List<AllocationGroup>,
     compiled: Compiled,
-    loads: Kept<AssemblyLoad>,
-    counters: Vec<MetricTable>,
-    sampled: Vec<Sampled>,
+    loads: Kept<Load>,
+    counters: List<Table>,
+    sampled: List<Sampled>,
     lost: u64,
     unknown: u64,
     cut: bool,
-});
-mirror!(Runtime as RuntimeJson { kind: RuntimeKind, version: Option<String>, entry: Option<String> });
-mirror!(Function as FunctionJson { name: String, file: Option<String>, line: Option<u32> });
-mirror!(MetricTable as TableJson {
-    name: String,
-    keys: Vec<String>,
-    columns: Vec<Column>,
-    rows: Vec<MetricRow>,
-});
-mirror!(MetricRow as RowJson { time: MonoNanos, keys: Vec<String>, values: Vec<Option<f64>> });
-mirror!(ProviderCount as ProviderJson { provider: String, event: String, count: u64 });
-mirror!(Collection as CollectionJson {
-    number: u32,
-    start: MonoNanos,
-    end: Option<MonoNanos>,
-    generation: u8,
-    reason: CollectionReason,
-    background: bool,
-    pause: Nanos,
-    longest_pause: Nanos,
-    promoted: Option<u64>,
-    sizes_after: Option<[u64; 5]>,
-    pinned: Option<u32>,
-    tid: Option<Tid>,
-    stack: Option<RuntimeStack>,
-});
-mirror!(Exception as ExceptionJson {
-    time: MonoNanos,
-    tid: Tid,
-    type_name: String,
-    message: String,
-    code: u32,
-    stack: Option<RuntimeStack>,
-});
-mirror!(ExceptionGroup as ExceptionGroupJson {
-    type_name: String,
-    message: String,
-    stack: Option<RuntimeStack>,
-    count: u64,
-    first: MonoNanos,
-    last: MonoNanos,
-});
-mirror!(Contention as ContentionJson {
-    start: MonoNanos,
-    duration: Nanos,
-    tid: Tid,
-    lock: Option<u64>,
-    owner: Option<Tid>,
-    stack: Option<RuntimeStack>,
-});
-mirror!(ContentionGroup as ContentionGroupJson {
-    stack: Option<RuntimeStack>,
-    count: u64,
-    total: Nanos,
-    longest: Nanos,
-});
-mirror!(ThreadPoolEvent as PoolJson { time: MonoNanos, threads: Option<u32>, kind: ThreadPoolChange });
-mirror!(Request as RequestJson {
-    start: MonoNanos,
-    duration: Option<Nanos>,
-    method: String,
-    path: String,
-    route: Option<String>,
-    status: Option<u16>,
-    children: u32,
-    trace_id: Option<String>,
-});
-mirror!(RequestGroup as RequestGroupJson {
-    method: String,
-    route: String,
-    count: u64,
-    unanswered: u64,
-    failed: u64,
-    total: Nanos,
-    longest: Nanos,
-    durations: [u32; 40],
-    children: (u64, u32),
-});
-mirror!(DataCommand as CommandJson {
-    start: MonoNanos,
-    duration: Option<Nanos>,
-    text: String,
-    source: String,
-    failed: bool,
-    trace_id: Option<String>,
-});
-mirror!(CommandGroup as CommandGroupJson {
-    text: String,
-    source: String,
-    count: u64,
-    failed: u64,
-    total: Nanos,
-    longest: Nanos,
-    most_in_one_request: u32,
-});
-mirror!(LogMessage as MessageJson {
-    time: MonoNanos,
-    tid: Tid,
-    level: LogLevel,
-    level_name: String,
-    category: String,
-    event: Option<String>,
-    text: String,
-    exception: Option<String>,
-});
-mirror!(MessageGroup as MessageGroupJson { category: String, level_name: String, count: u64 });
-mirror!(AllocationGroup as AllocationJson {
-    type_name: String,
-    stack: Option<RuntimeStack>,
-    bytes: u64,
-    samples: u64,
-    large: bool,
-});
-mirror!(Compiled as CompiledJson { methods: u64, time: Nanos, bytes: u64, tiers: Vec<(String, u64)> });
-mirror!(AssemblyLoad as LoadJson { time: MonoNanos, name: String });
-mirror!(Sampled as SampledJson { what: String, from: MonoNanos, to: MonoNanos, share: f64, why: String });
-mirror!(Column as ColumnJson { name: String, unit: Unit });
+}
 
-#[cfg(test)]
-mod tests;
+impl From<model::RuntimeTrace> for RuntimeTrace {
+    fn from(trace: model::RuntimeTrace) -> Self {
+        Self {
+            pid: trace.pid.0,
+            runtime: trace.runtime.into(),
+            source: trace.source,
+            span: trace.span.map(|(first, last)| (first.0, last.0)),
+            functions: trace.functions.into(),
+            stacks: trace.stacks.into(),
+            providers: trace.providers.into(),
+            collections: trace.collections.into(),
+            exceptions: trace.exceptions.into(),
+            exception_groups: trace.exception_groups.into(),
+            contentions: trace.contentions.into(),
+            contention_groups: trace.contention_groups.into(),
+            thread_pool: trace.thread_pool.into(),
+            requests: trace.requests.into(),
+            request_groups: trace.request_groups.into(),
+            outgoing: trace.outgoing.into(),
+            outgoing_groups: trace.outgoing_groups.into(),
+            commands: trace.commands.into(),
+            command_groups: trace.command_groups.into(),
+            messages: trace.messages.into(),
+            message_groups: trace.message_groups.into(),
+            allocation_groups: trace.allocation_groups.into(),
+            compiled: trace.compiled.into(),
+            loads: trace.loads.into(),
+            counters: trace.counters.into(),
+            sampled: trace.sampled.into(),
+            lost: trace.lost,
+            unknown: trace.unknown,
+            cut: trace.cut,
+        }
+    }
+}
+
+impl From<RuntimeTrace> for model::RuntimeTrace {
+    fn from(trace: RuntimeTrace) -> Self {
+        Self {
+            pid: Pid(trace.pid),
+            runtime: trace.runtime.into(),
+            source: trace.source,
+            span: trace.span.map(|(first, last)| (MonoNanos(first), MonoNanos(last))),
+            functions: trace.functions.into(),
+            stacks: trace.stacks.into(),
+            providers: trace.providers.into(),
+            collections: trace.collections.into(),
+            exceptions: trace.exceptions.into(),
+            exception_groups: trace.exception_groups.into(),
+            contentions: trace.contentions.into(),
+            contention_groups: trace.contention_groups.into(),
+            thread_pool: trace.thread_pool.into(),
+            requests: trace.requests.into(),
+            request_groups: trace.request_groups.into(),
+            outgoing: trace.outgoing.into(),
+            outgoing_groups: trace.outgoing_groups.into(),
+            commands: trace.commands.into(),
+            command_groups: trace.command_groups.into(),
+            messages: trace.messages.into(),
+            message_groups: trace.message_groups.into(),
+            allocation_groups: trace.allocation_groups.into(),
+            compiled: trace.compiled.into(),
+            loads: trace.loads.into(),
+            counters: trace.counters.into(),
+            sampled: trace.sampled.into(),
+            lost: trace.lost,
+            unknown: trace.unknown,
+            cut: trace.cut,
+        }
+    }
+}
+
+/// A list of which a part was kept.
+#[derive(Serialize, Deserialize, Debug)]
+#[serde(default, bound(deserialize = "T: Deserialize<'de>"))]
+struct Kept<T> {
+    items: List<T>,
+    total: u64,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self { items: List::default(), total: 0 }
+    }
+}
+
+impl<M, T: From<M>> From<model::Kept<M>> for Kept<T> {
+    fn from(kept: model::Kept<M>) -> Self {
+        Self { items: kept.items.into(), total: kept.total }
+    }
+}
+
+impl<T, M: From<T>> From<Kept<T>> for model::Kept<M> {
+    fn from(kept: Kept<T>) -> Self {
+        Self { items: kept.items.into(), total: kept.total }
+    }
+}
+
+#[derive(Serialize, Deserialize, Default, Debug)]
+#[serde(default)]
+struct Function {
+    name: String,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+impl From<symbol::Function> for Function {
+    fn from(function: symbol::Function) -> Self {
+        Self { name: function.name, file: function.file, line: function.line }
+    }
+}
+
+impl From<Function> for symbol::Function {
+    fn from(function: Function) -> Self {
+        Self { name: function.name, file: function.file, line: function.line }
+    }
+}
+
+#[derive(Serialize, Deserialize, Default, Debug)]
+#[serde(default)]
+struct ProviderCount {
+    provider: String,
+    event: String,
+    count: u64,
+}
+
+impl From<model::ProviderCount> for ProviderCount {
+    fn from(one: model::ProviderCount) -> Self {
+        Self { provider: one.provider, event: one.event, count: one.count }
+    }
+}
+
+impl From<ProviderCount> for model::ProviderCount {
+    fn from(one: ProviderCount) -> Self {
+        Self { provider: one.provider, event: one.event, count: one.count }
+    }
+}
+
+#[derive(Serialize, Deserialize, Default, Debug)]
+#[serde(default)]
+struct Compiled {
+    methods: u64,
+    time: u64,
+    bytes: u64,
+    tiers: List<(String, u64)>,
+}
+
+impl From<model::Compiled> for Compiled {
+    fn from(all: model::Compiled) -> Self {
+        Self { methods: all.methods, time: all.time.0, bytes: all.bytes, tiers: all.tiers.into() }
+    }
+}
+
+impl From<Compiled> for model::Compiled {
+    fn from(all: Compiled) -> Self {
+        Self { methods: all.methods, time: Nanos(all.time), bytes: all.bytes, tiers: all.tiers.into() }
+    }
+}
+
+#[derive(Serialize, Deserialize, Default, Debug)]
+#[serde(default)]
+struct Load {
+    time: u64,
+    name: String,
+}
+
+impl From<model::AssemblyLoad> for Load {
+    fn from(load: model::AssemblyLoad) -> Self {
+        Self { time: load.time.0, name: load.name }
+    }
+}
+
+impl From<Load> for model::AssemblyLoad {
+    fn from(load: Load) -> Self {
+        Self { time: MonoNanos(load.time), name: load.name }
+    }
+}
+
+#[derive(Serialize, Deserialize, Default, Debug)]
+#[serde(default)]
+struct Sampled {
+    what: String,
+    from: u64,
+    to: u64,
+    share: f64,
+    why: String,
+}
+
+impl From<model::Sampled> for Sampled {
+    fn from(one: model::Sampled) -> Self {
+        Self { what: one.what, from: one.from.0, to: one.to.0, share: one.share, why: one.why }
+    }
+}
+
+impl From<Sampled> for model::Sampled {
+    fn from(one: Sampled) -> Self {
+        let (from, to) = (MonoNanos(one.from), MonoNanos(one.to));
+        Self { what: one.what, from, to, share: one.share, why: one.why }
+    }
+}

@@ -162,8 +162,8 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
             |(frequency_hz, sampling_event, method, wait_threshold, wait_sample_period, flags)| {
                 TimelineEvent::Settings(TraceSettings {
                     frequency_hz,
-                    sampling_event,
-                    method,
+                    sampling_event: sampling_event.as_str().into(),
+                    method: method.as_str().into(),
                     wait_threshold,
                     wait_sample_period,
                     has_states: flags[0],
