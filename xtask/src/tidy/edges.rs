@@ -40,7 +40,6 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "biopsy-import",
         &[
             "biopsy-bytes",
-            "biopsy-files",
             "biopsy-model",
             "biopsy-image",
             "biopsy-stacks",

@@ -13,9 +13,9 @@ use crate::exit_codes::Code;
 use crate::render::out;
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::{ColorChoice, Terminal};
+use biopsy_capture::Failure;
 use biopsy_capture::snapshot::Snapshot;
 use biopsy_capture::words::{grouped, pause_text, size};
-use biopsy_capture::Failure;
 
 use super::args::SnapshotArgs;
 
