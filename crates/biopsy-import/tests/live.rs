@@ -59,7 +59,7 @@ fn copied_stacks_are_unwound_to_the_root() {
     );
     let title = &analysis.findings[0].title;
     assert!(
-        analysis.findings.iter().all(|finding| finding.id != "cpu-bound")
+        analysis.findings.iter().all(|finding| finding.id != biopsy_analyze::FindingId::CpuBound)
             || title.contains("compute_checksum_bit_by_bit"),
         "{title}"
     );
@@ -83,6 +83,6 @@ fn a_convoy_is_seen_through_switch_records() {
     }
     let Some((_, analysis)) = record(Program::LockConvoy, &options) else { return };
     let first = &analysis.findings[0];
-    assert_eq!(first.id, "lock-convoy", "{:#?}", analysis.findings);
+    assert_eq!(first.id, biopsy_analyze::FindingId::LockConvoy, "{:#?}", analysis.findings);
     assert!(first.title.contains("append_under_lock"), "{}", first.title);
 }
