@@ -11,11 +11,12 @@ use crate::error::IpcError;
 use crate::port::DiagnosticPort;
 use crate::wire::{Command, Payload};
 
+/// How long is waited until a runtime takes a connection. It does at once, unless more wait than its queue holds.
+const CONNECT: Duration = Duration::from_secs(2);
+
 /// How long a runtime is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeLimits {
-    /// Until it takes a connection. It does at once, unless more wait than its queue holds.
-    pub connect: Duration,
     /// From a command to the end of its answer. Milliseconds, unless the machine is overloaded.
     pub answer: Duration,
     /// From the command that starts a session to its answer: all EventSources of the process are told first.
@@ -24,11 +25,7 @@ pub struct TimeLimits {
 
 impl Default for TimeLimits {
     fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(2),
-            answer: Duration::from_secs(5),
-            session: Duration::from_secs(10),
-        }
+        Self { answer: Duration::from_secs(5), session: Duration::from_secs(10) }
     }
 }
 
@@ -45,7 +42,7 @@ impl Caller {
     }
 
     fn ask(&self, command: Command, payload: &Payload, within: Duration) -> Result<Connection, IpcError> {
-        let stream = self.port.connect(self.limits.connect)?;
+        let stream = self.port.connect(CONNECT)?;
         Connection::ask(self.pid(), stream, command, payload, within)
     }
 

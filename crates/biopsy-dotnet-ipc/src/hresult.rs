@@ -13,20 +13,12 @@ impl HResult {
     pub const BAD_ENCODING: Self = Self(0x8013_1384);
     /// The command is not known: an older runtime.
     pub const UNKNOWN_COMMAND: Self = Self(0x8013_1385);
-    /// The protocol is not known.
-    pub const UNKNOWN_MAGIC: Self = Self(0x8013_1386);
     /// An error of the diagnostics server without a name.
     pub const UNKNOWN_ERROR: Self = Self(0x8013_1387);
     /// The runtime is not built with it.
     pub const NOT_SUPPORTED: Self = Self(0x8013_1515);
     /// It went wrong.
     pub const FAIL: Self = Self(0x8000_4005);
-    /// An argument is not accepted.
-    pub const INVALID_ARGUMENT: Self = Self(0x8007_0057);
-    /// Not at this moment of the runtime's life.
-    pub const NOT_YET_AVAILABLE: Self = Self(0x8013_135b);
-    /// The runtime has not started yet.
-    pub const RUNTIME_UNINITIALIZED: Self = Self(0x8013_1371);
 
     /// The runtime does not know the command, or not in this form: an older form can be tried.
     #[must_use]

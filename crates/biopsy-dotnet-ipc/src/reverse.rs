@@ -4,7 +4,6 @@
 //! says who it is, and waits until it is told to go on. With `nosuspend` it says so and does not wait.
 
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -93,12 +92,6 @@ impl ReversePort {
         self.suspends.load(Ordering::Relaxed)
     }
 
-    /// The folder that was made for it, and goes with it.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Where it listens.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -135,12 +128,6 @@ impl ReversePort {
                 }
             }
         }
-    }
-
-    /// The descriptor that connections come to, for those who keep it open beyond this value.
-    #[must_use]
-    pub fn raw_descriptor(&self) -> i32 {
-        self.listener.as_raw_fd()
     }
 }
 

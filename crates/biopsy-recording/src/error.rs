@@ -108,12 +108,6 @@ impl WriteError {
         }
     }
 
-    /// Whether the disk is full, so that a caller can stop recording in good order.
-    #[must_use]
-    pub fn is_disk_full(&self) -> bool {
-        matches!(self, Self::DiskFull { .. })
-    }
-
     /// What the user can do.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

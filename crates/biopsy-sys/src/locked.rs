@@ -45,12 +45,6 @@ impl LockedBuffer {
         buffer.locked = unsafe { libc::mlock(address, len) } == 0;
         Ok(buffer)
     }
-
-    /// Whether it cannot be swapped out; not where RLIMIT_MEMLOCK is below its size.
-    #[must_use]
-    pub fn is_locked(&self) -> bool {
-        self.locked
-    }
 }
 
 impl Deref for LockedBuffer {

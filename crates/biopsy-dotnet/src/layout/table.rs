@@ -63,12 +63,6 @@ impl Layout {
         self.types.get(type_name)?.size
     }
 
-    /// Whether a type is described at all.
-    #[must_use]
-    pub fn has_type(&self, type_name: &str) -> bool {
-        self.types.contains_key(type_name)
-    }
-
     /// The bit in the flags of a method table that says that the type may be unloaded (`enum_flag_Collectible`). It was moved
     /// between 8 and 9; no descriptor says it, the layout files do.
     pub(crate) fn collectible_flag(&self) -> u32 {

@@ -26,10 +26,6 @@ pub struct Options {
     pub threads: usize,
     /// Assemblies that are read at most.
     pub modules: usize,
-    /// Types and methods whose names are kept.
-    pub cached_names: usize,
-    /// Characters of a name, of a string on demand.
-    pub name_chars: usize,
 }
 
 impl Default for Options {
@@ -40,8 +36,6 @@ impl Default for Options {
             cached_bytes: 64 << 20,
             threads: 1 << 17,
             modules: 1 << 16,
-            cached_names: 1 << 20,
-            name_chars: 4096,
         }
     }
 }

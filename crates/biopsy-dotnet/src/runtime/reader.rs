@@ -26,6 +26,10 @@ const NESTING: usize = 256;
 const PARENTS: usize = 256;
 /// Cached answers of one kind that are kept; all are dropped when there are more.
 const ANSWERS: usize = 1 << 17;
+/// Types and methods whose names are kept.
+const CACHED_NAMES: usize = 1 << 20;
+/// Characters of a name, of a string on demand.
+const NAME_CHARS: usize = 4096;
 
 /// One runtime of an image. `Send` and `Sync`: all methods take `&self` and cache what they read.
 pub struct Runtime<'i> {
@@ -149,9 +153,9 @@ impl<'i> Runtime<'i> {
             places,
             known,
             checks: Vec::new(),
-            types: Cache::new(options.cached_names),
+            types: Cache::new(CACHED_NAMES),
             modules: Cache::new(options.modules),
-            names: Cache::new(options.cached_names),
+            names: Cache::new(CACHED_NAMES),
             field_lists: Cache::new(ANSWERS),
             ready: Cache::new(options.modules),
             look: AtomicU64::new(0),
@@ -199,12 +203,6 @@ impl<'i> Runtime<'i> {
         self.gc_candidates
     }
 
-    /// Method table of `System.Object`, of `System.String`, of holes in the heap.
-    #[must_use]
-    pub fn well_known(&self) -> (u64, u64, u64) {
-        (self.known.object, self.known.string, self.known.free)
-    }
-
     /// Forgets what was read from memory and which code is where; names of types and methods are kept. For a process that goes
     /// on running.
     pub fn forget(&self) {
@@ -216,16 +214,6 @@ impl<'i> Runtime<'i> {
         if tiers.as_ref().is_some_and(|tiers| tiers.is_old()) {
             *tiers = None;
         }
-    }
-
-    /// Forgets everything, names too: types of assemblies that were unloaded leave their addresses to others.
-    pub fn forget_all(&self) {
-        self.forget();
-        self.ready.map().clear();
-        self.types.map().clear();
-        self.names.map().clear();
-        self.modules.map().clear();
-        self.field_lists.map().clear();
     }
 
     /// All threads that the runtime knows.
@@ -266,7 +254,7 @@ impl<'i> Runtime<'i> {
         let field::FieldPlace::Instance(offset) = name.place else { return None };
         let text =
             self.memory.u64(object.wrapping_add(8 + u64::from(offset))).ok().filter(|&text| text != 0)?;
-        let (text, _) = self.string(text, self.options.name_chars).ok()?;
+        let (text, _) = self.string(text, NAME_CHARS).ok()?;
         (!text.is_empty()).then_some(text)
     }
 

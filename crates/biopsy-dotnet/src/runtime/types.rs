@@ -69,13 +69,6 @@ pub struct TypeInfo {
 }
 
 impl TypeInfo {
-    /// Bytes of an object of this type with `count` elements, rounded as the heap does it. Never less than 24.
-    #[must_use]
-    pub fn object_size(&self, count: u32) -> u64 {
-        let elements = u64::from(self.component_size) * u64::from(count);
-        ((u64::from(self.base_size) + elements).max(24) + 7) & !7
-    }
-
     /// Whether it is an array of any kind.
     #[must_use]
     pub fn is_array(&self) -> bool {

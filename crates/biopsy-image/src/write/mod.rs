@@ -25,7 +25,7 @@ pub use error::CoreError;
 pub use minidump::write_minidump;
 pub use options::{Compression, CoreOptions, CoreOutput, CoreProgress, DEFAULT_LEVEL, NoProgress};
 pub use pending::PendingFile;
-pub use summary::{ClassBytes, CoreEstimate, CoreSummary};
+pub use summary::{ClassBytes, CoreSummary};
 
 pub use crate::vendor::{CaptureMethod, CoreKind, MissingRange, Reason};
 
@@ -52,19 +52,6 @@ pub fn write_core(
     let image = described.as_ref().map_or(image, |described| described as &dyn Image);
     let layout = plan(image, options)?;
     pipeline::run(image, options, &layout, output, progress)
-}
-
-/// What [`write_core`] would write, without reading memory.
-///
-/// # Errors
-/// As [`write_core`], before anything was written.
-pub fn estimate_core(image: &dyn Image, options: &CoreOptions) -> Result<CoreEstimate, CoreError> {
-    let layout = plan(image, options)?;
-    Ok(CoreEstimate {
-        logical_bytes: layout.file_size(),
-        contents: layout.class_bytes(),
-        segments: layout.segments(),
-    })
 }
 
 fn plan(image: &dyn Image, options: &CoreOptions) -> Result<Layout, CoreError> {

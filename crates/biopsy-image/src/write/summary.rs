@@ -27,17 +27,6 @@ impl ClassBytes {
     }
 }
 
-/// What a core will be.
-#[derive(Clone, Debug)]
-pub struct CoreEstimate {
-    /// Size of the uncompressed core in bytes, holes included.
-    pub logical_bytes: u64,
-    /// Memory in it by class.
-    pub contents: ClassBytes,
-    /// Program headers.
-    pub segments: usize,
-}
-
 /// A core, or minidump, was written to its end.
 #[derive(Clone, Debug)]
 pub struct CoreSummary {

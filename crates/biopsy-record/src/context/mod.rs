@@ -35,7 +35,6 @@ mod threads;
 
 use biopsy_model::Pid;
 use biopsy_model::loss::Warning;
-use biopsy_model::process::ProcessInfo;
 use biopsy_recording::{RecordingFolder, WriteError};
 use biopsy_target::ProcRoot;
 
@@ -141,22 +140,6 @@ pub fn collect(
         members.finish();
     }
     Ok(summary)
-}
-
-/// The same process with its texts masked, as it may be written to the recording.
-#[must_use]
-pub fn masked_process(process: &ProcessInfo, masking: &Masking) -> ProcessInfo {
-    let member = biopsy_recording::layout::PROCESSES;
-    let text = |text: &str| masking.text(member, text).into_owned();
-    let mut masked = process.clone();
-    let command = masking.redactor().command_line(&process.command_line);
-    masking.log().add(member, &command.hits);
-    masked.command_line = command.args;
-    masked.name = text(&process.name);
-    masked.exe = text(&process.exe);
-    masked.cgroup = text(&process.cgroup);
-    masked.runtime.entry = process.runtime.entry.as_deref().map(text);
-    masked
 }
 
 fn warning(code: &str, message: String) -> Warning {

@@ -8,13 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use biopsy_model::Pid;
-use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
-use biopsy_model::{BootId, ProcessKey};
 use biopsy_recording::RecordingFolder;
 use biopsy_redact::{Options, RedactionLog, Redactor};
 use biopsy_target::ProcRoot;
 
-use super::{Config, Moment, Summary, collect, masked_process};
+use super::{Config, Moment, Summary, collect};
 use crate::masking::Masking;
 
 fn masking() -> Masking {
@@ -197,27 +195,4 @@ fn taken_again_replaces() {
         let read = fs::read_to_string(folder.path().join("r/target/7/limits.txt")).expect("written");
         assert_eq!(read, text);
     }
-}
-
-#[test]
-fn the_texts_of_a_process_are_masked() {
-    let key = ProcessKey { boot_id: BootId::default(), pid: Pid(7), start_ticks: 1 };
-    let process = ProcessInfo {
-        key,
-        parent: Pid(1),
-        name: "mysql".to_owned(),
-        exe: "/usr/bin/mysql".to_owned(),
-        exe_deleted: false,
-        command_line: ["mysql", "-phunter2-very-secret", "db"].map(str::to_owned).into(),
-        uid: 0,
-        runtime: Runtime { kind: RuntimeKind::Native, version: None, entry: None },
-        ns_pid: None,
-        cgroup: "/".to_owned(),
-        container_id: None,
-        unit: None,
-    };
-    let masked = masked_process(&process, &masking());
-    assert!(!format!("{masked:?}").contains("hunter2"));
-    assert_eq!((masked.command_line.len(), masked.command_line[2].as_str()), (3, "db"));
-    assert_eq!(masked.name, "mysql");
 }

@@ -109,8 +109,8 @@ pub(crate) struct Sampler {
 impl Sampler {
     pub(crate) fn new(config: Config) -> Sampler {
         let root = &config.proc_root;
-        let ticks = procfs::ticks_per_second();
-        let page_size = procfs::page_size();
+        let ticks = rustix::param::clock_ticks_per_second();
+        let page_size = rustix::param::page_size() as u64;
         let first = (config.processes)().first().copied();
         Sampler {
             machine: Machine {

@@ -133,7 +133,7 @@ fn the_machine() {
     assert_eq!(system("load.5"), Some(1.25));
     assert_eq!(system("memory.cached"), Some(15.0 * 1024.0));
     assert_eq!(system("swap.used"), Some(40.0 * 1024.0));
-    assert_eq!(system("swap.in"), Some(procfs::page_size() as f64));
+    assert_eq!(system("swap.in"), Some(rustix::param::page_size() as f64));
     assert_eq!(system("faults"), None, "the counter went back");
     assert_eq!(system("pressure.memory.some"), Some(0.25));
     assert_eq!(system("pressure.memory.full.avg10"), Some(0.005));

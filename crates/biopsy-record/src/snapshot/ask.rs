@@ -11,6 +11,7 @@ use biopsy_dotnet::nettrace::{Limits, NettraceError, Reader};
 use biopsy_dotnet_ipc::{Client, EventLevel, IpcError, Provider, Rundown, SessionConfig};
 use biopsy_model::Pid;
 use biopsy_model::heap::{HeapFacts, HeapSource};
+use biopsy_target::ProcRoot;
 
 /// Seconds of pause for each live object: the upper half of what was measured.
 const SECONDS_PER_OBJECT: f64 = 1.0e-6;
@@ -22,6 +23,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const STOPPING: Duration = Duration::from_secs(10);
 /// MiB in which the runtime keeps events that we have not fetched yet.
 const BUFFER_MB: u32 = 1024;
+
+/// Most bytes of `/proc/PID/status`.
+const STATUS: usize = 64 << 10;
 
 /// How the runtime is asked.
 #[derive(Clone, Copy, Debug)]
@@ -90,10 +94,11 @@ pub fn predict_pause(own_bytes: u64) -> Duration {
 /// Memory in bytes that is the process's own and no file's; 0: not known.
 #[must_use]
 pub fn own_bytes(pid: Pid) -> u64 {
-    let status =
-        i32::try_from(pid.0).ok().and_then(|pid| procfs::process::Process::new(pid).ok()?.status().ok());
-    // In KiB.
-    status.and_then(|status| status.rssanon).unwrap_or_default().saturating_mul(1024)
+    let status = ProcRoot::live().process(pid).and_then(|process| process.read("status", STATUS));
+    let status = status.unwrap_or_default();
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"RssAnon:"));
+    let kib = line.and_then(|line| std::str::from_utf8(line).ok()?.trim().strip_suffix(" kB")?.parse().ok());
+    kib.map_or(0, |kib: u64| kib.saturating_mul(1024))
 }
 
 /// Asks the runtime for its heap. `own_bytes`: memory of the process that is no file's.
@@ -176,4 +181,15 @@ pub fn ask(pid: Pid, own_bytes: u64, options: &AskOptions) -> Result<(Graph, Hea
 
 fn config(provider: Provider, buffer_mb: u32) -> SessionConfig {
     SessionConfig { buffer_mb, rundown: Rundown::None, stacks: false, providers: vec![provider] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_ones_own_is_read() {
+        assert!(own_bytes(Pid(std::process::id())) > 64 << 10);
+        assert_eq!(own_bytes(Pid(u32::MAX)), 0);
+    }
 }

@@ -20,22 +20,16 @@ pub struct Options {
     pub freeze: FreezeOptions,
     /// How often it is frozen at most: again when a garbage collection is under way, or a thread is being made or ended.
     pub attempts: u32,
-    /// Bytes of references that are kept in memory; more go to a file without a name in `spill_folder`.
-    pub most_bytes_in_memory: u64,
-    /// Where references go that are too many; the folder of the system for such files if `None`.
-    pub spill_folder: Option<std::path::PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            freeze: FreezeOptions::default(),
-            attempts: 40,
-            most_bytes_in_memory: 2 << 30,
-            spill_folder: None,
-        }
+        Self { freeze: FreezeOptions::default(), attempts: 40 }
     }
 }
+
+/// Bytes of references that are kept in memory; more go to a file without a name in the folder of the system.
+const MOST_BYTES_IN_MEMORY: u64 = 2 << 30;
 
 /// Waits between two attempts: collections take milliseconds, seldom more.
 const FIRST_REST: Duration = Duration::from_millis(5);
@@ -66,7 +60,7 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
         let Some(process) = frozen.pop() else { return Err(SnapshotError::NoRuntime { pid }) };
         let pause = process.pause();
         all_pauses += pause.stopped;
-        let walked = walk(&process, options);
+        let walked = walk(&process);
         if process.ended_with_process() {
             return Err(FreezeError::Ended { pid }.into());
         }
@@ -109,14 +103,14 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
     Err(SnapshotError::AlwaysCollecting { pid, attempts: options.attempts })
 }
 
-fn walk(process: &FrozenProcess, options: &Options) -> Result<Taken, SnapshotError> {
+fn walk(process: &FrozenProcess) -> Result<Taken, SnapshotError> {
     let pid = process.key().pid;
     let failed = |refused: Refused<'_>| match refused {
         Refused::Runtime { source, .. } => SnapshotError::Runtime { pid, source },
         Refused::Heap(source) => SnapshotError::Heap { pid, source },
     };
     let found = find_runtimes(process);
-    let options = HeapOptions { threads: 0, spill: spill(options) };
+    let options = HeapOptions { threads: 0, spill: spill() };
     let heap = heap::read_largest(process, &found, &runtime::Options::default(), &options, true)
         .map_err(|why| why.map_or(SnapshotError::NoRuntime { pid }, failed))?;
     let mut warnings = Vec::from_iter(heap.others);
@@ -129,9 +123,8 @@ fn walk(process: &FrozenProcess, options: &Options) -> Result<Taken, SnapshotErr
 }
 
 /// Where references go that are too many for memory. Without such a file all stay in memory.
-fn spill(options: &Options) -> Option<Spill> {
-    let folder = options.spill_folder.clone().unwrap_or_else(std::env::temp_dir);
-    unnamed(&folder).map(|file| Spill::beyond(options.most_bytes_in_memory, file)).ok()
+fn spill() -> Option<Spill> {
+    unnamed(&std::env::temp_dir()).map(|file| Spill::beyond(MOST_BYTES_IN_MEMORY, file)).ok()
 }
 
 /// A file that nobody else can open and that is gone with its last handle.

@@ -82,8 +82,6 @@ pub enum Control {
     Mark(String),
     /// Make everything so far readable; the answer says how much of the file that is. The trace goes on.
     Cut(Sender<Cut>),
-    /// Record this process too (it was found to belong to the tree).
-    Add(u32),
     /// What an event session tells of the methods of a process: its frames are named by it where memory does not say.
     Methods(u32, SharedMethods),
 }

@@ -190,7 +190,6 @@ impl Recorder {
                         let _ = answer.send(Cut { bytes, end });
                     }
                 }
-                Ok(Control::Add(pid)) => self.add(pid),
                 Ok(Control::Methods(pid, methods)) => self.managed.methods(pid, methods),
                 Err(RecvTimeoutError::Timeout) => self.round(),
             }
@@ -208,21 +207,6 @@ impl Recorder {
             }
         }
         self.finish(cut_short)
-    }
-
-    fn add(&mut self, pid: u32) {
-        let now = monotonic_nanos();
-        if self.state.frames.processes.contains(pid) {
-            return;
-        }
-        if let Some(kernel) = &self.attached.kernel {
-            let _ = kernel.add_target(pid, self.plan.follow_children);
-        }
-        let State { frames, sink, .. } = &mut self.state;
-        let result = frames.processes.add(pid, &mut frames.interner, sink, now);
-        self.state.keep(result);
-        let result = self.note_sleepers(pid, now);
-        self.state.keep(result);
     }
 
     fn round(&mut self) {

@@ -156,6 +156,6 @@ fn a_full_disk_is_named_with_its_file() {
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     assert_eq!(error.to_string(), "cannot write `rec/metrics/system.csv`: no space left");
     let error = member.write_error(error);
-    assert!(error.is_disk_full());
+    assert!(matches!(error, WriteError::DiskFull { .. }));
     assert_eq!(error.hint().unwrap(), "free some space, or record to another disk");
 }

@@ -172,14 +172,6 @@ impl Symbolizer {
         }
     }
 
-    /// First address of the function around each address, by unwind information, which stripped files have too: frames
-    /// of one function can be counted together even when nothing names it.
-    pub fn function_starts(&mut self, source: &ModuleSource, addresses: &[Svma]) -> Vec<Option<Svma>> {
-        let key = self.file_key(source);
-        let Some(file) = key.and_then(|key| self.files.get(&key)) else { return vec![None; addresses.len()] };
-        addresses.iter().map(|svma| file.function_start(*svma)).collect()
-    }
-
     /// Build id of the file of a module that `elf` was asked about, or opens it.
     pub fn build_id(&mut self, source: &ModuleSource) -> Option<Vec<u8>> {
         let key = self.file_key(source)?;

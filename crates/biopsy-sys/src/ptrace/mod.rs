@@ -34,8 +34,6 @@ impl Options {
     pub const CLONE: Self = Self(1 << 3);
     /// Stops at execve(2).
     pub const EXEC: Self = Self(1 << 4);
-    /// Stops when a vfork is done.
-    pub const VFORK_DONE: Self = Self(1 << 5);
     /// Stops at the end of the thread, with its memory still there.
     pub const EXIT: Self = Self(1 << 6);
     /// The thread is killed when its tracer ends. Only for copies that must never run.

@@ -22,9 +22,6 @@ pub struct FreezeOptions {
     pub stacks_only: bool,
     /// Turn the heap into huge pages beforehand (`MADV_COLLAPSE`): costs seconds of CPU, shortens the pause by ten times.
     pub collapse: bool,
-    /// Run with real-time priority from the first stop to the last release, so that no other process holds the window
-    /// open (P9 of the measured pitfalls: up to 90 ms on a busy machine).
-    pub real_time: bool,
     /// Told of each stage as it is reached, on the thread that holds the process. For tests that end things there.
     pub at_stage: Option<StageHook>,
 }
@@ -36,7 +33,6 @@ impl Default for FreezeOptions {
             allow_stop_and_copy: true,
             stacks_only: false,
             collapse: false,
-            real_time: true,
             at_stage: None,
         }
     }
