@@ -31,8 +31,8 @@ struct Sign {
     evidence: Evidence,
 }
 
-fn sign(value: f64, [critical, warning, notice]: [f64; 3], impact: f64, evidence: Evidence) -> Option<Sign> {
-    Some(Sign { severity: grade(value, critical, warning, notice)?, impact, evidence })
+fn sign(value: f64, thresholds: [f64; 3], impact: f64, evidence: Evidence) -> Option<Sign> {
+    Some(Sign { severity: grade(value, thresholds)?, impact, evidence })
 }
 
 /// Memory is short, and threads wait for it.
