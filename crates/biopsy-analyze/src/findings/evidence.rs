@@ -23,7 +23,7 @@ pub(crate) fn steps(steps: &[&str]) -> Vec<String> {
 }
 
 /// Severity by thresholds: `critical` from the first, `warning` from the second, `notice` from the third.
-pub(crate) fn grade<N: PartialOrd>(value: N, critical: N, warning: N, notice: N) -> Option<Severity> {
+pub(crate) fn grade<N: PartialOrd>(value: N, [critical, warning, notice]: [N; 3]) -> Option<Severity> {
     if value >= critical {
         Some(Severity::Critical)
     } else if value >= warning {

@@ -1,7 +1,7 @@
 //! What a trace says: functions, call trees, threads, waits.
 //!
 //! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names` (words and types); `frames`; `calls`;
-//! `flame`, `threads`, `wait_sites`, `managed_waits`; `wait_sums`; `facts`; and [`read`], which puts them in order.
+//! `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and [`read`], which puts them in order.
 
 mod calls;
 pub(crate) mod facts;
@@ -10,6 +10,7 @@ pub(crate) mod frames;
 pub mod function;
 mod group_names;
 pub(crate) mod managed_waits;
+mod recorded_waits;
 mod roles;
 pub mod threads;
 pub(crate) mod wait_sites;

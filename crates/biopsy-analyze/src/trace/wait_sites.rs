@@ -5,11 +5,16 @@ use crate::limits::STACK_DEPTH;
 use crate::managed_names;
 use crate::syscalls;
 use crate::trace::frames::{FrameTable, Role};
-use crate::trace::function::{FunctionHandle, FunctionKind};
+use crate::trace::function::{FunctionHandle, FunctionKind, FunctionRow};
 use crate::trace::waits::WaitReason;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::{Timeline, WaitState};
 use rustc_hash::FxHashMap;
+
+/// How many callers of a condition are asked whether they are a lock by name.
+const LOCK_FRAMES: u32 = 4;
+/// Stripped programs name few functions. A site that has no name goes by the nearest caller that has one, up to here.
+const UNNAMED_FRAMES: u32 = 12;
 
 /// Why and where.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -19,13 +24,13 @@ pub(crate) struct WaitSite {
     pub(crate) function: Option<FunctionHandle>,
 }
 
-/// Finds sites, each stack once.
+/// Finds wait sites, each stack once.
 #[derive(Debug)]
 pub(crate) struct WaitSites<'a> {
     timeline: &'a Timeline,
     frames: &'a FrameTable,
     architecture: &'a str,
-    known: FxHashMap<StackHandle, Option<WaitSite>>,
+    known: FxHashMap<StackHandle, WaitSite>,
 }
 
 impl<'a> WaitSites<'a> {
@@ -33,23 +38,23 @@ impl<'a> WaitSites<'a> {
         WaitSites { timeline, frames, architecture, known: FxHashMap::default() }
     }
 
-    /// The place of a wait.
+    /// The site of a wait.
     pub(crate) fn of(
         &mut self,
         stack: Option<StackHandle>,
         syscall: Option<u32>,
         state: WaitState,
     ) -> WaitSite {
-        let from_stack = stack.and_then(|stack| match self.known.get(&stack) {
+        let from_stack = stack.map(|stack| match self.known.get(&stack) {
             Some(known) => *known,
             None => {
-                let place = self.read(stack);
-                self.known.insert(stack, place);
-                place
+                let site = self.read(stack);
+                self.known.insert(stack, site);
+                site
             }
         });
-        let function = from_stack.and_then(|place| place.function);
-        let reason = match (state, from_stack.map(|place| place.reason)) {
+        let function = from_stack.and_then(|site| site.function);
+        let reason = match (state, from_stack.map(|site| site.reason)) {
             (WaitState::Preempted, _) => WaitReason::Preempted,
             (WaitState::Stopped, _) => WaitReason::Stopped,
             (_, Some(reason)) if reason != WaitReason::Unknown => reason,
@@ -63,90 +68,177 @@ impl<'a> WaitSites<'a> {
         syscalls::name(self.architecture, number?)
     }
 
-    fn read(&self, stack: StackHandle) -> Option<WaitSite> {
-        let mut reason = WaitReason::Unknown;
-        let mut futex = false;
-        let mut place = None;
-        let mut named = None;
-        let mut beyond = 0u32;
-        let mut fallback = None;
-        let mut lock_names = 0u32;
-        let mut library = None;
-        let mut runtime = false;
-        for frame in self.timeline.frames_of(Some(stack)).take(STACK_DEPTH) {
-            for &function in self.frames.of(frame) {
-                let Some(row) = self.frames.row(function) else { continue };
-                if row.kind == FunctionKind::Kernel {
-                    // A page that is read back keeps the thread waiting for memory, not for a file it asked for.
-                    if matches!(reason, WaitReason::Unknown | WaitReason::Disk) && !futex {
-                        match kernel_reason(&row.name) {
-                            Some(found) if reason == WaitReason::Disk && found != WaitReason::Memory => {}
-                            Some(WaitReason::LockOrCondition) => futex = true,
-                            Some(found) => reason = found,
-                            None => {}
-                        }
-                    }
-                    fallback = fallback.or((self.frames.role(function) == Role::Plain).then_some(function));
-                    continue;
-                }
-                let by_name = if row.named { user_reason(&row.name) } else { None };
-                match row.kind {
-                    FunctionKind::Native => runtime = managed_names::is_runtime_module(&row.module),
-                    // A `lock` statement goes straight into the runtime, every other wait goes through the class library.
-                    FunctionKind::Jit if runtime && row.named => {
-                        runtime = false;
-                        let waits =
-                            matches!(reason, WaitReason::Condition | WaitReason::LockOrCondition) || futex;
-                        if waits && !managed_names::is_library(&row.name) {
-                            reason = WaitReason::Lock;
-                        }
-                    }
-                    _ => {}
-                }
-                if (futex || reason == WaitReason::Unknown) && place.is_none() {
-                    match by_name {
-                        // A condition that belongs to a lock's own implementation is a lock.
-                        Some(WaitReason::Lock) if reason != WaitReason::Sleep => reason = WaitReason::Lock,
-                        // .NET sleeps by waiting on a condition that nobody signals.
-                        Some(WaitReason::Sleep) if reason == WaitReason::Condition => {
-                            reason = WaitReason::Sleep
-                        }
-                        Some(by_name) if reason == WaitReason::Unknown => reason = by_name,
-                        _ => {}
-                    }
-                }
-                if reason == WaitReason::Condition && by_name.is_none() && lock_names < LOCK_FRAMES {
-                    lock_names += 1;
-                    if is_lock_name(&row.name) {
-                        reason = WaitReason::Lock;
-                    }
-                }
-                if self.frames.role(function) == Role::Library && by_name.is_none() {
-                    library = library.or(Some(function));
-                }
-                if self.frames.role(function) == Role::Plain && by_name.is_none() {
-                    beyond += 1;
-                    place = place.or(Some(function));
-                    named = named.or(row.named.then_some(function));
-                }
-            }
-            let looked = named.is_some() || beyond >= UNNAMED_FRAMES;
-            let done = looked && (reason != WaitReason::Condition || lock_names >= LOCK_FRAMES);
-            if done {
-                break;
-            }
-        }
-        if futex && reason == WaitReason::Unknown {
-            reason = WaitReason::LockOrCondition;
-        }
-        Some(WaitSite { reason, function: named.or(library).or(place).or(fallback) })
+    fn read(&self, stack: StackHandle) -> WaitSite {
+        let frames = self.timeline.frames_of(Some(stack)).take(STACK_DEPTH);
+        read(frames.map(|frame| {
+            self.frames.of(frame).iter().filter_map(|&function| {
+                Some(Step { function, row: self.frames.row(function)?, role: self.frames.role(function) })
+            })
+        }))
     }
 }
 
-/// How many callers of a condition are asked whether they are a lock by name.
-const LOCK_FRAMES: u32 = 4;
-/// Stripped programs name few functions. A place that has no name goes by the nearest caller that has one, up to here.
-const UNNAMED_FRAMES: u32 = 12;
+/// A function on the way from the innermost frame outwards.
+struct Step<'r> {
+    function: FunctionHandle,
+    row: &'r FunctionRow,
+    role: Role,
+}
+
+/// Folds a stack, innermost first, each frame with the functions inlined into it, until it tells why and where.
+fn read<'r>(frames: impl Iterator<Item = impl Iterator<Item = Step<'r>>>) -> WaitSite {
+    let (mut why, mut place) = (Why::default(), Where::default());
+    for frame in frames {
+        for step in frame {
+            if step.row.kind == FunctionKind::Kernel {
+                why.kernel(&step.row.name);
+                place.kernel(&step);
+                continue;
+            }
+            let by_name = step.row.named.then(|| user_reason(&step.row.name)).flatten();
+            why.managed(step.row);
+            if place.site.is_none() {
+                why.by_name(by_name);
+            }
+            if by_name.is_none() {
+                why.lock_by_caller(&step.row.name);
+                place.user(&step);
+            }
+        }
+        if place.is_known() && why.is_sure() {
+            break;
+        }
+    }
+    WaitSite { reason: why.reason(), function: place.function() }
+}
+
+/// What the functions so far say a wait is for.
+struct Why {
+    reason: WaitReason,
+    /// The kernel waits at a futex: user code says what for.
+    futex: bool,
+    /// Callers of a condition that were asked whether they are a lock by name.
+    asked: u32,
+    /// The last frame was the managed runtime's own code.
+    in_runtime: bool,
+}
+
+impl Default for Why {
+    fn default() -> Self {
+        Why { reason: WaitReason::Unknown, futex: false, asked: 0, in_runtime: false }
+    }
+}
+
+impl Why {
+    fn kernel(&mut self, name: &str) {
+        if self.futex {
+            return;
+        }
+        match (self.reason, kernel_reason(name)) {
+            (WaitReason::Unknown, Some(WaitReason::LockOrCondition)) => self.futex = true,
+            (WaitReason::Unknown, Some(found)) => self.reason = found,
+            // A page that is read back keeps the thread waiting for memory, not for a file it asked for.
+            (WaitReason::Disk, Some(WaitReason::Memory)) => self.reason = WaitReason::Memory,
+            _ => {}
+        }
+    }
+
+    /// A `lock` statement goes straight into the runtime, every other wait goes through the class library.
+    fn managed(&mut self, row: &FunctionRow) {
+        match row.kind {
+            FunctionKind::Native => self.in_runtime = managed_names::is_runtime_module(&row.module),
+            FunctionKind::Jit if self.in_runtime && row.named => {
+                self.in_runtime = false;
+                let waits =
+                    self.futex || matches!(self.reason, WaitReason::Condition | WaitReason::LockOrCondition);
+                if waits && !managed_names::is_library(&row.name) {
+                    self.reason = WaitReason::Lock;
+                }
+            }
+            FunctionKind::Jit | FunctionKind::Kernel | FunctionKind::Unknown | FunctionKind::Heading => {}
+        }
+    }
+
+    /// What the function's own name says, before the site is reached.
+    fn by_name(&mut self, found: Option<WaitReason>) {
+        if !self.futex && self.reason != WaitReason::Unknown {
+            return;
+        }
+        match (self.reason, found) {
+            // A condition that belongs to a lock's own implementation is a lock.
+            (reason, Some(WaitReason::Lock)) if reason != WaitReason::Sleep => self.reason = WaitReason::Lock,
+            // .NET sleeps by waiting on a condition that nobody signals.
+            (WaitReason::Condition, Some(WaitReason::Sleep)) => self.reason = WaitReason::Sleep,
+            (WaitReason::Unknown, Some(found)) => self.reason = found,
+            _ => {}
+        }
+    }
+
+    /// Programs build locks out of conditions, and call the functions around them so.
+    fn lock_by_caller(&mut self, name: &str) {
+        if self.reason == WaitReason::Condition && self.asked < LOCK_FRAMES {
+            self.asked += 1;
+            if is_lock_name(name) {
+                self.reason = WaitReason::Lock;
+            }
+        }
+    }
+
+    fn is_sure(&self) -> bool {
+        self.reason != WaitReason::Condition || self.asked >= LOCK_FRAMES
+    }
+
+    fn reason(&self) -> WaitReason {
+        if self.futex && self.reason == WaitReason::Unknown {
+            WaitReason::LockOrCondition
+        } else {
+            self.reason
+        }
+    }
+}
+
+/// Which function a person would name, best first.
+#[derive(Default)]
+struct Where {
+    /// The innermost function of the program that has a name.
+    named: Option<FunctionHandle>,
+    /// The innermost function of a class library.
+    library: Option<FunctionHandle>,
+    /// The innermost function of the program.
+    site: Option<FunctionHandle>,
+    /// The innermost function of the kernel that does not switch threads.
+    kernel: Option<FunctionHandle>,
+    /// Functions of the program that were passed.
+    passed: u32,
+}
+
+impl Where {
+    fn kernel(&mut self, step: &Step<'_>) {
+        if step.role == Role::Plain {
+            self.kernel = self.kernel.or(Some(step.function));
+        }
+    }
+
+    fn user(&mut self, step: &Step<'_>) {
+        match step.role {
+            Role::Library => self.library = self.library.or(Some(step.function)),
+            Role::Plain => {
+                self.passed += 1;
+                self.site = self.site.or(Some(step.function));
+                self.named = self.named.or(step.row.named.then_some(step.function));
+            }
+            Role::Scheduler | Role::InterruptsOn | Role::Plumbing => {}
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.named.is_some() || self.passed >= UNNAMED_FRAMES
+    }
+
+    fn function(&self) -> Option<FunctionHandle> {
+        self.named.or(self.library).or(self.site).or(self.kernel)
+    }
+}
 
 /// What a kernel function says about a wait that it is in.
 fn kernel_reason(name: &str) -> Option<WaitReason> {
@@ -327,3 +419,6 @@ fn without_stack(syscall: Option<&str>, state: WaitState) -> WaitReason {
         _ => WaitReason::Other,
     }
 }
+
+#[cfg(test)]
+mod tests;

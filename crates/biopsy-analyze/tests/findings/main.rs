@@ -4,6 +4,7 @@
 mod build;
 mod busy;
 mod growth;
+mod thresholds;
 mod waiting;
 
 use biopsy_analyze::{Analysis, Severity, analyze};

@@ -180,6 +180,19 @@ fn what_was_lowered_explains_nothing_any_more() {
 }
 
 #[test]
+fn an_abort_that_an_exception_caused_is_said_once() {
+    let said = |found: &[FindingId]| {
+        let mut findings: Vec<Finding> = found.iter().map(|&id| finding(id, Severity::Critical)).collect();
+        silence(&mut findings);
+        findings.iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    assert_eq!(pairs(How::Silences), [(UnhandledException, Abort)]);
+    assert_eq!(said(&[Abort, UnhandledException, Overview]), [UnhandledException, Overview]);
+    assert_eq!(said(&[Abort, Overview]), [Abort, Overview]);
+    assert_eq!(said(&[UnhandledException, BadPointer]), [UnhandledException, BadPointer]);
+}
+
+#[test]
 fn memory_names_what_time_shows() {
     let named = [
         (Deadlock, BlockedOnLock),

@@ -7,12 +7,18 @@ use crate::findings::scene::Scene;
 use crate::findings::want_of_cpu::ready_evidence;
 use crate::words::{cores, percent};
 
+/// Share of the periods (of 100 ms, mostly) in which the quota ran out: each such one stops all threads for the rest of it, so from one in
+/// twenty on response times show it.
+const SHARE: [f64; 3] = [0.25, 0.05, 0.01];
+/// The machine has CPUs to spare below this.
+const BUSY: f64 = 0.9;
+
 /// The cgroup's CPU quota is used up again and again.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let ratios = scene.series("cgroups", "throttled.ratio");
     let worst = ratios.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()))?;
     let share = worst.mean().min(1.0);
-    let severity = grade(share, 0.25, 0.05, 0.01)?;
+    let severity = grade(share, SHARE)?;
     let of_key =
         |column: &str| scene.series("cgroups", column).into_iter().find(|series| series.key == worst.key);
     let quota = of_key("cpu.quota").map(|quota| quota.mean()).filter(|quota| *quota > 0.0);
@@ -41,7 +47,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
                            whatever they are doing. Most likely the quota is too small for the load. Other findings about \
                            slowness may be consequences of this one."
         .to_owned();
-    if scene.system("cpu.busy").is_some_and(|busy| busy.mean() < 0.9) {
+    if scene.system("cpu.busy").is_some_and(|busy| busy.mean() < BUSY) {
         explanation.push_str(" The machine's own CPUs are not what is short.");
     }
     let limit = quota.map_or(String::new(), |quota| format!(" of {}", cores(quota)));

@@ -12,6 +12,21 @@ use crate::words::{cores, percent, threads};
 
 /// A thread that runs this much of the time waits for nothing worth mentioning.
 const BUSY_THREAD: f64 = 0.7;
+/// Share of the time that one thread runs, or of all CPUs that are used: from the first on it waits for nothing worth mentioning, from
+/// the second on a person asks what it does.
+const SHARE: [f64; 3] = [f64::INFINITY, BUSY_THREAD, 0.4];
+/// A thread that runs less than this may wait for a CPU as long as it likes: it hardly wants one.
+const WANTS_ONE: f64 = 0.03;
+/// From this share of the CPU time in the scheduler on, switching is the finding.
+const SWITCHING: f64 = 0.3;
+/// A thread that wants a CPU for so much more of the time than it gets one is held back.
+const HELD_BACK: f64 = 0.2;
+/// A fifth of all CPU time in one function's own code is what people call a hot function.
+const HOT: f64 = 0.2;
+/// A caller is named from this share of the function's time on.
+const CALLER: f64 = 0.3;
+/// All CPUs are in use, but for what the rest of the machine needs.
+const ALL_CPUS: f64 = 0.9;
 
 /// The CPU is what limits the process.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -22,12 +37,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let busy_thread = busiest.map_or(0.0, share_of);
     // What it would use if it got it: a thread that others keep from the CPU is bound by the CPU all the same.
     let wanted = |row: &ThreadRow| (row.running + row.ready).as_secs_f64() / scene.seconds;
-    let wanting = rows.iter().filter(|row| share_of(row) >= 0.03).map(wanted).fold(0.0, f64::max);
+    let wanting = rows.iter().filter(|row| share_of(row) >= WANTS_ONE).map(wanted).fold(0.0, f64::max);
     let of_machine = used / scene.cpus;
     let impact = busy_thread.max(of_machine).max(wanting).min(1.0);
-    let severity = grade(impact, f64::INFINITY, BUSY_THREAD, 0.4)?;
+    let severity = grade(impact, SHARE)?;
     // Where switching takes the CPU, that is the finding.
-    let switching = scene.facts.scheduling.as_secs_f64() >= 0.3 * scene.sampled && scene.sampled > 0.0;
+    let switching = scene.facts.scheduling.as_secs_f64() >= SWITCHING * scene.sampled && scene.sampled > 0.0;
     let severity = if switching { severity.min(Severity::Notice) } else { severity };
     let hot = hot_function(scene);
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
@@ -55,7 +70,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     evidence.extend(machine(scene, used));
-    let held_back = wanting >= busy_thread + 0.2;
+    let held_back = wanting >= busy_thread + HELD_BACK;
     if held_back {
         evidence.push(fact(
             format!(
@@ -66,7 +81,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Share(wanting)),
         ));
     }
-    let extent = match (busy, of_machine >= 0.9) {
+    let extent = match (busy, of_machine >= ALL_CPUS) {
         (_, true) => format!("it uses all {} CPUs", scene.cpus),
         (1, _) => "one thread uses a whole core".to_owned(),
         _ if held_back => format!("it uses {} and would use more if it got them", cores(used)),
@@ -80,7 +95,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let mut explanation = format!(
         "Most likely the code itself takes the time: {extent}, and waiting is not what holds it back. "
     );
-    if busy == 1 && of_machine < 0.9 && scene.cpus > 1.0 {
+    if busy == 1 && of_machine < ALL_CPUS && scene.cpus > 1.0 {
         explanation.push_str(
             "More CPUs will not help while one thread does the work; a faster core or splitting the work will. ",
         );
@@ -133,15 +148,14 @@ fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
     let handle = FunctionHandle(as_u32(own.0));
     let own_share = own.1.cpu_self.as_secs_f64() / scene.sampled;
     let name = scene.function_name(Some(handle))?;
-    // A fifth of all CPU time in one function's own code is what people call a hot function.
-    if own_share >= 0.2 {
+    if own_share >= HOT {
         let mut evidence = vec![at(
             Reference::Function(handle),
             format!("{} of the CPU time is in {name} itself ({})", percent(own_share), own.1.module),
             Some(Value::Share(own_share)),
         )];
         let caller =
-            scene.caller_of(tree, |function, _| function == handle).filter(|(_, share)| *share >= 0.3);
+            scene.caller_of(tree, |function, _| function == handle).filter(|(_, share)| *share >= CALLER);
         let mut words = format!("{name} ({} of its CPU time)", percent(own_share));
         if let Some((caller, share)) = caller {
             let caller_name = scene.function_name(Some(caller)).unwrap_or_default();

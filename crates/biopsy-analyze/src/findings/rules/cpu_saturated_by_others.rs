@@ -7,6 +7,17 @@ use crate::findings::scene::Scene;
 use crate::findings::want_of_cpu::{ready_evidence, ready_share, throttled_share};
 use crate::words::{cores, number, percent};
 
+/// The CPUs have no room left: the scheduler keeps some per cent for itself.
+const SATURATED: f64 = 0.9;
+/// Share of the time that one thread was ready without a CPU: a tenth is noticed, half doubles what the thread needs.
+const KEPT_WAITING: [f64; 3] = [0.5, 0.2, 0.1];
+/// Below this share of all time that threads wanted to run, nobody was harmed.
+const HARMED: f64 = 0.1;
+/// From this share of its periods on, the target's own quota may be why threads are ready and do not run.
+const THROTTLED: f64 = 0.05;
+/// Impact where what it costs is not known.
+const UNKNOWN_IMPACT: f64 = 0.3;
+
 /// Other processes use the CPUs up.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let used = scene.cores?;
@@ -17,14 +28,14 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let rows = &scene.analysis.threads.rows;
     let worst = rows.iter().max_by_key(|row| (row.ready, std::cmp::Reverse(row.tid)));
     let kept_waiting = worst.map_or(0.0, |row| row.ready.as_secs_f64() / scene.seconds);
-    let unharmed = scene.analysis.threads.exact && ready.is_none_or(|share| share < 0.1);
-    if busy < 0.9 || others < used || unharmed {
+    let unharmed = scene.analysis.threads.exact && ready.is_none_or(|share| share < HARMED);
+    if busy < SATURATED || others < used || unharmed {
         return None;
     }
     let severity = match ready {
         // Threads that the quota stops count as ready too, so nobody else need be the reason.
-        Some(_) if throttled_share(scene) >= 0.05 => Severity::Notice,
-        Some(_) => grade(kept_waiting, 0.5, 0.2, 0.1)?,
+        Some(_) if throttled_share(scene) >= THROTTLED => Severity::Notice,
+        Some(_) => grade(kept_waiting, KEPT_WAITING)?,
         None => Severity::Notice,
     };
     let mut evidence = vec![
@@ -39,7 +50,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ),
     ];
     evidence.extend(ready_evidence(scene));
-    if let Some(row) = worst.filter(|_| kept_waiting >= 0.1) {
+    if let Some(row) = worst.filter(|_| kept_waiting >= KEPT_WAITING[2]) {
         evidence.push(at(
             Reference::Thread(row.tid),
             format!(
@@ -60,7 +71,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     Some(Finding {
         id: FindingId::CpuSaturatedByOthers,
         severity,
-        impact: if ready.is_some() { kept_waiting } else { 0.3 },
+        impact: if ready.is_some() { kept_waiting } else { UNKNOWN_IMPACT },
         title: format!("Other processes use up the CPUs ({}); {} has to wait for its turn", cores(others), scene.name),
         explanation: "Most likely the machine is too small for everything that runs on it, or something else runs wild. The \
                       code of the target is not what takes the time."

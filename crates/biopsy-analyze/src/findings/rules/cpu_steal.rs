@@ -7,11 +7,14 @@ use crate::findings::scene::Scene;
 use crate::metrics::series::Series;
 use crate::words::{cores, percent};
 
+/// Share of the CPUs that the hypervisor takes: some per cent are usual where machines share a host.
+const SHARE: [f64; 3] = [f64::INFINITY, 0.15, 0.05];
+
 /// The hypervisor gives CPUs to other machines.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let steal: Series = scene.system("cpu.steal")?;
     let share = steal.mean() / scene.cpus;
-    let severity = grade(share, f64::INFINITY, 0.15, 0.05)?;
+    let severity = grade(share, SHARE)?;
     Some(Finding {
         id: FindingId::CpuSteal,
         severity,

@@ -10,9 +10,10 @@ use rustc_hash::FxHashMap;
 
 /// Lines of a list that are looked at. The recorder writes some thousands.
 const LINES: usize = 100_000;
-
 /// Characters of a path in a sentence.
 const LONGEST: usize = 160;
+/// One function that opens this share of them is named.
+const OPENER: f64 = 0.3;
 
 /// Open descriptors grow steadily.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -160,7 +161,7 @@ fn opener(scene: &Scene<'_>, socket: bool) -> Option<(Evidence, String)> {
     })?;
     let name = scene.function_name(Some(function))?;
     let text = format!("{} of the CPU time in opening them is below {name}", percent(share));
-    (share >= 0.3).then(|| (at(Reference::Function(function), text, Some(Value::Share(share))), name))
+    (share >= OPENER).then(|| (at(Reference::Function(function), text, Some(Value::Share(share))), name))
 }
 
 #[cfg(test)]

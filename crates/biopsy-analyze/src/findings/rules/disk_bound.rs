@@ -8,6 +8,21 @@ use crate::metrics::series::Series;
 use crate::trace::waits::WaitReason;
 use crate::words::{number, percent, seconds, threads};
 
+/// Share of the time that one thread waits for disks. Half of one thread's time: a database's log writer gets there on a healthy
+/// machine, so it takes more to warn.
+const ONE_THREAD: [f64; 3] = [0.75, 0.5, 0.3];
+/// The same by the kernel's account, which counts what a thread of the page cache waits for too.
+const BY_METRICS: [f64; 3] = [0.8, 0.5, 0.3];
+/// Mean number of threads that wait for disks, and behind those that do: one thread's worth is where work begins to queue.
+const THROUGH_OTHERS: [f64; 3] = [4.0, 1.0, 0.5];
+/// Of these, how many wait themselves, and how many behind them, so that the disk is the cause and not a chance.
+const DIRECT: f64 = 0.2;
+const INDIRECT: f64 = 0.3;
+/// Share of the waits at one site that others' disk accesses stand behind.
+const EXPLAINED: f64 = 0.2;
+/// What a disk says of itself is worth a line from here on.
+const WORTH_A_LINE: f64 = 0.05;
+
 /// Threads wait for disks.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let waits = scene.thread_waits(|reason| reason == WaitReason::Disk);
@@ -20,8 +35,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
 
 fn by_trace(scene: &Scene<'_>, waits: &[ThreadWait], worst: ThreadWait) -> Option<Finding> {
     let mean: f64 = waits.iter().map(|wait| wait.share).sum();
-    // Half of one thread's time: a database's log writer gets there on a healthy machine, so it takes more to warn.
-    let severity = grade(worst.share, 0.75, 0.5, 0.3)?;
+    let severity = grade(worst.share, ONE_THREAD)?;
     let place = scene.function_name(worst.function);
     let calls = calls(scene);
     let mut evidence = vec![at(
@@ -73,10 +87,10 @@ fn behind(scene: &Scene<'_>, waits: &[ThreadWait]) -> Option<Finding> {
     let direct: f64 = waits.iter().map(|wait| wait.share).sum();
     let indirect: f64 = rows.iter().map(|row| scene.mean_threads(row.time)).sum();
     // One thread's worth of waiting, of which a good part is for others' disk accesses.
-    if direct < 0.2 || indirect < 0.3 || worst.share < 0.2 {
+    if direct < DIRECT || indirect < INDIRECT || worst.share < EXPLAINED {
         return None;
     }
-    let severity = grade(direct + indirect, 4.0, 1.0, 0.5)?;
+    let severity = grade(direct + indirect, THROUGH_OTHERS)?;
     let place = scene.function_name(worst.function).map_or(String::new(), |name| format!(" in {name}"));
     let cause = scene.function_name(worst.cause_function).map_or(String::new(), |name| format!(" in {name}"));
     let mut evidence = vec![
@@ -122,7 +136,7 @@ fn by_metrics(scene: &Scene<'_>) -> Option<Finding> {
     let mean = |series: &Series| series.points.iter().map(|point| point.1).sum::<f64>() / readings;
     let worst = series.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
     let share = mean(worst).min(1.0);
-    let severity = grade(share, 0.8, 0.5, 0.3)?;
+    let severity = grade(share, BY_METRICS)?;
     let mut evidence = vec![at(
         metric("threads", "disk-wait", &worst.key),
         format!("thread {} waits {} of the time for block I/O", worst.key, percent(share)),
@@ -156,7 +170,7 @@ fn disks(scene: &Scene<'_>) -> Vec<Evidence> {
     let mut evidence = Vec::new();
     let all = scene.series("disks", "busy");
     let busiest = all.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()));
-    if let Some(busy) = busiest.filter(|busy| busy.mean() >= 0.05) {
+    if let Some(busy) = busiest.filter(|busy| busy.mean() >= WORTH_A_LINE) {
         let mean = busy.mean();
         evidence.push(at(
             metric("disks", "busy", &busy.key),
@@ -176,7 +190,9 @@ fn disks(scene: &Scene<'_>) -> Vec<Evidence> {
             }
         }
     }
-    if let Some(pressure) = scene.system("pressure.io.some").filter(|pressure| pressure.mean() >= 0.05) {
+    if let Some(pressure) =
+        scene.system("pressure.io.some").filter(|pressure| pressure.mean() >= WORTH_A_LINE)
+    {
         evidence.push(at(
             metric("system", "pressure.io.some", ""),
             format!("{} of the time some task of the machine was stalled on I/O", percent(pressure.mean())),

@@ -10,17 +10,19 @@ use crate::words::percent;
 
 /// Half of the CPU time in the kernel is unusual for anything but a file or network server at its limit.
 const KERNEL_SHARE: f64 = 0.5;
+/// Cores in use below which it harms nobody.
+const LEAST_CORES: f64 = 0.3;
 
 /// Much of the CPU time is spent in system calls and faults.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    let used = scene.cores.filter(|&used| used >= 0.3)?;
+    let used = scene.cores.filter(|&used| used >= LEAST_CORES)?;
     if scene.sampled <= 0.0 {
         return None;
     }
     // The cost of switching is a finding of its own.
     let kernel = scene.facts.kernel.as_secs_f64() - scene.facts.scheduling.as_secs_f64();
     let share = kernel / scene.sampled;
-    let severity = grade(share, f64::INFINITY, f64::INFINITY, KERNEL_SHARE)?;
+    let severity = grade(share, [f64::INFINITY, f64::INFINITY, KERNEL_SHARE])?;
     let tree = &scene.analysis.flames.all.cpu;
     let largest =
         scene.analysis.functions.iter().enumerate().filter(|(_, row)| row.kind == FunctionKind::Kernel);

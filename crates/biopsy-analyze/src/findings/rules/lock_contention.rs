@@ -7,6 +7,13 @@ use crate::findings::scene::Scene;
 use crate::trace::waits::WaitReason;
 use crate::words::{percent, seconds, threads};
 
+/// Mean number of threads that wait for locks: less is in nobody's way.
+const AT_A_TIME: f64 = 1.0;
+/// A thread that waits less is not counted.
+const COUNTED: f64 = 0.05;
+/// Share of their time that these threads wait.
+const SHARE: [f64; 3] = [f64::INFINITY, 0.2, 0.1];
+
 /// Much waiting for locks, in no one place.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if super::lock_convoy::find(scene).is_some() {
@@ -14,13 +21,13 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     let sure = |reason| matches!(reason, WaitReason::Lock | WaitReason::KernelLock);
     let waits = scene.thread_waits(sure);
-    let waits: Vec<_> = waits.iter().filter(|wait| wait.share >= 0.05).collect();
+    let waits: Vec<_> = waits.iter().filter(|wait| wait.share >= COUNTED).collect();
     let total: f64 = waits.iter().map(|wait| wait.share).sum();
     let share = total / (waits.len().max(1) as f64);
-    if waits.len() < super::lock_convoy::QUEUE || total < 1.0 {
+    if waits.len() < super::lock_convoy::QUEUE || total < AT_A_TIME {
         return None;
     }
-    let severity = grade(share, f64::INFINITY, 0.2, 0.1)?;
+    let severity = grade(share, SHARE)?;
     let rows = scene.analysis.waits.functions.iter().filter(|row| sure(row.reason)).take(3);
     let evidence = rows
         .map(|row| {

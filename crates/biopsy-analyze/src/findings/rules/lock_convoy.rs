@@ -9,11 +9,20 @@ use crate::words::{cores, number, percent, seconds, threads};
 
 /// Fewer threads than this make no queue.
 pub(super) const QUEUE: usize = 3;
+/// Mean number of threads in the queue: one waits behind each holder anyway.
+const MEAN_QUEUE: f64 = 1.5;
+/// Share of the time of the threads of the queue: a fifth is a lot to lose; half of it makes the lock the main thing they do.
+const SHARE: [f64; 3] = [0.5, 0.2, 0.1];
+/// The same of what may be a condition: threads that pass work around wake each other too.
+const SHARE_OF_CONDITION: f64 = 0.5;
+/// Share of the waits behind others' disk accesses from which on the disk is what they wait for; and from which on what the holder had
+/// waited for is named.
+const EXPLAINED: f64 = 0.2;
 
 /// Many threads queue for one lock, and few get anything done.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let convoys = scene.analysis.waits.convoys.iter();
-    let convoys = convoys.filter(|convoy| convoy.threads >= QUEUE && convoy.mean_queue >= 1.5);
+    let convoys = convoys.filter(|convoy| convoy.threads >= QUEUE && convoy.mean_queue >= MEAN_QUEUE);
     let (convoy, severity) = convoys
         .filter_map(|convoy| Some((convoy, severity(scene, convoy)?)))
         .max_by(|a, b| (a.1, a.0.time).cmp(&(b.1, b.0.time)))?;
@@ -55,21 +64,21 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     })
 }
 
-/// A fifth of the time of all these threads is a lot to lose; half of it makes the lock the main thing they do.
 fn severity(scene: &Scene<'_>, convoy: &Convoy) -> Option<Severity> {
     if convoy.reason != WaitReason::Condition {
-        return grade(convoy.share, 0.5, 0.2, 0.1);
+        return grade(convoy.share, SHARE);
     }
     // Threads that pass work around wake each other too. A name can tell; without one it stays a notice.
     let row = convoy.function.and_then(|function| scene.row(function)).filter(|row| row.named);
     let for_work = row.is_some_and(|row| waits_for_work(&row.name));
     let explained = scene.analysis.waits.behind.iter().any(|behind| {
-        behind.function == convoy.function && behind.cause == WaitReason::Disk && behind.share >= 0.2
+        behind.function == convoy.function && behind.cause == WaitReason::Disk && behind.share >= EXPLAINED
     });
     if for_work || explained {
         return None;
     }
-    grade(convoy.share, f64::INFINITY, if row.is_some() { 0.5 } else { f64::INFINITY }, 0.5)
+    let warning = if row.is_some() { SHARE_OF_CONDITION } else { f64::INFINITY };
+    grade(convoy.share, [f64::INFINITY, warning, SHARE_OF_CONDITION])
 }
 
 /// Names of places where workers wait for something to do.
@@ -136,7 +145,7 @@ fn holder_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Option<Evidence> {
     let row = rows
         .filter(|row| row.function == convoy.function && row.reason == convoy.reason)
         .max_by_key(|row| row.count)?;
-    if row.share < 0.2 {
+    if row.share < EXPLAINED {
         return None;
     }
     let place = scene.function_name(row.cause_function).map_or(String::new(), |name| format!(" in {name}"));

@@ -7,6 +7,9 @@ use crate::findings::scene::Scene;
 use crate::words::number;
 use biopsy_model::log::LogLevel;
 
+/// Errors a second from which on they are no single events.
+const RATE: f64 = 1.0;
+
 /// The process logged errors.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let logs = &scene.analysis.logs;
@@ -34,7 +37,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     };
     Some(Finding {
         id: FindingId::LogErrors,
-        severity: if rate >= 1.0 { Severity::Warning } else { Severity::Notice },
+        severity: if rate >= RATE { Severity::Warning } else { Severity::Notice },
         impact: (rate / 10.0).min(0.5),
         title: format!("{lines} in the logs while recording"),
         explanation: "Errors may be cause, consequence or daily routine. They are worth a look on the time axis beside the \

@@ -8,6 +8,16 @@ use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
 use crate::words::{bytes, seconds};
 
+/// With fewer collections growth means little.
+const FEW_COLLECTIONS: u64 = 3;
+/// What a managed heap may fill without a collection before that is worth a word: its youngest generation is this large, and more on
+/// machines with large caches.
+const BUDGET: f64 = 64e6;
+/// How far ahead a line through this recording may be drawn, in seconds: a few seconds say little about the next hour.
+const HORIZON: f64 = 3_600.0;
+const SHORT_HORIZON: f64 = 600.0;
+const SHORT: f64 = 30.0;
+
 /// Memory of a process grows steadily.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let trends =
@@ -40,8 +50,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         let text = format!("at this rate {limit} is reached in about {}", seconds(*left));
         evidence.push(fact(text, Some(Value::Count(*left))));
     }
-    // A few seconds say little about the next hour.
-    let horizon = if scene.seconds >= 30.0 { 3_600.0 } else { 600.0 };
+    let horizon = if scene.seconds >= SHORT { HORIZON } else { SHORT_HORIZON };
     let soon = left.is_some_and(|(left, _)| left < horizon);
     let grown = trend.last - trend.first;
     let share = grown / trend.last.max(1.0);
@@ -119,13 +128,6 @@ fn next_steps(trend: &Trend, managed: bool, native: bool) -> Vec<String> {
     }
     next
 }
-
-/// With fewer collections growth means little.
-const FEW_COLLECTIONS: u64 = 3;
-
-/// What a managed heap may fill without a collection before that is worth a word: its youngest generation is this large, and more on
-/// machines with large caches.
-const BUDGET: f64 = 64e6;
 
 /// What the runtime of the process said, if it is a managed one.
 fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s RuntimeSummary> {

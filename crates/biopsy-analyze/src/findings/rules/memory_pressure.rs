@@ -1,4 +1,4 @@
-//! Memory pressure: reclaim, swap, major faults, limits.
+//! Memory pressure: reclaim, swap, major faults, limits. Each sign is found by itself; the worst one gives the severity.
 
 use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
@@ -8,121 +8,129 @@ use crate::metrics::series::Series;
 use crate::trace::waits::WaitReason;
 use crate::words::{bytes, number, percent};
 
+/// Share of the time in which some task was stalled: a machine with room stays below 1 %, and what users notice begins with some
+/// per cent.
+const STALLED: [f64; 3] = [0.3, 0.08, 0.03];
+/// Bytes a second to and from swap: what a disk does beside its work, and what it can just about do.
+const SWAPPED: [f64; 3] = [50e6, 2e6, 0.5e6];
+/// Major faults a second. Each waits for a disk, 0.1 to 10 ms; programs that start make hundreds for a moment.
+const MAJOR_FAULTS: [f64; 3] = [2_000.0, 200.0, 50.0];
+/// Times a second that a cgroup meets its limit.
+const LIMIT_MET: [f64; 3] = [100.0, 5.0, 0.5];
+/// Share of the time that one thread waits for pages.
+const WAITED: [f64; 3] = [0.4, 0.15, 0.05];
+/// Impact of what is no share of the time: swap and faults, a limit that is met, a process that was killed.
+const SWAP_IMPACT: f64 = 0.2;
+const LIMIT_IMPACT: f64 = 0.3;
+const KILL_IMPACT: f64 = 0.9;
+
+/// One sign of it.
+struct Sign {
+    severity: Severity,
+    impact: f64,
+    evidence: Evidence,
+}
+
+fn sign(value: f64, thresholds: [f64; 3], impact: f64, evidence: Evidence) -> Option<Sign> {
+    Some(Sign { severity: grade(value, thresholds)?, impact, evidence })
+}
+
 /// Memory is short, and threads wait for it.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    let mut evidence: Vec<Evidence> = Vec::new();
-    let mut worst: Option<(Severity, f64)> = None;
-    let mut note = |severity: Option<Severity>, impact: f64, found: Evidence| {
-        if let Some(severity) = severity {
-            evidence.push(found);
-            worst = Some(worst.map_or((severity, impact), |(s, i)| (s.max(severity), i.max(impact))));
-        }
-    };
-    let some = scene.system("pressure.memory.some").map(|series| ("system", series));
-    let groups =
-        scene.series("cgroups", "pressure.memory.some").into_iter().map(|series| ("cgroups", series));
-    for (table, series) in some.into_iter().chain(groups) {
-        let share = series.mean();
-        let of = if table == "system" {
-            "of the machine".to_owned()
-        } else {
-            format!("of cgroup `{}`", series.key)
-        };
-        note(
-            grade(share, 0.3, 0.08, 0.03),
-            share,
-            at(
-                metric(table, "pressure.memory.some", &series.key),
-                format!("some task {of} was stalled for want of memory {} of the time", percent(share)),
-                Some(Value::Share(share)),
-            ),
-        );
-    }
-    for (column, words) in [("swap.in", "read back from swap"), ("swap.out", "written to swap")] {
-        if let Some(rate) = scene.system(column).map(|series| series.mean()) {
-            note(
-                grade(rate, 50e6, 2e6, 0.5e6),
-                0.2,
-                at(
-                    metric("system", column, ""),
-                    format!("{} a second are {words}", bytes(rate)),
-                    Some(Value::Bytes(rate)),
-                ),
-            );
-        }
-    }
-    if let Some(faults) = worst_of(scene.series("processes", "faults.major")) {
-        let rate = faults.mean();
-        note(
-            grade(rate, 2_000.0, 200.0, 50.0),
-            0.2,
-            at(
-                metric("processes", "faults.major", &faults.key),
-                format!(
-                    "{} major page faults a second in process {}: pages had to be read from disk",
-                    number(rate),
-                    faults.key
-                ),
-                Some(Value::PerSecond(rate)),
-            ),
-        );
-    }
-    for (column, words) in
-        [("memory.events.max", "hit its memory limit"), ("memory.events.high", "was slowed at `memory.high`")]
-    {
-        if let Some(series) = worst_of(scene.series("cgroups", column)).filter(|series| series.mean() >= 0.5)
-        {
-            note(
-                grade(series.mean(), 100.0, 5.0, 0.5),
-                0.3,
-                at(
-                    metric("cgroups", column, &series.key),
-                    format!("cgroup `{}` {words} {} times a second", series.key, number(series.mean())),
-                    Some(Value::PerSecond(series.mean())),
-                ),
-            );
-        }
-    }
-    let kills: f64 =
-        scene.series("cgroups", "memory.events.oom-kill").iter().map(Series::max).fold(0.0, f64::max);
-    if kills > 0.0 {
-        note(
-            Some(Severity::Critical),
-            0.9,
-            fact("the kernel killed a process of the cgroup for want of memory", None),
-        );
-    }
-    if let Some(wait) = scene.thread_waits(|reason| reason == WaitReason::Memory).first() {
-        note(
-            grade(wait.share, 0.4, 0.15, 0.05),
-            wait.share,
-            at(
-                wait.function.map_or(Reference::Thread(wait.tid), Reference::WaitFunction),
-                format!(
-                    "{} waits {} of the time for pages",
-                    scene.thread_name(wait.tid),
-                    percent(wait.share)
-                ),
-                Some(Value::Share(wait.share)),
-            ),
-        );
-    }
-    let (severity, impact) = worst?;
+    let signs: Vec<Sign> = stalls(scene)
+        .into_iter()
+        .chain(swap(scene))
+        .chain(major_faults(scene))
+        .chain(limits(scene))
+        .chain(kills(scene))
+        .chain(waits(scene))
+        .collect();
+    let severity = signs.iter().map(|sign| sign.severity).max()?;
     Some(Finding {
         id: FindingId::MemoryPressure,
         severity,
-        impact,
+        impact: signs.iter().map(|sign| sign.impact).fold(0.0, f64::max),
         title: format!("Memory is short: {} waits for pages to be freed or read back", scene.name),
         explanation: "The kernel has to free memory before it can give any out, or reads back from disk what it had to give up. \
                       Most likely there is too little memory for what runs here, or a limit is too low. It shows as disk \
                       traffic and slowness everywhere; the code that waits is not at fault."
             .to_owned(),
-        evidence,
+        evidence: signs.into_iter().map(|sign| sign.evidence).collect(),
         next_steps: steps(&[
             "See in the memory charts who holds the memory, and whether it grows",
             "Raise the limit or the machine's memory, or move something away",
         ]),
     })
+}
+
+/// The kernel's own account of tasks that stood still for want of memory.
+fn stalls(scene: &Scene<'_>) -> Vec<Sign> {
+    const COLUMN: &str = "pressure.memory.some";
+    let machine = scene.system(COLUMN).map(|series| ("system", "of the machine".to_owned(), series));
+    let groups = scene.series("cgroups", COLUMN).into_iter();
+    let groups = groups.map(|series| ("cgroups", format!("of cgroup `{}`", series.key), series));
+    let all = machine.into_iter().chain(groups);
+    all.filter_map(|(table, of, series)| {
+        let share = series.mean();
+        let text = format!("some task {of} was stalled for want of memory {} of the time", percent(share));
+        sign(share, STALLED, share, at(metric(table, COLUMN, &series.key), text, Some(Value::Share(share))))
+    })
+    .collect()
+}
+
+fn swap(scene: &Scene<'_>) -> Vec<Sign> {
+    let both = [("swap.in", "read back from swap"), ("swap.out", "written to swap")];
+    let each = both.into_iter().filter_map(|(column, words)| {
+        let rate = scene.system(column)?.mean();
+        let text = format!("{} a second are {words}", bytes(rate));
+        sign(rate, SWAPPED, SWAP_IMPACT, at(metric("system", column, ""), text, Some(Value::Bytes(rate))))
+    });
+    each.collect()
+}
+
+fn major_faults(scene: &Scene<'_>) -> Option<Sign> {
+    let faults = worst_of(scene.series("processes", "faults.major"))?;
+    let rate = faults.mean();
+    let text = format!(
+        "{} major page faults a second in process {}: pages had to be read from disk",
+        number(rate),
+        faults.key
+    );
+    let place = metric("processes", "faults.major", &faults.key);
+    sign(rate, MAJOR_FAULTS, SWAP_IMPACT, at(place, text, Some(Value::PerSecond(rate))))
+}
+
+fn limits(scene: &Scene<'_>) -> Vec<Sign> {
+    let both = [
+        ("memory.events.max", "hit its memory limit"),
+        ("memory.events.high", "was slowed at `memory.high`"),
+    ];
+    let each = both.into_iter().filter_map(|(column, words)| {
+        let series = worst_of(scene.series("cgroups", column))?;
+        let rate = series.mean();
+        let text = format!("cgroup `{}` {words} {} times a second", series.key, number(rate));
+        let place = metric("cgroups", column, &series.key);
+        sign(rate, LIMIT_MET, LIMIT_IMPACT, at(place, text, Some(Value::PerSecond(rate))))
+    });
+    each.collect()
+}
+
+fn kills(scene: &Scene<'_>) -> Option<Sign> {
+    let counts = scene.series("cgroups", "memory.events.oom-kill");
+    counts.iter().any(|count| count.max() > 0.0).then(|| Sign {
+        severity: Severity::Critical,
+        impact: KILL_IMPACT,
+        evidence: fact("the kernel killed a process of the cgroup for want of memory", None),
+    })
+}
+
+/// The thread that waits most for pages.
+fn waits(scene: &Scene<'_>) -> Option<Sign> {
+    let waits = scene.thread_waits(|reason| reason == WaitReason::Memory);
+    let wait = waits.first()?;
+    let text = format!("{} waits {} of the time for pages", scene.thread_name(wait.tid), percent(wait.share));
+    let place = wait.function.map_or(Reference::Thread(wait.tid), Reference::WaitFunction);
+    sign(wait.share, WAITED, wait.share, at(place, text, Some(Value::Share(wait.share))))
 }
 
 fn worst_of(all: Vec<Series>) -> Option<Series> {

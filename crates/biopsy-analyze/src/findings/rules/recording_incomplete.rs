@@ -8,6 +8,12 @@ use crate::words::{number, percent};
 use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::LossKind;
 
+/// Share of the samples or waits that were lost: shares move by as much, and from the second on findings may.
+const LOST: f64 = 0.02;
+const LOST_MUCH: f64 = 0.2;
+/// Share of the stacks that reach their root, below which totals of outer functions are too small.
+const REACHING_ROOT: f64 = 0.8;
+
 /// The recording lacks something that weakens the other findings.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let whole = &scene.analysis.completeness;
@@ -24,7 +30,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     for loss in &whole.losses {
         let share = loss.share.unwrap_or(0.0);
-        let much = share >= 0.02 || (loss.share.is_none() && loss.kind != LossKind::Throttled);
+        let much = share >= LOST || (loss.share.is_none() && loss.kind != LossKind::Throttled);
         if !much {
             continue;
         }
@@ -36,11 +42,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             loss.share.map(Value::Share),
         ));
         impact = impact.max(share);
-        if share >= 0.2 {
+        if share >= LOST_MUCH {
             severity = Severity::Warning;
         }
     }
-    if let Some(root) = whole.reaching_root.filter(|&root| root < 0.8) {
+    if let Some(root) = whole.reaching_root.filter(|&root| root < REACHING_ROOT) {
         evidence.push(fact(
             format!("only {} of the stacks reach the thread's first function", percent(root)),
             Some(Value::Share(root)),

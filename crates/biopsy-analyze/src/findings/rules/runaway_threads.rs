@@ -7,6 +7,15 @@ use crate::findings::scene::Scene;
 use crate::managed_names::is_runtime_thread;
 use crate::words::{number, seconds};
 
+/// New threads: pools start some with the first load.
+const MORE: usize = 8;
+/// They are at least this part of those that were there (a third), and this part of them (a tenth) came in the last third of the
+/// recording: a pool that has filled up starts no more.
+const PART_OF_ALL: usize = 3;
+const PART_LATE: usize = 10;
+/// Threads from which on, if they are three times as many as at first, a limit is near.
+const CRITICAL: f64 = 100.0;
+
 /// Threads are started and do not end.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let table = &scene.analysis.threads;
@@ -43,7 +52,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     evidence.extend(what_they_do);
     let waits_in = waits_in.map_or(String::new(), |place| format!("; they wait in {place}"));
     let by = creator.map_or(String::new(), |creator| format!(", started by {}", creator.words));
-    let severity = if last >= 100.0 && last >= 3.0 * first { Severity::Critical } else { Severity::Warning };
+    let severity =
+        if last >= CRITICAL && last >= 3.0 * first { Severity::Critical } else { Severity::Warning };
     Some(Finding {
         id: FindingId::RunawayThreads,
         severity,
@@ -83,7 +93,7 @@ fn grows(scene: &Scene<'_>) -> bool {
         .map(|counts| counts.max() - counts.points.first().map_or(0.0, |point| point.1))
         .sum::<f64>();
     let agrees = counts.is_empty() || counted >= more as f64 / 2.0;
-    more >= 8 && more * 3 >= table.count_at_start && alive_late * 10 >= more && agrees
+    more >= MORE && more * PART_OF_ALL >= table.count_at_start && alive_late * PART_LATE >= more && agrees
 }
 
 struct Creator {

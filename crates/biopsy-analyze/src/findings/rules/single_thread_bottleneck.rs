@@ -9,6 +9,13 @@ use crate::words::{percent, threads};
 
 /// A thread that runs this much has no room left.
 const FULL: f64 = 0.85;
+/// Mean number of threads that wait for it: about one, and from the second on more than one.
+const WAITING: f64 = 0.8;
+const SEVERAL_WAIT: f64 = 1.5;
+/// Share of the waits for locks and conditions that it ends: less, and others are in the way too.
+const ENDED: f64 = 0.5;
+/// A thread that waits less is not counted.
+const COUNTED: f64 = 0.3;
 
 /// One thread uses a whole core, and what the others wait for is that thread.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -22,13 +29,13 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let ended = scene.facts.waits.ended_by.get(&row.tid)?;
     let mean = scene.mean_threads(ended.time);
     let share = ended.time.as_secs_f64() / scene.facts.waits.ended.time.as_secs_f64().max(1e-9);
-    if mean < 0.8 || share < 0.5 {
+    if mean < WAITING || share < ENDED {
         return None;
     }
     let waits =
         |reason| matches!(reason, WaitReason::Lock | WaitReason::Condition | WaitReason::LockOrCondition);
     let waiting =
-        scene.thread_waits(waits).iter().filter(|wait| wait.share >= 0.3 && wait.tid != row.tid).count();
+        scene.thread_waits(waits).iter().filter(|wait| wait.share >= COUNTED && wait.tid != row.tid).count();
     let name = scene.thread_name(row.tid);
     let mut evidence = vec![
         at(
@@ -56,7 +63,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let place = place.map_or(String::new(), |place| format!(" (mostly in {place})"));
     Some(Finding {
         id: FindingId::SingleThreadBottleneck,
-        severity: if mean >= 1.5 { Severity::Critical } else { Severity::Warning },
+        severity: if mean >= SEVERAL_WAIT { Severity::Critical } else { Severity::Warning },
         impact: running,
         title: format!(
             "One thread is the bottleneck: `{}` uses a whole core{place} while {} wait for it",

@@ -10,6 +10,8 @@ use crate::words::{percent, seconds};
 
 /// Sleeps a second and thread from which on a sleep is part of the work. Timers of healthy programs are slower.
 const OFTEN: f64 = 4.0;
+/// Share of the time that a thread sleeps.
+const SHARE: f64 = 0.5;
 
 /// A thread sleeps again and again instead of waiting for what it needs.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -22,9 +24,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         let row = wait.function.and_then(|function| scene.row(function));
         // The runtime hands on its events ten times a second while somebody listens, which is what we do.
         let of_runtime = scene.thread(wait.tid).is_some_and(|row| is_runtime_thread(&row.name));
-        !of_runtime && wait.share >= 0.5 && often(wait.count) && !row.is_some_and(|row| is_timer(&row.name))
+        !of_runtime && wait.share >= SHARE && often(wait.count) && !row.is_some_and(|row| is_timer(&row.name))
     })?;
-    let alike = waits.iter().filter(|wait| wait.share >= 0.5 && wait.function == worst.function).count();
+    let alike = waits.iter().filter(|wait| wait.share >= SHARE && wait.function == worst.function).count();
     let place = scene.function_name(worst.function);
     let in_place = place.map_or(String::new(), |place| format!(" in {place}"));
     let rate = worst.count as f64 / scene.seconds;

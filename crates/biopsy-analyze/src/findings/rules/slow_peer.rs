@@ -8,6 +8,15 @@ use crate::trace::function::FunctionRow;
 use crate::trace::waits::WaitReason;
 use crate::words::{number, percent, seconds};
 
+/// Threads of .NET that read what nobody answers: changes of files, signals.
+const SERVICES: [&str; 2] = [".NET File Watch", ".NET SigHandler"];
+/// Share of the time that a thread receives.
+const SHARE: f64 = 0.5;
+/// One long wait is a connection on which nothing happens; many are questions and answers.
+const WAITS: u64 = 5;
+/// TCP segments sent again a second: a network that loses some.
+const RETRANSMITS: f64 = 1.0;
+
 /// A thread spends most of its time receiving from a socket.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let is_peer = |reason| matches!(reason, WaitReason::Peer | WaitReason::Descriptor);
@@ -19,9 +28,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let service = |tid| scene.thread(tid).is_some_and(|row| SERVICES.contains(&row.name.as_str()));
     let mut waits =
         waits.iter().filter(|wait| wait.function.is_none_or(client) && !service(wait.tid)).filter(sure);
-    // One long wait is a connection on which nothing happens; many are questions and answers.
-    let worst = waits.find(|wait| wait.share >= 0.5 && wait.count >= 5)?;
-    let others = waits.filter(|wait| wait.share >= 0.5 && wait.count >= 5).count();
+    let worst = waits.find(|wait| wait.share >= SHARE && wait.count >= WAITS)?;
+    let others = waits.filter(|wait| wait.share >= SHARE && wait.count >= WAITS).count();
     let row = scene.analysis.waits.reasons.iter().find(|row| row.reason == worst.reason)?;
     let mean = worst.share * scene.seconds / (worst.count as f64);
     let place = scene.function_name(worst.function);
@@ -45,7 +53,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if others > 0 {
         evidence.push(fact(format!("{others} more threads do the same"), Some(Value::Count(others as f64))));
     }
-    if let Some(retransmits) = scene.system("tcp.retransmits").filter(|series| series.mean() >= 1.0) {
+    if let Some(retransmits) = scene.system("tcp.retransmits").filter(|series| series.mean() >= RETRANSMITS) {
         evidence.push(at(
             metric("system", "tcp.retransmits", ""),
             format!(
@@ -71,9 +79,6 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ]),
     })
 }
-
-/// Threads of .NET that read what nobody answers: changes of files, signals.
-const SERVICES: [&str; 2] = [".NET File Watch", ".NET SigHandler"];
 
 /// Names of functions that wait for the requests of others: a server at rest.
 fn takes_requests(row: &FunctionRow) -> bool {

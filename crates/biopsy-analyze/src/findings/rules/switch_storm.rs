@@ -9,6 +9,13 @@ use crate::words::{number, percent};
 /// Context switches a second and core in use from which on switching costs noticeably: at 2 to 5 µs each, 20,000 are
 /// 4 to 10 % of a core.
 const SWITCHES: f64 = 20_000.0;
+/// Share of the CPU time in the scheduler: a quarter is worth a word, whatever the rate; from the second on it is what the process does.
+const SCHEDULER: f64 = 0.25;
+const SHARE: [f64; 3] = [f64::INFINITY, 0.3, 0.0];
+/// Cores in use below which it harms nobody.
+const LEAST_CORES: f64 = 0.2;
+/// Fewer switches a second are no storm, whatever samples show.
+const LEAST_RATE: f64 = 2_000.0;
 
 /// Threads switch very often.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -21,13 +28,13 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let own = rows.iter().map(|row| row.voluntary).sum::<u64>() as f64 / scene.seconds;
     let counted = if scene.analysis.threads.exact { own } else { rate };
     let share = if scene.sampled > 0.0 { scene.facts.scheduling.as_secs_f64() / scene.sampled } else { 0.0 };
-    if used < 0.2
-        || (counted < SWITCHES * used.max(0.5) && share < 0.25)
-        || (scene.analysis.threads.exact && rate < 2_000.0)
+    if used < LEAST_CORES
+        || (counted < SWITCHES * used.max(0.5) && share < SCHEDULER)
+        || (scene.analysis.threads.exact && rate < LEAST_RATE)
     {
         return None;
     }
-    let severity = grade(share, f64::INFINITY, 0.3, 0.0)?;
+    let severity = grade(share, SHARE)?;
     let busiest = rows.iter().max_by_key(|row| (row.voluntary + row.involuntary, std::cmp::Reverse(row.tid)));
     let mut evidence = Vec::new();
     if rate > 0.0 {

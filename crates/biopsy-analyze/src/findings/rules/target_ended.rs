@@ -12,6 +12,13 @@ use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{MonoNanos, Tid};
 use rustc_hash::FxHashMap;
 
+/// What counts as last, in seconds.
+const LAST: f64 = 0.3;
+/// Samples of a thread in this time from which on they say something.
+const SAMPLES: u64 = 3;
+/// Seconds before the end in which an error in the logs may have to do with it.
+const LAST_ERROR: f64 = 5.0;
+
 /// The target exited (or executed another program) during the recording.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let header = &scene.capture.header;
@@ -44,7 +51,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .enumerate()
         .flat_map(|(log, file)| file.lines.iter().enumerate().map(move |(line, text)| (log, line, text)))
         .filter(|(_, _, line)| line.level == biopsy_model::log::LogLevel::Error)
-        .rfind(|(_, _, line)| line.time.is_some_and(|time| when.since(time).as_secs_f64() < 5.0));
+        .rfind(|(_, _, line)| line.time.is_some_and(|time| when.since(time).as_secs_f64() < LAST_ERROR));
     let mut evidence = vec![at(
         Reference::Time { from: when, to: to.max(when) },
         format!("it ended {} after the start of the recording", seconds(at_second)),
@@ -93,12 +100,6 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         next_steps,
     })
 }
-
-/// What counts as last, in seconds.
-const LAST: f64 = 0.3;
-
-/// Samples of a thread in this time from which on they say something.
-const SAMPLES: u64 = 3;
 
 /// The thread that had most CPU time just before the end, and its function of the program: where a crash happens, that is it most
 /// likely, because dying takes time.

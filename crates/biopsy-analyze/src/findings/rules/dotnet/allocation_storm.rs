@@ -10,10 +10,8 @@ use crate::words::{bytes, number};
 
 /// One function of the application that makes this share of all bytes is what a person would name.
 const SHARE: f64 = 0.4;
-
 /// Bytes a second that a core can just about allocate and throw away beside real work.
 const CRITICAL: f64 = 400e6;
-
 const WARNING: f64 = 100e6;
 
 /// One place allocates so much that collecting it is a large part of the work.

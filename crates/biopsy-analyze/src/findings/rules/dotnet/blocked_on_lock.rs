@@ -14,7 +14,6 @@ use rustc_hash::FxHashMap;
 
 /// A thread that waits for one lock this much of the trace got nothing done. The first look at it comes a little late.
 const ALL_THE_TIME: f64 = 0.8;
-
 /// Shorter recordings cannot tell a long wait from an endless one.
 const LEAST_SECONDS: f64 = 2.0;
 

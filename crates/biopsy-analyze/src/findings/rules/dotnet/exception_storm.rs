@@ -11,17 +11,13 @@ use crate::words::{number, percent};
 
 /// An exception costs 10 to 100 µs and more with deep stacks: 300 a second are a noticeable share of a core, and no program
 /// that works as intended throws 50 a second.
-const CRITICAL: f64 = 300.0;
-
-const WARNING: f64 = 50.0;
-
-const NOTICE: f64 = 10.0;
+const RATE: [f64; 3] = [300.0, 50.0, 10.0];
 
 /// Many exceptions are thrown, and most likely caught again.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let all = rate(&heard);
-    let severity = grade(all, CRITICAL, WARNING, NOTICE)?;
+    let severity = grade(all, RATE)?;
     let summary = heard.summary;
     let top = summary.exceptions.first();
     let mut evidence: Vec<Evidence> = summary

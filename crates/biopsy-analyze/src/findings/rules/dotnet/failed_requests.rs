@@ -10,7 +10,6 @@ use crate::words::{number, percent};
 
 /// Share of failed requests, and the fewest of them, from which on somebody should look.
 const FAILED: [f64; 3] = [0.5, 0.05, 0.01];
-
 const FAILED_LEAST: u64 = 5;
 
 /// Requests fail.
@@ -27,7 +26,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let summary = heard.summary;
     let row = summary.requests.get(at_row)?;
     let share = row.failed as f64 / row.count.max(row.failed).max(1) as f64;
-    let severity = grade(share, FAILED[0], FAILED[1], FAILED[2])?;
+    let severity = grade(share, FAILED)?;
     let mut evidence = vec![in_table(
         summary,
         "requests",

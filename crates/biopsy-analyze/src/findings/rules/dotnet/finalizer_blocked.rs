@@ -7,12 +7,15 @@ use crate::findings::scene::{Scene, is_worth_naming};
 use crate::trace::function::FunctionKind;
 use crate::words::percent;
 
+/// A finalizer may take a lock for a moment; half of the time is no moment.
+const SHARE: f64 = 0.5;
+
 /// The finalizer thread waits for something: nothing is finalized any more.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let waits = scene.thread_waits(|_| true);
     let wait = waits.iter().find(|wait| {
         scene.thread(wait.tid).is_some_and(|row| row.name.starts_with(".NET Finalizer"))
-            && wait.share >= 0.5
+            && wait.share >= SHARE
             && wait
                 .function
                 .and_then(|function| scene.row(function))

@@ -10,6 +10,8 @@ use biopsy_model::runtime_trace::CollectionReason;
 
 /// Collections that the program asks for from which on somebody should know why.
 const INDUCED: u64 = 3;
+/// Full ones a second from which on they cost.
+const RATE: f64 = 0.5;
 
 /// The program calls `GC.Collect`.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -29,7 +31,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let in_place = place.as_ref().map_or(String::new(), in_place);
     Some(Finding {
         id: FindingId::GcInduced,
-        severity: if full as u64 >= INDUCED && rate >= 0.5 { Severity::Warning } else { Severity::Notice },
+        severity: if full as u64 >= INDUCED && rate >= RATE { Severity::Warning } else { Severity::Notice },
         impact: summary.collections.pause_share.max(0.05),
         title: format!(
             "The program asks for garbage collection itself: {} times, every {}{in_place}{}",

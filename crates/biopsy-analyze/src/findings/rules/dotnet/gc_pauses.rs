@@ -10,7 +10,6 @@ use crate::words::{bytes, number, percent};
 
 /// From a tenth of the time on, pauses are what users notice; a server with tuned allocation stays below 2 %.
 const SHARE: [f64; 3] = [0.25, 0.1, 0.05];
-
 /// A request that falls into a pause of half a second is a slow one.
 const LONGEST: f64 = 0.5;
 
@@ -21,8 +20,8 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let summary = heard.summary;
     let collections = &summary.collections;
     let (longest, when) = collections.longest?;
-    let by_share = grade(collections.pause_share, SHARE[0], SHARE[1], SHARE[2]);
-    let by_length = grade(longest.as_secs_f64(), f64::INFINITY, 2.0 * LONGEST, LONGEST);
+    let by_share = grade(collections.pause_share, SHARE);
+    let by_length = grade(longest.as_secs_f64(), [f64::INFINITY, 2.0 * LONGEST, LONGEST]);
     let severity = by_share.max(by_length)?;
     let mut evidence = vec![pace(summary)];
     evidence.push(at(

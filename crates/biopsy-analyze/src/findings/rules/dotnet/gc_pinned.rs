@@ -10,9 +10,12 @@ use crate::words::number;
 
 /// Collections a second below which pinning harms nobody.
 const RATE: f64 = 0.5;
-
 /// Pinned objects in the middle of all collections. A web server under load pins tens: its buffers live on a heap of their own.
 const PINNED: u32 = 1_000;
+/// Fewer collections are no sample.
+const COLLECTIONS: u64 = 3;
+/// Collections a second from which on the holes are made again all the time.
+const CRITICAL_RATE: f64 = 1.0;
 
 /// Many objects are pinned while there is much garbage.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -23,7 +26,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let collections = &summary.collections;
     let pinned = collections.pinned?;
     let rate = summary.rate(collections.total);
-    if rate < RATE || collections.total < 3 {
+    if rate < RATE || collections.total < COLLECTIONS {
         return None;
     }
     let mut evidence = vec![
@@ -44,7 +47,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .map_or(String::new(), |top| format!("; most garbage is made{}", top.place));
     Some(Finding {
         id: FindingId::GcPinned,
-        severity: if pinned >= 2 * PINNED && rate >= 1.0 { Severity::Critical } else { Severity::Warning },
+        severity: if pinned >= 2 * PINNED && rate >= CRITICAL_RATE { Severity::Critical } else { Severity::Warning },
         impact: collections.pause_share.max(0.3),
         title: format!(
             "{} pinned objects keep garbage collection from compacting the heap{place}{}",

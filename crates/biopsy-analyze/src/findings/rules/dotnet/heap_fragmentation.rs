@@ -11,7 +11,6 @@ use crate::words::{bytes, number, percent};
 
 /// The heap has holes from this share of it on, and this many bytes of them.
 const HOLES_SHARE: f64 = 0.3;
-
 const HOLES: f64 = 64e6;
 
 /// Much of the heap is free room between objects that live.

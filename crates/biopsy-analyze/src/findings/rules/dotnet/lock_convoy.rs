@@ -11,9 +11,14 @@ use crate::words::{cores, number, percent, threads};
 
 /// Mean number of threads in a queue from which on it is one.
 const QUEUE: f64 = 1.5;
-
 /// Fewer waits say little.
 const WAITS: u64 = 10;
+/// Two threads take turns; three are a queue.
+const THREADS: usize = 3;
+/// Share of their time that the threads of the queue wait: a fifth is a lot to lose, half of it makes the lock the main thing they do.
+const SHARE: [f64; 3] = [0.5, 0.2, 0.05];
+/// What the holder had waited for is named from this share of the waits on.
+const EXPLAINED: f64 = 0.2;
 
 /// Threads queue for a lock, as the runtime tells it.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -30,11 +35,11 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let row = summary.contention.get(number_of_row)?;
     let seconds = summary.seconds.max(1e-9);
     let queue = row.total.as_secs_f64() / seconds;
-    if row.threads < 3 || queue < QUEUE {
+    if row.threads < THREADS || queue < QUEUE {
         return None;
     }
     let share = (row.total.as_secs_f64() / (seconds * row.threads as f64)).min(1.0);
-    let severity = grade(share, 0.5, 0.2, 0.05)?;
+    let severity = grade(share, SHARE)?;
     let place = in_place(&row.place);
     let mut evidence = vec![in_table(
         summary,
@@ -106,7 +111,7 @@ fn holder(scene: &Scene<'_>, row: &ContentionRow) -> Option<Evidence> {
         .waits
         .behind
         .iter()
-        .filter(|behind| same(behind.function) && behind.share >= 0.2)
+        .filter(|behind| same(behind.function) && behind.share >= EXPLAINED)
         .max_by_key(|behind| behind.count)?;
     let place =
         scene.function_name(behind.cause_function).map_or(String::new(), |name| format!(" in {name}"));

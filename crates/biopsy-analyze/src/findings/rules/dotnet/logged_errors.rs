@@ -1,17 +1,22 @@
 //! What the application logged.
 
 use crate::findings::dotnet::{Heard, heard, in_table, of_process, quoted};
-use crate::findings::evidence::{grade, steps};
+use crate::findings::evidence::steps;
 use crate::findings::finding::{Evidence, Finding, Severity, Value};
 use crate::findings::ids::FindingId;
 use crate::findings::scene::Scene;
 use crate::runtimes::severity;
 use crate::words::number;
 
+/// Errors a second from which on they are no single events.
+const RATE: f64 = 5.0;
+/// The level of an error, among those of .NET.
+const ERROR: u8 = 3;
+
 /// The application logged errors.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let errors = |heard: &Heard<'_>| -> u64 {
-        let rows = heard.summary.messages.iter().filter(|row| severity(&row.level) >= 3);
+        let rows = heard.summary.messages.iter().filter(|row| severity(&row.level) >= ERROR);
         rows.fold(0, |sum, row| sum.saturating_add(row.count))
     };
     let heard = heard(scene).max_by_key(errors)?;
@@ -25,7 +30,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .messages
         .iter()
         .enumerate()
-        .filter(|(_, row)| severity(&row.level) >= 3)
+        .filter(|(_, row)| severity(&row.level) >= ERROR)
         .take(3)
         .map(|(at, row)| {
             let example = row.example.as_ref().map_or(String::new(), |text| format!(": {}", quoted(text)));
@@ -40,7 +45,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         .collect();
     Some(Finding {
         id: FindingId::LoggedErrors,
-        severity: grade(rate, f64::INFINITY, 5.0, 0.0).unwrap_or(Severity::Notice),
+        severity: if rate >= RATE { Severity::Warning } else { Severity::Notice },
         impact: (rate / 100.0).clamp(0.02, 0.3),
         title: format!("The application logged {} errors{}", number(count as f64), of_process(scene, heard.summary)),
         explanation: "Its own words, at levels `Error` and `Critical`. They may be the cause, a consequence, or every day's noise.".to_owned(),

@@ -11,8 +11,9 @@ use crate::words::{bytes, number, seconds};
 
 /// Growth that is worth a word, in bytes, and as share of the first.
 const LEAST: u64 = 16_000_000;
-
 const LEAST_SHARE: f64 = 0.3;
+/// One place that makes this share of all bytes is named.
+const ONE_PLACE: f64 = 0.4;
 
 /// What is left after collections grows and grows.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -69,7 +70,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     // Where most of what is allocated stays, who allocates is who fills the heap.
     let stays = allocating::rate(&heard) * summary.seconds <= 4.0 * (last - first) as f64;
     let place = top
-        .filter(|top| stays && top.own && top.share >= 0.4)
+        .filter(|top| stays && top.own && top.share >= ONE_PLACE)
         .map(|top| format!("; most is allocated{}", top.place))
         .or_else(|| toucher.map(|name| format!("; most new memory is first touched below {name}")))
         .unwrap_or_default();

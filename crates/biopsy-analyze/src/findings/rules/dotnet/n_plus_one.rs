@@ -9,7 +9,7 @@ use crate::findings::scene::Scene;
 use crate::words::number;
 
 /// Commands of one text in one request: a page of a list is usually 10 to 50 rows long, and nobody asks for each on purpose.
-const COMMANDS: [f64; 2] = [100.0, 15.0];
+const COMMANDS: [f64; 3] = [100.0, 15.0, f64::INFINITY];
 
 /// One request runs the same command again and again.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -24,7 +24,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let summary = heard.summary;
     let row = summary.commands.get(at_row)?;
     let most = row.most_in_one_request;
-    let severity = grade(f64::from(most), COMMANDS[0], COMMANDS[1], f64::INFINITY)?;
+    let severity = grade(f64::from(most), COMMANDS)?;
     let mut evidence = vec![in_table(
         summary,
         "commands",

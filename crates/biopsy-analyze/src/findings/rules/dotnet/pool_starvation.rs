@@ -16,9 +16,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Fewer blocked threads on average than this leave the pool room.
 const BLOCKED: f64 = 2.0;
-
 /// Adjustments for want of threads from which on events alone are believed. The pool makes one by itself now and then.
 const ADJUSTMENTS: u64 = 4;
+/// Share of the time of all threads of the pool that is spent blocked: below, others take the work.
+const SHARE: f64 = 0.2;
+/// As many blocked as there are CPUs, which is how many the pool has by itself; small machines have four at least after a moment.
+const LEAST_POOL: f64 = 4.0;
+/// Half of the pool's time, and nothing gets on.
+const CRITICAL_SHARE: f64 = 0.5;
+/// One piece of work that waits is on its way.
+const QUEUE: f64 = 2.0;
 
 /// Threads of the pool that stand still until tasks are complete.
 struct Blocked {
@@ -71,7 +78,7 @@ fn blocked(scene: &Scene<'_>) -> Option<Blocked> {
 
 /// Threads of the pool block, so that what would unblock them has no thread to run on.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
-    let blocked = blocked(scene).filter(|blocked| blocked.mean >= BLOCKED && blocked.share >= 0.2);
+    let blocked = blocked(scene).filter(|blocked| blocked.mean >= BLOCKED && blocked.share >= SHARE);
     let heard = heard(scene).max_by_key(|heard| heard.summary.pool.starved + heard.summary.pool.blocked);
     let (starved, blocking) =
         heard.as_ref().map_or((0, 0), |heard| (heard.summary.pool.starved, heard.summary.pool.blocked));
@@ -116,7 +123,10 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ));
     }
     let severity = match &blocked {
-        Some(blocked) if blocked.mean >= scene.cpus.max(4.0) && (blocked.share >= 0.5 || starved > 0) => {
+        Some(blocked)
+            if blocked.mean >= scene.cpus.max(LEAST_POOL)
+                && (blocked.share >= CRITICAL_SHARE || starved > 0) =>
+        {
             Severity::Critical
         }
         Some(_) => Severity::Warning,
@@ -184,7 +194,7 @@ fn of_events(heard: &Heard<'_>) -> Vec<Evidence> {
     }
     let queue = find_counter(heard.trace, "System.Runtime", "threadpool-queue-length");
     let longest = queue.map_or(0.0, |queue| queue.points.iter().map(|point| point.1).fold(0.0, f64::max));
-    if longest >= 2.0 {
+    if longest >= QUEUE {
         evidence.push(fact(
             format!("up to {} pieces of work waited for a thread", number(longest)),
             Some(Value::Count(longest)),

@@ -10,9 +10,10 @@ use crate::words::percent;
 
 /// Half of the CPU time of a busy process in one library is what a person would call the cause.
 const SHARE: f64 = 0.5;
-
 /// Less than this of one core is not worth a word.
 const CORES: f64 = 0.3;
+/// From so much of one core on it is most of what a thread does.
+const CRITICAL: f64 = 0.6;
 
 /// Most CPU time is in regular expressions.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -68,7 +69,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::RegexBacktracking,
-        severity: if busy >= 0.6 { Severity::Critical } else { Severity::Warning },
+        severity: if busy >= CRITICAL { Severity::Critical } else { Severity::Warning },
         impact: busy.min(1.0),
         title: format!("A regular expression{place} takes {} of the CPU time", percent(share)),
         explanation: "A pattern with repetition inside repetition, such as `(a+)+$`, can be matched in exponentially many ways, and \

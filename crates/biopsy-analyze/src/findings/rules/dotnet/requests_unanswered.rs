@@ -12,6 +12,10 @@ use biopsy_model::runtime_trace::{Request, Sampled};
 
 /// A request that is open this long, and five times as long as its like usually takes, is called unanswered.
 const OPEN: f64 = 3.0;
+/// How many times as long as its like.
+const TIMES_USUAL: f64 = 5.0;
+/// One or two open requests may be web sockets or long polls.
+const SEVERAL: f64 = 3.0;
 
 /// Requests are accepted and never answered.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -37,7 +41,7 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
         .filter(|(_, age, row)| {
             let usual =
                 row.and_then(|row| summary.requests.get(row)).map_or(0.0, |row| row.p99.as_secs_f64());
-            *age >= OPEN && *age >= 5.0 * usual
+            *age >= OPEN && *age >= TIMES_USUAL * usual
         })
         .collect();
     let held = held(heard);
@@ -84,7 +88,7 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
         .filter_map(|(_, _, row)| summary.requests.get((*row)?))
         .any(|row| row.unanswered >= row.count.max(1));
     let severity =
-        if most >= 3.0 && (mostly || stuck.is_empty()) { Severity::Warning } else { Severity::Notice };
+        if most >= SEVERAL && (mostly || stuck.is_empty()) { Severity::Warning } else { Severity::Notice };
     Some(Finding {
         id: FindingId::RequestsUnanswered,
         severity,

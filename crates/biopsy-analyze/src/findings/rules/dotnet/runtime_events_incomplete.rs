@@ -7,7 +7,7 @@ use crate::findings::scene::Scene;
 use crate::words::{number, percent};
 
 /// Lost events from which on totals are not to be trusted.
-const LOST: [f64; 2] = [0.2, 0.01];
+const LOST: [f64; 3] = [f64::INFINITY, 0.2, 0.01];
 
 /// Events of the runtime are missing.
 #[expect(clippy::cast_precision_loss, reason = "counts for people")]
@@ -31,11 +31,11 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
             ));
         }
         if trace.cut && scene.capture.header.end.is_some() {
-            worst = worst.max(LOST[1]);
+            worst = worst.max(LOST[2]);
             evidence.push(fact(format!("the events of process {} end in the middle", trace.pid), None));
         }
     }
-    let severity = grade(worst, f64::INFINITY, LOST[0], LOST[1])?;
+    let severity = grade(worst, LOST)?;
     Some(Finding {
         id: FindingId::RuntimeEventsIncomplete,
         severity,

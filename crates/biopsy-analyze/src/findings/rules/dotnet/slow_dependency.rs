@@ -12,10 +12,12 @@ use rustc_hash::FxHashMap;
 
 /// Faster dependencies than this are not called slow.
 const SLOW_DEPENDENCY: f64 = 0.2;
-
+/// A second is what people wait for a page.
+const VERY_SLOW: f64 = 1.0;
+/// Share of the time of all that is asked that goes to this server, and of what is served that goes to asking.
+const SHARE: f64 = 0.5;
 /// Nor are single calls, however long, and not what is asked once in a while.
 const FEWEST: f64 = 4.0;
-
 const AT_A_TIME: f64 = 0.5;
 
 /// What is served waits for what is asked.
@@ -61,13 +63,14 @@ fn slow_dependency_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
     if calls < FEWEST
         || each < SLOW_DEPENDENCY
         || at_a_time < AT_A_TIME
-        || of_server < all_out * 0.5
-        || (served > 0.0 && share < 0.5)
+        || of_server < all_out * SHARE
+        || (served > 0.0 && share < SHARE)
     {
         return None;
     }
     // What nobody here waits for may be slow on purpose: long polling, a stream.
-    let severity = if served > 0.0 { grade(each, 1.0, SLOW_DEPENDENCY, 0.0)? } else { Severity::Notice };
+    let severity =
+        if served > 0.0 { grade(each, [VERY_SLOW, SLOW_DEPENDENCY, 0.0])? } else { Severity::Notice };
     let mut evidence = vec![in_table(
         summary,
         "outgoing",

@@ -11,13 +11,17 @@ use crate::words::{number, percent};
 
 /// A route of which half the requests take longer than this is slow to everybody.
 const SLOW_HALF: f64 = 1.0;
+/// Fewer requests have no half.
+const FEWEST: u64 = 3;
+/// What went on for less of their time is not listed.
+const MEANWHILE: f64 = 0.1;
 
 /// A route is slow, and what went on meanwhile.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, at_row) = heard(scene)
         .filter_map(|heard| {
             let rows = heard.summary.requests.iter().enumerate();
-            let slow = rows.filter(|(_, row)| row.count >= 3 && row.p50.as_secs_f64() >= SLOW_HALF);
+            let slow = rows.filter(|(_, row)| row.count >= FEWEST && row.p50.as_secs_f64() >= SLOW_HALF);
             let (number, row) = slow.max_by_key(|(_, row)| row.total)?;
             Some((row.total, heard, number))
         })
@@ -60,7 +64,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
 /// What went on while requests were slow, as evidence.
 fn meanwhile(summary: &RuntimeSummary, rows: &[Coincidence]) -> Vec<Evidence> {
     rows.iter()
-        .filter(|row| row.share >= 0.1)
+        .filter(|row| row.share >= MEANWHILE)
         .take(3)
         .map(|row| {
             let usual = match row.what {

@@ -10,6 +10,8 @@ use crate::words::{number, percent, seconds};
 
 /// More timers than this, and twice as many as at first, are not those of a server with more to do.
 const TIMERS: f64 = 500.0;
+/// With fewer readings a rise at each of them is chance.
+const READINGS: usize = 4;
 
 /// Timers are started and never disposed.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
@@ -20,7 +22,8 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         })
         .max_by(|a, b| (a.1[1] - a.1[0]).total_cmp(&(b.1[1] - b.1[0])))?;
     let readings = find_counter(heard.trace, "System.Runtime", "active-timer-count")?;
-    let rises = readings.points.windows(2).all(|pair| pair[0].1 <= pair[1].1) && readings.points.len() >= 4;
+    let rises =
+        readings.points.windows(2).all(|pair| pair[0].1 <= pair[1].1) && readings.points.len() >= READINGS;
     if last - first < TIMERS || !rises {
         return None;
     }

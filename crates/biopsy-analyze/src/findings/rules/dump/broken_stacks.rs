@@ -8,6 +8,9 @@ use crate::findings::ids::FindingId;
 use crate::words::threads;
 use biopsy_model::stack::StackEnd;
 
+/// From this share of all threads on what is said of the rest is in doubt.
+const MOST: f64 = 0.5;
+
 /// Stacks that do not reach their root.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let broken: usize = analysis
@@ -22,7 +25,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::BrokenStacks,
-        severity: if part >= 0.5 { Severity::Warning } else { Severity::Notice },
+        severity: if part >= MOST { Severity::Warning } else { Severity::Notice },
         impact: part * 0.5,
         title: format!("The stacks of {} of {} are not whole", threads(broken), analysis.threads.len()),
         explanation: "Their inner frames are right; where they began is not known. Equal stacks may be told apart, or put together, \

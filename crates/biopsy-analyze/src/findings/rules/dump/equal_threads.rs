@@ -9,6 +9,8 @@ use crate::words::threads;
 
 /// Stacks of so many frames tell something; shorter ones are roots that everybody shares.
 const TELLING: usize = 3;
+/// Threads in one place: pools of workers at rest have tens.
+const EQUAL: [usize; 3] = [usize::MAX, 200, 20];
 
 /// Many threads stand in the same place.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
@@ -19,7 +21,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         .filter(|(_, group)| !group.crashed && !group.in_cycle && group.depth >= TELLING)
         .max_by_key(|(_, group)| group.members.len())?;
     let count = group.members.len();
-    let severity = grade(count, usize::MAX, 200, 20)?;
+    let severity = grade(count, EQUAL)?;
     let place = group.own_frame().map_or(String::new(), |row| format!(" in `{}`", row.label()));
     Some(Finding {
         id: FindingId::EqualThreads,

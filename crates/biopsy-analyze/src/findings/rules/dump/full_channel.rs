@@ -7,6 +7,9 @@ use crate::findings::finding::{Finding, Value};
 use crate::findings::ids::FindingId;
 use biopsy_dotnet::tasks::FULL_CHANNEL;
 
+/// Writers that wait: one is as intended for a moment, ten are behind a reader that does not keep up.
+const WRITERS: [usize; 3] = [usize::MAX, 10, 1];
+
 /// Writers of a bounded channel wait for a reader that does not come.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let operations = analysis.managed.as_ref()?.operations.as_ref()?;
@@ -16,7 +19,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         .filter(|group| group.awaits == FULL_CHANNEL && group.has_own_code())
         .collect();
     let count: u64 = writers.iter().map(|group| group.count).sum();
-    let severity = grade(usize::try_from(count).unwrap_or(usize::MAX), usize::MAX, 10, 1)?;
+    let severity = grade(usize::try_from(count).unwrap_or(usize::MAX), WRITERS)?;
     let method = writers.first()?.methods.first().map_or("an async method", String::as_str);
     let operation = if count == 1 { "operation waits" } else { "operations wait" };
     Some(Finding {

@@ -10,6 +10,9 @@ use biopsy_model::Tid;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
+/// Threads behind the one: two at a moment are chance, five hardly.
+const WAITING: [usize; 3] = [usize::MAX, 5, 2];
+
 /// Many wait for one that is not stuck itself.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let stuck = analysis.waits.stuck();
@@ -26,7 +29,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         }
     }
     let (owner, waiting) = roots.into_iter().max_by_key(|(_, waiting)| *waiting)?;
-    let severity = grade(waiting, usize::MAX, 5, 2)?;
+    let severity = grade(waiting, WAITING)?;
     let queue = analysis.waits.queues.iter().find(|queue| queue.owner == LockOwner::Thread(owner))?;
     let does = analysis.thread(owner).map(|thread| thread.words()).unwrap_or_default();
     let inside = place(analysis, owner).map_or(String::new(), |place| format!(", in {place}"));

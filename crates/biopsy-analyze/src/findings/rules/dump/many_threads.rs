@@ -6,9 +6,12 @@ use crate::findings::finding::{Finding, Value};
 use crate::findings::ids::FindingId;
 use crate::words::threads;
 
+/// Threads: pools of servers have hundreds; thousands cost memory and scheduling.
+const THREADS: [usize; 3] = [usize::MAX, 2000, 500];
+
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let count = analysis.threads.len();
-    let severity = grade(count, usize::MAX, 2000, 500)?;
+    let severity = grade(count, THREADS)?;
     Some(Finding {
         id: FindingId::ManyThreads,
         severity,

@@ -6,6 +6,10 @@ use crate::findings::finding::{Finding, Severity, Value};
 use crate::findings::ids::FindingId;
 use crate::words::percent;
 
+/// Share of frames without a name from which on it is worth a word, and worth doing something.
+const WORTH_A_WORD: f64 = 0.05;
+const MANY: f64 = 0.3;
+
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let all: u64 = analysis.modules.iter().map(|module| module.frames).sum();
     let nameless: Vec<_> = analysis
@@ -15,12 +19,12 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         .collect();
     let frames: u64 = nameless.iter().map(|module| module.frames).sum();
     let part = frames as f64 / all.max(1) as f64;
-    if part < 0.05 {
+    if part < WORTH_A_WORD {
         return None;
     }
     Some(Finding {
         id: FindingId::NoSymbols,
-        severity: if part >= 0.3 { Severity::Notice } else { Severity::Info },
+        severity: if part >= MANY { Severity::Notice } else { Severity::Info },
         impact: part * 0.3,
         title: format!("{} of the frames have no names", percent(part)),
         explanation:

@@ -6,6 +6,11 @@ use crate::findings::finding::{Finding, Value};
 use crate::findings::ids::FindingId;
 use biopsy_dotnet::tasks::FULL_CHANNEL;
 
+/// Operations that await one object: requests of a busy moment are tens.
+const OF_ONE: [usize; 3] = [usize::MAX, 100, 20];
+/// Operations that await objects of one kind: each may be on its way.
+const OF_A_KIND: [usize; 3] = [usize::MAX, usize::MAX, 50];
+
 /// Many asynchronous operations stand at the same `await`.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let operations = analysis.managed.as_ref()?.operations.as_ref()?;
@@ -20,8 +25,8 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let of_one = first.object.as_ref();
     let count = usize::try_from(first.count).unwrap_or(usize::MAX);
     let severity = match of_one {
-        Some(_) => grade(count, usize::MAX, 100, 20)?,
-        None => grade(count, usize::MAX, usize::MAX, 50)?,
+        Some(_) => grade(count, OF_ONE)?,
+        None => grade(count, OF_A_KIND)?,
     };
     let method = first.methods.first().map_or("an async method", String::as_str);
     let what = match of_one {
