@@ -59,6 +59,36 @@ fn heaps_are_read_from_folders_and_bundles() {
     }
 }
 
+/// However it is written, a member is one stream of zstd at level 1, several blocks of it.
+#[test]
+fn members_are_packed_as_one_stream() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("r");
+    let folder = RecordingFolder::create(&path).unwrap();
+    let types: Vec<HeapType> = (0..20_000).map(|number| of(&format!("App.Type{number}"))).collect();
+    let lines: String = types.iter().map(|of| format!("{{\"name\":\"{}\"}}\n", of.name)).collect();
+    let bytes = folder.heap_types(1, &types).unwrap();
+    let member = std::fs::read(path.join("snapshots/1/types.jsonl.zst")).unwrap();
+    assert_eq!(member.len() as u64, bytes);
+    assert!(member == zstd::encode_all(lines.as_bytes(), 1).unwrap());
+    let in_pieces = folder
+        .heap_column(1, "a", |out| lines.as_bytes().chunks(999).try_for_each(|some| out.write_all(some)));
+    assert_eq!(in_pieces.unwrap(), bytes);
+    assert!(matches!(folder.heap_types(1, &types), Err(WriteError::Exists { .. })), "never written over");
+}
+
+/// The disk is full, or the columns cannot be made: the member is named.
+#[test]
+fn a_column_that_cannot_be_written_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = RecordingFolder::create(scratch.path().join("r")).unwrap();
+    let error =
+        folder.heap_column(1, "edges", |_| Err(io::Error::from(io::ErrorKind::StorageFull))).unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("snapshots/1/edges.npy.zst"), "{message}");
+    assert!(matches!(error, WriteError::DiskFull { .. }), "{error:?}");
+}
+
 #[test]
 fn what_has_no_heap_is_told_from_what_is_damaged() {
     let scratch = tempfile::tempdir().unwrap();

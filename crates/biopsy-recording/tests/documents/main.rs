@@ -10,6 +10,7 @@ use biopsy_model::capture::{Capture, CaptureHeader, EndedBy};
 use biopsy_model::heap::{Collector, HeapFacts, HeapSource};
 use biopsy_model::look::Look;
 use biopsy_model::runtime_trace::CollectionReason;
+use biopsy_recording::manifest::{Manifest, Member, Redaction};
 use biopsy_recording::{Heaps, Limits, OpenError, RecordingFolder, layout, open};
 use proptest::prelude::*;
 
@@ -80,6 +81,35 @@ fn types_of_a_heap_are_a_line_each_with_what_is_known() {
     assert_eq!(lines, expected);
     let mut heaps = Heaps::open(&path, &Limits::default()).unwrap().unwrap();
     assert_eq!(heaps.types(1).unwrap(), sample::heap_types());
+}
+
+/// Not beside the golden documents, whose digests it does not have.
+#[test]
+fn the_manifest_is_written_and_read_as_ever() {
+    let member = |name: &str, bytes, media_type: &str, redaction| Member {
+        name: name.to_owned(),
+        bytes,
+        sha256: "ab".repeat(32),
+        media_type: media_type.to_owned(),
+        redaction,
+    };
+    let members = vec![
+        member("biopsy.json", 812, "application/json", Redaction::Redacted),
+        member("report.html", 2, "text/html", Redaction::Derived),
+        member("dumps/1.scrubbed.core", 3, "application/octet-stream", Redaction::Scrubbed),
+        member("dumps/1.core", 4, "application/octet-stream", Redaction::Memory),
+        member("trace/later.bin", u64::MAX, "", Redaction::Unknown),
+    ];
+    let warnings = sample::capture().warnings;
+    let mut manifest = Manifest::new(members, &warnings);
+    manifest.tool = "biopsy 0.1.0".to_owned();
+    let golden = include_str!("manifest.json");
+    assert_eq!(serde_json::to_string_pretty(&manifest).unwrap() + "\n", golden);
+    let read: Manifest = serde_json::from_str(golden).unwrap();
+    assert_eq!(read.members, manifest.members);
+    assert_eq!(read.warnings().collect::<Vec<_>>(), warnings);
+    let newer: Manifest = serde_json::from_str(r#"{"members":[{"redaction":"melted"}],"later":1}"#).unwrap();
+    assert_eq!(newer.members[0].redaction, Redaction::Unknown);
 }
 
 /// Recordings of released versions, their documents read and written again.
