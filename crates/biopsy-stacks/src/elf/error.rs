@@ -3,6 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use biopsy_elf::Problem;
+
+use super::bytes::Bytes;
+
 /// Why a file gave no unwind information or names. Never fatal for a recording: the frames of that file are then
 /// shown as module + offset.
 #[derive(Debug, thiserror::Error)]
@@ -97,4 +101,21 @@ pub enum ElfError {
         #[source]
         last: Option<Box<ElfError>>,
     },
+}
+
+impl ElfError {
+    /// What is wrong with the headers of a file.
+    pub(super) fn of(bytes: &Bytes, problem: Problem<io::Error>) -> Self {
+        let path = bytes.label().to_owned();
+        match problem {
+            Problem::Source(source) => bytes.failed(source),
+            Problem::NotElf | Problem::RowSize { .. } => Self::NotElf { path },
+            Problem::Unsupported { class, encoding, machine } => {
+                Self::Unsupported { path, class, encoding, machine }
+            }
+            Problem::CutShort { what, at: offset, size, .. } => {
+                Self::CutShort { path, what, offset, size, available: bytes.len() }
+            }
+        }
+    }
 }
