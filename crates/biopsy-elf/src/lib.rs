@@ -43,7 +43,7 @@ pub use note::{Note, NoteHead, build_id, notes, put_note};
 pub use problem::Problem;
 pub use section::Section;
 pub use segment::{Segment, place_of, segments_at};
-pub use source::{Memory, Source, rows};
+pub use source::{Memory, Source, read_up_to, rows};
 
 /// Byte order of all files that are read.
 pub const LE: LittleEndian = LittleEndian;

@@ -67,7 +67,10 @@ impl<F: Fn(u64, &mut [u8]) -> usize> Source for Memory<F> {
 pub(crate) const STEP: u64 = 1 << 20;
 
 /// As many bytes as there are from `at` on, up to `size`, which the caller has bounded.
-pub(crate) fn read_up_to<S: Source + ?Sized>(source: &S, at: u64, size: u64) -> Result<Vec<u8>, S::Error> {
+///
+/// # Errors
+/// What the source says.
+pub fn read_up_to<S: Source + ?Sized>(source: &S, at: u64, size: u64) -> Result<Vec<u8>, S::Error> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < size {
         let start = bytes.len();

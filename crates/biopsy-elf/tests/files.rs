@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests open their own program")]
 
+use std::cell::Cell;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 
@@ -130,6 +132,44 @@ fn a_table_that_is_cut_off_gives_what_is_there() {
     assert!(matches!(cut(64 + 55), Err(Problem::CutShort { found: 55, size: 56, at: 64, .. })));
     let sections = header.read_sections(&bytes[..bytes.len() - 64], 10, 1000).unwrap();
     assert_eq!((sections.len(), sections[1].name.as_str()), (5, ""), "the names are behind the end");
+}
+
+#[test]
+fn a_table_of_megabytes_is_read_in_steps() {
+    const ROWS: usize = 70_000;
+    let mut table = vec![0; ROWS * 64];
+    for (index, row) in table.chunks_mut(64).enumerate() {
+        row[8..16].copy_from_slice(&(index as u64).to_le_bytes());
+    }
+    let largest = Cell::new(0);
+    let memory = Memory(|at, buffer: &mut [u8]| {
+        largest.set(largest.get().max(buffer.len()));
+        table.read(at - 0x1000, buffer).unwrap()
+    });
+    let read = |count, most| segments_at(&memory, Table { at: 0x1000, row: 64, count }, most).unwrap();
+    let all = read(ROWS as u64, u64::MAX);
+    assert!(all.iter().map(|one| one.offset).eq(0..ROWS as u64), "each row once, in order");
+    assert_eq!(read(u64::MAX, u64::MAX).len(), ROWS, "a number that is a lie");
+    assert_eq!(read(ROWS as u64, 20_000).len(), 20_000);
+    assert!(largest.get() <= 1 << 20);
+}
+
+#[test]
+fn problems_are_said_with_their_numbers() {
+    let cut = Problem::<Infallible>::CutShort { what: "a table", at: 0x40, size: 56, found: 3 };
+    let said = [
+        (Problem::NotElf, "it is not an ELF file"),
+        (
+            Problem::Unsupported { class: 1, encoding: 2, machine: 3 },
+            "it is ELF of class 1, data encoding 2; 64-bit little-endian is read",
+        ),
+        (cut, "the file ends in a table at 0x40: 56 bytes are needed, 3 are there"),
+        (Problem::RowSize { what: "the program headers", size: 7 }, "the program headers of 7 bytes each"),
+    ];
+    for (problem, expected) in said {
+        assert_eq!(problem.to_string(), expected);
+        assert_eq!(problem.widen::<io::Error>().to_string(), expected, "of any source");
+    }
 }
 
 #[test]

@@ -85,6 +85,40 @@ fn addresses_of_the_dynamic_section_are_told_from_those_of_the_file() {
     assert_eq!(file.build_id(), None);
 }
 
+/// A dump may lack any page: what is on the others is still found.
+#[test]
+fn holes_in_memory_hide_what_is_in_them_only() {
+    let bytes = file(Hash::Gnu, true);
+    let whole = memory(&bytes);
+    let mut found = 0;
+    for hole in (64..bytes.len() as u64).step_by(16) {
+        let read = |address: u64, buffer: &mut [u8]| {
+            let (at, hole) = (address.wrapping_sub(START), hole..hole + 16);
+            let room = if at < hole.start { hole.start - at } else { u64::MAX };
+            let count = if hole.contains(&at) { 0 } else { buffer.len().min(room as usize) };
+            whole(address, &mut buffer[..count])
+        };
+        let file = MappedElf::read(&read, START, 9).unwrap();
+        let dynamic = file.dynamic().unwrap_or_default();
+        let symbol = file.symbol(&dynamic, b"main");
+        assert!(symbol.is_none_or(|symbol| symbol == (START + 0x200, 16)), "{hole:#x}: {symbol:x?}");
+        let id = file.build_id();
+        assert!(id.as_ref().is_none_or(|id| id == b"0123456789"), "{hole:#x}: {id:?}");
+        found += u64::from(symbol.is_some()) + u64::from(id.is_some());
+    }
+    assert!(found > bytes.len() as u64 / 16, "most holes are elsewhere");
+}
+
+#[test]
+fn a_file_whose_beginning_is_in_no_segment_is_taken_to_begin_at_zero() {
+    let mut bytes = file(Hash::Gnu, false);
+    // `p_offset` of the segment that is loaded.
+    bytes[64 + 8..64 + 16].copy_from_slice(&0x2000_u64.to_le_bytes());
+    let read = memory(&bytes);
+    let file = MappedElf::read(&read, START, 9).unwrap();
+    assert_eq!((file.bias, file.actual(5)), (None, START + 5));
+}
+
 #[test]
 fn what_is_not_in_memory_is_missing() {
     let bytes = file(Hash::Gnu, true);

@@ -104,7 +104,7 @@ impl Access {
 }
 
 fn is_32_bit(seen: &Seen) -> bool {
-    seen.dir.file("exe").is_ok_and(|exe| crate::elf::class(&exe) == Some(crate::elf::Class::Bits32))
+    seen.dir.file("exe").is_ok_and(|exe| crate::elf::is_32_bit(&exe))
 }
 
 /// Why we may not look into it.

@@ -203,7 +203,7 @@ fn finish(root: &ProcRoot, seen: &Seen, others: Vec<Pid>) -> Result<Target, Find
         return Err(FindError::Zombie { pid, name, parent: Pid(seen.stat.parent), living_threads });
     }
     if let Ok(exe) = seen.dir.file("exe")
-        && elf::class(&exe) == Some(elf::Class::Bits32)
+        && elf::is_32_bit(&exe)
     {
         return Err(FindError::Not64Bit { pid, name });
     }
