@@ -290,12 +290,13 @@ fn memory_above_the_size_limit_or_out_of_time_is_damage_and_what_was_left_out_on
     let lacks = |reason| {
         let range = 0x10_0000_1000..0x10_0000_3000;
         let left_out = encode_left_out(&[MissingRange { range, reason }]);
-        let core = core(&[(10, running())], words(&[])).note("biopsy", LEFT_OUT, left_out).segment(Segment {
-            start: 0x10_0000_0000,
-            bytes: vec![1; 4096],
-            size: 0x3000,
-            flags: READ_WRITE,
-        });
+        let core =
+            core(&[(10, running())], words(&[])).note("biopsy", LEFT_OUT.0, left_out).segment(Segment {
+                start: 0x10_0000_0000,
+                bytes: vec![1; 4096],
+                size: 0x3000,
+                flags: READ_WRITE,
+            });
         analyze(&core, &ImageStacks::default())
     };
     let limited = lacks(Reason::Ceiling);

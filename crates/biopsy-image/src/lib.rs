@@ -18,6 +18,7 @@ mod minidump;
 mod module;
 mod open;
 mod own_numbers;
+pub mod pe;
 pub mod process;
 pub mod scrub;
 mod storage;

@@ -32,16 +32,24 @@ pub trait MemoryExt: Image {
     /// As [`Image::read`], when the first byte is missing.
     fn read_up_to(&self, address: u64, length: usize) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; length];
-        let mut done = self.read(address, &mut bytes)?;
-        while done < length {
+        let done = self.read(address, &mut bytes)?;
+        let at = address.saturating_add(done as u64);
+        let more = bytes.get_mut(done..).map_or(0, |rest| self.read_available(at, rest));
+        bytes.truncate(done.saturating_add(more));
+        Ok(bytes)
+    }
+
+    /// Fills `buffer` as far as there are bytes, and says how many: none when the first is missing.
+    fn read_available(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let Some(at) = address.checked_add(done as u64) else { break };
-            match self.read(at, &mut bytes[done..]) {
+            match self.read(at, rest) {
                 Ok(more) if more > 0 => done += more,
                 _ => break,
             }
         }
-        bytes.truncate(done);
-        Ok(bytes)
+        done
     }
 
     /// A 64-bit little-endian number.

@@ -1,28 +1,30 @@
 //! The notes with owner `biopsy` in the cores that we write: encoding and parsing side by side (`docs/formats/core.md`).
 
+use biopsy_elf::put_note;
+use biopsy_elf::raw::NoteType;
 use std::ops::Range;
 
 use biopsy_bytes::Cursor;
 
 use crate::{Absence, Backing, Mapping, Protection};
 
-/// Owner of the notes, with its terminating zero byte.
-pub const OWNER: &[u8] = b"biopsy\0";
+/// Owner of the notes.
+pub const OWNER: &[u8] = b"biopsy";
 /// Version that is written, and the newest that is understood.
 pub const VERSION: u32 = 1;
 /// Type of the note about the dump. Types are far from the kernel's: gdb looks at the type without the owner, and refuses a core
 /// whose note 1 is not an NT_PRSTATUS.
-pub const DUMP: u32 = 0x6269_6f01;
+pub const DUMP: NoteType = NoteType(0x6269_6f01);
 /// Type of the note of threads.
-pub const THREADS: u32 = 0x6269_6f02;
+pub const THREADS: NoteType = NoteType(0x6269_6f02);
 /// Type of the note of mappings.
-pub const MAPPINGS: u32 = 0x6269_6f03;
+pub const MAPPINGS: NoteType = NoteType(0x6269_6f03);
 /// Type of the note of what was left out.
-pub const LEFT_OUT: u32 = 0x6269_6f04;
+pub const LEFT_OUT: NoteType = NoteType(0x6269_6f04);
 /// Type of the note at the end of the file.
-pub const END: u32 = 0x6269_6f05;
+pub const END: NoteType = NoteType(0x6269_6f05);
 /// Type of the note of what the core lacks, in words: threads that could not be stopped in time, for example.
-pub const WARNINGS: u32 = 0x6269_6f06;
+pub const WARNINGS: NoteType = NoteType(0x6269_6f06);
 /// Most of these that are written and read.
 const MOST_WARNINGS: usize = 1024;
 /// Size in bytes of the end note with its header and padding: its place is reserved before memory is read.
@@ -382,19 +384,16 @@ pub fn encode_end_note(missing: &[MissingRange]) -> Vec<u8> {
     let room = (size - NOTE_HEAD - 16) / RANGE_SIZE;
     let joined = join_to(missing, room);
     let mut out = Vec::with_capacity(size);
-    put_u32(&mut out, OWNER.len() as u32);
-    put_u32(&mut out, (size - NOTE_HEAD) as u32);
-    put_u32(&mut out, END);
-    out.extend_from_slice(OWNER);
-    out.push(0);
     for word in [VERSION, 1, joined.len() as u32, u32::from(joined.len() < missing.len())] {
         put_u32(&mut out, word);
     }
     for one in &joined {
         put_range(&mut out, one);
     }
-    out.resize(size, 0);
-    out
+    out.resize(size - NOTE_HEAD, 0);
+    let mut note = Vec::with_capacity(size);
+    put_note(&mut note, OWNER, END, &out);
+    note
 }
 
 /// The note `END` from its contents; `None` when it does not say that the file is complete.

@@ -324,9 +324,9 @@ fn what_is_no_core_of_this_kind_is_said_plainly() {
     assert!(message(with(2, 2, 4, 22)).contains("big-endian"));
     assert!(message(with(2, 1, 4, 243)).contains("RISC-V"));
     assert!(message(with(2, 1, 4, 0x4242)).contains("16962"));
-    assert!(
-        message(b"\x7fELF\x02".to_vec()).contains("`e_ident data` at offset 0x5 needs 1 bytes, 0 remain")
-    );
+    assert!(message(b"\x7fELF\x02".to_vec()).ends_with(
+        "it is damaged: the file ends in the file header at 0x0: 64 bytes are needed, 5 are there"
+    ));
     assert!(message(b"hello, this is text".to_vec()).contains("neither a core nor a minidump"));
     assert!(message(Vec::new()).contains("empty"));
     let library = open_bytes("x", with(2, 1, 3, 62), &Limits::default()).unwrap_err();

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use biopsy_elf::Source;
 use biopsy_model::{Avma, FileOffset, Svma};
 
 use crate::elf::{ElfCache, ElfFile, Limits, Parts};
@@ -25,8 +26,8 @@ pub fn fuzz_elf(bytes: &[u8]) {
     let start = Avma(0x1_0000_0000);
     for load in file.loads().take(4) {
         let mapping = ExecutableMapping {
-            start: Avma(start.0.wrapping_add(load.svma)),
-            end: Avma(start.0.wrapping_add(load.svma).saturating_add(load.file_size)),
+            start: Avma(start.0.wrapping_add(load.address)),
+            end: Avma(start.0.wrapping_add(load.address).saturating_add(load.file_size)),
             file_offset: FileOffset(load.offset),
             tag: 0,
         };
@@ -54,11 +55,7 @@ pub fn fuzz_elf(bytes: &[u8]) {
 /// The bytes as the memory of a process that maps a file at `START`.
 fn fuzz_mapped(bytes: &[u8], limits: &Limits) {
     const START: u64 = 0x2_0000_0000;
-    let read = |address: u64, length: usize| -> Vec<u8> {
-        let at = usize::try_from(address.wrapping_sub(START)).unwrap_or(usize::MAX);
-        let end = at.saturating_add(length).min(bytes.len());
-        bytes.get(at..end).map(<[u8]>::to_vec).unwrap_or_default()
-    };
+    let read = |address: u64, buffer: &mut [u8]| bytes.read(address.wrapping_sub(START), buffer).unwrap_or(0);
     let Ok(file) = ElfFile::from_mapped("[fuzz]", START, &read, limits, Parts::All) else { return };
     let _ = (file.build_id(), file.same_headers(&file), symbols::find_data(&file, "__abort_msg"));
     let file = Arc::new(file);
@@ -112,11 +109,11 @@ fn interesting(file: &ElfFile) -> Vec<Svma> {
     let mut addresses = vec![Svma(0), Svma(u64::MAX)];
     for load in file.loads().take(8) {
         let step = (load.file_size / 32).max(1);
-        addresses.extend((0..32).map(|count| Svma(load.svma.wrapping_add(count * step))));
+        addresses.extend((0..32).map(|count| Svma(load.address.wrapping_add(count * step))));
     }
-    for section in file.sections().iter().filter(|section| section.executable).take(16) {
+    for section in file.sections().iter().filter(|section| section.is_executable()).take(16) {
         let step = (section.size / 16).max(1);
-        addresses.extend((0..16).map(|count| Svma(section.svma.wrapping_add(count * step))));
+        addresses.extend((0..16).map(|count| Svma(section.address.wrapping_add(count * step))));
     }
     addresses
 }

@@ -48,7 +48,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/biopsy-stacks/src/symbols/jit_files.rs", 7, BEFORE),
     ("crates/biopsy-stacks/src/symbols/nesting.rs", 2, BEFORE),
     ("crates/biopsy-stacks/src/unwind/compiled/epilogue.rs", 2, BEFORE),
-    ("crates/biopsy-stacks/src/unwind/table.rs", 4, BEFORE),
+    ("crates/biopsy-stacks/src/unwind/table.rs", 3, BEFORE),
     ("crates/biopsy-stacks/src/unwind/walk.rs", 2, BEFORE),
     ("crates/biopsy-testkit/src/privilege.rs", 2, BEFORE),
     ("crates/biopsy/src/commands/ps/json.rs", 2, BEFORE),

@@ -7,6 +7,9 @@ pub enum MetadataError {
     /// A structure is cut or damaged.
     #[error("metadata is damaged")]
     Damaged(#[from] biopsy_bytes::ReadError),
+    /// Its headers are not those of a PE file, or cut off.
+    #[error(transparent)]
+    NotPe(#[from] biopsy_image::pe::NotPe),
     /// A signature or name is not what it must be.
     #[error("{what} is `{found:#x}`, expected `{expected:#x}`")]
     NotThis {

@@ -16,7 +16,7 @@ mod tests;
 
 pub use error::MetadataError;
 pub use names::{MethodRow, TypePath, TypeSegment};
-pub use pe::{PeFile, PeLayout, PeSection, ReadAt};
+pub use pe::{PeFile, PeLayout, ReadAt};
 pub use schema::Table;
 pub use signature::{method_parameters, type_text};
 pub use tables::{Metadata, RowOf};

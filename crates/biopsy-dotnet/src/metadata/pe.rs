@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use biopsy_bytes::Cursor;
+use biopsy_image::pe::PeHeaders;
+use biopsy_image::pe::raw::IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR;
 
 use super::tables::METADATA_BYTES;
 use super::{Metadata, MetadataError};
 
-/// Bytes of headers that are looked at; real ones have less than 1 KiB.
-const HEADERS: usize = 4096;
-/// Sections; the format allows 65,535, real files have less than 10.
-const SECTIONS: u16 = 96;
-/// Data directories of the optional header.
-const DIRECTORIES: usize = 16;
 /// Bytes of the CLI header (II.25.3.3).
 const CLI_HEADER: usize = 72;
 
@@ -42,29 +38,11 @@ pub enum PeLayout {
     Mapped,
 }
 
-/// A section.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct PeSection {
-    /// Relative virtual address.
-    pub rva: u32,
-    /// Bytes in memory.
-    pub memory_bytes: u32,
-    /// Where it is in the file.
-    pub file_offset: u32,
-    /// Bytes in the file.
-    pub file_bytes: u32,
-    /// `IMAGE_SCN_*`.
-    pub characteristics: u32,
-}
-
 /// Headers of a PE file with a CLI header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeFile {
     layout: PeLayout,
-    sections: Vec<PeSection>,
-    directories: [(u32, u32); DIRECTORIES],
-    time_stamp: u32,
-    image_bytes: u32,
+    headers: PeHeaders,
     metadata: (u32, u32),
     managed_native: (u32, u32),
 }
@@ -75,7 +53,7 @@ impl PeFile {
     /// # Errors
     /// When it is no PE file with a CLI header, or damaged.
     pub fn parse(source: &(impl ReadAt + ?Sized), layout: PeLayout) -> Result<Self, MetadataError> {
-        let mut head = vec![0u8; HEADERS];
+        let mut head = vec![0u8; PeHeaders::HEAD];
         // Very small files: as much as there is of the first page, by halves.
         while !source.read_at(0, &mut head) {
             let half = head.len() / 2;
@@ -84,71 +62,11 @@ impl PeFile {
             }
             head.truncate(half);
         }
-        let mut cursor = Cursor::new(&head);
-        expect("signature of DOS header", cursor.u16("MZ")?.into(), 0x5a4d)?;
-        cursor.skip("DOS header", 0x3a)?;
-        let start = cursor.u32("offset of PE header")? as usize;
-        let rest = head.get(start..).ok_or(MetadataError::Outside {
-            what: "PE header",
-            index: start as u64,
-            limit: head.len() as u64,
-        })?;
-        let mut cursor = Cursor::at(rest, start as u64);
-        expect("signature of PE header", cursor.u32("PE")?.into(), 0x4550)?;
-        cursor.skip("machine", 2)?;
-        let sections = cursor.u16("sections")?;
-        let time_stamp = cursor.u32("time stamp")?;
-        cursor.skip("symbols", 8)?;
-        let optional = cursor.u16("bytes of optional header")? as usize;
-        cursor.skip("characteristics", 2)?;
-        let mut optional = cursor.sub("optional header", optional)?;
-        let magic = optional.u16("magic")?;
-        let before = match magic {
-            0x20b => 112,
-            0x10b => 96,
-            _ => {
-                return Err(MetadataError::NotThis {
-                    what: "magic of optional header",
-                    found: magic.into(),
-                    expected: 0x20b,
-                });
-            }
-        };
-        optional.skip("optional header", 54)?;
-        let image_bytes = optional.u32("bytes of image")?;
-        optional.skip("optional header", before - 60)?;
-        let mut directories = [(0, 0); DIRECTORIES];
-        for directory in &mut directories {
-            if optional.remaining() < 8 {
-                break;
-            }
-            *directory = (optional.u32("directory")?, optional.u32("directory")?);
-        }
-        let mut list = Vec::new();
-        for _ in 0..sections.min(SECTIONS) {
-            cursor.skip("name of section", 8)?;
-            let memory_bytes = cursor.u32("bytes of section")?;
-            let rva = cursor.u32("address of section")?;
-            let file_bytes = cursor.u32("bytes of section")?;
-            let file_offset = cursor.u32("offset of section")?;
-            cursor.skip("section", 12)?;
-            let characteristics = cursor.u32("section")?;
-            list.push(PeSection { rva, memory_bytes, file_offset, file_bytes, characteristics });
-        }
-        let mut pe = Self {
-            layout,
-            sections: list,
-            directories,
-            time_stamp,
-            image_bytes,
-            metadata: (0, 0),
-            managed_native: (0, 0),
-        };
+        let headers = PeHeaders::parse(&head)?;
+        let mut pe = Self { layout, headers, metadata: (0, 0), managed_native: (0, 0) };
         let mut cli = [0u8; CLI_HEADER];
-        let (rva, size) = pe.directory(14);
-        if rva == 0 || size == 0 {
-            return Err(MetadataError::Absent("CLI header"));
-        }
+        let directory = pe.headers.directory(IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR);
+        let (rva, _) = directory.ok_or(MetadataError::Absent("CLI header"))?;
         pe.read(source, rva, &mut cli)?;
         let mut cursor = Cursor::new(&cli);
         cursor.skip("CLI header", 8)?;
@@ -164,28 +82,10 @@ impl PeFile {
         self.layout
     }
 
-    /// The sections.
-    #[must_use]
-    pub fn sections(&self) -> &[PeSection] {
-        &self.sections
-    }
-
-    /// `TimeDateStamp` of the header: with `image_bytes`, what identifies a file.
-    #[must_use]
-    pub fn time_stamp(&self) -> u32 {
-        self.time_stamp
-    }
-
     /// `SizeOfImage` of the header.
     #[must_use]
     pub fn image_bytes(&self) -> u32 {
-        self.image_bytes
-    }
-
-    /// Relative virtual address and bytes of a data directory (6 is debug information, 14 the CLI header).
-    #[must_use]
-    pub fn directory(&self, number: usize) -> (u32, u32) {
-        self.directories.get(number).copied().unwrap_or_default()
+        self.headers.image_bytes
     }
 
     /// Relative virtual address and bytes of the ReadyToRun header; 0 when the code is IL only.
@@ -199,11 +99,7 @@ impl PeFile {
     pub fn offset_of(&self, rva: u32) -> Option<u64> {
         match self.layout {
             PeLayout::Mapped => Some(rva.into()),
-            PeLayout::Flat => self.sections.iter().find_map(|section| {
-                let into = rva.checked_sub(section.rva)?;
-                (into < section.memory_bytes.max(section.file_bytes))
-                    .then(|| u64::from(section.file_offset) + u64::from(into))
-            }),
+            PeLayout::Flat => self.headers.offset_of(rva),
         }
     }
 
@@ -220,7 +116,7 @@ impl PeFile {
         let offset = self.offset_of(rva).ok_or(MetadataError::Outside {
             what: "relative virtual address",
             index: rva.into(),
-            limit: self.image_bytes.into(),
+            limit: self.image_bytes().into(),
         })?;
         if source.read_at(offset, buffer) {
             return Ok(());
@@ -249,11 +145,11 @@ impl PeFile {
                 limit: METADATA_BYTES,
             });
         }
-        if size > self.image_bytes {
+        if size > self.image_bytes() {
             return Err(MetadataError::TooLarge {
                 what: "metadata",
                 found: size.into(),
-                limit: self.image_bytes.into(),
+                limit: self.image_bytes().into(),
             });
         }
         // Read with the wrong layout, something else is here, and its size may be anything.

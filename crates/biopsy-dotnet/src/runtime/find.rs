@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use biopsy_elf::MappedElf;
 use biopsy_image::{Image, ImageModule};
 
 use super::version;
-use super::{Memory, MissingFiles, RuntimeVersion, elf};
+use super::{Memory, MissingFiles, RuntimeVersion};
 
 /// What the runtime exports for debuggers: from 6 on, and from 9 on.
-const EXPORTS: [&[u8]; 2] = [b"g_dacTable", b"DotNetRuntimeContractDescriptor"];
+const DAC_TABLE: &[u8] = b"g_dacTable";
+const DESCRIPTOR: &[u8] = b"DotNetRuntimeContractDescriptor";
+/// Program headers of a module; real files have about a dozen.
+const PROGRAM_HEADERS: u64 = 256;
 /// ELF modules that are looked at.
 const MODULES: usize = 4096;
 /// Bytes that are cached while looking.
@@ -71,13 +75,15 @@ const LIBRARY: &[u8] = b"libcoreclr.so";
 
 fn runtime_in(memory: &Memory<'_>, module: &ImageModule) -> Option<FoundRuntime> {
     let is_library = name_of(&module.path) == LIBRARY;
-    let elf = elf::read(memory, module.start, &EXPORTS);
-    let symbol = |number: usize| elf.as_ref().and_then(|elf| *elf.symbols.get(number)?);
-    let (dac_table, descriptor) = (symbol(0), symbol(1));
+    let read = |address, buffer: &mut [u8]| memory.read_available(address, buffer);
+    let elf = MappedElf::read(&read, module.start, PROGRAM_HEADERS).ok();
+    let dynamic = elf.as_ref().and_then(MappedElf::dynamic).unwrap_or_default();
+    let symbol = |name| elf.as_ref()?.symbol(&dynamic, name);
+    let (dac_table, descriptor) = (symbol(DAC_TABLE), symbol(DESCRIPTOR));
     if dac_table.is_none() && descriptor.is_none() && !is_library {
         return None;
     }
-    let build_id = elf.as_ref().and_then(|elf| elf.build_id.clone()).or_else(|| module.build_id.clone());
+    let build_id = elf.as_ref().and_then(MappedElf::build_id).or_else(|| module.build_id.clone());
     Some(FoundRuntime {
         kind: if is_library { RuntimeKind::Library } else { RuntimeKind::SingleFile },
         path: module.path.clone(),

@@ -76,6 +76,17 @@ impl<'i> Memory<'i> {
         Ok(())
     }
 
+    /// Fills `buffer` as far as there are bytes, through the cache, and says how many.
+    pub(super) fn read_available(&self, address: u64, buffer: &mut [u8]) -> usize {
+        match self.read(address, buffer) {
+            Ok(()) => buffer.len(),
+            Err(ReadError::Missing { address: missing, .. }) => {
+                usize::try_from(missing.wrapping_sub(address)).unwrap_or(0).min(buffer.len())
+            }
+            Err(_) => 0,
+        }
+    }
+
     /// Fills all of `buffer`, past the cache: for large reads that are done once.
     ///
     /// # Errors

@@ -16,7 +16,6 @@ mod checks;
 mod code;
 mod discover;
 mod display;
-mod elf;
 mod error;
 mod field;
 mod find;

@@ -3,23 +3,16 @@
 //! createdump leaves pages of libraries out that only the loader has written. The file has zeros there; what the loader wrote is
 //! the base of the file plus a number from its table (`R_X86_64_RELATIVE`).
 
-use biopsy_bytes::Cursor;
+use biopsy_elf::raw::{DT_RELA, DT_RELASZ, PT_DYNAMIC, R_X86_64_RELATIVE, Rela64};
+use biopsy_elf::{Dynamic, FileHeader, LE, LittleEndian, Memory, place_of, read_up_to, rows};
 
 use super::MissingFiles;
 
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
-const DT_RELA: u64 = 7;
-const DT_RELASZ: u64 = 8;
-const R_X86_64_RELATIVE: u64 = 8;
-/// Bytes of a program header, of an entry of the dynamic section, of a relocation.
-const HEADER: usize = 56;
-const DYNAMIC: usize = 16;
-const RELA: usize = 24;
-/// Real files have a dozen headers, some dozen entries, and libcoreclr.so 19,000 relocations.
-const HEADERS: u16 = 64;
-const ENTRIES: u64 = 4096;
+/// Real files have a dozen headers, and libcoreclr.so 19,000 relocations.
+const HEADERS: u64 = 64;
 const RELOCATIONS: u64 = 1 << 20;
+
+type Row = Rela64<LittleEndian>;
 
 /// Stated addresses that the loader writes, in their order, and what it adds the base to.
 #[derive(Debug, Default)]
@@ -32,68 +25,17 @@ impl Relocations {
     }
 
     fn of(files: &dyn MissingFiles, path: &[u8]) -> Option<Self> {
-        let bytes = |offset: u64, length: usize| {
-            let mut bytes = vec![0; length];
-            (files.read(path, offset, &mut bytes) == length).then_some(bytes)
-        };
-        let head = bytes(0, 64)?;
-        let mut cursor = Cursor::new(&head);
-        if cursor.take("magic", 6).ok()? != b"\x7fELF\x02\x01" {
-            return None;
-        }
-        cursor.skip("header", 26).ok()?;
-        let offset = cursor.u64("program headers").ok()?;
-        cursor.skip("header", 16).ok()?;
-        let count = cursor.u16("program headers").ok()?.min(HEADERS);
-        let headers = bytes(offset, usize::from(count) * HEADER)?;
-        let mut cursor = Cursor::new(&headers);
-        let mut loads = Vec::new();
-        let mut dynamic = None;
-        for _ in 0..count {
-            let kind = cursor.u32("type").ok()?;
-            cursor.skip("flags", 4).ok()?;
-            let offset = cursor.u64("offset").ok()?;
-            let address = cursor.u64("address").ok()?;
-            cursor.skip("physical address", 8).ok()?;
-            let size = cursor.u64("size in the file").ok()?;
-            cursor.skip("size, alignment", 16).ok()?;
-            match kind {
-                PT_LOAD => loads.push((address, size, offset)),
-                PT_DYNAMIC => dynamic = Some((offset, size)),
-                _ => {}
-            }
-        }
-        let (offset, size) = dynamic?;
-        let entries = (size / DYNAMIC as u64).min(ENTRIES);
-        let table = bytes(offset, usize::try_from(entries).ok()? * DYNAMIC)?;
-        let mut cursor = Cursor::new(&table);
-        let (mut start, mut size) = (0, 0);
-        for _ in 0..entries {
-            let tag = cursor.u64("tag").ok()?;
-            let value = cursor.u64("value").ok()?;
-            match tag {
-                0 => break,
-                DT_RELA => start = value,
-                DT_RELASZ => size = value,
-                _ => {}
-            }
-        }
-        let in_load = |(address, size, _): &&(u64, u64, u64)| {
-            start.checked_sub(*address).is_some_and(|into| into < *size)
-        };
-        let (address, _, offset) = loads.iter().find(in_load)?;
-        let count = (size / RELA as u64).min(RELOCATIONS);
-        let table = bytes(offset.checked_add(start - address)?, usize::try_from(count).ok()? * RELA)?;
-        let mut cursor = Cursor::new(&table);
-        let mut found = Vec::new();
-        for _ in 0..count {
-            let place = cursor.u64("place").ok()?;
-            let info = cursor.u64("kind").ok()?;
-            let addend = cursor.u64("addend").ok()?;
-            if info == R_X86_64_RELATIVE {
-                found.push((place, addend));
-            }
-        }
+        let file = Memory(|offset, buffer: &mut [u8]| files.read(path, offset, buffer));
+        let segments = FileHeader::read(&file, 0).ok()?.read_segments(&file, HEADERS).ok()?;
+        let dynamic = segments.iter().find(|one| one.kind == PT_DYNAMIC)?;
+        let dynamic = read_up_to(&file, dynamic.offset, dynamic.file_size.min(Dynamic::MOST)).ok()?;
+        let dynamic = Dynamic::parse(&dynamic);
+        let (offset, room) = place_of(&segments, dynamic.value(DT_RELA)?)?;
+        let size = dynamic.value(DT_RELASZ)?.min(RELOCATIONS * size_of::<Row>() as u64).min(room);
+        let table = read_up_to(&file, offset, size).ok()?;
+        let relative = rows::<Row>(&table).iter().filter(|row| row.r_type(LE, false) == R_X86_64_RELATIVE);
+        let mut found: Vec<_> =
+            relative.map(|row| (row.r_offset.get(LE), row.r_addend.get(LE).cast_unsigned())).collect();
         found.sort_unstable();
         Some(Self(found))
     }
@@ -116,6 +58,8 @@ impl Relocations {
 
 #[cfg(test)]
 mod tests {
+    use biopsy_elf::testing::ElfBuilder;
+
     use super::*;
 
     struct Bytes(Vec<u8>);
@@ -129,28 +73,15 @@ mod tests {
         }
     }
 
-    /// An ELF file of two program headers, a dynamic section and three relocations.
+    /// An ELF file with a dynamic section and three relocations.
     fn file() -> Vec<u8> {
-        let mut file = vec![0; 0x200];
-        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, b"\x7fELF\x02\x01");
-        put(32, &64u64.to_le_bytes());
-        put(56, &2u16.to_le_bytes());
-        // The file lies at the stated address 0x1000.
-        put(64, &PT_LOAD.to_le_bytes());
-        put(64 + 16, &0x1000u64.to_le_bytes());
-        put(64 + 32, &0x200u64.to_le_bytes());
-        put(120, &PT_DYNAMIC.to_le_bytes());
-        put(120 + 8, &0xb0u64.to_le_bytes());
-        put(120 + 32, &48u64.to_le_bytes());
-        for (index, word) in [DT_RELA, 0x1100, DT_RELASZ, 72, 0, 0].into_iter().enumerate() {
-            put(0xb0 + index * 8, &u64::to_le_bytes(word));
-        }
-        let relocations = [[0x5010, R_X86_64_RELATIVE, 0x42], [0x5000, R_X86_64_RELATIVE, 7], [0x5008, 1, 9]];
-        for (index, word) in relocations.into_iter().flatten().enumerate() {
-            put(0x100 + index * 8, &u64::to_le_bytes(word));
-        }
-        file
+        let relative = R_X86_64_RELATIVE.0.into();
+        let relocations: [[u64; 3]; 3] = [[0x5010, relative, 0x42], [0x5000, relative, 7], [0x5008, 1, 9]];
+        let bytes: Vec<u8> = relocations.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut file = ElfBuilder::new(0x1000);
+        let at = file.append(&bytes);
+        let at = file.address(at);
+        file.dynamic(&[(DT_RELA, at), (DT_RELASZ, 72)]).build()
     }
 
     #[test]

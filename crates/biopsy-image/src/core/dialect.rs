@@ -1,6 +1,8 @@
 //! Which program wrote a core, as far as its notes and segments tell.
 
-use super::notes::{Notes, types};
+use biopsy_elf::raw::{NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO};
+
+use super::notes::Notes;
 use super::segments::Headers;
 use crate::storage::Storage;
 
@@ -55,10 +57,10 @@ pub(super) fn writer(storage: &dyn Storage, headers: &Headers, notes: &Notes) ->
     }
     match notes.first_types.as_slice() {
         // `fill_note_info` of the kernel: status of the crashed thread, process, signal, vector, files.
-        [types::PRSTATUS, types::PRPSINFO, types::SIGINFO | types::AUXV, ..] => Writer::Kernel,
+        [NT_PRSTATUS, NT_PRPSINFO, NT_SIGINFO | NT_AUXV, ..] => Writer::Kernel,
         // `write_psinfo`, vector and files before all threads, and no signal.
-        [types::PRPSINFO, types::AUXV, types::FILE, ..] => Writer::Createdump,
-        [types::PRPSINFO, types::PRSTATUS, ..] => Writer::Gdb,
+        [NT_PRPSINFO, NT_AUXV, NT_FILE, ..] => Writer::Createdump,
+        [NT_PRPSINFO, NT_PRSTATUS, ..] => Writer::Gdb,
         _ => Writer::Unknown,
     }
 }

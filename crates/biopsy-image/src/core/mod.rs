@@ -37,9 +37,9 @@ pub(crate) fn open(
     limits: &Limits,
     warnings: &mut Vec<Warning>,
 ) -> Result<CoreImage, OpenProblem> {
-    let header = header::read(&*storage)?;
+    let (header, machine) = header::read(&*storage)?;
     let headers = segments::read(&*storage, &header, limits, warnings)?;
-    let mut notes = notes::read(&*storage, &headers.notes, header.machine, limits, warnings);
+    let mut notes = notes::read(&*storage, &headers.notes, machine, limits, warnings);
     let end = notes::read_end(&*storage, &notes);
     if notes.dump.is_some() && end.is_none() && !cut {
         warnings.push(warning(
@@ -52,7 +52,7 @@ pub(crate) fn open(
         std::mem::take(&mut notes.warnings).into_iter().map(|message| warning("dump.as-taken", message)),
     );
     let writer = dialect::writer(&*storage, &headers, &notes);
-    let threads = threads::build(&mut notes, writer, header.machine, warnings);
+    let threads = threads::build(&mut notes, writer, machine, warnings);
     let mappings = mappings::build(&headers.loads, &mut notes, &threads, limits, warnings)?;
     let space = space::build(&space::Parts {
         loads: &headers.loads,

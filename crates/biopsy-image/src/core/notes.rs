@@ -7,6 +7,10 @@
 //! Notes of a thread follow its NT_PRSTATUS (elf(5), `fs/binfmt_elf.c`).
 
 use biopsy_bytes::Cursor;
+use biopsy_elf::NoteHead;
+use biopsy_elf::raw::{
+    NT_AUXV, NT_FILE, NT_FPREGSET, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_X86_XSTATE, NoteType,
+};
 use biopsy_model::loss::Warning;
 
 use super::header::Machine;
@@ -14,17 +18,6 @@ use crate::open::warning;
 use crate::storage::Storage;
 use crate::vendor::{self, DumpNote, EndNote, MissingRange, ThreadNote};
 use crate::{GeneralRegisters, Limits, Mapping, ThreadSignal};
-
-/// Types of notes with owner `CORE` and `LINUX` (`linux/elf.h`).
-pub(super) mod types {
-    pub(in crate::core) const PRSTATUS: u32 = 1;
-    pub(in crate::core) const FPREGSET: u32 = 2;
-    pub(in crate::core) const PRPSINFO: u32 = 3;
-    pub(in crate::core) const AUXV: u32 = 6;
-    pub(in crate::core) const X86_XSTATE: u32 = 0x202;
-    pub(in crate::core) const SIGINFO: u32 = 0x5349_4749;
-    pub(in crate::core) const FILE: u32 = 0x4649_4c45;
-}
 
 /// Notes whose types are kept, from the first one on: enough to tell the writer by their order.
 const KEPT_TYPES: usize = 8;
@@ -82,7 +75,7 @@ pub(crate) struct Notes {
     pub(super) auxiliary: Vec<(u64, u64)>,
     /// `None`: there is no NT_FILE, so nobody knows what is anonymous.
     pub(super) files: Option<Vec<FileEntry>>,
-    pub(super) first_types: Vec<u32>,
+    pub(super) first_types: Vec<NoteType>,
     /// A note with owner `GDB`.
     pub(super) of_gdb: bool,
     pub(super) dump: Option<DumpNote>,
@@ -124,15 +117,13 @@ pub(super) fn read_end(storage: &dyn Storage, notes: &Notes) -> Option<EndNote> 
     let size = usize::try_from(vendor::END_NOTE_SIZE).ok()?;
     let mut bytes = vec![0; size];
     let read = storage.read_full(dump.end_note_offset, &mut bytes).ok()?;
-    let mut cursor = Cursor::at(&bytes[..read], dump.end_note_offset);
-    let name = cursor.u32("n_namesz").ok()? as usize;
-    let contents = cursor.u32("n_descsz").ok()? as usize;
-    let kind = cursor.u32("n_type").ok()?;
-    if kind != vendor::END || cursor.take("name", name).ok()? != vendor::OWNER {
+    bytes.truncate(read);
+    let note = NoteHead::of(&bytes, 0)?;
+    if note.kind != vendor::END || note.owner != vendor::OWNER {
         return None;
     }
-    cursor.skip("padding", padding(name)).ok()?;
-    vendor::parse_end(cursor.take("contents", contents.min(cursor.remaining())).ok()?)
+    let contents = bytes.get(usize::try_from(note.contents_at).ok()?..)?;
+    vendor::parse_end(contents.get(..note.size as usize).unwrap_or(contents))
 }
 
 struct NoteReader<'a> {
@@ -155,35 +146,31 @@ impl NoteReader<'_> {
             let mut head = [0; 12 + 8];
             let wanted = usize::try_from(end - at).map_or(head.len(), |rest| rest.min(head.len()));
             let read = self.bytes(at, &mut head[..wanted])?;
-            let mut cursor = Cursor::at(&head[..read], at);
-            let mut word = |field| cursor.u32(field).map_err(|error| error.to_string());
-            let (name_size, size, kind) = (word("n_namesz")?, word("n_descsz")?, word("n_type")?);
-            let contents_at = at.saturating_add(12).saturating_add(padded(name_size));
-            let next = contents_at.saturating_add(padded(size));
-            if contents_at.saturating_add(u64::from(size)) > end {
+            let note = NoteHead::of(&head[..read], at)
+                .ok_or_else(|| format!("the file ends in the note at {at:#x}"))?;
+            if note.contents_at.saturating_add(u64::from(note.size)) > end {
                 return Err(format!(
-                    "the note at {at:#x} claims {size} bytes, which is more than its segment has"
+                    "the note at {at:#x} claims {} bytes, which is more than its segment has",
+                    note.size
                 ));
             }
-            let name = cursor.take("name", (name_size as usize).min(8)).unwrap_or_default();
-            self.note(at, name, kind, contents_at, size)?;
-            at = next;
+            self.note(at, &note)?;
+            at = note.next();
         }
         Ok(())
     }
 
-    fn note(&mut self, at: u64, name: &[u8], kind: u32, contents_at: u64, size: u32) -> Result<(), String> {
+    fn note(&mut self, at: u64, note: &NoteHead<'_>) -> Result<(), String> {
+        let &NoteHead { owner, kind, contents_at, size } = note;
         if self.notes.first_types.len() < KEPT_TYPES {
             self.notes.first_types.push(kind);
         }
-        // The terminating zero byte is missing in some writers' notes.
-        let name = name.strip_suffix(b"\0").unwrap_or(name);
-        let wanted = match (name, kind) {
-            (b"CORE", types::PRSTATUS | types::PRPSINFO) => true,
-            (b"CORE" | b"LINUX", types::FPREGSET | types::X86_XSTATE) => self.machine == Machine::X86_64,
-            (b"CORE", types::AUXV | types::SIGINFO | types::FILE) => true,
+        let wanted = match (owner, kind) {
+            (b"CORE", NT_PRSTATUS | NT_PRPSINFO) => true,
+            (b"CORE" | b"LINUX", NT_FPREGSET | NT_X86_XSTATE) => self.machine == Machine::X86_64,
+            (b"CORE", NT_AUXV | NT_SIGINFO | NT_FILE) => true,
             (
-                b"biopsy",
+                vendor::OWNER,
                 vendor::DUMP | vendor::THREADS | vendor::MAPPINGS | vendor::LEFT_OUT | vendor::WARNINGS,
             ) => true,
             (b"GDB", _) => {
@@ -210,7 +197,7 @@ impl NoteReader<'_> {
         if read < contents.len() {
             return Err(format!("the file ends in the note at {at:#x}"));
         }
-        if name == b"biopsy" {
+        if owner == vendor::OWNER {
             self.ours(kind, &contents);
         } else {
             self.usual(kind, contents)?;
@@ -218,7 +205,7 @@ impl NoteReader<'_> {
         Ok(())
     }
 
-    fn ours(&mut self, kind: u32, contents: &[u8]) {
+    fn ours(&mut self, kind: NoteType, contents: &[u8]) {
         let notes = &mut self.notes;
         match kind {
             vendor::DUMP => notes.dump = DumpNote::parse(contents).ok(),
@@ -229,30 +216,30 @@ impl NoteReader<'_> {
         }
     }
 
-    fn usual(&mut self, kind: u32, contents: Vec<u8>) -> Result<(), String> {
+    fn usual(&mut self, kind: NoteType, contents: Vec<u8>) -> Result<(), String> {
         let notes = &mut self.notes;
         match kind {
-            types::PRSTATUS => {
+            NT_PRSTATUS => {
                 if notes.threads.len() >= self.limits.threads {
                     return Err("there are more threads than the limit".to_owned());
                 }
                 notes.threads.extend(prstatus(&contents, self.machine));
             }
-            types::PRPSINFO => notes.process = prpsinfo(&contents),
-            types::AUXV => notes.auxiliary = auxv(&contents),
-            types::SIGINFO => {
+            NT_PRPSINFO => notes.process = prpsinfo(&contents),
+            NT_AUXV => notes.auxiliary = auxv(&contents),
+            NT_SIGINFO => {
                 if let Some(thread) = notes.threads.last_mut() {
                     thread.signal = siginfo(contents);
                 }
             }
-            types::FILE => notes.files = Some(files(&contents)),
-            types::FPREGSET | types::X86_XSTATE => {
+            NT_FILE => notes.files = Some(files(&contents)),
+            NT_FPREGSET | NT_X86_XSTATE => {
                 let all = notes.extended_bytes.saturating_add(contents.len());
                 let fits =
                     contents.len() <= self.limits.extended_bytes && all <= self.limits.extended_bytes_of_all;
                 if let Some(thread) = notes.threads.last_mut().filter(|_| fits) {
                     notes.extended_bytes = all;
-                    if kind == types::FPREGSET {
+                    if kind == NT_FPREGSET {
                         thread.floating = contents;
                     } else {
                         thread.extended = contents;
@@ -267,14 +254,6 @@ impl NoteReader<'_> {
     fn bytes(&self, at: u64, buffer: &mut [u8]) -> Result<usize, String> {
         self.storage.read_full(at, buffer).map_err(|error| error.to_string())
     }
-}
-
-fn padded(size: u32) -> u64 {
-    u64::from(size).next_multiple_of(4)
-}
-
-fn padding(size: usize) -> usize {
-    size.next_multiple_of(4) - size
 }
 
 /// `struct elf_prstatus` (`linux/elfcore.h`); the registers are at the same place on all 64-bit machines.

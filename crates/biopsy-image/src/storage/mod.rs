@@ -50,6 +50,14 @@ pub(crate) trait Storage: Send + Sync + Debug {
     }
 }
 
+impl biopsy_elf::Source for dyn Storage + '_ {
+    type Error = StorageError;
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+        self.read_full(at, buffer)
+    }
+}
+
 /// Bytes could not be had.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StorageError {

@@ -1,5 +1,8 @@
 //! A synthetic ELF core, byte by byte: right ones, and all kinds of wrong ones.
 
+use biopsy_elf::put_note;
+use biopsy_elf::raw::NoteType;
+
 use crate::GeneralRegisters;
 
 /// A segment of memory.
@@ -175,13 +178,7 @@ impl CoreBuilder {
     fn encode_notes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for note in &self.notes {
-            let sizes = [note.owner.len() as u32 + 1, note.contents.len() as u32, note.kind];
-            out.extend(sizes.map(u32::to_le_bytes).concat());
-            out.extend_from_slice(&note.owner);
-            out.push(0);
-            out.resize(out.len().next_multiple_of(4), 0);
-            out.extend_from_slice(&note.contents);
-            out.resize(out.len().next_multiple_of(4), 0);
+            put_note(&mut out, &note.owner, NoteType(note.kind), &note.contents);
         }
         out
     }

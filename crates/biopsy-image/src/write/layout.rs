@@ -2,6 +2,13 @@
 
 use std::ops::Range;
 
+use biopsy_elf::raw::{
+    ELFCLASS64, ELFDATA2LSB, ELFMAG, ELFOSABI_SYSV, EM_X86_64, ET_CORE, EV_CURRENT, FileFlags, FileHeader64,
+    Ident, PF_R, PN_XNUM, PT_LOAD, PT_NOTE, ProgramFlags, ProgramHeader64, ProgramType, SHN_UNDEF, SHT_NULL,
+    SectionFlags, SectionHeader64,
+};
+use biopsy_elf::{LittleEndian, bytes_of};
+
 use super::contents::{Contents, Piece, Source, State};
 use super::{Class, ClassBytes, CoreError, CoreOptions, notes};
 use crate::vendor::{END_NOTE_SIZE, MissingRange};
@@ -10,15 +17,13 @@ use crate::{Image, PAGE_SIZE, Protection};
 /// Bytes that are read, compressed and written at once, and the contents of one frame.
 pub(super) const BLOCK: u64 = 1024 * 1024;
 
-/// Sizes of ELF structures (`<elf.h>`).
-const ELF_HEADER: u64 = 64;
-const PROGRAM_HEADER: u64 = 56;
-const SECTION_HEADER: u64 = 64;
-/// `e_phnum` that says "look into the first section header".
-const PN_XNUM: usize = 0xffff;
-const PT_LOAD: u32 = 1;
-const PT_NOTE: u32 = 4;
-const PF_R: u32 = 4;
+type Header = FileHeader64<LittleEndian>;
+type Segment = ProgramHeader64<LittleEndian>;
+type Section = SectionHeader64<LittleEndian>;
+/// Sizes of them in the file.
+const ELF_HEADER: u64 = size_of::<Header>() as u64;
+const PROGRAM_HEADER: u64 = size_of::<Segment>() as u64;
+const SECTION_HEADER: u64 = size_of::<Section>() as u64;
 
 /// Memory at its place in the file.
 #[derive(Clone, Debug)]
@@ -56,7 +61,7 @@ impl Layout {
         if u32::try_from(segments).is_err() {
             return Err(CoreError::TooManySegments { count: segments });
         }
-        let many = segments >= PN_XNUM;
+        let many = segments >= usize::from(PN_XNUM);
         let headers = ELF_HEADER + PROGRAM_HEADER * segments as u64 + if many { SECTION_HEADER } else { 0 };
         let notes_size = notes::build(image, options, &left_out, 0).len() as u64;
         let body_start = (headers + notes_size).next_multiple_of(PAGE_SIZE);
@@ -65,25 +70,18 @@ impl Layout {
         let notes = notes::build(image, options, &left_out, end_note);
 
         let mut header = Vec::with_capacity(usize::try_from(body_start).unwrap_or(0));
-        elf_header(&mut header, segments, many);
-        program_header(&mut header, PT_NOTE, PF_R, headers, 0, notes_size, 0, 4);
+        header.extend_from_slice(bytes_of(&elf_header(segments, many)));
+        let note = |offset, size| program_header(PT_NOTE, PF_R, offset, 0..0, size, 4);
+        header.extend_from_slice(bytes_of(&note(headers, notes_size)));
         for (piece, &offset) in pieces.iter().zip(&offsets) {
             let in_file = if matches!(piece.state, State::Present(..)) { piece.size() } else { 0 };
             let flags = flags(piece.protection);
-            program_header(
-                &mut header,
-                PT_LOAD,
-                flags,
-                offset,
-                piece.range.start,
-                in_file,
-                piece.size(),
-                PAGE_SIZE,
-            );
+            let load = program_header(PT_LOAD, flags, offset, piece.range.clone(), in_file, PAGE_SIZE);
+            header.extend_from_slice(bytes_of(&load));
         }
-        program_header(&mut header, PT_NOTE, PF_R, end_note, 0, END_NOTE_SIZE, 0, 4);
+        header.extend_from_slice(bytes_of(&note(end_note, END_NOTE_SIZE)));
         if many {
-            section_header(&mut header, segments);
+            header.extend_from_slice(bytes_of(&section_header(segments)));
         }
         header.extend_from_slice(&notes);
 
@@ -199,54 +197,73 @@ pub(super) fn left_out(pieces: &[Piece]) -> Vec<MissingRange> {
     ranges
 }
 
-fn flags(protection: Protection) -> u32 {
-    u32::from(protection.read) << 2 | u32::from(protection.write) << 1 | u32::from(protection.execute)
+fn flags(protection: Protection) -> ProgramFlags {
+    let Protection { read, write, execute } = protection;
+    ProgramFlags(u32::from(read) << 2 | u32::from(write) << 1 | u32::from(execute))
 }
 
-/// `Elf64_Ehdr` of a core for x86-64.
-fn elf_header(out: &mut Vec<u8>, segments: usize, many: bool) {
-    out.extend_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+/// The header of a core for x86-64.
+fn elf_header(segments: usize, many: bool) -> Header {
     let section_headers = if many { ELF_HEADER + PROGRAM_HEADER * segments as u64 } else { 0 };
-    let count = if many { PN_XNUM } else { segments } as u16;
-    out.extend_from_slice(&4u16.to_le_bytes()); // ET_CORE
-    out.extend_from_slice(&62u16.to_le_bytes()); // EM_X86_64
-    out.extend_from_slice(&1u32.to_le_bytes());
-    for word in [0, ELF_HEADER, section_headers] {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
-    out.extend_from_slice(&0u32.to_le_bytes());
-    let (entry, number) = if many { (SECTION_HEADER as u16, 1) } else { (0, 0) };
-    for half in [ELF_HEADER as u16, PROGRAM_HEADER as u16, count, entry, number, 0] {
-        out.extend_from_slice(&half.to_le_bytes());
+    let (size, count) = if many { (SECTION_HEADER as u16, 1) } else { (0, 0) };
+    Header {
+        e_ident: Ident {
+            magic: ELFMAG,
+            class: ELFCLASS64,
+            data: ELFDATA2LSB,
+            version: EV_CURRENT,
+            os_abi: ELFOSABI_SYSV,
+            abi_version: 0,
+            padding: [0; 7],
+        },
+        e_type: ET_CORE.into(),
+        e_machine: EM_X86_64.into(),
+        e_version: u32::from(EV_CURRENT.0).into(),
+        e_entry: 0.into(),
+        e_phoff: ELF_HEADER.into(),
+        e_shoff: section_headers.into(),
+        e_flags: FileFlags::default().into(),
+        e_ehsize: (ELF_HEADER as u16).into(),
+        e_phentsize: (PROGRAM_HEADER as u16).into(),
+        e_phnum: u16::try_from(segments).unwrap_or(PN_XNUM).into(),
+        e_shentsize: size.into(),
+        e_shnum: count.into(),
+        e_shstrndx: SHN_UNDEF.into(),
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the fields of Elf64_Phdr")]
 fn program_header(
-    out: &mut Vec<u8>,
-    kind: u32,
-    flags: u32,
+    kind: ProgramType,
+    flags: ProgramFlags,
     offset: u64,
-    address: u64,
+    memory: Range<u64>,
     in_file: u64,
-    in_memory: u64,
     align: u64,
-) {
-    out.extend_from_slice(&kind.to_le_bytes());
-    out.extend_from_slice(&flags.to_le_bytes());
-    for word in [offset, address, 0, in_file, in_memory, align] {
-        out.extend_from_slice(&word.to_le_bytes());
+) -> Segment {
+    Segment {
+        p_type: kind.into(),
+        p_flags: flags.into(),
+        p_offset: offset.into(),
+        p_vaddr: memory.start.into(),
+        p_paddr: 0.into(),
+        p_filesz: in_file.into(),
+        p_memsz: (memory.end - memory.start).into(),
+        p_align: align.into(),
     }
 }
 
 /// The one section header that says how many program headers there are (elf(5), PN_XNUM).
-fn section_header(out: &mut Vec<u8>, segments: usize) {
-    let count = u32::try_from(segments).unwrap_or(u32::MAX);
-    out.extend_from_slice(&[0; 8]); // sh_name, SHT_NULL
-    for word in [0u64, 0, 0, 1] {
-        out.extend_from_slice(&word.to_le_bytes());
+fn section_header(segments: usize) -> Section {
+    Section {
+        sh_name: 0.into(),
+        sh_type: SHT_NULL.into(),
+        sh_flags: SectionFlags::default().into(),
+        sh_addr: 0.into(),
+        sh_offset: 0.into(),
+        sh_size: 1.into(),
+        sh_link: 0.into(),
+        sh_info: u32::try_from(segments).unwrap_or(u32::MAX).into(),
+        sh_addralign: 0.into(),
+        sh_entsize: 0.into(),
     }
-    out.extend_from_slice(&0u32.to_le_bytes());
-    out.extend_from_slice(&count.to_le_bytes()); // sh_info
-    out.extend_from_slice(&[0; 16]);
 }

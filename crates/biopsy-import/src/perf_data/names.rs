@@ -152,7 +152,9 @@ fn is_same_host(container: &Container<'_>, limits: &Limits) -> bool {
 fn is_same_kernel(spaces: &Spaces, container: &Container<'_>, limits: &Limits) -> bool {
     let Some((name, address)) = spaces.kernel_reference() else { return false };
     let recorded = container.build_ids(limits).remove(super::spaces::KERNEL);
-    let running = std::fs::read("/sys/kernel/notes").ok().and_then(|notes| build_id_of_notes(&notes));
+    let running = std::fs::read("/sys/kernel/notes")
+        .ok()
+        .and_then(|notes| biopsy_elf::build_id(&notes).map(<[u8]>::to_vec));
     if recorded.is_some() && running.is_some() && recorded != running {
         return false;
     }
@@ -168,23 +170,6 @@ fn address_now(name: &str) -> Option<Avma> {
         let (address, _kind, symbol) = (words.next()?, words.next()?, words.next()?);
         if symbol == name {
             return u64::from_str_radix(address, 16).ok().filter(|address| *address != 0).map(Avma);
-        }
-    }
-    None
-}
-
-/// The GNU build id in a series of ELF notes.
-fn build_id_of_notes(notes: &[u8]) -> Option<Vec<u8>> {
-    const NT_GNU_BUILD_ID: u32 = 3;
-    let mut cursor = biopsy_bytes::Cursor::new(notes);
-    while cursor.remaining() >= 12 {
-        let name_size = cursor.u32("note.namesz").ok()? as usize;
-        let size = cursor.u32("note.descsz").ok()? as usize;
-        let kind = cursor.u32("note.type").ok()?;
-        let name = cursor.take("note.name", name_size.next_multiple_of(4)).ok()?;
-        let content = cursor.take("note.desc", size.next_multiple_of(4)).ok()?;
-        if kind == NT_GNU_BUILD_ID && name.starts_with(b"GNU\0") {
-            return content.get(..size).map(<[u8]>::to_vec);
         }
     }
     None

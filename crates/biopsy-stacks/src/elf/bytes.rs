@@ -3,13 +3,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use biopsy_elf::{Problem, Source};
 use biopsy_files::{Links, Refused};
 
-use super::ElfError;
+use super::error::ElfError;
 
 /// Identity of a file's contents, as far as the file system tells.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,11 +31,11 @@ impl FileIdentity {
 #[derive(Debug)]
 pub(crate) struct Bytes {
     label: PathBuf,
-    source: Source,
+    kind: Kind,
 }
 
 #[derive(Debug)]
-enum Source {
+enum Kind {
     File {
         file: File,
         identity: FileIdentity,
@@ -45,6 +46,21 @@ enum Source {
 }
 
 impl Bytes {
+    /// What is wrong with the headers of this file.
+    pub(super) fn problem(&self, problem: Problem<io::Error>) -> ElfError {
+        let path = self.label().to_owned();
+        match problem {
+            Problem::Source(source) => self.failed(source),
+            Problem::NotElf | Problem::RowSize { .. } => ElfError::NotElf { path },
+            Problem::Unsupported { class, encoding, machine } => {
+                ElfError::Unsupported { path, class, encoding, machine }
+            }
+            Problem::CutShort { what, at: offset, size, .. } => {
+                ElfError::CutShort { path, what, offset, size, available: self.len() }
+            }
+        }
+    }
+
     /// Opens a regular file.
     pub(crate) fn open(path: &Path, links: Links) -> Result<Self, ElfError> {
         let io_error = |source: io::Error| ElfError::Io { path: path.to_owned(), source };
@@ -65,17 +81,17 @@ impl Bytes {
             size: metadata.len(),
             modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
         };
-        Ok(Self { label: label.to_owned(), source: Source::File { file, identity } })
+        Ok(Self { label: label.to_owned(), kind: Kind::File { file, identity } })
     }
 
     pub(crate) fn from_memory(label: &str, bytes: Arc<[u8]>) -> Self {
-        Self { label: PathBuf::from(label), source: Source::Memory(bytes) }
+        Self { label: PathBuf::from(label), kind: Kind::Memory(bytes) }
     }
 
     /// A file of which only some parts are known. They may overlap.
     pub(crate) fn from_pieces(label: &str, mut pieces: Vec<(u64, Vec<u8>)>) -> Self {
         pieces.sort_by_key(|(offset, _)| *offset);
-        Self { label: PathBuf::from(label), source: Source::Pieces(pieces) }
+        Self { label: PathBuf::from(label), kind: Kind::Pieces(pieces) }
     }
 
     /// The bytes that are known from `offset` on.
@@ -93,9 +109,9 @@ impl Bytes {
 
     /// `None` for memory.
     pub(crate) fn identity(&self) -> Option<FileIdentity> {
-        match &self.source {
-            Source::File { identity, .. } => Some(*identity),
-            Source::Memory(_) | Source::Pieces(_) => None,
+        match &self.kind {
+            Kind::File { identity, .. } => Some(*identity),
+            Kind::Memory(_) | Kind::Pieces(_) => None,
         }
     }
 
@@ -105,18 +121,18 @@ impl Bytes {
 
     /// Bytes in memory.
     pub(crate) fn held(&self) -> u64 {
-        match &self.source {
-            Source::File { .. } => 0,
-            Source::Memory(bytes) => bytes.len() as u64,
-            Source::Pieces(pieces) => pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
+        match &self.kind {
+            Kind::File { .. } => 0,
+            Kind::Memory(bytes) => bytes.len() as u64,
+            Kind::Pieces(pieces) => pieces.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
         }
     }
 
     pub(crate) fn len(&self) -> u64 {
-        match &self.source {
-            Source::File { identity, .. } => identity.size,
-            Source::Memory(bytes) => bytes.len() as u64,
-            Source::Pieces(pieces) => pieces
+        match &self.kind {
+            Kind::File { identity, .. } => identity.size,
+            Kind::Memory(bytes) => bytes.len() as u64,
+            Kind::Pieces(pieces) => pieces
                 .iter()
                 .map(|(offset, bytes)| offset.saturating_add(bytes.len() as u64))
                 .max()
@@ -137,7 +153,7 @@ impl Bytes {
             return Err(ElfError::TooLarge { path: self.label.clone(), what, size, limit });
         }
         let end = offset.checked_add(size).filter(|end| *end <= self.len());
-        let (Some(end), Ok(length)) = (end, usize::try_from(size)) else {
+        let (Some(_), Ok(length)) = (end, usize::try_from(size)) else {
             return Err(ElfError::CutShort {
                 path: self.label.clone(),
                 what,
@@ -146,38 +162,48 @@ impl Bytes {
                 available: self.len(),
             });
         };
-        match &self.source {
-            Source::File { file, .. } => {
-                let mut buffer = vec![0; length];
-                file.read_exact_at(&mut buffer, offset)
-                    .map_err(|source| ElfError::Io { path: self.label.clone(), source })?;
-                Ok(buffer)
-            }
-            Source::Memory(bytes) => {
-                let range = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
-                let slice = range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or(&[]);
-                Ok(slice.to_vec())
-            }
-            Source::Pieces(pieces) => {
-                let known = Self::piece(pieces, offset);
-                known.get(..length).map(<[u8]>::to_vec).ok_or_else(|| ElfError::CutShort {
-                    path: self.label.clone(),
-                    what,
-                    offset,
-                    size,
-                    available: offset.saturating_add(known.len() as u64),
-                })
-            }
+        let mut buffer = vec![0; length];
+        let found = Source::read(self, offset, &mut buffer).map_err(|source| self.failed(source))?;
+        if found < length {
+            let available = offset.saturating_add(found as u64);
+            return Err(ElfError::CutShort { path: self.label.clone(), what, offset, size, available });
         }
+        Ok(buffer)
     }
 
     /// Reads up to `size` bytes at `offset`: fewer at the end of the file.
     pub(crate) fn read_up_to(&self, what: &'static str, offset: u64, size: u64) -> Result<Vec<u8>, ElfError> {
-        let known = match &self.source {
-            Source::Pieces(pieces) => Self::piece(pieces, offset).len() as u64,
+        let known = match &self.kind {
+            Kind::Pieces(pieces) => Self::piece(pieces, offset).len() as u64,
             _ => self.len().saturating_sub(offset),
         };
         let size = size.min(known);
         self.read(what, offset, size, size)
     }
+
+    /// What the file system said, with the file's name.
+    pub(super) fn failed(&self, source: io::Error) -> ElfError {
+        ElfError::Io { path: self.label.clone(), source }
+    }
+}
+
+impl Source for Bytes {
+    type Error = io::Error;
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let (bytes, at) = match &self.kind {
+            Kind::File { file, .. } => return file.read(at, buffer),
+            Kind::Memory(bytes) => (&**bytes, at),
+            Kind::Pieces(pieces) => (Self::piece(pieces, at), 0),
+        };
+        bytes.read(at, buffer).or(Ok(0))
+    }
+}
+
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    bytes.get(offset..)?.first_chunk().map(|chunk| u32::from_le_bytes(*chunk))
+}
+
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    bytes.get(offset..)?.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
 }

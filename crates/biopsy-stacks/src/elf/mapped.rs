@@ -2,32 +2,22 @@
 //! for dynamic linking. Code and data are not copied. Section headers are not mapped; the two that are of use here
 //! are made from `PT_DYNAMIC`.
 
+use biopsy_elf::raw::{
+    DT_STRSZ, DT_STRTAB, DT_SYMTAB, PT_GNU_EH_FRAME, PT_NOTE, SHT_DYNSYM, SHT_STRTAB, SectionFlags,
+    SectionType,
+};
+use biopsy_elf::{MappedElf, ReadMemory, Section, place_of};
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian};
 
 use super::bytes::Bytes;
-use super::header::{self, Headers, Section, Segment, SegmentKind, u32_at, u64_at};
-use super::{ElfError, ElfFile, Limits};
+use super::{ElfError, ElfFile, Limits, SYMBOL_BYTES, check_whole};
 
 /// The file header and the program headers behind it: real files need about a kilobyte.
 const HEADERS: usize = 4096;
 /// Notes are a few hundred bytes.
 const NOTES: u64 = 64 << 10;
-/// Entries of 16 bytes; real files have about 30.
-const DYNAMIC: u64 = 4096;
 /// Symbols for dynamic linking of one file with their names, in bytes: libLLVM, the largest met, has 8 MB.
 const SYMBOLS: u64 = 64 << 20;
-
-const DT_HASH: u64 = 4;
-const DT_STRTAB: u64 = 5;
-const DT_SYMTAB: u64 = 6;
-const DT_STRSZ: u64 = 10;
-const DT_GNU_HASH: u64 = 0x6fff_fef5;
-const SYMBOL_BYTES: u64 = 24;
-const SHT_STRTAB: u32 = 3;
-const SHT_DYNSYM: u32 = 11;
-
-/// Reads up to so many bytes at an address: fewer where the memory is not known.
-pub(crate) type ReadMemory<'a> = dyn Fn(u64, usize) -> Vec<u8> + 'a;
 
 /// How much is copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,159 +38,86 @@ impl ElfFile {
         limits: &Limits,
         parts: Parts,
     ) -> Result<Self, ElfError> {
-        let first = read(start, HEADERS);
-        let mut headers = header::parse(&Bytes::from_pieces(label, vec![(0, first.clone())]), limits)?;
-        // Whatever is said about sections is about bytes that are not mapped.
-        headers.sections = Vec::new();
-        let mut mapped = Mapped { start, read, limits, headers, pieces: vec![(0, first)] };
-        mapped.notes();
-        match parts {
-            Parts::Identity => {}
-            Parts::All => {
-                mapped.unwind_information();
-                mapped.symbols();
-            }
+        let mut first = vec![0; HEADERS];
+        let there = read(start, &mut first);
+        first.truncate(there);
+        let head = Bytes::from_pieces(label, vec![(0, first.clone())]);
+        let file =
+            MappedElf::read(read, start, limits.segments).map_err(|problem| head.problem(problem.widen()))?;
+        check_whole(&head, &file.header, &file.segments, limits)?;
+        let mut copy = Copy { file, limits, pieces: vec![(0, first)] };
+        copy.notes();
+        let mut sections = Vec::new();
+        if parts == Parts::All {
+            copy.unwind_information();
+            sections = copy.symbols().unwrap_or_default();
         }
-        let Mapped { headers, pieces, .. } = mapped;
-        Ok(Self::with_headers(Bytes::from_pieces(label, pieces), headers, limits))
+        let Copy { file: MappedElf { header, segments, .. }, pieces, .. } = copy;
+        Ok(Self::with_headers(Bytes::from_pieces(label, pieces), header.machine, segments, sections, limits))
     }
 }
 
-struct Mapped<'a> {
-    start: u64,
-    read: &'a ReadMemory<'a>,
+struct Copy<'a> {
+    file: MappedElf<'a>,
     limits: &'a Limits,
-    headers: Headers,
     pieces: Vec<(u64, Vec<u8>)>,
 }
 
-impl Mapped<'_> {
-    fn segment(&self, kind: SegmentKind) -> Option<Segment> {
-        self.headers.segments.iter().find(|segment| segment.kind == kind).copied()
-    }
-
-    fn load_of(&self, svma: u64) -> Option<&Segment> {
-        let mut loads = self.headers.segments.iter().filter(|segment| segment.kind == SegmentKind::Load);
-        loads.find(|load| svma.wrapping_sub(load.svma) < load.file_size)
-    }
-
-    /// Actual minus stated address.
-    fn bias(&self) -> u64 {
-        let first = self.headers.segments.iter().find(|segment| segment.kind == SegmentKind::Load);
-        first.map_or(self.start, |load| self.start.wrapping_sub(load.svma.wrapping_sub(load.offset)))
-    }
-
-    fn bytes(&self, svma: u64, size: u64) -> Vec<u8> {
-        let room = self.load_of(svma).map_or(0, |load| load.file_size - svma.wrapping_sub(load.svma));
-        let size = usize::try_from(size.min(room)).unwrap_or(0);
-        (self.read)(self.bias().wrapping_add(svma), size)
-    }
-
+impl Copy<'_> {
     /// Keeps a piece; says where it lies in the file.
     fn keep(&mut self, svma: u64, size: u64) -> Option<(u64, u64)> {
-        let load = self.load_of(svma)?;
-        let offset = load.offset.checked_add(svma.wrapping_sub(load.svma))?;
-        let bytes = self.bytes(svma, size);
+        let (offset, _) = place_of(&self.file.segments, svma)?;
+        let bytes = self.file.bytes(svma, size);
         let kept = bytes.len() as u64;
         self.pieces.push((offset, bytes));
         Some((offset, kept))
     }
 
     fn notes(&mut self) {
-        let notes: Vec<Segment> = self
-            .headers
-            .segments
-            .iter()
-            .filter(|segment| segment.kind == SegmentKind::Note)
-            .copied()
-            .collect();
-        for note in notes.iter().take(16) {
-            self.keep(note.svma, note.file_size.min(NOTES));
+        let notes: Vec<_> =
+            self.file.of(PT_NOTE).map(|note| (note.address, note.file_size)).take(16).collect();
+        for (svma, size) in notes {
+            self.keep(svma, size.min(NOTES));
         }
     }
 
     /// The index and what it points to, up to the end of the segment: its length is not stated.
     fn unwind_information(&mut self) {
-        let Some(index) = self.segment(SegmentKind::EhFrameHeader) else { return };
+        let Some(index) = self.file.of(PT_GNU_EH_FRAME).next().copied() else { return };
         if index.file_size > self.limits.unwind {
             return;
         }
-        self.keep(index.svma, index.file_size);
-        let header = self.bytes(index.svma, index.file_size);
-        let bases = BaseAddresses::default().set_eh_frame_hdr(index.svma);
+        self.keep(index.address, index.file_size);
+        let header = self.file.bytes(index.address, index.file_size);
+        let bases = BaseAddresses::default().set_eh_frame_hdr(index.address);
         let parsed = EhFrameHdr::new(&header, LittleEndian).parse(&bases, 8);
         let Some(frames) = parsed.ok().and_then(|parsed| parsed.eh_frame_ptr().direct().ok()) else { return };
         self.keep(frames, self.limits.unwind);
     }
 
-    fn symbols(&mut self) {
-        let Some(dynamic) = self.segment(SegmentKind::Dynamic) else { return };
-        let entries = self.bytes(dynamic.svma, dynamic.file_size.min(DYNAMIC * 16));
-        let value = |tag: u64| {
-            let mut entries = entries.chunks_exact(16);
-            let entry = entries.find(|entry| u64_at(entry, 0) == Some(tag))?;
-            u64_at(entry, 8)
-        };
-        // glibc turns these addresses into actual ones when it loads the file, musl leaves them.
-        let bias = self.bias();
-        let svma = |tag: u64| {
-            let stated = value(tag)?;
-            [stated.wrapping_sub(bias), stated].into_iter().find(|svma| self.load_of(*svma).is_some())
-        };
-        let count = svma(DT_GNU_HASH)
-            .and_then(|table| self.gnu_count(table))
-            .or_else(|| svma(DT_HASH).and_then(|table| u32_at(&self.bytes(table, 8), 4)).map(u64::from));
-        let (Some(symbols), Some(names), Some(names_size), Some(count)) =
-            (svma(DT_SYMTAB), svma(DT_STRTAB), value(DT_STRSZ), count)
-        else {
-            return;
-        };
+    fn symbols(&mut self) -> Option<Vec<Section>> {
+        let dynamic = self.file.dynamic()?;
+        let svma = |tag| self.file.stated(dynamic.value(tag)?);
+        let (symbols, names) = (svma(DT_SYMTAB)?, svma(DT_STRTAB)?);
+        let (names_size, count) = (dynamic.value(DT_STRSZ)?, self.file.symbol_count(&dynamic)?);
         let size = count.min(self.limits.symbols).saturating_mul(SYMBOL_BYTES);
         if size > SYMBOLS || names_size > SYMBOLS {
-            return;
+            return None;
         }
-        let (Some(table), Some(strings)) = (self.keep(symbols, size), self.keep(names, names_size)) else {
-            return;
-        };
-        let section = |name: &str, kind, svma, (offset, size), link| Section {
+        let (table, strings) = (self.keep(symbols, size)?, self.keep(names, names_size)?);
+        let section = |name: &str, kind, address, (offset, size), link| Section {
             name: name.to_owned(),
             kind,
-            compressed: false,
-            executable: false,
-            svma,
+            flags: SectionFlags::default(),
+            address,
             offset,
             size,
             link,
         };
-        self.headers.sections = vec![
-            section("", 0, 0, (0, 0), 0),
+        Some(vec![
+            section("", SectionType::default(), 0, (0, 0), 0),
             section(".dynsym", SHT_DYNSYM, symbols, (table.0, table.1 / SYMBOL_BYTES * SYMBOL_BYTES), 2),
             section(".dynstr", SHT_STRTAB, names, strings, 0),
-        ];
-    }
-
-    /// How many symbols there are: the GNU hash table does not say it, but ends with the last one.
-    ///
-    /// ```text
-    /// 0 buckets  4 first symbol  8 bloom words  12 shift  16 bloom (8 each)  buckets (4 each)  chains (4 each; bit 0: last)
-    /// ```
-    fn gnu_count(&self, table: u64) -> Option<u64> {
-        let head = self.bytes(table, 16);
-        let (buckets, first, bloom) = (u32_at(&head, 0)?, u64::from(u32_at(&head, 4)?), u32_at(&head, 8)?);
-        let at = table.checked_add(16)?.checked_add(u64::from(bloom) * 8)?;
-        let size = u64::from(buckets) * 4;
-        if size > SYMBOLS {
-            return None;
-        }
-        let starts = self.bytes(at, size);
-        let last =
-            starts.as_chunks::<4>().0.iter().map(|bucket| u64::from(u32::from_le_bytes(*bucket))).max()?;
-        if last < first {
-            return Some(first);
-        }
-        let chain = at.checked_add(size)?.checked_add((last - first).checked_mul(4)?)?;
-        let chain = self.bytes(chain, 1 << 20);
-        let rest = chain.as_chunks::<4>().0.iter().position(|value| value[0] & 1 == 1)?;
-        Some(last + rest as u64 + 1)
+        ])
     }
 }

@@ -7,13 +7,13 @@
 
 use std::io::Read;
 
+use biopsy_elf::raw::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
+use biopsy_elf::{LE, LittleEndian, Section, rows};
 use biopsy_model::Svma;
 
-use super::header::{Section, u32_at, u64_at};
 use super::{ElfError, ElfFile};
 
-const ELFCOMPRESS_ZLIB: u32 = 1;
-const ELFCOMPRESS_ZSTD: u32 = 2;
+type Header = CompressionHeader64<LittleEndian>;
 
 enum Packing {
     Zlib,
@@ -29,7 +29,7 @@ impl ElfFile {
         let Some(section) = self.section(name).or_else(old) else { return Ok(None) };
         let raw = self.read("section", section.offset, section.size, limit)?;
         let old_packing = section.name.starts_with(".zdebug_") && raw.starts_with(b"ZLIB");
-        if !section.compressed && !old_packing {
+        if !section.is_compressed() && !old_packing {
             return Ok(Some(raw));
         }
         let damaged =
@@ -50,17 +50,18 @@ impl ElfFile {
     /// limit for unwind sections.
     pub fn raw_section(&self, name: &str) -> Option<(Svma, Vec<u8>)> {
         let section = self.section(name)?;
-        Some((Svma(section.svma), self.section_bytes(name, self.limits().unwind).ok().flatten()?))
+        Some((Svma(section.address), self.section_bytes(name, self.limits().unwind).ok().flatten()?))
     }
 
     /// Unpacked size of the named section in bytes, as it claims; zero when there is none.
     pub(crate) fn unpacked_size(&self, name: &str) -> u64 {
         let Some(section) = self.section(name) else { return 0 };
-        if !section.compressed {
+        if !section.is_compressed() {
             return section.size;
         }
-        let header = self.read_up_to("compression header", section.offset, 24).unwrap_or_default();
-        u64_at(&header, 8).unwrap_or(section.size)
+        let size = size_of::<Header>() as u64;
+        let header = self.read_up_to("compression header", section.offset, size).unwrap_or_default();
+        rows::<Header>(&header).first().map_or(section.size, |header| header.ch_size.get(LE))
     }
 
     pub(crate) fn section_at(&self, index: u32) -> Option<&Section> {
@@ -73,12 +74,14 @@ fn packed(raw: &[u8], old: bool) -> Option<(Packing, u64, &[u8])> {
         let size = raw.get(4..12)?.first_chunk().map(|size| u64::from_be_bytes(*size))?;
         return Some((Packing::Zlib, size, raw.get(12..)?));
     }
-    let packing = match u32_at(raw, 0)? {
+    let (head, data) = raw.split_at_checked(size_of::<Header>())?;
+    let header = rows::<Header>(head).first()?;
+    let packing = match header.ch_type.get(LE) {
         ELFCOMPRESS_ZLIB => Packing::Zlib,
         ELFCOMPRESS_ZSTD => Packing::Zstd,
         _ => return None,
     };
-    Some((packing, u64_at(raw, 8)?, raw.get(24..)?))
+    Some((packing, header.ch_size.get(LE), data))
 }
 
 /// Unpacks to exactly `size` bytes, which was checked against the limit; memory grows with what really comes out.

@@ -3,13 +3,13 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use biopsy_elf::raw::ELFMAG;
 use biopsy_image::process::auxiliary;
-use biopsy_image::{Backing, Image, ImageModule, Mapping, Protection, mapping};
+use biopsy_image::{Backing, Image, ImageModule, Mapping, MemoryExt, Protection, mapping};
 use biopsy_model::module::ModuleKind;
 use biopsy_model::{Avma, FileOffset};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::memory::read;
 use super::options::Options;
 use crate::elf::{ElfCache, ElfFile, Parts};
 use crate::unwind::{ExecutableMapping, ProcessUnwinder};
@@ -200,9 +200,9 @@ impl Code {
                 self.unwinder.add_module(&whole, None);
                 continue;
             };
-            let first = file.loads().next().map_or(0, |load| load.svma.wrapping_sub(load.offset));
-            for load in file.loads().filter(|load| load.executable) {
-                let start = module.start.wrapping_add(load.svma.wrapping_sub(first));
+            let first = file.loads().next().map_or(0, |load| load.address.wrapping_sub(load.offset));
+            for load in file.loads().filter(|load| load.is_executable()) {
+                let start = module.start.wrapping_add(load.address.wrapping_sub(first));
                 let mapping = ExecutableMapping {
                     start: Avma(start),
                     end: Avma(start.saturating_add(load.memory_size).min(module.end)),
@@ -216,8 +216,7 @@ impl Code {
 
     /// Up to `length` bytes of code, from the image or from the file.
     pub(super) fn bytes(&self, image: &dyn Image, address: u64, length: usize) -> Vec<u8> {
-        let bytes = read(image, address, length);
-        if !bytes.is_empty() {
+        if let Ok(bytes) = image.read_up_to(address, length) {
             return bytes;
         }
         let found = self.unwinder.find(Avma(address));
@@ -233,7 +232,7 @@ impl Code {
             }
             let file = file.as_ref()?;
             let svma = crate::symbols::find_data(file, "__abort_msg")?;
-            let first = file.loads().next().map_or(0, |load| load.svma.wrapping_sub(load.offset));
+            let first = file.loads().next().map_or(0, |load| load.address.wrapping_sub(load.offset));
             Some(Avma(module.start.0.wrapping_add(svma.wrapping_sub(first))))
         })
     }
@@ -265,7 +264,9 @@ impl Code {
         let Some(start) = mapping.map(|mapping| mapping.start).or(stated.map(|(_, value)| *value)) else {
             return;
         };
-        let bytes = read(image, start, mapping.map_or(VDSO, |found| VDSO.min(found.size() as usize)));
+        let mut bytes = vec![0; mapping.map_or(VDSO, |found| VDSO.min(found.size() as usize))];
+        let there = image.read_available(start, &mut bytes);
+        bytes.truncate(there);
         let end = start.saturating_add((bytes.len() as u64).max(4096));
         let file = ElfFile::from_bytes("[vdso]", bytes, cache.limits()).ok().map(Arc::new);
         let module = CodeModule {
@@ -355,7 +356,7 @@ fn base<'a>(
 fn is_code(file: &ElfFile, offset: u64) -> bool {
     file.loads().any(|load| {
         let page_start = load.offset & !0xfff;
-        load.executable && (page_start..load.offset.saturating_add(load.file_size)).contains(&offset)
+        load.is_executable() && (page_start..load.offset.saturating_add(load.file_size)).contains(&offset)
     })
 }
 
@@ -375,7 +376,7 @@ fn file_module(
     room: &mut u64,
 ) -> (CodeModule, Option<Arc<ElfFile>>) {
     let name = String::from_utf8_lossy(path).into_owned();
-    let read_memory = |address, length| read(image, address, length);
+    let read_memory = |address, buffer: &mut [u8]| image.read_available(address, buffer);
     let from_memory = |parts| ElfFile::from_mapped(&name, start, &read_memory, cache.limits(), parts).ok();
     let mapped = from_memory(Parts::Identity);
     let stated = hint.and_then(|hint| hint.build_id.clone());
@@ -386,8 +387,8 @@ fn file_module(
     };
     let (file, local) = find_local(options, cache, path, build_id.as_deref(), mapped.as_ref());
     module.file = file;
-    let magic = read(image, start, 4);
-    let other = magic.len() == 4 && magic != *b"\x7fELF" || may_be_managed(path);
+    let mut magic = ELFMAG;
+    let other = image.read_available(start, &mut magic) == 4 && magic != ELFMAG || may_be_managed(path);
     if mapped.is_none() && local.is_none() && other {
         module.kind = ModuleKind::OtherFile;
     }

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::elf::header::u32_at;
+use crate::elf::bytes::u32_at;
 use crate::elf::{ElfCache, ElfFile};
 
 /// Checking a `.gnu_debuglink` by its checksum reads the whole file; above this size, in bytes, it is not tried.

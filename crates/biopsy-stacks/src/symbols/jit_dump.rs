@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use super::file_source::open_owned;
 use super::jit_files::{JitIndex, is_replaced};
-use crate::elf::header::{u32_at, u64_at};
+use crate::elf::bytes::{u32_at, u64_at};
 
 const MAGIC: u32 = 0x4a69_5444;
 const LOAD: u32 = 0;

@@ -5,13 +5,12 @@
 //! [f2] ff 25 disp32  jmp *disp(%rip) ──► GOT slot ◄── Elf64_Rela { 0 offset  8 info (symbol << 32 | type)  16 addend }
 //! ```
 
-use crate::elf::ElfFile;
-use crate::elf::header::{u32_at, u64_at};
+use biopsy_elf::raw::{EM_X86_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Rela64, SHT_RELA};
+use biopsy_elf::{LE, rows};
 
-const SHT_RELA: u32 = 4;
-const RELA_BYTES: usize = 24;
-const R_X86_64_GLOB_DAT: u64 = 6;
-const R_X86_64_JUMP_SLOT: u64 = 7;
+use crate::elf::ElfFile;
+use crate::elf::bytes::u32_at;
+
 /// Relocations of one file that are looked through, in bytes; Chrome has 20 MB.
 const RELOCATION_BYTES: u64 = 64 << 20;
 const CHUNK: u64 = 24 << 15;
@@ -31,9 +30,9 @@ impl PltNames {
             .sections()
             .iter()
             .filter(|section| section.name == ".plt" || section.name.starts_with(".plt."))
-            .map(|section| (section.svma, section.svma.saturating_add(section.size)))
+            .map(|section| (section.address, section.address.saturating_add(section.size)))
             .collect();
-        if stubs.is_empty() || file.machine() != crate::elf::EM_X86_64 {
+        if stubs.is_empty() || file.machine() != EM_X86_64 {
             return Self::default();
         }
         let mut slots = Vec::new();
@@ -48,10 +47,9 @@ impl PltNames {
                 else {
                     break;
                 };
-                slots.extend(raw.chunks_exact(RELA_BYTES).filter_map(|raw| {
-                    let info = u64_at(raw, 8)?;
-                    let named = matches!(info & 0xffff_ffff, R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT);
-                    named.then_some((u64_at(raw, 0)?, (info >> 32) as u32))
+                slots.extend(rows::<Rela64<_>>(&raw).iter().filter_map(|row| {
+                    let named = matches!(row.r_type(LE, false), R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT);
+                    named.then(|| (row.r_offset.get(LE), row.r_sym(LE, false)))
                 }));
                 if raw.len() as u64 != size {
                     break;

@@ -6,20 +6,18 @@
 
 use std::sync::Arc;
 
-use crate::elf::header::{Section, u16_at, u32_at, u64_at};
-use crate::elf::{ElfError, ElfFile};
+use biopsy_elf::raw::{
+    SHN_LORESERVE, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STT_FUNC,
+    STT_GNU_IFUNC, STT_NOTYPE, Sym64,
+};
+use biopsy_elf::{LE, LittleEndian, Section, rows};
 
-const SHT_SYMTAB: u32 = 2;
-const SHT_DYNSYM: u32 = 11;
-const SYMBOL_BYTES: usize = 24;
+use crate::elf::{ElfError, ElfFile, SYMBOL_BYTES};
+
 /// Read this many symbols at a time.
 const CHUNK: u64 = 1 << 15;
 /// Longest name read, in bytes. C++ names of several kilobytes exist.
 const NAME_BYTES: u64 = 8 << 10;
-
-const STT_NOTYPE: u8 = 0;
-const STT_FUNC: u8 = 2;
-const STT_GNU_IFUNC: u8 = 10;
 
 /// How many symbols that begin before an address are looked at for one that reaches over it.
 const NESTED: usize = 16;
@@ -79,7 +77,7 @@ impl SymbolTable {
         let table = file.sections().iter().find(|section| section.kind == wanted && section.has_bytes());
         let Some(table) = table else { return Ok(None) };
         let Some(names) = file.section_at(table.link) else { return Ok(None) };
-        let count = table.size / SYMBOL_BYTES as u64;
+        let count = table.size / SYMBOL_BYTES;
         if count > file.limits().symbols {
             return Err(ElfError::TooLarge {
                 path: file.path().to_owned(),
@@ -91,18 +89,18 @@ impl SymbolTable {
         let mut code: Vec<(u64, u64)> = file
             .sections()
             .iter()
-            .filter(|section| section.executable)
-            .map(|section| (section.svma, section.svma.saturating_add(section.size)))
+            .filter(|section| section.is_executable())
+            .map(|section| (section.address, section.address.saturating_add(section.size)))
             .collect();
         code.sort_unstable();
         let mut entries = Vec::new();
         let mut next = 0;
         while next < count {
             let chunk = CHUNK.min(count - next);
-            let offset = table.offset.saturating_add(next * SYMBOL_BYTES as u64);
-            let size = chunk * SYMBOL_BYTES as u64;
+            let offset = table.offset.saturating_add(next * SYMBOL_BYTES);
+            let size = chunk * SYMBOL_BYTES;
             let raw = file.read("symbol table", offset, size, size)?;
-            entries.extend(raw.chunks_exact(SYMBOL_BYTES).filter_map(|raw| entry(raw, file.sections())));
+            entries.extend(rows(&raw).iter().filter_map(|raw| entry(raw, file.sections())));
             next += chunk;
         }
         entries.sort_unstable_by_key(|entry| (entry.svma, entry.rank()));
@@ -182,12 +180,13 @@ impl SymbolTable {
             TableKind::Full => section.kind == SHT_SYMTAB,
             TableKind::Dynamic => section.kind == SHT_DYNSYM,
         })?;
-        let skip = u64::from(index) * SYMBOL_BYTES as u64;
+        let skip = u64::from(index) * SYMBOL_BYTES;
         if skip >= table.size {
             return None;
         }
-        let raw = self.file.read_up_to("symbol", table.offset.checked_add(skip)?, 4).ok()?;
-        self.name(u32_at(&raw, 0)?)
+        let at = table.offset.checked_add(skip)?;
+        let raw = self.file.read_up_to("symbol", at, SYMBOL_BYTES).ok()?;
+        self.name(rows::<Sym64<LittleEndian>>(&raw).first()?.st_name.get(LE))
     }
 }
 
@@ -195,37 +194,34 @@ impl SymbolTable {
 pub(crate) fn find_data(file: &ElfFile, name: &str) -> Option<u64> {
     let table = file.sections().iter().find(|section| section.kind == SHT_DYNSYM && section.has_bytes())?;
     let names = file.section_at(table.link)?;
-    let limit = file.limits().symbols.saturating_mul(SYMBOL_BYTES as u64);
+    let limit = file.limits().symbols.saturating_mul(SYMBOL_BYTES);
     let strings = file.read("symbol names", names.offset, names.size, 64 << 20).ok()?;
     let raw = file.read("symbol table", table.offset, table.size, limit).ok()?;
-    let symbol = raw.chunks_exact(SYMBOL_BYTES).find(|raw| {
-        let start = u32_at(raw, 0).unwrap_or(0) as usize;
-        let tail = strings.get(start..).unwrap_or(&[]);
+    let symbol = rows::<Sym64<_>>(&raw).iter().find(|symbol| {
+        let tail = strings.get(symbol.st_name.get(LE) as usize..).unwrap_or(&[]);
         tail.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
     })?;
-    u64_at(symbol, 8).filter(|svma| *svma != 0)
+    Some(symbol.st_value.get(LE)).filter(|svma| *svma != 0)
 }
 
-fn entry(raw: &[u8], sections: &[Section]) -> Option<Entry> {
-    let (info, section) = (*raw.get(4)?, u16_at(raw, 6)?);
-    let (binding, kind) = (info >> 4, info & 15);
-    let section = match section {
+fn entry(raw: &Sym64<LittleEndian>, sections: &[Section]) -> Option<Entry> {
+    let section = match raw.st_shndx.get(LE) {
         // Undefined here, or in one of the reserved "sections" (absolute, common).
-        0 | 0xff00..=0xffff => return None,
-        index => sections.get(usize::from(index)),
+        section if section == SHN_UNDEF || section.0 >= SHN_LORESERVE => return None,
+        section => sections.get(usize::from(section.0)),
     };
-    let code = match kind {
+    let code = match raw.st_type() {
         STT_FUNC | STT_GNU_IFUNC => true,
-        STT_NOTYPE => section.is_some_and(|section| section.executable),
+        STT_NOTYPE => section.is_some_and(|section| section.is_executable()),
         _ => false,
     };
-    let (name, svma, size) = (u32_at(raw, 0)?, u64_at(raw, 8)?, u64_at(raw, 16)?);
+    let (name, svma, size) = (raw.st_name.get(LE), raw.st_value.get(LE), raw.st_size.get(LE));
     if !code || name == 0 || svma == 0 {
         return None;
     }
-    let rank = match binding {
-        1 | 10 => 0,
-        2 => 1,
+    let rank = match raw.st_bind() {
+        STB_GLOBAL | STB_GNU_UNIQUE => 0,
+        STB_WEAK => 1,
         _ => 2,
     };
     let size = u32::try_from(size).unwrap_or(SIZE_MASK).min(SIZE_MASK);

@@ -4,6 +4,8 @@
 //! kernels, `sstrip`) from the program header `PT_GNU_EH_FRAME`; without an index one is built; and where a
 //! file has no `.eh_frame` at all (Go, code built with `-fno-asynchronous-unwind-tables`), from `.debug_frame`.
 
+use biopsy_elf::raw::PT_GNU_EH_FRAME;
+use biopsy_elf::{Section, place_of};
 use gimli::{
     BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
     LittleEndian, UnwindContext, UnwindSection,
@@ -11,7 +13,6 @@ use gimli::{
 
 use super::rule::Rule;
 use crate::elf::ElfFile;
-use crate::elf::header::{Section, SegmentKind};
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Context = UnwindContext<usize>;
@@ -57,36 +58,33 @@ impl UnwindTable {
     }
 
     fn read_eh_frame(file: &ElfFile) -> Option<Self> {
-        let address =
-            |name: &str| file.sections().iter().find(|section| section.name == name).map(|found| found.svma);
+        let address = |name: &str| {
+            file.sections().iter().find(|section| section.name == name).map(|found| found.address)
+        };
         let bases = BaseAddresses::default()
             .set_text(address(".text").unwrap_or(0))
             .set_got(address(".got").unwrap_or(0));
-        let plain = |section: &&Section| !section.compressed;
+        let plain = |section: &&Section| !section.is_compressed();
         if let Some(section) = file.section(".eh_frame").filter(plain) {
             let bytes = file.read(".eh_frame", section.offset, section.size, file.limits().unwind).ok()?;
             let header = file.section(".eh_frame_hdr").filter(plain);
             let index = header.and_then(|header| {
                 file.read(".eh_frame_hdr", header.offset, header.size, file.limits().unwind).ok()
             });
-            let bases =
-                bases.set_eh_frame(section.svma).set_eh_frame_hdr(header.map_or(0, |header| header.svma));
+            let bases = bases
+                .set_eh_frame(section.address)
+                .set_eh_frame_hdr(header.map_or(0, |header| header.address));
             return Some(Self::with_index(Kind::EhFrame, bytes, index, bases));
         }
-        let segment = file.segment(SegmentKind::EhFrameHeader).next()?;
+        let segment = file.segment(PT_GNU_EH_FRAME).next()?;
         let header =
             file.read("PT_GNU_EH_FRAME", segment.offset, segment.file_size, file.limits().unwind).ok()?;
-        let bases = bases.set_eh_frame_hdr(segment.svma);
+        let bases = bases.set_eh_frame_hdr(segment.address);
         let parsed = EhFrameHdr::new(&header, LittleEndian).parse(&bases, 8).ok()?;
         let svma = parsed.eh_frame_ptr().direct().ok()?;
         // Its length is not stated: up to the end of the loaded bytes; a zero entry ends it before.
-        let load = file
-            .loads()
-            .find(|load| (load.svma..load.svma.saturating_add(load.file_size)).contains(&svma))?;
-        let skip = svma - load.svma;
-        let offset = load.offset.checked_add(skip)?;
-        let bytes =
-            file.read_up_to(".eh_frame", offset, (load.file_size - skip).min(file.limits().unwind)).ok()?;
+        let (offset, room) = place_of(file.segments(), svma)?;
+        let bytes = file.read_up_to(".eh_frame", offset, room.min(file.limits().unwind)).ok()?;
         Some(Self::with_index(Kind::EhFrame, bytes, Some(header), bases.set_eh_frame(svma)))
     }
 

@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use biopsy_elf::FileHeader;
 use biopsy_image::Mapping;
 use biopsy_model::Pid;
 
@@ -29,6 +30,8 @@ const STUB: [u8; 32] = *b"\x0f\x05\xc3\xcc\xcc\xcc\xcc\xcc\x48\xc7\xc0\x0f\0\0\0
 const STUB_RESTORER: u64 = 8;
 /// Bytes of one file that are searched. What is wanted is near the start of small libraries.
 const MOST_BYTES: u64 = 256 << 20;
+/// Program headers of one file; real ones have about a dozen.
+const MOST_HEADERS: u64 = 1024;
 /// Bytes at a time, with an overlap of a pattern.
 const PIECE: usize = 1 << 20;
 
@@ -196,30 +199,13 @@ fn write_stub(mapping: &Mapping, memory: &ProcessMemory) -> io::Result<u64> {
 
 /// Address behind the last byte of the code segment that this mapping ends with, by the program headers of the file.
 fn code_end(file: &File, mapping: &Mapping) -> Option<u64> {
-    const PT_LOAD: u32 = 1;
-    const EXECUTE: u32 = 1;
-    let mut header = [0; 64];
-    file.read_exact_at(&mut header, 0).ok()?;
-    if !header.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let word = |bytes: &[u8], at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-    let half = |bytes: &[u8], at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-    let short = |at: usize| Some(u64::from(u16::from_le_bytes(*header.get(at..)?.first_chunk()?)));
-    let (table, size, count) = (word(&header, 32)?, short(54)?, short(56)?);
-    if size != 56 {
-        return None;
-    }
+    let segments = FileHeader::read(file, 0).ok()?.read_segments(file, MOST_HEADERS).ok()?;
     let mapped = offset_of(mapping)..offset_of(mapping).checked_add(mapping.size())?;
-    (0..count).find_map(|index| {
-        let mut one = [0; 56];
-        file.read_exact_at(&mut one, table.checked_add(index * size)?).ok()?;
-        let (kind, flags) = (half(&one, 0)?, half(&one, 4)?);
-        let (offset, in_file, in_memory) = (word(&one, 8)?, word(&one, 32)?, word(&one, 40)?);
-        let end = offset.checked_add(in_file)?;
-        let is_this = kind == PT_LOAD
-            && flags & EXECUTE != 0
-            && in_file == in_memory
+    segments.iter().find_map(|one| {
+        let end = one.offset.checked_add(one.file_size)?;
+        let is_this = one.is_load()
+            && one.is_executable()
+            && one.file_size == one.memory_size
             && end > mapped.start
             && end <= mapped.end
             && mapped.end - end < biopsy_image::PAGE_SIZE;

@@ -66,7 +66,7 @@ impl Seen {
 
     /// Whether its program is one of 32 bits.
     pub(crate) fn is_32_bit(&self) -> bool {
-        self.dir.file("exe").is_ok_and(|exe| elf::class(&exe) == Some(elf::Class::Bits32))
+        self.dir.file("exe").is_ok_and(|exe| elf::is_32_bit(&exe))
     }
 
     /// Neither a part of the kernel, nor one that has ended.

@@ -4,15 +4,18 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use biopsy_bytes::{Cursor, ReadError};
+use biopsy_bytes::Cursor;
+use biopsy_elf::{LE, rows};
 use biopsy_files::{Links, Refused, Root};
+use biopsy_image::pe::PeHeaders;
+use biopsy_image::pe::raw::{IMAGE_DIRECTORY_ENTRY_DEBUG, ImageDebugDirectory};
 
 use super::{PdbError, PortablePdb};
 
 /// Largest debug information that is read: that of a large server is 20 MB.
 const LARGEST: u64 = 256 << 20;
 /// Entries of a debug directory that are looked at.
-const ENTRIES: u32 = 64;
+const ENTRIES: usize = 64;
 const LONGEST_PATH: usize = 4096;
 
 const CODE_VIEW: u32 = 2;
@@ -46,20 +49,16 @@ pub enum PdbPlace {
 /// When it is not a PE file, or damaged.
 pub fn debug_info(assembly: &[u8]) -> Result<DebugInfo, PdbError> {
     let mut found = DebugInfo::default();
-    let pe = Sections::read(assembly)?;
-    let Some(at) = pe.offset_of(pe.debug.0) else { return Ok(found) };
+    let pe = PeHeaders::parse(assembly)?;
+    let Some((rva, size)) = pe.directory(IMAGE_DIRECTORY_ENTRY_DEBUG) else { return Ok(found) };
+    let Some(at) = pe.offset_of(rva) else { return Ok(found) };
     let mut directory = Cursor::new(assembly);
-    directory.skip("debug directory", at as usize)?;
-    for _ in 0..(pe.debug.1 / 28).min(ENTRIES) {
-        directory.skip("characteristics", 4)?;
-        let stamp = directory.u32("time stamp")?;
-        directory.skip("major version", 2)?;
-        let minor = directory.u16("minor version")?;
-        let kind = directory.u32("type")?;
-        let size = directory.u32("size")?;
-        directory.skip("address", 4)?;
-        let at = directory.u32("file offset")?;
-        match kind {
+    directory.skip("debug directory", usize::try_from(at).unwrap_or(usize::MAX))?;
+    let size = directory.remaining().min(size as usize);
+    for entry in rows::<ImageDebugDirectory>(directory.take("debug directory", size)?).iter().take(ENTRIES) {
+        let (at, size) = (entry.pointer_to_raw_data.get(LE), entry.size_of_data.get(LE));
+        let (stamp, minor) = (entry.time_date_stamp.get(LE), entry.minor_version.get(LE));
+        match entry.typ.get(LE).0 {
             CODE_VIEW if minor == PORTABLE => {
                 let mut data = Cursor::new(assembly);
                 data.skip("CodeView", at as usize)?;
@@ -164,66 +163,6 @@ fn check_size(what: &'static str, found: u64) -> Result<(), PdbError> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// As much of a PE file's headers as leads to its debug directory.
-struct Sections {
-    /// Address and bytes of the debug directory.
-    debug: (u32, u32),
-    /// Address, bytes in the file, offset in the file.
-    sections: Vec<(u32, u32, u32)>,
-}
-
-impl Sections {
-    fn read(bytes: &[u8]) -> Result<Self, PdbError> {
-        const DEBUG_ENTRY: usize = 6;
-        let mut cursor = Cursor::new(bytes);
-        let found = cursor.u16("MZ")?;
-        if found != u16::from_le_bytes(*b"MZ") {
-            return Err(PdbError::NotPortable { found: found.into() });
-        }
-        cursor.skip("DOS header", 0x3a)?;
-        let at = cursor.u32("e_lfanew")? as usize;
-        let mut cursor = Cursor::new(bytes);
-        cursor.skip("PE header", at)?;
-        let found = cursor.u32("PE")?;
-        if found != u32::from_le_bytes(*b"PE\0\0") {
-            return Err(PdbError::NotPortable { found });
-        }
-        cursor.skip("machine", 2)?;
-        let count = cursor.u16("number of sections")?;
-        cursor.skip("symbols", 12)?;
-        let optional = cursor.u16("size of optional header")?;
-        cursor.skip("characteristics", 2)?;
-        let mut header = cursor.sub("optional header", optional.into())?;
-        let wide = header.u16("magic")? == 0x20b;
-        header.skip("optional header", if wide { 110 } else { 94 })?;
-        let mut debug = (0, 0);
-        if skip_directories(&mut header, DEBUG_ENTRY).is_ok() {
-            debug = (header.u32("debug address")?, header.u32("debug size")?);
-        }
-        let mut sections = Vec::new();
-        for _ in 0..count.min(96) {
-            cursor.skip("section name", 8)?;
-            cursor.skip("virtual size", 4)?;
-            let address = cursor.u32("section address")?;
-            let size = cursor.u32("section size")?;
-            let offset = cursor.u32("section offset")?;
-            cursor.skip("section", 16)?;
-            sections.push((address, size, offset));
-        }
-        Ok(Self { debug, sections })
-    }
-
-    fn offset_of(&self, address: u32) -> Option<u32> {
-        let within = |&&(start, size, _): &&(u32, u32, u32)| address >= start && address - start < size;
-        let (start, _, offset) = self.sections.iter().find(within)?;
-        (address != 0).then(|| offset.checked_add(address - start))?
-    }
-}
-
-fn skip_directories(header: &mut Cursor<'_>, entry: usize) -> Result<(), ReadError> {
-    header.skip("data directories", entry * 8)
 }
 
 #[cfg(test)]

@@ -22,6 +22,9 @@ pub enum PdbError {
     /// A structure is cut or damaged.
     #[error("the debug information is damaged")]
     Damaged(#[from] biopsy_bytes::ReadError),
+    /// The assembly's headers are not those of a PE file, or cut off.
+    #[error(transparent)]
+    NotPe(#[from] biopsy_image::pe::NotPe),
     /// Something else, a Windows PDB for example.
     #[error("it is no portable debug information: it begins with `{found:#x}`")]
     NotPortable {

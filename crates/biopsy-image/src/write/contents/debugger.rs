@@ -2,22 +2,16 @@
 
 use std::collections::HashSet;
 
+use biopsy_elf::raw::{DT_DEBUG, PT_DYNAMIC, PT_PHDR};
+use biopsy_elf::{Dynamic, Memory, Segment, Table, segments_at};
+
 use super::super::Class;
 use super::wanted::Wanted;
 use crate::process::auxiliary;
 use crate::{Image, MemoryExt};
 
-/// `DT_DEBUG` of the dynamic section (`<elf.h>`).
-const DT_DEBUG: u64 = 21;
-/// `PT_DYNAMIC` and `PT_PHDR` of a program header.
-const PT_DYNAMIC: u32 = 2;
-const PT_PHDR: u32 = 6;
-/// Size of a program header, and of an entry of the dynamic section.
-const PROGRAM_HEADER: u64 = 56;
-const DYNAMIC_ENTRY: u64 = 16;
-/// Libraries in a chain, entries in a dynamic section, program headers: more is nonsense.
+/// Libraries in a chain, program headers: more is nonsense.
 const MOST_LIBRARIES: usize = 65_536;
-const MOST_DYNAMIC: u64 = 1024;
 const MOST_HEADERS: u64 = 1024;
 /// gdb reads the fields of `struct link_map` of `<link.h>`, libthread_db those behind it; the structure is 1,200 bytes in
 /// glibc.
@@ -29,11 +23,8 @@ const NAME: u64 = 4096;
 pub(super) fn find(image: &dyn Image, wanted: &mut Wanted) {
     let Some((dynamic, size)) = dynamic_section(image, wanted) else { return };
     wanted.add(dynamic, size, Class::Modules);
-    let entries = (size / DYNAMIC_ENTRY).min(MOST_DYNAMIC);
-    let debug = (0..entries).find_map(|at| {
-        let entry = dynamic.checked_add(at * DYNAMIC_ENTRY)?;
-        (image.read_u64(entry).ok()? == DT_DEBUG).then(|| image.read_u64(entry + 8).ok())?
-    });
+    let entries = image.read_up_to(dynamic, size as usize).unwrap_or_default();
+    let debug = Dynamic::parse(&entries).value(DT_DEBUG);
     let Some(r_debug) = debug.filter(|&address| address != 0) else { return };
     wanted.add(r_debug, 64, Class::Modules);
     let mut seen = HashSet::new();
@@ -60,20 +51,12 @@ fn dynamic_section(image: &dyn Image, wanted: &mut Wanted) -> Option<(u64, u64)>
         |kind| image.process().auxiliary.iter().find(|(key, _)| *key == kind).map(|(_, value)| *value);
     let headers = value(auxiliary::PHDR)?;
     let count = value(auxiliary::PHNUM)?.min(MOST_HEADERS);
-    wanted.add(headers, count * PROGRAM_HEADER, Class::Modules);
-    let mut bias = 0;
-    let mut dynamic = None;
-    for at in 0..count {
-        let header = headers.checked_add(at * PROGRAM_HEADER)?;
-        let address = image.read_u64(header.checked_add(16)?).ok()?;
-        match image.read_u32(header).ok()? {
-            PT_PHDR => bias = headers.wrapping_sub(address),
-            PT_DYNAMIC => {
-                let size = image.read_u64(header.checked_add(40)?).ok()?;
-                dynamic = Some((address, size.min(MOST_DYNAMIC * DYNAMIC_ENTRY)));
-            }
-            _ => {}
-        }
-    }
-    dynamic.map(|(address, size)| (address.wrapping_add(bias), size))
+    let table = Table { at: headers, row: Segment::HEADER_SIZE as u16, count };
+    wanted.add(headers, count * Segment::HEADER_SIZE, Class::Modules);
+    let read = |at, buffer: &mut [u8]| image.read_available(at, buffer);
+    let segments = segments_at(&Memory(read), table, count).ok()?;
+    let of = |kind| segments.iter().rfind(|one| one.kind == kind);
+    let bias = of(PT_PHDR).map_or(0, |phdr| headers.wrapping_sub(phdr.address));
+    let dynamic = of(PT_DYNAMIC)?;
+    Some((dynamic.address.wrapping_add(bias), dynamic.memory_size.min(Dynamic::MOST)))
 }

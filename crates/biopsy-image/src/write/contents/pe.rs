@@ -9,18 +9,20 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use biopsy_bytes::Cursor;
+use biopsy_elf::{LE, rows};
 
 use super::super::{Class, CoreKind};
 use super::place::Place;
 use super::wanted::Wanted;
+use crate::pe::PeHeaders;
+use crate::pe::raw::{
+    IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR, IMAGE_DIRECTORY_ENTRY_DEBUG, IMAGE_DIRECTORY_ENTRY_EXCEPTION,
+    IMAGE_DOS_SIGNATURE as MAGIC, ImageDebugDirectory,
+};
 use crate::{Backing, Image, MemoryExt};
 
-/// Data directories (PE format, "Optional header data directories").
-const EXCEPTIONS: usize = 3;
-const DEBUG: usize = 6;
-const RUNTIME_HEADER: usize = 14;
-/// Most sections of an image.
-const MOST_SECTIONS: u16 = 96;
+/// The header of the runtime (`IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR`).
+const RUNTIME_HEADER: usize = IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR;
 /// Most bytes of headers.
 const MOST_HEADERS: u32 = 64 * 1024;
 /// Most bytes of one part.
@@ -33,23 +35,13 @@ const READY_TO_RUN: u32 = 0x0052_5452;
 /// of other assemblies.
 const SECTIONS_READ: [u32; 3] = [105, 108, 112];
 
-/// A section of the file.
-#[derive(Clone, Copy, Debug)]
-struct Section {
-    address: u32,
-    size: u32,
-    offset: u32,
-    in_file: u32,
-}
-
 /// A PE file in memory.
 struct PeFile<'a> {
     image: &'a dyn Image,
     base: u64,
     /// Mapped as it is in the file, not section by section.
     flat: bool,
-    sections: Vec<Section>,
-    directories: Vec<(u32, u32)>,
+    headers: PeHeaders,
     size_of_headers: u32,
 }
 
@@ -76,66 +68,34 @@ pub(super) fn find(image: &dyn Image, kind: CoreKind, wanted: &mut Wanted) {
 
 impl<'a> PeFile<'a> {
     fn open(image: &'a dyn Image, range: Range<u64>) -> Option<Self> {
-        let mut start = [0; 64];
-        image.read_exact(range.start, &mut start).ok()?;
-        if !start.starts_with(b"MZ") {
-            return None;
-        }
-        let header = u32::from_le_bytes(*start.last_chunk::<4>()?);
-        if header > MOST_HEADERS {
-            return None;
-        }
-        let bytes = image.read_up_to(range.start.checked_add(u64::from(header))?, 4096).ok()?;
-        let mut cursor = Cursor::new(&bytes);
-        if cursor.u32("signature").ok()? != 0x4550 {
-            return None;
-        }
-        cursor.skip("Machine", 2).ok()?;
-        let sections = cursor.u16("NumberOfSections").ok()?.min(MOST_SECTIONS);
-        cursor.skip("to SizeOfOptionalHeader", 12).ok()?;
-        let optional = cursor.u16("SizeOfOptionalHeader").ok()?;
-        cursor.skip("Characteristics", 2).ok()?;
-        let mut optional = cursor.sub("optional header", usize::from(optional)).ok()?;
-        let wide = optional.u16("Magic").ok()? == 0x20b;
-        optional.skip("to SizeOfHeaders", 58).ok()?;
-        let size_of_headers = optional.u32("SizeOfHeaders").ok()?.min(MOST_HEADERS);
-        optional.skip("to NumberOfRvaAndSizes", if wide { 44 } else { 28 }).ok()?;
-        let count = optional.u32("NumberOfRvaAndSizes").ok()?.min(16);
-        let mut directories = Vec::with_capacity(16);
-        for _ in 0..count {
-            directories.push((optional.u32("directory").ok()?, optional.u32("directory size").ok()?));
-        }
-        let mut list = Vec::with_capacity(usize::from(sections));
-        for _ in 0..sections {
-            cursor.skip("Name", 8).ok()?;
-            let size = cursor.u32("VirtualSize").ok()?;
-            let address = cursor.u32("VirtualAddress").ok()?;
-            let in_file = cursor.u32("SizeOfRawData").ok()?;
-            let offset = cursor.u32("PointerToRawData").ok()?;
-            cursor.skip("rest of section header", 16).ok()?;
-            list.push(Section { address, size, offset, in_file });
-        }
-        let file_end = list.iter().map(|one| u64::from(one.offset) + u64::from(one.in_file)).max()?;
+        let mut magic = [0; 2];
+        image.read_exact(range.start, &mut magic).ok().filter(|()| u16::from_le_bytes(magic) == MAGIC)?;
+        let head = image.read_up_to(range.start, PeHeaders::HEAD).ok()?;
+        let headers = PeHeaders::parse(&head).ok()?;
+        let ends = headers.sections.iter().map(|one| u64::from(one.file_offset) + u64::from(one.file_bytes));
+        let file_end = ends.max()?;
         let mapped = range.end - range.start;
         let flat = mapped >= file_end;
+        let size_of_headers = headers.header_bytes.min(MOST_HEADERS);
         // A section whose contents begin in the first page of the file is mapped from offset 0 too: no start of an image.
         if !flat && mapped > u64::from(size_of_headers).next_multiple_of(4096) {
             return None;
         }
-        Some(Self { image, base: range.start, flat, sections: list, directories, size_of_headers })
+        Some(Self { image, base: range.start, flat, headers, size_of_headers })
     }
 
     fn find(&self, headers_only: bool, wanted: &mut Wanted) {
         wanted.add(self.base, u64::from(self.size_of_headers.max(1)), Class::Modules);
         // The entries that hold the id of the symbol file (CodeView), and the header of the runtime.
-        for directory in [DEBUG, RUNTIME_HEADER] {
-            self.add(self.directory(directory), wanted);
+        for directory in [IMAGE_DIRECTORY_ENTRY_DEBUG, RUNTIME_HEADER] {
+            self.add(self.headers.directory(directory), wanted);
         }
         self.add_symbol_id(wanted);
         if headers_only {
             return;
         }
-        let Some(header) = self.directory(RUNTIME_HEADER).and_then(|(rva, _)| self.read(rva, 72)) else {
+        let Some(header) = self.headers.directory(RUNTIME_HEADER).and_then(|(rva, _)| self.read(rva, 72))
+        else {
             return;
         };
         let pair = |at: usize| {
@@ -171,7 +131,7 @@ impl<'a> PeFile<'a> {
 
     /// The table of functions, and the unwind data it points to (which GC information follows).
     fn unwind_data(&self, wanted: &mut Wanted) {
-        let Some((rva, size)) = self.directory(EXCEPTIONS) else { return };
+        let Some((rva, size)) = self.headers.directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION) else { return };
         self.add(Some((rva, size)), wanted);
         let Some(table) = self.read(rva, size.min(MOST_PART) as usize) else { return };
         let unwind = table.as_chunks::<12>().0.iter().filter_map(|entry| entry.last_chunk::<4>());
@@ -184,22 +144,13 @@ impl<'a> PeFile<'a> {
 
     /// What the debug directory points to.
     fn add_symbol_id(&self, wanted: &mut Wanted) {
-        let Some((rva, size)) = self.directory(DEBUG) else { return };
+        let Some((rva, size)) = self.headers.directory(IMAGE_DIRECTORY_ENTRY_DEBUG) else { return };
         let Some(entries) = self.read(rva, size.min(4096) as usize) else { return };
-        for entry in entries.as_chunks::<28>().0 {
-            let mut cursor = Cursor::new(entry);
-            let mut one = || {
-                cursor.skip("to SizeOfData", 16).ok()?;
-                let size = cursor.u32("SizeOfData").ok()?;
-                Some((cursor.u32("AddressOfRawData").ok()?, size))
-            };
+        for entry in rows::<ImageDebugDirectory>(&entries) {
+            let (rva, size) = (entry.address_of_raw_data.get(LE), entry.size_of_data.get(LE));
             // Embedded symbols are as large as a file of them.
-            self.add(one().filter(|(rva, size)| *rva != 0 && *size <= 4096), wanted);
+            self.add(Some((rva, size)).filter(|(rva, size)| *rva != 0 && *size <= 4096), wanted);
         }
-    }
-
-    fn directory(&self, index: usize) -> Option<(u32, u32)> {
-        self.directories.get(index).copied().filter(|(rva, size)| *rva != 0 && *size != 0)
     }
 
     fn add(&self, part: Option<(u32, u32)>, wanted: &mut Wanted) {
@@ -216,13 +167,7 @@ impl<'a> PeFile<'a> {
 
     /// Where an address of the image is in memory.
     fn address(&self, rva: u32) -> Option<u64> {
-        if !self.flat {
-            return self.base.checked_add(u64::from(rva));
-        }
-        let section = self.sections.iter().find(|one| {
-            rva.checked_sub(one.address).is_some_and(|inside| inside < one.size.max(one.in_file))
-        })?;
-        let offset = u64::from(rva - section.address) + u64::from(section.offset);
+        let offset = if self.flat { self.headers.offset_of(rva)? } else { rva.into() };
         self.base.checked_add(offset)
     }
 }
