@@ -30,6 +30,7 @@ pub mod stack;
 pub mod symbol;
 pub mod time;
 pub mod timeline;
+mod words;
 
 pub use address::{Avma, FileOffset, Svma};
 pub use ids::{BootId, Pid, ProcessKey, Tid};
