@@ -1,7 +1,7 @@
 //! Other tools' recordings into our model: `perf.data` of `perf record`, `.nettrace` of `dotnet-trace` and its like.
 //!
 //! What comes out is a [`Capture`](biopsy_model::capture::Capture) like any other, with the method `imported`, and it
-//! says in its warnings what the other tool did not record. Files are hostile until proven otherwise: lengths are
+//! says in its warnings what the other tool did not record. Heaps come from [`heap`], whatever holds them. Files are hostile until proven otherwise: lengths are
 //! checked before memory is taken, nothing recurses, damage costs the part that is damaged.
 
 #![forbid(unsafe_code)]

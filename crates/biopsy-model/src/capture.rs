@@ -7,6 +7,7 @@ use crate::metric::MetricTable;
 use crate::process::ProcessInfo;
 use crate::runtime_trace::RuntimeTrace;
 use crate::timeline::Timeline;
+use crate::words::words;
 use crate::{ClockPair, ProcessKey};
 
 /// One recording, read.
@@ -51,65 +52,27 @@ pub struct CaptureHeader {
     pub target_name: String,
     /// The machine.
     pub host: HostInfo,
-    /// Why the recording ended.
+    /// Why the recording ended; not known: it was cut short, or has not ended.
     pub ended_by: EndedBy,
 }
 
-/// Why a recording ended.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub enum EndedBy {
-    /// Not known: it was cut short, or has not ended.
-    #[default]
-    Unknown,
-    /// The time asked for was over.
-    Time,
-    /// The user stopped it.
-    Stopped,
-    /// The target exited.
-    TargetExited,
-    /// The disk was full.
-    DiskFull,
-    /// An error.
-    Error,
-    /// It goes on; this is a copy of what there was, or one look at a process.
-    Snapshot,
-    /// The process was dumped.
-    Dumped,
-    /// Of a newer version.
-    Other(String),
-}
-
-impl EndedBy {
-    /// In a word; empty: not known.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Unknown => "",
-            Self::Time => "time",
-            Self::Stopped => "stopped",
-            Self::TargetExited => "target-exited",
-            Self::DiskFull => "disk-full",
-            Self::Error => "error",
-            Self::Snapshot => "snapshot",
-            Self::Dumped => "dumped",
-            Self::Other(word) => word,
-        }
-    }
-}
-
-impl From<&str> for EndedBy {
-    fn from(word: &str) -> Self {
-        let known = [
-            Self::Unknown,
-            Self::Time,
-            Self::Stopped,
-            Self::TargetExited,
-            Self::DiskFull,
-            Self::Error,
-            Self::Snapshot,
-            Self::Dumped,
-        ];
-        known.into_iter().find(|one| one.as_str() == word).unwrap_or_else(|| Self::Other(word.to_owned()))
+words! {
+    /// Why a recording ended.
+    EndedBy {
+        /// The time asked for was over.
+        Time = "time",
+        /// The user stopped it.
+        Stopped = "stopped",
+        /// The target exited.
+        TargetExited = "target-exited",
+        /// The disk was full.
+        DiskFull = "disk-full",
+        /// An error.
+        Error = "error",
+        /// It goes on; this is a copy of what there was, or one look at a process.
+        Snapshot = "snapshot",
+        /// The process was dumped.
+        Dumped = "dumped",
     }
 }
 
@@ -141,21 +104,4 @@ pub struct RedactionCount {
     pub rule: String,
     /// Values masked.
     pub count: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::EndedBy;
-
-    #[test]
-    fn words_that_are_not_known_are_kept() {
-        let known = ["", "time", "stopped", "target-exited", "disk-full", "error", "snapshot", "dumped"];
-        for word in known {
-            let ended_by = EndedBy::from(word);
-            assert!(!matches!(ended_by, EndedBy::Other(_)), "{word}");
-            assert_eq!(ended_by.as_str(), word);
-        }
-        assert_eq!(EndedBy::from("of-tomorrow").as_str(), "of-tomorrow");
-        assert_eq!(EndedBy::from(""), EndedBy::default());
-    }
 }

@@ -1,6 +1,7 @@
 //! The facts of a heap: how it was seen and what it holds, without its objects.
 
 use crate::Pid;
+use crate::words::words;
 
 /// A heap of a managed runtime at one moment, in numbers.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -102,71 +103,23 @@ impl Retries {
     }
 }
 
-/// How the objects of a heap were seen.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub enum HeapSource {
-    /// Read from the memory of a frozen copy or of a dump: garbage is there, too.
-    Memory,
-    /// Told by the runtime after a collection: what was left.
-    Runtime,
-    /// Not known.
-    #[default]
-    Unknown,
-    /// Of a newer version.
-    Other(String),
-}
-
-impl HeapSource {
-    /// In a word; empty: not known.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Memory => "memory",
-            Self::Runtime => "runtime",
-            Self::Unknown => "",
-            Self::Other(word) => word,
-        }
+words! {
+    /// How the objects of a heap were seen.
+    HeapSource {
+        /// Read from the memory of a frozen copy or of a dump: garbage is there, too.
+        Memory = "memory",
+        /// Told by the runtime after a collection: what was left.
+        Runtime = "runtime",
     }
 }
 
-impl From<&str> for HeapSource {
-    fn from(word: &str) -> Self {
-        let known = [Self::Memory, Self::Runtime, Self::Unknown];
-        known.into_iter().find(|one| one.as_str() == word).unwrap_or_else(|| Self::Other(word.to_owned()))
-    }
-}
-
-/// The garbage collector of a heap.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub enum Collector {
-    /// A heap for each CPU, threads of its own.
-    Server,
-    /// One heap.
-    Workstation,
-    /// Not known.
-    #[default]
-    Unknown,
-    /// Of a newer version.
-    Other(String),
-}
-
-impl Collector {
-    /// In a word; empty: not known.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Server => "server",
-            Self::Workstation => "workstation",
-            Self::Unknown => "",
-            Self::Other(word) => word,
-        }
-    }
-}
-
-impl From<&str> for Collector {
-    fn from(word: &str) -> Self {
-        let known = [Self::Server, Self::Workstation, Self::Unknown];
-        known.into_iter().find(|one| one.as_str() == word).unwrap_or_else(|| Self::Other(word.to_owned()))
+words! {
+    /// The garbage collector of a heap.
+    Collector {
+        /// A heap for each CPU, threads of its own.
+        Server = "server",
+        /// One heap.
+        Workstation = "workstation",
     }
 }
 
@@ -194,19 +147,6 @@ impl HeapType {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_that_are_not_known_are_kept() {
-        for word in ["", "memory", "runtime", "of-tomorrow"] {
-            assert_eq!(HeapSource::from(word).as_str(), word);
-        }
-        for word in ["", "server", "workstation", "of-tomorrow"] {
-            assert_eq!(Collector::from(word).as_str(), word);
-        }
-        assert_eq!(HeapSource::from("memory"), HeapSource::Memory);
-        assert_eq!(Collector::from("server"), Collector::Server);
-        assert_eq!(Collector::from(""), Collector::default());
-    }
 
     #[test]
     fn a_type_without_a_name_is_known_by_its_place() {

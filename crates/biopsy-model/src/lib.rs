@@ -11,6 +11,8 @@
 //! - [`timeline`]: the events of a trace, [`metric`]: series, [`log`]: log lines
 //! - [`capture`]: everything that one recording holds, as the read half sees it
 //! - [`loss`]: what was lost, and warnings: loss is data
+//!
+//! What is said in one word in a file is an enum here that keeps words it does not know (`words`).
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +32,7 @@ pub mod stack;
 pub mod symbol;
 pub mod time;
 pub mod timeline;
+mod words;
 
 pub use address::{Avma, FileOffset, Svma};
 pub use ids::{BootId, Pid, ProcessKey, Tid};

@@ -8,6 +8,7 @@ use crate::module::{Module, ModuleHandle};
 use crate::process::ThreadInfo;
 use crate::stack::{Frame, FrameHandle, StackEnd, StackHandle, StackNode};
 use crate::symbol::FrameSymbols;
+use crate::words::words;
 use crate::{MonoNanos, Nanos, Pid, Tid};
 
 /// One event of a trace.
@@ -121,87 +122,29 @@ pub struct TraceSettings {
     pub follows_children: bool,
 }
 
-/// How a trace is taken, best first.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub enum TraceMethod {
-    /// Programs in the kernel.
-    Bpf,
-    /// Events of each CPU.
-    PerfPerCpu,
-    /// Events of each thread.
-    PerfPerTask,
-    /// Events of each thread, without the kernel.
-    PerfUserOnly,
-    /// By another tool.
-    Imported,
-    /// Not known.
-    #[default]
-    Unknown,
-    /// Of a newer version.
-    Other(String),
-}
-
-impl TraceMethod {
-    /// In a word; empty: not known.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Bpf => "bpf",
-            Self::PerfPerCpu => "perf-per-cpu",
-            Self::PerfPerTask => "perf-per-task",
-            Self::PerfUserOnly => "perf-user-only",
-            Self::Imported => "imported",
-            Self::Unknown => "",
-            Self::Other(word) => word,
-        }
+words! {
+    /// How a trace is taken, best first.
+    TraceMethod {
+        /// Programs in the kernel.
+        Bpf = "bpf",
+        /// Events of each CPU.
+        PerfPerCpu = "perf-per-cpu",
+        /// Events of each thread.
+        PerfPerTask = "perf-per-task",
+        /// Events of each thread, without the kernel.
+        PerfUserOnly = "perf-user-only",
+        /// By another tool.
+        Imported = "imported",
     }
 }
 
-impl From<&str> for TraceMethod {
-    fn from(word: &str) -> Self {
-        let known = [
-            Self::Bpf,
-            Self::PerfPerCpu,
-            Self::PerfPerTask,
-            Self::PerfUserOnly,
-            Self::Imported,
-            Self::Unknown,
-        ];
-        known.into_iter().find(|one| one.as_str() == word).unwrap_or_else(|| Self::Other(word.to_owned()))
-    }
-}
-
-/// What makes a CPU sample due.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub enum SamplingEvent {
-    /// A counter of the CPU.
-    Cycles,
-    /// A timer of the kernel, where there is no such counter.
-    CpuClock,
-    /// Not known, or there are no samples.
-    #[default]
-    Unknown,
-    /// Another one, as `perf` calls it.
-    Other(String),
-}
-
-impl SamplingEvent {
-    /// In a word, as `perf` calls it; empty: not known.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Cycles => "cycles",
-            Self::CpuClock => "cpu-clock",
-            Self::Unknown => "",
-            Self::Other(word) => word,
-        }
-    }
-}
-
-impl From<&str> for SamplingEvent {
-    fn from(word: &str) -> Self {
-        let known = [Self::Cycles, Self::CpuClock, Self::Unknown];
-        known.into_iter().find(|one| one.as_str() == word).unwrap_or_else(|| Self::Other(word.to_owned()))
+words! {
+    /// What makes a CPU sample due, as `perf` calls it. Not known also where there are no samples.
+    SamplingEvent {
+        /// A counter of the CPU.
+        Cycles = "cycles",
+        /// A timer of the kernel, where there is no such counter.
+        CpuClock = "cpu-clock",
     }
 }
 
@@ -370,26 +313,5 @@ impl Timeline {
     pub fn module_of(&self, frame: FrameHandle) -> Option<(ModuleHandle, &Module)> {
         let handle = self.frames.get(frame.0 as usize)?.module?;
         self.modules.get(handle.0 as usize).map(|module| (handle, module))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{SamplingEvent, TraceMethod};
-
-    #[test]
-    fn words_that_are_not_known_are_kept() {
-        for word in ["", "bpf", "perf-per-cpu", "perf-per-task", "perf-user-only", "imported"] {
-            let method = TraceMethod::from(word);
-            assert!(!matches!(method, TraceMethod::Other(_)), "{word}");
-            assert_eq!(method.as_str(), word);
-        }
-        assert_eq!(TraceMethod::from("of-tomorrow").as_str(), "of-tomorrow");
-        assert_eq!(TraceMethod::from(""), TraceMethod::default());
-        assert_eq!(SamplingEvent::from("cpu-clock"), SamplingEvent::CpuClock);
-        assert_eq!(SamplingEvent::from("cycles"), SamplingEvent::Cycles);
-        for word in ["", "cpu-clock", "cycles", "cpu_core/cycles/"] {
-            assert_eq!(SamplingEvent::from(word).as_str(), word);
-        }
     }
 }

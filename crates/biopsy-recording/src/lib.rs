@@ -14,7 +14,7 @@
 //! What it does not do: redact (the recorders do, before they write), decide what to record, or interpret.
 //!
 //! Writing: [`RecordingFolder::create`] → [`timeline::Writer`], [`metrics::TableWriter`], [`logs::LogWriter`] …
-//! → [`RecordingFolder::header`] with an end → [`bundle()`]. Reading: [`open()`].
+//! → [`RecordingFolder::header`] with an end → [`bundle()`]. Reading: [`open()`]; heaps, which are large: [`Heaps`].
 //!
 //! ```
 //! use biopsy_model::capture::CaptureHeader;

@@ -152,7 +152,7 @@ fn numbers_are_no_text_that_redaction_looks_at() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_heap_that_is_cut_or_changed_is_an_error_or_read(cut in 0_usize..400, at in 0_usize..400, byte: u8) {
