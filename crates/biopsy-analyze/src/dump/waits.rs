@@ -38,7 +38,7 @@ pub struct LockQueue {
 }
 
 impl WaitGraph {
-    pub(super) fn new(threads: &[DumpThread]) -> Self {
+    pub(crate) fn new(threads: &[DumpThread]) -> Self {
         let edges: Vec<(Tid, Tid)> =
             threads.iter().filter_map(|thread| Some((thread.tid, thread.lock.as_ref()?.thread()?))).collect();
         Self { cycles: cycles(&edges), queues: queues(threads), edges }

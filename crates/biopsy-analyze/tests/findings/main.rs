@@ -3,6 +3,7 @@
 #[path = "../build/mod.rs"]
 mod build;
 mod busy;
+mod dotnet;
 mod growth;
 mod thresholds;
 mod waiting;
