@@ -4,6 +4,7 @@
 mod build;
 mod busy;
 mod dotnet;
+mod facts;
 mod growth;
 mod thresholds;
 mod waiting;
