@@ -33,7 +33,7 @@ pub struct LockQueue {
     pub object: Option<String>,
     /// Who waits.
     pub waiters: Vec<Tid>,
-    /// What the owner was told from.
+    /// What the owner was read from.
     pub proof: String,
 }
 

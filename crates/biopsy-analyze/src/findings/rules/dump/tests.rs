@@ -112,7 +112,9 @@ fn on(tid: u32) -> LockOwner {
 
 #[test]
 fn deadlock() {
-    let table: &[(&[(u32, LockOwner)], Option<&str>)] = &[
+    /// Who waits for whom, and what is said of it.
+    type Case<'a> = (&'a [(u32, LockOwner)], Option<&'a str>);
+    let table: &[Case<'_>] = &[
         (&[], None),
         (&[(1, on(2))], None),
         (&[(1, on(2)), (2, on(3)), (3, on(4))], None),
@@ -275,7 +277,9 @@ fn a_crash_is_named_by_its_address() {
     use AddressKind as Kind;
     use FindingId::{Abort, BadPointer, FatalSignal, NullPointer, StackOverflow};
     let (read, write, execute) = (Some(Access::Read), Some(Access::Write), Some(Access::Execute));
-    let table: [(i32, Option<Kind>, Option<Access>, FindingId, &str); 20] = [
+    /// Signal, address, access, and what is said of it.
+    type Case = (i32, Option<Kind>, Option<Access>, FindingId, &'static str);
+    let table: [Case; 20] = [
         (11, Some(Kind::Null { offset: 0 }), read, NullPointer, "a null pointer was used"),
         (11, Some(Kind::Null { offset: 24 }), read, NullPointer, "a field of a null pointer was used"),
         (11, Some(Kind::Null { offset: 0 }), execute, NullPointer, "a null pointer was called"),
