@@ -71,7 +71,7 @@ pub struct LossTotal {
     pub count: u64,
     /// Length of the intervals they were lost in, overlaps counted once.
     pub time: Nanos,
-    /// Share of all things of this kind that was lost, 0 to 1, where that can be told.
+    /// Share of all things of this kind that was lost, 0 to 1, where that is known.
     pub share: Option<f64>,
 }
 

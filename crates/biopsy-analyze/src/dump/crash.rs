@@ -94,7 +94,7 @@ pub enum AddressKind {
     /// Mapped and accessible, as far as the dump tells.
     Accessible,
     /// The dump does not tell what was mapped.
-    NotTold,
+    NotReported,
 }
 
 impl AddressKind {
@@ -125,7 +125,7 @@ impl AddressKind {
             Self::Protected => "memory that may not be written: a guard page, or made read-only".to_owned(),
             Self::BehindFile => "in a mapped file, behind the file's end".to_owned(),
             Self::Accessible => "mapped and accessible, as far as the dump tells".to_owned(),
-            Self::NotTold => "not in the dump, which does not tell what was mapped".to_owned(),
+            Self::NotReported => "not in the dump, which does not tell what was mapped".to_owned(),
         }
     }
 
@@ -137,8 +137,10 @@ impl AddressKind {
 }
 
 pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> Option<Crash> {
-    if let Some(told) = image.crash().filter(|told| !matches!(told.kind, CrashKind::Signal { .. })) {
-        return foreign(image, stacks, told);
+    if let Some(reported) =
+        image.crash().filter(|reported| !matches!(reported.kind, CrashKind::Signal { .. }))
+    {
+        return foreign(image, stacks, reported);
     }
     let crashed = image.threads().iter().find_map(|thread| {
         let signal = thread.signal.as_ref()?;
@@ -153,12 +155,12 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         (!stack.code.is_empty() && !handled).then(|| instruction::decode(&stack.code, registers)).flatten()
     });
     let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: signal.number };
-    let told = signal.address.filter(|address| match code {
+    let reported = signal.address.filter(|address| match code {
         Some(_) => signal::has_address(signal.number, code),
         // Without a code it may have been sent, and then the address is none: the instruction tells.
         None => fault.touches(*address),
     });
-    let (address, access) = fault.address(told, code);
+    let (address, access) = fault.address(reported, code);
     let (function, source, innermost) = faulting(image, stacks, stack);
     let raw = abort_message(image, stacks).filter(|_| signal.number == 6);
     Some(Crash {
@@ -181,23 +183,23 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     })
 }
 
-/// An exception of another system: its own words, and what can be told of the address.
-fn foreign(image: &dyn Image, stacks: &ImageStacks, told: &biopsy_image::Crash) -> Option<Crash> {
-    let thread = image.threads().iter().find(|thread| Some(thread.tid) == told.thread)?;
+/// An exception of another system: its own words, and what can be known of the address.
+fn foreign(image: &dyn Image, stacks: &ImageStacks, reported: &biopsy_image::Crash) -> Option<Crash> {
+    let thread = image.threads().iter().find(|thread| Some(thread.tid) == reported.thread)?;
     let stack = stacks.of(thread.tid);
     let decoded = stack.zip(thread.registers.as_ref()).and_then(|(stack, registers)| {
         (!stack.code.is_empty()).then(|| instruction::decode(&stack.code, registers)).flatten()
     });
     // As SIGSEGV, whose rules are the same.
     let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: 11 };
-    let (address, access) = fault.address(told.address, Some(1));
-    let address = told.address.and(address);
+    let (address, access) = fault.address(reported.address, Some(1));
+    let address = reported.address.and(address);
     let (function, source, innermost) = faulting(image, stacks, stack);
     Some(Crash {
         thread: thread.tid,
         signal: 0,
-        signal_name: told.description.clone(),
-        meaning: match told.kind {
+        signal_name: reported.description.clone(),
+        meaning: match reported.kind {
             CrashKind::MacCrash { signal: 6 } => signal::meaning(6),
             _ if address.is_some() => signal::meaning(11),
             _ => "an exception",
@@ -234,20 +236,20 @@ impl Fault<'_> {
     }
 
     /// The kernel's address, else what the instruction accesses; and how.
-    fn address(&self, told: Option<u64>, code: Option<i32>) -> (Option<u64>, Option<Access>) {
+    fn address(&self, reported: Option<u64>, code: Option<i32>) -> (Option<u64>, Option<Access>) {
         if !matches!(self.number, 7 | 11) {
             return (None, None);
         }
-        let Some(registers) = &self.thread.registers else { return (told, None) };
+        let Some(registers) = &self.thread.registers else { return (reported, None) };
         let operands = self.decoded.map(|decoded| decoded.operands.as_slice()).unwrap_or_default();
-        match told {
-            Some(address) if address == registers.rip => (told, Some(Access::Execute)),
+        match reported {
+            Some(address) if address == registers.rip => (reported, Some(Access::Execute)),
             Some(address) => {
                 // The operand that reaches the address: a wide access may fault in its middle.
                 let hit = operands.iter().find(|operand| is_in(operand, address));
                 let access =
                     hit.or(operands.first().filter(|_| operands.len() == 1)).map(|operand| operand.access);
-                (told, access)
+                (reported, access)
             }
             // A general protection fault has no address: what is not canonical is in the registers.
             None if code.is_none_or(|code| code == 0x80) => {
@@ -293,7 +295,7 @@ impl Fault<'_> {
                 self.image.modules().iter().any(|module| (module.start..module.end).contains(&address));
             return match (is_in_module, self.image.process().mappings_not_told) {
                 (true, _) => AddressKind::Accessible,
-                (false, true) => AddressKind::NotTold,
+                (false, true) => AddressKind::NotReported,
                 (false, false) => AddressKind::Unmapped,
             };
         };

@@ -46,3 +46,6 @@ pub(super) fn state(
 fn is_final(number: u32) -> bool {
     matches!(number, 60 | 231)
 }
+
+#[cfg(test)]
+mod tests;

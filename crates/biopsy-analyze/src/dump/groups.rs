@@ -15,7 +15,7 @@ use super::waits::WaitGraph;
 
 /// Rows of one group at most; what is between the innermost and outermost is counted.
 const ROWS: usize = 400;
-/// Longest pattern of recursion that is told from the rows it repeats, in frames.
+/// Longest pattern of recursion that is recognised among the rows it repeats, in frames.
 const PATTERN: usize = 6;
 
 /// Threads with equal stacks, by function.
@@ -47,7 +47,7 @@ impl StackGroup {
     pub fn own_frame(&self) -> Option<&FrameRow> {
         const LIBRARY: &[&str] =
             &["libc.", "libc-", "libpthread", "ld-linux", "ld-musl", "linux-vdso", "[vdso]"];
-        // Inside static programs the C library is told by its names.
+        // Inside static programs the C library is known by its names.
         const NAMES: &[&str] =
             &["lll_", "futex", "pthread_", "GI_", "syscall", "libc_", "start_thread", "clone", "internal_"];
         let own = |row: &&FrameRow| {

@@ -10,7 +10,7 @@
 //! PI mutexes               the futex is the owner (futex(2), FUTEX_LOCK_PI)
 //! ```
 //!
-//! Owners are told by the numbers that threads have for themselves, which in a container are not those of the dump
+//! Owners are known by the numbers that threads have for themselves, which in a container are not those of the dump
 //! ([`OwnNumbers`]). Each is only believed when the value that was waited for, the value in memory, the neighbouring fields and the list of
 //! threads agree. A condition, a semaphore or a futex of a runtime has no owner: that it is waited for is said, and never
 //! called a deadlock. (Measured on glibc 2.36; offsets are those of `struct __pthread_mutex_s` and
@@ -46,7 +46,7 @@ pub struct LockWait {
     pub owner: LockOwner,
     /// Type of the managed object that is locked, for locks of managed code.
     pub object: Option<String>,
-    /// What this was told from, in words.
+    /// What this was read from, in words.
     pub proof: String,
 }
 
@@ -106,7 +106,7 @@ pub enum LockOwner {
     Elsewhere(Tid),
     /// Readers, who leave no name.
     Readers,
-    /// This kind has no owner, or it cannot be told.
+    /// This kind has no owner, or it cannot be known.
     NotKnown,
 }
 

@@ -74,3 +74,77 @@ pub(super) fn sender(info: Option<&[u8]>, code: Option<i32>) -> Option<u32> {
     let bytes = info?.get(16..20)?.first_chunk()?;
     Some(u32::from_le_bytes(*bytes)).filter(|pid| *pid != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_leave_a_core_are_fatal() {
+        let fatal: Vec<i32> = (0..65).filter(|&number| is_fatal(number, Some(1))).collect();
+        assert_eq!(fatal, [3, 4, 5, 6, 7, 8, 11, 24, 25, 31]);
+        // A debugger stops with SIGTRAP too.
+        for (code, is) in [
+            (None, false),
+            (Some(0), false),
+            (Some(1), true),
+            (Some(2), true),
+            (Some(3), false),
+            (Some(0x80), true),
+        ] {
+            assert_eq!(is_fatal(5, code), is, "{code:?}");
+        }
+        assert!(fatal.iter().all(|&number| meaning(number) != "a signal"), "each fatal one has a meaning");
+    }
+
+    #[test]
+    fn an_address_is_there_only_where_a_fault_raised_the_signal() {
+        for (number, code, is) in [
+            (11, Some(1), true),
+            (11, None, true),
+            (11, Some(0), false),
+            (11, Some(-6), false),
+            (11, Some(0x80), false),
+            (7, Some(2), true),
+            (8, Some(1), true),
+            (6, Some(1), false),
+            (31, Some(1), false),
+        ] {
+            assert_eq!(has_address(number, code), is, "{number} {code:?}");
+        }
+    }
+
+    #[test]
+    fn codes_of_one_signal_are_not_those_of_another() {
+        assert_eq!(code_words(11, 1), Some("the address is not mapped"));
+        assert_eq!(code_words(8, 1), Some("integer division by zero"));
+        assert_eq!(code_words(31, 1), Some("stopped by seccomp"));
+        assert_eq!(code_words(11, 5), None);
+        for number in 1..32 {
+            assert_eq!(
+                code_words(number, -6),
+                Some("sent by `tgkill` (`raise`, `abort`, `pthread_kill`)"),
+                "{number}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_sent_it_is_read_of_what_was_sent() {
+        let mut info = [0u8; 128];
+        info[16..20].copy_from_slice(&4711u32.to_le_bytes());
+        for (code, expected) in [
+            (Some(0), Some(4711)),
+            (Some(-1), Some(4711)),
+            (Some(-6), Some(4711)),
+            (Some(1), None),
+            (None, None),
+        ] {
+            assert_eq!(sender(Some(&info), code), expected, "{code:?}");
+        }
+        // The kernel, what is cut off and what is not there.
+        assert_eq!(sender(Some(&[0; 128]), Some(0)), None);
+        assert_eq!(sender(Some(&info[..19]), Some(0)), None);
+        assert_eq!(sender(None, Some(0)), None);
+    }
+}

@@ -33,12 +33,12 @@ pub struct LockQueue {
     pub object: Option<String>,
     /// Who waits.
     pub waiters: Vec<Tid>,
-    /// What the owner was told from.
+    /// What the owner was read from.
     pub proof: String,
 }
 
 impl WaitGraph {
-    pub(super) fn new(threads: &[DumpThread]) -> Self {
+    pub(crate) fn new(threads: &[DumpThread]) -> Self {
         let edges: Vec<(Tid, Tid)> =
             threads.iter().filter_map(|thread| Some((thread.tid, thread.lock.as_ref()?.thread()?))).collect();
         Self { cycles: cycles(&edges), queues: queues(threads), edges }

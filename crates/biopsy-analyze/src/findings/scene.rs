@@ -149,7 +149,7 @@ impl<'a> Scene<'a> {
                 entry.3 = Some(*place);
             }
         }
-        // Several looks at one wait may be written down as several; recorded waits are counted one by one.
+        // Several samples of one wait may be written down as several; recorded waits are counted one by one.
         let mut recorded: FxHashMap<Tid, (f64, u64)> = FxHashMap::default();
         for ((tid, _), sum) in self.facts.waits.recorded.iter().filter(|((_, place), _)| holds(place.reason))
         {

@@ -21,9 +21,9 @@ pub struct CollectionSummary {
     pub pause_share: f64,
     /// The longest pause, and when its collection began.
     pub longest: Option<(Nanos, MonoNanos)>,
-    /// Pinned objects met by a collection: the middle of all collections that told.
+    /// Pinned objects met by a collection: the middle of all collections that reported it.
     pub pinned: Option<u32>,
-    /// Heap size after the first and after the last collection that told, with their times.
+    /// Heap size after the first and after the last collection that reported it, with their times.
     pub heap: Option<[(MonoNanos, u64); 2]>,
     /// The same by generation 0, 1, 2, large, pinned.
     pub heap_parts: Option<[[u64; 5]; 2]>,

@@ -11,7 +11,7 @@ pub struct PoolSummary {
     pub total: u64,
     /// Adjustments by reason, in the runtime's words, most first.
     pub reasons: Vec<(String, u64)>,
-    /// Threads told first and last, smallest and largest.
+    /// Threads reported first and last, smallest and largest.
     pub threads: Option<[u32; 4]>,
     /// Adjustments because work waited and no thread got to it.
     pub starved: u64,

@@ -104,7 +104,7 @@ pub(super) fn commands(groups: &[CommandGroup]) -> Vec<CommandRow> {
     first(rows)
 }
 
-/// The time that a share of the requests stays below, told from the histogram: linear inside its steps.
+/// The time that a share of the requests stays below, read from the histogram: linear inside its steps.
 #[expect(clippy::cast_precision_loss, reason = "counts of requests and microseconds, for people")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int `as` saturates")]
 pub(crate) fn quantile(group: &RequestGroup, share: f64) -> Nanos {

@@ -21,7 +21,7 @@ pub struct Flames {
 pub struct FlamePair {
     /// CPU time by function.
     pub cpu: FlameTree,
-    /// Waiting time by function. Comes from looks at waiting threads, or else from recorded waits with stacks.
+    /// Waiting time by function. Comes from off-CPU samples, or else from recorded waits with stacks.
     pub waiting: FlameTree,
 }
 

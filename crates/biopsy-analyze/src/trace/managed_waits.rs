@@ -33,7 +33,7 @@ pub(crate) struct ManagedWaitSum {
 
 type Known = FxHashMap<StackHandle, Option<(ManagedWait, Option<FunctionHandle>)>>;
 
-/// Sums over all looks at waiting threads, or else over recorded waits with stacks; most time first.
+/// Sums over off-CPU samples, or else over recorded waits with stacks; most time first.
 pub(crate) fn sum(timeline: &Timeline, frames: &FrameTable) -> Vec<ManagedWaitSum> {
     let mut known = Known::default();
     let mut sums: FxHashMap<(Tid, ManagedWait, Option<FunctionHandle>), (Nanos, u64)> = FxHashMap::default();
@@ -45,8 +45,8 @@ pub(crate) fn sum(timeline: &Timeline, frames: &FrameTable) -> Vec<ManagedWaitSu
             *entry = (entry.0 + time, entry.1 + 1);
         }
     };
-    for look in timeline.wait_samples.iter().filter(|look| look.state != WaitState::Preempted) {
-        add(look.tid, look.stack, look.weight);
+    for sample in timeline.wait_samples.iter().filter(|sample| sample.state != WaitState::Preempted) {
+        add(sample.tid, sample.stack, sample.weight);
     }
     if timeline.wait_samples.is_empty() {
         for wait in timeline.waits.iter().filter(|wait| wait.state != WaitState::Preempted) {

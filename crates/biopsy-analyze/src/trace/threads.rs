@@ -42,7 +42,7 @@ pub struct ThreadRow {
     pub tid: Tid,
     /// Of which process; `Pid(0)`: not known.
     pub pid: Pid,
-    /// Last name; `thread TID` where it was never told.
+    /// Last name; `thread TID` where it was never reported.
     pub name: String,
     /// Index into [`ThreadTable::groups`].
     pub group: usize,

@@ -6,17 +6,17 @@ use biopsy_model::{MonoNanos, Nanos, Tid};
 /// What waits for what.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Waits {
-    /// Waiting time of all threads, exact where the scheduler told it.
+    /// Waiting time of all threads, exact where the scheduler reported it.
     pub total: Nanos,
     /// Of that, time explained by recorded waits (those above the threshold).
     pub recorded: Nanos,
     /// Number of recorded waits.
     pub count: u64,
-    /// Time that the looks at waiting threads stand for.
+    /// Time that the off-CPU samples stand for.
     pub sampled: Nanos,
-    /// By reason, most time first. Times come from recorded waits, or from looks where no waits were recorded.
+    /// By reason, most time first. Times come from recorded waits, or from off-CPU samples where no waits were recorded.
     pub reasons: Vec<WaitReasonRow>,
-    /// By function and reason, most time first. Times come from looks at waiting threads, or else from recorded
+    /// By function and reason, most time first. Times come from off-CPU samples, or else from recorded
     /// waits with stacks.
     pub functions: Vec<WaitFunctionRow>,
     /// Who woke whom, by groups of threads, most waiting time ended first.
@@ -117,7 +117,7 @@ pub struct WaitReasonRow {
     pub reason: WaitReason,
     /// Time waited.
     pub time: Nanos,
-    /// Number of waits (or looks).
+    /// Number of waits (or off-CPU samples).
     pub count: u64,
     /// The longest.
     pub longest: Nanos,
@@ -136,7 +136,7 @@ pub struct WaitFunctionRow {
     pub reason: WaitReason,
     /// Time waited.
     pub time: Nanos,
-    /// Number of waits or looks.
+    /// Number of waits or off-CPU samples.
     pub count: u64,
     /// The longest.
     pub longest: Nanos,
@@ -179,7 +179,7 @@ pub struct Activation {
 pub struct Convoy {
     /// Where they wait: the innermost function outside the lock's own plumbing.
     pub function: Option<FunctionHandle>,
-    /// What told that it is a lock. `Condition`: only that it is handed on among those who wait; runtimes build their
+    /// What shows that it is a lock. `Condition`: only that it is handed on among those who wait; runtimes build their
     /// locks of conditions.
     pub reason: WaitReason,
     /// Threads that waited there.

@@ -3,6 +3,9 @@
 #[path = "../build/mod.rs"]
 mod build;
 mod busy;
+mod combined;
+mod dotnet;
+mod facts;
 mod growth;
 mod thresholds;
 mod waiting;

@@ -82,7 +82,9 @@ fn accept_queue() {
 
 #[test]
 fn memory_pressure() {
-    let signs: [(&str, &[(&str, &str)], &str, [f64; 3]); 6] = [
+    /// Table, keys, column, and from where on it is a notice, a warning and critical.
+    type Sign = (&'static str, &'static [(&'static str, &'static str)], &'static str, [f64; 3]);
+    let signs: [Sign; 6] = [
         ("system", &[], "pressure.memory.some", [0.03, 0.08, 0.3]),
         ("cgroups", &[("cgroup", "/app")], "pressure.memory.some", [0.03, 0.08, 0.3]),
         ("system", &[], "swap.in", [0.5e6, 2e6, 50e6]),

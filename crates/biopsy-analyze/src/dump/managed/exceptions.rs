@@ -78,7 +78,7 @@ fn thrown_in(runtime: &Runtime<'_>, object: u64) -> Vec<String> {
     const METHOD: u64 = 16;
     /// Frames that are looked at.
     const FRAMES: u64 = 64;
-    /// Methods that are told.
+    /// Methods that are reported.
     const METHODS: usize = 3;
     let memory = runtime.memory();
     let Some(mut array) = word(runtime, object, "_stackTrace").filter(|array| *array != 0) else {

@@ -106,7 +106,7 @@ pub(super) fn facts(runtimes: &Runtimes<'_>, walked: Walked) -> HeapFacts {
     if nameless > 0 {
         let all = graph.types().len();
         facts.problems.push(format!("names of {nameless} of {all} types: the metadata of their assemblies"));
-        // What is told by names of types would be told wrongly.
+        // What goes by names of types would be wrong.
         if nameless * 2 > all {
             return facts;
         }

@@ -20,7 +20,7 @@ const SHARE: [f64; 3] = [0.5, 0.2, 0.05];
 /// What the holder had waited for is named from this share of the waits on.
 const EXPLAINED: f64 = 0.2;
 
-/// Threads queue for a lock, as the runtime tells it.
+/// Threads queue for a lock, as the runtime reports it.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, number_of_row) = heard(scene)
         .filter_map(|heard| {

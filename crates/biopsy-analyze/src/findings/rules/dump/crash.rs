@@ -61,7 +61,7 @@ fn what(crash: &Crash) -> String {
         (None, _) if crash.signal == 6 && crash.reason.is_some() => {
             crash.reason.unwrap_or_default().to_owned()
         }
-        (Some(AddressKind::Accessible | AddressKind::NotTold) | None, _) => match &crash.code {
+        (Some(AddressKind::Accessible | AddressKind::NotReported) | None, _) => match &crash.code {
             Some((_, Some(words))) if crash.signal != 6 => (*words).to_owned(),
             _ => crash.meaning.to_owned(),
         },
@@ -98,7 +98,7 @@ fn explanation(crash: &Crash) -> String {
             "The file behind a mapping was made shorter while it was mapped (a log rotation, an upgrade in place), or its file \
              system is full or gone."
         }
-        Some(AddressKind::NotTold) => {
+        Some(AddressKind::NotReported) => {
             "The access was not allowed. The dump does not tell what was mapped, so whether anything was there is not known."
         }
         Some(_) => "The mapping does not allow this kind of access.",

@@ -18,3 +18,6 @@ pub(super) mod running;
 pub(super) mod scrubbed;
 pub(super) mod unhandled_exception;
 pub(super) mod waiting_operations;
+
+#[cfg(test)]
+mod tests;
