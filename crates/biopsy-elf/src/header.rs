@@ -5,13 +5,14 @@
 //! 7fELF cls enc ver .... type   machine .. phoff   shoff flags ehsz  phentsz phnum shentsz shnum shstrndx
 //! ```
 
-use object::elf::{ELFCLASS64, ELFDATA2LSB, ELFMAG, FileHeader64, PN_XNUM, SHN_XINDEX, SectionHeader64};
-use object::elf::{FileType, Machine};
-
+use object::elf::{
+    ELFCLASS64, ELFDATA2LSB, ELFMAG, ELFOSABI_SYSV, EM_X86_64, EV_CURRENT, FileFlags, FileHeader64, FileType,
+    Machine, PN_XNUM, SHN_XINDEX, SectionHeader64, SymbolSection,
+};
 use object::pod::Pod;
 
 use crate::source::{STEP, read_up_to, rows};
-use crate::{LE, LittleEndian, Problem, Source};
+use crate::{LE, LittleEndian, Problem, Segment, Source};
 
 /// The first bytes of a file: enough to tell which kind of ELF it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,6 +135,42 @@ impl FileHeader {
             self.names = first.sh_link.get(LE);
         }
         Ok(())
+    }
+}
+
+/// The header of a file for x86-64 whose program headers follow it. `sections`: where section headers are and how many; `names`: the
+/// number of the one with their names.
+#[must_use]
+pub fn file_header(
+    kind: FileType,
+    segments: u16,
+    sections: (u64, u16),
+    names: u16,
+) -> FileHeader64<LittleEndian> {
+    let row = if sections.1 == 0 { 0 } else { size_of::<SectionHeader64<LittleEndian>>() as u16 };
+    FileHeader64 {
+        e_ident: object::elf::Ident {
+            magic: ELFMAG,
+            class: ELFCLASS64,
+            data: ELFDATA2LSB,
+            version: EV_CURRENT,
+            os_abi: ELFOSABI_SYSV,
+            abi_version: 0,
+            padding: [0; 7],
+        },
+        e_type: kind.into(),
+        e_machine: EM_X86_64.into(),
+        e_version: u32::from(EV_CURRENT.0).into(),
+        e_entry: 0.into(),
+        e_phoff: FileHeader::SIZE.into(),
+        e_shoff: sections.0.into(),
+        e_flags: FileFlags::default().into(),
+        e_ehsize: (FileHeader::SIZE as u16).into(),
+        e_phentsize: (Segment::HEADER_SIZE as u16).into(),
+        e_phnum: segments.into(),
+        e_shentsize: row.into(),
+        e_shnum: sections.1.into(),
+        e_shstrndx: SymbolSection(names).into(),
     }
 }
 

@@ -37,7 +37,7 @@ pub use object::elf as raw;
 pub use object::pod::bytes_of;
 
 pub use dynamic::Dynamic;
-pub use header::{FileHeader, Ident, Table};
+pub use header::{FileHeader, Ident, Table, file_header};
 pub use mapped::{MappedElf, ReadMemory};
 pub use note::{Note, NoteHead, build_id, notes, put_note};
 pub use problem::Problem;

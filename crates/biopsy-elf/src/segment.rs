@@ -36,6 +36,21 @@ impl Segment {
         }
     }
 
+    /// As it is in a file, with this alignment.
+    #[must_use]
+    pub fn to_raw(&self, align: u64) -> ProgramHeader64<LittleEndian> {
+        ProgramHeader64 {
+            p_type: self.kind.into(),
+            p_flags: self.flags.into(),
+            p_offset: self.offset.into(),
+            p_vaddr: self.address.into(),
+            p_paddr: 0.into(),
+            p_filesz: self.file_size.into(),
+            p_memsz: self.memory_size.into(),
+            p_align: align.into(),
+        }
+    }
+
     /// It is loaded into memory.
     #[must_use]
     pub fn is_load(&self) -> bool {

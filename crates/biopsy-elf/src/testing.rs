@@ -1,19 +1,16 @@
 //! A builder of small ELF files: right ones, for tests to damage.
 
 use object::elf::{
-    DT_GNU_HASH, DT_HASH, DT_NULL, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Dyn64, DynamicTag, ELFCLASS64,
-    ELFDATA2LSB, ELFMAG, ELFOSABI_SYSV, EM_X86_64, ET_DYN, EV_CURRENT, FileFlags, FileHeader64, Ident, PF_R,
-    PF_W, PF_X, PT_DYNAMIC, PT_LOAD, ProgramHeader64, ProgramType, SHT_NULL, SHT_STRTAB, SectionFlags,
-    SectionHeader64, SectionType, Sym64, SymbolInfo, SymbolOther, SymbolSection, gnu_hash,
+    DT_GNU_HASH, DT_HASH, DT_NULL, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Dyn64, DynamicTag, ET_DYN, PF_R, PF_W,
+    PF_X, PT_DYNAMIC, PT_LOAD, ProgramType, SHT_NULL, SHT_STRTAB, SectionFlags, SectionHeader64, SectionType,
+    Sym64, SymbolInfo, SymbolOther, SymbolSection, gnu_hash,
 };
 
-use crate::{FileHeader, LittleEndian, Segment, bytes_of};
+use crate::{FileHeader, LittleEndian, Segment, bytes_of, file_header};
 
 /// Room for program headers.
 const SEGMENTS: usize = 12;
 const CONTENTS: usize = FileHeader::SIZE as usize + SEGMENTS * Segment::HEADER_SIZE as usize;
-
-type Header = FileHeader64<LittleEndian>;
 
 /// Builds a file for x86-64 of one segment that is loaded, all of it, at a stated address.
 #[derive(Clone, Debug)]
@@ -178,43 +175,14 @@ impl ElfBuilder {
         let sections = self.append(&headers);
         let size = self.contents.len() as u64;
         self.segments.insert(0, (PT_LOAD, 0, size));
-        let header = Header {
-            e_ident: Ident {
-                magic: ELFMAG,
-                class: ELFCLASS64,
-                data: ELFDATA2LSB,
-                version: EV_CURRENT,
-                os_abi: ELFOSABI_SYSV,
-                abi_version: 0,
-                padding: [0; 7],
-            },
-            e_type: ET_DYN.into(),
-            e_machine: EM_X86_64.into(),
-            e_version: 1.into(),
-            e_entry: 0.into(),
-            e_phoff: FileHeader::SIZE.into(),
-            e_shoff: sections.into(),
-            e_flags: FileFlags::default().into(),
-            e_ehsize: (FileHeader::SIZE as u16).into(),
-            e_phentsize: (Segment::HEADER_SIZE as u16).into(),
-            e_phnum: (self.segments.len() as u16).into(),
-            e_shentsize: 64.into(),
-            e_shnum: (self.sections.len() as u16).into(),
-            e_shstrndx: SymbolSection(self.sections.len() as u16 - 1).into(),
-        };
+        let count = self.sections.len() as u16;
+        let header = file_header(ET_DYN, self.segments.len() as u16, (sections, count), count - 1);
         let mut head = bytes_of(&header).to_vec();
-        for (kind, offset, size) in &self.segments {
-            let segment = ProgramHeader64::<LittleEndian> {
-                p_type: (*kind).into(),
-                p_flags: (PF_R | PF_W | PF_X).into(),
-                p_offset: (*offset).into(),
-                p_vaddr: self.base.wrapping_add(*offset).into(),
-                p_paddr: 0.into(),
-                p_filesz: (*size).into(),
-                p_memsz: (*size).into(),
-                p_align: 8.into(),
-            };
-            head.extend_from_slice(bytes_of(&segment));
+        for &(kind, offset, size) in &self.segments {
+            let flags = PF_R | PF_W | PF_X;
+            let address = self.base.wrapping_add(offset);
+            let segment = Segment { kind, flags, offset, address, file_size: size, memory_size: size };
+            head.extend_from_slice(bytes_of(&segment.to_raw(8)));
         }
         self.contents[..head.len()].copy_from_slice(&head);
         self.contents

@@ -13,8 +13,8 @@ use biopsy_elf::raw::{
 };
 use biopsy_elf::testing::ElfBuilder;
 use biopsy_elf::{
-    Dynamic, FileHeader, Ident, LE, Memory, NoteHead, Problem, Segment, Source, Table, build_id, notes,
-    place_of, put_note, raw, rows, segments_at,
+    Dynamic, FileHeader, Ident, LE, Memory, NoteHead, Problem, Segment, Source, Table, build_id, bytes_of,
+    file_header, notes, place_of, put_note, raw, rows, segments_at,
 };
 
 fn id_note(id: &[u8]) -> Vec<u8> {
@@ -60,6 +60,26 @@ fn a_file_is_read_as_it_was_built() {
     assert_eq!(sections[4].link, 1);
     let text = sections[1].offset as usize;
     assert_eq!(&bytes[text..text + 4], b"code");
+}
+
+#[test]
+fn headers_are_written_as_the_specification_has_them() {
+    let sections = (64 + 56, 1);
+    let header = file_header(raw::ET_CORE, u16::MAX, sections, 0);
+    let mut expected = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0\x3e\0\x01\0\0\0".to_vec();
+    expected.extend([0_u64, 64, 120].map(u64::to_le_bytes).concat()); // entry, program headers, section headers
+    expected.extend(0_u32.to_le_bytes()); // flags
+    expected.extend([64_u16, 56, 0xffff, 64, 1, 0].map(u16::to_le_bytes).concat());
+    assert_eq!(bytes_of(&header), expected);
+    let without = file_header(raw::ET_CORE, 2, (0, 0), 0);
+    assert_eq!(bytes_of(&without)[54..], [56_u16, 2, 0, 0, 0].map(u16::to_le_bytes).concat());
+    let (flags, offset, address) = (raw::PF_R | raw::PF_X, 0x1000, 0x40_0000);
+    let segment = Segment { kind: PT_LOAD, flags, offset, address, file_size: 7, memory_size: 9 };
+    let mut expected = [1_u32, 5].map(u32::to_le_bytes).concat();
+    expected.extend([0x1000_u64, 0x40_0000, 0, 7, 9, 4096].map(u64::to_le_bytes).concat());
+    assert_eq!(bytes_of(&segment.to_raw(4096)), expected);
+    let table = Table { at: 0, row: 56, count: 1 };
+    assert_eq!(segments_at(&*expected, table, 1).unwrap(), [segment], "and read back");
 }
 
 #[test]

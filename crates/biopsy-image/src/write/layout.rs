@@ -3,11 +3,9 @@
 use std::ops::Range;
 
 use biopsy_elf::raw::{
-    ELFCLASS64, ELFDATA2LSB, ELFMAG, ELFOSABI_SYSV, EM_X86_64, ET_CORE, EV_CURRENT, FileFlags, FileHeader64,
-    Ident, PF_R, PN_XNUM, PT_LOAD, PT_NOTE, ProgramFlags, ProgramHeader64, ProgramType, SHN_UNDEF, SHT_NULL,
-    SectionFlags, SectionHeader64,
+    ET_CORE, PF_R, PN_XNUM, PT_LOAD, PT_NOTE, ProgramFlags, SHT_NULL, SectionFlags, SectionHeader64,
 };
-use biopsy_elf::{LittleEndian, bytes_of};
+use biopsy_elf::{FileHeader, LittleEndian, Segment, bytes_of, file_header};
 
 use super::contents::{Contents, Piece, Source, State};
 use super::{Class, ClassBytes, CoreError, CoreOptions, notes};
@@ -17,13 +15,7 @@ use crate::{Image, PAGE_SIZE, Protection};
 /// Bytes that are read, compressed and written at once, and the contents of one frame.
 pub(super) const BLOCK: u64 = 1024 * 1024;
 
-type Header = FileHeader64<LittleEndian>;
-type Segment = ProgramHeader64<LittleEndian>;
 type Section = SectionHeader64<LittleEndian>;
-/// Sizes of them in the file.
-const ELF_HEADER: u64 = size_of::<Header>() as u64;
-const PROGRAM_HEADER: u64 = size_of::<Segment>() as u64;
-const SECTION_HEADER: u64 = size_of::<Section>() as u64;
 
 /// Memory at its place in the file.
 #[derive(Clone, Debug)]
@@ -62,7 +54,8 @@ impl Layout {
             return Err(CoreError::TooManySegments { count: segments });
         }
         let many = segments >= usize::from(PN_XNUM);
-        let headers = ELF_HEADER + PROGRAM_HEADER * segments as u64 + if many { SECTION_HEADER } else { 0 };
+        let section_at = FileHeader::SIZE + Segment::HEADER_SIZE * segments as u64;
+        let headers = section_at + if many { size_of::<Section>() as u64 } else { 0 };
         let notes_size = notes::build(image, options, &left_out, 0).len() as u64;
         let body_start = (headers + notes_size).next_multiple_of(PAGE_SIZE);
 
@@ -70,16 +63,31 @@ impl Layout {
         let notes = notes::build(image, options, &left_out, end_note);
 
         let mut header = Vec::with_capacity(usize::try_from(body_start).unwrap_or(0));
-        header.extend_from_slice(bytes_of(&elf_header(segments, many)));
-        let note = |offset, size| program_header(PT_NOTE, PF_R, offset, 0..0, size, 4);
-        header.extend_from_slice(bytes_of(&note(headers, notes_size)));
+        let count = u16::try_from(segments).unwrap_or(PN_XNUM);
+        let section = if many { (section_at, 1) } else { (0, 0) };
+        header.extend_from_slice(bytes_of(&file_header(ET_CORE, count, section, 0)));
+        let mut put = |segment: Segment, align| header.extend_from_slice(bytes_of(&segment.to_raw(align)));
+        let note = |offset, file_size| Segment {
+            kind: PT_NOTE,
+            flags: PF_R,
+            offset,
+            address: 0,
+            file_size,
+            memory_size: 0,
+        };
+        put(note(headers, notes_size), 4);
         for (piece, &offset) in pieces.iter().zip(&offsets) {
-            let in_file = if matches!(piece.state, State::Present(..)) { piece.size() } else { 0 };
-            let flags = flags(piece.protection);
-            let load = program_header(PT_LOAD, flags, offset, piece.range.clone(), in_file, PAGE_SIZE);
-            header.extend_from_slice(bytes_of(&load));
+            let load = Segment {
+                kind: PT_LOAD,
+                flags: flags(piece.protection),
+                offset,
+                address: piece.range.start,
+                file_size: if matches!(piece.state, State::Present(..)) { piece.size() } else { 0 },
+                memory_size: piece.size(),
+            };
+            put(load, PAGE_SIZE);
         }
-        header.extend_from_slice(bytes_of(&note(end_note, END_NOTE_SIZE)));
+        put(note(end_note, END_NOTE_SIZE), 4);
         if many {
             header.extend_from_slice(bytes_of(&section_header(segments)));
         }
@@ -200,56 +208,6 @@ pub(super) fn left_out(pieces: &[Piece]) -> Vec<MissingRange> {
 fn flags(protection: Protection) -> ProgramFlags {
     let Protection { read, write, execute } = protection;
     ProgramFlags(u32::from(read) << 2 | u32::from(write) << 1 | u32::from(execute))
-}
-
-/// The header of a core for x86-64.
-fn elf_header(segments: usize, many: bool) -> Header {
-    let section_headers = if many { ELF_HEADER + PROGRAM_HEADER * segments as u64 } else { 0 };
-    let (size, count) = if many { (SECTION_HEADER as u16, 1) } else { (0, 0) };
-    Header {
-        e_ident: Ident {
-            magic: ELFMAG,
-            class: ELFCLASS64,
-            data: ELFDATA2LSB,
-            version: EV_CURRENT,
-            os_abi: ELFOSABI_SYSV,
-            abi_version: 0,
-            padding: [0; 7],
-        },
-        e_type: ET_CORE.into(),
-        e_machine: EM_X86_64.into(),
-        e_version: u32::from(EV_CURRENT.0).into(),
-        e_entry: 0.into(),
-        e_phoff: ELF_HEADER.into(),
-        e_shoff: section_headers.into(),
-        e_flags: FileFlags::default().into(),
-        e_ehsize: (ELF_HEADER as u16).into(),
-        e_phentsize: (PROGRAM_HEADER as u16).into(),
-        e_phnum: u16::try_from(segments).unwrap_or(PN_XNUM).into(),
-        e_shentsize: size.into(),
-        e_shnum: count.into(),
-        e_shstrndx: SHN_UNDEF.into(),
-    }
-}
-
-fn program_header(
-    kind: ProgramType,
-    flags: ProgramFlags,
-    offset: u64,
-    memory: Range<u64>,
-    in_file: u64,
-    align: u64,
-) -> Segment {
-    Segment {
-        p_type: kind.into(),
-        p_flags: flags.into(),
-        p_offset: offset.into(),
-        p_vaddr: memory.start.into(),
-        p_paddr: 0.into(),
-        p_filesz: in_file.into(),
-        p_memsz: (memory.end - memory.start).into(),
-        p_align: align.into(),
-    }
 }
 
 /// The one section header that says how many program headers there are (elf(5), PN_XNUM).

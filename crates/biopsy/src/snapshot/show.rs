@@ -69,7 +69,7 @@ pub(super) fn rows(graph: &Graph) -> Vec<Row> {
             live_bytes: live.map(|live| live.bytes),
         })
         .collect();
-    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module))));
     rows
 }
 
