@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use biopsy_dotnet::graph::{Graph, RootKind, Totals};
+use biopsy_model::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::{Retries, Taken};
@@ -126,10 +127,10 @@ impl SnapshotFacts {
 
     /// The facts of a snapshot from memory.
     #[must_use]
-    pub fn of(taken: &Taken, pid: u32) -> Self {
+    pub fn of(taken: &Taken, pid: Pid) -> Self {
         let since = taken.when.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
-            pid,
+            pid: pid.0,
             runtime: taken.runtime.clone(),
             source: "memory".to_owned(),
             collector: if taken.is_server { "server" } else { "workstation" }.to_owned(),

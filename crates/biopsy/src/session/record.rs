@@ -189,7 +189,7 @@ fn start_trace(
 ) -> Result<TraceHandle, TraceError> {
     let file = folder.create_member(layout::TIMELINE).map_err(std::io::Error::other)?;
     let options = TraceOptions {
-        pids: pids.iter().map(|pid| pid.0).collect(),
+        pids: pids.to_vec(),
         follow_children: !args.no_children,
         frequency_hz: args.frequency.or_else(|| (kind == Kind::Capture).then(trace::gentle_frequency)),
         wait_threshold: args.wait_threshold,
@@ -237,7 +237,7 @@ impl Running {
         let (Some(trace), Some(dotnet)) = (&self.trace, &self.dotnet) else { return };
         for (pid, methods) in dotnet.all_methods() {
             if self.told.insert(pid) {
-                trace.send(Control::Methods(pid.0, methods));
+                trace.send(Control::Methods(pid, methods));
             }
         }
     }

@@ -70,7 +70,7 @@ pub(crate) fn find_or_start(args: &CaptureArgs) -> Result<Subject, Failure> {
         let port = if args.no_runtime_events { None } else { super::dotnet::prepare(&mut command) };
         let held = Held::start(command)
             .map_err(|error| Failure::new(Code::Target, format!("cannot start `{shown}`: {error}")))?;
-        let mut info = biopsy_target::list::process(Pid(held.pid())).map_err(|error| {
+        let mut info = biopsy_target::list::process(held.pid()).map_err(|error| {
             Failure::new(Code::Target, format!("cannot read what was started for `{shown}`: {error}"))
         })?;
         let name = shown.rsplit('/').next().unwrap_or(&shown).to_owned();

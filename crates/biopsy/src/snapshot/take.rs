@@ -113,7 +113,7 @@ fn from_memory(args: &SnapshotArgs, info: &ProcessInfo) -> Result<(Graph, Snapsh
         ..Options::default()
     };
     let taken = snapshot::take(&info.key, &options)?;
-    let facts = SnapshotFacts::of(&taken, info.key.pid.0);
+    let facts = SnapshotFacts::of(&taken, info.key.pid);
     Ok((taken.graph, facts))
 }
 
