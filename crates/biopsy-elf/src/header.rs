@@ -7,12 +7,12 @@
 
 use object::elf::{
     ELFCLASS64, ELFDATA2LSB, ELFMAG, ELFOSABI_SYSV, EM_X86_64, EV_CURRENT, FileFlags, FileHeader64, FileType,
-    Machine, PN_XNUM, SHN_XINDEX, SectionHeader64, SymbolSection,
+    Machine, PN_XNUM, ProgramHeader64, SHN_XINDEX, SectionHeader64, SymbolSection,
 };
 use object::pod::Pod;
 
 use crate::source::{STEP, read_up_to, rows};
-use crate::{LE, LittleEndian, Problem, Segment, Source};
+use crate::{LE, LittleEndian, Problem, Source};
 
 /// The first bytes of a file: enough to tell which kind of ELF it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,7 +166,7 @@ pub fn file_header(
         e_shoff: sections.0.into(),
         e_flags: FileFlags::default().into(),
         e_ehsize: (FileHeader::SIZE as u16).into(),
-        e_phentsize: (Segment::HEADER_SIZE as u16).into(),
+        e_phentsize: (size_of::<ProgramHeader64<LittleEndian>>() as u16).into(),
         e_phnum: segments.into(),
         e_shentsize: row.into(),
         e_shnum: sections.1.into(),

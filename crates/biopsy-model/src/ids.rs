@@ -10,6 +10,13 @@ pub struct Pid(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Tid(pub u32);
 
+/// The first thread of a process, whose number is that of the process.
+impl From<Pid> for Tid {
+    fn from(pid: Pid) -> Self {
+        Self(pid.0)
+    }
+}
+
 impl fmt::Display for Pid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -12,6 +12,7 @@
 
 use std::sync::OnceLock;
 
+use biopsy_model::Tid;
 use biopsy_sys::schedule::{nice, set_nice, this_thread};
 
 /// What one step of nice is worth (`sched_prio_to_weight` in kernel/sched/core.c).
@@ -31,7 +32,7 @@ pub(crate) fn this_thread_too() {
 pub fn all_threads() {
     let Some(wanted) = wanted() else { return };
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
-        if let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()) {
+        if let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()).map(Tid) {
             let _ = set_nice(tid, wanted);
         }
     }
@@ -40,7 +41,7 @@ pub fn all_threads() {
 /// The nice value that fits now; `None` where somebody has chosen another than the usual one for us.
 fn wanted() -> Option<i32> {
     static CHOSEN: OnceLock<i32> = OnceLock::new();
-    let chosen = *CHOSEN.get_or_init(|| nice(std::process::id()).unwrap_or(0));
+    let chosen = *CHOSEN.get_or_init(|| nice(Tid(std::process::id())).unwrap_or(0));
     if chosen != 0 {
         return None;
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use biopsy_model::Pid;
 use biopsy_model::loss::Warning;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::stack::{FrameHandle, StackEnd, StackHandle};
@@ -25,7 +26,7 @@ fn record(pid: u32) -> Timeline {
 fn record_with_warnings(pid: u32) -> (Timeline, Vec<Warning>) {
     let parent = temp_dir("trace");
     let folder = RecordingFolder::create(parent.path().join("recording")).unwrap();
-    let options = TraceOptions { pids: vec![pid], ..TraceOptions::default() };
+    let options = TraceOptions { pids: vec![Pid(pid)], ..TraceOptions::default() };
     let handle = trace::start(&options, folder.create_member(layout::TIMELINE).unwrap(), None).unwrap();
     std::thread::sleep(TIME);
     let _ = handle.stop();

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use biopsy_model::Pid;
 use biopsy_model::timeline::Timeline;
 use biopsy_record::trace::{self, TraceOptions, TraceSummary};
 use biopsy_recording::{Limits, RecordingFolder, layout};
@@ -12,7 +13,7 @@ use biopsy_testkit::{Privilege, Program, Survival, TargetProcess, machine_to_mys
 /// Records a process for a while, by one method.
 fn record(pid: u32, method: &str, time: Duration) -> (Timeline, TraceSummary) {
     let options =
-        TraceOptions { pids: vec![pid], method: Some(method.to_owned()), ..TraceOptions::default() };
+        TraceOptions { pids: vec![Pid(pid)], method: Some(method.to_owned()), ..TraceOptions::default() };
     record_with(&options, time)
 }
 
@@ -93,7 +94,7 @@ fn only_waits_as_long_as_was_asked_for_are_written_one_by_one() {
         let mut target = TargetProcess::start(Program::LockConvoy, &[]);
         let survival = Survival::before(target.pid());
         let options = TraceOptions {
-            pids: vec![target.pid()],
+            pids: vec![Pid(target.pid())],
             method: Some(method.to_owned()),
             wait_threshold: threshold,
             ..TraceOptions::default()

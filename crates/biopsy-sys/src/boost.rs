@@ -16,6 +16,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use biopsy_model::Tid;
+
 use crate::check;
 use crate::schedule::RealTime;
 
@@ -75,8 +77,8 @@ impl Boost {
 
     /// Lends to this thread, and no longer to another one. Takes effect within microseconds; after a turn of the lender, when
     /// it was lent to another one just before.
-    pub fn raise(&self, tid: u32) {
-        if self.borrower.swap(tid, Ordering::AcqRel) == tid {
+    pub fn raise(&self, tid: Tid) {
+        if self.borrower.swap(tid.0, Ordering::AcqRel) == tid.0 {
             return;
         }
         let lender = libc::sched_param { sched_priority: 1 };
@@ -181,14 +183,14 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let before = priority(&child);
         assert!(before >= 0);
-        boost.raise(child.id());
+        boost.raise(Tid(child.id()));
         wait_for_priority(&child, |priority| priority < 0);
         boost.lower();
         assert_eq!(priority(&child), before);
-        boost.raise(child.id());
+        boost.raise(Tid(child.id()));
         wait_for_priority(&child, |priority| priority < 0);
         let mut other = Command::new("sleep").arg("60").spawn().unwrap();
-        boost.raise(other.id());
+        boost.raise(Tid(other.id()));
         wait_for_priority(&other, |priority| priority < 0);
         wait_for_priority(&child, |priority| priority == before);
         drop(boost);
@@ -204,7 +206,7 @@ mod tests {
     fn the_end_of_the_borrower_ends_the_loan() {
         let Ok(boost) = Boost::prepare() else { return };
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        boost.raise(child.id());
+        boost.raise(Tid(child.id()));
         wait_for_priority(&child, |priority| priority < 0);
         child.kill().unwrap();
         child.wait().unwrap();

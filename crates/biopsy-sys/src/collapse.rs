@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn what_is_not_mapped_is_refused() {
-        let process = PidFd::open(std::process::id()).unwrap();
+        let process = PidFd::open(biopsy_model::Pid(std::process::id())).unwrap();
         assert!(collapse(&process, 0x20_0000, 0x20_0000).is_err());
     }
 }

@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use biopsy_model::Pid;
+
 use crate::check;
 use crate::file_table::OwnTable;
 
@@ -130,7 +132,7 @@ impl AsFd for ExecGate {
 /// A process that waits in execve(2) or execveat(2) for our permission. Dropping it gives the permission.
 #[derive(Debug)]
 pub struct ExecRequest {
-    pid: u32,
+    pid: Pid,
     file: File,
     group: Rc<File>,
 }
@@ -138,7 +140,7 @@ pub struct ExecRequest {
 impl ExecRequest {
     /// The process; 0 when it is in a pid namespace that we do not see.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub fn pid(&self) -> Pid {
         self.pid
     }
 
@@ -168,7 +170,7 @@ impl Drop for ExecRequest {
 
 struct Event {
     fd: i32,
-    pid: u32,
+    pid: Pid,
 }
 
 /// `struct fanotify_event_metadata`: length (u32), version, reserved (u8), length of this structure (u16), mask (u64),
@@ -179,7 +181,7 @@ fn parse(bytes: &[u8]) -> Option<(Event, usize)> {
     let fd = i32::from_ne_bytes(four(16)?);
     let pid = i32::from_ne_bytes(four(20)?);
     (METADATA..=bytes.len()).contains(&length).then(|| {
-        let event = Event { fd, pid: u32::try_from(pid).unwrap_or(0) };
+        let event = Event { fd, pid: Pid(u32::try_from(pid).unwrap_or(0)) };
         (event, length)
     })
 }
@@ -205,7 +207,7 @@ mod tests {
         event[0] = 24;
         event[16] = 7;
         let (event, length) = parse(&event).unwrap();
-        assert_eq!((event.fd, event.pid, length), (7, 0, 24));
+        assert_eq!((event.fd, event.pid, length), (7, Pid(0), 24));
     }
 
     #[test]
@@ -231,7 +233,7 @@ mod tests {
                 }
                 std::thread::yield_now();
             };
-            assert_ne!(request.pid(), std::process::id());
+            assert_ne!(request.pid(), Pid(std::process::id()));
             assert!(!runner.is_finished());
             request.allow();
             assert!(runner.join().unwrap().unwrap().success());

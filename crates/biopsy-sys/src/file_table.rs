@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::schedule::this_thread;
 
-    fn table(tid: u32) -> BTreeSet<String> {
+    fn table(tid: biopsy_model::Tid) -> BTreeSet<String> {
         let entries = std::fs::read_dir(format!("/proc/self/task/{tid}/fd")).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
@@ -75,7 +75,7 @@ mod tests {
         };
         std::thread::scope(|scope| scope.spawn(work).join().unwrap());
         // What is closed there stays open here.
-        let places = table(std::process::id());
+        let places = table(biopsy_model::Tid(std::process::id()));
         assert!(places.contains(&number(writer.as_raw_fd())), "{places:?}");
         assert!(places.contains(&number(other.as_raw_fd())), "{places:?}");
         let mut byte = [0];

@@ -6,12 +6,14 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
+use biopsy_model::Pid;
+
 /// A child that has been forked but has not executed its program yet: it waits until [`Held::release`].
 #[derive(Debug)]
 pub struct Held {
     starter: std::thread::JoinHandle<io::Result<Child>>,
     gate: UnixStream,
-    pid: u32,
+    pid: Pid,
 }
 
 impl Held {
@@ -67,12 +69,12 @@ impl Held {
                 _ => Err(error),
             };
         }
-        Ok(Self { starter, gate, pid: u32::from_ne_bytes(pid) })
+        Ok(Self { starter, gate, pid: Pid(u32::from_ne_bytes(pid)) })
     }
 
     /// The child's pid.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub fn pid(&self) -> Pid {
         self.pid
     }
 

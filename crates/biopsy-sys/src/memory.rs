@@ -2,9 +2,11 @@
 
 use std::io;
 
+use biopsy_model::Tid;
+
 use crate::check;
 
-/// Copies memory of process `pid` from `address` on into `out` and returns the number of bytes that could be
+/// Copies memory of the process of a thread from `address` on into `out` and returns the number of bytes that could be
 /// read: fewer than asked for where an unmapped page follows (process_vm_readv(2)).
 ///
 /// The process runs on: the bytes are a copy of something that may change while it is copied. Callers compare a
@@ -12,9 +14,9 @@ use crate::check;
 ///
 /// # Errors
 /// EPERM without the right to trace the process, ESRCH when it is gone, EFAULT when `address` is not mapped.
-pub fn read(pid: u32, address: u64, out: &mut [u8]) -> io::Result<usize> {
+pub fn read(of: impl Into<Tid>, address: u64, out: &mut [u8]) -> io::Result<usize> {
     crate::fault::check("process_vm_readv")?;
-    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let pid = libc::pid_t::try_from(of.into().0).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     let address = usize::try_from(address).map_err(|_| io::Error::from_raw_os_error(libc::EFAULT))?;
     let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
     let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: out.len() };
@@ -24,15 +26,15 @@ pub fn read(pid: u32, address: u64, out: &mut [u8]) -> io::Result<usize> {
     check(ret.try_into().expect("isize is c_long on Linux")).map(|n| usize::try_from(n).unwrap_or(0))
 }
 
-/// Copies all of `bytes` into the memory of process `pid` at `address` (process_vm_writev(2)). The pages must be writable
+/// Copies all of `bytes` into the memory of the process of a thread at `address` (process_vm_writev(2)). The pages must be writable
 /// for the process itself. Only for processes that stand still.
 ///
 /// # Errors
 /// EPERM without the right to trace the process, ESRCH when it is gone, EFAULT when a part is not mapped or not
 /// writable: then a part may have been written.
-pub fn write(pid: u32, address: u64, bytes: &[u8]) -> io::Result<()> {
+pub fn write(of: impl Into<Tid>, address: u64, bytes: &[u8]) -> io::Result<()> {
     crate::fault::check("process_vm_writev")?;
-    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let pid = libc::pid_t::try_from(of.into().0).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     let address = usize::try_from(address).map_err(|_| io::Error::from_raw_os_error(libc::EFAULT))?;
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: bytes.len() };
@@ -57,8 +59,11 @@ mod tests {
         let text = *b"patient";
         let mut out = [0; 7];
         let address = text.as_ptr().expose_provenance() as u64;
-        assert_eq!(read(std::process::id(), address, &mut out).unwrap(), 7);
+        assert_eq!(read(Tid(std::process::id()), address, &mut out).unwrap(), 7);
         assert_eq!(out, text);
-        assert_eq!(read(std::process::id(), 8, &mut out).unwrap_err().raw_os_error(), Some(libc::EFAULT));
+        assert_eq!(
+            read(Tid(std::process::id()), 8, &mut out).unwrap_err().raw_os_error(),
+            Some(libc::EFAULT)
+        );
     }
 }

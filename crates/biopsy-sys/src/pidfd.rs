@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use biopsy_model::Pid;
+
 use crate::check;
 
 /// A process, by pidfd_open(2).
@@ -14,10 +16,10 @@ impl PidFd {
     ///
     /// # Errors
     /// ESRCH when there is none, ENOSYS before Linux 5.3.
-    pub fn open(pid: u32) -> io::Result<Self> {
+    pub fn open(pid: Pid) -> io::Result<Self> {
         crate::fault::check("pidfd_open")?;
         // SAFETY: pidfd_open takes two integers and touches no memory of ours.
-        let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+        let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.0, 0) })?;
         let fd = i32::try_from(fd).expect("file descriptors are ints");
         // SAFETY: the call above returned this descriptor, and nobody else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))

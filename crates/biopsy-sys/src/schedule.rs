@@ -2,6 +2,8 @@
 
 use std::io;
 
+use biopsy_model::Tid;
+
 use crate::check;
 
 /// While this value lives, the calling thread runs with real-time priority (SCHED_FIFO, sched(7)): nothing but other
@@ -47,9 +49,9 @@ impl Drop for RealTime {
 ///
 /// # Errors
 /// ESRCH when it is gone.
-pub fn nice(tid: u32) -> io::Result<i32> {
+pub fn nice(tid: Tid) -> io::Result<i32> {
     // SAFETY: getpriority takes integers. The system call itself, unlike glibc's function, gives 20 - nice: never negative.
-    let raw = check(unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) })?;
+    let raw = check(unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid.0) })?;
     Ok(20 - i32::try_from(raw).unwrap_or(20))
 }
 
@@ -57,18 +59,18 @@ pub fn nice(tid: u32) -> io::Result<i32> {
 ///
 /// # Errors
 /// EACCES below what it is without CAP_SYS_NICE (or RLIMIT_NICE); ESRCH when it is gone.
-pub fn set_nice(tid: u32, nice: i32) -> io::Result<()> {
+pub fn set_nice(tid: Tid, nice: i32) -> io::Result<()> {
     crate::fault::check("setpriority")?;
     // SAFETY: setpriority takes integers.
-    check(unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, tid, nice) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, tid.0, nice) }).map(drop)
 }
 
 /// The kernel's id of the calling thread.
 #[must_use]
-pub fn this_thread() -> u32 {
+pub fn this_thread() -> Tid {
     // SAFETY: gettid takes nothing and cannot fail.
     let tid = unsafe { libc::gettid() };
-    tid.unsigned_abs()
+    Tid(tid.unsigned_abs())
 }
 
 /// While this value lives, what this process has in memory now stays there (mlockall(2) with MCL_ONFAULT: nothing that is
@@ -102,13 +104,13 @@ mod tests {
 
     #[test]
     fn nice_is_of_one_thread() {
-        let others = nice(std::process::id()).unwrap();
+        let others = nice(Tid(std::process::id())).unwrap();
         std::thread::spawn(move || {
             let before = nice(this_thread()).unwrap();
             // Up is allowed to everybody.
             set_nice(this_thread(), before + 1).unwrap();
             assert_eq!(nice(this_thread()).unwrap(), before + 1);
-            assert_eq!(nice(std::process::id()).unwrap(), others);
+            assert_eq!(nice(Tid(std::process::id())).unwrap(), others);
         })
         .join()
         .unwrap();

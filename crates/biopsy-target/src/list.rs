@@ -181,7 +181,7 @@ pub fn threads_in(root: &ProcRoot, pid: Pid) -> io::Result<Vec<ThreadInfo>> {
         Err(error) if is_gone(&error) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let named = |tid| {
+    let named = |tid: Tid| {
         let name = match process.read(&format!("task/{tid}/comm"), SMALL) {
             Ok(name) => name,
             Err(error) if is_gone(&error) => return None,
@@ -189,7 +189,7 @@ pub fn threads_in(root: &ProcRoot, pid: Pid) -> io::Result<Vec<ThreadInfo>> {
         };
         // The kernel adds a line end; the name itself may hold others.
         let name = name.strip_suffix(b"\n").unwrap_or(&name);
-        Some(ThreadInfo { tid: Tid(tid), pid, name: String::from_utf8_lossy(name).into_owned() })
+        Some(ThreadInfo { tid, pid, name: String::from_utf8_lossy(name).into_owned() })
     };
     Ok(tids.into_iter().filter_map(named).collect())
 }

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use biopsy_image::{Absence, Image, MemoryExt, ReadError};
-use biopsy_model::{Pid, ProcessKey};
+use biopsy_model::{Pid, ProcessKey, Tid};
 use biopsy_target::freeze::{
     FreezeError, FreezeOptions, FreezePlan, FrozenProcess, Method, collapse, freeze, plan,
 };
@@ -47,7 +47,7 @@ fn assert_whole(image: &FrozenProcess, pid: u32) {
             while at < run.end {
                 let length = usize::try_from(run.end - at).unwrap().min(ours.len());
                 image.read_exact(at, &mut ours[..length]).unwrap();
-                let read = biopsy_sys::memory::read(pid, at, &mut its[..length]).unwrap();
+                let read = biopsy_sys::memory::read(Tid(pid), at, &mut its[..length]).unwrap();
                 assert_eq!(read, length);
                 let pairs = ours[..length].iter().zip(&its[..length]).zip(at..);
                 different
@@ -143,14 +143,14 @@ fn a_process_that_is_traced_is_refused() {
     }
     let target = TargetProcess::start(Program::Idle, &[]);
     let survival = Survival::before(target.pid());
-    biopsy_sys::ptrace::seize(target.pid(), biopsy_sys::ptrace::Options::NONE).unwrap();
+    biopsy_sys::ptrace::seize(Tid(target.pid()), biopsy_sys::ptrace::Options::NONE).unwrap();
     let plan = planned(&target, &patient());
     assert_eq!(plan.processes[0].method, Method::Refused);
     assert_eq!(plan.processes[0].why, format!("it is traced by process {} (a debugger?)", own_tid()));
     assert!(matches!(freeze(plan, &patient()), Err(FreezeError::Refused { .. })));
-    biopsy_sys::ptrace::interrupt(target.pid()).unwrap();
-    biopsy_sys::ptrace::wait::take(target.pid()).unwrap();
-    while biopsy_sys::ptrace::detach(target.pid(), 0).is_err() {
+    biopsy_sys::ptrace::interrupt(Tid(target.pid())).unwrap();
+    biopsy_sys::ptrace::wait::take(Tid(target.pid())).unwrap();
+    while biopsy_sys::ptrace::detach(Tid(target.pid()), 0).is_err() {
         std::thread::yield_now();
     }
     assert_eq!(planned(&target, &patient()).processes[0].method, Method::CopyOnWrite);

@@ -9,7 +9,7 @@ use crate::run::{Outcome, root};
 
 /// For each crate, in the order of the flow: which of our crates it may depend on.
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
-    ("biopsy-sys", &[]),
+    ("biopsy-sys", &["biopsy-model"]),
     ("biopsy-bytes", &[]),
     ("biopsy-files", &[]),
     ("biopsy-elf", &[]),

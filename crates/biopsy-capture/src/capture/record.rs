@@ -135,7 +135,7 @@ fn start(
 fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Result<TraceHandle, TraceError> {
     let file = draft.folder.create_member(layout::TIMELINE).map_err(std::io::Error::other)?;
     let options = TraceOptions {
-        pids: tree.iter().map(|process| process.key.pid.0).collect(),
+        pids: tree.iter().map(|process| process.key.pid).collect(),
         follow_children: plan.children,
         frequency_hz: plan.frequency_hz.or_else(|| (!plan.trace_only).then(trace::gentle_frequency)),
         wait_threshold: plan.wait_threshold,
@@ -182,7 +182,7 @@ impl Running {
         let (Some(trace), Some(dotnet)) = (&self.trace, &self.dotnet) else { return };
         for (pid, methods) in dotnet.all_methods() {
             if self.named.insert(pid) {
-                trace.send(Control::Methods(pid.0, methods));
+                trace.send(Control::Methods(pid, methods));
             }
         }
     }

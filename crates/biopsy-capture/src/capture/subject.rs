@@ -78,7 +78,7 @@ fn start(words: &[OsString], listens: bool, job: &Job) -> Result<Subject, Failur
         Failure::new(FailureKind::Target, format!("{what} `{shown}`: {error}"))
     };
     let held = Held::start(command).map_err(|error| failed("cannot start", error))?;
-    let mut info = biopsy_target::list::process(Pid(held.pid()))
+    let mut info = biopsy_target::list::process(held.pid())
         .map_err(|error| failed("cannot read what was started for", error))?;
     let name = shown.rsplit('/').next().unwrap_or(&shown).to_owned();
     // It is still a copy of biopsy: say what it is about to become.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use biopsy_model::Tid;
 use biopsy_sys::perf::{Event, EventConfig, Ring, Scope, Source};
 
 use super::events;
@@ -185,7 +186,7 @@ fn threads(plan: &Plan) -> Result<Vec<u32>, String> {
 
 fn per_task(plan: &Plan, tids: &[u32], cpus: &[u32], exclude_kernel: bool) -> Result<Attached, String> {
     // The scope is only looked at for what the machine can count: of threads, this one is surely there.
-    let own = Scope::ThreadOnCpu { tid: 0, cpu: cpus[0] };
+    let own = Scope::ThreadOnCpu { tid: Tid(0), cpu: cpus[0] };
     let source = sampling_source(own, exclude_kernel);
     let samples = events::sampling_to_ring(source, plan.frequency_hz, exclude_kernel, true);
     let side_band = events::side_band(true, exclude_kernel, true);
@@ -193,7 +194,7 @@ fn per_task(plan: &Plan, tids: &[u32], cpus: &[u32], exclude_kernel: bool) -> Re
     for &cpu in cpus {
         let mut ring_event = None;
         for &tid in tids {
-            let scope = Scope::ThreadOnCpu { tid, cpu };
+            let scope = Scope::ThreadOnCpu { tid: Tid(tid), cpu };
             let at = open.events.len();
             let opened = match ring_event {
                 None => open.pair(&side_band, &samples, scope, &[1024, 512, 128, 64, 32]),

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use biopsy_model::Pid;
 use biopsy_recording::MemberFile;
 
 use crate::masking::Masking;
@@ -19,7 +20,7 @@ use super::sink::{Progress, Sink};
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
     /// The processes that are there, the named one first.
-    pub pids: Vec<u32>,
+    pub pids: Vec<Pid>,
     /// Record the processes that they start, too.
     pub follow_children: bool,
     /// Samples per second and CPU; `None`: 999, less on machines with very many CPUs.
@@ -55,7 +56,7 @@ pub enum TraceError {
     #[error("cannot trace process {pid}: {}", list(.attempts))]
     NoMethod {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// Each method with the kernel's answer.
         attempts: Vec<Attempt>,
     },
@@ -83,7 +84,7 @@ pub enum Control {
     /// Make everything so far readable; the answer says how much of the file that is. The trace goes on.
     Cut(Sender<Cut>),
     /// What an event session tells of the methods of a process: its frames are named by it where memory does not say.
-    Methods(u32, SharedMethods),
+    Methods(Pid, SharedMethods),
 }
 
 /// A place where a copy of the timeline may end.
@@ -151,14 +152,14 @@ pub fn start(
     };
     let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
     let plan = Plan {
-        pids: options.pids.clone(),
+        pids: options.pids.iter().map(|pid| pid.0).collect(),
         follow_children: options.follow_children,
         frequency_hz: options.frequency_hz.unwrap_or_else(|| default_frequency(cpus)),
         wait_threshold: nanos(options.wait_threshold),
         only,
     };
     let attached = attach(&plan).map_err(|attempts| TraceError::NoMethod {
-        pid: plan.pids.first().copied().unwrap_or(0),
+        pid: options.pids.first().copied().unwrap_or_default(),
         attempts,
     })?;
     let progress = Arc::new(Progress::default());

@@ -190,7 +190,7 @@ impl Recorder {
                         let _ = answer.send(Cut { bytes, end });
                     }
                 }
-                Ok(Control::Methods(pid, methods)) => self.managed.methods(pid, methods),
+                Ok(Control::Methods(pid, methods)) => self.managed.methods(pid.0, methods),
                 Err(RecvTimeoutError::Timeout) => self.round(),
             }
             if let Some(error) = self.state.error.take() {

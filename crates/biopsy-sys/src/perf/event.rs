@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use biopsy_model::Tid;
 use perf_event_open_sys::bindings as raw;
 
 use crate::bpf::Program;
@@ -27,7 +28,7 @@ pub enum Scope {
     /// One thread, and the children it makes from now on, while on this CPU.
     ThreadOnCpu {
         /// The thread.
-        tid: u32,
+        tid: Tid,
         /// The CPU: inherited events can be mapped only per CPU.
         cpu: u32,
     },
@@ -128,7 +129,7 @@ impl Event {
         let (pid, cpu) = match scope {
             Scope::Cpu(cpu) => (-1, cpu),
             Scope::ThreadOnCpu { tid, cpu } => {
-                (i32::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?, cpu)
+                (i32::try_from(tid.0).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?, cpu)
             }
         };
         let cpu = i32::try_from(cpu).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;

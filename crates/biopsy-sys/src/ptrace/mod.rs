@@ -14,6 +14,8 @@ pub mod wait;
 
 use std::io;
 
+use biopsy_model::{Pid, Tid};
+
 use crate::check;
 
 /// What the tracer wants to be told of (`PTRACE_O_*`), combined with `|`.
@@ -50,9 +52,9 @@ impl std::ops::BitOr for Options {
 
 /// One ptrace request whose address is a number and whose data is a number (or, for the private callers that say so, a
 /// pointer that they keep valid).
-fn request(request: libc::c_uint, tid: u32, address: usize, data: usize) -> io::Result<libc::c_long> {
+fn request(request: libc::c_uint, tid: Tid, address: usize, data: usize) -> io::Result<libc::c_long> {
     crate::fault::check("ptrace")?;
-    let tid = libc::pid_t::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let tid = libc::pid_t::try_from(tid.0).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     // SAFETY: the requests made in this folder either take numbers in both places, or pointers to memory that the caller
     // has borrowed for the whole call and whose length the kernel is told; none of them writes elsewhere in our memory.
     check(unsafe { libc::ptrace(request as _, tid, address, data) })
@@ -62,7 +64,7 @@ fn request(request: libc::c_uint, tid: u32, address: usize, data: usize) -> io::
 ///
 /// # Errors
 /// EPERM without the right to, when somebody else traces it, or when it is ending; ESRCH when it is gone.
-pub fn seize(tid: u32, options: Options) -> io::Result<()> {
+pub fn seize(tid: Tid, options: Options) -> io::Result<()> {
     request(libc::PTRACE_SEIZE as _, tid, 0, options.0 as usize).map(drop)
 }
 
@@ -70,7 +72,7 @@ pub fn seize(tid: u32, options: Options) -> io::Result<()> {
 ///
 /// # Errors
 /// ESRCH when it is gone or not stopped.
-pub fn set_options(tid: u32, options: Options) -> io::Result<()> {
+pub fn set_options(tid: Tid, options: Options) -> io::Result<()> {
     request(libc::PTRACE_SETOPTIONS as _, tid, 0, options.0 as usize).map(drop)
 }
 
@@ -78,7 +80,7 @@ pub fn set_options(tid: u32, options: Options) -> io::Result<()> {
 ///
 /// # Errors
 /// ESRCH when it is gone.
-pub fn interrupt(tid: u32) -> io::Result<()> {
+pub fn interrupt(tid: Tid) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT as _, tid, 0, 0).map(drop)
 }
 
@@ -86,7 +88,7 @@ pub fn interrupt(tid: u32) -> io::Result<()> {
 ///
 /// # Errors
 /// ESRCH when it is gone or not stopped.
-pub fn cont(tid: u32, signal: i32) -> io::Result<()> {
+pub fn cont(tid: Tid, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT as _, tid, 0, number(signal)).map(drop)
 }
 
@@ -94,7 +96,7 @@ pub fn cont(tid: u32, signal: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// ESRCH when it is gone or not stopped.
-pub fn syscall(tid: u32, signal: i32) -> io::Result<()> {
+pub fn syscall(tid: Tid, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_SYSCALL as _, tid, 0, number(signal)).map(drop)
 }
 
@@ -103,7 +105,7 @@ pub fn syscall(tid: u32, signal: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// EIO when it is not in such a stop, ESRCH when it is gone or not stopped.
-pub fn listen(tid: u32) -> io::Result<()> {
+pub fn listen(tid: Tid) -> io::Result<()> {
     request(libc::PTRACE_LISTEN as _, tid, 0, 0).map(drop)
 }
 
@@ -112,7 +114,7 @@ pub fn listen(tid: u32) -> io::Result<()> {
 ///
 /// # Errors
 /// ESRCH when it is gone or not stopped.
-pub fn detach(tid: u32, signal: i32) -> io::Result<()> {
+pub fn detach(tid: Tid, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_DETACH as _, tid, 0, number(signal)).map(drop)
 }
 
@@ -120,7 +122,7 @@ pub fn detach(tid: u32, signal: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// ESRCH when it is gone or not stopped.
-pub fn event_message(tid: u32) -> io::Result<u64> {
+pub fn event_message(tid: Tid) -> io::Result<u64> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG as _, tid, 0, (&raw mut message).expose_provenance())?;
     Ok(message)
@@ -130,8 +132,8 @@ pub fn event_message(tid: u32) -> io::Result<u64> {
 ///
 /// # Errors
 /// ESRCH when it is gone.
-pub fn kill(pid: u32) -> io::Result<()> {
-    let pid = libc::pid_t::try_from(pid).ok().filter(|&pid| pid > 1);
+pub fn kill(pid: Pid) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid.0).ok().filter(|&pid| pid > 1);
     let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
     // SAFETY: kill takes two integers; the pid is that of one process, checked above.
     check(unsafe { libc::kill(pid, libc::SIGKILL) }.into()).map(drop)

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use biopsy_model::Tid;
+
 use super::request;
 
 /// Words of the kernel's `user_regs_struct` (`arch/x86/include/asm/user_64.h`).
@@ -17,7 +19,7 @@ const NT_X86_SHSTK: usize = 0x204;
 /// Size of the kernel's `siginfo_t`.
 const SIGNAL_INFO_BYTES: usize = 128;
 
-fn get_set(tid: u32, kind: usize, address: *mut libc::c_void, length: usize) -> io::Result<usize> {
+fn get_set(tid: Tid, kind: usize, address: *mut libc::c_void, length: usize) -> io::Result<usize> {
     let mut vector = libc::iovec { iov_base: address, iov_len: length };
     request(libc::PTRACE_GETREGSET as _, tid, kind, (&raw mut vector).expose_provenance())?;
     Ok(vector.iov_len)
@@ -27,7 +29,7 @@ fn get_set(tid: u32, kind: usize, address: *mut libc::c_void, length: usize) -> 
 ///
 /// # Errors
 /// ESRCH when the thread is gone or not stopped; EIO for a 32-bit thread.
-pub fn general(tid: u32) -> io::Result<[u64; GENERAL_WORDS]> {
+pub fn general(tid: Tid) -> io::Result<[u64; GENERAL_WORDS]> {
     let mut words = [0u64; GENERAL_WORDS];
     let length = get_set(tid, NT_PRSTATUS, words.as_mut_ptr().cast(), size_of_val(&words))?;
     // The kernel gives the shorter structure of i386 for a thread in 32-bit mode.
@@ -38,7 +40,7 @@ pub fn general(tid: u32) -> io::Result<[u64; GENERAL_WORDS]> {
 ///
 /// # Errors
 /// ESRCH when the thread is gone or not stopped; EIO and EINVAL for values the kernel does not accept.
-pub fn set_general(tid: u32, words: &[u64; GENERAL_WORDS]) -> io::Result<()> {
+pub fn set_general(tid: Tid, words: &[u64; GENERAL_WORDS]) -> io::Result<()> {
     let mut copy = *words;
     let mut vector = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: size_of_val(&copy) };
     request(libc::PTRACE_SETREGSET as _, tid, NT_PRSTATUS, (&raw mut vector).expose_provenance()).map(drop)
@@ -49,7 +51,7 @@ pub fn set_general(tid: u32, words: &[u64; GENERAL_WORDS]) -> io::Result<()> {
 ///
 /// # Errors
 /// ESRCH when the thread is gone or not stopped.
-pub fn extended(tid: u32, out: &mut [u8]) -> io::Result<usize> {
+pub fn extended(tid: Tid, out: &mut [u8]) -> io::Result<usize> {
     match get_set(tid, NT_X86_XSTATE, out.as_mut_ptr().cast(), out.len()) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
             get_set(tid, NT_PRFPREG, out.as_mut_ptr().cast(), out.len())
@@ -62,7 +64,7 @@ pub fn extended(tid: u32, out: &mut [u8]) -> io::Result<usize> {
 ///
 /// # Errors
 /// ESRCH when the thread is gone or not stopped.
-pub fn has_shadow_stack(tid: u32) -> io::Result<bool> {
+pub fn has_shadow_stack(tid: Tid) -> io::Result<bool> {
     let mut word = 0u64;
     match get_set(tid, NT_X86_SHSTK, (&raw mut word).cast(), size_of::<u64>()) {
         Ok(_) => Ok(true),
@@ -77,7 +79,7 @@ pub fn has_shadow_stack(tid: u32) -> io::Result<bool> {
 ///
 /// # Errors
 /// ESRCH when the thread is gone or not stopped.
-pub fn has_call_dispatch(tid: u32) -> io::Result<bool> {
+pub fn has_call_dispatch(tid: Tid) -> io::Result<bool> {
     // `PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG` and `struct ptrace_sud_config`: mode, selector, offset, length.
     let mut words = [0u64; 4];
     match request(0x4211, tid, size_of_val(&words), words.as_mut_ptr().expose_provenance()) {
@@ -92,7 +94,7 @@ pub fn has_call_dispatch(tid: u32) -> io::Result<bool> {
 ///
 /// # Errors
 /// ESRCH when the thread is gone or not stopped.
-pub fn signal_mask(tid: u32) -> io::Result<u64> {
+pub fn signal_mask(tid: Tid) -> io::Result<u64> {
     let mut mask = 0u64;
     request(libc::PTRACE_GETSIGMASK as _, tid, size_of::<u64>(), (&raw mut mask).expose_provenance())?;
     Ok(mask)
@@ -102,7 +104,7 @@ pub fn signal_mask(tid: u32) -> io::Result<u64> {
 ///
 /// # Errors
 /// ESRCH when the thread is gone or not stopped.
-pub fn set_signal_mask(tid: u32, mask: u64) -> io::Result<()> {
+pub fn set_signal_mask(tid: Tid, mask: u64) -> io::Result<()> {
     let mut mask = mask;
     request(libc::PTRACE_SETSIGMASK as _, tid, size_of::<u64>(), (&raw mut mask).expose_provenance())
         .map(drop)
@@ -112,7 +114,7 @@ pub fn set_signal_mask(tid: u32, mask: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// EINVAL when it is not stopped for a signal, ESRCH when it is gone or not stopped.
-pub fn signal_info(tid: u32) -> io::Result<[u8; SIGNAL_INFO_BYTES]> {
+pub fn signal_info(tid: Tid) -> io::Result<[u8; SIGNAL_INFO_BYTES]> {
     let mut info = [0u8; SIGNAL_INFO_BYTES];
     request(libc::PTRACE_GETSIGINFO as _, tid, 0, info.as_mut_ptr().expose_provenance())?;
     Ok(info)
@@ -123,7 +125,7 @@ pub fn signal_info(tid: u32) -> io::Result<[u8; SIGNAL_INFO_BYTES]> {
 ///
 /// # Errors
 /// ESRCH when the thread is gone or not stopped.
-pub fn has_pending_signal(tid: u32) -> io::Result<bool> {
+pub fn has_pending_signal(tid: Tid) -> io::Result<bool> {
     // `struct ptrace_peeksiginfo_args`: offset, flags, number.
     #[repr(C)]
     struct Arguments {
@@ -162,7 +164,7 @@ pub struct Rseq {
 ///
 /// # Errors
 /// EIO on older kernels, ESRCH when the thread is gone or not stopped.
-pub fn rseq(tid: u32) -> io::Result<Rseq> {
+pub fn rseq(tid: Tid) -> io::Result<Rseq> {
     // `struct ptrace_rseq_configuration`: pointer, size, signature, flags, pad.
     let mut words = [0u64; 3];
     request(0x420f, tid, size_of_val(&words), words.as_mut_ptr().expose_provenance())?;

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use biopsy_model::Tid;
+
 use super::request;
 
 /// One instruction of classic BPF (`struct sock_filter` of `linux/filter.h`).
@@ -26,7 +28,7 @@ const MOST: usize = 4096;
 /// # Errors
 /// EACCES without CAP_SYS_ADMIN or when we are under seccomp ourselves; EMEDIUMTYPE for a filter that is not classic BPF;
 /// EINVAL when the thread has none or the kernel cannot tell; ESRCH when it is gone or not stopped.
-pub fn filter(tid: u32, index: usize) -> io::Result<Option<Vec<Instruction>>> {
+pub fn filter(tid: Tid, index: usize) -> io::Result<Option<Vec<Instruction>>> {
     let mut program = vec![Instruction::default(); MOST];
     // The kernel checks nothing about the length of the buffer: it writes at most `BPF_MAXINSNS` instructions, the most
     // that it let in.

@@ -6,6 +6,8 @@
 
 use std::io;
 
+use biopsy_model::Tid;
+
 use crate::check;
 
 /// Why a thread stopped.
@@ -55,42 +57,42 @@ pub enum State {
 ///
 /// # Errors
 /// Of waitid(2), but for ECHILD, which is [`State::Gone`].
-pub fn look(tid: u32) -> io::Result<State> {
-    waitid(libc::P_PID, tid, libc::WNOHANG | libc::WNOWAIT).map(|(_, state)| state)
+pub fn look(tid: Tid) -> io::Result<State> {
+    waitid(libc::P_PID, tid.0, libc::WNOHANG | libc::WNOWAIT).map(|(_, state)| state)
 }
 
 /// Takes the answer: removes a thread that has ended from the kernel's tables. Does not wait.
 ///
 /// # Errors
 /// As [`look`].
-pub fn take(tid: u32) -> io::Result<State> {
-    waitid(libc::P_PID, tid, libc::WNOHANG).map(|(_, state)| state)
+pub fn take(tid: Tid) -> io::Result<State> {
+    waitid(libc::P_PID, tid.0, libc::WNOHANG).map(|(_, state)| state)
 }
 
 /// Waits for the thread to stop or end, without limit, and takes the answer.
 ///
 /// # Errors
 /// As [`look`].
-pub fn wait(tid: u32) -> io::Result<State> {
-    waitid(libc::P_PID, tid, 0).map(|(_, state)| state)
+pub fn wait(tid: Tid) -> io::Result<State> {
+    waitid(libc::P_PID, tid.0, 0).map(|(_, state)| state)
 }
 
 /// Any thread of this tracer that has stopped or ended, with its id, as [`look`] would say.
 ///
 /// # Errors
 /// As [`look`].
-pub fn look_at_any() -> io::Result<Option<(u32, State)>> {
+pub fn look_at_any() -> io::Result<Option<(Tid, State)>> {
     let (tid, state) = waitid(libc::P_ALL, 0, libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD)?;
-    Ok((tid != 0).then_some((tid, state)))
+    Ok((tid != 0).then_some((Tid(tid), state)))
 }
 
 /// Waits for any thread of this tracer, and takes the answer; `None` when it has none.
 ///
 /// # Errors
 /// As [`look`].
-pub fn wait_for_any() -> io::Result<Option<(u32, State)>> {
+pub fn wait_for_any() -> io::Result<Option<(Tid, State)>> {
     let (tid, state) = waitid(libc::P_ALL, 0, libc::__WNOTHREAD)?;
-    Ok((tid != 0).then_some((tid, state)))
+    Ok((tid != 0).then_some((Tid(tid), state)))
 }
 
 fn waitid(kind: libc::idtype_t, id: u32, flags: i32) -> io::Result<(u32, State)> {
@@ -156,6 +158,6 @@ mod tests {
 
     #[test]
     fn a_stranger_is_gone() {
-        assert_eq!(look(1).unwrap(), State::Gone);
+        assert_eq!(look(Tid(1)).unwrap(), State::Gone);
     }
 }

@@ -37,7 +37,7 @@ pub fn read_mappings_in(root: &ProcRoot, pid: Pid) -> io::Result<Vec<Mapping>> {
         return Ok(mappings);
     }
     // The first thread of a process may end before the others: its own list is empty then, theirs is not.
-    for tid in process.tids(THREADS)?.into_iter().filter(|&tid| tid != pid.0) {
+    for tid in process.tids(THREADS)?.into_iter().filter(|&tid| tid != pid.into()) {
         let Ok(file) = process.file(&format!("task/{tid}/maps")) else { continue };
         let mappings = parse(BufReader::with_capacity(1 << 16, file))?;
         if !mappings.is_empty() {

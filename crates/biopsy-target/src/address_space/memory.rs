@@ -47,8 +47,8 @@ impl ProcessMemory {
             return first;
         }
         // The first thread of a process may end before the others: then it has no memory any more, and they do.
-        let others = process.tids(THREADS)?.into_iter().filter(|&tid| tid != pid.0);
-        others.map(|tid| Self::open_thread(pid, Pid(tid))).find(Result::is_ok).unwrap_or(first)
+        let others = process.tids(THREADS)?.into_iter().filter(|&tid| tid != pid.into());
+        others.map(|tid| Self::open_thread(pid, Pid(tid.0))).find(Result::is_ok).unwrap_or(first)
     }
 
     fn open_thread(pid: Pid, tid: Pid) -> io::Result<Self> {
@@ -118,7 +118,7 @@ impl ProcessMemory {
             return Ok(0);
         }
         if !self.no_readv.load(Ordering::Relaxed) {
-            match biopsy_sys::memory::read(self.tid.0, address, buffer) {
+            match biopsy_sys::memory::read(self.tid, address, buffer) {
                 // The pid may have been given to another process, or the process may have executed another program
                 // meanwhile: what was read counts only if the address space that was opened is still there.
                 Ok(read) if read > 0 => {

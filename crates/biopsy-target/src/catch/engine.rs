@@ -228,11 +228,10 @@ impl Engine {
                     break;
                 }
             };
-            let new: Vec<Tid> =
-                listed.into_iter().map(Tid).filter(|tid| !self.threads.contains_key(tid)).collect();
+            let new: Vec<Tid> = listed.into_iter().filter(|tid| !self.threads.contains_key(tid)).collect();
             let mut seized = 0;
             for tid in new {
-                match ptrace::seize(tid.0, self.options) {
+                match ptrace::seize(tid, self.options) {
                     Ok(()) => {
                         seized += 1;
                         threads.insert(tid);
@@ -394,7 +393,7 @@ impl Engine {
             let tids: Vec<(Tid, Option<Stop>)> =
                 self.threads.iter().map(|(tid, one)| (*tid, one.kept)).collect();
             for (tid, kept) in tids {
-                match wait::look(tid.0)? {
+                match wait::look(tid)? {
                     State::Stopped(stop) if kept == Some(stop) => {}
                     state => self.handle(tid, state),
                 }
@@ -406,9 +405,9 @@ impl Engine {
         }
         for _ in 0..STOPS_AT_ONCE {
             let Some((tid, state)) = wait::look_at_any()? else { return Ok(false) };
-            self.handle(Tid(tid), state);
+            self.handle(tid, state);
             // From here on, thread by thread.
-            if self.threads.get(&Tid(tid)).is_some_and(untaken) {
+            if self.threads.get(&tid).is_some_and(untaken) {
                 return Ok(true);
             }
         }
@@ -420,11 +419,11 @@ impl Engine {
             State::Running => {}
             State::Stopped(stop) => self.stopped(tid, stop),
             State::Exited(code) => {
-                let _ = wait::take(tid.0);
+                let _ = wait::take(tid);
                 self.thread_gone(tid, Some(code << 8));
             }
             State::Killed(signal) => {
-                let _ = wait::take(tid.0);
+                let _ = wait::take(tid);
                 self.thread_gone(tid, Some(signal));
             }
             State::Gone => self.thread_gone(tid, None),
@@ -448,7 +447,7 @@ impl Engine {
                     *asked = true;
                     for tid in &process.threads {
                         // Gone threads are reported by the wait.
-                        let _ = ptrace::interrupt(tid.0);
+                        let _ = ptrace::interrupt(*tid);
                     }
                 }
                 Stage::Following { since } => {

@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use biopsy_model::Pid;
 use biopsy_sys::fanotify::{Coverage, ExecGate, ExecRequest};
 use biopsy_sys::file_table::OwnTable;
 use biopsy_sys::schedule::{RealTime, this_thread};
@@ -106,7 +105,7 @@ fn keep(desk: &Desk, ready: &Sender<io::Result<()>>) {
             Ok(requests) => {
                 for request in requests {
                     let file = folder.join(request.file().as_raw_fd().to_string());
-                    if let Some(ticket) = desk.put(Pid(request.pid()), file) {
+                    if let Some(ticket) = desk.put(request.pid(), file) {
                         waiting.insert(ticket, request);
                     }
                 }

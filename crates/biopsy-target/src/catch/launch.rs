@@ -58,7 +58,7 @@ impl Launch {
         for index in 0..ARGUMENTS as u64 {
             let mut word = [0; 8];
             let address = list.checked_add(index * 8)?;
-            if biopsy_sys::memory::read(pid.0, address, &mut word).ok()? != word.len() {
+            if biopsy_sys::memory::read(pid, address, &mut word).ok()? != word.len() {
                 return None;
             }
             match u64::from_ne_bytes(word) {
@@ -131,7 +131,7 @@ fn text_at(pid: Pid, address: u64) -> Option<String> {
     let mut piece = [0; 256];
     while bytes.len() < TEXT {
         let at = address.checked_add(bytes.len() as u64)?;
-        let read = biopsy_sys::memory::read(pid.0, at, &mut piece).ok()?;
+        let read = biopsy_sys::memory::read(pid, at, &mut piece).ok()?;
         let piece = piece.get(..read).filter(|piece| !piece.is_empty())?;
         if let Some(end) = piece.iter().position(|&byte| byte == 0) {
             bytes.extend_from_slice(piece.get(..end)?);

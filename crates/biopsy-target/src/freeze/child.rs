@@ -25,7 +25,7 @@ const WORST: &str = "1000";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Child {
     /// Its pid as we see it.
-    pub(super) pid: u32,
+    pub(super) pid: Pid,
     /// Its pid as its parent sees it.
     pub(super) inner: u32,
     /// Whether it is a child of the process no more: whoever removes orphans does so with this one.
@@ -35,16 +35,16 @@ pub(super) struct Child {
 impl Child {
     /// When memory runs short, the child goes and not its parent. First of all, before the parent runs again: it is the
     /// parent's writing that takes memory (P5).
-    pub(super) fn mark(pid: u32) -> io::Result<()> {
+    pub(super) fn mark(pid: Pid) -> io::Result<()> {
         fs::write(format!("/proc/{pid}/oom_score_adj"), WORST)
     }
 
     /// Waits for its first stop and has the kernel kill it if we die. Until then it would end by itself. `of`: the process
     /// whose copy it is. Meanwhile `idle` is called again and again.
-    pub(super) fn hold(pid: u32, of: Pid, idle: &mut dyn FnMut()) -> io::Result<Self> {
+    pub(super) fn hold(pid: Pid, of: Pid, idle: &mut dyn FnMut()) -> io::Result<Self> {
         let deadline = Instant::now() + FIRST_STOP;
         loop {
-            match wait::look(pid)? {
+            match wait::look(pid.into())? {
                 State::Stopped(_) => break,
                 State::Running if Instant::now() < deadline => {
                     idle();
@@ -53,19 +53,19 @@ impl Child {
                 _ => return Err(io::Error::other("the frozen child did not stop")),
             }
         }
-        ptrace::set_options(pid, Options::SYSGOOD | Options::EXIT_KILL)?;
+        ptrace::set_options(pid.into(), Options::SYSGOOD | Options::EXIT_KILL)?;
         let gone = || io::Error::other("the frozen child is gone");
-        let inner = inner_pid(Pid(pid)).ok_or_else(gone)?;
-        let line = ProcRoot::live().process(Pid(pid)).and_then(|process| process.read("stat", SMALL));
+        let inner = inner_pid(pid).ok_or_else(gone)?;
+        let line = ProcRoot::live().process(pid).and_then(|process| process.read("stat", SMALL));
         let stat = line.ok().and_then(|line| Stat::parse(&line)).ok_or_else(gone)?;
         Ok(Self { pid, inner, orphan: stat.parent != of.0 })
     }
 
     /// Kills one that could not be held.
-    pub(super) fn end_unheld(pid: u32) {
+    pub(super) fn end_unheld(pid: Pid) {
         // It is gone, or the end of this thread takes care of it.
         let _ = ptrace::kill(pid);
-        let _ = wait::take(pid);
+        let _ = wait::take(pid.into());
     }
 
     /// Kills it and takes the news of its end; `idle` is called again and again meanwhile. Its parent still has it as a zombie
@@ -88,8 +88,8 @@ impl Child {
 
     /// Whether it has ended; then the news of it is taken.
     pub(super) fn has_ended(self) -> io::Result<bool> {
-        match wait::look(self.pid)? {
-            State::Exited(_) | State::Killed(_) => wait::take(self.pid).map(|_| true),
+        match wait::look(self.pid.into())? {
+            State::Exited(_) | State::Killed(_) => wait::take(self.pid.into()).map(|_| true),
             State::Gone => Ok(true),
             // A thread that stands at its first stop is killed there.
             State::Running | State::Stopped(_) => Ok(false),
@@ -111,9 +111,9 @@ pub(super) fn leftovers(pid: Pid) -> Vec<Child> {
     for tid in process.tids(crate::list::MAX_THREADS).unwrap_or_default() {
         let Ok(text) = process.read(&format!("task/{tid}/children"), 1 << 20) else { continue };
         let text = String::from_utf8_lossy(&text);
-        for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
-            if is_leftover(&root, Pid(child))
-                && let Some(inner) = inner_pid(Pid(child))
+        for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok().map(Pid)) {
+            if is_leftover(&root, child)
+                && let Some(inner) = inner_pid(child)
             {
                 found.push(Child { pid: child, inner, orphan: false });
             }

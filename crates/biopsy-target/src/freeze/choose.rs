@@ -1,6 +1,7 @@
 //! Which thread carries the injected call.
 
 use biopsy_image::{GeneralRegisters, Mapping};
+use biopsy_model::Tid;
 use biopsy_sys::ptrace::registers;
 
 use super::frame;
@@ -86,7 +87,7 @@ pub(super) fn suits(
 
 /// Whether the thread is between the two ends of a restartable sequence (rseq(2)). Sending it elsewhere would make the kernel
 /// forget that, and the sequence would not be restarted. True where that cannot be told.
-fn in_restartable_sequence(tid: u32, registers: &GeneralRegisters, memory: &ProcessMemory) -> bool {
+fn in_restartable_sequence(tid: Tid, registers: &GeneralRegisters, memory: &ProcessMemory) -> bool {
     /// Where `struct rseq` has the pointer to the sequence that runs.
     const SEQUENCE: u64 = 8;
     let Ok(rseq) = registers::rseq(tid) else { return true };

@@ -45,7 +45,7 @@ pub struct CollapseReport {
 pub fn collapse(key: &ProcessKey, limit: Duration) -> Result<CollapseReport, FreezeError> {
     let begin = Instant::now();
     let pid = key.pid;
-    let handle = PidFd::open(pid.0).map_err(FreezeError::step(pid, "opening a handle"))?;
+    let handle = PidFd::open(pid).map_err(FreezeError::step(pid, "opening a handle"))?;
     if !identity::is_same(key) {
         return Err(FreezeError::Ended { pid });
     }

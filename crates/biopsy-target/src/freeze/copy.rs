@@ -39,7 +39,7 @@ pub(super) fn rate() -> u64 {
         let Ok(mut into) = LockedBuffer::new(SAMPLE) else { return USUAL };
         let from = vec![1u8; SAMPLE];
         let begin = Instant::now();
-        match biopsy_sys::memory::read(std::process::id(), from.as_ptr().addr() as u64, &mut into) {
+        match biopsy_sys::memory::read(Pid(std::process::id()), from.as_ptr().addr() as u64, &mut into) {
             Ok(read) if read == SAMPLE => {}
             _ => return USUAL,
         }

@@ -36,7 +36,7 @@ pub struct FrozenProcess {
     facts: ProcessFacts,
     kept: Box<dyn KeptMemory>,
     live: Arc<ProcessMemory>,
-    child: Option<u32>,
+    child: Option<Pid>,
     /// Set when the child was ended because the process has ended.
     ended: Arc<AtomicBool>,
     hold: Mutex<Hold>,
@@ -81,9 +81,8 @@ impl FrozenProcess {
         let mut kept = frozen.kept;
         if let Some(child) = frozen.child {
             let failed = FreezeError::step(pid, "reading the mappings of the frozen child");
-            let memory = ProcessMemory::open(Pid(child)).map_err(&failed)?.of_copy();
-            mappings =
-                areas::of_child(pid, &frozen.memory, Pid(child), &memory, &mappings).map_err(&failed)?;
+            let memory = ProcessMemory::open(child).map_err(&failed)?.of_copy();
+            mappings = areas::of_child(pid, &frozen.memory, child, &memory, &mappings).map_err(&failed)?;
             kept = Some(Box::new(ChildMemory(memory)));
         }
         let kept = kept.ok_or(FreezeError::Ended { pid })?;
@@ -147,7 +146,7 @@ impl FrozenProcess {
     /// until the freeze is released, or the process ends; then there is none.
     #[must_use]
     pub fn child(&self) -> Option<Pid> {
-        self.child.filter(|_| !self.ended.load(Ordering::SeqCst)).map(Pid)
+        self.child.filter(|_| !self.ended.load(Ordering::SeqCst))
     }
 
     /// Whether the kept memory is still there: the out-of-memory killer or a watchdog may have ended the frozen child.
@@ -212,7 +211,7 @@ impl FrozenProcess {
 
 /// Watches the memory of the process's control groups, which the child counts to, and of the machine. Without that there is no
 /// copy: the kernel would have to choose, and may take more than the child (`memory.oom.group`).
-fn watch(pid: Pid, child: u32, own: u64) -> std::io::Result<Watchdog> {
+fn watch(pid: Pid, child: Pid, own: u64) -> std::io::Result<Watchdog> {
     let root = ProcRoot::live();
     let cgroup = Cgroup::read(&root.process(pid)?);
     let handle = PidFd::open(child)?;
@@ -348,7 +347,7 @@ impl KeptMemory for ChildMemory {
 /// Threads as an image has them: the first one first, then by id.
 fn threads(pid: Pid, mut stopped: Vec<StoppedThread>) -> (Vec<Thread>, Option<FreezeWarning>) {
     stopped.retain(|one| one.registers.is_some() || one.halt == Halt::Waiting);
-    stopped.sort_unstable_by_key(|one| (one.tid != pid.0, one.tid));
+    stopped.sort_unstable_by_key(|one| (one.tid != pid.into(), one.tid));
     let mut warning = None;
     let mut note = |error: std::io::Error| {
         if !is_gone(&error) {
@@ -357,7 +356,7 @@ fn threads(pid: Pid, mut stopped: Vec<StoppedThread>) -> (Vec<Thread>, Option<Fr
         }
     };
     let process = ProcRoot::live().process(pid).map_err(&mut note).ok();
-    let mut name = |tid: u32| {
+    let mut name = |tid: Tid| {
         let read = process.as_ref()?.read(&format!("task/{tid}/comm"), 256);
         let mut name = read.map_err(&mut note).ok()?;
         if name.last() == Some(&b'\n') {
@@ -368,7 +367,7 @@ fn threads(pid: Pid, mut stopped: Vec<StoppedThread>) -> (Vec<Thread>, Option<Fr
     let threads = stopped
         .into_iter()
         .map(|one| Thread {
-            tid: Tid(one.tid),
+            tid: one.tid,
             name: name(one.tid),
             registers: one.registers,
             extended: one.extended,

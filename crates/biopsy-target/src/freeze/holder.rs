@@ -55,7 +55,7 @@ pub(super) struct Frozen {
     pub(super) plan: ProcessPlan,
     pub(super) memory: Arc<ProcessMemory>,
     pub(super) mappings: Vec<Mapping>,
-    pub(super) child: Option<u32>,
+    pub(super) child: Option<Pid>,
     /// Set before the child is ended because the process has ended.
     pub(super) ended: Arc<AtomicBool>,
     pub(super) kept: Option<Box<dyn KeptMemory>>,
@@ -157,7 +157,7 @@ fn run(
         let hold = Hold {
             key: prepared.plan.key.clone(),
             child,
-            process: child.and_then(|_| PidFd::open(prepared.plan.key.pid.0).ok()),
+            process: child.and_then(|_| PidFd::open(prepared.plan.key.pid).ok()),
             ended: Arc::default(),
             shares_files,
             memory: Arc::clone(&prepared.memory),
@@ -297,7 +297,7 @@ impl Hold {
         if let Some(child) = own {
             if let Err(error) = child.end(idle) {
                 let why = error.to_string();
-                report.warnings.push(FreezeWarning::ZombieLeft { pid: Pid(child.pid), why });
+                report.warnings.push(FreezeWarning::ZombieLeft { pid: child.pid, why });
             }
             at(Stage::ChildEnded);
         }
@@ -344,7 +344,7 @@ impl Hold {
         let why = reaped.why.unwrap_or_else(|| "no thread of the process could do it".to_owned());
         for child in children.iter().filter(|child| !reaped.gone.contains(child)) {
             let why = why.clone();
-            report.warnings.push(FreezeWarning::ZombieLeft { pid: Pid(child.pid), why });
+            report.warnings.push(FreezeWarning::ZombieLeft { pid: child.pid, why });
         }
         self.late.extend(reaped.late);
     }

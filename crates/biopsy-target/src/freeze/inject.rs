@@ -18,7 +18,7 @@
 use std::io;
 
 use biopsy_image::GeneralRegisters;
-use biopsy_model::Pid;
+use biopsy_model::{Pid, Tid};
 use biopsy_sys::ptrace::wait::{EVENT_CLONE, EVENT_VFORK, State, Stop};
 use biopsy_sys::ptrace::{self, Options, registers, wait};
 
@@ -81,9 +81,9 @@ pub(super) enum Progress {
     /// Nothing yet.
     Pending,
     /// The copy exists, with this pid; the thread stands still. [`Injection::leave`] lets it go on.
-    Copy(u32),
+    Copy(Pid),
     /// The process in the middle exists, with this pid; the thread stands still until [`Injection::leave`].
-    Middle(u32),
+    Middle(Tid),
     /// The thread has its registers back and stands still. The result of the last call, where it was seen.
     Done(Option<i64>),
 }
@@ -92,7 +92,7 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(super) struct Injection {
     pid: Pid,
-    tid: u32,
+    tid: Tid,
     call: Call,
     original: GeneralRegisters,
     mask: u64,
@@ -133,7 +133,7 @@ impl Injection {
         })
     }
 
-    pub(super) fn tid(&self) -> u32 {
+    pub(super) fn tid(&self) -> Tid {
         self.tid
     }
 
@@ -235,10 +235,10 @@ impl Injection {
                 let child = u32::try_from(ptrace::event_message(self.tid)?).unwrap_or(0);
                 if event == EVENT_VFORK {
                     at(Stage::MiddleMade);
-                    return Ok(Progress::Middle(child));
+                    return Ok(Progress::Middle(Tid(child)));
                 }
                 at(Stage::Called);
-                return Ok(Progress::Copy(child));
+                return Ok(Progress::Copy(Pid(child)));
             }
             (Step::Calling | Step::Leaving, Stop::Syscall) => {
                 let words = registers::general(self.tid)?;

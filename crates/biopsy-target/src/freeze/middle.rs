@@ -14,7 +14,7 @@
 use std::io;
 
 use biopsy_image::GeneralRegisters;
-use biopsy_model::Pid;
+use biopsy_model::{Pid, Tid};
 use biopsy_sys::ptrace::wait::{EVENT_CLONE, State, Stop};
 use biopsy_sys::ptrace::{self, Options, registers, wait};
 
@@ -50,7 +50,7 @@ pub(super) enum Made {
     /// Nothing yet.
     Pending,
     /// The copy exists, with this pid.
-    Copy(u32),
+    Copy(Pid),
     /// The kernel refused it, with this errno.
     Refused(i32),
 }
@@ -59,7 +59,7 @@ pub(super) enum Made {
 #[derive(Debug)]
 pub(super) struct Middle {
     pid: Pid,
-    tid: u32,
+    tid: Tid,
     entry: Entry,
     /// The frame that ends it, and its copy.
     last_frame: u64,
@@ -70,11 +70,11 @@ pub(super) struct Middle {
 
 impl Middle {
     /// `tid` was just made by a thread of `pid`. `may_leave_files`: its seccomp filters allow the call.
-    pub(super) fn new(pid: Pid, tid: u32, entry: Entry, last_frame: u64, may_leave_files: bool) -> Self {
+    pub(super) fn new(pid: Pid, tid: Tid, entry: Entry, last_frame: u64, may_leave_files: bool) -> Self {
         Self { pid, tid, entry, last_frame, step: Step::Born, shares_files: !may_leave_files, ended: false }
     }
 
-    pub(super) fn tid(&self) -> u32 {
+    pub(super) fn tid(&self) -> Tid {
         self.tid
     }
 
@@ -124,7 +124,7 @@ impl Middle {
             }
             (Step::Copying, Stop::Event(EVENT_CLONE)) => {
                 self.step = Step::Done;
-                let copy = u32::try_from(ptrace::event_message(self.tid)?).unwrap_or(0);
+                let copy = Pid(u32::try_from(ptrace::event_message(self.tid)?).unwrap_or(0));
                 at(Stage::Called);
                 return Ok(Made::Copy(copy));
             }
@@ -178,7 +178,7 @@ impl Middle {
     pub(super) fn end(&mut self) {
         self.step = Step::Done;
         // ESRCH: it has ended.
-        let _ = ptrace::kill(self.tid);
+        let _ = ptrace::kill(Pid(self.tid.0));
     }
 
     /// Whether it has ended; then the thread that waits for it can see that.

@@ -4,7 +4,7 @@
 //! of that namespace: when it ends, the namespace is closed for ever, and fork fails with ENOMEM from then on. A
 //! copy must not be that child. Likewise the offsets of a new clock can be set only until the first child has it.
 
-use biopsy_model::Pid;
+use biopsy_model::{Pid, Tid};
 
 use crate::process::proc_root::ProcRoot;
 
@@ -12,7 +12,7 @@ use crate::process::proc_root::ProcRoot;
 ///
 /// # Errors
 /// Why it must not have a child.
-pub(super) fn may_have_children(pid: Pid, tid: u32) -> Result<(), &'static str> {
+pub(super) fn may_have_children(pid: Pid, tid: Tid) -> Result<(), &'static str> {
     let Ok(process) = ProcRoot::live().process(pid) else { return Err("it is gone") };
     let link = |name: &str| process.link(&format!("task/{tid}/ns/{name}")).ok();
     // A namespace that has no process yet cannot be told: its link cannot be read. A kernel without the kind has neither.

@@ -22,7 +22,7 @@ pub(super) struct Place {
     pub(super) injection: Option<Injection>,
     middle: Option<Middle>,
     may_leave_files: bool,
-    pub(super) child: Option<u32>,
+    pub(super) child: Option<Pid>,
     /// Whether that one shares the table of open files.
     pub(super) shares_files: bool,
     pub(super) kept: Option<Box<dyn KeptMemory>>,
@@ -146,7 +146,7 @@ impl Place {
         }
     }
 
-    fn take_copy(&mut self, child: u32, shares_files: bool, at: &dyn Fn(Stage)) -> Result<(), FreezeError> {
+    fn take_copy(&mut self, child: Pid, shares_files: bool, at: &dyn Fn(Stage)) -> Result<(), FreezeError> {
         self.child = Some(child);
         self.shares_files = shares_files;
         let marked = Child::mark(child);

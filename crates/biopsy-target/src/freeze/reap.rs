@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use biopsy_model::Pid;
+use biopsy_model::{Pid, Tid};
 use biopsy_sys::boost::Boost;
 
 use super::child::Child;
@@ -118,7 +118,7 @@ type Ready = (super::stack::Room, super::frame::Entry);
 /// Leads the thread through one `wait4` for each child that is left.
 fn with_thread(
     threads: &mut Threads,
-    tid: u32,
+    tid: Tid,
     left: &mut Vec<Child>,
     stopped: impl FnOnce(&mut Threads, &mut dyn FnMut()) -> Result<Ready, FreezeError>,
     at: &dyn Fn(Stage),

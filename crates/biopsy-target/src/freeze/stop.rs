@@ -9,7 +9,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use biopsy_image::GeneralRegisters;
-use biopsy_model::Pid;
+use biopsy_model::{Pid, Tid};
 use biopsy_sys::boost::Boost;
 use biopsy_sys::ptrace::wait::{State, Stop};
 use biopsy_sys::ptrace::{self, Options, registers, wait};
@@ -61,7 +61,7 @@ impl Halt {
 /// A seized thread.
 #[derive(Debug)]
 pub(super) struct StoppedThread {
-    pub(super) tid: u32,
+    pub(super) tid: Tid,
     pub(super) halt: Halt,
     pub(super) registers: Option<GeneralRegisters>,
     pub(super) extended: Vec<u8>,
@@ -73,7 +73,7 @@ pub(super) struct StoppedThread {
 pub(super) struct Threads {
     pid: Pid,
     process: ProcessDir,
-    known: BTreeSet<u32>,
+    known: BTreeSet<Tid>,
     pub(super) list: Vec<StoppedThread>,
 }
 
@@ -94,7 +94,7 @@ impl Threads {
     }
 
     /// Seizes one thread only.
-    pub(super) fn seize_one(pid: Pid, tid: u32) -> Result<Self, FreezeError> {
+    pub(super) fn seize_one(pid: Pid, tid: Tid) -> Result<Self, FreezeError> {
         let process = ProcRoot::live().process(pid).map_err(|_| FreezeError::Ended { pid })?;
         let mut threads = Self { pid, process, known: BTreeSet::new(), list: Vec::new() };
         threads.seize_thread(tid)?;
@@ -132,7 +132,7 @@ impl Threads {
         Ok(count)
     }
 
-    fn seize_thread(&mut self, tid: u32) -> Result<bool, FreezeError> {
+    fn seize_thread(&mut self, tid: Tid) -> Result<bool, FreezeError> {
         match ptrace::seize(tid, Options::SYSGOOD) {
             Ok(()) => {
                 self.known.insert(tid);
@@ -151,7 +151,7 @@ impl Threads {
     }
 
     /// Why the thread was refused; `None`: it is ending, which the kernel calls EPERM too.
-    fn refusal(&self, tid: u32, source: io::Error) -> Option<FreezeError> {
+    fn refusal(&self, tid: Tid, source: io::Error) -> Option<FreezeError> {
         let stat = self.process.read(&format!("task/{tid}/stat"), SMALL).ok();
         let stat = Stat::parse(&stat?)?;
         if stat.is_zombie() {
@@ -321,7 +321,7 @@ impl Threads {
 
     /// Lets all threads go that stand still, but for the one that is busy with an injection. System calls that would give
     /// EINTR for our stop are restarted.
-    pub(super) fn release(&mut self, except: Option<u32>) -> Vec<FreezeWarning> {
+    pub(super) fn release(&mut self, except: Option<Tid>) -> Vec<FreezeWarning> {
         let mut warnings = Vec::new();
         for thread in &mut self.list {
             if except == Some(thread.tid) {
@@ -357,7 +357,7 @@ impl Threads {
     }
 
     /// A process of ours that is being killed: its end is to be taken, so that who waits for it hears of it.
-    pub(super) fn add_late(&mut self, tid: u32) {
+    pub(super) fn add_late(&mut self, tid: Tid) {
         self.list.push(StoppedThread {
             tid,
             halt: Halt::Waiting,
@@ -368,14 +368,14 @@ impl Threads {
     }
 
     /// Lets a thread go in the middle of an injection: its frame carries it back.
-    pub(super) fn abandon(&mut self, tid: u32) {
+    pub(super) fn abandon(&mut self, tid: Tid) {
         if let Some(thread) = self.find(tid) {
             // Where it does not stand still right now, it is let go later.
             thread.halt = if ptrace::detach(tid, 0).is_ok() { Halt::Ended } else { Halt::Waiting };
         }
     }
 
-    pub(super) fn find(&mut self, tid: u32) -> Option<&mut StoppedThread> {
+    pub(super) fn find(&mut self, tid: Tid) -> Option<&mut StoppedThread> {
         self.list.iter_mut().find(|one| one.tid == tid)
     }
 }
@@ -405,7 +405,7 @@ impl StoppedThread {
     /// Takes the news of its end: an exec of another thread waits until that is done, and so does the parent of the process.
     /// But if the process is a child of ours, the news belongs to whoever in this program started it.
     fn take_end(&mut self, pid: Pid) {
-        if self.tid != pid.0 || !is_child_of_ours(pid) {
+        if self.tid != pid.into() || !is_child_of_ours(pid) {
             let _ = wait::take(self.tid);
         }
         self.halt = Halt::Ended;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use biopsy_model::{Pid, ProcessKey};
+use biopsy_model::{Pid, ProcessKey, Tid};
 
 use super::LimitedBy;
 use crate::preflight::Check;
@@ -209,17 +209,17 @@ pub enum FreezeWarning {
     /// The thread was in an uninterruptible wait: what is known of its registers comes from `/proc` and is not complete.
     ThreadNotStopped {
         /// The thread.
-        tid: u32,
+        tid: Tid,
     },
     /// Registers of the thread could not be read: it ended in the window.
     ThreadEnded {
         /// The thread.
-        tid: u32,
+        tid: Tid,
     },
     /// Registers of the thread could not be read, although it stood still.
     ThreadUnreadable {
         /// The thread.
-        tid: u32,
+        tid: Tid,
         /// The errno.
         errno: i32,
     },
@@ -253,7 +253,7 @@ pub enum FreezeWarning {
     /// would with any debugger.
     Interrupted {
         /// The thread.
-        tid: u32,
+        tid: Tid,
     },
     /// Real-time priority was refused: on a busy machine the pause has longer tails.
     NoRealTime {
@@ -278,7 +278,7 @@ pub enum FreezeWarning {
 
 impl FreezeWarning {
     /// Why a stopped thread has no registers: ESRCH is what a thread gives that has ended.
-    pub(super) fn without_registers(tid: u32, error: &std::io::Error) -> Self {
+    pub(super) fn without_registers(tid: Tid, error: &std::io::Error) -> Self {
         match error.raw_os_error() {
             Some(errno) if errno != rustix::io::Errno::SRCH.raw_os_error() => {
                 Self::ThreadUnreadable { tid, errno }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use biopsy_model::Tid;
 use biopsy_sys::bpf;
 use biopsy_sys::bpf::asm::{Assembler, Reg};
 use biopsy_sys::limits::LockedMemoryRoom;
@@ -214,7 +215,7 @@ fn try_perf(source: Source, exclude_kernel: bool, cpu_wide: bool) -> Trial {
         wakeup_watermark: 0,
     };
     // Thread 0 is the caller.
-    let scope = if cpu_wide { Scope::Cpu(cpu) } else { Scope::ThreadOnCpu { tid: 0, cpu } };
+    let scope = if cpu_wide { Scope::Cpu(cpu) } else { Scope::ThreadOnCpu { tid: Tid(0), cpu } };
     Trial::of(Event::open(&config, scope))
 }
 

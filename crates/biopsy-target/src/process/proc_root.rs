@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use biopsy_files::{Links, Mounts, Root};
-use biopsy_model::{BootId, Pid};
+use biopsy_model::{BootId, Pid, Tid};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 /// Most bytes read of a small `/proc` file. The kernel makes them of at most a few KiB.
@@ -167,7 +167,7 @@ impl ProcessDir {
     ///
     /// # Errors
     /// As [`Self::read`]; also when the list breaks off, because one that lacks some looks like a whole one.
-    pub fn tids(&self, limit: usize) -> io::Result<Vec<u32>> {
+    pub fn tids(&self, limit: usize) -> io::Result<Vec<Tid>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.dir, "task", flags, Mode::empty())?;
         let mut tids = Vec::new();
@@ -175,7 +175,7 @@ impl ProcessDir {
             if tids.len() >= limit {
                 break;
             }
-            tids.extend(entry?.file_name().to_str().ok().and_then(parse_pid).map(|pid| pid.0));
+            tids.extend(entry?.file_name().to_str().ok().and_then(parse_pid).map(Tid::from));
         }
         tids.sort_unstable();
         Ok(tids)

@@ -23,7 +23,7 @@ impl Engine {
         if !matches!(why, Why::End(_)) {
             // At the end of a process the threads come by themselves.
             for &tid in process.threads.iter().filter(|&&tid| tid != first || why == Why::Time) {
-                let _ = ptrace::interrupt(tid.0);
+                let _ = ptrace::interrupt(tid);
             }
         }
         self.collected_if_complete(pid);
@@ -31,7 +31,7 @@ impl Engine {
 
     pub(super) fn stopped_while_collecting(&mut self, pid: Pid, tid: Tid, stop: Stop) {
         if let Stop::Event(wait::EVENT_FORK | wait::EVENT_VFORK | wait::EVENT_CLONE) = stop {
-            let new = ptrace::event_message(tid.0).ok().and_then(|message| u32::try_from(message).ok());
+            let new = ptrace::event_message(tid).ok().and_then(|message| u32::try_from(message).ok());
             let known = new.map(Tid).is_none_or(|new| self.threads.contains_key(&new));
             if !known && let Some(process) = self.processes.get_mut(&pid) {
                 // A child rather than a thread is found to be one when its registers are asked for.
@@ -49,7 +49,7 @@ impl Engine {
         if let Stop::Event(wait::EVENT_EXIT) = stop
             && let Some(process) = self.processes.get_mut(&pid)
             && let Stage::Collecting { why: why @ (Why::Signal(_) | Why::Time), first, until } = process.stage
-            && let Some(message) = ptrace::event_message(tid.0).ok()
+            && let Some(message) = ptrace::event_message(tid).ok()
             && let Ok(status) = i32::try_from(message)
             && status & 0x7f == 9
         {
@@ -133,9 +133,9 @@ impl Engine {
 }
 
 fn read_thread(pid: Pid, tid: Tid, stop: Stop, why: Why) -> Thread {
-    let general = registers::general(tid.0).ok().map(|words| GeneralRegisters::from_words(&words));
+    let general = registers::general(tid).ok().map(|words| GeneralRegisters::from_words(&words));
     let mut extended = vec![0; EXTENDED];
-    let length = registers::extended(tid.0, &mut extended).unwrap_or(0);
+    let length = registers::extended(tid, &mut extended).unwrap_or(0);
     extended.truncate(length);
     extended.shrink_to_fit();
     let name =
@@ -153,7 +153,7 @@ fn read_thread(pid: Pid, tid: Tid, stop: Stop, why: Why) -> Thread {
         registers: general,
         extended,
         signal,
-        blocked_signals: registers::signal_mask(tid.0).ok(),
+        blocked_signals: registers::signal_mask(tid).ok(),
     }
 }
 
@@ -161,7 +161,7 @@ fn read_thread(pid: Pid, tid: Tid, stop: Stop, why: Why) -> Thread {
 fn signal(tid: Tid, number: i32) -> ThreadSignal {
     /// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
     const FAULTS: [i32; 5] = [4, 5, 7, 8, 11];
-    let Ok(info) = registers::signal_info(tid.0) else {
+    let Ok(info) = registers::signal_info(tid) else {
         return ThreadSignal { number, ..ThreadSignal::default() };
     };
     let code = info.get(8..12).and_then(|four| four.try_into().ok()).map(i32::from_ne_bytes);

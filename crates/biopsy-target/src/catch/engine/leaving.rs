@@ -58,7 +58,7 @@ impl Engine {
             match self.threads.get(&tid).and_then(|one| one.kept) {
                 Some(stop) => self.let_go(tid, stop),
                 None => {
-                    if ptrace::interrupt(tid.0).is_err() {
+                    if ptrace::interrupt(tid).is_err() {
                         self.thread_gone(tid, None);
                     }
                 }

@@ -29,7 +29,7 @@ impl Engine {
     pub(super) fn stopped(&mut self, tid: Tid, stop: Stop) {
         let Some(pid) = self.threads.get(&tid).map(|one| one.process).or_else(|| self.adopt(tid)) else {
             // A child that nobody asked for: clone without SIGCHLD, which is no thread.
-            let _ = ptrace::detach(tid.0, signal_of(stop));
+            let _ = ptrace::detach(tid, signal_of(stop));
             return;
         };
         let stage = self.processes.get(&pid).map(|process| process.stage.clone());
@@ -49,7 +49,7 @@ impl Engine {
             (Some(Stage::Following { .. }), Stop::Signal(signal)) => self.signalled(pid, tid, signal),
             (Some(_), Stop::Signal(signal)) => self.pass(tid, signal, disposition(pid, tid, signal)),
             (Some(_), Stop::Group(_)) => {
-                if ptrace::listen(tid.0).is_err() {
+                if ptrace::listen(tid).is_err() {
                     self.go_on(tid, 0);
                 }
             }
@@ -76,7 +76,7 @@ impl Engine {
 
     /// A thread has made another one, or a child.
     fn multiplied(&mut self, tid: Tid) {
-        let new = ptrace::event_message(tid.0).ok().and_then(|message| u32::try_from(message).ok());
+        let new = ptrace::event_message(tid).ok().and_then(|message| u32::try_from(message).ok());
         if let Some(new) = new.map(Tid).filter(|new| !self.threads.contains_key(new)) {
             // What is not adopted is detached at its first stop.
             let _ = self.adopt(new);
@@ -124,10 +124,10 @@ impl Engine {
     /// The thread is at its end. Is it the end of the process too?
     fn ending(&mut self, pid: Pid, tid: Tid) {
         let Some(process) = self.processes.get(&pid) else { return self.let_go(tid, Stop::Interrupted) };
-        let call = registers::general(tid.0).ok().map(|words| words[15]);
+        let call = registers::general(tid).ok().map(|words| words[15]);
         let others = process.threads.iter().any(|&other| other != tid);
         let status =
-            ptrace::event_message(tid.0).ok().and_then(|message| i32::try_from(message).ok()).unwrap_or(0);
+            ptrace::event_message(tid).ok().and_then(|message| i32::try_from(message).ok()).unwrap_or(0);
         let one_thread = others
             && (call == Some(EXIT)
                 || call != Some(EXIT_GROUP) && status == 0 && self.another_executes(pid, tid));
@@ -177,23 +177,23 @@ impl Engine {
         self.statistics.lock().unwrap_or_else(std::sync::PoisonError::into_inner).signals_passed += 1;
         if disposition == Disposition::Harmless
             && !JOB_CONTROL.contains(&signal)
-            && let Ok(words) = registers::general(tid.0)
+            && let Ok(words) = registers::general(tid)
             && let Some(restarted) = restarted(&GeneralRegisters::from_words(&words))
         {
-            let _ = registers::set_general(tid.0, &restarted.to_words());
+            let _ = registers::set_general(tid, &restarted.to_words());
         }
         self.go_on(tid, signal);
     }
 
     pub(super) fn go_on(&mut self, tid: Tid, signal: i32) {
         // When it was killed meanwhile it is not there to go on; its end comes as another stop.
-        let _ = ptrace::cont(tid.0, signal);
+        let _ = ptrace::cont(tid, signal);
     }
 
     /// Keeps a thread where it stands. A stop at a signal is not taken: see the module.
     pub(super) fn keep(&mut self, tid: Tid, stop: Stop) {
         if !matches!(stop, Stop::Signal(_)) {
-            let _ = wait::take(tid.0);
+            let _ = wait::take(tid);
         }
         if let Some(one) = self.threads.get_mut(&tid) {
             one.kept = Some(stop);
@@ -202,7 +202,7 @@ impl Engine {
 
     /// Detaches from a stopped thread; it goes on as if it had never been traced.
     pub(super) fn let_go(&mut self, tid: Tid, stop: Stop) {
-        match ptrace::detach(tid.0, signal_of(stop)) {
+        match ptrace::detach(tid, signal_of(stop)) {
             Ok(()) => self.thread_gone(tid, None),
             // Killed meanwhile, and on its way to the stop at its end: it is let go there.
             Err(_) => {

@@ -6,6 +6,7 @@ use crate::list::MAX_THREADS;
 use crate::process::proc_root::{ProcessDir, SMALL, is_gone};
 use crate::process::stat::Stat;
 use crate::process::status::Status;
+use biopsy_model::Tid;
 
 /// Threads whose stack pointers are looked at before giving up on finding a safe one.
 const LOOKED_AT: u64 = 64;
@@ -80,7 +81,7 @@ impl Threads {
         }
     }
 
-    fn look_at_stack(&mut self, process: &ProcessDir, tid: u32, mappings: &[Mapping]) {
+    fn look_at_stack(&mut self, process: &ProcessDir, tid: Tid, mappings: &[Mapping]) {
         let Ok(text) = process.read(&format!("task/{tid}/syscall"), SMALL) else { return };
         if let Some(stack_pointer) = stack_pointer(&text) {
             self.looked_at += 1;

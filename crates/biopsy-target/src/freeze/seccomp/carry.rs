@@ -1,6 +1,6 @@
 //! Whether a stopped thread may carry the calls of a freeze, as far as seccomp is concerned.
 
-use biopsy_model::Pid;
+use biopsy_model::{Pid, Tid};
 use biopsy_sys::ptrace::seccomp::Instruction;
 
 use super::{Answer, Call, answer, read_filters};
@@ -78,9 +78,9 @@ impl Calls {
 ///
 /// # Errors
 /// Why it may not.
-pub(in crate::freeze) fn may_carry(tid: u32, syscall: u64, stack: u64) -> Result<Allowed, &'static str> {
+pub(in crate::freeze) fn may_carry(tid: Tid, syscall: u64, stack: u64) -> Result<Allowed, &'static str> {
     const UNKNOWN: &str = "what seccomp allows it cannot be told";
-    let process = ProcRoot::live().process(Pid(tid)).map_err(|_| UNKNOWN)?;
+    let process = ProcRoot::live().process(Pid(tid.0)).map_err(|_| UNKNOWN)?;
     let status = process.read("status", SMALL).map_err(|_| UNKNOWN)?;
     match Status::parse(&status).seccomp {
         // `None`: the kernel was built without.

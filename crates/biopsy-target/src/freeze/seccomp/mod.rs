@@ -12,6 +12,7 @@ mod tests;
 
 use std::io;
 
+use biopsy_model::Tid;
 use biopsy_sys::ptrace::seccomp::{Instruction, filter};
 
 pub use answer::{Answer, Call};
@@ -57,7 +58,7 @@ pub fn allows(filters: &[Vec<Instruction>], calls: &[Call]) -> Result<(), Denied
 /// # Errors
 /// EACCES without CAP_SYS_ADMIN or under a seccomp filter of our own; EMEDIUMTYPE for a filter that cannot be told; `InvalidData` for
 /// more filters than are run.
-pub fn read_filters(tid: u32) -> io::Result<Vec<Vec<Instruction>>> {
+pub fn read_filters(tid: Tid) -> io::Result<Vec<Vec<Instruction>>> {
     let mut filters = Vec::new();
     while let Some(found) = filter(tid, filters.len())? {
         filters.push(found);
