@@ -48,8 +48,7 @@ use trace::facts::Facts;
 
 pub use analysis::Analysis;
 pub use completeness::{Completeness, LossTotal, NamedShares};
-pub use findings::finding::{Evidence, Finding, Reference, Severity, Value};
-pub use findings::ids::FindingId;
+pub use findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 pub use image::{analyze_dump, analyze_image, analyze_opened};
 pub use logs::{LogSummary, LogTopic};
 pub use metrics::{MetricSummary, Notable, NotableKind, Trend};

@@ -1,6 +1,6 @@
 //! Findings: what an expert would say, with the evidence.
 
-use super::ids::FindingId;
+pub use super::ids::FindingId;
 use crate::trace::function::FunctionHandle;
 use biopsy_model::{MonoNanos, Nanos, Tid};
 

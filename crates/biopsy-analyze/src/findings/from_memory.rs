@@ -2,8 +2,7 @@
 
 use super::explains;
 use crate::dump::DumpAnalysis;
-use crate::findings::finding::{Evidence, Finding, Reference, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use crate::words::seconds;
 use biopsy_model::capture::Capture;
 use biopsy_model::look::{Look, LookFinding};

@@ -1,6 +1,6 @@
 //! Findings: what an expert would say of the facts, the most important first.
 //!
-//! [`rules`] has a file for each rule: it looks for one cause and says it in plain words, with its evidence and with what it is
+//! `rules` has a file for each rule: it looks for one cause and says it in plain words, with its evidence and with what it is
 //! not. Thresholds are constants with their reason at the top of the rule. A rule that lacks its data stays silent; what is lacking
 //! is in [`Completeness::undetermined`](crate::Completeness::undetermined). What one finding means for another is in `explains`, and
 //! nowhere else. Beside these lie what rules share: `scene` and `dump` are what they look at, the others what several of them ask.

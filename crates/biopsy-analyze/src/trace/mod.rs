@@ -1,7 +1,7 @@
 //! What a trace says: functions, call trees, threads, waits.
 //!
 //! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names` (words and types); `frames`; `calls`;
-//! `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and [`read`], which puts them in order.
+//! `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
 
 mod calls;
 pub(crate) mod facts;

@@ -1,15 +1,13 @@
 //! Connections are not accepted in time.
 
 use crate::findings::evidence::{at, metric, steps};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
 
 /// Connections turned away a second, and in all: one by chance is none.
 const RATE: f64 = 0.1;
 const LEAST: f64 = 2.0;
 
-/// Connections wait (or fail) because the process does not accept them in time.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let overflows = scene.system("tcp.listen.overflows")?;
     let lost: f64 = overflows.points.iter().map(|point| point.1).sum();

@@ -1,8 +1,7 @@
 //! The cgroup's CPU quota is used up again and again.
 
 use crate::findings::evidence::{at, grade, metric, steps};
-use crate::findings::finding::{Evidence, Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Value};
 use crate::findings::scene::Scene;
 use crate::findings::want_of_cpu::ready_evidence;
 use crate::words::{cores, percent};
@@ -13,7 +12,6 @@ const SHARE: [f64; 3] = [0.25, 0.05, 0.01];
 /// The machine has CPUs to spare below this.
 const BUSY: f64 = 0.9;
 
-/// The cgroup's CPU quota is used up again and again.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let ratios = scene.series("cgroups", "throttled.ratio");
     let worst = ratios.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()))?;

@@ -1,8 +1,7 @@
 //! The CPU is what limits the process.
 
 use crate::findings::evidence::{at, fact, grade, metric, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::frames::as_u32;
@@ -28,7 +27,6 @@ const CALLER: f64 = 0.3;
 /// All CPUs are in use, but for what the rest of the machine needs.
 const ALL_CPUS: f64 = 0.9;
 
-/// The CPU is what limits the process.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let used = scene.cores?;
     let rows = &scene.analysis.threads.rows;

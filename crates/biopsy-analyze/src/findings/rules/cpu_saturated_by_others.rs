@@ -1,8 +1,7 @@
 //! Other processes use the CPUs up.
 
 use crate::findings::evidence::{at, fact, grade, metric, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::findings::want_of_cpu::{ready_evidence, ready_share, throttled_share};
 use crate::words::{cores, number, percent};
@@ -18,7 +17,6 @@ const THROTTLED: f64 = 0.05;
 /// Impact where what it costs is not known.
 const UNKNOWN_IMPACT: f64 = 0.3;
 
-/// Other processes use the CPUs up.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let used = scene.cores?;
     let busy = scene.system("cpu.busy")?.mean();

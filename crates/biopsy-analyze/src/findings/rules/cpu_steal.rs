@@ -1,8 +1,7 @@
 //! The hypervisor gives CPUs to other machines.
 
 use crate::findings::evidence::{at, grade, metric, steps};
-use crate::findings::finding::{Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Value};
 use crate::findings::scene::Scene;
 use crate::metrics::series::Series;
 use crate::words::{cores, percent};
@@ -10,7 +9,6 @@ use crate::words::{cores, percent};
 /// Share of the CPUs that the hypervisor takes: some per cent are usual where machines share a host.
 const SHARE: [f64; 3] = [f64::INFINITY, 0.15, 0.05];
 
-/// The hypervisor gives CPUs to other machines.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let steal: Series = scene.system("cpu.steal")?;
     let share = steal.mean() / scene.cpus;

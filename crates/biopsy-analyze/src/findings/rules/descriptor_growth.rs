@@ -1,8 +1,7 @@
 //! Open files and sockets that pile up: how many, which, and who opens them.
 
 use crate::findings::evidence::{at, fact, metric, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::trace::function::FunctionKind;
 use crate::words::{number, percent, seconds};
@@ -15,7 +14,6 @@ const LONGEST: usize = 160;
 /// One function that opens this share of them is named.
 const OPENER: f64 = 0.3;
 
-/// Open descriptors grow steadily.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let trends = scene.analysis.metrics.trends.iter().filter(|trend| trend.growing && trend.column == "fds");
     let trend = trends.max_by(|a, b| a.per_minute.total_cmp(&b.per_minute))?;

@@ -1,8 +1,7 @@
 //! Disk-bound.
 
 use crate::findings::evidence::{at, fact, grade, metric, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, ThreadWait};
 use crate::metrics::series::Series;
 use crate::trace::waits::WaitReason;
@@ -23,7 +22,6 @@ const EXPLAINED: f64 = 0.2;
 /// What a disk says of itself is worth a line from here on.
 const WORTH_A_LINE: f64 = 0.05;
 
-/// Threads wait for disks.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let waits = scene.thread_waits(|reason| reason == WaitReason::Disk);
     match waits.first() {

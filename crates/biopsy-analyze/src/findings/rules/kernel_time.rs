@@ -1,8 +1,7 @@
 //! Much time inside the kernel.
 
 use crate::findings::evidence::{at, fact, grade, steps};
-use crate::findings::finding::{Finding, Reference, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::trace::frames::as_u32;
 use crate::trace::function::{FunctionHandle, FunctionKind};
@@ -13,7 +12,6 @@ const KERNEL_SHARE: f64 = 0.5;
 /// Cores in use below which it harms nobody.
 const LEAST_CORES: f64 = 0.3;
 
-/// Much of the CPU time is spent in system calls and faults.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let used = scene.cores.filter(|&used| used >= LEAST_CORES)?;
     if scene.sampled <= 0.0 {

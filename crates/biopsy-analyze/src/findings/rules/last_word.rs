@@ -1,8 +1,7 @@
 //! Where nothing is wrong: what the process does. One of four findings, or none.
 
 use crate::findings::evidence::{at, fact, metric, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::trace::waits::WaitReason;
 use crate::words::{cores, percent};

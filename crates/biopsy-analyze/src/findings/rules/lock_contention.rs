@@ -1,8 +1,7 @@
 //! Much waiting for locks, in no one place.
 
 use crate::findings::evidence::{at, grade, steps};
-use crate::findings::finding::{Finding, Reference, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::trace::waits::WaitReason;
 use crate::words::{percent, seconds, threads};
@@ -14,7 +13,6 @@ const COUNTED: f64 = 0.05;
 /// Share of their time that these threads wait.
 const SHARE: [f64; 3] = [f64::INFINITY, 0.2, 0.1];
 
-/// Much waiting for locks, in no one place.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if super::lock_convoy::find(scene).is_some() {
         return None;

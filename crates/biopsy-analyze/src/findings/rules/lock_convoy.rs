@@ -1,8 +1,7 @@
 //! Many threads queue for one lock, by the scheduler's account.
 
 use crate::findings::evidence::{at, fact, grade, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::trace::waits::{Convoy, Party, WaitReason};
 use crate::words::{cores, number, percent, seconds, threads};
@@ -19,7 +18,6 @@ const SHARE_OF_CONDITION: f64 = 0.5;
 /// waited for is named.
 const EXPLAINED: f64 = 0.2;
 
-/// Many threads queue for one lock, and few get anything done.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let convoys = scene.analysis.waits.convoys.iter();
     let convoys = convoys.filter(|convoy| convoy.threads >= QUEUE && convoy.mean_queue >= MEAN_QUEUE);

@@ -1,8 +1,7 @@
 //! Errors in the logs.
 
 use crate::findings::evidence::{at, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::words::number;
 use biopsy_model::log::LogLevel;
@@ -10,7 +9,6 @@ use biopsy_model::log::LogLevel;
 /// Errors a second from which on they are no single events.
 const RATE: f64 = 1.0;
 
-/// The process logged errors.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let logs = &scene.analysis.logs;
     if logs.errors == 0 {

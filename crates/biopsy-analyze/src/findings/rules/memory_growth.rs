@@ -1,8 +1,7 @@
 //! Memory of a process grows steadily.
 
 use crate::findings::evidence::{at, fact, metric, steps};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::{Scene, touched_by};
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
@@ -18,7 +17,6 @@ const HORIZON: f64 = 3_600.0;
 const SHORT_HORIZON: f64 = 600.0;
 const SHORT: f64 = 30.0;
 
-/// Memory of a process grows steadily.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let trends =
         || scene.analysis.metrics.trends.iter().filter(|trend| trend.growing && trend.table == "processes");

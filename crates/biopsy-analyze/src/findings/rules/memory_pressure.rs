@@ -1,8 +1,7 @@
 //! Memory pressure: reclaim, swap, major faults, limits. Each sign is found by itself; the worst one gives the severity.
 
 use crate::findings::evidence::{at, fact, grade, metric, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::metrics::series::Series;
 use crate::trace::waits::WaitReason;
@@ -35,7 +34,6 @@ fn sign(value: f64, thresholds: [f64; 3], impact: f64, evidence: Evidence) -> Op
     Some(Sign { severity: grade(value, thresholds)?, impact, evidence })
 }
 
-/// Memory is short, and threads wait for it.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let signs: Vec<Sign> = stalls(scene)
         .into_iter()

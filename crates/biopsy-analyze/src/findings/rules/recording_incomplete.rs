@@ -1,8 +1,7 @@
 //! What is wrong with the recording itself.
 
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::words::{number, percent};
 use biopsy_model::capture::EndedBy;
@@ -14,7 +13,6 @@ const LOST_MUCH: f64 = 0.2;
 /// Share of the stacks that reach their root, below which totals of outer functions are too small.
 const REACHING_ROOT: f64 = 0.8;
 
-/// The recording lacks something that weakens the other findings.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let whole = &scene.analysis.completeness;
     let mut evidence = Vec::new();

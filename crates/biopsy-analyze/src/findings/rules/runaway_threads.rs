@@ -1,8 +1,7 @@
 //! Threads are started and do not end.
 
 use crate::findings::evidence::{at, fact, metric, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::managed_names::is_runtime_thread;
 use crate::words::{number, seconds};
@@ -16,7 +15,6 @@ const PART_LATE: usize = 10;
 /// Threads from which on, if they are three times as many as at first, a limit is near.
 const CRITICAL: f64 = 100.0;
 
-/// Threads are started and do not end.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let table = &scene.analysis.threads;
     let trend = scene.analysis.metrics.trends.iter().find(|trend| trend.column == "threads" && trend.growing);

@@ -1,8 +1,7 @@
 //! One thread at its limit while others wait for it.
 
 use crate::findings::evidence::{at, fact, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::trace::waits::WaitReason;
 use crate::words::{percent, threads};
@@ -17,7 +16,6 @@ const ENDED: f64 = 0.5;
 /// A thread that waits less is not counted.
 const COUNTED: f64 = 0.3;
 
-/// One thread uses a whole core, and what the others wait for is that thread.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let row = scene.analysis.threads.rows.first()?;
     let running = row.running.as_secs_f64() / scene.seconds;

@@ -1,8 +1,7 @@
 //! Sleeping in a loop.
 
 use crate::findings::evidence::{at, fact, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::managed_names::is_runtime_thread;
 use crate::trace::waits::WaitReason;
@@ -13,7 +12,6 @@ const OFTEN: f64 = 4.0;
 /// Share of the time that a thread sleeps.
 const SHARE: f64 = 0.5;
 
-/// A thread sleeps again and again instead of waiting for what it needs.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let waits = scene.thread_waits(|reason| reason == WaitReason::Sleep);
     let often = |count: u64| count as f64 / scene.seconds >= OFTEN;

@@ -1,8 +1,7 @@
 //! A thread waits for another program to answer.
 
 use crate::findings::evidence::{at, fact, metric, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, ThreadWait};
 use crate::trace::function::FunctionRow;
 use crate::trace::waits::WaitReason;
@@ -17,7 +16,6 @@ const WAITS: u64 = 5;
 /// TCP segments sent again a second: a network that loses some.
 const RETRANSMITS: f64 = 1.0;
 
-/// A thread spends most of its time receiving from a socket.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let is_peer = |reason| matches!(reason, WaitReason::Peer | WaitReason::Descriptor);
     let waits = scene.thread_waits(is_peer);

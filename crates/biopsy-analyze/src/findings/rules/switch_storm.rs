@@ -1,8 +1,7 @@
 //! Much time lost in switching between threads.
 
 use crate::findings::evidence::{at, fact, grade, steps};
-use crate::findings::finding::{Finding, Reference, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::words::{number, percent};
 
@@ -17,7 +16,6 @@ const LEAST_CORES: f64 = 0.2;
 /// Fewer switches a second are no storm, whatever samples show.
 const LEAST_RATE: f64 = 2_000.0;
 
-/// Threads switch very often.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let used = scene.cores?;
     let rows = &scene.analysis.threads.rows;

@@ -1,8 +1,7 @@
 //! The target ended while it was recorded.
 
 use crate::findings::evidence::{at, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::managed_names::is_runtime_thread;
 use crate::trace::flame::FlameKind;
@@ -19,7 +18,6 @@ const SAMPLES: u64 = 3;
 /// Seconds before the end in which an error in the logs may have to do with it.
 const LAST_ERROR: f64 = 5.0;
 
-/// The target exited (or executed another program) during the recording.
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let header = &scene.capture.header;
     let target = header.target.as_ref().map(|key| key.pid);

@@ -3,8 +3,7 @@
 use crate::findings::allocating::{rate, top_or_thread};
 use crate::findings::dotnet::{code, heard, of_process, pace, table};
 use crate::findings::evidence::{at, steps};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::words::{bytes, number};
 
@@ -14,7 +13,6 @@ const SHARE: f64 = 0.4;
 const CRITICAL: f64 = 400e6;
 const WARNING: f64 = 100e6;
 
-/// One place allocates so much that collecting it is a large part of the work.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let summary = heard.summary;

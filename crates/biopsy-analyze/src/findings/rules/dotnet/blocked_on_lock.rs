@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::traced;
 use crate::findings::evidence::{at, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::managed_names::is_pool_thread;
 use crate::trace::function::FunctionHandle;
@@ -41,7 +40,6 @@ fn stuck(scene: &Scene<'_>) -> Vec<(Tid, Option<FunctionHandle>)> {
     out
 }
 
-/// Threads wait for a lock during the whole recording: a deadlock, or an owner that never lets go.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let stuck = stuck(scene);
     if stuck.is_empty() || traced(scene) < LEAST_SECONDS {

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{Heard, code, heard, in_place, in_table, of_process, quoted};
 use crate::findings::evidence::{at, grade, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::trace::frames::as_u32;
 use crate::trace::function::FunctionHandle;
@@ -13,7 +12,6 @@ use crate::words::{number, percent};
 /// that works as intended throws 50 a second.
 const RATE: [f64; 3] = [300.0, 50.0, 10.0];
 
-/// Many exceptions are thrown, and most likely caught again.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let all = rate(&heard);

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{code, heard, in_place, in_table, of_process};
 use crate::findings::evidence::{grade, steps};
-use crate::findings::finding::{Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Value};
 use crate::findings::requests::name;
 use crate::findings::scene::Scene;
 use crate::words::{number, percent};
@@ -12,7 +11,6 @@ use crate::words::{number, percent};
 const FAILED: [f64; 3] = [0.5, 0.05, 0.01];
 const FAILED_LEAST: u64 = 5;
 
-/// Requests fail.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, at_row) = heard(scene)
         .filter_map(|heard| {

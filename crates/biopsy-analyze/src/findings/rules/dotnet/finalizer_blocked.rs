@@ -1,8 +1,7 @@
 //! The finalizer thread waits, seen over time.
 
 use crate::findings::evidence::{at, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::trace::function::FunctionKind;
 use crate::words::percent;
@@ -10,7 +9,6 @@ use crate::words::percent;
 /// A finalizer may take a lock for a moment; half of the time is no moment.
 const SHARE: f64 = 0.5;
 
-/// The finalizer thread waits for something: nothing is finalized any more.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let waits = scene.thread_waits(|_| true);
     let wait = waits.iter().find(|wait| {

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{heard, in_place, in_table, of_process};
 use crate::findings::evidence::steps;
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::words::{number, seconds};
 use biopsy_model::runtime_trace::CollectionReason;
@@ -13,7 +12,6 @@ const INDUCED: u64 = 3;
 /// Full ones a second from which on they cost.
 const RATE: f64 = 0.5;
 
-/// The program calls `GC.Collect`.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene)
         .filter(|heard| heard.summary.collections.induced >= INDUCED)

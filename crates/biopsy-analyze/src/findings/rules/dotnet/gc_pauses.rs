@@ -3,8 +3,7 @@
 use crate::findings::allocating;
 use crate::findings::dotnet::{heard, of_process, pace, table, time};
 use crate::findings::evidence::{at, fact, grade, steps};
-use crate::findings::finding::{Finding, Reference, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::words::{bytes, number, percent};
 
@@ -13,7 +12,6 @@ const SHARE: [f64; 3] = [0.25, 0.1, 0.05];
 /// A request that falls into a pause of half a second is a slow one.
 const LONGEST: f64 = 0.5;
 
-/// Threads stand still for collections too long or too often.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene)
         .max_by(|a, b| a.summary.collections.pause_share.total_cmp(&b.summary.collections.pause_share))?;

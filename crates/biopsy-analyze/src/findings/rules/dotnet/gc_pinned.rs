@@ -3,8 +3,7 @@
 use crate::findings::allocating;
 use crate::findings::dotnet::{heard, of_process, pace, table};
 use crate::findings::evidence::{at, steps};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::words::number;
 
@@ -17,7 +16,6 @@ const COLLECTIONS: u64 = 3;
 /// Collections a second from which on the holes are made again all the time.
 const CRITICAL_RATE: f64 = 1.0;
 
-/// Many objects are pinned while there is much garbage.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene)
         .filter(|heard| heard.summary.collections.pinned >= Some(PINNED))

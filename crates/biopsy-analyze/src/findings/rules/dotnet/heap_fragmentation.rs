@@ -3,8 +3,7 @@
 use crate::findings::allocating;
 use crate::findings::dotnet::{heard, of_process, table};
 use crate::findings::evidence::{at, fact};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::{Scene, touched_by};
 use crate::runtimes::find_counter;
 use crate::words::{bytes, number, percent};
@@ -13,7 +12,6 @@ use crate::words::{bytes, number, percent};
 const HOLES_SHARE: f64 = 0.3;
 const HOLES: f64 = 64e6;
 
-/// Much of the heap is free room between objects that live.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, share, size) = heard(scene)
         .filter_map(|heard| {

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{code, heard, in_place, in_table, of_process, place_of, time};
 use crate::findings::evidence::{at, fact, grade, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Value};
 use crate::findings::scene::Scene;
 use crate::runtimes::ContentionRow;
 use crate::trace::function::FunctionHandle;
@@ -20,7 +19,6 @@ const SHARE: [f64; 3] = [0.5, 0.2, 0.05];
 /// What the holder had waited for is named from this share of the waits on.
 const EXPLAINED: f64 = 0.2;
 
-/// Threads queue for a lock, as the runtime reports it.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, number_of_row) = heard(scene)
         .filter_map(|heard| {

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{Heard, heard, in_table, of_process, quoted};
 use crate::findings::evidence::steps;
-use crate::findings::finding::{Evidence, Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::runtimes::severity;
 use crate::words::number;
@@ -13,7 +12,6 @@ const RATE: f64 = 5.0;
 /// The level of an error, among those of .NET.
 const ERROR: u8 = 3;
 
-/// The application logged errors.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let errors = |heard: &Heard<'_>| -> u64 {
         let rows = heard.summary.messages.iter().filter(|row| severity(&row.level) >= ERROR);

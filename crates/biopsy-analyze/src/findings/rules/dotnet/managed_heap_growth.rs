@@ -3,8 +3,7 @@
 use crate::findings::allocating;
 use crate::findings::dotnet::{heard, of_process, table, timers};
 use crate::findings::evidence::{at, fact};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::scene::{Scene, touched_by};
 use crate::runtimes::CollectionSummary;
 use crate::words::{bytes, number, seconds};
@@ -15,7 +14,6 @@ const LEAST_SHARE: f64 = 0.3;
 /// One place that makes this share of all bytes is named.
 const ONE_PLACE: f64 = 0.4;
 
-/// What is left after collections grows and grows.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let heard = heard(scene)
         .max_by_key(|heard| grown(&heard.summary.collections).map(|(first, last)| last - first))?;

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{heard, in_table, of_process, quoted, time};
 use crate::findings::evidence::{grade, steps};
-use crate::findings::finding::{Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Value};
 use crate::findings::requests::name;
 use crate::findings::scene::Scene;
 use crate::words::number;
@@ -11,7 +10,6 @@ use crate::words::number;
 /// Commands of one text in one request: a page of a list is usually 10 to 50 rows long, and nobody asks for each on purpose.
 const COMMANDS: [f64; 3] = [100.0, 15.0, f64::INFINITY];
 
-/// One request runs the same command again and again.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, at_row) = heard(scene)
         .filter_map(|heard| {

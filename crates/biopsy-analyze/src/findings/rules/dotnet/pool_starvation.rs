@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{Heard, heard, in_table, of_process, table, time, traced};
 use crate::findings::evidence::{at, fact, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::managed_names::is_pool_thread;
 use crate::runtimes::find_counter;
@@ -76,7 +75,6 @@ fn blocked(scene: &Scene<'_>) -> Option<Blocked> {
     })
 }
 
-/// Threads of the pool block, so that what would unblock them has no thread to run on.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let blocked = blocked(scene).filter(|blocked| blocked.mean >= BLOCKED && blocked.share >= SHARE);
     let heard = heard(scene).max_by_key(|heard| heard.summary.pool.starved + heard.summary.pool.blocked);

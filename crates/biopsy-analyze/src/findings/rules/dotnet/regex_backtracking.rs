@@ -1,8 +1,7 @@
 //! A regular expression that backtracks.
 
 use crate::findings::evidence::{at, fact, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
 use crate::trace::frames::as_u32;
 use crate::trace::function::FunctionHandle;
@@ -15,7 +14,6 @@ const CORES: f64 = 0.3;
 /// From so much of one core on it is most of what a thread does.
 const CRITICAL: f64 = 0.6;
 
-/// Most CPU time is in regular expressions.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if scene.sampled <= 0.0 {
         return None;

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{Heard, heard, in_table, of_process, quoted};
 use crate::findings::evidence::{at, fact, steps};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::requests::open_time;
 use crate::findings::scene::Scene;
 use crate::runtimes::find_counter;
@@ -17,7 +16,6 @@ const TIMES_USUAL: f64 = 5.0;
 /// One or two open requests may be web sockets or long polls.
 const SEVERAL: f64 = 3.0;
 
-/// Requests are accepted and never answered.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     heard(scene).filter_map(|heard| unanswered_of(scene, &heard)).max_by(|a, b| {
         (a.severity, a.impact).partial_cmp(&(b.severity, b.impact)).unwrap_or(std::cmp::Ordering::Equal)

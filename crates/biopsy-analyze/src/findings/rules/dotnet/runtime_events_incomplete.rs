@@ -1,15 +1,13 @@
 //! Events of the runtime are missing.
 
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Value};
 use crate::findings::scene::Scene;
 use crate::words::{number, percent};
 
 /// Lost events from which on totals are not to be trusted.
 const LOST: [f64; 3] = [f64::INFINITY, 0.2, 0.01];
 
-/// Events of the runtime are missing.
 #[expect(clippy::cast_precision_loss, reason = "counts for people")]
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let mut evidence = Vec::new();

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{Heard, heard, in_table, of_process, time};
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::requests::{name, open_time};
 use crate::findings::scene::Scene;
 use crate::runtimes::RequestRow;
@@ -20,7 +19,6 @@ const SHARE: f64 = 0.5;
 const FEWEST: f64 = 4.0;
 const AT_A_TIME: f64 = 0.5;
 
-/// What is served waits for what is asked.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     heard(scene)
         .filter_map(|heard| slow_dependency_of(scene, &heard))

@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{heard, in_table, of_process, table, time};
 use crate::findings::evidence::{at, steps};
-use crate::findings::finding::{Evidence, Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
 use crate::findings::requests::name;
 use crate::findings::scene::Scene;
 use crate::runtimes::{Coincidence, Meanwhile, RuntimeSummary};
@@ -16,7 +15,6 @@ const FEWEST: u64 = 3;
 /// What went on for less of their time is not listed.
 const MEANWHILE: f64 = 0.1;
 
-/// A route is slow, and what went on meanwhile.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, at_row) = heard(scene)
         .filter_map(|heard| {

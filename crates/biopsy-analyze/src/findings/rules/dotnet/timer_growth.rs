@@ -2,8 +2,7 @@
 
 use crate::findings::dotnet::{heard, of_process, timers};
 use crate::findings::evidence::{at, fact};
-use crate::findings::finding::{Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, touched_by};
 use crate::runtimes::find_counter;
 use crate::words::{number, percent, seconds};
@@ -13,7 +12,6 @@ const TIMERS: f64 = 500.0;
 /// With fewer readings a rise at each of them is chance.
 const READINGS: usize = 4;
 
-/// Timers are started and never disposed.
 pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let (heard, [first, last]) = heard(scene)
         .filter_map(|heard| {

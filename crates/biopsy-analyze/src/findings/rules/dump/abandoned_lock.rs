@@ -3,8 +3,7 @@
 use crate::dump::{DumpAnalysis, LockOwner};
 use crate::findings::dump::{at, label, place, share};
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Finding, Reference, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity};
 use crate::words::threads;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {

@@ -3,15 +3,13 @@
 use crate::dump::DumpAnalysis;
 use crate::findings::dump::share;
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Finding, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity};
 use crate::words::threads;
 use biopsy_model::stack::StackEnd;
 
 /// From this share of all threads on what is said of the rest is in doubt.
 const MOST: f64 = 0.5;
 
-/// Stacks that do not reach their root.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let broken: usize = analysis
         .groups

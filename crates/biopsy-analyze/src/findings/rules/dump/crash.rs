@@ -3,8 +3,7 @@
 use crate::dump::{Access, AddressKind, Crash, DumpAnalysis};
 use crate::findings::dump::at;
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref()?;

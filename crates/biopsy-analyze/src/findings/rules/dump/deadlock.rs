@@ -3,8 +3,7 @@
 use crate::dump::{DumpAnalysis, LockKind, WaitGraph};
 use crate::findings::dump::{at, label, place, share};
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Evidence, Finding, Reference, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::words::threads;
 use biopsy_model::Tid;
 

@@ -3,8 +3,7 @@
 use crate::dump::DumpAnalysis;
 use crate::findings::dump::{at, share};
 use crate::findings::evidence::{grade, steps};
-use crate::findings::finding::{Finding, Reference};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference};
 use crate::words::threads;
 
 /// Stacks of so many frames tell something; shorter ones are roots that everybody shares.
@@ -12,7 +11,6 @@ const TELLING: usize = 3;
 /// Threads in one place: pools of workers at rest have tens.
 const EQUAL: [usize; 3] = [usize::MAX, 200, 20];
 
-/// Many threads stand in the same place.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let (index, group) = analysis
         .groups

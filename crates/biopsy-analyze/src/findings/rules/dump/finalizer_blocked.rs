@@ -3,10 +3,8 @@
 use crate::dump::{DumpAnalysis, DumpThread, LockOwner};
 use crate::findings::dump::{at, own};
 use crate::findings::evidence::steps;
-use crate::findings::finding::{Finding, Reference, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity};
 
-/// Nothing is finalized while the one thread for it waits.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let thread =
         analysis.threads.iter().find(|thread| thread.managed.as_ref().is_some_and(|one| one.finalizer))?;

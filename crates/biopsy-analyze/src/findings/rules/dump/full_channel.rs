@@ -3,14 +3,12 @@
 use crate::dump::DumpAnalysis;
 use crate::findings::dump::NAMED;
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Value};
 use biopsy_dotnet::tasks::FULL_CHANNEL;
 
 /// Writers that wait: one is as intended for a moment, ten are behind a reader that does not keep up.
 const WRITERS: [usize; 3] = [usize::MAX, 10, 1];
 
-/// Writers of a bounded channel wait for a reader that does not come.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let operations = analysis.managed.as_ref()?.operations.as_ref()?;
     let writers: Vec<_> = operations

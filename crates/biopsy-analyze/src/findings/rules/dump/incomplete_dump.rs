@@ -2,8 +2,7 @@
 
 use crate::dump::DumpAnalysis;
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::words::bytes;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {

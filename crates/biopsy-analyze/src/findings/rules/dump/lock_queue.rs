@@ -3,8 +3,7 @@
 use crate::dump::{DumpAnalysis, LockKind, LockOwner, WaitGraph};
 use crate::findings::dump::{at, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Finding, Reference, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::words::threads;
 use biopsy_model::Tid;
 use rustc_hash::FxHashSet;
@@ -13,7 +12,6 @@ use std::collections::BTreeMap;
 /// Threads behind the one: two at a moment are chance, five hardly.
 const WAITING: [usize; 3] = [usize::MAX, 5, 2];
 
-/// Many wait for one that is not stuck itself.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let stuck = analysis.waits.stuck();
     let waiting: FxHashSet<Tid> = analysis.waits.edges.iter().map(|(waiter, _)| *waiter).collect();

@@ -2,8 +2,7 @@
 
 use crate::dump::DumpAnalysis;
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Value};
 use crate::words::threads;
 
 /// Threads: pools of servers have hundreds; thousands cost memory and scheduling.

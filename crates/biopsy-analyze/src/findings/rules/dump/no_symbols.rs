@@ -2,8 +2,7 @@
 
 use crate::dump::{DumpAnalysis, SymbolStatus};
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::words::percent;
 
 /// Share of frames without a name from which on it is worth a word, and worth doing something.

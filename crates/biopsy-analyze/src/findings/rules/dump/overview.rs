@@ -2,13 +2,11 @@
 
 use crate::dump::{DumpAnalysis, DumpThread, LockKind, ThreadState, WaitKind};
 use crate::findings::evidence::fact;
-use crate::findings::finding::{Finding, Severity, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::words::{percent, threads};
 
 type Kind = fn(&DumpThread) -> bool;
 
-/// The last word: what they all do.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let kinds: &[(&str, Kind)] = &[
         ("execute code of their own", |thread| thread.state == ThreadState::Running),

@@ -3,14 +3,12 @@
 use crate::dump::DumpAnalysis;
 use crate::findings::dump::{NAMED, share};
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Evidence, Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Evidence, Finding, FindingId, Value};
 use crate::words::threads;
 
 /// Workers that block at one moment: as many as a small machine's pool has, and twice as many as most machines have CPUs.
 const BLOCKED: [usize; 3] = [usize::MAX, 8, 3];
 
-/// Workers of the pool block until tasks complete, which need workers of the pool.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let pool = analysis.managed.as_ref()?.pool.as_ref()?;
     let count = pool.waiting_for_tasks.len();

@@ -2,11 +2,9 @@
 
 use crate::dump::{DumpAnalysis, ThreadState};
 use crate::findings::dump::{at, share};
-use crate::findings::finding::{Finding, Reference, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity};
 use crate::words::threads;
 
-/// Threads that execute.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     if analysis.crash.is_some() {
         return None;

@@ -1,8 +1,7 @@
 //! Secrets were masked in the dump.
 
 use crate::dump::DumpAnalysis;
-use crate::findings::finding::{Finding, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Severity};
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     (analysis.identity.scrubbed == Some(true)).then(|| Finding {

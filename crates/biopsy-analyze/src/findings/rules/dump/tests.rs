@@ -7,9 +7,8 @@ use crate::dump::{
     Access, AddressKind, Crash, DumpAnalysis, DumpThread, FrameRow, LockKind, LockOwner, LockWait,
     MemoryClass, MemoryRow, ModuleRow, StackGroup, SymbolStatus, ThreadState, WaitGraph, WaitKind,
 };
-use crate::findings::finding::Finding;
 use crate::findings::finding::Severity::{self, Critical, Info, Notice, Warning};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId};
 use crate::findings::of_dump;
 use biopsy_dotnet::tasks::FULL_CHANNEL;
 use biopsy_model::module::ModuleKind;

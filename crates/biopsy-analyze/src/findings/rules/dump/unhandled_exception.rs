@@ -4,10 +4,8 @@ use crate::dump::DumpAnalysis;
 use crate::dump::managed::ExceptionRow;
 use crate::findings::dump::{at, own};
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Finding, Reference, Severity};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Reference, Severity};
 
-/// An exception that nobody caught, or that ended the process.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref().filter(|crash| crash.signal == 6 || crash.signal == 11)?;
     // Killed from outside: what the thread threw last has nothing to do with it.

@@ -2,8 +2,7 @@
 
 use crate::dump::DumpAnalysis;
 use crate::findings::evidence::{fact, grade, steps};
-use crate::findings::finding::{Finding, Value};
-use crate::findings::ids::FindingId;
+use crate::findings::finding::{Finding, FindingId, Value};
 use biopsy_dotnet::tasks::FULL_CHANNEL;
 
 /// Operations that await one object: requests of a busy moment are tens.
@@ -11,7 +10,6 @@ const OF_ONE: [usize; 3] = [usize::MAX, 100, 20];
 /// Operations that await objects of one kind: each may be on its way.
 const OF_A_KIND: [usize; 3] = [usize::MAX, usize::MAX, 50];
 
-/// Many asynchronous operations stand at the same `await`.
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let operations = analysis.managed.as_ref()?.operations.as_ref()?;
     // Connections on which nobody sends are not stuck, nor are loops that pause. What only the framework awaits is behind
