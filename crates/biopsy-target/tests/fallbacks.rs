@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use biopsy_image::write::module_ranges;
 use biopsy_image::{Absence, Image, MemoryExt, ReadError};
 use biopsy_model::{Pid, ProcessKey, Tid};
 use biopsy_target::freeze::{
@@ -184,6 +185,7 @@ fn stacks_alone_are_copied_and_the_rest_is_said_to_be_left_out() {
     for thread in image.threads() {
         let registers = thread.registers.expect("it stood still");
         assert!(image.read_u64(registers.rsp).is_ok(), "the stack of {}", thread.tid);
+        assert!(image.read_u64(registers.fs_base).is_ok(), "what is local to {}", thread.tid);
     }
     let mut runs = Vec::new();
     image.written(0..1 << 47, &mut runs).unwrap();
@@ -191,6 +193,13 @@ fn stacks_alone_are_copied_and_the_rest_is_said_to_be_left_out() {
     assert!(heap.end - heap.start >= 64 << 20, "what was left out still counts as written");
     let error = image.read(heap.start + (32 << 20), &mut [0; 8]).unwrap_err();
     assert!(matches!(error, ReadError::Missing { why: Absence::NotOfKind, .. }), "never zeros: {error}");
+    // Variables of the dynamic linker and pages that it relocated: a dump of stacks has them too, and was called not whole.
+    let modules = module_ranges(&image);
+    assert!(modules.len() > 3, "{modules:x?}");
+    for range in modules {
+        let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap()];
+        image.read_exact(range.start, &mut bytes).unwrap_or_else(|error| panic!("{range:x?}: {error}"));
+    }
     drop(image);
     survival.assert_unharmed();
 }

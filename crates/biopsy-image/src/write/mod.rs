@@ -20,6 +20,7 @@ mod seekable;
 mod summary;
 
 pub use class::Class;
+pub use contents::{AROUND_THREAD_POINTER, module_ranges};
 pub use copied::{CopiedImage, CopyRoom};
 pub use error::CoreError;
 pub use minidump::write_minidump;

@@ -9,12 +9,13 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use biopsy_image::write::{AROUND_THREAD_POINTER, module_ranges};
 use biopsy_image::{Absence, Backing, GeneralRegisters, Mapping, PAGE_SIZE, ReadError, mapping};
 use biopsy_model::Pid;
 use biopsy_sys::locked::LockedBuffer;
 
 use super::{FreezeError, FreezeOptions, KeptMemory, PreparedCopy, ProcessPlan};
-use crate::address_space::{ProcessMemory, read_area_flags, read_mappings};
+use crate::address_space::{LiveImage, ProcessMemory, read_area_flags, read_mappings};
 use crate::process::proc_root::{ProcRoot, is_gone};
 
 /// Descriptors of the process that are looked at.
@@ -66,7 +67,13 @@ pub(super) fn prepare(
         if half.is_some_and(|most| plan.copy_limit >= most) { Absence::OverLimit } else { Absence::NoTime };
     let (stacks_only, time) = (options.stacks_only, options.max_pause);
     let served = served(pid, plan.present_bytes);
-    Ok(Box::new(Prepared { pid, memory, buffer, served, full, stacks_only, time }))
+    // Found while it runs: in the window, following lists takes a call for each of their items. Of a process that is just mapping
+    // a library, that library may be missing, and is known to be.
+    let modules = match stacks_only {
+        true => LiveImage::open(pid).map_or_else(|_| Vec::new(), |live| module_ranges(&live)),
+        false => Vec::new(),
+    };
+    Ok(Box::new(Prepared { pid, memory, buffer, served, full, stacks_only, modules, time }))
 }
 
 /// Where pages are somebody's to bring (userfaultfd(2)), by address: one that is not there yet is no page of zeros, whatever it
@@ -92,6 +99,8 @@ struct Prepared {
     /// What limits the buffer: memory of ours, or what can be copied in the time.
     full: Absence,
     stacks_only: bool,
+    /// What names the modules and lists them: few pages of it were written by the process.
+    modules: Vec<Range<u64>>,
     time: Duration,
 }
 
@@ -115,7 +124,7 @@ impl PreparedCopy for Prepared {
         for part in stacks(&copied.mappings, registers) {
             copied.take(part, deadline);
         }
-        for part in locks(registers) {
+        for part in thread_pointers(registers).chain(locks(registers)) {
             copied.take(part, deadline);
         }
         // The kernel's code for the process is small, and unwinding needs it.
@@ -126,7 +135,7 @@ impl PreparedCopy for Prepared {
         if let Some(vdso) = vdso.map(Mapping::range).filter(|range| range.end < 1 << 47) {
             copied.take(vdso, deadline);
         }
-        copied.take_written(self.stacks_only, deadline);
+        copied.take_written(self.stacks_only.then_some(&self.modules), deadline);
         if !copied.memory.is_there() {
             return Err(FreezeError::Ended { pid });
         }
@@ -146,17 +155,26 @@ fn stacks(mappings: &[Mapping], registers: &[GeneralRegisters]) -> Vec<Range<u64
     registers.iter().map(|one| one.rsp).filter_map(used).collect()
 }
 
+/// The pages around the thread pointers: each thread's control block and variables of its own.
+fn thread_pointers(registers: &[GeneralRegisters]) -> impl Iterator<Item = Range<u64>> {
+    registers.iter().map(|one| one.fs_base).filter(|&at| at != 0).map(|at| pages(at, AROUND_THREAD_POINTER))
+}
+
+/// The pages of what is at most this far from an address.
+fn pages(address: u64, around: u64) -> Range<u64> {
+    let start = address.saturating_sub(around);
+    let end = address.saturating_add(around);
+    start - start % PAGE_SIZE..end.checked_next_multiple_of(PAGE_SIZE).unwrap_or(end)
+}
+
 /// The pages of the locks that threads wait for: they say who has them, and are on no stack.
 fn locks(registers: &[GeneralRegisters]) -> Vec<Range<u64>> {
     /// `futex` on x86-64; its first argument is the address.
     const NR_FUTEX: u64 = 202;
     /// More than a lock has before or behind the word that is waited for.
     const LOCK: u64 = 64;
-    let page = |address: u64| address - address % PAGE_SIZE;
     let waiting = registers.iter().filter(|one| one.orig_rax == NR_FUTEX);
-    let pages = waiting
-        .map(|one| page(one.rdi.saturating_sub(LOCK))..page(one.rdi.saturating_add(LOCK)) | (PAGE_SIZE - 1));
-    let mut pages: Vec<Range<u64>> = pages.collect();
+    let mut pages: Vec<Range<u64>> = waiting.map(|one| pages(one.rdi, LOCK)).collect();
     pages.sort_unstable_by_key(|range| range.start);
     pages.dedup();
     pages
@@ -193,12 +211,15 @@ struct Copied {
 impl Copied {
     /// Copies what exists of a range of private memory.
     fn take(&mut self, range: Range<u64>, deadline: Instant) {
-        let Some(own) = mapping::find(&self.mappings, range.start) else { return };
         let mut runs = Vec::new();
-        if self.memory.written(own, range, &mut runs).is_ok() {
-            for run in runs {
-                self.take_run(run, deadline);
-            }
+        let first = self.mappings.partition_point(|own| own.end <= range.start);
+        for own in self.mappings.iter().skip(first).take_while(|own| own.start < range.end) {
+            let part = range.start.max(own.start)..range.end.min(own.end);
+            // What cannot be asked for is missing, and known to be.
+            let _ = self.memory.written(own, part, &mut runs);
+        }
+        for run in runs {
+            self.take_run(run, deadline);
         }
     }
 
@@ -236,8 +257,8 @@ impl Copied {
         }
     }
 
-    /// Finds all written pages, and copies those that were not copied with the stacks.
-    fn take_written(&mut self, stacks_only: bool, deadline: Instant) {
+    /// Finds all written pages, and copies those that were not copied with the stacks. `only`: no others than these, by address.
+    fn take_written(&mut self, only: Option<&Vec<Range<u64>>>, deadline: Instant) {
         // What cannot be read is reserved, or out of use: nobody gets it from the image either. Small ones first: a program that
         // reserves terabytes has its data elsewhere, or little of it in there.
         let readable = |(_, own): &(usize, &Mapping)| !own.shared && own.protection.read;
@@ -255,13 +276,11 @@ impl Copied {
             }
         }
         self.written.sort_unstable_by_key(|run| run.start);
-        if stacks_only {
-            return;
-        }
         let mut before: Vec<Range<u64>> = self.pieces.iter().map(|piece| piece.range.clone()).collect();
         before.sort_unstable_by_key(|range| range.start);
         let written = std::mem::take(&mut self.written);
-        for part in written.iter().flat_map(|run| without(run.clone(), &before)) {
+        let chosen = |run: &Range<u64>| only.map_or_else(|| vec![run.clone()], |only| common(run, only));
+        for part in written.iter().flat_map(chosen).flat_map(|run| without(run, &before)) {
             self.take_run(part, deadline);
         }
         self.written = written;
@@ -412,6 +431,13 @@ fn join_all(mut ranges: Vec<Range<u64>>, runs: &mut Vec<Range<u64>>) {
             None => runs.push(range),
         }
     }
+}
+
+/// The parts of `range` that are in `others`, which are by address.
+fn common(range: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let first = others.partition_point(|one| one.end <= range.start);
+    let near = others.iter().skip(first).take_while(|one| one.start < range.end);
+    near.map(|one| one.start.max(range.start)..one.end.min(range.end)).collect()
 }
 
 /// `range` without `others`, which are by address.

@@ -10,6 +10,8 @@ mod wanted;
 
 use std::ops::Range;
 
+pub use self::stacks::AROUND_THREAD_POINTER;
+
 use self::place::Place;
 use self::wanted::Wanted;
 use super::{Class, CoreError, CoreKind, Reason};
@@ -58,6 +60,21 @@ impl Piece {
     }
 }
 
+/// What a core has of modules whatever its kind, by address: what names and unwinds them, and the dynamic linker's list. For whoever
+/// copies memory for a dump before there is an image of it.
+#[must_use]
+pub fn module_ranges(image: &dyn Image) -> Vec<Range<u64>> {
+    let mut wanted = Wanted::default();
+    find_modules(image, CoreKind::Stacks, &mut wanted);
+    wanted.finish().into_iter().map(|(range, _)| range).collect()
+}
+
+fn find_modules(image: &dyn Image, kind: CoreKind, wanted: &mut Wanted) {
+    debugger::find(image, wanted);
+    elf::find(image, wanted);
+    pe::find(image, kind, wanted);
+}
+
 /// The contents of a core: pieces by address.
 #[derive(Debug)]
 pub(super) struct Contents {
@@ -72,9 +89,7 @@ impl Contents {
     pub(super) fn select(image: &dyn Image, kind: CoreKind) -> Result<Self, CoreError> {
         let mut wanted = Wanted::default();
         stacks::find(image, kind, &mut wanted);
-        debugger::find(image, &mut wanted);
-        elf::find(image, &mut wanted);
-        pe::find(image, kind, &mut wanted);
+        find_modules(image, kind, &mut wanted);
         let wanted = wanted.finish();
         let mut pieces = Vec::with_capacity(image.mappings().len());
         let mut rest = wanted.as_slice();

@@ -11,7 +11,7 @@ const MOST: u64 = 16 * 1024 * 1024;
 /// A stack pointer at most this far below a mapping is of a thread that has overflowed its stack.
 const GUARD: u64 = 256 * 1024;
 /// Around the thread pointer: thread locals of the executable and libraries below, glibc's `struct pthread` above.
-const AROUND_THREAD_POINTER: u64 = 4096;
+pub const AROUND_THREAD_POINTER: u64 = 4096;
 
 /// `futex` and `futex_wait` of `asm/unistd_64.h`: what is waited for is the first argument.
 const FUTEX_CALLS: [u64; 2] = [202, 455];
