@@ -1,18 +1,21 @@
-//! Other tools' recordings into our model: `perf.data` of `perf record`, `.nettrace` of `dotnet-trace` and its like.
+//! One way to open whatever holds evidence: recordings, dumps, heaps, and other tools' recordings (`perf.data` of `perf record`, `.nettrace`
+//! of `dotnet-trace` and its like), told apart by what is in them.
 //!
-//! What comes out is a [`Capture`](biopsy_model::capture::Capture) like any other, with the method `imported`, and it
-//! says in its warnings what the other tool did not record. Heaps come from [`heap`], whatever holds them. Files are hostile until proven otherwise: lengths are
-//! checked before memory is taken, nothing recurses, damage costs the part that is damaged.
+//! [`Evidence`] looks at a path and gives its pieces: a [`Capture`](biopsy_model::capture::Capture), dumps, a heap. Another tool's recording
+//! becomes a capture like any other, with the method `imported`, and it says in its warnings what the other tool did not record. Files
+//! are hostile until proven otherwise: lengths are checked before memory is taken, nothing recurses, damage costs the part that is damaged.
 
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod evidence;
 pub mod heap;
 mod limits;
 pub mod nettrace;
 pub mod perf_data;
 
 pub use error::ImportError;
+pub use evidence::{Evidence, EvidenceError};
 pub use limits::Limits;
 
 /// Reads arbitrary bytes as perf.data, without looking at any other file.

@@ -119,7 +119,7 @@ const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
         &["biopsy-files", "biopsy-image", "biopsy-recording"],
         "files by handle, links not followed, holes of files",
     ),
-    ("tempfile", &["biopsy-image"], "a file without a name, for what does not fit memory"),
+    ("tempfile", &["biopsy-image", "biopsy-import"], "a file without a name, for what does not fit memory"),
     (
         "getrandom",
         &["biopsy-recording", "biopsy-redact"],

@@ -11,7 +11,7 @@ use crate::exit_codes::Code;
 use crate::render::out;
 use biopsy_capture::{Failure, FailureKind};
 
-use super::input;
+use super::input::{bad_input, look};
 
 /// Runs `biopsy export`.
 pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
@@ -27,7 +27,8 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
             return Ok(if exported.whole { Code::Ok } else { Code::Partial });
         }
     };
-    let capture = input::open(&args.file, &args.symbols.roots()?)?;
+    let roots = args.symbols.roots()?;
+    let capture = look(&args.file)?.capture(&roots).map_err(bad_input)?;
     let path = match &args.output {
         Some(path) if path.as_os_str() == "-" => {
             let mut bytes = Vec::new();

@@ -1,10 +1,9 @@
 //! The commands that read, and those that tell.
 
-mod analyze;
-pub(crate) mod core;
+pub(crate) mod analyze;
 pub(crate) mod doctor;
 mod export;
-mod input;
+pub(crate) mod input;
 pub(crate) mod ps;
 mod shell;
 

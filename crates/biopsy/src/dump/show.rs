@@ -57,7 +57,7 @@ pub(crate) fn show(args: &DumpArgs, dumps: &Dumps, color: ColorChoice) -> Result
 fn text(out: &mut dyn Write, dumps: &Dumps, color: ColorChoice) -> std::io::Result<()> {
     let terminal = Terminal::of_stdout(color);
     if let Some(report) = &dumps.report {
-        writeln!(out, "{}\n", crate::commands::core::text(report, terminal).trim_end())?;
+        writeln!(out, "{}\n", crate::commands::analyze::dump_text(report, terminal).trim_end())?;
     }
     for dumped in &dumps.dumps {
         line(out, dumped)?;

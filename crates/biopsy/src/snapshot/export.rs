@@ -9,7 +9,8 @@ use biopsy_import::heap::Heap;
 
 use biopsy_capture::{Failure, FailureKind};
 
-use super::{read, show};
+use super::show;
+use crate::commands::input::{bad_input, look};
 
 /// A `.gcdump` that was written.
 pub(crate) struct Exported {
@@ -27,10 +28,7 @@ pub(crate) fn export_gcdump(
     roots: &[PathBuf],
     output: Option<&Path>,
 ) -> Result<Exported, Failure> {
-    let Heap { name, graph, facts } = match read::open(file)? {
-        Some(heap) => heap,
-        None => read::of_core(file, roots)?,
-    };
+    let Heap { name, graph, facts } = look(file)?.any_heap(roots).map_err(bad_input)?;
     let mut exported = Exported { path: None, notes: facts.warnings.clone(), whole: facts.whole };
     exported.notes.extend(show::not_whole(&facts));
     if output.is_some_and(|path| path.as_os_str() == "-") {

@@ -2,8 +2,7 @@
 
 mod args;
 mod export;
-pub(crate) mod read;
-mod show;
+pub(crate) mod show;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,7 +21,7 @@ use super::args::SnapshotArgs;
 
 /// The result for programs.
 #[derive(Serialize)]
-pub(super) struct Document {
+pub(crate) struct Document {
     version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Document {
 
 /// One type.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(crate) struct Row {
     name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     module: String,
@@ -73,7 +73,7 @@ pub(super) fn rows(graph: &Graph) -> Vec<Row> {
     rows
 }
 
-pub(super) fn document(facts: &HeapFacts, graph: &Graph, top: usize) -> Document {
+pub(crate) fn document(facts: &HeapFacts, graph: &Graph, top: usize) -> Document {
     let mut types = rows(graph);
     if top > 0 {
         types.truncate(top);
@@ -102,7 +102,7 @@ pub(super) fn show(args: &SnapshotArgs, made: &Snapshot, color: ColorChoice) -> 
 }
 
 /// The table of types as text.
-pub(super) fn text(
+pub(crate) fn text(
     out: &mut dyn Write,
     name: &str,
     facts: &HeapFacts,

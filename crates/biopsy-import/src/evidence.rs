@@ -1,0 +1,234 @@
+//! Whatever a file or folder holds: one way to open it, told apart by what is in it.
+//!
+//! ```text
+//!  folder, .zip ──► recording: capture, dumps, snapshots
+//!  core, minidump ─► one dump, which may hold a heap
+//!  .gcdump ────────► one heap
+//!  perf.data, .nettrace ─► a capture
+//! ```
+//!
+//! Looking is cheap; each piece is read when it is asked for, because dumps and heaps may be as large as the memory of a server.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use biopsy_image::Opened;
+use biopsy_model::capture::Capture;
+use biopsy_recording::{BundledMemory, Limits, OpenError, layout, warnings_in_words};
+
+use crate::error::ImportError;
+use crate::heap::{self, Heap, HeapError};
+use crate::{nettrace, perf_data};
+
+/// First bytes of the formats that dumps have, packed ones included.
+const DUMPS: &[&[u8]] =
+    &[b"\x7fELF", b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"MDMP", b"\xfd7zXZ\0", b"\x04\x22\x4d\x18"];
+/// First bytes of a perf.data file (tools/perf/Documentation/perf.data-file-format.txt).
+const PERF_DATA: &[u8] = b"PERFILE2";
+/// Bytes that are looked at to tell a file from others.
+const HEAD: u64 = 32;
+
+/// What a path leads to.
+#[derive(Debug)]
+pub struct Evidence {
+    path: PathBuf,
+    head: Vec<u8>,
+    dumps: Dumps,
+}
+
+/// Where the dumps are.
+#[derive(Debug)]
+enum Dumps {
+    /// Each in a file of its own.
+    Files(Vec<PathBuf>),
+    /// Members of a bundle.
+    Bundled(Box<BundledMemory>),
+}
+
+/// Why evidence cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvidenceError {
+    /// A recording is damaged, or is none.
+    #[error(transparent)]
+    Recording(#[from] OpenError),
+    /// A file of another tool cannot be read.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// A dump cannot be opened.
+    #[error(transparent)]
+    Dump(#[from] biopsy_image::OpenError),
+    /// A heap cannot be read.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+    /// The file system refuses.
+    #[error("cannot read `{}`", path.display())]
+    Io {
+        /// Which file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl EvidenceError {
+    /// What the reader can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Recording(error) => error.hint(),
+            Self::Import(error) => error.hint().map(str::to_owned),
+            Self::Dump(error) => error.hint(),
+            Self::Heap(error) => error.hint(),
+            Self::Io { .. } => None,
+        }
+    }
+}
+
+/// A dump that was opened.
+#[derive(Debug)]
+pub struct Dump {
+    /// The image, and what its writer said of it.
+    pub opened: Opened,
+    /// Size of its file.
+    pub file_bytes: Option<u64>,
+}
+
+impl Evidence {
+    /// Looks what is there.
+    ///
+    /// # Errors
+    /// A folder or bundle cannot be gone through. A file that is nothing known is refused when its capture is read.
+    pub fn look(path: &Path) -> Result<Self, EvidenceError> {
+        let head = head_of(path);
+        let dumps = if path.is_dir() {
+            Dumps::Files(
+                dumps_below(path).map_err(|source| EvidenceError::Io { path: path.to_owned(), source })?,
+            )
+        } else if head.starts_with(b"PK") {
+            BundledMemory::open(path, &Limits::default())?
+                .map_or(Dumps::Files(Vec::new()), |memory| Dumps::Bundled(Box::new(memory)))
+        } else if DUMPS.iter().any(|magic| head.starts_with(magic)) {
+            Dumps::Files(vec![path.to_owned()])
+        } else {
+            Dumps::Files(Vec::new())
+        };
+        Ok(Self { path: path.to_owned(), head, dumps })
+    }
+
+    /// How many dumps there are, the target's first.
+    #[must_use]
+    pub fn dumps(&self) -> usize {
+        match &self.dumps {
+            Dumps::Files(files) => files.len(),
+            Dumps::Bundled(memory) => memory.names().len(),
+        }
+    }
+
+    /// Opens a dump. One that is packed in a bundle is unpacked to a file without a name first.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no dump.
+    pub fn dump(&mut self, number: usize) -> Result<Dump, EvidenceError> {
+        let limits = biopsy_image::Limits::default();
+        let gone =
+            |path: &Path| EvidenceError::Io { path: path.to_owned(), source: io::ErrorKind::NotFound.into() };
+        match &mut self.dumps {
+            Dumps::Files(files) => {
+                let file = files.get(number).ok_or_else(|| gone(&self.path))?;
+                let opened = biopsy_image::open(file, &limits)?;
+                Ok(Dump { opened, file_bytes: std::fs::metadata(file).ok().map(|meta| meta.len()) })
+            }
+            Dumps::Bundled(memory) => {
+                let name = memory.names().get(number).cloned().ok_or_else(|| gone(&self.path))?;
+                let shown = self.path.join(&name);
+                let failed = |source| EvidenceError::Io { path: shown.clone(), source };
+                let (file, range) = match memory.place(&name).map_err(failed)? {
+                    Some(place) => place,
+                    None => {
+                        let mut file = tempfile::tempfile().map_err(failed)?;
+                        let bytes = memory.unpack(&name, &mut file).map_err(failed)?;
+                        (file, 0..bytes)
+                    }
+                };
+                let file_bytes = Some(range.end.saturating_sub(range.start));
+                Ok(Dump { opened: biopsy_image::open_part(&shown, file, range, &limits)?, file_bytes })
+            }
+        }
+    }
+
+    /// What the recording around its dumps says of itself, in words; nothing where there is none.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let is_recording = self.path.is_dir() || matches!(self.dumps, Dumps::Bundled(_));
+        if is_recording { warnings_in_words(&self.path, &Limits::default()) } else { Vec::new() }
+    }
+
+    /// The heap in a `.gcdump`, or the last snapshot of a recording; `None`: there is none.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub fn heap(&self) -> Result<Option<Heap>, EvidenceError> {
+        Ok(heap::open(&self.path)?)
+    }
+
+    /// The heap, also that in a dump. `roots`: folders below which files may be looked for that the dump names.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn any_heap(&self, roots: &[PathBuf]) -> Result<Heap, EvidenceError> {
+        match heap::open(&self.path)? {
+            Some(heap) => Ok(heap),
+            None => Ok(heap::of_dump(&self.path, roots)?),
+        }
+    }
+
+    /// What was recorded over time. `roots`: folders below which files may be looked for that it names.
+    ///
+    /// # Errors
+    /// It is nothing of that kind, or damaged beyond use.
+    pub fn capture(&self, roots: &[PathBuf]) -> Result<Capture, EvidenceError> {
+        if self.head.starts_with(nettrace::MAGIC) {
+            return Ok(nettrace::read(&self.path, &nettrace::Limits::default())?);
+        }
+        if self.head.starts_with(PERF_DATA) {
+            return Ok(perf_data::read(&self.path, roots, &crate::Limits::default())?);
+        }
+        Ok(biopsy_recording::open(&self.path, &Limits::default())?)
+    }
+}
+
+/// The first bytes of a regular file; of anything else, nothing.
+fn head_of(path: &Path) -> Vec<u8> {
+    let mut head = Vec::new();
+    // What cannot be read is said by whoever needs it.
+    if path.is_file()
+        && let Ok(file) = File::open(path)
+    {
+        let _ = file.take(HEAD).read_to_end(&mut head);
+    }
+    head
+}
+
+/// The dumps in a recording's folder. The target was written first, and its children after it.
+fn dumps_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(relative) = open.pop() {
+        for entry in std::fs::read_dir(folder.join(&relative))? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            let path = relative.join(entry.file_name());
+            if kind.is_dir() {
+                open.push(path);
+            } else if kind.is_file() && path.to_str().is_some_and(layout::is_memory) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    let mut found: Vec<PathBuf> = found.into_iter().map(|path| folder.join(path)).collect();
+    found.sort_by_key(|path| path.metadata().and_then(|meta| meta.created()).ok());
+    Ok(found)
+}
