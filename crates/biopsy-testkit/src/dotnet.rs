@@ -162,7 +162,11 @@ impl DotNetServer {
         let mut socket = self.send(method, path)?;
         socket.set_read_timeout(Some(ANSWER_WITHIN))?;
         let mut answer = Vec::new();
-        socket.read_to_end(&mut answer)?;
+        // A server that closes at once may reset the connection behind its answer.
+        match socket.read_to_end(&mut answer) {
+            Err(error) if answer.is_empty() => return Err(error),
+            _ => {}
+        }
         let answer = String::from_utf8_lossy(&answer);
         let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
