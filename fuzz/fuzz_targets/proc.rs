@@ -30,7 +30,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     let root = ProcRoot::at(FOLDER.as_path());
     let pid = Pid(4711);
-    std::hint::black_box((list::tree_in(&root, pid), list::threads_in(&root, pid), runtime::detect_in(&root, pid)));
+    std::hint::black_box(&(list::tree_in(&root, pid), list::threads_in(&root, pid), runtime::detect_in(&root, pid)));
     let text = String::from_utf8_lossy(bytes);
     if let Ok(selector) = Selector::parse(&text) {
         let _ = std::hint::black_box(find_in(&root, &selector).map_err(|error| error.to_string()));
