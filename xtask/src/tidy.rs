@@ -4,6 +4,7 @@ mod circles;
 mod edges;
 mod licences;
 mod modules;
+mod orphans;
 mod sources;
 
 use crate::run::Outcome;
@@ -14,6 +15,7 @@ pub(crate) fn run() -> Outcome {
     let files = sources::tracked_files()?;
     let mut found = edges::violations(&edges::Graph::of(&metadata, &files)?);
     found.extend(circles::violations(&files)?);
+    found.extend(orphans::violations(&files)?);
     found.extend(licences::violations(&metadata));
     found.extend(sources::violations(&files)?);
     for note in sources::long_files(&files)? {

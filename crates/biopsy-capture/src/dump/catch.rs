@@ -52,13 +52,16 @@ pub(super) fn catch(dumper: &mut Dumper<'_>, name: &str, stop: &AtomicBool) -> R
         }
         (ended, statistics)
     })?;
+    // That one could not be written is no reason to lose the others.
+    let mut not_written = Ok(());
     if let Some(recording) = &mut dumper.recording {
         for one in written {
-            recording.add(one)?;
+            not_written = not_written.and(recording.add(one));
         }
         recording.draft.warn_all(&missed(&statistics));
     }
     let why = ended?;
+    not_written?;
     job.step(format!(
         "{} followed, {} caught, {} missed, {} not looked at; {} executions waited {} at most",
         statistics.followed,

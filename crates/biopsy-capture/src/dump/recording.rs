@@ -64,14 +64,15 @@ impl DumpRecording {
         self.dumps.is_empty()
     }
 
-    /// Adds the context of processes.
+    /// Adds the context of those processes whose context is not there yet.
     pub(super) fn take_context(&mut self, subject: &Subject) -> Result<(), Failure> {
-        self.draft.context(&subject.processes, Moment::Start).map_err(output_failure)?;
-        for process in &subject.processes {
-            if !self.processes.iter().any(|known| known.key == process.key) {
-                self.processes.push(process.clone());
-            }
+        let is_new = |one: &&ProcessInfo| !self.processes.iter().any(|known| known.key == one.key);
+        let new: Vec<ProcessInfo> = subject.processes.iter().filter(is_new).cloned().collect();
+        if new.is_empty() {
+            return Ok(());
         }
+        self.draft.context(&new, Moment::Start).map_err(output_failure)?;
+        self.processes.extend(new);
         self.draft.write_processes(&self.processes)
     }
 
