@@ -34,7 +34,7 @@ fn total(heap: &HeapTable) -> String {
 fn awaits(group: &OperationGroup) -> String {
     match &group.object {
         Some((address, name)) if group.count > 1 => {
-            format!("{}, all on one {name} at {address:#x}", group.awaits)
+            format!("{}, all on one {name} at {address}", group.awaits)
         }
         _ => group.awaits.clone(),
     }
