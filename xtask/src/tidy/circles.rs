@@ -36,7 +36,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/biopsy-record/src/triggers/watch.rs", 2, BEFORE),
     ("crates/biopsy-recording/src/open/source.rs", 3, BEFORE),
     ("crates/biopsy-recording/src/timeline/reader.rs", 2, BEFORE),
-    ("crates/biopsy-redact/src/learned/search.rs", 2, BEFORE),
     ("crates/biopsy-report/src/export/perfetto.rs", 3, BEFORE),
     ("crates/biopsy-stacks/src/image/names.rs", 2, BEFORE),
     ("crates/biopsy-stacks/src/symbols/jit_files.rs", 7, BEFORE),

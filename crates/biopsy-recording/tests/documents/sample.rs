@@ -13,7 +13,7 @@ use biopsy_model::runtime_trace::{
     Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled, ThreadPoolChange, ThreadPoolEvent,
 };
 use biopsy_model::symbol::Function;
-use biopsy_model::{BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey, Tid};
+use biopsy_model::{Avma, BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey, Tid};
 
 fn text(text: &str) -> String {
     text.to_owned()
@@ -397,7 +397,7 @@ pub(crate) fn heap_types() -> Vec<HeapType> {
     let of = |name, module, method_table, is_free| HeapType {
         name: text(name),
         module: text(module),
-        method_table,
+        method_table: Avma(method_table),
         is_free,
     };
     vec![of("Free", "", 0x7f00, true), of("App.Order<T>", "App.dll", 0x7f08, false), of("?", "", 0, false)]

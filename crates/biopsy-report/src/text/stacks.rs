@@ -109,7 +109,7 @@ fn summaries(page: &mut Page, analysis: &DumpAnalysis) {
         let more = if more > 0 { format!(" ← {more} more") } else { String::new() };
         let on = match &group.object {
             Some((address, name)) if group.count > 1 => {
-                format!("{} (all on one {name} at {address:#x})", group.awaits)
+                format!("{} (all on one {name} at {address})", group.awaits)
             }
             _ => group.awaits.clone(),
         };
