@@ -20,8 +20,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/biopsy-dotnet/src/nettrace/reader.rs", 2, BEFORE),
     ("crates/biopsy-dotnet/src/runtime/error.rs", 15, BEFORE),
     ("crates/biopsy-dotnet/src/tasks/mod.rs", 4, BEFORE),
-    ("crates/biopsy-import/src/nettrace/samples.rs", 2, BEFORE),
-    ("crates/biopsy-import/src/perf_data/spaces.rs", 6, BEFORE),
     ("crates/biopsy-record/src/context/members.rs", 10, BEFORE),
     ("crates/biopsy-record/src/dump/mod.rs", 2, BEFORE),
     ("crates/biopsy-record/src/logs/mod.rs", 3, BEFORE),
