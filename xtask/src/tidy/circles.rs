@@ -31,8 +31,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/biopsy-record/src/triggers/parse.rs", 2, BEFORE),
     ("crates/biopsy-record/src/triggers/trigger.rs", 2, BEFORE),
     ("crates/biopsy-record/src/triggers/watch.rs", 2, BEFORE),
-    ("crates/biopsy-recording/src/open/source.rs", 3, BEFORE),
-    ("crates/biopsy-recording/src/timeline/reader.rs", 2, BEFORE),
     ("crates/biopsy-redact/src/learned/search.rs", 2, BEFORE),
     ("crates/biopsy-report/src/assemble.rs", 3, BEFORE),
     ("crates/biopsy-report/src/dump/html.rs", 3, BEFORE),
