@@ -39,7 +39,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/biopsy-report/src/html/page.rs", 7, BEFORE),
     ("crates/biopsy-report/src/lib.rs", 2, BEFORE),
     ("crates/biopsy-report/src/markdown/runtimes.rs", 2, BEFORE),
-    ("crates/biopsy-testkit/src/privilege.rs", 2, BEFORE),
     ("crates/biopsy/src/commands/ps/json.rs", 2, BEFORE),
 ];
 
