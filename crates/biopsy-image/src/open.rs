@@ -7,30 +7,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use biopsy_model::dump::DumpKind;
 use biopsy_model::loss::Warning;
 
 use crate::problem::{OpenError, OpenProblem};
 use crate::storage::{BytesStorage, Encoding, PlainFile, Storage, Unpacked, open_storage};
 use crate::vendor::DumpNote;
 use crate::{Crash, Image, Limits, core, minidump};
-
-/// Which format a dump has.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum DumpKind {
-    /// ELF core, as the kernel, gdb, createdump and biopsy write it.
-    Core,
-    /// Minidump of Windows, Breakpad or Crashpad.
-    Minidump,
-}
-
-impl fmt::Display for DumpKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Core => "core",
-            Self::Minidump => "minidump",
-        })
-    }
-}
 
 /// A dump that was opened.
 pub struct Opened {

@@ -20,8 +20,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/biopsy-dotnet/src/nettrace/reader.rs", 2, BEFORE),
     ("crates/biopsy-dotnet/src/runtime/error.rs", 15, BEFORE),
     ("crates/biopsy-dotnet/src/tasks/mod.rs", 4, BEFORE),
-    ("crates/biopsy-record/src/dump/mod.rs", 2, BEFORE),
-    ("crates/biopsy-record/src/trace/recorder.rs", 2, BEFORE),
     ("crates/biopsy-redact/src/learned/search.rs", 2, BEFORE),
     ("crates/biopsy-report/src/assemble.rs", 3, BEFORE),
     ("crates/biopsy-report/src/dump/html.rs", 3, BEFORE),
