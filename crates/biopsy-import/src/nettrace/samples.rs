@@ -1,6 +1,6 @@
 //! Samples of the runtime's own profiler, as looks at threads.
 
-use super::Limits;
+use super::limits::Limits;
 use biopsy_dotnet::methods::MethodMap;
 use biopsy_dotnet::nettrace::EventMetadata;
 use biopsy_model::loss::Warning;
@@ -109,12 +109,8 @@ impl Samples {
             return None;
         }
         if self.stride > 1 {
-            warnings.push(Warning {
-                code: "import.thinned".to_owned(),
-                message: format!("of {} samples every {}th was kept", self.seen, self.stride),
-                hint: None,
-                time: None,
-            });
+            let message = format!("of {} samples every {}th was kept", self.seen, self.stride);
+            warnings.push(Warning::new("import.thinned", message));
         }
         let (period, weights) = self.weights();
         let mut builder = Builder::new(pid, methods);

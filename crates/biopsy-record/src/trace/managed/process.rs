@@ -18,9 +18,9 @@ use biopsy_target::address_space::LiveImage;
 use rustc_hash::FxHashMap;
 
 use super::lines::Lines;
+use super::messages::{Answer, SharedMethods};
 use super::rules::Rules;
 use super::rundown;
-use super::{Answer, SharedMethods};
 
 /// Pages of the target that are kept; beside a production server.
 const CACHED_BYTES: usize = 16 << 20;
