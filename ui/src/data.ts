@@ -1,4 +1,4 @@
-// The data inside the page: mirrors crates/biopsy-report/src/html/page.rs and the types of its schema.rs.
+// The data inside the page: mirrors crates/biopsy-report/src/html/{page,recorded}.rs and the types of its schema.
 // Fields that are not known are absent.
 
 export interface Tree {
@@ -59,6 +59,8 @@ export type Reference =
 
 export interface Finding {
   id: string;
+  /** What it was found in; absent: what was recorded over time. */
+  of?: { kind: 'dump'; index: number } | { kind: 'all' };
   severity: 'info' | 'notice' | 'warning' | 'critical';
   impact: number;
   title: string;
@@ -201,7 +203,145 @@ export interface Runtime {
   lost: number;
 }
 
+export interface Lock {
+  address: string;
+  kind: string;
+  wants: string;
+  object?: string;
+  owner?: number;
+  owner_is_gone?: boolean;
+  proof?: string;
+}
+
+export interface Thread {
+  tid: number;
+  name?: string;
+  doing: string;
+  lock?: Lock;
+  group: number;
+}
+
+export interface Frame {
+  function?: string;
+  module?: string;
+  address: string;
+  file?: string;
+  line?: number;
+  label: string;
+  inlined?: boolean;
+  found_by: string;
+  repeated?: number;
+  repeated_rows?: number;
+  skipped?: number;
+}
+
+export interface StackGroup {
+  names: string;
+  threads: number[];
+  running?: number;
+  own_function?: string;
+  doing: string;
+  crashed?: boolean;
+  deadlocked?: boolean;
+  frames: Frame[];
+  ends_early?: string;
+}
+
+export interface Queue {
+  lock: Lock;
+  waiters: number[];
+}
+
+export interface MemoryRow {
+  kind: string;
+  name?: string;
+  mappings: number;
+  mapped_bytes: number;
+  in_dump_bytes: number;
+}
+
+export interface Managed {
+  runtimes: { name: string; problem?: string }[];
+  thread_pool?: { workers: number; idle: number; blocked: number[]; waiting_for_tasks: number[]; places: { function: string; threads: number }[]; queued?: number };
+  operations?: { pending: number; groups: { count: number; methods: string[]; awaits: string; object?: string; object_type?: string }[] };
+  heap?: { objects: number; bytes: number; free_bytes: number; type_count: number; server: boolean; types: { name: string; module: string; objects: number; bytes: number }[] };
+}
+
+export interface Dump {
+  identity: {
+    name: string;
+    pid: number;
+    parent?: number;
+    executable?: string;
+    command_line?: string;
+    kernel?: string;
+    taken_at?: string;
+    writer?: string;
+    format: string;
+    kind?: string;
+    scrubbed?: boolean;
+    file_bytes?: number;
+    pause_ns?: number;
+    reason?: string;
+    partial?: boolean;
+    whole_stacks?: number;
+    named_frames?: number;
+  };
+  threads: Thread[];
+  groups: StackGroup[];
+  waits: { edges: [number, number][]; cycles: number[][]; queues: Queue[] };
+  managed?: Managed;
+  memory: { mapped_bytes: number; in_dump_bytes: number; mappings: number; classes: MemoryRow[]; names: MemoryRow[]; missing: { reason: string; bytes: number }[]; not_frozen_bytes?: number };
+  modules: { path: string; start: string; end: string; build_id?: string; status: string; frames: number; deleted?: boolean }[];
+  undetermined: string[];
+}
+
+export interface HeapType {
+  name: string;
+  module?: string;
+  objects: number;
+  bytes: number;
+  live_objects?: number;
+  live_bytes?: number;
+}
+
+export interface Heap {
+  name: string;
+  pid: number;
+  runtime?: string;
+  source: string;
+  collector?: string;
+  taken_at?: string;
+  pause_ms: number;
+  attempts: number;
+  objects: number;
+  bytes: number;
+  live_objects?: number;
+  live_bytes?: number;
+  free_bytes: number;
+  references: number;
+  type_count: number;
+  generations?: { name: string; objects: number; bytes: number }[];
+  roots?: [string, number][];
+  whole: boolean;
+  problems: number;
+  skipped_bytes: number;
+  dangling: number;
+  warnings?: string[];
+  types: HeapType[];
+}
+
+/** What is there whatever the evidence is. */
+export interface Whole {
+  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; undetermined?: string[] };
+  name: string;
+  notes: string[];
+}
+
 export interface Report {
+  dumps?: Dump[];
+  heaps?: Heap[];
+  undetermined?: string[];
   recording: {
     tool: string;
     command: string[];
@@ -383,7 +523,8 @@ export interface Report {
   redactions: { member: string; rule: string; count: number }[];
 }
 
-export interface Page {
+/** With what was recorded over time. */
+export interface Page extends Whole {
   report: Report;
   started: string | null;
   ended_by: string | null;
@@ -405,9 +546,12 @@ export interface Page {
   context: { member: string; text: string; cut?: number }[];
   reasons: [string, string][];
   lost: [string, string][];
-  notes: string[];
 }
 
-export function read(): Page {
-  return JSON.parse(document.getElementById('data')?.textContent ?? '{}') as Page;
+export function read(): Whole {
+  return JSON.parse(document.getElementById('data')?.textContent ?? '{}') as Whole;
+}
+
+export function isRecorded(page: Whole): page is Page {
+  return 'recording' in page.report;
 }

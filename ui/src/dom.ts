@@ -39,6 +39,11 @@ export function svg(tag: string, attributes: Attributes | null, ...children: Chi
   return element;
 }
 
+/** Text with `code` in it. */
+export function marked(text: string): Child[] {
+  return text.split(/(`[^`]+`)/).map((part) => (part.length > 2 && part.startsWith('`') && part.endsWith('`') ? h('code', null, part.slice(1, -1)) : part));
+}
+
 /** A section of the page with its heading. */
 export function section(id: string, title: string, lead: Child, ...children: Child[]): HTMLElement {
   return h(

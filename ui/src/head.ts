@@ -1,10 +1,37 @@
 // What was recorded, how whole it is, and the findings.
 
-import type { Page } from './data';
-import { h, section, type Child } from './dom';
+import { isRecorded, type Page, type Whole } from './data';
+import { facts as dumpFacts, tiles as dumpTiles } from './dumps';
+import { heapFacts } from './heaps';
+import { h, marked, section, type Child } from './dom';
 import { bytes, count, counted, ns, number, reading, seconds, share } from './format';
-import { link, type Places } from './links';
+import { link, linkInDump, type Places } from './links';
 import type { Axis } from './time';
+
+/** The top of a page on moments alone: of its first dump, or its first heap. */
+export function momentHeader(page: Whole): HTMLElement[] {
+  const { dumps = [], heaps = [], undetermined = [] } = page.report;
+  const [dump] = dumps;
+  const several = dumps.length > 1;
+  const rows = heaps.length > 0 ? heapFacts(heaps[0]).filter(([, value]) => value) : [];
+  const pid = several ? undefined : (dump?.identity.pid ?? heaps[0]?.pid);
+  const open = [...undetermined, ...page.notes];
+  return [
+    h(
+      'header',
+      { class: 'top' },
+      h('div', { class: 'brand' }, dump ? (several ? 'biopsy · dumps' : 'biopsy · dump') : 'biopsy · heap'),
+      h('h1', null, page.name || 'Report', pid ? h('span', { class: 'pid' }, `pid ${pid}`) : null),
+      dump && !several ? dumpFacts(dump) : h('dl', { class: 'facts' }, rows.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value)))),
+    ),
+    h(
+      'div',
+      { class: 'completeness' },
+      dump && !several ? dumpTiles(dump) : null,
+      open.length > 0 ? h('details', null, h('summary', null, 'What could not be determined', h('span', { class: 'badge' }, open.length)), h('ul', { class: 'undetermined' }, open.map((text) => h('li', null, marked(text))))) : null,
+    ),
+  ];
+}
 
 export function header(page: Page): HTMLElement {
   const { recording, processes } = page.report;
@@ -59,7 +86,7 @@ export function completeness(page: Page): HTMLElement {
   if (whole.has_trace) {
     tile(count(whole.samples), `CPU samples${whole.frequency_hz ? `, ${whole.frequency_hz} a second` : ''}`);
     if (whole.waits > 0) tile(count(whole.waits), 'waits recorded one by one');
-    if (whole.wait_looks > 0) tile(count(whole.wait_looks), 'looks at waiting threads');
+    if (whole.wait_looks > 0) tile(count(whole.wait_looks), 'off-CPU samples');
     if (whole.reaching_root !== undefined)
       tile(share(whole.reaching_root), 'of the stacks are whole', whole.reaching_root >= 0.95 ? 'good' : 'bad');
     const { named_managed: managed, named_native: native, named_kernel: kernel } = whole;
@@ -103,8 +130,9 @@ export function completeness(page: Page): HTMLElement {
   );
 }
 
-export function findings(page: Page, axis: Axis, places: Places): HTMLElement {
+export function findings(page: Whole, axis: Axis | null, places: Places): HTMLElement {
   const list = page.report.findings;
+  const dumps = page.report.dumps ?? [];
   return section(
     'findings',
     'Findings',
@@ -120,6 +148,7 @@ export function findings(page: Page, axis: Axis, places: Places): HTMLElement {
           null,
           h('span', { class: 'severity' }, finding.severity),
           h('span', { class: 'title' }, marked(finding.title)),
+          finding.of?.kind === 'dump' && dumps.length > 1 ? h('small', null, `${dumps[finding.of.index]?.identity.name ?? 'a dump'} (${dumps[finding.of.index]?.identity.pid ?? '?'})`) : null,
         ),
         h('p', null, marked(finding.explanation)),
         finding.evidence.length > 0
@@ -127,7 +156,8 @@ export function findings(page: Page, axis: Axis, places: Places): HTMLElement {
               'ul',
               { class: 'evidence' },
               finding.evidence.map((evidence) => {
-                const target = evidence.reference ? link(page, axis, places, evidence.reference) : null;
+                const { reference } = evidence;
+                const target = !reference ? null : finding.of ? linkInDump(places, finding.of, reference) : isRecorded(page) && axis ? link(page, axis, places, reference) : null;
                 return h(
                   'li',
                   null,
@@ -151,9 +181,4 @@ function value(text: string, evidence: Record<string, number> | undefined): stri
   if (kind === undefined || amount === undefined || /\d/.test(text)) return null;
   const units: Record<string, string> = { share: 'ratio', bytes: 'bytes', per_second: 'per-second', cores: 'cores' };
   return `: ${kind === 'ns' ? ns(amount) : kind === 'count' ? number(amount) : reading(units[kind] ?? 'count', amount)}`;
-}
-
-/** Text with `code` in it. */
-export function marked(text: string): Child[] {
-  return text.split(/(`[^`]+`)/).map((part) => (part.length > 2 && part.startsWith('`') && part.endsWith('`') ? h('code', null, part.slice(1, -1)) : part));
 }

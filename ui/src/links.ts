@@ -1,6 +1,6 @@
 // Links from evidence to the place in the page that shows it.
 
-import type { Page, Reference } from './data';
+import type { Finding, Page, Reference } from './data';
 import type { Axis } from './time';
 
 /** What sections offer to links; each section fills in its own. */
@@ -10,6 +10,8 @@ export interface Places {
   showGroup?: (index: number) => void;
   showLog?: (log: number, line: number) => void;
   showRuntime?: (runtime: number, table: string, row?: number) => void;
+  showStack?: (dump: number, group: number) => void;
+  groupOf?: (dump: number, tid: number) => number | undefined;
 }
 
 /** Scrolls to an element and makes it stand out for a moment. */
@@ -19,6 +21,13 @@ export function flash(element: Element | null, block: ScrollLogicalPosition = 'c
   element.classList.remove('flash');
   requestAnimationFrame(() => element.classList.add('flash'));
   setTimeout(() => element.classList.remove('flash'), 2200);
+}
+
+/** The same for what a finding in a dump refers to. */
+export function linkInDump(places: Places, of: Finding['of'], reference: Reference): { text: string; go: () => void } | null {
+  if (of?.kind !== 'dump') return null;
+  const group = reference.kind === 'group' ? reference.index : reference.kind === 'thread' ? places.groupOf?.(of.index, reference.tid) : undefined;
+  return group === undefined ? null : { text: 'stack', go: () => places.showStack?.(of.index, group) };
 }
 
 /** What a link to `reference` says, and what it does. */

@@ -1,11 +1,13 @@
 // Draws the page from the data inside it.
 
-import { read } from './data';
+import { isRecorded, read, type Page, type Whole } from './data';
 import { h, section } from './dom';
 import { context, logs } from './details';
 import { flame } from './flame';
 import { functions } from './functions';
-import { completeness, findings, header } from './head';
+import { dumps } from './dumps';
+import { completeness, findings, header, momentHeader } from './head';
+import { heaps } from './heaps';
 import type { Places } from './links';
 import { runtimes } from './runtimes';
 import { threads } from './threads';
@@ -13,43 +15,59 @@ import { Axis } from './time';
 import { timeline } from './timeline';
 import { waits } from './waits';
 
-const SECTIONS: [string, string][] = [
-  ['findings', 'Findings'],
-  ['timeline', 'Timeline'],
-  ['runtimes', 'Runtime'],
-  ['functions', 'Functions'],
-  ['flame', 'Flame graph'],
-  ['threads', 'Threads'],
-  ['waits', 'Waiting'],
-  ['logs', 'Logs'],
-  ['context', 'Context'],
-];
+/** Names of the sections in the navigation, where their headings are too long for it. */
+const SHORT: Record<string, string> = { runtimes: 'Runtime', functions: 'Functions', unknown: 'Not determined', flame: 'Flame graph' };
 
 function start(): void {
   const page = read();
-  const axis = new Axis(page);
-  const places: Places = {};
   const root = document.getElementById('page');
   if (!root) return;
-  const heard = (page.report.runtimes ?? []).length > 0;
-  const nav = h('nav', { 'aria-label': 'Sections' }, SECTIONS.filter(([id]) => id !== 'runtimes' || heard).map(([id, title]) => h('a', { href: `#${id}` }, title)));
+  const places: Places = {};
+  const axis = isRecorded(page) ? new Axis(page) : null;
+  const sections = [...(isRecorded(page) && axis ? recorded(page, axis, places) : []), ...moments(page, places)];
+  const found = safely('findings', () => findings(page, axis, places));
+  const all = page.report.findings.length > 0 || axis ? [found, ...sections] : sections;
+  const nav = h('nav', { 'aria-label': 'Sections' }, all.map((element) => h('a', { href: `#${element.id}` }, SHORT[element.id] ?? element.querySelector('h2')?.textContent ?? element.id)));
+  const main = h('main', null, all);
+  const tool = isRecorded(page) ? page.report.recording.tool : '';
+  root.append(...(isRecorded(page) ? [header(page), completeness(page)] : momentHeader(page)), nav, main, h('footer', null, `${tool || 'biopsy'} · this page needs no network and sends nothing; of memory it has derived data only`));
+  follow(nav, all.map((element) => element.id));
+}
+
+/** What was recorded over time. */
+function recorded(page: Page, axis: Axis, places: Places): HTMLElement[] {
   // The flame graph first: the table of functions links into it.
   const graph = safely('flame', () => flame(page, places));
-  const main = h(
-    'main',
-    null,
-    safely('findings', () => findings(page, axis, places)),
+  return [
     safely('timeline', () => timeline(page, axis)),
-    heard ? safely('runtimes', () => runtimes(page, axis, places)) : null,
+    ...((page.report.runtimes ?? []).length > 0 ? [safely('runtimes', () => runtimes(page, axis, places))] : []),
     safely('functions', () => functions(page, places)),
     graph,
     safely('threads', () => threads(page, axis, places)),
     safely('waits', () => waits(page, axis, places)),
     safely('logs', () => logs(page, axis, places)),
     safely('context', () => context(page)),
-  );
-  root.append(header(page), completeness(page), nav, main, h('footer', null, `${page.report.recording.tool || 'biopsy'} · this page needs no network and sends nothing`));
-  follow(nav);
+  ];
+}
+
+/** Memory at single moments. */
+function moments(page: Whole, places: Places): HTMLElement[] {
+  const all = page.report.dumps ?? [];
+  const alone = all.length === 1 && !isRecorded(page);
+  const drawn: HTMLElement[] = [];
+  if (all.length > 0) {
+    try {
+      drawn.push(...dumps(page, alone, places));
+    } catch (error) {
+      drawn.push(broken('dumps', error));
+    }
+  }
+  try {
+    drawn.push(...heaps(page));
+  } catch (error) {
+    drawn.push(broken('heap', error));
+  }
+  return drawn;
 }
 
 /** A section that cannot be drawn shall not take the others with it. */
@@ -57,14 +75,17 @@ function safely(id: string, draw: () => HTMLElement): HTMLElement {
   try {
     return draw();
   } catch (error) {
-    console.error(id, error);
-    const title = SECTIONS.find(([section]) => section === id)?.[1] ?? id;
-    return section(id, title, `This section could not be drawn (${String(error)}). The data are in report.json.`);
+    return broken(id, error);
   }
 }
 
+function broken(id: string, error: unknown): HTMLElement {
+  console.error(id, error);
+  return section(id, SHORT[id] ?? id, `This section could not be drawn (${String(error)}). The data are in report.json.`);
+}
+
 /** Marks the section that is being read. */
-function follow(nav: HTMLElement): void {
+function follow(nav: HTMLElement, order: string[]): void {
   const links = new Map([...nav.querySelectorAll('a')].map((link) => [link.hash.slice(1), link]));
   const seen = new Set<string>();
   const observer = new IntersectionObserver(
@@ -73,7 +94,7 @@ function follow(nav: HTMLElement): void {
         if (entry.isIntersecting) seen.add(entry.target.id);
         else seen.delete(entry.target.id);
       }
-      const first = SECTIONS.find(([id]) => seen.has(id))?.[0];
+      const first = order.find((id) => seen.has(id));
       links.forEach((link, id) => link.classList.toggle('here', id === first));
     },
     { rootMargin: '-64px 0px -55% 0px' },

@@ -1,9 +1,9 @@
 //! Pure functions from a recording to findings: hot paths, waits, convoys, limits.
 //!
-//! [`analyze`] reads a [`Capture`] and returns an [`Analysis`]: the tables and trees a report draws, and the
-//! [`Finding`]s an expert would state, best first. [`analyze_dump`] does the same for the memory of a process at one moment.
-//! Both do no I/O, never panic on any recording, and their memory is bounded by the size of what they read plus the constants
-//! in [`limits`].
+//! [`Diagnosis`] is what all evidence of one incident says. [`analyze`] reads a [`Capture`](biopsy_model::capture::Capture) and returns an
+//! [`Analysis`]: the tables and trees a report draws, and the [`Finding`]s an expert would state, best first. [`analyze_dump`] does the
+//! same for the memory of a process at one moment, [`HeapSummary`] sums up a managed heap. They never panic on any recording, and their
+//! memory is bounded by the size of what they read plus the constants in [`limits`].
 //!
 //! What they promise: every number in a finding is also in a table of the same analysis or in the recording;
 //! what could not be determined is listed in [`Completeness::undetermined`] and never guessed.
@@ -11,11 +11,11 @@
 //!
 //! Facts first, then findings:
 //!
-//! * [`trace`], [`metrics`], [`logs`], [`runtimes`] and [`completeness`] work out facts of a recording, [`dump`] those of an image.
-//!   None of them knows a rule.
+//! * [`trace`], [`metrics`], [`logs`], [`runtimes`] and [`completeness`] work out facts of a recording, [`dump`] those of an image,
+//!   [`heap`] those of a managed heap. None of them knows a rule.
 //! * [`findings`] holds the rules over these facts, their ids, and the table of what explains what. Its `finding` and `ids` are
 //!   words that the analyses carry, and use nothing but [`trace::function`].
-//! * This file and `image` put both together.
+//! * `recorded`, `image` and `diagnosis` put both together.
 //!
 //! ```
 //! use biopsy_model::capture::{Capture, CaptureHeader};
@@ -31,27 +31,30 @@
 
 mod analysis;
 pub mod completeness;
+mod diagnosis;
 pub mod dump;
 pub mod findings;
+pub mod heap;
 mod image;
 pub mod limits;
 pub mod logs;
 mod managed_names;
 pub mod metrics;
+mod recorded;
 pub mod runtimes;
 mod syscalls;
 pub mod trace;
 mod words;
 
-use biopsy_model::capture::Capture;
-use trace::facts::Facts;
-
 pub use analysis::Analysis;
 pub use completeness::{Completeness, LossTotal, NamedShares};
+pub use diagnosis::{Diagnosis, Source};
 pub use findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+pub use heap::{HeapSummary, HeapTypeRow};
 pub use image::{analyze_dump, analyze_image, analyze_opened};
 pub use logs::{LogSummary, LogTopic};
 pub use metrics::{MetricSummary, Notable, NotableKind, Trend};
+pub use recorded::{Recorded, analyze};
 pub use runtimes::{
     AllocationRow, Coincidence, CollectionSummary, CommandRow, ContentionRow, CounterRow, ExceptionRow,
     GenerationRow, Meanwhile, MessageRow, PoolSummary, ProviderRow, RequestRow, RuntimePlace, RuntimeSummary,
@@ -62,29 +65,3 @@ pub use trace::threads::{StripBucket, ThreadGroup, ThreadRow, ThreadTable};
 pub use trace::waits::{
     Activation, Behind, Convoy, LongWait, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
 };
-
-/// Analyses a recording.
-#[must_use]
-pub fn analyze(capture: &Capture) -> Analysis {
-    let window = trace::window::window(capture);
-    let mut analysis = Analysis {
-        window,
-        metrics: MetricSummary::new(capture),
-        logs: LogSummary::new(capture),
-        runtimes: RuntimeSummary::all(capture),
-        ..Analysis::default()
-    };
-    let traced = capture.timeline.as_ref().map(|timeline| trace::read(capture, timeline, window));
-    let frames = traced.as_ref().map(|traced| &traced.frames);
-    analysis.completeness = Completeness::new(capture, window, frames);
-    let mut facts = Facts::default();
-    if let Some(traced) = traced {
-        analysis.threads = traced.threads;
-        analysis.flames = traced.flames;
-        analysis.waits = traced.waits;
-        analysis.functions = traced.frames.functions;
-        facts = traced.facts;
-    }
-    analysis.findings = findings::of_recording(capture, &analysis, &facts);
-    analysis
-}

@@ -4,6 +4,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use biopsy_analyze::{Diagnosis, HeapSummary};
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::Graph;
 use biopsy_model::capture::EndedBy;
@@ -50,12 +51,8 @@ pub struct SnapshotPlan {
 /// A snapshot that was taken and written.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// What the process is called.
-    pub name: String,
-    /// Every object and reference.
-    pub graph: Graph,
-    /// How it was taken.
-    pub facts: HeapFacts,
+    /// What the heap holds.
+    pub diagnosis: Diagnosis,
     /// The recording, or the file.
     pub result: HandedOver,
 }
@@ -74,7 +71,7 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
             let bytes = write_gcdump(&graph, &facts, &target.name, path)?;
             leaving.made();
             let result = HandedOver { path: path.clone(), bytes, is_bundle: false };
-            Ok(Snapshot { name: target.name, graph, facts, result })
+            Ok(Snapshot { diagnosis: diagnosis(&target.name, &graph, &facts), result })
         }
         output => {
             let place = Place::folder_or_bundle(output.as_deref(), &target.name);
@@ -159,8 +156,12 @@ fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Resu
     snapshot::write(&graph, &facts, 1, &draft.folder).map_err(output_failure)?;
     draft.keep();
     draft.end(EndedBy::Snapshot)?;
-    let result = finish(job, &draft, place)?;
-    Ok(Snapshot { name: target.name, graph, facts, result })
+    let (result, diagnosis) = finish(job, &draft, place, |_| diagnosis(&target.name, &graph, &facts))?;
+    Ok(Snapshot { diagnosis, result })
+}
+
+fn diagnosis(name: &str, graph: &Graph, facts: &HeapFacts) -> Diagnosis {
+    Diagnosis::new(None, Vec::new(), vec![HeapSummary::new(name, graph, facts)])
 }
 
 /// Writes a `.gcdump`; a file that could not be finished is removed. Returns its bytes.

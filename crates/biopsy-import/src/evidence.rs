@@ -26,6 +26,8 @@ const DUMPS: &[&[u8]] =
     &[b"\x7fELF", b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"MDMP", b"\xfd7zXZ\0", b"\x04\x22\x4d\x18"];
 /// First bytes of a perf.data file (tools/perf/Documentation/perf.data-file-format.txt).
 const PERF_DATA: &[u8] = b"PERFILE2";
+/// First bytes of a bundle, which is a zip.
+const BUNDLE: &[u8] = b"PK";
 /// Bytes that are looked at to tell a file from others.
 const HEAD: u64 = 32;
 
@@ -106,7 +108,7 @@ impl Evidence {
             Dumps::Files(
                 dumps_below(path).map_err(|source| EvidenceError::Io { path: path.to_owned(), source })?,
             )
-        } else if head.starts_with(b"PK") {
+        } else if head.starts_with(BUNDLE) {
             BundledMemory::open(path, &Limits::default())?
                 .map_or(Dumps::Files(Vec::new()), |memory| Dumps::Bundled(Box::new(memory)))
         } else if DUMPS.iter().any(|magic| head.starts_with(magic)) {
@@ -115,6 +117,12 @@ impl Evidence {
             Dumps::Files(Vec::new())
         };
         Ok(Self { path: path.to_owned(), head, dumps })
+    }
+
+    /// It is a recording of ours: a folder, or a bundle.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        self.path.is_dir() || self.head.starts_with(BUNDLE)
     }
 
     /// How many dumps there are, the target's first.
@@ -161,8 +169,7 @@ impl Evidence {
     /// What the recording around its dumps says of itself, in words; nothing where there is none.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let is_recording = self.path.is_dir() || matches!(self.dumps, Dumps::Bundled(_));
-        if is_recording { warnings_in_words(&self.path, &Limits::default()) } else { Vec::new() }
+        if self.is_recording() { warnings_in_words(&self.path, &Limits::default()) } else { Vec::new() }
     }
 
     /// The heap in a `.gcdump`, or the last snapshot of a recording; `None`: there is none.

@@ -11,7 +11,7 @@ use crate::words::words;
 use crate::{ClockPair, ProcessKey};
 
 /// One recording, read.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Capture {
     /// What and when.
     pub header: CaptureHeader,
@@ -33,6 +33,17 @@ pub struct Capture {
     pub warnings: Vec<Warning>,
     /// What was redacted: rule, and how often. Values never.
     pub redactions: Vec<RedactionCount>,
+}
+
+impl Capture {
+    /// It holds something that was recorded over time: a trace, what runtimes said, metrics or logs.
+    #[must_use]
+    pub fn holds_time(&self) -> bool {
+        self.timeline.is_some()
+            || !self.runtimes.is_empty()
+            || !self.metrics.is_empty()
+            || !self.logs.is_empty()
+    }
 }
 
 /// What was recorded, when, how, and whether it is whole.

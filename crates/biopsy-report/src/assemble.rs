@@ -1,100 +1,99 @@
-//! From a capture and its analysis to the types of the output schema. All renderers start here.
+//! From a diagnosis to the types of the output schema. All renderers start here.
 
+mod assembly;
+mod dump;
 mod findings;
+mod heap;
+mod managed;
 mod recording;
 mod runtimes;
 mod tables;
 
-use crate::schema::{self, Report};
-use biopsy_analyze::{Analysis, FunctionHandle};
-use biopsy_model::MonoNanos;
-use biopsy_model::capture::Capture;
-use rustc_hash::FxHashMap;
+use biopsy_analyze::{Diagnosis, Recorded};
 
+use crate::schema::{self, Report};
+
+pub(crate) use assembly::Assembly;
 pub(crate) use recording::losses;
 pub(crate) use runtimes::short;
 pub(crate) use tables::choose_functions;
 
-/// What the assembling functions share.
-pub(crate) struct Assembly<'a> {
-    pub(crate) capture: &'a Capture,
-    pub(crate) analysis: &'a Analysis,
-    /// Where moments count from.
-    pub(crate) window: (MonoNanos, MonoNanos),
-    /// Position in the output of the functions that are in it.
-    pub(crate) positions: FxHashMap<FunctionHandle, usize>,
-}
-
-impl<'a> Assembly<'a> {
-    /// Starts with an empty table of functions.
-    pub(crate) fn new(capture: &'a Capture, analysis: &'a Analysis) -> Self {
-        Assembly { capture, analysis, window: window(capture, analysis), positions: FxHashMap::default() }
-    }
-
-    /// Seconds since the start of the window; negative before it. Microseconds are kept.
-    pub(crate) fn at(&self, time: MonoNanos) -> f64 {
-        let start = self.window.0;
-        let micros = |nanos: u64| crate::units::to_f64(nanos / 1_000) / 1e6;
-        if time >= start { micros(time.since(start).0) } else { -micros(start.since(time).0) }
-    }
-
-    /// Name of a function.
-    pub(crate) fn function_name(&self, handle: Option<FunctionHandle>) -> Option<String> {
-        self.analysis.function(handle?).map(|row| row.name.clone())
-    }
-
-    /// Everything but the long tables of functions and threads.
-    pub(crate) fn brief(&self) -> Report {
-        let recording = self.recording();
-        Report {
-            schema: "biopsy-report".to_owned(),
-            version: schema::VERSION,
-            completeness: self.completeness(),
-            findings: self.findings(),
-            functions: Vec::new(),
-            functions_seen: self.analysis.functions.len(),
-            threads: self.threads(),
-            waits: self.waits(),
-            metrics: self.metrics(),
-            logs: self.logs(),
-            runtimes: self.runtimes(),
-            processes: self.processes(),
-            marks: self.marks(),
-            losses: losses(self),
-            warnings: self.warnings(),
-            redactions: self.redactions(),
-            recording,
-        }
-    }
-}
-
-/// JSON has no way to write what is not a number; where a number must stand, that is a zero.
-pub(crate) fn finite(number: f64) -> f64 {
-    if number.is_finite() { number } else { 0.0 }
-}
-
 /// The whole report.
-pub(crate) fn report(capture: &Capture, analysis: &Analysis) -> Report {
-    let mut assembly = Assembly::new(capture, analysis);
-    let chosen = choose_functions(analysis, schema::FUNCTIONS);
-    assembly.positions = chosen.iter().enumerate().map(|(position, handle)| (*handle, position)).collect();
-    let mut report = assembly.brief();
-    report.functions =
-        chosen.iter().filter_map(|handle| analysis.function(*handle)).map(tables::function).collect();
-    report.threads.rows = assembly.thread_rows();
-    report.metrics.summary = assembly.metric_summary();
-    report
+pub(crate) fn report(diagnosis: &Diagnosis) -> Report {
+    let recorded = diagnosis.recorded.as_ref().map(|Recorded { capture, analysis }| {
+        let mut assembly = Assembly::new(capture, analysis);
+        let chosen = choose_functions(analysis, schema::FUNCTIONS);
+        assembly.positions =
+            chosen.iter().enumerate().map(|(position, handle)| (*handle, position)).collect();
+        let mut recorded = brief(&assembly);
+        let rows = chosen.iter().filter_map(|handle| analysis.function(*handle));
+        recorded.functions = rows.map(tables::function).collect();
+        recorded.threads.rows = assembly.thread_rows();
+        recorded.metrics.summary = assembly.metric_summary();
+        (assembly, recorded)
+    });
+    let (assembly, recorded) = recorded.unzip();
+    Report {
+        dumps: diagnosis.dumps.iter().map(dump::dump).collect(),
+        heaps: diagnosis.heaps.iter().map(|summary| heap::heap(summary, 0)).collect(),
+        ..around(diagnosis, assembly.as_ref(), recorded)
+    }
 }
 
-/// The window of the analysis, or what the header and the trace say, or nothing.
-fn window(capture: &Capture, analysis: &Analysis) -> (MonoNanos, MonoNanos) {
-    if let Some(window) = analysis.window {
-        return window;
+/// What stands around the evidence: findings, and what is missing.
+pub(crate) fn around(
+    diagnosis: &Diagnosis,
+    assembly: Option<&Assembly<'_>>,
+    recorded: Option<schema::Recorded>,
+) -> Report {
+    Report {
+        schema: "biopsy-report".to_owned(),
+        version: schema::VERSION,
+        findings: findings::findings(diagnosis, assembly),
+        recorded,
+        undetermined: diagnosis.undetermined.clone(),
+        ..Report::default()
     }
-    let start = capture.header.start.mono;
-    match (&capture.header.end, capture.timeline.as_ref().and_then(|timeline| timeline.span)) {
-        (Some(end), _) if end.mono > start => (start, end.mono),
-        (_, Some(span)) => span,
-        _ => (start, start),
+}
+
+/// The dumps that fit a page, and how many were left out. `room`: bytes of their data as JSON.
+pub(crate) fn dumps(diagnosis: &Diagnosis, room: usize) -> (Vec<schema::Dump>, usize) {
+    let mut shown = Vec::new();
+    let mut used = 0_usize;
+    for analysis in &diagnosis.dumps {
+        let dump = dump::dump(analysis);
+        used = used.saturating_add(serde_json::to_string(&dump).map_or(0, |text| text.len()));
+        // One is always shown.
+        if used > room && !shown.is_empty() {
+            break;
+        }
+        shown.push(dump);
+    }
+    let left = diagnosis.dumps.len() - shown.len();
+    (shown, left)
+}
+
+/// The heaps, each with its first `types`.
+pub(crate) fn heaps(diagnosis: &Diagnosis, types: usize) -> Vec<schema::Heap> {
+    diagnosis.heaps.iter().map(|summary| heap::heap(summary, types)).collect()
+}
+
+/// Everything recorded but the long tables of functions and threads.
+pub(crate) fn brief(assembly: &Assembly<'_>) -> schema::Recorded {
+    schema::Recorded {
+        recording: assembly.recording(),
+        completeness: assembly.completeness(),
+        functions: Vec::new(),
+        functions_seen: assembly.analysis.functions.len(),
+        threads: assembly.threads(),
+        waits: assembly.waits(),
+        metrics: assembly.metrics(),
+        logs: assembly.logs(),
+        runtimes: assembly.runtimes(),
+        processes: assembly.processes(),
+        marks: assembly.marks(),
+        losses: losses(assembly),
+        warnings: assembly.warnings(),
+        redactions: assembly.redactions(),
     }
 }

@@ -7,25 +7,27 @@
 mod charts;
 mod flames;
 mod functions;
+mod numbers;
 mod page;
 mod readings;
+mod recorded;
 mod runtime_charts;
 mod traced;
 
-use biopsy_analyze::Analysis;
-use biopsy_model::capture::Capture;
+use crate::json;
+use crate::mask::{Mask, masked_text};
+use biopsy_analyze::Diagnosis;
 use biopsy_model::printable::is_harmful;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
 /// Built from `ui/src` by `npm run build`; a test checks that they are current.
 const SCRIPT: &str = include_str!("../../../ui/dist/report.js");
-pub(crate) const STYLE: &str = include_str!("../../../ui/dist/report.css");
+const STYLE: &str = include_str!("../../../ui/dist/report.css");
 
-pub(crate) fn render(capture: &Capture, analysis: &Analysis) -> String {
-    let page = page::page(capture, analysis);
-    let data = serde_json::to_string(&page).expect("the page's types serialise to a string");
-    let title = format!("{} · biopsy report", page.report.recording.target_name);
+pub(crate) fn render(diagnosis: &Diagnosis, mask: Option<Mask<'_>>) -> String {
+    let data = json::data(&page::page(diagnosis), mask);
+    let title = format!("{} · biopsy report", diagnosis.name());
     let mut html = String::with_capacity(data.len() + SCRIPT.len() + STYLE.len() + 16_384);
     html.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(
@@ -36,12 +38,12 @@ pub(crate) fn render(capture: &Capture, analysis: &Analysis) -> String {
     );
     html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     html.push_str("<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n");
-    let _ = writeln!(html, "<title>{}</title>", text(&title));
+    let _ = writeln!(html, "<title>{}</title>", text(&masked_text(title, mask)));
     let _ = writeln!(html, "<style>{STYLE}</style>\n</head>\n<body>\n<div id=\"page\"></div>");
     let _ = writeln!(
         html,
         "<noscript><pre class=\"plain\">{}</pre></noscript>",
-        text(&crate::render_markdown(capture, analysis))
+        text(&masked_text(crate::markdown::render(diagnosis), mask))
     );
     html.push_str("<script type=\"application/json\" id=\"data\">");
     push_json(&mut html, &data);
@@ -69,7 +71,7 @@ fn push_json(html: &mut String, json: &str) {
 }
 
 /// Text as the content of an element.
-pub(crate) fn text(raw: &str) -> String {
+fn text(raw: &str) -> String {
     let mut escaped = String::with_capacity(raw.len());
     for char in raw.chars() {
         match char {
@@ -89,7 +91,7 @@ pub(crate) fn text(raw: &str) -> String {
 }
 
 /// A script's name in a content security policy: `sha256-BASE64`.
-pub(crate) fn hash(script: &str) -> String {
+fn hash(script: &str) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut encoded = String::from("sha256-");
     for group in Sha256::digest(script.as_bytes()).chunks(3) {

@@ -1,34 +1,30 @@
 //! Text, JSON, Markdown, HTML, and exports to other tools' formats; owns the schema of reports.
 //!
-//! Everything here is a pure function from a [`Capture`] and its [`Analysis`] to bytes: no I/O beyond the writer that
-//! is handed in, no clock, no look at this machine. A recording may be hostile; whatever it holds is treated as
-//! text, bounded, and escaped for the format it goes into.
+//! Everything here is a pure function from a [`Diagnosis`], which is whatever evidence there is with what it says, to bytes: no I/O beyond the
+//! writer that is handed in, no clock, no look at this machine. Evidence may be hostile; whatever it holds is treated as
+//! text, bounded, and escaped for the format it goes into. What is shown of memory is derived: no contents.
 //!
 //! - [`render_html`]: one self-contained page for people
 //! - [`render_json`]: the stable schema of [`schema`], for programs (`docs/formats/report-schema.md`)
-//! - [`render_markdown`]: short, for tickets; [`render_text`]: shorter, for the terminal after a capture
+//! - [`render_markdown`]: short, for tickets; [`render_text`]: shorter, for the terminal; [`render_stacks`]: all stacks of a process
 //! - [`export`]: the recording in the formats of other tools
 //!
 //! What it does not: it states nothing that is not in the analysis. Findings are made there.
 //!
 //! ```
-//! use biopsy_model::capture::{Capture, CaptureHeader};
-//! let capture = Capture {
-//!     header: CaptureHeader::default(), processes: vec![], timeline: None, runtimes: vec![], looks: vec![], metrics: vec![], logs: vec![],
-//!     context: vec![], warnings: vec![], redactions: vec![],
-//! };
-//! let analysis = biopsy_analyze::analyze(&capture);
-//! assert!(biopsy_report::render_html(&capture, &analysis).starts_with("<!doctype html>"));
+//! use biopsy_analyze::Diagnosis;
+//! let diagnosis = Diagnosis::of_capture(biopsy_model::capture::Capture::default());
+//! assert!(biopsy_report::render_html(&diagnosis, None).starts_with("<!doctype html>"));
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod assemble;
-pub mod dump;
 pub mod export;
 mod html;
 mod json;
 mod markdown;
+mod mask;
 pub mod schema;
 #[cfg(test)]
 #[path = "../tests/synthetic/mod.rs"]
@@ -38,38 +34,38 @@ pub mod units;
 mod when;
 mod words;
 
-use biopsy_analyze::Analysis;
-use biopsy_model::capture::Capture;
+use biopsy_analyze::Diagnosis;
+use biopsy_analyze::dump::DumpAnalysis;
 
-pub use dump::{render_dump_html, render_dump_json, render_dump_markdown, render_dump_text};
-pub use text::TextOptions;
+pub use mask::Mask;
+pub use text::{StacksOptions, TextOptions};
 
 /// The report as one self-contained HTML page: no network, opens from disk.
 #[must_use]
-pub fn render_html(capture: &Capture, analysis: &Analysis) -> String {
-    html::render(capture, analysis)
+pub fn render_html(diagnosis: &Diagnosis, mask: Option<Mask<'_>>) -> String {
+    html::render(diagnosis, mask)
 }
 
 /// The report as JSON, pretty-printed, in the schema of [`schema::Report`].
 #[must_use]
-pub fn render_json(capture: &Capture, analysis: &Analysis) -> String {
-    json::render(capture, analysis)
+pub fn render_json(diagnosis: &Diagnosis, mask: Option<Mask<'_>>) -> String {
+    json::render(diagnosis, mask)
 }
 
 /// The report as Markdown: short enough for a ticket, readable in a terminal.
 #[must_use]
-pub fn render_markdown(capture: &Capture, analysis: &Analysis) -> String {
-    markdown::render(capture, analysis)
+pub fn render_markdown(diagnosis: &Diagnosis, mask: Option<Mask<'_>>) -> String {
+    mask::masked_text(markdown::render(diagnosis), mask)
 }
 
-/// The summary for the terminal, plain: findings first, then a few lines.
+/// The summary for the terminal: findings first, then a few lines. `types`: rows in the table of a heap's types; 0: all.
 #[must_use]
-pub fn render_text(capture: &Capture, analysis: &Analysis) -> String {
-    text::render(capture, analysis, TextOptions::default())
+pub fn render_text(diagnosis: &Diagnosis, types: usize, options: TextOptions) -> String {
+    text::render(diagnosis, types, options)
 }
 
-/// The summary for the terminal, with colour and width as the terminal has them.
+/// Stacks for the terminal: what is wrong first, then every stack.
 #[must_use]
-pub fn render_text_with(capture: &Capture, analysis: &Analysis, options: TextOptions) -> String {
-    text::render(capture, analysis, options)
+pub fn render_stacks(analysis: &DumpAnalysis, options: StacksOptions) -> String {
+    text::stacks(analysis, options)
 }

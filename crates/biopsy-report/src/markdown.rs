@@ -1,73 +1,81 @@
 //! The report as Markdown: short enough for a ticket, readable as it is in a terminal.
 
+mod dump;
+mod escape;
+mod heap;
+mod managed;
+mod recorded;
 mod runtimes;
 
-use crate::units::{bytes, count, counted, duration, evidence_text, ratio, seconds, share};
-use crate::{when, words};
-use biopsy_analyze::{Analysis, FunctionHandle, FunctionRow, Party};
-use biopsy_model::Nanos;
-use biopsy_model::capture::{Capture, EndedBy};
-use biopsy_model::printable::is_harmful;
 use std::fmt::Write as _;
 
-/// Rows of a table: what fits a screen.
-pub(crate) const ROWS: usize = 10;
+use biopsy_analyze::{Diagnosis, Source};
 
-pub(crate) fn render(capture: &Capture, analysis: &Analysis) -> String {
+use crate::units::{count, evidence_text};
+use escape::plain;
+
+/// Dumps that are written whole.
+const DUMPS: usize = 5;
+
+pub(crate) fn render(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
-    head(&mut text, capture, analysis);
-    findings(&mut text, analysis);
-    functions(&mut text, analysis);
-    threads(&mut text, analysis);
-    waits(&mut text, analysis);
-    runtimes::write(&mut text, analysis);
-    logs(&mut text, capture, analysis);
-    completeness(&mut text, capture, analysis);
+    let (recorded, dumps, heaps) = (diagnosis.recorded.as_ref(), &diagnosis.dumps, &diagnosis.heaps);
+    let alone = recorded.is_none() && dumps.len() == 1 && heaps.is_empty();
+    match (recorded, dumps.as_slice()) {
+        (Some(recorded), _) => recorded::head(&mut text, &recorded.capture, &recorded.analysis),
+        (None, [only]) if alone => dump::head(&mut text, only, "#"),
+        (None, _) => {
+            let _ = writeln!(text, "# biopsy report: {}", plain(diagnosis.name()));
+        }
+    }
+    findings(&mut text, diagnosis);
+    if let Some(recorded) = recorded {
+        recorded::body(&mut text, &recorded.capture, &recorded.analysis);
+    }
+    for analysis in dumps.iter().take(DUMPS) {
+        if alone {
+            dump::body(&mut text, analysis, "##");
+        } else {
+            text.push('\n');
+            dump::head(&mut text, analysis, "##");
+            dump::body(&mut text, analysis, "###");
+        }
+    }
+    if dumps.len() > DUMPS {
+        let _ = writeln!(text, "\n{} more dumps are in the page.", count((dumps.len() - DUMPS) as u64));
+    }
+    for summary in heaps {
+        text.push('\n');
+        heap::heap(&mut text, summary, "##");
+    }
+    if !diagnosis.undetermined.is_empty() {
+        text.push_str("\n## What could not be determined\n\n");
+        for one in &diagnosis.undetermined {
+            let _ = writeln!(text, "- {}", plain(one));
+        }
+    }
     text
 }
 
-fn head(text: &mut String, capture: &Capture, analysis: &Analysis) {
-    let header = &capture.header;
-    let name = if header.target_name.is_empty() { "recording" } else { &header.target_name };
-    let _ = writeln!(text, "# biopsy report: {}\n", plain(name));
-    let started = when::for_people(&header.start).unwrap_or_else(|| "time not known".to_owned());
-    let _ = write!(text, "- **Recorded** {}, {}", plain(&started), seconds(analysis.completeness.seconds));
-    if header.ended_by != EndedBy::Unknown {
-        let _ = write!(text, "; ended because of: {}", plain(words::ended_by(&header.ended_by)));
+fn findings(text: &mut String, diagnosis: &Diagnosis) {
+    let found = diagnosis.findings();
+    if found.is_empty() && diagnosis.recorded.is_none() {
+        return;
     }
-    text.push('\n');
-    if let Some(target) = &header.target {
-        let others = capture.processes.len().saturating_sub(1) as u64;
-        let _ = write!(text, "- **Target** {} (pid {})", plain(name), target.pid);
-        if others > 0 {
-            let _ = write!(text, " and {}", counted(others, "other process", "other processes"));
-        }
-        text.push('\n');
-    }
-    let host = &header.host;
-    if !host.hostname.is_empty() || host.cpus > 0 {
-        let _ = writeln!(
-            text,
-            "- **Machine** {}, {}, {}, {}, Linux {}",
-            plain(&host.hostname),
-            counted(u64::from(host.cpus), "CPU", "CPUs"),
-            bytes(crate::units::to_f64(host.memory)),
-            plain(&host.os),
-            plain(&host.kernel)
-        );
-    }
-    if !header.command.is_empty() {
-        let _ = writeln!(text, "- **Command** {}", code(&header.command.join(" ")));
-    }
-}
-
-fn findings(text: &mut String, analysis: &Analysis) {
     text.push_str("\n## Findings\n\n");
-    if analysis.findings.is_empty() {
+    if found.is_empty() {
         text.push_str("Nothing stands out.\n");
     }
-    for (index, finding) in analysis.findings.iter().enumerate() {
-        let _ = writeln!(text, "{}. **{}: {}**", index + 1, finding.severity.word(), plain(&finding.title));
+    for (index, (source, finding)) in found.into_iter().enumerate() {
+        let of = match source {
+            Source::Dump(dump) if diagnosis.dumps.len() > 1 => {
+                let identity = diagnosis.dumps.get(dump).map(|dump| &dump.identity);
+                identity.map_or_else(String::new, |of| format!(" ({}, pid {})", plain(&of.name), of.pid))
+            }
+            _ => String::new(),
+        };
+        let _ =
+            writeln!(text, "{}. **{}: {}**{of}", index + 1, finding.severity.word(), plain(&finding.title));
         if !finding.explanation.is_empty() {
             let _ = writeln!(text, "   {}", plain(&finding.explanation));
         }
@@ -77,260 +85,5 @@ fn findings(text: &mut String, analysis: &Analysis) {
         for step in &finding.next_steps {
             let _ = writeln!(text, "   - *next:* {}", plain(step));
         }
-    }
-}
-
-/// The functions with most CPU time of their own.
-fn functions(text: &mut String, analysis: &Analysis) {
-    let cpu = analysis.flames.all.cpu.total();
-    let mut rows: Vec<&FunctionRow> = analysis.functions.iter().filter(|row| row.cpu_self.0 > 0).collect();
-    if rows.is_empty() {
-        return;
-    }
-    rows.sort_by_key(|row| std::cmp::Reverse(row.cpu_self));
-    let _ = writeln!(text, "\n## Hottest functions ({} of CPU time)\n", duration(cpu));
-    text.push_str("| self | total | function | module |\n| ---: | ---: | --- | --- |\n");
-    for row in rows.into_iter().take(ROWS) {
-        let part = |time: Nanos| share(ratio(time, cpu));
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} |",
-            part(row.cpu_self),
-            part(row.cpu_total),
-            code(&row.name),
-            code(&row.module)
-        );
-    }
-}
-
-fn threads(text: &mut String, analysis: &Analysis) {
-    let table = &analysis.threads;
-    if table.groups.is_empty() {
-        return;
-    }
-    let _ = writeln!(text, "\n## Threads ({})\n", count(table.rows.len() as u64));
-    text.push_str("| group | threads | running | ready | waiting | hottest function |\n");
-    text.push_str("| --- | ---: | ---: | ---: | ---: | --- |\n");
-    for group in table.groups.iter().take(ROWS) {
-        let exact = |time: Nanos| if table.exact { duration(time) } else { "–".to_owned() };
-        let top = group.top_function.and_then(|handle| analysis.function(handle));
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {} |",
-            plain(&group.name),
-            group.threads,
-            duration(group.running),
-            exact(group.ready),
-            exact(group.waiting),
-            top.map(|row| code(&row.name)).unwrap_or_default()
-        );
-    }
-    if table.groups.len() > ROWS {
-        let _ = writeln!(
-            text,
-            "\n{} more in the page.",
-            counted((table.groups.len() - ROWS) as u64, "group", "groups")
-        );
-    }
-}
-
-fn waits(text: &mut String, analysis: &Analysis) {
-    let waits = &analysis.waits;
-    if waits.reasons.is_empty() {
-        return;
-    }
-    let _ = writeln!(text, "\n## Waiting ({} over all threads)\n", duration(waits.total));
-    text.push_str("| for | time | waits | longest |\n| --- | ---: | ---: | ---: |\n");
-    for row in waits.reasons.iter().take(ROWS) {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} |",
-            row.reason.words(),
-            duration(row.time),
-            count(row.count),
-            duration(row.longest)
-        );
-    }
-    if !waits.functions.is_empty() {
-        text.push_str("\n| in function | for | time | threads |\n| --- | --- | ---: | ---: |\n");
-    }
-    for row in waits.functions.iter().take(ROWS) {
-        let function = row.function.and_then(|handle| analysis.function(handle));
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} |",
-            function.map_or_else(|| "no stack".to_owned(), |row| code(&row.name)),
-            row.reason.words(),
-            duration(row.time),
-            count(row.threads as u64)
-        );
-    }
-    if !waits.behind.is_empty() || !waits.activations.is_empty() {
-        text.push('\n');
-    }
-    for row in waits.behind.iter().take(5) {
-        let place = |function: Option<FunctionHandle>| {
-            let function = function.and_then(|handle| analysis.function(handle));
-            function.map(|row| format!(" in {}", code(&row.name))).unwrap_or_default()
-        };
-        let _ = writeln!(
-            text,
-            "- waits for {}{}: {} of them for a thread that waited for {}{}",
-            row.reason.words(),
-            place(row.function),
-            share(row.share),
-            row.cause.words(),
-            place(row.cause_function)
-        );
-    }
-    for row in waits.activations.iter().take(5) {
-        let name = |index: usize| analysis.threads.groups.get(index).map_or("?", |group| group.name.as_str());
-        let waker = match &row.waker {
-            Party::Group(index) if *index == row.woken => "each other".to_owned(),
-            Party::Group(index) => plain(name(*index)),
-            Party::Interrupt => "interrupts".to_owned(),
-            Party::Elsewhere => "another process".to_owned(),
-        };
-        let _ = writeln!(
-            text,
-            "- {} woken by {waker}: {}, ending {} of waiting",
-            plain(name(row.woken)),
-            counted(row.count, "time", "times"),
-            duration(row.time)
-        );
-    }
-}
-
-fn logs(text: &mut String, capture: &Capture, analysis: &Analysis) {
-    if capture.logs.is_empty() {
-        return;
-    }
-    let logs = &analysis.logs;
-    let _ = writeln!(
-        text,
-        "\n## Logs ({}: {}, {})\n",
-        counted(logs.lines, "line", "lines"),
-        counted(logs.errors, "error", "errors"),
-        counted(logs.warnings, "warning", "warnings")
-    );
-    for topic in logs.topics.iter().take(ROWS) {
-        let _ = writeln!(
-            text,
-            "- {} × {}: {}",
-            count(topic.count),
-            words::level(topic.level),
-            code(short(&topic.example))
-        );
-    }
-}
-
-fn completeness(text: &mut String, capture: &Capture, analysis: &Analysis) {
-    let whole = &analysis.completeness;
-    text.push_str("\n## How complete this is\n\n");
-    if whole.partial || capture.header.end.is_none() {
-        text.push_str("- **partial**: the recording was cut short\n");
-    }
-    if whole.has_trace {
-        let _ = writeln!(
-            text,
-            "- {} ({}), {}, {}",
-            counted(whole.samples, "CPU sample", "CPU samples"),
-            if whole.method.is_empty() { "method not known".to_owned() } else { plain(&whole.method) },
-            counted(whole.waits, "wait", "waits"),
-            counted(whole.threads as u64, "thread", "threads")
-        );
-    }
-    for loss in &whole.losses {
-        let count = if loss.count == 0 { "some".to_owned() } else { count(loss.count) };
-        let part = loss.share.map(|part| format!(" ({})", share(part))).unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "- lost: {count} {}{part}, over {}",
-            words::loss_for_people(loss.kind),
-            duration(loss.time)
-        );
-    }
-    for sentence in &whole.undetermined {
-        let _ = writeln!(text, "- not determined: {}", plain(sentence));
-    }
-    for warning in &capture.warnings {
-        let _ = writeln!(text, "- warning: {} ({})", plain(&warning.message), code(&warning.code));
-    }
-    let redacted: u64 = capture.redactions.iter().fold(0, |sum, row| sum.saturating_add(row.count));
-    if redacted > 0 {
-        let _ = writeln!(text, "- {} masked by redaction", counted(redacted, "value", "values"));
-    }
-}
-
-/// The beginning of a long text.
-fn short(text: &str) -> &str {
-    let end = text.char_indices().nth(160).map_or(text.len(), |(index, _)| index);
-    &text[..end]
-}
-
-/// Text that stays text: no markup, no line ends, no cells of a table. `code` in back-ticks stays code.
-pub(crate) fn plain(raw: &str) -> String {
-    let paired = raw.matches('`').count().is_multiple_of(2);
-    let mut text = String::with_capacity(raw.len() + 8);
-    let mut inside = false;
-    let mut before = ' ';
-    let mut chars = raw.chars().peekable();
-    while let Some(char) = chars.next() {
-        match char {
-            '`' if paired => {
-                inside = !inside;
-                text.push('`');
-            }
-            '|' => text.push_str("\\|"),
-            // Inside a word an underscore is an underscore.
-            '_' if before.is_alphanumeric() && chars.peek().is_some_and(|next| next.is_alphanumeric()) => {
-                text.push('_');
-            }
-            '\\' | '`' | '[' | ']' | '<' | '>' | '#' | '_' | '*' | '&' if !inside => {
-                text.push('\\');
-                text.push(char);
-            }
-            '\n' | '\t' => text.push(' '),
-            char if is_harmful(char) => {
-                // In Markdown a backslash is written twice, in code once.
-                text.push_str(if inside { "" } else { "\\" });
-                text.extend(char.escape_default());
-            }
-            other => text.push(other),
-        }
-        before = char;
-    }
-    text
-}
-
-/// Text as code, whatever is in it.
-pub(crate) fn code(raw: &str) -> String {
-    let clean = crate::text::clean(raw).replace('|', "\\|");
-    let longest = clean.split(|char| char != '`').map(str::len).max().unwrap_or(0);
-    if clean.trim().is_empty() {
-        return "–".to_owned();
-    }
-    if longest == 0 {
-        return format!("`{clean}`");
-    }
-    // A fence longer than any run of back-ticks inside.
-    let fence = "`".repeat(longest + 1);
-    format!("{fence} {clean} {fence}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_stay_text() {
-        assert_eq!(plain("<script>|x\n[a](b)"), "\\<script\\>\\|x \\[a\\](b)");
-        assert_eq!(plain("threads `conn-*` wait"), "threads `conn-*` wait");
-        assert_eq!(plain("a ` b"), "a \\` b");
-        assert_eq!(plain("_perf_event_"), "\\_perf_event\\_");
-        assert_eq!(code("a`b"), "`` a`b ``");
-        assert_eq!(code("operator||"), "`operator\\|\\|`");
-        assert_eq!(plain("a\u{1b}[2J\u{202e}\r\nb"), "a\\\\u{1b}\\[2J\\\\u{202e}\\\\r b");
-        assert_eq!(code("a\u{9b}\nb"), "`a\\u{9b} b`");
     }
 }

@@ -5,12 +5,17 @@
 //! when one is added. Moments are seconds since the start of the window (`at`, `from`, `to`), lengths of time end
 //! in `_ns` or `_seconds`, shares are 0 to 1.
 
+pub mod dump;
 mod findings;
+pub mod heap;
+pub mod managed;
 mod recording;
 pub mod runtimes;
 mod tables;
 
-pub use findings::{Evidence, Finding, Number, Reference};
+pub use dump::Dump;
+pub use findings::{Evidence, Finding, Number, Reference, Source};
+pub use heap::Heap;
 pub use recording::{
     Completeness, Context, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning,
 };
@@ -23,9 +28,9 @@ pub use tables::{
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema that this crate writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// A report.
+/// A report on all evidence of one incident.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Report {
@@ -33,12 +38,30 @@ pub struct Report {
     pub schema: String,
     /// Version of the schema: [`VERSION`].
     pub version: u32,
+    /// Findings over all evidence, the most important first.
+    pub findings: Vec<Finding>,
+    /// What was recorded over time: its fields stand beside these. Absent: only moments are there.
+    #[serde(flatten)]
+    pub recorded: Option<Recorded>,
+    /// Memory at one moment, the target's first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dumps: Vec<Dump>,
+    /// Managed heaps at one moment, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub heaps: Vec<Heap>,
+    /// What is known to be missing beside what the parts say themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undetermined: Vec<String>,
+}
+
+/// What was recorded over time.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recorded {
     /// What was recorded, when, and where.
     pub recording: Recording,
     /// How whole it is, and what could not be determined.
     pub completeness: Completeness,
-    /// Findings, the most important first.
-    pub findings: Vec<Finding>,
     /// Functions by CPU time, then by waiting time; cut to the first [`FUNCTIONS`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Function>,

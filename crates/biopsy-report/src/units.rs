@@ -194,6 +194,11 @@ fn trim(text: String) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// An address: `0x7f...`.
+pub(crate) fn hex(address: u64) -> String {
+    format!("{address:#x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

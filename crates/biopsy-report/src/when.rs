@@ -23,6 +23,16 @@ pub(crate) fn wall_nanos(header: &CaptureHeader, time: MonoNanos) -> Option<i128
     })
 }
 
+/// `2026-11-21 10:27:03 UTC` of seconds since 1970; `None`: not known, or out of range.
+pub(crate) fn utc(unix_seconds: f64) -> Option<String> {
+    if !(unix_seconds.is_finite() && unix_seconds > 0.0) {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "what is out of range is refused below")]
+    let time = Timestamp::from_second(unix_seconds as i64).ok()?;
+    Some(time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+}
+
 fn zoned(clock: &ClockPair) -> Option<jiff::Zoned> {
     if clock.wall_unix_nanos == 0 {
         return None;

@@ -1,5 +1,7 @@
 //! The words of the output for the field's enumerations: stable in JSON, readable for people.
 
+pub(crate) mod dump;
+
 use biopsy_analyze::{FunctionKind, NotableKind, WaitReason};
 use biopsy_model::capture::EndedBy;
 use biopsy_model::log::LogLevel;

@@ -13,10 +13,10 @@ proptest! {
     fn no_recording_makes_it_panic(seed in any::<u64>()) {
         let capture = synthetic::hostile(seed);
         let analysis = biopsy_analyze::analyze(&capture);
-        prop_assert!(biopsy_report::render_html(&capture, &analysis).ends_with("</html>\n"));
-        prop_assert!(!biopsy_report::render_markdown(&capture, &analysis).contains('\x1b'));
-        prop_assert!(!biopsy_report::render_text(&capture, &analysis).contains('\x1b'));
-        let json = biopsy_report::render_json(&capture, &analysis);
+        prop_assert!(biopsy_report::render_html(&synthetic::diagnose(&capture, &analysis), None).ends_with("</html>\n"));
+        prop_assert!(!biopsy_report::render_markdown(&synthetic::diagnose(&capture, &analysis), None).contains('\x1b'));
+        prop_assert!(!biopsy_report::render_text(&synthetic::diagnose(&capture, &analysis), 0, biopsy_report::TextOptions::default()).contains('\x1b'));
+        let json = biopsy_report::render_json(&synthetic::diagnose(&capture, &analysis), None);
         prop_assert!(serde_json::from_str::<biopsy_report::schema::Report>(&json).is_ok());
         for format in Format::ALL {
             match write(format, &capture, io::sink()) {

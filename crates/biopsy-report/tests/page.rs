@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 fn page() -> String {
     let capture = synthetic::capture();
-    biopsy_report::render_html(&capture, &synthetic::analysis(&capture))
+    biopsy_report::render_html(&synthetic::diagnose(&capture, &synthetic::analysis(&capture)), None)
 }
 
 /// Between the first `from` and the next `to`.
@@ -28,7 +28,8 @@ fn nothing_comes_from_elsewhere() {
     for forbidden in
         ["src=", "href=\"http", "url(", "@import", "fetch(", "XMLHttpRequest", "WebSocket", "import("]
     {
-        assert!(!html.contains(forbidden), "`{forbidden}` in the page");
+        // An arrow's head is in the page itself.
+        assert!(!html.replace("url(#", "").contains(forbidden), "`{forbidden}` in the page");
     }
     let policy = between(&html, "Content-Security-Policy\" content=\"", "\">");
     assert!(policy.starts_with("default-src 'none';"), "{policy}");
@@ -78,7 +79,10 @@ fn hostile_names_are_text() {
     for seed in 0..40 {
         let mut capture = synthetic::hostile(seed);
         capture.header.target_name = "</title><script>alert(0)</script>".into();
-        let html = biopsy_report::render_html(&capture, &biopsy_analyze::analyze(&capture));
+        let html = biopsy_report::render_html(
+            &synthetic::diagnose(&capture, &biopsy_analyze::analyze(&capture)),
+            None,
+        );
         assert_eq!(html.matches("<script").count(), 2, "seed {seed}");
         assert_eq!(html.matches("</script").count(), 2, "seed {seed}");
         assert_eq!(html.matches("<title>").count(), 1, "seed {seed}");
@@ -97,7 +101,8 @@ fn names_arrive_as_they_are() {
     let mut capture = synthetic::capture();
     let name = "</script>&lt;\u{2028}\"'\\\n<b>";
     capture.processes[0].name = name.into();
-    let html = biopsy_report::render_html(&capture, &synthetic::analysis(&capture));
+    let html =
+        biopsy_report::render_html(&synthetic::diagnose(&capture, &synthetic::analysis(&capture)), None);
     let page: Value = serde_json::from_str(data(&html)).expect("it is JSON");
     assert_eq!(page["report"]["processes"][0]["name"], name.replace('\u{2028}', "\\u{2028}"));
 }
@@ -163,7 +168,8 @@ fn a_long_recording_is_thinned_out() {
             }));
         }
     }
-    let html = biopsy_report::render_html(&capture, &synthetic::analysis(&capture));
+    let html =
+        biopsy_report::render_html(&synthetic::diagnose(&capture, &synthetic::analysis(&capture)), None);
     assert!(html.len() < 600_000, "{} bytes", html.len());
     let page: Value = serde_json::from_str(data(&html)).expect("it is JSON");
     for grid in page["charts"]["grids"].as_array().expect("grids") {
@@ -174,7 +180,8 @@ fn a_long_recording_is_thinned_out() {
 #[test]
 fn a_runtime_has_lanes_charts_and_tables() {
     let capture = synthetic::dotnet();
-    let html = biopsy_report::render_html(&capture, &biopsy_analyze::analyze(&capture));
+    let html =
+        biopsy_report::render_html(&synthetic::diagnose(&capture, &biopsy_analyze::analyze(&capture)), None);
     assert!(html.len() < 500_000, "{} bytes", html.len());
     let page: Value = serde_json::from_str(data(&html)).expect("it is JSON");
     let titles = |value: &Value| -> Vec<String> {
@@ -222,16 +229,25 @@ fn too_much_of_a_runtime_is_cut() {
     }
     capture.runtimes = vec![capture.runtimes[0].clone(); 40];
     let analysis = biopsy_analyze::analyze(&capture);
-    let html = biopsy_report::render_html(&capture, &analysis);
+    let html = biopsy_report::render_html(&synthetic::diagnose(&capture, &analysis), None);
     assert!(html.len() < 12_000_000, "{} bytes", html.len());
-    assert!(biopsy_report::render_markdown(&capture, &analysis).len() < 200_000);
-    assert!(biopsy_report::render_text(&capture, &analysis).len() < 20_000);
+    assert!(biopsy_report::render_markdown(&synthetic::diagnose(&capture, &analysis), None).len() < 200_000);
+    assert!(
+        biopsy_report::render_text(
+            &synthetic::diagnose(&capture, &analysis),
+            0,
+            biopsy_report::TextOptions::default()
+        )
+        .len()
+            < 20_000
+    );
 }
 
 #[test]
 fn little_or_nothing_gives_a_page_too() {
     let empty = synthetic::empty();
-    let html = biopsy_report::render_html(&empty, &biopsy_analyze::Analysis::default());
+    let html =
+        biopsy_report::render_html(&synthetic::diagnose(&empty, &biopsy_analyze::Analysis::default()), None);
     let page: Value = serde_json::from_str(data(&html)).expect("it is JSON");
     assert_eq!(page["report"]["completeness"]["partial"], true);
     assert_eq!(page["charts"]["charts"].as_array().map(Vec::len), Some(0));

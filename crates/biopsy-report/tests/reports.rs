@@ -4,7 +4,7 @@ mod synthetic;
 
 use biopsy_model::capture::Capture;
 use biopsy_report::schema::{Report, VERSION};
-use biopsy_report::{TextOptions, render_json, render_markdown, render_text, render_text_with};
+use biopsy_report::{TextOptions, render_json, render_markdown, render_text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -17,19 +17,23 @@ fn whole() -> (Capture, biopsy_analyze::Analysis) {
 #[test]
 fn markdown_of_everything() {
     let (capture, analysis) = whole();
-    insta::assert_snapshot!(render_markdown(&capture, &analysis));
+    insta::assert_snapshot!(render_markdown(&synthetic::diagnose(&capture, &analysis), None));
 }
 
 #[test]
 fn text_of_everything() {
     let (capture, analysis) = whole();
-    insta::assert_snapshot!(render_text(&capture, &analysis));
+    insta::assert_snapshot!(render_text(
+        &synthetic::diagnose(&capture, &analysis),
+        0,
+        TextOptions::default()
+    ));
 }
 
 #[test]
 fn markdown_of_a_runtime() {
     let capture = synthetic::dotnet();
-    let markdown = render_markdown(&capture, &biopsy_analyze::analyze(&capture));
+    let markdown = render_markdown(&synthetic::diagnose(&capture, &biopsy_analyze::analyze(&capture)), None);
     let from = markdown.find("## Runtime").expect("it has a runtime");
     let to = markdown.find("## Logs").expect("then logs");
     insta::assert_snapshot!(&markdown[from..to]);
@@ -38,15 +42,22 @@ fn markdown_of_a_runtime() {
 #[test]
 fn text_of_a_runtime() {
     let capture = synthetic::dotnet();
-    insta::assert_snapshot!(render_text(&capture, &biopsy_analyze::analyze(&capture)));
+    insta::assert_snapshot!(render_text(
+        &synthetic::diagnose(&capture, &biopsy_analyze::analyze(&capture)),
+        0,
+        TextOptions::default()
+    ));
 }
 
 #[test]
 fn colour_changes_nothing_but_colour() {
     let (capture, analysis) = whole();
-    let plain = render_text(&capture, &analysis);
-    let painted =
-        render_text_with(&capture, &analysis, TextOptions { color: true, ..TextOptions::default() });
+    let plain = render_text(&synthetic::diagnose(&capture, &analysis), 0, TextOptions::default());
+    let painted = render_text(
+        &synthetic::diagnose(&capture, &analysis),
+        0,
+        TextOptions { color: true, ..TextOptions::default() },
+    );
     assert_ne!(plain, painted);
     let mut bare = String::new();
     for part in painted.split('\x1b') {
@@ -64,7 +75,8 @@ fn json_has_the_documented_shape() {
     let (mut capture, mut analysis) = whole();
     capture.runtimes = synthetic::dotnet().runtimes;
     analysis.runtimes = biopsy_analyze::analyze(&capture).runtimes;
-    let json: Value = serde_json::from_str(&render_json(&capture, &analysis)).expect("it is JSON");
+    let json: Value = serde_json::from_str(&render_json(&synthetic::diagnose(&capture, &analysis), None))
+        .expect("it is JSON");
     let mut paths = BTreeSet::new();
     shape(&json, "", &mut paths);
     let shape = paths.into_iter().collect::<Vec<_>>().join("\n");
@@ -103,11 +115,12 @@ fn shape(value: &Value, path: &str, paths: &mut BTreeSet<String>) {
 #[test]
 fn json_reads_back() {
     let (capture, analysis) = whole();
-    let json = render_json(&capture, &analysis);
+    let json = render_json(&synthetic::diagnose(&capture, &analysis), None);
     let report: Report = serde_json::from_str(&json).expect("it reads back");
+    let recorded = report.recorded.as_ref().expect("what was recorded");
     assert_eq!(report.version, VERSION);
-    assert_eq!(report.recording.target_pid, Some(4711));
-    assert_eq!(report.threads.rows.len(), capture.timeline.as_ref().expect("a trace").threads.len());
+    assert_eq!(recorded.recording.target_pid, Some(4711));
+    assert_eq!(recorded.threads.rows.len(), capture.timeline.as_ref().expect("a trace").threads.len());
     let again = serde_json::to_string_pretty(&report).expect("it writes again");
     assert_eq!(again, json.trim_end());
 }
@@ -115,7 +128,7 @@ fn json_reads_back() {
 #[test]
 fn every_field_may_be_absent() {
     let report: Report = serde_json::from_str("{}").expect("nothing is required");
-    assert_eq!(report, Report::default());
+    assert_eq!(Report { recorded: None, ..report }, Report::default());
     let newer = r#"{"version": 9, "recording": {"weather": "fine"}, "tea": [1, 2]}"#;
     let report: Report = serde_json::from_str(newer).expect("unknown fields are ignored");
     assert_eq!(report.version, 9);
@@ -124,11 +137,13 @@ fn every_field_may_be_absent() {
 #[test]
 fn functions_that_findings_name_are_found_by_their_index() {
     let (capture, analysis) = whole();
-    let report: Report = serde_json::from_str(&render_json(&capture, &analysis)).expect("it is a report");
+    let report: Report = serde_json::from_str(&render_json(&synthetic::diagnose(&capture, &analysis), None))
+        .expect("it is a report");
+    let recorded = report.recorded.as_ref().expect("what was recorded");
     let mut seen = 0;
     for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
         if let Some(biopsy_report::schema::Reference::Function { name, index, .. }) = &evidence.reference {
-            assert_eq!(&report.functions[index.expect("not cut")].name, name);
+            assert_eq!(&recorded.functions[index.expect("not cut")].name, name);
             seen += 1;
         }
     }
@@ -139,12 +154,20 @@ fn functions_that_findings_name_are_found_by_their_index() {
 fn nothing_but_a_header() {
     let capture = synthetic::empty();
     let analysis = biopsy_analyze::Analysis::default();
-    insta::assert_snapshot!("empty_markdown", render_markdown(&capture, &analysis));
-    insta::assert_snapshot!("empty_text", render_text(&capture, &analysis));
-    let report: Report = serde_json::from_str(&render_json(&capture, &analysis)).expect("it is a report");
-    assert!(report.completeness.partial);
-    assert!(!report.completeness.has_trace);
-    assert_eq!(report.recording.end, None);
+    insta::assert_snapshot!(
+        "empty_markdown",
+        render_markdown(&synthetic::diagnose(&capture, &analysis), None)
+    );
+    insta::assert_snapshot!(
+        "empty_text",
+        render_text(&synthetic::diagnose(&capture, &analysis), 0, TextOptions::default())
+    );
+    let report: Report = serde_json::from_str(&render_json(&synthetic::diagnose(&capture, &analysis), None))
+        .expect("it is a report");
+    let recorded = report.recorded.as_ref().expect("what was recorded");
+    assert!(recorded.completeness.partial);
+    assert!(!recorded.completeness.has_trace);
+    assert_eq!(recorded.recording.end, None);
 }
 
 #[test]
@@ -152,10 +175,18 @@ fn a_trace_alone_and_metrics_alone() {
     let mut capture = synthetic::capture();
     capture.metrics.clear();
     capture.logs.clear();
-    let text = render_text(&capture, &biopsy_analyze::analyze(&capture));
+    let text = render_text(
+        &synthetic::diagnose(&capture, &biopsy_analyze::analyze(&capture)),
+        0,
+        TextOptions::default(),
+    );
     assert!(text.contains("no metrics"), "{text}");
     let mut capture = synthetic::capture();
     capture.timeline = None;
-    let text = render_text(&capture, &biopsy_analyze::analyze(&capture));
+    let text = render_text(
+        &synthetic::diagnose(&capture, &biopsy_analyze::analyze(&capture)),
+        0,
+        TextOptions::default(),
+    );
     assert!(text.contains("no trace"), "{text}");
 }

@@ -28,8 +28,14 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain name")
 }
 
+/// The one heap of a report, or of what `snapshot` says.
+fn heap_of(document: &Value) -> &Value {
+    let report = document.get("report").unwrap_or(document);
+    &report["heaps"][0]
+}
+
 fn row<'a>(document: &'a Value, name: &str) -> &'a Value {
-    let rows = document["types"].as_array().expect("a list");
+    let rows = heap_of(document)["types"].as_array().expect("a list");
     rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no `{name}`"))
 }
 
@@ -59,15 +65,15 @@ fn a_snapshot_is_taken_kept_read_and_exported() {
             text(&recording),
         ]));
         survival.assert_unharmed();
-        let facts = &taken["snapshot"];
+        let facts = heap_of(&taken);
         assert_eq!((&facts["whole"], &facts["source"]), (&true.into(), &"memory".into()), "{facts}");
         let garbage = row(&taken, "Targets.Holder.Model.Garbage");
         assert_eq!(garbage["objects"], 1000, "{runtime}");
         assert!(garbage["live_objects"].as_u64().is_some_and(|live| live < 5), "{garbage}");
         // What the command says is what the recording says.
         let again = json(&biopsy(&["analyze", text(&recording), "--json"]));
-        assert_eq!(again["snapshot"]["references"], facts["references"]);
-        assert_eq!(again["types"], taken["types"]);
+        assert_eq!(heap_of(&again)["references"], facts["references"]);
+        assert_eq!(heap_of(&again)["types"], heap_of(&taken)["types"]);
         // And what other tools find in it.
         let gcdump = folder.path().join("heap.gcdump");
         let exported = biopsy(&["export", text(&recording), "--to", "gcdump", "-o", text(&gcdump)]);
@@ -78,7 +84,7 @@ fn a_snapshot_is_taken_kept_read_and_exported() {
             assert_eq!(checked["bytes"], facts["live_bytes"], "{runtime}");
         }
         let read = json(&biopsy(&["analyze", text(&gcdump), "--json"]));
-        assert_eq!(read["snapshot"]["objects"], facts["live_objects"]);
+        assert_eq!(heap_of(&read)["objects"], facts["live_objects"]);
         if !bundle {
             no_contents(&recording, &secrets_of(&truth));
         }
@@ -132,7 +138,7 @@ fn a_heap_that_the_runtime_tells_is_whole_and_met_exactly() {
         let mut arguments = vec!["snapshot", pid, "--from", from, "--json", "--top", "0", "--quiet"];
         arguments.extend(["--max-pause", "60s", "-o", text(&recording)]);
         let taken = json(&biopsy(&arguments));
-        let facts = &taken["snapshot"];
+        let facts = heap_of(&taken);
         assert_eq!((&facts["whole"], &facts["source"]), (&true.into(), &"runtime".into()), "{facts}");
         assert!(facts["pause_ms"].as_f64().is_some_and(|pause| pause > 0.0), "{facts}");
         is_opened(&recording, facts);
@@ -141,7 +147,7 @@ fn a_heap_that_the_runtime_tells_is_whole_and_met_exactly() {
     if let Some((target, _)) = packaged_dotnet_target("3.1", &["leak=5"]) {
         let taken = ask(&target.pid().to_string(), "auto", "3.1");
         assert_eq!(row(&taken, "Sick.LeakyOrder")["objects"], 5000);
-        let warnings = taken["snapshot"]["warnings"].to_string();
+        let warnings = heap_of(&taken)["warnings"].to_string();
         assert!(
             warnings.contains("not from memory") && warnings.contains("no layout for .NET 3.1"),
             "{warnings}"
@@ -151,7 +157,7 @@ fn a_heap_that_the_runtime_tells_is_whole_and_met_exactly() {
         let target = dotnet_target(runtime, "holder", &["--objects", "20000"]);
         let taken = ask(&target.pid().to_string(), "runtime", runtime);
         assert_eq!(row(&taken, "Targets.Holder.Model.Order")["objects"], 3920, "{runtime}");
-        let rows = taken["types"].as_array().expect("a list");
+        let rows = heap_of(&taken)["types"].as_array().expect("a list");
         assert!(!rows.iter().any(|row| row["name"] == "Targets.Holder.Model.Garbage"), "it collected before");
         over_budget_is_refused(target.pid(), folder.path());
     }
@@ -238,7 +244,7 @@ fn a_runtime_that_does_not_fit_its_layout_is_said_and_asked() {
     let recording = folder.path().join("heap");
     let taken =
         json(&biopsy(&["snapshot", &pid, "--json", "--quiet", "--max-pause", "60s", "-o", text(&recording)]));
-    let facts = &taken["snapshot"];
+    let facts = heap_of(&taken);
     assert_eq!((&facts["whole"], &facts["source"]), (&true.into(), &"runtime".into()), "{facts}");
     let warnings = facts["warnings"].to_string();
     assert!(warnings.contains("not from memory") && warnings.contains("does not fit"), "{warnings}");
@@ -263,13 +269,13 @@ fn heaps_of_cores_are_exported_by_name() {
         assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
         let read = json(&biopsy(&["analyze", text(&gcdump), "--json"]));
         assert_eq!(row(&read, "Targets.Holder.Model.Order")["objects"], 3920, "{runtime} {kind}");
-        let rows = read["types"].as_array().expect("a list").iter();
+        let rows = heap_of(&read)["types"].as_array().expect("a list").iter();
         let nameless: Vec<&Value> =
             rows.filter(|row| row["name"].as_str().is_none_or(|name| name.starts_with('?'))).collect();
         assert!(nameless.is_empty(), "{runtime} {kind}: {nameless:?}");
         if let Some(output) = dotnet_peer("gcdump-check", &[text(&gcdump), "--top", "1", "--no-dominators"]) {
             let checked = json(&output);
-            assert_eq!(checked["objects"], read["snapshot"]["objects"], "{runtime} {kind}");
+            assert_eq!(checked["objects"], heap_of(&read)["objects"], "{runtime} {kind}");
             assert_eq!(checked["consistency"]["ok"], true, "{checked}");
         }
         // One of each kind.
@@ -282,7 +288,7 @@ fn heaps_of_cores_are_exported_by_name() {
 /// Parts of a core: an error, or what is there with the warning that it is not all. Names are those of the whole core.
 fn cut_cores_say_so(core: &Path, whole: &Value) {
     let names = |document: &Value| -> BTreeSet<String> {
-        let rows = document["types"].as_array().expect("a list").iter();
+        let rows = heap_of(document)["types"].as_array().expect("a list").iter();
         rows.map(|row| row["name"].as_str().expect("a text").to_owned()).collect()
     };
     let bytes = core.metadata().expect("it is there").len();
@@ -334,11 +340,11 @@ fn managed_stacks_are_told_from_dumps_without_heap() {
             let made = command.output().expect("it starts");
             assert!(made.status.success(), "{made:?}");
             let analyzed = json(&biopsy(&["analyze", text(&core), "--symbols", "/", "--json"]));
-            let groups = analyzed["groups"].to_string();
+            let groups = analyzed["dumps"][0]["groups"].to_string();
             for method in ["Targets.Shared.Shutdown.Wait", "System.Threading.ManualResetEventSlim.Wait"] {
                 assert!(groups.contains(method), "{runtime} {kind}: {method}");
             }
-            assert!(analyzed["managed"]["heap"].is_null(), "{}", analyzed["managed"]);
+            assert!(analyzed["dumps"][0]["managed"]["heap"].is_null(), "{}", analyzed["dumps"][0]["managed"]);
             let exported = biopsy(&[
                 "export",
                 text(&core),
@@ -426,9 +432,9 @@ fn names_that_do_harm_are_escaped_on_terminals_and_survive_in_files() {
     assert_eq!(shown.lines().filter(|line| line.contains("  Harm.")).count(), ROWS, "{shown}");
     assert!(shown.contains("roots: ") && shown.contains("gen0 "), "{shown}");
     let read = json(&biopsy(&["analyze", text(&recording), "--json"]));
-    is_opened(&recording, &read["snapshot"]);
+    is_opened(&recording, heap_of(&read));
     let rows = |document: &Value| -> Vec<String> {
-        let rows = document["types"].as_array().expect("a list").iter();
+        let rows = heap_of(document)["types"].as_array().expect("a list").iter();
         let mut names: Vec<String> = rows.filter_map(|row| Some(row["name"].as_str()?.to_owned())).collect();
         names.retain(|name| name.starts_with("Harm."));
         names.sort();

@@ -50,7 +50,7 @@ fn number(value: &Value) -> u64 {
 fn heaps_of_32_bit_processes_have_all_their_objects() {
     for (name, oracle) in oracles(".gcdump") {
         let report = analyze(&name);
-        let facts = &report["snapshot"];
+        let facts = &report["heaps"][0];
         for (ours, theirs) in
             [("objects", "objects"), ("bytes", "bytes"), ("live_objects", "reachable"), ("pid", "pid")]
         {
@@ -58,12 +58,8 @@ fn heaps_of_32_bit_processes_have_all_their_objects() {
         }
         // Theirs are those of pseudo nodes too.
         assert!(number(&facts["dangling"]) <= number(&oracle["dangling"]), "{name}: {}", facts["dangling"]);
-        assert_eq!(
-            (&facts["whole"], &facts["warnings"]),
-            (&true.into(), &Value::Array(Vec::new())),
-            "{name}"
-        );
-        let types = report["types"].as_array().unwrap();
+        assert_eq!((&facts["whole"], &facts["warnings"]), (&true.into(), &Value::Null), "{name}");
+        let types = facts["types"].as_array().unwrap();
         for row in oracle["types"].as_array().unwrap() {
             let of_type =
                 |one: &&Value| one["name"] == row[0] && one["objects"] == row[1] && one["bytes"] == row[2];
@@ -81,7 +77,7 @@ fn a_heap_keeps_process_and_time_when_it_is_written_again() {
     let facts = |file: &Path| {
         let output = biopsy(&["analyze", "--json"], file);
         let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        report["snapshot"].take()
+        report["heaps"][0].take()
     };
     let (before, after) = (facts(&file), facts(&again));
     // 2014-05-19 12:36:33, on the clock of that machine.
@@ -203,9 +199,9 @@ fn minidumps_of_others_name_the_cause_that_they_hold() {
         let report = analyze(name);
         let finding = &report["findings"][0];
         assert_eq!(finding["title"], *title, "{name}");
-        assert_eq!(report["identity"]["pid"], *pid, "{name}");
+        assert_eq!(report["dumps"][0]["identity"]["pid"], *pid, "{name}");
         let evidence = finding["evidence"].as_array().unwrap();
-        assert_eq!(evidence[0]["thread"], *thread, "{name}");
+        assert_eq!(evidence[0]["reference"]["tid"], *thread, "{name}");
         let told = evidence.iter().find_map(|one| one["text"].as_str()?.strip_prefix("address "));
         assert_eq!(told.and_then(|text| text.split(' ').next()), *address, "{name}: {evidence:?}");
     }

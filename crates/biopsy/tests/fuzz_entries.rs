@@ -6,11 +6,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::analyze_dump;
 use biopsy_analyze::dump::DumpFacts;
-use biopsy_report::{
-    TextOptions, render_dump_html, render_dump_json, render_dump_markdown, render_dump_text,
-};
+use biopsy_analyze::{Diagnosis, analyze_dump};
+use biopsy_report::{TextOptions, render_html, render_json, render_markdown, render_text};
 use biopsy_stacks::image::{Options, walk};
 
 /// What a fuzz target calls.
@@ -56,9 +54,10 @@ fn dump_report(bytes: &[u8]) {
     options.symbols.debug_folders.clear();
     let stacks = walk(&*opened.image, &options);
     let analysis = analyze_dump(&*opened.image, &stacks, &DumpFacts::of(&opened));
-    assert!(render_dump_html(&analysis).ends_with("</html>\n"));
-    assert!(!render_dump_text(&analysis, TextOptions::default()).contains('\x1b'));
-    let _ = (render_dump_json(&analysis), render_dump_markdown(&analysis));
+    let diagnosis = Diagnosis::new(None, vec![analysis], Vec::new());
+    assert!(render_html(&diagnosis, None).ends_with("</html>\n"));
+    assert!(!render_text(&diagnosis, 0, TextOptions::default()).contains('\x1b'));
+    let _ = (render_json(&diagnosis, None), render_markdown(&diagnosis, None));
 }
 
 fn gcdump(bytes: &[u8]) {

@@ -84,8 +84,8 @@ fn stacks(biopsy: &Path, options: &Options, table: &mut Table) -> Outcome {
         command.args(["stacks", &pid, "--json", "--max-pause", "5s"]);
         let run = timed(&mut command, &folder.path().join("said"))?;
         let said: Value = serde_json::from_slice(&run.said).map_err(|error| error.to_string())?;
-        let pause = said["identity"]["pause_ns"].as_f64().ok_or("no pause")?;
-        let threads = said["threads"].as_array().map_or(0, Vec::len);
+        let pause = said["dumps"][0]["identity"]["pause_ns"].as_f64().ok_or("no pause")?;
+        let threads = said["dumps"][0]["threads"].as_array().map_or(0, Vec::len);
         if threads < THREADS {
             return Err(format!("stacks of {threads} threads, not of {THREADS}"));
         }
@@ -132,7 +132,7 @@ fn snapshot(biopsy: &Path, pid: &str) -> Outcome<Run> {
     command.arg(folder.path().join("recording"));
     let run = timed(&mut command, &folder.path().join("said"))?;
     let said: Value = serde_json::from_slice(&run.said).map_err(|error| error.to_string())?;
-    let pause_ms = said["snapshot"]["all_pauses_ms"].as_f64().ok_or("no pause")?;
+    let pause_ms = said["report"]["heaps"][0]["all_pauses_ms"].as_f64().ok_or("no pause")?;
     Ok(Run { pause_ms, ..run })
 }
 

@@ -53,7 +53,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-recording",
         ],
     ),
-    ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
+    (
+        "biopsy-analyze",
+        &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact", "biopsy-import"],
+    ),
     ("biopsy-report", &["biopsy-model", "biopsy-analyze"]),
     (
         "biopsy-capture",
@@ -81,7 +84,6 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-dotnet",
             "biopsy-dotnet-ipc",
             "biopsy-redact",
-            "biopsy-recording",
             "biopsy-record",
             "biopsy-capture",
             "biopsy-import",

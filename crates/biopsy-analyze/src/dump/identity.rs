@@ -36,6 +36,10 @@ pub struct Identity {
     pub file_bytes: Option<u64>,
     /// How long the process was stopped for it.
     pub pause: Option<Nanos>,
+    /// Why it was taken, by whoever took it.
+    pub reason: Option<String>,
+    /// It ends before everything was written.
+    pub partial: bool,
     /// Threads.
     pub threads: usize,
 }
@@ -62,6 +66,8 @@ impl Identity {
             scrubbed: facts.scrubbed,
             file_bytes: facts.file_bytes,
             pause: facts.pause,
+            reason: None,
+            partial: false,
             threads: image.threads().len(),
         }
     }

@@ -48,6 +48,8 @@ finding_ids! {
     RunawayThreads = "runaway-threads",
     /// More and more anonymous memory.
     MemoryGrowth = "memory-growth",
+    /// Memory grows, and a heap says of what.
+    GrowingType = "growing-type",
     /// More and more open descriptors.
     DescriptorGrowth = "descriptor-growth",
     /// The CPU quota of the cgroup runs out.

@@ -13,6 +13,7 @@ mod explains;
 pub mod finding;
 mod from_memory;
 pub mod ids;
+mod incident;
 mod requests;
 mod rules;
 mod scene;
@@ -24,6 +25,9 @@ use crate::trace::facts::Facts;
 use biopsy_model::capture::Capture;
 use finding::Finding;
 use scene::Scene;
+use std::cmp::Ordering;
+
+pub(crate) use incident::Incident;
 
 /// Runs all rules over a recording. Never empty: where nothing is wrong, the last word is what the process does.
 pub(crate) fn of_recording(capture: &Capture, analysis: &Analysis, facts: &Facts) -> Vec<Finding> {
@@ -50,7 +54,17 @@ pub(crate) fn of_dump(analysis: &DumpAnalysis) -> Vec<Finding> {
     in_order(findings)
 }
 
+/// Runs the rules that need evidence of several kinds.
+pub(crate) fn of_all(incident: &Incident<'_>) -> Vec<Finding> {
+    rules::OF_ALL.iter().filter_map(|rule| rule(incident)).collect()
+}
+
+/// The most important first.
+pub(crate) fn by_importance(a: &Finding, b: &Finding) -> Ordering {
+    b.severity.cmp(&a.severity).then(b.impact.total_cmp(&a.impact))
+}
+
 fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.impact.total_cmp(&a.impact)));
+    findings.sort_by(by_importance);
     findings
 }

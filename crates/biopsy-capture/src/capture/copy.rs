@@ -4,13 +4,14 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use biopsy_analyze::Diagnosis;
 use biopsy_model::capture::{CaptureHeader, EndedBy};
 use biopsy_record::context::clock_pair;
 use biopsy_record::trace::{Cut, TraceHandle};
 use biopsy_recording::{RecordingFolder, layout};
 
 use crate::failure::{Failure, FailureKind};
-use crate::finish::finish_with_report;
+use crate::finish::finish;
 use crate::job::Event;
 use crate::place::Place;
 use crate::recording::{Draft, output_failure};
@@ -47,7 +48,7 @@ impl Recording<'_> {
         let copy = Draft::of(folder, self.draft.masking.clone(), header, leaving);
         copy_members(&self.draft, &copy.folder, cut)?;
         copy.write_header()?;
-        finish_with_report(self.job, &copy, place).map(|(done, _)| done.path)
+        finish(self.job, &copy, place, Diagnosis::of_capture).map(|(done, _)| done.path)
     }
 }
 

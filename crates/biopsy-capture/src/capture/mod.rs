@@ -15,12 +15,11 @@ pub(crate) mod wait;
 
 use std::path::PathBuf;
 
-use biopsy_analyze::Analysis;
-use biopsy_model::capture::Capture;
+use biopsy_analyze::Diagnosis;
 use biopsy_record::trace::TraceSummary;
 
 use crate::failure::{Failure, KEPT};
-use crate::finish::{HandedOver, finish_with_report};
+use crate::finish::{HandedOver, finish};
 use crate::job::Job;
 use crate::place::Place;
 
@@ -33,8 +32,8 @@ use subject::Subject;
 pub struct Captured {
     /// The bundle, or the folder; the folder as it was left where the job was hurried.
     pub result: HandedOver,
-    /// The recording, read back, and what it tells; `None`: the job was hurried, and nothing was made of the recording.
-    pub read: Option<(Capture, Analysis)>,
+    /// What the recording says; `None`: the job was hurried, and nothing was made of it.
+    pub diagnosis: Option<Diagnosis>,
     /// `None`: there is no trace, and a warning says why.
     pub trace: Option<TraceSummary>,
     /// Bundles that were made on the way.
@@ -53,11 +52,11 @@ pub fn run(plan: &CapturePlan, remote: &Remote, job: &Job) -> Result<Captured, F
     let kept = |failure: Failure| failure.naming(KEPT, &place.folder);
     let recorded = record::record(plan, subject, &place, reason.as_deref(), remote, job).map_err(kept)?;
     let record::Recorded { draft, trace, snapshots, hurried } = recorded;
-    let (result, read) = if hurried || job.is_hurried() {
+    let (result, diagnosis) = if hurried || job.is_hurried() {
         (HandedOver { path: place.folder.clone(), bytes: 0, is_bundle: false }, None)
     } else {
-        let (result, read) = finish_with_report(job, &draft, &place).map_err(kept)?;
-        (result, Some(read))
+        let (result, diagnosis) = finish(job, &draft, &place, Diagnosis::of_capture).map_err(kept)?;
+        (result, Some(diagnosis))
     };
-    Ok(Captured { result, read, trace, snapshots })
+    Ok(Captured { result, diagnosis, trace, snapshots })
 }

@@ -4,7 +4,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::clock_pair;
 use biopsy_recording::{WriteError, layout};
-use biopsy_report::dump::{StacksOptions, render_stacks_text};
+use biopsy_report::{StacksOptions, render_stacks};
 
 use crate::job::Job;
 use crate::recording::{Draft, warning};
@@ -62,7 +62,7 @@ fn one(process: &ProcessInfo, draft: &Draft) -> Result<(), Missing> {
         .map_err(|failure| Missing::Look(failure.to_string()))?;
     let member = layout::stacks_member(pid);
     let options = StacksOptions { width: None, color: false, all: false, native: false, frames: 40 };
-    draft.write_text(&member, &render_stacks_text(&analysis, options))?;
+    draft.write_text(&member, &render_stacks(&analysis, options))?;
     let mut look = analysis.look(pid, time);
     let member = layout::look_member(pid);
     let mask = |text: &mut String| *text = masking.text(&member, text).into_owned();

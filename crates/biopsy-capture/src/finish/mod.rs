@@ -4,9 +4,10 @@
 mod mask;
 mod verify;
 
-use biopsy_analyze::Analysis;
+use biopsy_analyze::Diagnosis;
 use biopsy_model::capture::Capture;
 use biopsy_recording::{Limits, OpenError, layout};
+use biopsy_report::{Mask, render_html, render_json, render_markdown};
 
 use crate::failure::{Failure, FailureKind};
 use crate::job::Job;
@@ -15,46 +16,37 @@ use crate::recording::{Draft, output_failure};
 
 pub use verify::HandedOver;
 
-/// Masks and hands over a recording that has its reports, or needs none.
-pub(crate) fn finish(job: &Job, draft: &Draft, place: &Place) -> Result<HandedOver, Failure> {
-    finish_with(job, draft, place, |_| Ok(())).map(|(done, ())| done)
-}
-
-/// The same for a recording that gets the reports on a capture.
-pub(crate) fn finish_with_report(
+/// Masks a recording, opens it again, writes the reports on what `diagnose` makes of it, and hands it over.
+pub(crate) fn finish(
     job: &Job,
     draft: &Draft,
     place: &Place,
-) -> Result<(HandedOver, (Capture, Analysis)), Failure> {
-    finish_with(job, draft, place, |capture| {
-        let analysis = biopsy_analyze::analyze(&capture);
-        for (name, text) in [
-            (layout::REPORT_HTML, biopsy_report::render_html(&capture, &analysis)),
-            (layout::REPORT_JSON, biopsy_report::render_json(&capture, &analysis)),
-            (layout::REPORT_MARKDOWN, biopsy_report::render_markdown(&capture, &analysis)),
-        ] {
-            draft.folder.write_text(name, &text).map_err(output_failure)?;
-        }
-        Ok((capture, analysis))
-    })
-}
-
-fn finish_with<T>(
-    job: &Job,
-    draft: &Draft,
-    place: &Place,
-    report: impl FnOnce(Capture) -> Result<T, Failure>,
-) -> Result<(HandedOver, T), Failure> {
+    diagnose: impl FnOnce(Capture) -> Diagnosis,
+) -> Result<(HandedOver, Diagnosis), Failure> {
     mask::mask_again(draft)?;
     // What cannot be opened again helps nobody.
     let capture = biopsy_recording::open(draft.folder.reach(), &Limits::default())
         .map_err(|error| not_opened_again(&error))?;
-    let reported = report(capture)?;
+    let diagnosis = diagnose(capture);
+    write_reports(draft, &diagnosis)?;
     let done = verify::hand_over(job, &draft.folder, place.bundle.as_deref(), draft.masking.redactor())?;
     if !done.is_bundle {
         draft.leaving.made();
     }
-    Ok((done, reported))
+    Ok((done, diagnosis))
+}
+
+fn write_reports(draft: &Draft, diagnosis: &Diagnosis) -> Result<(), Failure> {
+    let redactor = draft.masking.redactor();
+    let mask = |text: &str| redactor.text(text).text.into_owned();
+    // What was recorded is masked already.
+    let from_memory = !diagnosis.dumps.is_empty() || !diagnosis.heaps.is_empty();
+    let mask: Option<Mask<'_>> = from_memory.then_some(&mask);
+    // One after the other: a page may be large.
+    let write = |name: &str, text: &str| draft.folder.write_text(name, text).map_err(output_failure);
+    write(layout::REPORT_HTML, &render_html(diagnosis, mask))?;
+    write(layout::REPORT_JSON, &render_json(diagnosis, mask))?;
+    write(layout::REPORT_MARKDOWN, &render_markdown(diagnosis, mask))
 }
 
 /// A recording that was just written cannot be read: the system refuses, or it is a mistake of ours.

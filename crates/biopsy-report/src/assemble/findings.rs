@@ -1,60 +1,65 @@
 //! Findings, with their evidence pointing into the output.
 
-use super::Assembly;
-use crate::schema::{Evidence, Finding, Number, Reference};
-use biopsy_analyze::{self as analyze, FunctionHandle, Value};
+use super::assembly::{Assembly, finite};
+use crate::schema::{Evidence, Finding, Number, Reference, Source};
+use biopsy_analyze::{self as analyze, Diagnosis, FunctionHandle, Value};
+
+/// All findings. `assembly`: of what was recorded over time.
+pub(super) fn findings(diagnosis: &Diagnosis, assembly: Option<&Assembly<'_>>) -> Vec<Finding> {
+    let all = diagnosis.findings().into_iter();
+    all.map(|(source, finding)| Finding {
+        id: finding.id.as_str().to_owned(),
+        of: match source {
+            analyze::Source::Recorded => Source::Recorded,
+            analyze::Source::Dump(index) => Source::Dump { index },
+            analyze::Source::All => Source::All,
+        },
+        severity: finding.severity.word().to_owned(),
+        impact: finite(finding.impact),
+        title: finding.title.clone(),
+        explanation: finding.explanation.clone(),
+        evidence: finding
+            .evidence
+            .iter()
+            .map(|evidence| Evidence {
+                text: evidence.text.clone(),
+                reference: reference(assembly, &evidence.reference),
+                value: evidence.value.and_then(number),
+            })
+            .collect(),
+        next_steps: finding.next_steps.clone(),
+    })
+    .collect()
+}
+
+fn reference(assembly: Option<&Assembly<'_>>, reference: &analyze::Reference) -> Option<Reference> {
+    Some(match reference {
+        analyze::Reference::Recording => return None,
+        analyze::Reference::Function(handle) => assembly?.function_reference(*handle, false)?,
+        analyze::Reference::WaitFunction(handle) => assembly?.function_reference(*handle, true)?,
+        analyze::Reference::Thread(tid) => Reference::Thread { tid: tid.0 },
+        analyze::Reference::Group(index) => Reference::Group { index: *index },
+        analyze::Reference::Metric { table, column, key } => {
+            Reference::Metric { table: table.clone(), column: column.clone(), key: key.clone() }
+        }
+        analyze::Reference::Time { from, to } => {
+            let assembly = assembly?;
+            Reference::Time { from: assembly.at(*from), to: assembly.at(*to) }
+        }
+        analyze::Reference::Log { log, line } => Reference::Log {
+            source: assembly?.capture.logs.get(*log).map(|log| log.source.clone()).unwrap_or_default(),
+            log: *log,
+            line: *line,
+        },
+        analyze::Reference::Runtime { runtime, table, row } => Reference::Runtime {
+            runtime: assembly?.analysis.runtimes.iter().position(|summary| summary.trace == *runtime)?,
+            table: (*table).to_owned(),
+            row: *row,
+        },
+    })
+}
 
 impl Assembly<'_> {
-    pub(super) fn findings(&self) -> Vec<Finding> {
-        self.analysis
-            .findings
-            .iter()
-            .map(|finding| Finding {
-                id: finding.id.as_str().to_owned(),
-                severity: finding.severity.word().to_owned(),
-                impact: super::finite(finding.impact),
-                title: finding.title.clone(),
-                explanation: finding.explanation.clone(),
-                evidence: finding.evidence.iter().map(|evidence| self.evidence(evidence)).collect(),
-                next_steps: finding.next_steps.clone(),
-            })
-            .collect()
-    }
-
-    fn evidence(&self, evidence: &analyze::Evidence) -> Evidence {
-        Evidence {
-            text: evidence.text.clone(),
-            reference: self.reference(&evidence.reference),
-            value: evidence.value.and_then(number),
-        }
-    }
-
-    fn reference(&self, reference: &analyze::Reference) -> Option<Reference> {
-        Some(match reference {
-            analyze::Reference::Recording => return None,
-            analyze::Reference::Function(handle) => self.function_reference(*handle, false)?,
-            analyze::Reference::WaitFunction(handle) => self.function_reference(*handle, true)?,
-            analyze::Reference::Thread(tid) => Reference::Thread { tid: tid.0 },
-            analyze::Reference::Group(index) => Reference::Group { index: *index },
-            analyze::Reference::Metric { table, column, key } => {
-                Reference::Metric { table: table.clone(), column: column.clone(), key: key.clone() }
-            }
-            analyze::Reference::Time { from, to } => {
-                Reference::Time { from: self.at(*from), to: self.at(*to) }
-            }
-            analyze::Reference::Log { log, line } => Reference::Log {
-                source: self.capture.logs.get(*log).map(|log| log.source.clone()).unwrap_or_default(),
-                log: *log,
-                line: *line,
-            },
-            analyze::Reference::Runtime { runtime, table, row } => Reference::Runtime {
-                runtime: self.analysis.runtimes.iter().position(|summary| summary.trace == *runtime)?,
-                table: (*table).to_owned(),
-                row: *row,
-            },
-        })
-    }
-
     fn function_reference(&self, handle: FunctionHandle, waiting: bool) -> Option<Reference> {
         let row = self.analysis.function(handle)?;
         Some(Reference::Function {

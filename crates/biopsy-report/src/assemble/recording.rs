@@ -1,6 +1,6 @@
 //! What was recorded, how whole it is, and who was there.
 
-use super::Assembly;
+use super::assembly::Assembly;
 use crate::schema::{Completeness, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning};
 use crate::{when, words};
 use biopsy_model::ClockPair;

@@ -1,6 +1,6 @@
 //! What managed runtimes said of themselves.
 
-use super::{Assembly, finite};
+use super::assembly::{Assembly, finite};
 use crate::schema::runtimes::{
     Allocation, Coincidence, Collection, Collections, Command, Compiled, Counter, Generation, MessageGroup,
     MessageLine, Provider, RequestGroup, Runtime, RuntimeContention, RuntimeException, Sampled, SlowRequest,

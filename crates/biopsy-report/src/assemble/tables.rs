@@ -1,6 +1,6 @@
 //! Functions, threads, waits, metrics and logs.
 
-use super::{Assembly, finite};
+use super::assembly::{Assembly, finite};
 use crate::schema::{
     Activation, Behind, Convoy, Function, LogTopic, Logs, LongWait, Metric, Metrics, Notable, THREADS,
     Thread, ThreadGroup, Threads, Trend, WaitFunction, WaitReason, Waits,

@@ -1,6 +1,6 @@
 //! The flame graphs in the page: each tree as three columns in the order of a walk from the root.
 
-use super::page::micros;
+use super::numbers::micros;
 use crate::assemble::Assembly;
 use biopsy_analyze::{FlameKind, FlameTree};
 use serde::Serialize;

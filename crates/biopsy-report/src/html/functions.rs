@@ -1,6 +1,6 @@
 //! The page's table of functions: those worth a row, and those that the flame graphs and findings name.
 
-use super::page::{cut, micros};
+use super::numbers::{cut, micros};
 use crate::assemble::{Assembly, choose_functions};
 use biopsy_analyze::{FlameKind, FunctionHandle, FunctionKind, Reference};
 use rustc_hash::FxHashMap;

@@ -1,6 +1,6 @@
 //! The readings of one metric table, sorted by key and thinned out to what a chart can show.
 
-use super::page::round;
+use super::numbers::round;
 use crate::assemble::Assembly;
 use crate::units::to_f64;
 use biopsy_model::metric::{MetricRow, MetricTable, Unit};

@@ -2,7 +2,7 @@
 //! heap, pool threads, rates.
 
 use super::charts::{Chart, Charts, Line};
-use super::page::{cut, round};
+use super::numbers::{cut, round};
 use super::readings::POINTS;
 use crate::assemble::{Assembly, short};
 use crate::units::{bytes, counted, duration, to_f64};

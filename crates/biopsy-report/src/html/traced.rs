@@ -1,7 +1,7 @@
 //! Charts drawn from the trace: what the target's threads did, finer than the readings of the metrics.
 
 use super::charts::{Chart, Charts, Line};
-use super::page::round;
+use super::numbers::round;
 use super::readings::POINTS;
 use crate::assemble::Assembly;
 use crate::units::to_f64;

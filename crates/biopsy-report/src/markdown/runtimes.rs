@@ -1,9 +1,12 @@
 //! What managed runtimes said of themselves, as tables.
 
-use super::{ROWS, code, plain};
+use super::escape::{code, plain};
 use crate::units::{bytes, count, counted, duration, share, to_f64};
 use biopsy_analyze::{Analysis, RequestRow, RuntimeSummary};
 use std::fmt::Write as _;
+
+/// Rows of a table: what fits a screen.
+pub(super) const ROWS: usize = 10;
 
 /// Processes that are written out.
 const RUNTIMES: usize = 5;

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Finding {
     /// Stable id, listed in `docs/guide/findings.md`.
     pub id: String,
+    /// What it was found in, and what its evidence refers to.
+    #[serde(skip_serializing_if = "Source::is_recorded")]
+    pub of: Source,
     /// `info`, `notice`, `warning`, `critical`.
     pub severity: String,
     /// Share of the target's time or capacity this is about.
@@ -20,6 +23,29 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What to do next.
     pub next_steps: Vec<String>,
+}
+
+/// What a finding was found in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Source {
+    /// What was recorded over time; not written.
+    #[default]
+    Recorded,
+    /// A dump.
+    Dump {
+        /// Position in [`Report::dumps`](crate::schema::Report::dumps).
+        index: usize,
+    },
+    /// All evidence together.
+    All,
+}
+
+impl Source {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+    fn is_recorded(&self) -> bool {
+        *self == Self::Recorded
+    }
 }
 
 /// One piece of evidence.
@@ -49,7 +75,7 @@ pub enum Reference {
         /// It is about waiting time, not CPU time.
         #[serde(default)]
         waiting: bool,
-        /// Position in [`Report::functions`](crate::schema::Report::functions) (in the page: in its table of
+        /// Position in [`Recorded::functions`](crate::schema::Recorded::functions) (in the page: in its table of
         /// functions); absent when it was cut.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
@@ -61,7 +87,8 @@ pub enum Reference {
     },
     /// A group of threads.
     Group {
-        /// Position in [`Threads::groups`](crate::schema::Threads::groups).
+        /// Position in [`Threads::groups`](crate::schema::Threads::groups); of a dump: in
+        /// [`Dump::groups`](crate::schema::Dump::groups).
         index: usize,
     },
     /// A column of a metric table.
@@ -91,7 +118,7 @@ pub enum Reference {
     },
     /// A table about a runtime.
     Runtime {
-        /// Position in [`Report::runtimes`](crate::schema::Report::runtimes).
+        /// Position in [`Recorded::runtimes`](crate::schema::Recorded::runtimes).
         runtime: usize,
         /// `collections`, `exceptions`, `contention`, `thread_pool`, `requests`, `outgoing`, `commands`, `messages`,
         /// `allocations`, `coincidences`.

@@ -22,6 +22,7 @@ mod metrics;
 mod runtimes;
 mod trace;
 
+use biopsy_analyze::{Analysis, Diagnosis, Recorded};
 use biopsy_model::capture::{Capture, CaptureHeader, EndedBy, HostInfo, RedactionCount};
 use biopsy_model::log::{LogFile, LogLevel, LogLine};
 use biopsy_model::loss::Warning;
@@ -30,6 +31,12 @@ use biopsy_model::{BootId, ClockPair, MonoNanos, Pid, ProcessKey};
 
 pub use analysis::analysis;
 pub use hostile::{NAMES, hostile};
+
+/// What a recording alone says.
+pub fn diagnose(capture: &Capture, analysis: &Analysis) -> Diagnosis {
+    let recorded = Recorded { capture: capture.clone(), analysis: analysis.clone() };
+    Diagnosis::new(Some(recorded), Vec::new(), Vec::new())
+}
 
 /// Start of the recording on CLOCK_MONOTONIC: the machine has been up for a while.
 pub const START: u64 = 86_400_000_000_000;

@@ -43,9 +43,9 @@ pub(super) fn of_recording(report: &Value) -> Shape {
 
 /// What a report leaves out where it is not known, and nobody takes for loss: where a program lies, what it is made of.
 const MAY_BE_UNKNOWN: &[&str] = &[
-    ".identity.executable",
+    ".dumps[].identity.executable",
     // What it says is missing: fewer of these are no loss. Without the quicker look at the page map zeros are told as others are.
-    ".memory.missing",
+    ".dumps[].memory.missing",
     // It names a folder, another one in each run.
     "recording.command[]",
     "processes[].cgroup",
@@ -85,7 +85,10 @@ pub(super) fn confessions(report: &Value) -> BTreeSet<String> {
     const PARTS: &[&str] =
         &["warnings", "losses", "undetermined", "missing", "notes", "not_known", "unreadable"];
     let mut found = BTreeSet::new();
-    let sections = [report, &report["completeness"], &report["snapshot"], &report["identity"]];
+    let mut sections = vec![report, &report["completeness"]];
+    for moment in ["dumps", "heaps"].iter().flat_map(|kind| report[kind].as_array().into_iter().flatten()) {
+        sections.extend([moment, &moment["identity"], &moment["memory"]]);
+    }
     for (section, part) in sections.iter().flat_map(|section| PARTS.iter().map(move |part| (section, part))) {
         collect(&section[part], &mut found);
     }

@@ -56,21 +56,20 @@ pub(super) fn show(args: &CaptureArgs, captured: &Captured, color: ColorChoice) 
         out::bytes_of_text(&shown, Terminal::of_stdout(color).colour)?;
     }
     let whole = captured.trace.as_ref().is_some_and(|trace| trace.cut_short.is_none());
-    Ok(if captured.read.is_some() && whole { Code::Ok } else { Code::Partial })
+    Ok(if captured.diagnosis.is_some() && whole { Code::Ok } else { Code::Partial })
 }
 
 fn text(out: &mut Vec<u8>, captured: &Captured, color: ColorChoice) -> std::io::Result<()> {
     let terminal = Terminal::of_stdout(color);
     let path = printable(&captured.result.path.to_string_lossy());
-    let Some((capture, analysis)) = &captured.read else {
+    let Some(diagnosis) = &captured.diagnosis else {
         return writeln!(
             out,
             "stopped at once: the recording is in {path}, without a report\nread it with: biopsy analyze {path}"
         );
     };
-    let options =
-        biopsy_report::TextOptions { width: terminal.width.unwrap_or(100).min(120), color: terminal.colour };
-    writeln!(out, "{}", biopsy_report::render_text_with(capture, analysis, options).trim_end())?;
+    let shown = biopsy_report::render_text(diagnosis, 0, terminal.for_reports());
+    writeln!(out, "{}", shown.trim_end())?;
     writeln!(out)?;
     if let Some(trace) = &captured.trace {
         writeln!(
@@ -91,9 +90,10 @@ fn text(out: &mut Vec<u8>, captured: &Captured, color: ColorChoice) -> std::io::
 }
 
 fn document(captured: &Captured) -> Summary<'_> {
-    let report = captured.read.as_ref().and_then(|(capture, analysis)| {
-        RawValue::from_string(biopsy_report::render_json(capture, analysis)).ok()
-    });
+    let report = captured
+        .diagnosis
+        .as_ref()
+        .and_then(|diagnosis| RawValue::from_string(biopsy_report::render_json(diagnosis, None)).ok());
     Summary {
         version: 1,
         path: captured.result.path.to_string_lossy().into_owned(),

@@ -56,8 +56,9 @@ pub(crate) fn show(args: &DumpArgs, dumps: &Dumps, color: ColorChoice) -> Result
 
 fn text(out: &mut dyn Write, dumps: &Dumps, color: ColorChoice) -> std::io::Result<()> {
     let terminal = Terminal::of_stdout(color);
-    if let Some(report) = &dumps.report {
-        writeln!(out, "{}\n", crate::commands::analyze::dump_text(report, terminal).trim_end())?;
+    let shown = biopsy_report::render_text(&dumps.diagnosis, 0, terminal.for_reports());
+    if !dumps.diagnosis.dumps.is_empty() {
+        writeln!(out, "{}\n", shown.trim_end())?;
     }
     for dumped in &dumps.dumps {
         line(out, dumped)?;

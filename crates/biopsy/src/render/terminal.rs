@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use anstyle::Style;
 use biopsy_model::printable::printable_lines;
+use biopsy_report::TextOptions;
 
 /// Notes are yellow.
 pub(crate) const NOTE: Style = anstyle::AnsiColor::Yellow.on_default();
@@ -53,6 +54,12 @@ impl Terminal {
             ColorChoice::Never => false,
         };
         Self { width, colour, unicode: speaks_utf8(|name| std::env::var(name).ok()) }
+    }
+
+    /// How reports are shown on it: longer lines than this are hard to read.
+    pub(crate) fn for_reports(self) -> TextOptions {
+        const WIDEST: usize = 120;
+        TextOptions { width: self.width.map(|width| width.min(WIDEST)), color: self.colour }
     }
 
     /// Wraps a text in a style, where colours are wanted. The text brings none of its own.

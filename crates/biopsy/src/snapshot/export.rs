@@ -9,7 +9,6 @@ use biopsy_import::heap::Heap;
 
 use biopsy_capture::{Failure, FailureKind};
 
-use super::show;
 use crate::commands::input::{bad_input, look};
 
 /// A `.gcdump` that was written.
@@ -30,7 +29,9 @@ pub(crate) fn export_gcdump(
 ) -> Result<Exported, Failure> {
     let Heap { name, graph, facts } = look(file)?.any_heap(roots).map_err(bad_input)?;
     let mut exported = Exported { path: None, notes: facts.warnings.clone(), whole: facts.whole };
-    exported.notes.extend(show::not_whole(&facts));
+    if !facts.whole {
+        exported.notes.push(format!("not whole: {} places could not be read", facts.problems));
+    }
     if output.is_some_and(|path| path.as_os_str() == "-") {
         let mut out = BufWriter::new(crate::render::out::stdout());
         gcdump::write(&graph, &gcdump_options(&facts, &name), &mut out)

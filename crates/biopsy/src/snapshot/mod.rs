@@ -2,7 +2,7 @@
 
 mod args;
 mod export;
-pub(crate) mod show;
+mod show;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,9 +4,10 @@ mod args;
 
 use std::time::Duration;
 
+use biopsy_analyze::Diagnosis;
 use biopsy_capture::stacks::{self, LookOptions};
 use biopsy_capture::{Failure, Job, Patience};
-use biopsy_report::dump::{StacksOptions, render_dump_json, render_stacks_text};
+use biopsy_report::{StacksOptions, render_json, render_stacks};
 
 use crate::exit_codes::Code;
 use crate::interrupt;
@@ -24,9 +25,10 @@ pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure
     let analysis = stacks::take(&args.target, &options)?;
     let terminal = Terminal::of_stdout(color);
     if args.json {
-        return out::json(render_dump_json(&analysis).into_bytes());
+        let diagnosis = Diagnosis::new(None, vec![analysis], Vec::new());
+        return out::json(render_json(&diagnosis, None).into_bytes());
     }
-    let text = render_stacks_text(
+    let text = render_stacks(
         &analysis,
         StacksOptions {
             width: terminal.width,

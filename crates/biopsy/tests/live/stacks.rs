@@ -59,7 +59,7 @@ fn deadlocks_of_managed_code_are_named_with_threads_objects_and_methods() {
             lock,
         ];
         assert_says(&finding.to_string(), &words);
-        assert_eq!(report["waits"]["cycles"].as_array().map(Vec::len), Some(2), "{version}");
+        assert_eq!(report["dumps"][0]["waits"]["cycles"].as_array().map(Vec::len), Some(2), "{version}");
     }
 }
 

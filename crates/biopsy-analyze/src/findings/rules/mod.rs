@@ -10,6 +10,7 @@ mod descriptor_growth;
 mod disk_bound;
 mod dotnet;
 mod dump;
+mod growing_type;
 mod kernel_time;
 mod last_word;
 mod lock_contention;
@@ -26,6 +27,7 @@ mod switch_storm;
 mod target_ended;
 
 use super::finding::Finding;
+use super::incident::Incident;
 use super::scene::Scene;
 use crate::dump::DumpAnalysis;
 
@@ -35,6 +37,11 @@ pub(super) use last_word::find as last_word;
 type OfRecording = fn(&Scene<'_>) -> Option<Finding>;
 /// A rule over a dump.
 type OfDump = fn(&DumpAnalysis) -> Option<Finding>;
+
+/// A rule over evidence of several kinds.
+type OfAll = fn(&Incident<'_>) -> Option<Finding>;
+
+pub(super) const OF_ALL: &[OfAll] = &[growing_type::find];
 
 /// In this order: those that know the runtime first, since where two see one thing, the first one speaks.
 pub(super) const OF_RECORDING: &[OfRecording] = &[

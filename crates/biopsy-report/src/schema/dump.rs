@@ -1,30 +1,16 @@
-//! The stable schema of the report of a dump, described field by field in `docs/formats/dump-report-schema.md`.
-//!
-//! Rules as for [`crate::schema`]: a field that is not known is absent, never a made-up zero; readers accept every field as
-//! absent and ignore fields they do not know; `version` goes up when the meaning of a field changes or one goes away.
-//! Addresses are texts in hexadecimal (`0x7f...`), because many readers of JSON cannot hold 64 bits.
+//! A dump: the memory of a process at one moment. Addresses are texts in hexadecimal (`0x7f...`), because many readers of JSON cannot
+//! hold 64 bits.
 
-use biopsy_analyze::dump::{self, DumpAnalysis, LockOwner, LockWait, MemoryRow, ThreadState};
-use biopsy_analyze::{Finding, Reference};
 use serde::{Deserialize, Serialize};
 
-use super::words;
+use super::managed::{Managed, ManagedThread};
 
-/// Version of the schema that this crate writes.
-pub const VERSION: u32 = 1;
-
-/// The report of a dump.
+/// A dump.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct DumpReport {
-    /// Always `biopsy-dump-report`.
-    pub schema: String,
-    /// Version of the schema: [`VERSION`].
-    pub version: u32,
+pub struct Dump {
     /// Which process, and which file.
     pub identity: Identity,
-    /// Findings, the most important first.
-    pub findings: Vec<DumpFinding>,
     /// What it died of; absent when it did not, or the dump does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crash: Option<Crash>,
@@ -36,7 +22,7 @@ pub struct DumpReport {
     pub waits: Waits,
     /// What managed runtimes say; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub managed: Option<super::managed_schema::Managed>,
+    pub managed: Option<Managed>,
     /// What the memory is.
     pub memory: Memory,
     /// Mapped code.
@@ -88,40 +74,18 @@ pub struct Identity {
     /// How long the process was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_ns: Option<u64>,
-}
-
-/// A finding.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DumpFinding {
-    /// Stable id: `deadlock`, `null-pointer` ...
-    pub id: String,
-    /// `critical`, `warning`, `notice`, `info`.
-    pub severity: String,
-    /// 0 to 1.
-    pub impact: f64,
-    /// One sentence.
-    pub title: String,
-    /// A few.
-    pub explanation: String,
-    /// What it rests on.
-    pub evidence: Vec<Evidence>,
-    /// What to do next.
-    pub next_steps: Vec<String>,
-}
-
-/// A piece of evidence.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Evidence {
-    /// In words.
-    pub text: String,
-    /// The thread it is about.
+    /// Why it was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub thread: Option<u32>,
-    /// The group of stacks it is about: index into `groups`.
+    pub reason: Option<String>,
+    /// It ends before everything was written.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// Share of the threads whose stacks are whole.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<usize>,
+    pub whole_stacks: Option<f64>,
+    /// Share of the frames that have names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named_frames: Option<f64>,
 }
 
 /// What it died of.
@@ -187,7 +151,7 @@ pub struct Thread {
     pub lock: Option<Lock>,
     /// What a managed runtime knows of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub managed: Option<super::managed_schema::ManagedThread>,
+    pub managed: Option<ManagedThread>,
     /// CPU time since its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
@@ -209,6 +173,8 @@ pub struct Lock {
     pub address: String,
     /// In words.
     pub kind: String,
+    /// What a thread wants of it, in words: `wants its mutex`.
+    pub wants: String,
     /// Type of the managed object that is locked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
@@ -227,8 +193,16 @@ pub struct Lock {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Group {
+    /// Their names, in short.
+    pub names: String,
     /// Their ids.
     pub threads: Vec<u32>,
+    /// How many of them ran.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub running: usize,
+    /// The innermost function of the program itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_function: Option<String>,
     /// What they do.
     pub doing: String,
     /// The thread of the crash is in it.
@@ -266,6 +240,8 @@ pub struct Frame {
     /// Line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// How it is shown: the function, or the module and the offset.
+    pub label: String,
     /// A method of managed code.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub managed: bool,
@@ -319,7 +295,7 @@ pub struct Memory {
     pub mappings: u64,
     /// By kind.
     pub classes: Vec<Row>,
-    /// By file or label.
+    /// By file or label, address space that is only reserved left out.
     pub names: Vec<Row>,
     /// What is not in the dump, by reason.
     pub missing: Vec<MissingBytes>,
@@ -379,223 +355,7 @@ pub struct Module {
     pub deleted: bool,
 }
 
-pub(super) fn hex(address: u64) -> String {
-    format!("{address:#x}")
-}
-
-impl DumpReport {
-    pub(super) fn new(analysis: &DumpAnalysis) -> Self {
-        let memory = &analysis.memory;
-        Self {
-            schema: "biopsy-dump-report".to_owned(),
-            version: VERSION,
-            identity: identity(&analysis.identity),
-            findings: analysis.findings.iter().map(finding).collect(),
-            crash: analysis.crash.as_ref().map(crash),
-            threads: analysis.threads.iter().map(thread).collect(),
-            groups: analysis.groups.iter().map(|one| group(analysis, one)).collect(),
-            waits: Waits {
-                edges: analysis.waits.edges.iter().map(|(waiter, owner)| [waiter.0, owner.0]).collect(),
-                cycles: analysis
-                    .waits
-                    .cycles
-                    .iter()
-                    .map(|cycle| cycle.iter().map(|tid| tid.0).collect())
-                    .collect(),
-                queues: analysis.waits.queues.iter().map(queue).collect(),
-            },
-            managed: analysis.managed.as_ref().map(super::managed_schema::managed),
-            memory: Memory {
-                mapped_bytes: memory.mapped,
-                in_dump_bytes: memory.in_dump,
-                mappings: memory.mappings,
-                classes: memory.classes.iter().map(row).collect(),
-                names: memory.names.iter().map(row).collect(),
-                missing: memory
-                    .missing
-                    .iter()
-                    .map(|missing| MissingBytes {
-                        reason: missing.reason.words().to_owned(),
-                        bytes: missing.bytes,
-                    })
-                    .collect(),
-                not_frozen_bytes: (memory.not_frozen > 0).then_some(memory.not_frozen),
-            },
-            modules: analysis.modules.iter().map(module).collect(),
-            undetermined: analysis.undetermined.clone(),
-        }
-    }
-}
-
-fn identity(identity: &dump::Identity) -> Identity {
-    Identity {
-        name: identity.name.clone(),
-        pid: identity.pid.0,
-        parent: identity.parent.map(|pid| pid.0),
-        uid: identity.owner.map(|(uid, _)| uid),
-        executable: identity.executable.clone(),
-        command_line: identity.command_line.clone(),
-        kernel: identity.kernel.clone(),
-        taken_at: words::taken(identity),
-        writer: identity.writer.clone(),
-        format: identity.format.clone(),
-        kind: identity.kind.clone(),
-        scrubbed: identity.scrubbed,
-        file_bytes: identity.file_bytes,
-        pause_ns: identity.pause.map(|pause| pause.0),
-    }
-}
-
-fn finding(finding: &Finding) -> DumpFinding {
-    DumpFinding {
-        id: finding.id.as_str().to_owned(),
-        severity: finding.severity.word().to_owned(),
-        impact: finding.impact,
-        title: finding.title.clone(),
-        explanation: finding.explanation.clone(),
-        evidence: finding
-            .evidence
-            .iter()
-            .map(|evidence| Evidence {
-                text: evidence.text.clone(),
-                thread: match evidence.reference {
-                    Reference::Thread(tid) => Some(tid.0),
-                    _ => None,
-                },
-                group: match evidence.reference {
-                    Reference::Group(group) => Some(group),
-                    _ => None,
-                },
-            })
-            .collect(),
-        next_steps: finding.next_steps.clone(),
-    }
-}
-
-fn crash(crash: &dump::Crash) -> Crash {
-    let shown = crash.address_kind.as_ref().is_none_or(dump::AddressKind::may_be_shown);
-    Crash {
-        thread: crash.thread.0,
-        signal: crash.signal,
-        signal_name: crash.signal_name.clone(),
-        code: crash.code.map(|(code, _)| code),
-        code_words: crash.code.and_then(|(_, words)| words).map(str::to_owned),
-        sender: crash.sender,
-        address: crash.address.filter(|_| shown).map(hex),
-        address_words: crash.address_kind.as_ref().map(dump::AddressKind::words),
-        access: crash.access.map(|access| access.word().to_owned()),
-        instruction: crash.instruction.as_ref().map(|instruction| instruction.text.clone()),
-        function: crash.function.clone(),
-        reason: crash.reason.map(str::to_owned),
-        message: crash.message.clone(),
-    }
-}
-
-fn thread(thread: &dump::DumpThread) -> Thread {
-    let (state, system_call) = match &thread.state {
-        ThreadState::Running => ("running", None),
-        ThreadState::InSystemCall { name, .. } => ("system-call", Some(name.clone())),
-        ThreadState::Unknown => ("unknown", None),
-    };
-    Thread {
-        tid: thread.tid.0,
-        name: thread.named.then(|| thread.name.clone()),
-        state: state.to_owned(),
-        system_call,
-        doing: thread.words(),
-        lock: thread.lock.as_ref().map(lock),
-        managed: thread.managed.as_ref().map(super::managed_schema::thread),
-        cpu_ns: thread.cpu.map(|time| time.0),
-        wait_channel: thread.wait_channel.clone(),
-        signal: thread.signal,
-        group: thread.group,
-    }
-}
-
-fn lock(lock: &LockWait) -> Lock {
-    self::owned(lock.lock, lock.kind, lock.object.as_ref(), lock.owner, &lock.proof)
-}
-
-fn owned(address: u64, kind: dump::LockKind, object: Option<&String>, owner: LockOwner, proof: &str) -> Lock {
-    let (owner, gone) = match owner {
-        LockOwner::Thread(tid) => (Some(tid.0), false),
-        LockOwner::Elsewhere(tid) => (Some(tid.0), true),
-        LockOwner::Readers | LockOwner::NotKnown => (None, false),
-    };
-    Lock {
-        address: hex(address),
-        kind: kind.words().to_owned(),
-        object: object.cloned(),
-        owner,
-        owner_is_gone: gone,
-        proof: proof.to_owned(),
-    }
-}
-
-fn queue(queue: &dump::LockQueue) -> Queue {
-    Queue {
-        lock: owned(queue.lock, queue.kind, queue.object.as_ref(), queue.owner, &queue.proof),
-        waiters: queue.waiters.iter().map(|tid| tid.0).collect(),
-    }
-}
-
-fn group(analysis: &DumpAnalysis, group: &dump::StackGroup) -> Group {
-    let members = group.members.iter().filter_map(|index| analysis.threads.get(*index));
-    Group {
-        threads: members.map(|thread| thread.tid.0).collect(),
-        doing: group.doing.clone(),
-        crashed: group.crashed,
-        deadlocked: group.in_cycle,
-        frames: group.frames.iter().map(frame).collect(),
-        depth: group.depth,
-        ends_early: words::end(group).map(str::to_owned),
-    }
-}
-
-fn frame(row: &dump::FrameRow) -> Frame {
-    let (times, rows) = row.repeats;
-    Frame {
-        function: row.function.clone(),
-        module: row.module.clone(),
-        offset: hex(row.offset),
-        address: hex(row.address.0),
-        file: row.source.as_ref().map(|(file, _)| file.clone()),
-        line: row.source.as_ref().and_then(|(_, line)| *line),
-        managed: row.managed,
-        inlined: row.inlined,
-        found_by: row.found_word().to_owned(),
-        repeated: (times > 1).then_some(times),
-        repeated_rows: (times > 1).then_some(rows),
-        skipped: (row.skipped > 0).then_some(row.skipped),
-    }
-}
-
-fn row(row: &MemoryRow) -> Row {
-    Row {
-        kind: row.class.words().to_owned(),
-        name: row.name.clone(),
-        mappings: row.mappings,
-        mapped_bytes: row.mapped,
-        in_dump_bytes: row.in_dump,
-    }
-}
-
-fn module(module: &dump::ModuleRow) -> Module {
-    Module {
-        path: module.path.clone(),
-        start: hex(module.start.0),
-        end: hex(module.end.0),
-        build_id: module.build_id.clone(),
-        symbols: match module.symbols {
-            dump::SymbolStatus::None => "none",
-            dump::SymbolStatus::Exported => "exported",
-            dump::SymbolStatus::Symbols => "symbols",
-            dump::SymbolStatus::Debug => "debug",
-            dump::SymbolStatus::Compiled => "compiled",
-        }
-        .to_owned(),
-        status: module.words.clone(),
-        frames: module.frames,
-        deleted: module.deleted,
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

@@ -1,12 +1,13 @@
-//! The report as Markdown.
+//! A dump: stacks, managed code, memory and modules.
 
 use std::fmt::Write as _;
 
 use biopsy_analyze::dump::DumpAnalysis;
 
-use super::words;
-use crate::markdown::{code, plain};
+use super::escape::{code, plain};
+use super::managed;
 use crate::units::{bytes, count, counted, to_f64};
+use crate::words::dump as words;
 
 /// Groups whose stacks are written.
 const GROUPS: usize = 6;
@@ -15,26 +16,24 @@ const ROWS: usize = 30;
 /// Rows of a table.
 const TABLE: usize = 12;
 
-pub(super) fn render(analysis: &DumpAnalysis) -> String {
-    let mut text = String::new();
-    head(&mut text, analysis);
-    findings(&mut text, analysis);
-    stacks(&mut text, analysis);
-    super::managed::markdown(&mut text, analysis);
-    memory(&mut text, analysis);
-    modules(&mut text, analysis);
+/// What is in a dump. `level`: of its headings, `##`.
+pub(super) fn body(text: &mut String, analysis: &DumpAnalysis, level: &str) {
+    stacks(text, analysis, level);
+    managed::write(text, analysis, level);
+    memory(text, analysis, level);
+    modules(text, analysis, level);
     if !analysis.undetermined.is_empty() {
-        text.push_str("\n## What could not be determined\n\n");
+        let _ = writeln!(text, "\n{level} What could not be determined\n");
         for one in &analysis.undetermined {
             let _ = writeln!(text, "- {}", plain(one));
         }
     }
-    text
 }
 
-fn head(text: &mut String, analysis: &DumpAnalysis) {
+/// Which process, and which file.
+pub(super) fn head(text: &mut String, analysis: &DumpAnalysis, level: &str) {
     let identity = &analysis.identity;
-    let _ = writeln!(text, "# Dump of {} (pid {})\n", plain(&identity.name), identity.pid);
+    let _ = writeln!(text, "{level} Dump of {} (pid {})\n", plain(&identity.name), identity.pid);
     let mut fact = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             let _ = writeln!(text, "- **{name}** {value}");
@@ -46,23 +45,9 @@ fn head(text: &mut String, analysis: &DumpAnalysis) {
     fact("Command", identity.command_line.as_deref().map(code));
 }
 
-fn findings(text: &mut String, analysis: &DumpAnalysis) {
-    text.push_str("\n## Findings\n\n");
-    for (index, finding) in analysis.findings.iter().enumerate() {
-        let _ = writeln!(text, "{}. **{}: {}**", index + 1, finding.severity.word(), plain(&finding.title));
-        let _ = writeln!(text, "   {}", plain(&finding.explanation));
-        for evidence in &finding.evidence {
-            let _ = writeln!(text, "   - {}", plain(&evidence.text));
-        }
-        for step in &finding.next_steps {
-            let _ = writeln!(text, "   - *next:* {}", plain(step));
-        }
-    }
-}
-
-fn stacks(text: &mut String, analysis: &DumpAnalysis) {
+fn stacks(text: &mut String, analysis: &DumpAnalysis, level: &str) {
     let groups = counted(analysis.groups.len() as u64, "group of equal stacks", "groups of equal stacks");
-    let _ = writeln!(text, "\n## Threads ({} in {groups})", count(analysis.threads.len() as u64));
+    let _ = writeln!(text, "\n{level} Threads ({} in {groups})", count(analysis.threads.len() as u64));
     for group in analysis.groups.iter().take(GROUPS) {
         let _ = writeln!(
             text,
@@ -75,7 +60,7 @@ fn stacks(text: &mut String, analysis: &DumpAnalysis) {
             if row.skipped > 0 {
                 let _ = writeln!(text, "… {} more frames", row.skipped);
             }
-            let line = crate::text::clean(&super::text::frame(row));
+            let line = crate::text::clean(&words::frame(row));
             let _ = writeln!(text, "{}", line.replace("```", "'''"));
         }
         if group.frames.len() > ROWS {
@@ -91,12 +76,12 @@ fn stacks(text: &mut String, analysis: &DumpAnalysis) {
     }
 }
 
-fn memory(text: &mut String, analysis: &DumpAnalysis) {
+fn memory(text: &mut String, analysis: &DumpAnalysis, level: &str) {
     let memory = &analysis.memory;
     let size = |value| bytes(to_f64(value));
     let _ = writeln!(
         text,
-        "\n## Memory ({} in the dump, {} mapped)\n",
+        "\n{level} Memory ({} in the dump, {} mapped)\n",
         size(memory.in_dump),
         size(memory.mapped)
     );
@@ -116,11 +101,11 @@ fn memory(text: &mut String, analysis: &DumpAnalysis) {
     }
 }
 
-fn modules(text: &mut String, analysis: &DumpAnalysis) {
+fn modules(text: &mut String, analysis: &DumpAnalysis, level: &str) {
     if analysis.modules.is_empty() {
         return;
     }
-    let _ = writeln!(text, "\n## Modules ({})\n", analysis.modules.len());
+    let _ = writeln!(text, "\n{level} Modules ({})\n", analysis.modules.len());
     text.push_str("| module | frames | build id | names |\n| --- | ---: | --- | --- |\n");
     for module in analysis.modules.iter().take(TABLE) {
         let id = module.build_id.as_deref().map_or_else(|| "–".to_owned(), code);

@@ -1,19 +1,20 @@
-//! Words and numbers that the forms of the report share.
+//! Words and numbers of a dump that the forms of the report share.
 
-use biopsy_analyze::dump::{DumpAnalysis, Identity, StackGroup};
+use biopsy_analyze::dump::managed::{HeapTable, OperationGroup};
+use biopsy_analyze::dump::{DumpAnalysis, FrameRow, Identity, StackGroup};
 use biopsy_model::stack::StackEnd;
 use jiff::Timestamp;
 
 use crate::units;
 
 /// `2026-11-21 10:27:03 UTC`.
-pub(super) fn taken(identity: &Identity) -> Option<String> {
+pub(crate) fn taken(identity: &Identity) -> Option<String> {
     let time = Timestamp::from_nanosecond(i128::from(identity.taken_at_unix_nanos?)).ok()?;
     Some(time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 /// `ELF core, full, 12.3 MiB, written by gcore`.
-pub(super) fn file(identity: &Identity) -> String {
+pub(crate) fn file(identity: &Identity) -> String {
     let mut parts = Vec::new();
     if !identity.format.is_empty() {
         parts.push(identity.format.clone());
@@ -30,7 +31,7 @@ pub(super) fn file(identity: &Identity) -> String {
 }
 
 /// Why the stack ends where it does; `None` at the root.
-pub(super) fn end(group: &StackGroup) -> Option<&'static str> {
+pub(crate) fn end(group: &StackGroup) -> Option<&'static str> {
     if group.cut {
         return Some("deeper than the limit: cut here");
     }
@@ -45,7 +46,7 @@ pub(super) fn end(group: &StackGroup) -> Option<&'static str> {
 }
 
 /// `worker-*, timer (4711)`: names of the threads of a group, patterns of numbered ones.
-pub(super) fn names(analysis: &DumpAnalysis, group: &StackGroup) -> String {
+pub(crate) fn names(analysis: &DumpAnalysis, group: &StackGroup) -> String {
     const SHOWN: usize = 3;
     /// Threads whose names are looked at: a group may have a hundred thousand.
     const MEMBERS: usize = 2_000;
@@ -90,8 +91,29 @@ fn pattern(name: &str) -> String {
     if head.len() < name.len() && !head.is_empty() { format!("{head}*") } else { name.to_owned() }
 }
 
+/// A frame with its module, file and line: `App.Run  server.dll  Program.cs:12`.
+pub(crate) fn frame(row: &FrameRow) -> String {
+    let mut text = row.label();
+    if row.function.is_some() && !row.module.is_empty() {
+        text.push_str(&format!("  {}", row.module));
+    }
+    if let Some((file, line)) = &row.source {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        text.push_str(&format!("  {name}{}", line.map_or(String::new(), |line| format!(":{line}"))));
+    }
+    if row.inlined {
+        text.push_str("  (inlined)");
+    }
+    match row.repeats {
+        (times, 1) if times > 1 => text.push_str(&format!("  ({times} times)")),
+        (times, rows) if times > 1 => text.push_str(&format!("  (these {rows} frames {times} times)")),
+        _ => {}
+    }
+    text
+}
+
 /// Share of threads whose stacks are whole.
-pub(super) fn whole_stacks(analysis: &DumpAnalysis) -> Option<f64> {
+pub(crate) fn whole_stacks(analysis: &DumpAnalysis) -> Option<f64> {
     let all = analysis.threads.len();
     let whole = analysis.groups.iter().filter(|group| group.end == StackEnd::Root || group.cut);
     let whole: usize = whole.map(|group| group.members.len()).sum();
@@ -99,7 +121,7 @@ pub(super) fn whole_stacks(analysis: &DumpAnalysis) -> Option<f64> {
 }
 
 /// Share of frames with names.
-pub(super) fn named_frames(analysis: &DumpAnalysis) -> Option<f64> {
+pub(crate) fn named_frames(analysis: &DumpAnalysis) -> Option<f64> {
     let mut all = 0_usize;
     let mut named = 0_usize;
     for group in &analysis.groups {
@@ -110,6 +132,32 @@ pub(super) fn named_frames(analysis: &DumpAnalysis) -> Option<f64> {
         }
     }
     (all > 0).then(|| named as f64 / all as f64)
+}
+
+/// Bytes, as `1.2 MiB`.
+pub(crate) fn size(value: u64) -> String {
+    units::bytes(units::to_f64(value))
+}
+
+/// `1.2 MiB in 300 objects, 12 types of the server collector`.
+pub(crate) fn heap_total(heap: &HeapTable) -> String {
+    format!(
+        "{} in {}, {} of {}",
+        size(heap.bytes),
+        units::counted(heap.objects, "object", "objects"),
+        units::counted(heap.types, "type", "types"),
+        if heap.is_server { "the server collector" } else { "the workstation collector" }
+    )
+}
+
+/// What a chain of operations awaits.
+pub(crate) fn awaits(group: &OperationGroup) -> String {
+    match &group.object {
+        Some((address, name)) if group.count > 1 => {
+            format!("{}, all on one {name} at {address:#x}", group.awaits)
+        }
+        _ => group.awaits.clone(),
+    }
 }
 
 #[cfg(test)]

@@ -12,14 +12,15 @@
 //!        …Sick.DeploymentLocks.LockDeploymentThenRelease                  server.dll
 //! ```
 
+use biopsy_analyze::Source;
 use biopsy_analyze::dump::managed::ManagedLock;
 use biopsy_analyze::dump::{DumpAnalysis, DumpThread, FrameRow, StackGroup};
 use biopsy_model::Tid;
 
-use super::{text, words};
-use crate::TextOptions;
-use crate::text::{Page, clean};
+use super::findings::findings;
+use super::page::{Page, TextOptions, clean};
 use crate::units::{count, counted, duration};
+use crate::words::dump as words;
 
 /// How stacks are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,11 +51,13 @@ const DIM: &str = "2";
 const RED: &str = "1;31";
 const YELLOW: &str = "33";
 
-pub(super) fn render(analysis: &DumpAnalysis, options: StacksOptions) -> String {
-    let mut page = Page::new(TextOptions { width: options.width.unwrap_or(120), color: options.color });
+/// All stacks of a process.
+pub(crate) fn stacks(analysis: &DumpAnalysis, options: StacksOptions) -> String {
+    let mut page = Page::new(TextOptions { width: options.width.or(Some(120)), color: options.color });
     let mut out = Out { text: String::new(), options };
     out.head(analysis);
-    text::findings_above(&mut page, analysis);
+    let found: Vec<_> = analysis.findings.iter().map(|finding| (Source::Dump(0), finding)).collect();
+    findings(&mut page, &found, false);
     summaries(&mut page, analysis);
     out.text.push_str(&page.text);
     if options.all {
@@ -249,7 +252,7 @@ impl Out {
         }
         self.text.push('\n');
         let mut page =
-            Page::new(TextOptions { width: self.options.width.unwrap_or(120), color: self.options.color });
+            Page::new(TextOptions { width: self.options.width.or(Some(120)), color: self.options.color });
         for (index, one) in analysis.undetermined.iter().enumerate() {
             page.line(if index == 0 { "not known" } else { "" }, DIM, &one.replace('`', ""));
         }

@@ -1,0 +1,139 @@
+//! Everything that all evidence of one incident says: what was recorded over time, dumps, heaps, and one list of findings over them.
+
+use std::path::PathBuf;
+
+use biopsy_import::{Evidence, EvidenceError};
+use biopsy_model::capture::Capture;
+use biopsy_redact::Redactor;
+
+use crate::dump::DumpAnalysis;
+use crate::findings::finding::Finding;
+use crate::findings::{self, Incident};
+use crate::heap::HeapSummary;
+use crate::image::analyze_opened;
+use crate::recorded::Recorded;
+
+/// What all evidence says.
+#[derive(Debug, Default)]
+pub struct Diagnosis {
+    /// What was recorded over time; `None`: only moments are there.
+    pub recorded: Option<Recorded>,
+    /// Memory at one moment, the target's first.
+    pub dumps: Vec<DumpAnalysis>,
+    /// Managed heaps at one moment, the oldest first.
+    pub heaps: Vec<HeapSummary>,
+    /// What is known to be missing beside what the parts say themselves.
+    pub undetermined: Vec<String>,
+    /// What only all evidence together says.
+    findings: Vec<Finding>,
+}
+
+/// Where a finding comes from: what its evidence refers to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The recording over time.
+    Recorded,
+    /// A dump: index into [`Diagnosis::dumps`].
+    Dump(usize),
+    /// All of it together.
+    All,
+}
+
+impl Diagnosis {
+    /// From the parts, each analysed by itself.
+    #[must_use]
+    pub fn new(recorded: Option<Recorded>, dumps: Vec<DumpAnalysis>, heaps: Vec<HeapSummary>) -> Self {
+        let pair = recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
+        let findings = findings::of_all(&Incident { recorded: pair, heaps: &heaps });
+        Self { recorded, dumps, heaps, undetermined: Vec::new(), findings }
+    }
+
+    /// Of a recording alone.
+    #[must_use]
+    pub fn of_capture(capture: Capture) -> Self {
+        Self::new(Some(Recorded::new(capture)), Vec::new(), Vec::new())
+    }
+
+    /// Of whatever a path leads to. `roots`: folders below which files of the processes are looked for. Without a redactor, texts from the
+    /// memory of a process are not shown.
+    ///
+    /// # Errors
+    /// It cannot be read, or is nothing that is known.
+    pub fn of(
+        evidence: &mut Evidence,
+        roots: &[PathBuf],
+        redactor: Option<&Redactor>,
+    ) -> Result<Self, EvidenceError> {
+        let mut dumps = Vec::with_capacity(evidence.dumps());
+        let mut not_read = Vec::new();
+        for number in 0..evidence.dumps() {
+            match evidence.dump(number) {
+                Ok(dump) => {
+                    dumps.push(analyze_opened(&dump.opened, dump.file_bytes, roots.to_vec(), redactor));
+                }
+                // The others are worth reading.
+                Err(error) if evidence.dumps() > 1 => not_read.push(with_causes(&error)),
+                Err(error) => return Err(error),
+            }
+        }
+        if dumps.is_empty() && !not_read.is_empty() {
+            // None could be read: say why of the first.
+            evidence.dump(0)?;
+        }
+        let heaps: Vec<HeapSummary> = evidence
+            .heap()?
+            .iter()
+            .map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts))
+            .collect();
+        let recorded = if dumps.is_empty() && heaps.is_empty() {
+            Some(evidence.capture(roots)?)
+        } else if evidence.is_recording() {
+            Some(evidence.capture(roots)?).filter(Capture::holds_time)
+        } else {
+            None
+        };
+        let mut undetermined = if recorded.is_some() { Vec::new() } else { evidence.warnings() };
+        undetermined.extend(not_read);
+        Ok(Self { undetermined, ..Self::new(recorded.map(Recorded::new), dumps, heaps) })
+    }
+
+    /// All findings, the most important first, each with what its evidence refers to. Never empty but where there is no evidence.
+    #[must_use]
+    pub fn findings(&self) -> Vec<(Source, &Finding)> {
+        let mut all: Vec<(Source, &Finding)> =
+            self.findings.iter().map(|finding| (Source::All, finding)).collect();
+        let recorded = self.recorded.iter().flat_map(|recorded| &recorded.analysis.findings);
+        all.extend(recorded.map(|finding| (Source::Recorded, finding)));
+        for (index, dump) in self.dumps.iter().enumerate() {
+            all.extend(dump.findings.iter().map(|finding| (Source::Dump(index), finding)));
+        }
+        all.sort_by(|(_, a), (_, b)| findings::by_importance(a, b));
+        all
+    }
+
+    /// What the incident is about, for headings: the target's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let recorded = self.recorded.iter().map(|recorded| recorded.capture.header.target_name.as_str());
+        let dumps = self.dumps.iter().map(|dump| dump.identity.name.as_str());
+        let heaps = self.heaps.iter().map(|heap| heap.name.as_str());
+        recorded.chain(dumps).chain(heaps).find(|name| !name.is_empty()).unwrap_or_default()
+    }
+
+    /// A dump or a heap is damaged, or lacks what should be in it.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.dumps.iter().any(|dump| dump.damaged) || self.heaps.iter().any(|heap| !heap.facts.whole)
+    }
+}
+
+/// An error as a sentence, causes included.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,15 @@
+//! What rules over all evidence look at.
+
+use biopsy_model::capture::Capture;
+
+use crate::analysis::Analysis;
+use crate::heap::HeapSummary;
+
+/// All evidence of one incident.
+#[derive(Clone, Copy)]
+pub(crate) struct Incident<'a> {
+    /// What was recorded over time, and what it says.
+    pub(crate) recorded: Option<(&'a Capture, &'a Analysis)>,
+    /// Managed heaps at one moment.
+    pub(crate) heaps: &'a [HeapSummary],
+}

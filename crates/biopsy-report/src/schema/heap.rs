@@ -1,0 +1,105 @@
+//! A managed heap at one moment.
+
+use serde::{Deserialize, Serialize};
+
+/// A heap.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Heap {
+    /// Of the process or of the file.
+    pub name: String,
+    /// Its pid; 0: not known.
+    pub pid: u32,
+    /// Version of the runtime.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub runtime: String,
+    /// `memory`: read from memory, garbage is there; `runtime`: what a collection left.
+    pub source: String,
+    /// `server`, `workstation`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub collector: String,
+    /// When, in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<String>,
+    /// The same in seconds since 1970; 0: not known.
+    pub taken_at_unix_seconds: f64,
+    /// How long the process stood still for the attempt that succeeded.
+    pub pause_ms: f64,
+    /// How long for all attempts.
+    pub all_pauses_ms: f64,
+    /// How often it was frozen.
+    pub attempts: u32,
+    /// Why more than once, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<String>,
+    /// Objects, free space left out.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Reachable objects; absent: nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_objects: Option<u64>,
+    /// Their bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_bytes: Option<u64>,
+    /// Free space between objects.
+    pub free_bytes: u64,
+    /// References between objects.
+    pub references: u64,
+    /// Types, each name and module once.
+    pub type_count: u64,
+    /// By generation; empty: not told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub generations: Vec<Generation>,
+    /// Kind and number of the roots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<(String, u64)>,
+    /// Nothing is known to be missing.
+    pub whole: bool,
+    /// Places that could not be read.
+    pub problems: u64,
+    /// Bytes that were skipped because of them.
+    pub skipped_bytes: u64,
+    /// References of live objects that lead to no object.
+    pub dangling: u64,
+    /// References of garbage that lead to no object any more: no damage.
+    pub stale: u64,
+    /// What is worth knowing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// By bytes.
+    pub types: Vec<HeapType>,
+}
+
+/// Objects of one generation.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Generation {
+    /// `gen0` to `gen2`, `large`, `pinned`, `frozen`.
+    pub name: String,
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Objects of one type.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeapType {
+    /// Full name.
+    pub name: String,
+    /// File name of its module.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub module: String,
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Reachable ones; absent: nobody looked, or none is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_objects: Option<u64>,
+    /// Their bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_bytes: Option<u64>,
+}

@@ -1,0 +1,142 @@
+//! A managed heap: what it holds, and its types by bytes.
+
+use biopsy_analyze::HeapSummary;
+use biopsy_model::heap::HeapSource;
+
+use super::page::{Page, TextOptions, clean};
+use crate::units::{bytes, count, seconds, to_f64};
+
+/// Narrower terminals show neither numbers of live objects nor garbage.
+const WIDE: usize = 90;
+/// Room that the name of a type has at least.
+const NAME: usize = 24;
+
+pub(super) fn heap(page: &mut Page, summary: &HeapSummary, top: usize, options: TextOptions) {
+    let facts = &summary.facts;
+    let mut about = vec![format!("{} (pid {})", summary.name, facts.pid)];
+    if !facts.runtime.is_empty() {
+        about.push(format!(".NET {}", facts.runtime));
+    }
+    if !facts.collector.as_str().is_empty() {
+        about.push(format!("{} collector", facts.collector.as_str()));
+    }
+    page.line("heap of", "1", &about.join(" · "));
+    totals(page, summary);
+    if !facts.whole {
+        page.line(
+            "not whole",
+            "1;33",
+            &format!(
+                "{} places could not be read, {} skipped, {} references lead nowhere",
+                count(facts.problems),
+                bytes(to_f64(facts.skipped_bytes)),
+                count(facts.dangling)
+            ),
+        );
+    }
+    for warning in &facts.warnings {
+        page.line("note", "33", warning);
+    }
+    page.text.push('\n');
+    types(page, summary, top, options);
+}
+
+/// What there is, all in all.
+fn totals(page: &mut Page, summary: &HeapSummary) {
+    let facts = &summary.facts;
+    let size = |value| bytes(to_f64(value));
+    let by_runtime = facts.source == HeapSource::Runtime;
+    let mut body = format!("{} ({})", count(facts.objects), size(facts.bytes));
+    match (facts.live_objects, facts.live_bytes) {
+        _ if by_runtime => body.push_str("; garbage was collected before"),
+        (Some(objects), Some(live)) => body.push_str(&format!(
+            "; live {} ({}), garbage {} ({})",
+            count(objects),
+            size(live),
+            count(facts.objects.saturating_sub(objects)),
+            size(facts.bytes.saturating_sub(live))
+        )),
+        _ => {}
+    }
+    page.line("objects", "2", &body);
+    let mut body =
+        format!("{} references, {} types", count(facts.references), count(summary.types.len() as u64));
+    if !by_runtime {
+        body.push_str(&format!("; {} of free space between objects", size(facts.free_bytes)));
+    }
+    page.line("", "", &body);
+    if !facts.generations.is_empty() {
+        let parts = facts.generations.iter().map(|one| format!("{} {}", one.name, size(one.bytes)));
+        page.line("", "", &parts.collect::<Vec<_>>().join(", "));
+    }
+    if !facts.roots.is_empty() {
+        let parts = facts.roots.iter().map(|(kind, roots)| format!("{kind} {}", count(*roots)));
+        page.line("roots", "2", &parts.collect::<Vec<_>>().join(", "));
+    }
+    let pause = seconds(facts.pause_ms.max(0.0) / 1e3);
+    if by_runtime {
+        if facts.pause_ms > 0.0 {
+            page.line("paused", "2", &format!("{pause}, for the collection that the runtime made first"));
+        }
+    } else if facts.attempts > 0 {
+        let mut body = format!("{pause}, no collection forced");
+        if facts.attempts > 1 {
+            let all = seconds(facts.all_pauses_ms.max(0.0) / 1e3);
+            // Older recordings only say how often.
+            let why = facts.retries.text().map_or_else(String::new, |why| format!(": {why}"));
+            body.push_str(&format!("; frozen {} times ({all} in all){why}", facts.attempts));
+        }
+        page.line("paused", "2", &body);
+    }
+}
+
+/// The table of types; `top` 0: all.
+fn types(page: &mut Page, summary: &HeapSummary, top: usize, options: TextOptions) {
+    let facts = &summary.facts;
+    // What the runtime tells is what a collection left: there is no garbage to show.
+    let live = facts.live_objects.is_some() && facts.source != HeapSource::Runtime;
+    let wide = options.width.is_none_or(|width| width >= WIDE);
+    let shown = if top == 0 { summary.types.len() } else { top.min(summary.types.len()) };
+    let mut rows: Vec<Vec<String>> = vec![vec!["BYTES".to_owned(), "OBJECTS".to_owned()]];
+    rows.extend(
+        summary.types.iter().take(shown).map(|row| vec![count(row.all.bytes), count(row.all.objects)]),
+    );
+    if live {
+        let sums = summary.types.iter().take(shown).map(|row| (row.all, row.live.unwrap_or_default()));
+        let cells = sums.map(|(all, live)| {
+            [live.bytes, live.objects, all.objects.saturating_sub(live.objects)].map(count)
+        });
+        let titles = ["LIVE BYTES", "LIVE", "GARBAGE"].map(str::to_owned);
+        for (row, cells) in rows.iter_mut().zip(std::iter::once(titles).chain(cells)) {
+            row.extend(cells.into_iter().take(if wide { 3 } else { 1 }));
+        }
+    }
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len))
+        .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    let used: usize = widths.iter().map(|width| width + 2).sum();
+    let room = options.width.map_or(usize::MAX, |width| width.saturating_sub(used).max(NAME));
+    let names = std::iter::once("TYPE").chain(summary.types.iter().map(|row| row.name.as_str()));
+    for (index, (row, name)) in rows.iter().zip(names).enumerate() {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(&format!("{cell:>width$}  "));
+        }
+        line.push_str(&cut(&clean(name), room));
+        let line = if index == 0 { page.painted("1", &line) } else { line };
+        page.text.push_str(&line);
+        page.text.push('\n');
+    }
+    let more = summary.types.len() - shown;
+    if more > 0 {
+        page.text.push_str(&format!("{} more types: `--json` has them\n", count(more as u64)));
+    }
+}
+
+/// The beginning of a text, where it is too long.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}

@@ -1,0 +1,78 @@
+//! Lines for a terminal: a heading, and words that are wrapped beside it.
+
+use biopsy_model::printable::printable;
+use std::fmt::Write as _;
+
+/// How the terminal is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct TextOptions {
+    /// Columns of the terminal; `None`: there is none, lines are wrapped at 100 and nothing is cut.
+    pub width: Option<usize>,
+    /// Use ANSI colours.
+    pub color: bool,
+}
+
+/// What is shown, line by line.
+pub(crate) struct Page {
+    pub(crate) text: String,
+    width: usize,
+    color: bool,
+}
+
+impl Page {
+    pub(crate) fn new(options: TextOptions) -> Self {
+        Page { text: String::new(), width: options.width.unwrap_or(100).clamp(40, 160), color: options.color }
+    }
+
+    /// `word` in the colour `code` (ANSI SGR).
+    pub(super) fn painted(&self, code: &str, word: &str) -> String {
+        if self.color { format!("\x1b[{code}m{word}\x1b[0m") } else { word.to_owned() }
+    }
+
+    /// A line with a heading of 12 columns; what does not fit goes on below it.
+    pub(crate) fn line(&mut self, heading: &str, paint: &str, body: &str) {
+        const INDENT: usize = 12;
+        let mut column = INDENT;
+        let heading = &clean(heading);
+        let painted = self.painted(paint, heading);
+        let padding = INDENT.saturating_sub(heading.chars().count()).max(1);
+        let _ = write!(self.text, "{painted}{}", " ".repeat(padding));
+        let body = clean(body);
+        for (index, word) in body.split_whitespace().enumerate() {
+            let length = word.chars().count();
+            if index > 0 && column + 1 + length > self.width {
+                self.text.push('\n');
+                self.text.push_str(&" ".repeat(INDENT));
+                column = INDENT;
+            } else if index > 0 {
+                self.text.push(' ');
+                column += 1;
+            }
+            self.text.push_str(word);
+            column += length;
+        }
+        self.text.push('\n');
+    }
+}
+
+/// Nothing that commands: a name in a recording must not be able to steer the terminal.
+pub(crate) fn clean(text: &str) -> String {
+    printable(&text.replace(['\n', '\t'], " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\x1b[2Jb\r\n"), "a\\u{1b}[2Jb\\r ");
+    }
+
+    #[test]
+    fn long_lines_go_on_below_their_heading() {
+        let mut page = Page { text: String::new(), width: 40, color: false };
+        page.line("notice", "", "one two three four five six seven eight");
+        assert_eq!(page.text, "notice      one two three four five six\n            seven eight\n");
+    }
+}

@@ -1,0 +1,100 @@
+// Managed heaps: what they hold, by type.
+
+import type { Heap, Whole } from './data';
+import { h, section, type Child } from './dom';
+import { bytes, count, seconds } from './format';
+import { table } from './table';
+
+export function heaps(page: Whole): HTMLElement[] {
+  const all = page.report.heaps ?? [];
+  return all.map((heap, index) => {
+    const id = index === 0 ? 'heap' : `heap-${index}`;
+    const title = all.length === 1 ? 'Heap' : `Heap ${index + 1}${heap.taken_at ? `, ${heap.taken_at}` : ''}`;
+    return section(id, title, lead(heap), heapTiles(heap), notes(heap), generations(heap), types(heap));
+  });
+}
+
+/** Which process, and how it was seen. */
+export function heapFacts(heap: Heap): [string, Child][] {
+  return [
+    ['Taken', heap.taken_at],
+    ['Runtime', heap.runtime ? `.NET ${heap.runtime}${heap.collector ? `, ${heap.collector} collector` : ''}` : null],
+    ['Seen', heap.source === 'runtime' ? 'reported by the runtime, behind a collection' : 'read from memory, no collection forced'],
+    ['Paused', heap.attempts > 0 || heap.pause_ms > 0 ? seconds(heap.pause_ms / 1e3) : null],
+  ];
+}
+
+function lead(heap: Heap): string {
+  const roots = (heap.roots ?? []).map(([kind, number]) => `${count(number)} ${kind}`);
+  return `${count(heap.references)} references between objects${roots.length > 0 ? `; roots: ${roots.join(', ')}` : ''}.`;
+}
+
+function heapTiles(heap: Heap): HTMLElement {
+  const all: [value: string, label: string, state?: 'good' | 'bad'][] = [
+    [count(heap.objects), `objects, ${bytes(heap.bytes)}`],
+    [count(heap.type_count), 'types'],
+  ];
+  if (heap.live_objects !== undefined && heap.live_bytes !== undefined && heap.source !== 'runtime') {
+    all.push([bytes(heap.live_bytes), `live, in ${count(heap.live_objects)} objects`]);
+    all.push([bytes(heap.bytes - heap.live_bytes), `garbage, in ${count(heap.objects - heap.live_objects)} objects`]);
+  }
+  if (heap.free_bytes > 0) all.push([bytes(heap.free_bytes), 'free between objects']);
+  all.push(heap.whole ? ['whole', 'nothing is known to be missing', 'good'] : ['not whole', `${count(heap.problems)} places could not be read, ${bytes(heap.skipped_bytes)} skipped, ${count(heap.dangling)} references lead nowhere`, 'bad']);
+  return h('ul', { class: 'tiles' }, all.map(([value, label, state]) => h('li', { class: state ?? null }, h('b', null, value), h('span', null, label))));
+}
+
+function notes(heap: Heap): Child {
+  return (heap.warnings ?? []).map((text) => h('p', { class: 'note' }, text));
+}
+
+function generations(heap: Heap): Child {
+  const rows = heap.generations ?? [];
+  if (rows.length === 0) return null;
+  return [
+    h('h3', null, 'By generation'),
+    table(
+      [
+        { title: 'Generation', cell: (row) => row.name },
+        { title: 'Objects', numeric: true, cell: (row) => count(row.objects), sort: (row) => row.objects },
+        { title: 'Bytes', numeric: true, cell: (row) => bytes(row.bytes), sort: (row) => row.bytes },
+      ],
+      rows,
+    ).element,
+  ];
+}
+
+function types(heap: Heap): Child {
+  const live = heap.live_objects !== undefined && heap.source !== 'runtime';
+  const whole = Math.max(...heap.types.map((row) => row.bytes), 1);
+  const size = (of: number) => {
+    const cell = h('div', { class: 'amount cpu' }, h('i', null), h('span', null, bytes(of)));
+    (cell.firstChild as HTMLElement).style.width = `${Math.min(of / whole, 1) * 100}%`;
+    return cell;
+  };
+  const view = table(
+    [
+      { title: 'Bytes', class: 'amounts', cell: (row) => size(row.bytes), sort: (row) => row.bytes },
+      { title: 'Objects', numeric: true, cell: (row) => count(row.objects), sort: (row) => row.objects },
+      ...(live
+        ? [
+            { title: 'Live bytes', numeric: true, cell: (row: Heap['types'][number]) => bytes(row.live_bytes ?? 0), sort: (row: Heap['types'][number]) => row.live_bytes ?? 0 },
+            { title: 'Live', numeric: true, cell: (row: Heap['types'][number]) => count(row.live_objects ?? 0), sort: (row: Heap['types'][number]) => row.live_objects ?? 0, class: 'optional' },
+          ]
+        : []),
+      { title: 'Type', class: 'text', cell: (row) => [h('code', null, row.name), row.module ? h('small', null, row.module) : null], sort: (row) => row.name },
+    ],
+    heap.types,
+    { first: 30, sorted: 0, empty: 'no such type' },
+  );
+  const filter = h('input', {
+    type: 'search',
+    placeholder: 'filter by type or module',
+    'aria-label': 'Filter types',
+    input: () => {
+      const wanted = filter.value.toLowerCase();
+      view.update(heap.types.filter((row) => row.name.toLowerCase().includes(wanted) || (row.module ?? '').toLowerCase().includes(wanted)));
+    },
+  });
+  const left = heap.type_count - heap.types.length;
+  return [h('h3', null, 'By type'), h('div', { class: 'tools' }, filter), view.element, left > 0 ? h('p', { class: 'note' }, `${count(left)} smaller types are in report.json.`) : null];
+}
