@@ -17,6 +17,7 @@ mod fuzz;
 mod kills;
 mod observe;
 mod run;
+mod score;
 mod tidy;
 mod vm;
 
@@ -45,6 +46,8 @@ enum Command {
     Demo(demo::Options),
     /// Each verb with its 1st, 2nd ... n-th system call failing: nothing harmed, nothing lost in silence, nothing left
     Faults(faults::Options),
+    /// How often the first finding is the cause, on the programs of `fixtures/sick`
+    Score(score::Options),
     /// Fuzz targets, with the stable compiler
     Fuzz(fuzz::Options),
     /// The same on other kernels and processors, in emulated machines
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Kills(options) => kills::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Faults(options) => faults::run(&options),
+        Command::Score(options) => score::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Vm(options) => vm::run(&options),
         Command::Distribution(options) => distribution::run(&options),

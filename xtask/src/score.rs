@@ -1,0 +1,123 @@
+//! `cargo xtask score`: how often the first finding is the cause, on programs whose cause is known.
+//!
+//! The programs are those of `fixtures/sick/`; each is built, started, looked at as its truth file says, and ended, one after the
+//! other. Needs root, as biopsy does for most of it; a language that is not on the machine is skipped.
+
+mod build;
+mod corpus;
+mod grade;
+mod observation;
+mod observe;
+mod running;
+mod table;
+mod truth;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use regex::Regex;
+
+use crate::run::{Outcome, release_program, target_folder};
+use build::{Tools, build};
+use corpus::{Half, Specimen, contradictions, find_specimens};
+use running::Stop;
+use table::{Expected, Graded, render_json, render_table};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only programs whose name (`first/c/ledger`) matches
+    #[arg(long, value_name = "REGEX")]
+    only: Option<Regex>,
+    /// Only the half that was written before the rules, or the one that was written after them
+    #[arg(long)]
+    half: Option<Half>,
+    /// Which biopsy [default: the release build]
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Build and list the programs, and look at none
+    #[arg(long)]
+    build: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let all = find_specimens(options.half)?;
+    let wrong = contradictions(&all);
+    if !wrong.is_empty() {
+        return Err(wrong.join("\n"));
+    }
+    let is_wanted =
+        |specimen: &Specimen| options.only.as_ref().is_none_or(|only| only.is_match(&specimen.name));
+    let specimens: Vec<Specimen> = all.into_iter().filter(is_wanted).collect();
+    let folder = target_folder()?.join("sick");
+    let stop = Stop::listen()?;
+    let mut tools = BTreeMap::new();
+    let mut built = Vec::new();
+    let mut skipped = Vec::new();
+    for specimen in specimens {
+        stop.check()?;
+        let language = specimen.truth.language;
+        let Some(tools) = tools.entry(language).or_insert_with(|| Tools::of(language)) else {
+            skipped.push(specimen.name);
+            continue;
+        };
+        let command = build(&specimen, tools, &folder.join("programs"))
+            .map_err(|error| format!("{}: {error}", specimen.name))?;
+        built.push((specimen, command));
+    }
+    if options.build {
+        built.iter().for_each(|(specimen, _)| println!("{:<40} {}", specimen.name, specimen.truth.cause));
+        return Ok(());
+    }
+    let program = match &options.program {
+        Some(program) => {
+            program.canonicalize().map_err(|error| format!("`{}`: {error}", program.display()))?
+        }
+        None => release_program()?,
+    };
+    let reports = folder.join("reports");
+    std::fs::create_dir_all(&reports)
+        .map_err(|error| format!("cannot make `{}`: {error}", reports.display()))?;
+    let mut results = Vec::new();
+    for (specimen, command) in &built {
+        if stop.asked() {
+            break;
+        }
+        let began = Instant::now();
+        let report = reports.join(format!("{}.json", specimen.name.replace('/', "-")));
+        let found = observe::observe(&program, specimen, command, &folder.join("run"), &report, &stop);
+        let graded = graded(specimen, found);
+        if stop.asked() {
+            break;
+        }
+        let first = graded.first.as_ref().map_or("-", |first| first.id.as_str());
+        let word = if graded.grade.right { "right" } else { "WRONG" };
+        println!("{word} {:<36} {first:<24} {:.1} s", specimen.name, began.elapsed().as_secs_f64());
+        results.push(graded);
+    }
+    println!("\n{}", render_table(&results));
+    if !skipped.is_empty() {
+        println!("skipped: {}", skipped.join(", "));
+    }
+    let file = folder.join("score.json");
+    std::fs::write(&file, render_json(&program.display().to_string(), &results, &skipped))
+        .map_err(|error| format!("`{}`: {error}", file.display()))?;
+    stop.check()
+}
+
+fn graded(specimen: &Specimen, found: Outcome<Vec<grade::Finding>>) -> Graded {
+    let truth = &specimen.truth;
+    let (findings, failure) = match found {
+        Ok(findings) => (findings, None),
+        Err(failure) => (Vec::new(), Some(failure)),
+    };
+    Graded {
+        name: specimen.name.clone(),
+        language: truth.language,
+        class: truth.class,
+        grade: grade::grade(truth, &findings),
+        first: grade::first(&findings).cloned(),
+        failure,
+        expected: Expected::from(truth),
+    }
+}

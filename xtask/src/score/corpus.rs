@@ -1,0 +1,147 @@
+//! The programs of `fixtures/sick/`, found by their truth files.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::truth::{Class, Truth, parse_truth};
+use crate::run::{Outcome, root};
+
+/// Written before the rules, and after them by somebody who had not seen them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Half {
+    First,
+    Second,
+}
+
+impl Half {
+    const ALL: [Self; 2] = [Self::First, Self::Second];
+
+    fn folder(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Second => "second",
+        }
+    }
+}
+
+/// A program with its truth.
+pub(crate) struct Specimen {
+    /// `first/cpp/ledger`.
+    pub(crate) name: String,
+    /// Where the source is.
+    pub(crate) folder: PathBuf,
+    pub(crate) truth: Truth,
+}
+
+/// All programs of a half, or of both, by name.
+pub(crate) fn find_specimens(half: Option<Half>) -> Outcome<Vec<Specimen>> {
+    let corpus = root().join("fixtures/sick");
+    let mut specimens = Vec::new();
+    for half in Half::ALL.into_iter().filter(|one| half.is_none_or(|half| half == *one)) {
+        let folder = corpus.join(half.folder());
+        // The second half comes later.
+        for language in folders(&folder).unwrap_or_default() {
+            specimens.extend(specimens_of(&corpus, &language)?);
+        }
+    }
+    Ok(specimens)
+}
+
+fn specimens_of(corpus: &Path, folder: &Path) -> Outcome<Vec<Specimen>> {
+    let mut specimens = Vec::new();
+    for file in entries(folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "toml"))
+    {
+        let text =
+            std::fs::read_to_string(&file).map_err(|error| format!("`{}`: {error}", file.display()))?;
+        let truth = parse_truth(&text).map_err(|error| format!("`{}`: {error}", file.display()))?;
+        let name = file.with_extension("");
+        let name = name.strip_prefix(corpus).unwrap_or(&name).to_string_lossy().into_owned();
+        specimens.push(Specimen { name, folder: folder.to_path_buf(), truth });
+    }
+    Ok(specimens)
+}
+
+fn folders(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let failed = |error: std::io::Error| format!("`{}`: {error}", folder.display());
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        paths.push(entry.map_err(failed)?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// What does not fit together between files.
+pub(crate) fn contradictions(specimens: &[Specimen]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut twins = BTreeSet::new();
+    for specimen in specimens {
+        if !specimen.folder.join(&specimen.truth.source).is_file() {
+            found.push(format!("{}: `{}` is missing", specimen.name, specimen.truth.source));
+        }
+        let Some(twin) = &specimen.truth.twin else { continue };
+        let name = Path::new(&specimen.name).with_file_name(twin).to_string_lossy().into_owned();
+        let other = specimens.iter().find(|other| other.name == name);
+        if other.is_none_or(|other| other.truth.class != Class::Healthy) {
+            found.push(format!("{}: the twin `{twin}` is not a healthy program beside it", specimen.name));
+        }
+        if specimen.truth.class == Class::Healthy {
+            found.push(format!("{}: the sick one of a pair names its twin", specimen.name));
+        }
+        twins.insert(name);
+    }
+    let alone = specimens
+        .iter()
+        .filter(|specimen| specimen.truth.class == Class::Healthy && !twins.contains(&specimen.name))
+        .map(|specimen| format!("{}: no sick program names it as its twin", specimen.name));
+    found.extend(alone);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn specimen(name: &str, class: &str, twin: &str) -> Specimen {
+        let expected =
+            if class == "healthy" { "" } else { "kind = ['deadlock']\nplace = ['a']\nreason = ['b']\n" };
+        let twin = if twin.is_empty() { String::new() } else { format!("twin = '{twin}'\n") };
+        let text = format!(
+            "language = 'c'\nclass = '{class}'\ncause = ''\nsource = 'README.md'\nobserve = 'stacks'\n{expected}{twin}"
+        );
+        Specimen { name: name.to_owned(), folder: root(), truth: parse_truth(&text).unwrap() }
+    }
+
+    #[test]
+    fn the_corpus_fits_together() {
+        assert_eq!(contradictions(&find_specimens(None).unwrap()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_pair_fits_together() {
+        let pair = [specimen("first/c/a", "hangs", "b"), specimen("first/c/b", "healthy", "")];
+        assert_eq!(contradictions(&pair), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_twin_that_is_not_there_and_one_that_nobody_names_are_found() {
+        let lonely = [specimen("first/c/a", "hangs", "c"), specimen("first/c/b", "healthy", "")];
+        let found = contradictions(&lonely);
+        assert!(
+            found.len() == 2 && found[0].contains("`c`") && found[1].contains("no sick program"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_twin_of_another_language_is_none() {
+        let far = [specimen("first/c/a", "hangs", "b"), specimen("first/go/b", "healthy", "")];
+        assert_eq!(contradictions(&far).len(), 2);
+    }
+}
