@@ -22,6 +22,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &["biopsy-bytes", "biopsy-files", "biopsy-elf", "biopsy-model", "biopsy-image", "biopsy-stacks"],
     ),
     ("biopsy-dotnet-ipc", &["biopsy-bytes", "biopsy-files", "biopsy-model"]),
+    ("biopsy-runtimes", &["biopsy-elf", "biopsy-model", "biopsy-image"]),
     ("biopsy-redact", &["biopsy-model"]),
     ("biopsy-recording", &["biopsy-bytes", "biopsy-model"]),
     (
@@ -102,6 +103,7 @@ const READ_HALF: &[&str] = &[
     "biopsy-image",
     "biopsy-stacks",
     "biopsy-dotnet",
+    "biopsy-runtimes",
     "biopsy-recording",
     "biopsy-redact",
     "biopsy-import",
