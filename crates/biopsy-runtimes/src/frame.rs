@@ -1,14 +1,16 @@
 //! One call of a function of the language.
 
+use std::sync::Arc;
+
 use biopsy_model::Avma;
 
 /// One call.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct StrandFrame {
-    /// The function, as the language writes it.
-    pub function: String,
+    /// The function, as the language writes it. Shared: a hundred thousand goroutines are in a few places.
+    pub function: Arc<str>,
     /// Path of the source file as the runtime has it; not redacted.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// Line in it, from 1.
     pub line: Option<u32>,
     /// Machine code: the instruction that is next, or the return address. `None` where the language has none.

@@ -15,6 +15,8 @@ pub struct StrandWait {
     pub others: Vec<u64>,
     /// Type of the thing, where the language knows one.
     pub object: Option<String>,
+    /// The descriptor, where it is input or output.
+    pub descriptor: Option<u32>,
     /// The runtime's own words for it (`chan receive`), empty where it has none.
     pub reason: String,
     /// Since when at the latest, where the runtime keeps that.
@@ -36,6 +38,7 @@ impl StrandWait {
             address: None,
             others: Vec::new(),
             object: None,
+            descriptor: None,
             reason: reason.to_owned(),
             since: None,
             ends_by_itself: matches!(kind, WaitKind::Timer),
