@@ -2,7 +2,16 @@
 
 use std::ops::Range;
 
+use biopsy_elf::MappedElf;
+use biopsy_elf::raw::PT_NOTE;
 use biopsy_image::{Image, ImageModule, Mapping};
+
+use crate::Memory;
+
+/// Program headers of a module; real files have about a dozen.
+const PROGRAM_HEADERS: u64 = 256;
+/// Bytes of a note segment that are read.
+const NOTES: u64 = 64 << 10;
 
 /// A module with the mappings that lie inside of it, its data behind the file's end included.
 #[derive(Clone, Debug)]
@@ -45,6 +54,17 @@ impl<'i> Module<'i> {
     /// Ranges that it may only read or execute.
     pub fn constant(&self) -> impl Iterator<Item = Range<u64>> {
         self.mappings.iter().filter(|one| !one.protection.write && one.protection.read).map(Mapping::range)
+    }
+
+    /// Whether it has a note of this owner.
+    #[must_use]
+    pub fn has_note(&self, memory: &Memory<'_>, owner: &[u8]) -> bool {
+        let read = |address, buffer: &mut [u8]| memory.read_available(address, buffer);
+        let Ok(elf) = MappedElf::read(&read, self.module.start, PROGRAM_HEADERS) else { return false };
+        elf.of(PT_NOTE).any(|segment| {
+            let bytes = elf.bytes(segment.address, segment.file_size.min(NOTES));
+            biopsy_elf::notes(&bytes).any(|note| note.owner == owner)
+        })
     }
 
     /// Whether the address is inside one of its mappings.

@@ -2,12 +2,15 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use biopsy_image::{Absence, Backing, Image, MemoryExt, PAGE_SIZE, ReadError, mapping};
 use rustc_hash::FxHashMap;
 
 const PAGE: usize = PAGE_SIZE as usize;
+/// Bytes that are searched at once.
+const PIECE: usize = 1 << 20;
 /// Fewest pages that are kept, whatever is asked for.
 const PAGES_MIN: usize = 64;
 
@@ -164,6 +167,54 @@ impl<'i> Memory<'i> {
             }
         }
         Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// All of a range in pieces that overlap by `overlap` bytes, at most `most` bytes of it; what is missing is left out. `found` is
+    /// given the address and the bytes of each piece, and ends the search with an answer.
+    pub fn search<T>(
+        &self,
+        range: Range<u64>,
+        overlap: usize,
+        most: u64,
+        mut found: impl FnMut(u64, &[u8]) -> Option<T>,
+    ) -> Option<T> {
+        let end = range.end.min(range.start.saturating_add(most));
+        let mut at = range.start;
+        while at < end {
+            let length = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
+            let piece = self.bytes(at, length);
+            if !piece.is_empty()
+                && let Some(answer) = found(at, &piece)
+            {
+                return Some(answer);
+            }
+            let read = piece.len() as u64;
+            if piece.len() < length {
+                // On with the page behind what is missing.
+                at = (at + read) / PAGE_SIZE * PAGE_SIZE + PAGE_SIZE;
+            } else if at + read >= end {
+                break;
+            } else {
+                at += read.saturating_sub(overlap as u64).max(1);
+            }
+        }
+        None
+    }
+
+    /// The first address in a range, a multiple of `align`, where `bytes` stand and `accept` has an answer.
+    pub fn find<T>(
+        &self,
+        range: Range<u64>,
+        bytes: &[u8],
+        align: u64,
+        most: u64,
+        mut accept: impl FnMut(u64) -> Option<T>,
+    ) -> Option<T> {
+        let finder = memchr::memmem::Finder::new(bytes);
+        self.search(range, bytes.len(), most, |start, piece| {
+            let mut hits = finder.find_iter(piece).map(|at| start + at as u64);
+            hits.by_ref().filter(|at| at % align == 0).find_map(&mut accept)
+        })
     }
 
     /// Whether something is mapped there.
