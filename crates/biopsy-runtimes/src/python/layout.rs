@@ -116,7 +116,6 @@ pub(super) mod same {
     pub(in crate::python) const TEXT_LENGTH: u64 = 16;
     pub(in crate::python) const TEXT_STATE: u64 = 32;
     pub(in crate::python) const BYTES: u64 = 32;
-    pub(in crate::python) const TUPLE: u64 = 24;
     pub(in crate::python) const BUILTIN_DEFINITION: u64 = 16;
     pub(in crate::python) const BUILTIN_SELF: u64 = 24;
     pub(in crate::python) const METHOD_FUNCTION: u64 = 16;

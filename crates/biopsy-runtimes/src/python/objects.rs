@@ -107,11 +107,4 @@ impl<'m, 'i> Objects<'m, 'i> {
         let mut bytes = vec![0; length];
         self.memory.read(object.checked_add(same::BYTES)?, &mut bytes).then_some(bytes)
     }
-
-    /// The elements of a tuple, the first `most`.
-    pub(super) fn tuple(&self, object: u64, most: u64) -> Vec<u64> {
-        let length = self.word(object, same::SIZE).unwrap_or(0).min(most);
-        let start = object.saturating_add(same::TUPLE);
-        (0..length).map_while(|index| self.memory.u64(start.checked_add(index * 8)?)).collect()
-    }
 }

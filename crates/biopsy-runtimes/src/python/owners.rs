@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::attributes;
+use super::frames::PythonFrame;
 use super::layout::same;
 use super::locks::{self, Lock};
 use super::reading::Reading;
@@ -109,31 +111,19 @@ pub(super) fn ends_with(
     ))
 }
 
-/// The thread whose handle those have on the stack that wait for its end: from 3.13 on.
-pub(super) fn with_handle(
+/// The thread that `Thread.join` is about, from 3.13 on: the `Thread` that it is called of has a handle with the thread's number.
+pub(super) fn by_handle(
     reading: &Reading<'_, '_, '_>,
     threads: &[PythonThread],
-    stack: &[u64],
-    waiter: u64,
+    join: &PythonFrame,
 ) -> Option<Owner> {
     let objects = &reading.objects;
-    let mut found: Vec<&PythonThread> = Vec::new();
-    for word in stack {
-        let handle = objects.is(*word, "_thread._ThreadHandle").then(|| objects.pointer(*word, same::HANDLE));
-        let Some(handle) = handle.flatten() else { continue };
-        let id = objects.word(handle, same::HANDLE_THREAD);
-        let thread = threads.iter().find(|thread| Some(thread.id) == id && thread.at != waiter);
-        if let Some(thread) = thread.filter(|thread| !found.iter().any(|one| one.at == thread.at)) {
-            found.push(thread);
-        }
-    }
-    match found.as_slice() {
-        [thread] => {
-            let proof = "the handle of the thread is what the call has that waits for its end";
-            Some(joined(thread, Confidence::AlmostCertain, proof))
-        }
-        _ => None,
-    }
+    let called_of = *join.variables(objects).first()?;
+    let attributes = attributes::of(objects, called_of);
+    let handle = attributes.into_iter().find(|one| objects.is(*one, "_thread._ThreadHandle"))?;
+    let id = objects.word(objects.pointer(handle, same::HANDLE)?, same::HANDLE_THREAD)?;
+    let thread = threads.iter().find(|thread| thread.id == id)?;
+    Some(joined(thread, Confidence::Certain, "the `Thread` that it waits for has the number of this thread"))
 }
 
 fn joined(thread: &PythonThread, confidence: Confidence, proof: &str) -> Owner {

@@ -80,9 +80,8 @@ pub(super) fn state(
     let is_in_threading = |names: &[&str]| innermost.is_some_and(|frame| frame.is_of_threading(names));
     let Some(lock) = locks::waited_for(&reading.objects, &stack, futex.address) else {
         // 3.13 waits for the end of a thread by its handle.
-        let owner = is_in_threading(&["join"])
-            .then(|| owners::with_handle(reading, threads, &stack, thread.at))
-            .flatten();
+        let join = innermost.filter(|frame| frame.is_of_threading(&["join"]));
+        let owner = join.and_then(|join| owners::by_handle(reading, threads, join));
         let Some(owner) = owner else { return (StrandState::Native, None) };
         let mut wait = StrandWait::of(WaitKind::Join, "threading.Thread.join");
         wait.ends_by_itself = futex.has_timeout;
