@@ -3,11 +3,13 @@
 //! ```text
 //! version ─► layout ─► module_data ─► functions (names, lines, sizes of frames)
 //!                          └─► variables ─► goroutine::find_all, reasons
-//!                                              └─► goroutine ─► stack ─► waits
+//!                                              └─► goroutine ─► stack ─► waits ─► holders (forward)
 //! ```
 
+mod forward;
 mod functions;
 mod goroutine;
+mod holders;
 mod layout;
 mod module_data;
 mod reasons;
@@ -128,6 +130,11 @@ impl Reader<'_, '_> {
             let strand = self.strand(goroutine, frames.min(self.limits.frames_per_strand));
             frames = frames.saturating_sub(strand.frames.len());
             found.strands.push(strand);
+        }
+        let walker = forward::Walker::new(self.memory, &self.functions, self.limits.instructions);
+        let named = holders::find(self.memory, &self.layout, &walker, &goroutines, &mut found.strands);
+        if let Err(warning) = named {
+            found.warn(warning);
         }
         if unread > 0 {
             found.warn(format!("{unread} of {length} goroutines could not be read"));

@@ -135,9 +135,8 @@ pub(super) mod same {
     pub(in crate::python) const RLOCK_COUNT: u64 = 32;
     /// `PyWeakReference`: what it refers to.
     pub(in crate::python) const WEAK_OBJECT: u64 = 16;
-    /// `thandleobject` and `ThreadHandle` (3.13): the thread's number.
+    /// `PyThreadHandleObject` (3.13): the handle.
     pub(in crate::python) const HANDLE: u64 = 16;
-    pub(in crate::python) const HANDLE_THREAD: u64 = 16;
     pub(in crate::python) const GIL_HOLDER: u64 = 8;
     pub(in crate::python) const GIL_LOCKED: u64 = 16;
     /// Size of `struct _gil_runtime_state` at the most: conditions and mutexes are in it.

@@ -15,6 +15,9 @@ const CANDIDATES: usize = 8;
 /// Words of a thread's state among which the lock is that it gives back when it ends (`on_delete_data`).
 const STATE_WORDS: u64 = 64;
 
+/// Words of a `ThreadHandle` among which the thread's number is: behind two links.
+const HANDLE_WORDS: u64 = 8;
+
 /// A thread inside of a `with` block: indices of the thread and of its frame.
 type Site = (usize, usize);
 
@@ -121,8 +124,9 @@ pub(super) fn by_handle(
     let called_of = *join.variables(objects).first()?;
     let attributes = attributes::of(objects, called_of);
     let handle = attributes.into_iter().find(|one| objects.is(*one, "_thread._ThreadHandle"))?;
-    let id = objects.word(objects.pointer(handle, same::HANDLE)?, same::HANDLE_THREAD)?;
-    let thread = threads.iter().find(|thread| thread.id == id)?;
+    let handle = objects.pointer(handle, same::HANDLE)?;
+    let is_in = |id: u64| (0..HANDLE_WORDS).any(|index| objects.word(handle, index * 8) == Some(id));
+    let thread = threads.iter().find(|thread| thread.id != 0 && is_in(thread.id))?;
     Some(joined(thread, Confidence::Certain, "the `Thread` that it waits for has the number of this thread"))
 }
 
