@@ -20,6 +20,7 @@ mod confidence;
 mod find;
 mod frame;
 pub mod go;
+pub mod jvm;
 mod kind;
 mod limits;
 mod memory;
