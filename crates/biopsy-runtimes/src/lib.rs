@@ -24,6 +24,7 @@ pub mod jvm;
 mod kind;
 mod limits;
 mod memory;
+pub mod node;
 pub mod python;
 mod read;
 mod runtime_strands;

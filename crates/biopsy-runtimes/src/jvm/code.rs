@@ -52,7 +52,6 @@ pub(super) struct CodeCache<'v> {
     heaps: Vec<CodeHeap>,
     interpreter: Range<u64>,
     pub(super) call_stub_return: u64,
-    pub(super) continuation_return: Option<u64>,
     known: RefCell<FxHashMap<(u64, u64), Rc<[StrandFrame]>>>,
 }
 
@@ -103,7 +102,6 @@ impl<'v> CodeCache<'v> {
             heaps,
             interpreter: start..start.checked_add(bytes.into())?,
             call_stub_return: memory.u64(layout.call_stub_return)?,
-            continuation_return: layout.continuation_return.and_then(|at| memory.pointer(at)),
             known: RefCell::default(),
         })
     }

@@ -31,8 +31,6 @@ pub(super) struct Walk {
     pub(super) frames: Vec<StrandFrame>,
     /// There are more.
     pub(super) cut: bool,
-    /// How many of the first frames are those of a virtual thread.
-    pub(super) of_virtual_thread: usize,
 }
 
 /// Walks stacks.
@@ -65,9 +63,6 @@ impl Walker<'_> {
             if walk.frames.len() >= most {
                 walk.cut = true;
                 break;
-            }
-            if self.code.continuation_return == Some(at.pc) && walk.of_virtual_thread == 0 {
-                walk.of_virtual_thread = walk.frames.len();
             }
             let next = match self.step(&mut walk, at, exact) {
                 Step::Sender(next) => next,

@@ -114,8 +114,6 @@ pub(super) struct Code {
     pub(super) pc: u64,
     pub(super) pc_scope: u64,
     pub(super) pc_size: u64,
-    /// Into the continuation that a virtual thread runs in (from 22 on).
-    pub(super) continuation_return: Option<u64>,
 }
 
 /// How a piece of code says whether it is a compiled method.
@@ -331,7 +329,6 @@ fn code(needed: &mut Needed<'_>) -> Code {
         pc: needed.field("PcDesc", "_pc_offset"),
         pc_scope: needed.field("PcDesc", "_scope_decode_offset"),
         pc_size: needed.size("PcDesc"),
-        continuation_return: needed.tables.variable("ContinuationEntry", "_return_pc"),
     }
 }
 

@@ -52,6 +52,9 @@ const OF_RUNTIME: [&str; 12] = [
     "Sweeper thread",
 ];
 
+/// The call of a carrier that the frames of a virtual thread are on top of.
+const ENTERED: &str = "jdk.internal.vm.Continuation.enterSpecial";
+
 /// The virtual machine in this module with its threads; `None` when there is none.
 #[must_use]
 pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeStrands> {
@@ -107,7 +110,8 @@ fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
         strand.wait = wait;
         let mut frames = walk.frames;
         if let Some(object) = thread.virtual_object {
-            let below = frames.split_off(walk.of_virtual_thread.min(frames.len()));
+            let entry = frames.iter().position(|frame| &*frame.function == ENTERED);
+            let below = frames.split_off(entry.map_or(0, |entry| entry + 1));
             found.strands.push(mounted(vm, object, &strand, frames));
             frames = below;
             strand.wait = None;

@@ -81,7 +81,9 @@ impl Waits<'_> {
     }
 
     fn of_park(&self, thread: &JavaThread, frames: &[StrandFrame]) -> StrandWait {
-        let blocker = thread.object.and_then(|thread| self.vm.reference(thread, "parkBlocker"));
+        // A virtual thread that holds its carrier parks in its own name.
+        let current = thread.virtual_object.or(thread.object);
+        let blocker = current.and_then(|thread| self.vm.reference(thread, "parkBlocker"));
         let Some(blocker) = blocker else {
             let idle = called(frames, &IDLE);
             return StrandWait::of(if idle { WaitKind::Idle } else { WaitKind::Other }, "parking");
