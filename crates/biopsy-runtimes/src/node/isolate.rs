@@ -10,8 +10,12 @@ use biopsy_elf::raw::PT_TLS;
 const ISOLATE: usize = 64 << 10;
 /// Words behind an isolate's reference to itself in which the frame is.
 const NEAR: usize = 48;
-/// Where glibc keeps the first values of keys of a thread, from its thread pointer on.
-const SPECIFIC: Range<u64> = 0x200..0x900;
+/// Where glibc keeps the values of the first keys of a thread, from its thread pointer on (`specific_1stblock` of
+/// `struct pthread`, x86-64), how many they are, and where in each the value is.
+const VALUES: u64 = 0x310;
+const VALUE_BYTES: u64 = 16;
+const VALUE: u64 = 8;
+const KEYS: u32 = 32;
 /// Most bytes of thread-local data of an executable.
 const LOCAL: u64 = 1 << 20;
 
@@ -20,8 +24,8 @@ const LOCAL: u64 = 1 << 20;
 pub(super) enum Place {
     /// In a variable of the executable that each thread has, so many bytes below the thread pointer.
     Below(u64),
-    /// Behind a key: among the first of glibc's.
-    Key,
+    /// So many bytes behind it: the value of a key.
+    Behind(u64),
 }
 
 /// Where threads keep their isolate, in this version.
@@ -33,7 +37,9 @@ pub(super) fn place(symbols: &Symbols<'_>) -> Option<Place> {
         let size = block.memory_size.checked_next_multiple_of(ALIGN)?;
         return (within < size && size < LOCAL).then(|| Place::Below(size - within));
     }
-    symbols.elf.symbol(symbols.dynamic, b"_ZN2v88internal7Isolate12isolate_key_E").map(|_| Place::Key)
+    let (address, _) = symbols.elf.symbol(symbols.dynamic, b"_ZN2v88internal7Isolate12isolate_key_E")?;
+    let key = symbols.memory.u32(address).filter(|key| *key < KEYS)?;
+    Some(Place::Behind(VALUES + VALUE_BYTES * u64::from(key) + VALUE))
 }
 
 /// Alignment of thread-local data: pointers are the largest there.
@@ -54,15 +60,11 @@ pub(super) fn of_thread(
     thread_pointer: u64,
     stack: &Range<u64>,
 ) -> Option<Isolate> {
-    let candidates: Vec<u64> = match place {
-        Place::Below(bytes) => memory.pointer(thread_pointer.checked_sub(bytes)?).into_iter().collect(),
-        Place::Key => {
-            let start = thread_pointer.checked_add(SPECIFIC.start)?;
-            let bytes = memory.bytes(start, (SPECIFIC.end - SPECIFIC.start) as usize);
-            bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
-        }
+    let slot = match place {
+        Place::Below(bytes) => thread_pointer.checked_sub(bytes)?,
+        Place::Behind(bytes) => thread_pointer.checked_add(bytes)?,
     };
-    candidates.into_iter().find_map(|candidate| isolate(memory, layout, candidate, stack))
+    isolate(memory, layout, memory.pointer(slot)?, stack)
 }
 
 fn isolate(memory: &Memory<'_>, layout: &Layout, address: u64, stack: &Range<u64>) -> Option<Isolate> {
