@@ -49,6 +49,11 @@ pub(super) struct Function {
 }
 
 impl Function {
+    /// Its tables are behind what is the same for all functions.
+    fn behind(&self, layout: &Layout) -> u64 {
+        self.at.saturating_add(layout.function_table_count + 1)
+    }
+
     /// Nothing called it: the bottom of a stack.
     pub(super) fn is_top(&self) -> bool {
         self.flags & TOP != 0
@@ -105,11 +110,6 @@ impl<'m, 'i> Functions<'m, 'i> {
         })
     }
 
-    /// The variables of the module.
-    pub(super) fn data(&self) -> &ModuleData {
-        &self.data
-    }
-
     /// The function that has this address.
     pub(super) fn find(&self, address: u64) -> Option<Arc<Function>> {
         if !self.data.text.contains(&address) {
@@ -135,8 +135,8 @@ impl<'m, 'i> Functions<'m, 'i> {
         }
         let last = self.layout.function_table_count;
         Some(Function {
-            entry: self.data.text.start + u64::from(entry),
-            end: self.data.text.start + u64::from(next),
+            entry: self.data.text.start.checked_add(entry.into())?,
+            end: self.data.text.start.checked_add(next.into())?,
             name: self.name(u32_at(4)?)?,
             at,
             sizes: u32_at(16)?,
@@ -144,20 +144,20 @@ impl<'m, 'i> Functions<'m, 'i> {
             lines: u32_at(24)?,
             tables: u32_at(28)?,
             unit: u32_at(32)?,
-            data: self.memory.u8(at + last)?,
-            flags: self.memory.u8(at + last - 2)?,
+            data: self.memory.u8(at.saturating_add(last))?,
+            flags: self.memory.u8(at.saturating_add(last - 2))?,
         })
     }
 
     fn name(&self, offset: u32) -> Option<Arc<str>> {
-        self.shared(self.data.names.checked_add(offset.into())?)
+        self.shared(self.data.names.checked_add(offset.into())?, without_types)
     }
 
-    fn shared(&self, at: u64) -> Option<Arc<str>> {
+    fn shared(&self, at: u64, shown: fn(String) -> String) -> Option<Arc<str>> {
         if let Some(known) = self.names.borrow().get(&at) {
             return Some(Arc::clone(known));
         }
-        let text: Arc<str> = self.memory.c_string(at, self.text_limit)?.into();
+        let text: Arc<str> = shown(self.memory.c_string(at, self.text_limit)?).into();
         self.names.borrow_mut().insert(at, Arc::clone(&text));
         Some(text)
     }
@@ -213,8 +213,10 @@ impl<'m, 'i> Functions<'m, 'i> {
         let line = self.value(function, function.lines, at).and_then(|line| u32::try_from(line).ok());
         let file = self.value(function, function.files, at).and_then(|number| {
             let number = u64::from(function.unit).checked_add(u64::try_from(number).ok()?)?;
-            let offset = self.memory.u32(self.data.file_numbers.checked_add(number * 4)?)?;
-            (offset != u32::MAX).then(|| self.shared(self.data.files.checked_add(offset.into())?)).flatten()
+            let offset = self.memory.u32(self.data.file_numbers.checked_add(number.checked_mul(4)?)?)?;
+            (offset != u32::MAX)
+                .then(|| self.shared(self.data.files.checked_add(offset.into())?, |file| file))
+                .flatten()
         });
         StrandFrame { function: name, file, line, address: Some(Avma(at)), sp: None, inlined }
     }
@@ -224,20 +226,31 @@ impl<'m, 'i> Functions<'m, 'i> {
         if u64::from(function.data) <= DATA_INLINED || u64::from(function.tables) <= TABLE_INLINED {
             return None;
         }
-        let behind = function.at + self.layout.function_table_count + 1;
-        let at = behind.checked_add((u64::from(function.tables) + DATA_INLINED) * 4)?;
+        let at =
+            function.behind(&self.layout).checked_add((u64::from(function.tables) + DATA_INLINED) * 4)?;
         let offset = self.memory.u32(at)?;
         (offset != u32::MAX).then(|| self.data.function_data.checked_add(offset.into())).flatten()
     }
 
     fn inlined_row(&self, function: &Function, tree: u64, at: u64) -> Option<InlinedRow> {
-        let table = function.at + self.layout.function_table_count + 1 + TABLE_INLINED * 4;
+        let table = function.behind(&self.layout).saturating_add(TABLE_INLINED * 4);
         let index = self.value(function, self.memory.u32(table)?, at)?;
         let row = tree.checked_add(u64::try_from(index).ok()? * self.layout.inline_row)?;
         Some(InlinedRow {
             name: self.memory.u32(row.checked_add(self.layout.inline_name)?)?,
             parent: self.memory.u32(row.checked_add(self.layout.inline_parent_pc)?)?,
         })
+    }
+}
+
+/// `main.(*relay[...]).run`, as Go itself prints what it compiled once for several types.
+fn without_types(name: String) -> String {
+    match (name.find('['), name.rfind(']')) {
+        (Some(start), Some(end)) if start < end => {
+            let (before, after) = (name.get(..start), name.get(end + 1..));
+            format!("{}[...]{}", before.unwrap_or_default(), after.unwrap_or_default())
+        }
+        _ => name,
     }
 }
 

@@ -137,7 +137,8 @@ const GO_1_25: Layout = Layout {
     m_vdso_pc: 904,
     ..GO_1_24
 };
-const GO_1_26: Layout = Layout { sudog_next: 72, sudog_channel: 88, ..GO_1_25 };
+const GO_1_26: Layout =
+    Layout { g_go_pc: 288, g_start_pc: 304, g_waiting: 320, sudog_next: 72, sudog_channel: 88, ..GO_1_25 };
 
 impl Layout {
     /// For a minor version; `None`: not known.

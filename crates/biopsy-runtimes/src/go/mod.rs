@@ -3,11 +3,13 @@
 //! ```text
 //! version ─► layout ─► module_data ─► functions (names, lines, sizes of frames)
 //!                          └─► variables ─► goroutine::find_all, reasons
-//!                                              └─► goroutine ─► stack ─► waits
+//!                                              └─► goroutine ─► stack ─► waits ─► holders (forward)
 //! ```
 
+mod forward;
 mod functions;
 mod goroutine;
+mod holders;
 mod layout;
 mod module_data;
 mod reasons;
@@ -92,7 +94,7 @@ fn read_goroutines(
 
 impl Reader<'_, '_> {
     fn all(&self, list: u64, length: u64, found: &mut RuntimeStrands) -> Result<(), &'static str> {
-        let (mut unread, mut unfit) = (0u64, 0u64);
+        let (mut unread, mut unfit, mut fit) = (0u64, 0u64, 0u64);
         let mut frames = self.limits.frames;
         let mut goroutines = Vec::new();
         for index in 0..length {
@@ -108,13 +110,17 @@ impl Reader<'_, '_> {
             if matches!(goroutine.status, Status::Dead | Status::Idle) {
                 continue;
             }
-            unfit += u64::from(!self.starts_function(goroutine.start_pc));
+            // Goroutines that C called into have no start.
+            match self.functions.find(goroutine.start_pc) {
+                Some(function) if function.entry == goroutine.start_pc => fit += 1,
+                _ => unfit += u64::from(goroutine.start_pc != 0),
+            }
             found.total += 1;
             if goroutines.len() < self.limits.strands {
                 goroutines.push(goroutine);
             }
         }
-        if unfit * 2 > found.total {
+        if unfit > fit || fit == 0 {
             found.total = 0;
             return Err(
                 "what the runtime's data should be is not what is there: it was changed, or built otherwise",
@@ -125,6 +131,11 @@ impl Reader<'_, '_> {
             frames = frames.saturating_sub(strand.frames.len());
             found.strands.push(strand);
         }
+        let walker = forward::Walker::new(self.memory, &self.functions, self.limits.instructions);
+        let named = holders::find(self.memory, &self.layout, &walker, &goroutines, &mut found.strands);
+        if let Err(warning) = named {
+            found.warn(warning);
+        }
         if unread > 0 {
             found.warn(format!("{unread} of {length} goroutines could not be read"));
         }
@@ -132,11 +143,6 @@ impl Reader<'_, '_> {
             found.warn(format!("the first {} of {} goroutines only", found.strands.len(), found.total));
         }
         Ok(())
-    }
-
-    /// Goroutines that C called into have no start.
-    fn starts_function(&self, pc: u64) -> bool {
-        pc == 0 || self.functions.find(pc).is_some_and(|function| function.entry == pc)
     }
 
     fn strand(&self, goroutine: &Goroutine, most: usize) -> Strand {
@@ -168,7 +174,10 @@ impl Reader<'_, '_> {
             strand.wait =
                 Some(waits::wait(self.memory, &self.layout, &self.reasons, goroutine, &strand.frames));
         }
-        strand.started_at = self.functions.find(goroutine.go_pc).and_then(|function| {
+        // The first goroutine is started by the runtime, before there is a program.
+        let starter =
+            self.functions.find(goroutine.go_pc).filter(|function| &*function.name != "runtime.newproc");
+        strand.started_at = starter.and_then(|function| {
             let inside = goroutine.go_pc.saturating_sub(1).max(function.entry);
             self.functions.frames(&function, inside).first().cloned()
         });
