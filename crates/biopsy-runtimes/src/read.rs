@@ -2,7 +2,7 @@
 
 use biopsy_image::Image;
 
-use crate::{Limits, Memory, MissingFiles, Module, RuntimeStrands, go, python};
+use crate::{Limits, Memory, MissingFiles, Module, RuntimeStrands, go, jvm, node, python};
 
 /// Finds the runtimes of an image and reads their strands. `files`: what a dump left out of mapped files. A process may have
 /// several (a Python program with a library in Go).
@@ -17,6 +17,8 @@ pub fn read_strands(
     for module in Module::all(image) {
         found.extend(go::read(&memory, &module, limits));
         found.extend(python::read(&memory, &module, limits));
+        found.extend(jvm::read(&memory, &module, limits));
+        found.extend(node::read(&memory, &module, limits));
     }
     found
 }
