@@ -131,7 +131,10 @@ fn look() -> Look {
         pause: Nanos(6),
         threads: 12,
         operations: Some(3),
-        findings: vec![finding("deadlock", Severity::Critical, 0.5), finding("of-tomorrow", Severity::Notice, 1e-9)],
+        findings: vec![
+            finding("deadlock", Severity::Critical, 0.5),
+            finding("of-tomorrow", Severity::Notice, 1e-9),
+        ],
         undetermined: vec![text("why")],
     }
 }
