@@ -16,7 +16,11 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/biopsy-dotnet/src/heap/source.rs", 2, BEFORE),
     ("crates/biopsy-dotnet/src/locks/mod.rs", 6, BEFORE),
     ("crates/biopsy-dotnet/src/metadata/pdb/sequence_points.rs", 2, BEFORE),
-    ("crates/biopsy-dotnet/src/names/type_name.rs", 2, BEFORE),
+    (
+        "crates/biopsy-dotnet/src/names/type_name.rs",
+        2,
+        "one grammar: names of types hold names of methods, and these names of types",
+    ),
     ("crates/biopsy-dotnet/src/nettrace/reader.rs", 2, BEFORE),
     ("crates/biopsy-dotnet/src/runtime/error.rs", 15, BEFORE),
     ("crates/biopsy-dotnet/src/tasks/mod.rs", 4, BEFORE),
