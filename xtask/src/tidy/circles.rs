@@ -15,7 +15,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/biopsy-dotnet/src/heap/roots.rs", 4, BEFORE),
     ("crates/biopsy-dotnet/src/heap/source.rs", 2, BEFORE),
     ("crates/biopsy-dotnet/src/locks/mod.rs", 6, BEFORE),
-    ("crates/biopsy-dotnet/src/metadata/pdb/sequence_points.rs", 2, BEFORE),
     (
         "crates/biopsy-dotnet/src/names/type_name.rs",
         2,
