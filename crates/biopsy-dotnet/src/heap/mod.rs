@@ -12,6 +12,7 @@
 mod by_type;
 mod collectible;
 mod error;
+mod found_roots;
 pub mod fuzz;
 mod handles;
 mod largest;
@@ -29,10 +30,10 @@ mod walk;
 
 pub use by_type::{HeapByType, TypeRow, by_type};
 pub use error::HeapError;
+pub use found_roots::RootProblems;
 pub use largest::{LargestHeap, Refused, largest, read_largest};
 pub use open::{Heap, HeapOptions};
 pub use problems::{Problem, Problems};
-pub use roots::RootProblems;
 pub use segments::Segment;
 
 #[cfg(test)]

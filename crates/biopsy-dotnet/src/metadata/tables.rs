@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use biopsy_bytes::{Cursor, ReadError};
+use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
 
 use super::MetadataError;
 use super::schema::{COLUMNS, Coded, Column, TABLES, Table, columns};
@@ -286,8 +286,9 @@ pub(super) fn partition(rows: u32, before: impl Fn(u32) -> bool) -> u32 {
     low
 }
 
-/// A compressed unsigned number (II.23.2).
+/// A compressed unsigned number of one, two or four bytes (II.23.2).
 pub(super) fn compressed_u32(cursor: &mut Cursor<'_>) -> Result<u32, ReadError> {
+    let begin = *cursor;
     let first = u32::from(cursor.u8("compressed number")?);
     if first & 0x80 == 0 {
         return Ok(first);
@@ -296,9 +297,27 @@ pub(super) fn compressed_u32(cursor: &mut Cursor<'_>) -> Result<u32, ReadError> 
     if first & 0x40 == 0 {
         return Ok((first & 0x3f) << 8 | second);
     }
-    let third = u32::from(cursor.u8("compressed number")?);
-    let fourth = u32::from(cursor.u8("compressed number")?);
-    Ok((first & 0x1f) << 24 | second << 16 | third << 8 | fourth)
+    if first & 0x20 != 0 {
+        let kind = ReadErrorKind::Unexpected { expected: 0xc0, found: first.into() };
+        return Err(begin.error("compressed number", kind));
+    }
+    let [third, fourth] = cursor.array::<2>("compressed number")?;
+    Ok((first & 0x1f) << 24 | second << 16 | u32::from(third) << 8 | u32::from(fourth))
+}
+
+/// A compressed signed number: its sign is the lowest bit of what is stored.
+pub(super) fn compressed_i32(cursor: &mut Cursor<'_>) -> Result<i32, ReadError> {
+    let before = cursor.remaining();
+    let value = compressed_u32(cursor)?;
+    let rotated = (value >> 1).cast_signed();
+    if value & 1 == 0 {
+        return Ok(rotated);
+    }
+    Ok(match before - cursor.remaining() {
+        1 => rotated - (1 << 6),
+        2 => rotated - (1 << 13),
+        _ => rotated - (1 << 28),
+    })
 }
 
 #[derive(Default)]
