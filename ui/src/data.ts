@@ -267,6 +267,43 @@ export interface Managed {
   heap?: { objects: number; bytes: number; free_bytes: number; type_count: number; server: boolean; types: { name: string; module: string; objects: number; bytes: number }[] };
 }
 
+export interface StrandFrame {
+  function: string;
+  file?: string;
+  line?: number;
+  inlined?: boolean;
+}
+
+/** Goroutines, threads and tasks of a language runtime other than .NET. */
+export interface LanguageRuntime {
+  name: string;
+  path: string;
+  strands: number;
+  problems?: string[];
+  interpreter_lock?: string;
+  cycles?: string[][];
+  groups: {
+    count: number;
+    kind: string;
+    ids: string[];
+    names?: string[];
+    threads?: number[];
+    state: string;
+    wait?: {
+      kind: string;
+      address?: string;
+      reason: string;
+      descriptor?: number;
+      never_ends?: boolean;
+      owners?: { strand?: string; thread?: number; confidence: string; proof: string }[];
+    };
+    frames: StrandFrame[];
+    cut?: boolean;
+    started_by?: StrandFrame;
+    of_runtime?: boolean;
+  }[];
+}
+
 export interface Dump {
   identity: {
     name: string;
@@ -291,6 +328,7 @@ export interface Dump {
   groups: StackGroup[];
   waits: { edges: [number, number][]; cycles: number[][]; queues: Queue[] };
   managed?: Managed;
+  runtimes?: LanguageRuntime[];
   memory: { mapped_bytes: number; in_dump_bytes: number; mappings: number; classes: MemoryRow[]; names: MemoryRow[]; missing: { reason: string; bytes: number }[]; not_frozen_bytes?: number };
   modules: { path: string; start: string; end: string; build_id?: string; status: string; frames: number; deleted?: boolean }[];
   undetermined: string[];

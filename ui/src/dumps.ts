@@ -6,6 +6,7 @@ import { bytes, count, counted, ns, share } from './format';
 import { draw, pictures } from './graph';
 import { flash, type Places } from './links';
 import { stacks } from './stacks';
+import { strands } from './strands';
 import { table } from './table';
 
 /** Pictures of waits of one dump. */
@@ -136,15 +137,16 @@ function parts(dump: Dump, block: Block): { elements: HTMLElement[]; show: (grou
   const drawn = stacks(dump);
   const threads = dump.groups.reduce((sum, group) => sum + group.threads.length, 0);
   const lead = `${counted(threads, 'thread', 'threads')} in ${counted(dump.groups.length, 'group of equal stacks', 'groups of equal stacks')}. Innermost function first; threads that stand in the same functions are one group.`;
-  const elements = [
+  const elements: (HTMLElement | null)[] = [
     dump.waits.queues.length > 0 ? waits(dump, block, drawn.show) : null,
     block('threads', 'Threads', lead, drawn.elements),
     dump.managed ? managed(dump.managed, block) : null,
+    ...(dump.runtimes ?? []).map((runtime, index) => block(index === 0 ? 'language' : `language-${index}`, runtime.name, null, strands(runtime))),
     memory(dump, block),
     modules(dump, block),
     dump.undetermined.length > 0 ? block('unknown', 'What could not be determined', null, h('ul', { class: 'undetermined' }, dump.undetermined.map((text) => h('li', null, marked(text))))) : null,
   ];
-  return { elements: elements.filter((element) => element !== null), show: drawn.show };
+  return { elements: elements.filter((element): element is HTMLElement => element !== null), show: drawn.show };
 }
 
 function waits(dump: Dump, block: Block, show: (group: number) => void): HTMLElement {

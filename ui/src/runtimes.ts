@@ -328,7 +328,7 @@ function place(name: string | undefined, via: string | undefined, stack: string[
   if (!name) return h('span', { class: 'muted' }, 'no stack');
   const head: Child = [h('code', null, name), via ? h('small', null, `by ${via}`) : null];
   if (!stack || stack.length < 2) return head;
-  return h('details', { class: 'stack' }, h('summary', null, head), h('ol', null, stack.map((frame) => h('li', null, frame))));
+  return h('details', { class: 'calls' }, h('summary', null, head), h('ol', null, stack.map((frame) => h('li', null, frame))));
 }
 
 function some(total: number, text: string): Child {

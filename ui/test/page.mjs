@@ -135,8 +135,8 @@ for (const [name, options] of [['runtime', {}], ['runtime-dark', { colorScheme: 
       await other.locator('#runtimes').screenshot({ path: `${folder}/seen-runtime-${title.toLowerCase().replace(' ', '-')}.png` });
     }
     await sheet('Exceptions');
-    await other.locator('#runtimes .stack summary').first().click();
-    check(await other.locator('#runtimes .stack li').first().isVisible(), 'a stack opens');
+    await other.locator('#runtimes .calls summary').first().click();
+    check(await other.locator('#runtimes .calls li').first().isVisible(), 'a stack opens');
     await other.locator('#runtimes input').fill('formatexception');
     check((await rows.count()) === 1, 'one search filters all tables');
     check((await other.locator('#runtimes .choice .nothing').count()) > 3, 'tables without a hit are dimmed');

@@ -4,7 +4,7 @@
 //! The bar is 0 harmed, 0 zombies, 0 files that nobody named in 10,000 kills. Each server has a thread of this program to
 //! itself, so that captures, which mostly wait, do so side by side.
 
-mod looks;
+mod left;
 mod servers;
 mod verbs;
 
@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use biopsy_testkit::{Survival, temp_dir};
 
+use crate::observe::{is_traced, until};
 use crate::run::{Outcome, release_program};
-use looks::{is_traced, new_children, strange_files, until};
+use left::{new_children, strange_files};
 use servers::Server;
 use verbs::{VERBS, Verb};
 
@@ -194,7 +195,7 @@ fn beside(server: &Server, program: &Path, left: &AtomicU32) -> Outcome<Counts> 
         if !strange.is_empty() {
             told(&format!("files are left: {strange:?}"));
             counts.files += 1;
-            strange.iter().for_each(|path| looks::remove(path));
+            strange.iter().for_each(|path| left::remove(path));
         }
         if counts.kills % 50 == 0 {
             println!("{}: {} kills", server.name, counts.kills);
@@ -204,8 +205,8 @@ fn beside(server: &Server, program: &Path, left: &AtomicU32) -> Outcome<Counts> 
         }
     }
     // Copies that are orphans are for init to remove, which may take its time.
-    if !until(|| looks::dead_copies().is_empty()) {
-        println!("{}: zombies are left: {:?}", server.name, looks::dead_copies());
+    if !until(|| left::dead_copies().is_empty()) {
+        println!("{}: zombies are left: {:?}", server.name, left::dead_copies());
         counts.zombies += 1;
     }
     Ok(counts)

@@ -15,6 +15,7 @@ mod faults;
 mod fixtures;
 mod fuzz;
 mod kills;
+mod observe;
 mod run;
 mod score;
 mod tidy;

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use biopsy_dotnet::runtime::{LocalFiles, Options, Runtime, find_runtimes_with};
+use biopsy_dotnet::runtime::{LocalFiles, Options, Runtime, TypeHandle, find_runtimes_with};
+use biopsy_model::Avma;
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -15,7 +16,7 @@ fn main() {
         let at = arguments.iter().position(|one| one == flag)?;
         let text =
             std::fs::read_to_string(arguments.get(at + 1)?).expect("the file of addresses is readable");
-        let parse = |line: &str| u64::from_str_radix(line.trim().trim_start_matches("0x"), 16).ok();
+        let parse = |line: &str| u64::from_str_radix(line.trim().trim_start_matches("0x"), 16).ok().map(Avma);
         Some(text.lines().filter_map(parse).collect::<Vec<_>>())
     };
     let opened = biopsy_image::open(core, &biopsy_image::Limits::default()).expect("the core opens");
@@ -60,10 +61,10 @@ fn main() {
         let started = Instant::now();
         for ip in file("--code").unwrap_or_default() {
             let method = runtime.find_method(ip);
-            let entry = runtime.entry_at(ip).unwrap_or(0);
+            let entry = runtime.entry_at(ip).unwrap_or_default();
             let name = match &method {
-                Ok(Some(method)) if method.method_desc != 0 => {
-                    match runtime.method_name(method.method_desc) {
+                Ok(found) => match found.and_then(|method| method.method_desc) {
+                    Some(method) => match runtime.method_name(method) {
                         Ok(name) => format!(
                             "{}.{}{}",
                             name.type_name,
@@ -71,23 +72,23 @@ fn main() {
                             name.signature.as_deref().unwrap_or_default()
                         ),
                         Err(error) => format!("?{error}"),
-                    }
-                }
-                Ok(_) => String::new(),
+                    },
+                    None => String::new(),
+                },
                 Err(error) => format!("?{error}"),
             };
             let method = method.ok().flatten();
             let tier = method.and_then(|method| runtime.tier(&method).ok().flatten());
             say(&format!(
                 "code\t{ip:x}\t{:x}\t{:x}\t{:x}\t{:?}\t{tier:?}\t{name}\t{entry:x}",
-                method.map_or(0, |one| one.method_desc),
-                method.map_or(0, |one| one.code_start),
-                method.and_then(|one| one.code_end).unwrap_or(0),
+                method.and_then(|one| one.method_desc).unwrap_or_default(),
+                method.map(|one| one.code_start).unwrap_or_default(),
+                method.and_then(|one| one.code_end).unwrap_or_default(),
                 method.map(|one| one.kind)
             ));
         }
         for table in file("--types").unwrap_or_default() {
-            match runtime.type_of(table) {
+            match runtime.type_of(TypeHandle(table)) {
                 Ok(info) => say(&format!("type\t{table:x}\t{}\t{}", info.base_size, info.name)),
                 Err(error) => say(&format!("type\t{table:x}\t0\t?{error}")),
             }

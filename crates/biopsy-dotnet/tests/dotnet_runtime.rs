@@ -11,12 +11,12 @@ use std::time::Duration;
 use biopsy_dotnet::layout::{LayoutError, LayoutFiles};
 use biopsy_dotnet::methods::NameAddresses;
 use biopsy_dotnet::runtime::{
-    Check, CheckResult, CodeKind, FoundRuntime, LocalFiles, Options, Runtime, RuntimeError, find_runtimes,
-    find_runtimes_with,
+    Check, CheckResult, CodeKind, FoundRuntime, LocalFiles, MethodDesc, Options, Runtime, RuntimeError,
+    find_runtimes, find_runtimes_with,
 };
 use biopsy_image::mapping::{self, is_memory_file};
 use biopsy_image::{Absence, Image, Mapping, ReadError};
-use biopsy_model::Pid;
+use biopsy_model::{Avma, Pid};
 use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, FrozenProcess, freeze, plan};
 use biopsy_target::identity::key_of;
@@ -64,13 +64,13 @@ fn truth(arguments: &[&str]) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).expect("clrmd-truth prints JSON"))
 }
 
-fn hexadecimal(value: &Value) -> u64 {
+fn hexadecimal(value: &Value) -> Avma {
     let text = value.as_str().expect("a text").trim_start_matches("0x");
-    u64::from_str_radix(text, 16).expect("a hexadecimal number")
+    Avma(u64::from_str_radix(text, 16).expect("a hexadecimal number"))
 }
 
 /// So many addresses of code that was compiled at run time, and as many of code that was compiled ahead, where there are so many.
-fn sample_code(runtime: &Runtime<'_>, count: usize) -> BTreeMap<u64, (u64, CodeKind)> {
+fn sample_code(runtime: &Runtime<'_>, count: usize) -> BTreeMap<Avma, (MethodDesc, CodeKind)> {
     // A generator with a fixed start (xorshift): the same program is asked the same questions.
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut random = move |below: u64| {
@@ -80,7 +80,7 @@ fn sample_code(runtime: &Runtime<'_>, count: usize) -> BTreeMap<u64, (u64, CodeK
         state % below.max(1)
     };
     let code = |wanted: fn(&[u8]) -> bool| -> Vec<&Mapping> {
-        let all = runtime.memory().image().mappings().iter();
+        let all = runtime.image().mappings().iter();
         all.filter(|one| one.protection.execute && one.path().is_some_and(wanted)).collect()
     };
     let compiled = code(|path| path.windows(12).any(|part| part == b"doublemapper"));
@@ -103,13 +103,13 @@ fn sample_code(runtime: &Runtime<'_>, count: usize) -> BTreeMap<u64, (u64, CodeK
             }) else {
                 continue;
             };
-            let ip = mapping.start + at;
+            let ip = Avma(mapping.start + at);
             // The other reader gives padding, free room, and code compiled ahead that was never called to the method before:
             // compared is what is code of a method.
             if let Ok(Some(method)) = runtime.find_method(ip)
-                && method.method_desc != 0
+                && let Some(method_desc) = method.method_desc
             {
-                found.insert(ip, (method.method_desc, method.kind));
+                found.insert(ip, (method_desc, method.kind));
             }
         }
     }
@@ -117,11 +117,11 @@ fn sample_code(runtime: &Runtime<'_>, count: usize) -> BTreeMap<u64, (u64, CodeK
 }
 
 /// Addresses of entries of methods, with the methods. The other reader knows them at their first byte alone.
-fn sample_entries(runtime: &Runtime<'_>, count: usize) -> BTreeMap<u64, u64> {
-    let mappings = runtime.memory().image().mappings().iter();
+fn sample_entries(runtime: &Runtime<'_>, count: usize) -> BTreeMap<Avma, MethodDesc> {
+    let mappings = runtime.image().mappings().iter();
     mappings
         .filter(|one| one.protection.execute && one.path().is_some_and(|path| path.starts_with(b"/memfd:")))
-        .flat_map(|one| (one.start..one.end).step_by(8))
+        .flat_map(|one| (one.start..one.end).step_by(8).map(Avma))
         .filter(|ip| runtime.find_method(*ip).is_ok_and(|found| found.is_none()))
         .filter_map(|ip| Some((ip, runtime.entry_at(ip)?)))
         .take(count)
@@ -175,7 +175,7 @@ fn threads_modules_and_code_are_what_the_runtimes_own_reader_says() {
 
 fn assert_threads(version: &str, runtime: &Runtime<'_>, truth: &Value) {
     // The image is some seconds older than what the other reader saw: threads of the runtime's own end and begin.
-    let image = runtime.memory().image();
+    let image = runtime.image();
     let pid = image.process().pid.0;
     let there_all_the_time: BTreeSet<_> = image
         .threads()
@@ -232,7 +232,12 @@ fn assert_modules(version: &str, runtime: &Runtime<'_>, truth: &Value) {
     assert_eq!(ours, theirs, "{version}");
 }
 
-fn assert_code(version: &str, runtime: &Runtime<'_>, ours: &BTreeMap<u64, (u64, CodeKind)>, truth: &Value) {
+fn assert_code(
+    version: &str,
+    runtime: &Runtime<'_>,
+    ours: &BTreeMap<Avma, (MethodDesc, CodeKind)>,
+    truth: &Value,
+) {
     let theirs = truth["code"].as_array().expect("code");
     let mut kinds = BTreeSet::new();
     let (mut asked, mut unknown) = (0, 0);
@@ -245,7 +250,7 @@ fn assert_code(version: &str, runtime: &Runtime<'_>, ours: &BTreeMap<u64, (u64, 
             unknown += 1;
             continue;
         }
-        assert_eq!(hexadecimal(&one["methodDesc"]), method, "{version} {ip:#x} {one}");
+        assert_eq!(hexadecimal(&one["methodDesc"]), method.0, "{version} {ip:#x} {one}");
         kinds.insert(format!("{kind:?}"));
         let name = runtime.method_name(method).unwrap_or_else(|error| panic!("{version} {ip:#x}: {error}"));
         let signature = one["method"].as_str().expect("a name");
@@ -261,12 +266,12 @@ fn assert_code(version: &str, runtime: &Runtime<'_>, ours: &BTreeMap<u64, (u64, 
     assert!(kinds.contains("Jit") && kinds.contains("ReadyToRun"), "{version}: {kinds:?}");
 }
 
-fn assert_entries(version: &str, ours: &BTreeMap<u64, u64>, truth: &Value) {
+fn assert_entries(version: &str, ours: &BTreeMap<Avma, MethodDesc>, truth: &Value) {
     let mut equal = 0;
     for one in truth["code"].as_array().expect("code") {
         let ip = hexadecimal(&one["address"]);
         let Some(&method) = ours.get(&ip).filter(|_| !one["methodDesc"].is_null()) else { continue };
-        assert_eq!(hexadecimal(&one["methodDesc"]), method, "{version}: entry at {ip:#x} {one}");
+        assert_eq!(hexadecimal(&one["methodDesc"]), method.0, "{version}: entry at {ip:#x} {one}");
         equal += 1;
     }
     assert!(equal >= 50, "{version}: {equal} of {} entries", ours.len());
@@ -399,7 +404,7 @@ fn what_a_dump_leaves_out_is_read_from_files() {
         let code = sample_code(&whole, 50);
         for (ip, (method, _)) in &code {
             let found = runtime.find_method(*ip).expect("it is read").expect("a method");
-            assert_eq!(found.method_desc, *method, "{version} {ip:#x}");
+            assert_eq!(found.method_desc, Some(*method), "{version} {ip:#x}");
             let names = [&runtime, &whole].map(|one| one.method_name(*method).expect("a name"));
             assert_eq!(names[0], names[1]);
         }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use biopsy_dotnet::heap::{Heap, HeapOptions};
 use biopsy_dotnet::locks::{LockKind, LockSources, Locks, WaitKind, inside_lock, locks};
-use biopsy_dotnet::runtime::{Options, Runtime, find_runtimes};
+use biopsy_dotnet::runtime::{MethodDesc, Options, Runtime, find_runtimes};
 use biopsy_dotnet::stack::{ExplicitFrames, FrameKinds, ManagedUnwind, explicit_frames, method_text};
 use biopsy_dotnet::tasks::{Operations, operations};
-use biopsy_model::Pid;
 use biopsy_model::stack::StackEnd;
+use biopsy_model::{Avma, Pid};
 use biopsy_stacks::image::{self, ImageStacks, ThreadStack};
 use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, FrozenProcess, freeze, plan};
@@ -50,10 +50,10 @@ fn stacks(image: &FrozenProcess, runtime: &Runtime<'_>) -> ImageStacks {
 }
 
 /// `MethodDesc` of each managed frame, innermost first.
-fn methods(runtime: &Runtime<'_>, stacks: &ImageStacks, stack: &ThreadStack) -> Vec<u64> {
+fn methods(runtime: &Runtime<'_>, stacks: &ImageStacks, stack: &ThreadStack) -> Vec<MethodDesc> {
     let places = stack.frames.iter().filter_map(|frame| stacks.place(frame.place));
-    let methods = places.filter_map(|place| runtime.find_method(place.address.0).ok().flatten());
-    methods.map(|method| method.method_desc).filter(|method| *method != 0).collect()
+    let methods = places.filter_map(|place| runtime.find_method(place.address).ok().flatten());
+    methods.filter_map(|method| method.method_desc).collect()
 }
 
 /// Names of the methods of each thread, innermost first.
@@ -226,19 +226,19 @@ fn until_stuck(version: &str, pid: u32) -> Operations {
 }
 
 /// Address, owner and how often it was entered again, of locks that nobody waits for.
-type Thin = BTreeMap<u64, (u32, u32)>;
+type Thin = BTreeMap<Avma, (u32, u32)>;
 
 /// Address and kind of the explicit frames of each thread, innermost first.
-type Explicit = BTreeMap<u32, Vec<(u64, String)>>;
+type Explicit = BTreeMap<u32, Vec<(Avma, String)>>;
 
 fn thin(locks: &Locks) -> Thin {
     let thin = locks.locks.iter().filter(|lock| lock.kind == LockKind::ThinMonitor);
     thin.map(|lock| (lock.object, (lock.owner.unwrap_or(0), lock.recursion))).collect()
 }
 
-fn number(value: &Value) -> u64 {
+fn number(value: &Value) -> Avma {
     let text = value.as_str().unwrap_or_default();
-    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)
+    Avma(u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0))
 }
 
 /// What the runtime's own reader says of the same process: thin locks, and kinds of explicit frames of each thread by their address.
@@ -252,7 +252,7 @@ fn truth_of_held(pid: u32) -> Option<(Thin, Explicit)> {
     let threads = document["threads"].as_array().expect("threads").iter().map(|thread| {
         let frames = thread["frames"].as_array().into_iter().flatten();
         let explicit = frames.filter(|frame| frame["kind"] != "ManagedMethod");
-        let mut all: Vec<(u64, String)> = explicit
+        let mut all: Vec<(Avma, String)> = explicit
             .map(|frame| (number(&frame["sp"]), frame["frame"].as_str().unwrap_or_default().to_owned()))
             .collect();
         // A call into native code is two rows of it: the call, and where it returns to.
@@ -300,7 +300,7 @@ fn locks_that_nobody_waits_for_and_explicit_frames() {
         if let Some((thin_truth, frames)) = &truth {
             assert_eq!(&thin(&all), thin_truth, "{version}: thin locks");
             for thread in threads.iter().filter(|thread| !thread.dead && thread.os_id != 0) {
-                let ours: Vec<(u64, String)> = explicit_frames(&runtime, &kinds, thread)
+                let ours: Vec<(Avma, String)> = explicit_frames(&runtime, &kinds, thread)
                     .iter()
                     .filter(|frame| frame.kind != Some("InlinedCallFrame") || frame.resumes.is_some())
                     .map(|frame| (frame.address, frame.kind.unwrap_or("?").to_owned()))
@@ -358,8 +358,9 @@ fn walks_with_and_without(
         let mut walked = Vec::new();
         let mut sp = 0;
         while let Some(next) = image::ResumePoints::above(&explicit, biopsy_model::Tid(tid), sp) {
-            let method = runtime.find_method(next.ip).ok().flatten().expect("managed code");
-            walked.extend(method_text(runtime, method.method_desc).map(|text| text.shown));
+            let method = runtime.find_method(Avma(next.ip)).ok().flatten().expect("managed code");
+            let text = method.method_desc.and_then(|method| method_text(runtime, method));
+            walked.extend(text.map(|text| text.shown));
             sp = next.sp;
         }
         let last = if tid == native { "InNativeCode" } else { "ThroughNativeCode" };

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use biopsy_model::dump::Reason;
+
 /// Why a byte is not in an image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Absence {
@@ -21,6 +23,22 @@ pub enum Absence {
     Truncated,
     /// The process, or the frozen copy of it, is gone.
     Gone,
+}
+
+impl Absence {
+    /// What a reader answers for a byte that was left out of a dump for this reason; `None`: it is known to be zero.
+    #[must_use]
+    pub fn of(reason: Reason) -> Option<Self> {
+        match reason {
+            Reason::Zero => None,
+            Reason::InFile => Some(Self::LeftOut),
+            Reason::Kind => Some(Self::NotOfKind),
+            Reason::Ceiling => Some(Self::OverLimit),
+            Reason::Unreadable | Reason::Device => Some(Self::Unreadable),
+            Reason::Gone => Some(Self::Gone),
+            Reason::NoTime => Some(Self::NoTime),
+        }
+    }
 }
 
 impl fmt::Display for Absence {

@@ -1,36 +1,19 @@
-//! Opening a dump: which kind it is, and what may be wrong with it.
+//! Opening a dump: which kind it is, how it is packed, and what it holds.
 
 use std::fmt;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+pub use biopsy_model::dump::DumpKind;
 use biopsy_model::loss::Warning;
 
-use crate::storage::{BytesStorage, Encoding, PlainFile, Storage, StorageError, Unpacked, open_storage};
+use crate::problem::{OpenError, OpenProblem};
+use crate::storage::{BytesStorage, Encoding, PlainFile, Storage, Unpacked, open_storage};
 use crate::vendor::DumpNote;
 use crate::{Crash, Image, Limits, core, minidump};
-
-/// Which format a dump has.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum DumpKind {
-    /// ELF core, as the kernel, gdb, createdump and biopsy write it.
-    Core,
-    /// Minidump of Windows, Breakpad or Crashpad.
-    Minidump,
-}
-
-impl fmt::Display for DumpKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Core => "core",
-            Self::Minidump => "minidump",
-        })
-    }
-}
 
 /// A dump that was opened.
 pub struct Opened {
@@ -166,145 +149,4 @@ fn open_any(file: Arc<dyn Storage>, folder: Option<&Path>, limits: &Limits) -> R
         _ => return Err(OpenProblem::NotADump { what: "it is neither a core nor a minidump" }),
     };
     Ok(Opened { image, kind, encoding, dump, warnings })
-}
-
-pub(crate) fn warning(code: &str, message: String) -> Warning {
-    Warning { code: code.to_owned(), message, hint: None, time: None }
-}
-
-/// A dump could not be opened.
-#[derive(Debug)]
-pub struct OpenError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong. It is in the message; its own cause, if it has one, is the source.
-    pub problem: OpenProblem,
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot open `{}` as a dump: {}", self.path.display(), self.problem)
-    }
-}
-
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.problem.source()
-    }
-}
-
-impl OpenError {
-    /// What the user can do, where that is known.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match &self.problem {
-            OpenProblem::OtherPacking { command, .. } => {
-                Some(format!("unpack it first: `{command} {}`", self.path.display()))
-            }
-            OpenProblem::NoRoom { .. } => {
-                Some("set TMPDIR to a folder that has room for the unpacked dump".to_owned())
-            }
-            OpenProblem::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Some("cores are readable by their owner only; run as that user or as root".to_owned())
-            }
-            OpenProblem::NotAFile { what: "a pipe" } => {
-                Some("a dump is read at many places; write it to a file first".to_owned())
-            }
-            OpenProblem::NotACore { .. } => {
-                Some("give the core that the process left; this is a program or library file".to_owned())
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Why a dump could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenProblem {
-    /// The system refused.
-    #[error("cannot {doing} it")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// Not a regular file.
-    #[error("it is {what}")]
-    NotAFile {
-        /// What it is.
-        what: &'static str,
-    },
-    /// Packed in a way that is not read.
-    #[error("it is packed as {format}")]
-    OtherPacking {
-        /// How.
-        format: &'static str,
-        /// The program that unpacks it.
-        command: &'static str,
-    },
-    /// Neither a core nor a minidump.
-    #[error("{what}")]
-    NotADump {
-        /// What it is instead, as far as can be told.
-        what: &'static str,
-    },
-    /// ELF, but not a core.
-    #[error("it is an ELF file of type {e_type}, not a core (type 4)")]
-    NotACore {
-        /// `e_type` of the ELF header.
-        e_type: u16,
-    },
-    /// A core or minidump of a kind of process that is not supported.
-    #[error("it is of {what}, which is not supported")]
-    Unsupported {
-        /// Of what.
-        what: String,
-    },
-    /// A header is cut off or contradicts itself.
-    #[error("it is damaged: {field}")]
-    Header {
-        /// Which field, where.
-        field: biopsy_bytes::ReadError,
-    },
-    /// Damaged so much that nothing can be shown.
-    #[error("it is damaged: {what}")]
-    Damaged {
-        /// What and where.
-        what: String,
-    },
-    /// It asks for more than the limits.
-    #[error("it has {found} {what}, the limit is {limit}")]
-    OverLimit {
-        /// Of what.
-        what: &'static str,
-        /// How much it has.
-        found: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// The temporary file could not be made or written.
-    #[error("cannot unpack it to a temporary file in `{}`", folder.display())]
-    NoRoom {
-        /// Where.
-        folder: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
-}
-
-impl From<biopsy_bytes::ReadError> for OpenProblem {
-    fn from(field: biopsy_bytes::ReadError) -> Self {
-        Self::Header { field }
-    }
-}
-
-impl From<StorageError> for OpenProblem {
-    fn from(error: StorageError) -> Self {
-        match error {
-            StorageError::Io(source) => Self::Io { doing: "read", source },
-            StorageError::Damaged { what } => Self::Damaged { what },
-        }
-    }
 }

@@ -2,144 +2,43 @@
 
 use biopsy_model::Tid;
 
-/// The general registers of an x86-64 thread, in the order of the kernel's `user_regs_struct`
-/// (`arch/x86/include/asm/user_64.h`), which is what NT_PRSTATUS and PTRACE_GETREGSET hold.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[allow(missing_docs, reason = "these are names of registers")]
-pub struct GeneralRegisters {
-    pub r15: u64,
-    pub r14: u64,
-    pub r13: u64,
-    pub r12: u64,
-    pub rbp: u64,
-    pub rbx: u64,
-    pub r11: u64,
-    pub r10: u64,
-    pub r9: u64,
-    pub r8: u64,
-    pub rax: u64,
-    pub rcx: u64,
-    pub rdx: u64,
-    pub rsi: u64,
-    pub rdi: u64,
-    pub orig_rax: u64,
-    pub rip: u64,
-    pub cs: u64,
-    pub eflags: u64,
-    pub rsp: u64,
-    pub ss: u64,
-    pub fs_base: u64,
-    pub gs_base: u64,
-    pub ds: u64,
-    pub es: u64,
-    pub fs: u64,
-    pub gs: u64,
+/// The registers in their order, once for the type and for both conversions.
+macro_rules! general_registers {
+    ($($name:ident)+) => {
+        /// The general registers of an x86-64 thread, in the order of the kernel's `user_regs_struct`
+        /// (`arch/x86/include/asm/user_64.h`), which is what NT_PRSTATUS and PTRACE_GETREGSET hold.
+        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+        #[allow(missing_docs, reason = "these are names of registers")]
+        pub struct GeneralRegisters {
+            $(pub $name: u64,)+
+        }
+
+        impl GeneralRegisters {
+            /// From the kernel's structure.
+            #[must_use]
+            pub fn from_words(words: &[u64; 27]) -> Self {
+                let [$($name),+] = *words;
+                Self { $($name),+ }
+            }
+
+            /// As the kernel's structure.
+            #[must_use]
+            pub fn to_words(&self) -> [u64; 27] {
+                let Self { $($name),+ } = *self;
+                [$($name),+]
+            }
+        }
+    };
+}
+
+general_registers! {
+    r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi
+    orig_rax rip cs eflags rsp ss fs_base gs_base ds es fs gs
 }
 
 impl GeneralRegisters {
     /// Size of the kernel's structure in bytes.
     pub const SIZE: usize = 27 * 8;
-
-    /// From the kernel's structure.
-    #[must_use]
-    pub fn from_words(words: &[u64; 27]) -> Self {
-        let [
-            r15,
-            r14,
-            r13,
-            r12,
-            rbp,
-            rbx,
-            r11,
-            r10,
-            r9,
-            r8,
-            rax,
-            rcx,
-            rdx,
-            rsi,
-            rdi,
-            orig_rax,
-            rip,
-            cs,
-            eflags,
-            rsp,
-            ss,
-            fs_base,
-            gs_base,
-            ds,
-            es,
-            fs,
-            gs,
-        ] = *words;
-        Self {
-            r15,
-            r14,
-            r13,
-            r12,
-            rbp,
-            rbx,
-            r11,
-            r10,
-            r9,
-            r8,
-            rax,
-            rcx,
-            rdx,
-            rsi,
-            rdi,
-            orig_rax,
-            rip,
-            cs,
-            eflags,
-            rsp,
-            ss,
-            fs_base,
-            gs_base,
-            ds,
-            es,
-            fs,
-            gs,
-        }
-    }
-
-    /// As the kernel's structure.
-    #[must_use]
-    pub fn to_words(&self) -> [u64; 27] {
-        let Self {
-            r15,
-            r14,
-            r13,
-            r12,
-            rbp,
-            rbx,
-            r11,
-            r10,
-            r9,
-            r8,
-            rax,
-            rcx,
-            rdx,
-            rsi,
-            rdi,
-            orig_rax,
-            rip,
-            cs,
-            eflags,
-            rsp,
-            ss,
-            fs_base,
-            gs_base,
-            ds,
-            es,
-            fs,
-            gs,
-        } = *self;
-        [
-            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip, cs,
-            eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
-        ]
-    }
 
     /// From little-endian bytes; `None` when there are not enough.
     #[must_use]

@@ -5,8 +5,9 @@ use biopsy_elf::raw::NoteType;
 use std::ops::Range;
 
 use biopsy_bytes::Cursor;
+pub use biopsy_model::dump::{CaptureMethod, CoreKind, Reason};
 
-use crate::{Absence, Backing, Mapping, Protection};
+use crate::{Backing, Mapping, Protection};
 
 /// Owner of the notes.
 pub const OWNER: &[u8] = b"biopsy";
@@ -34,88 +35,6 @@ pub const END_NOTE_SIZE: u64 = 64 * 1024;
 const RANGE_SIZE: usize = 24;
 /// Header of a note and our owner, padded.
 const NOTE_HEAD: usize = 12 + 8;
-
-/// What a core holds.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum CoreKind {
-    /// Everything that can be read, text of mapped files included.
-    Full,
-    /// What a debugger needs to walk stacks and heaps: memory that only the process has, and of mapped files the parts that say
-    /// what they are and how to unwind.
-    Heap,
-    /// Stacks, registers and what names modules.
-    Stacks,
-}
-
-/// How the memory was got.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub enum CaptureMethod {
-    /// Not said.
-    #[default]
-    Unknown,
-    /// From a copy-on-write copy of the process.
-    CopyOnWrite,
-    /// Copied while the process was stopped.
-    StopAndCopy,
-    /// Read from a process that was held for all the time (at its end, for example).
-    Held,
-}
-
-/// Why a range of a mapping is not in a core.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Reason {
-    /// Anonymous memory that was never touched: zeros in the process.
-    Zero,
-    /// The same bytes are in the mapped file.
-    InFile,
-    /// Not part of this kind of dump.
-    Kind,
-    /// Above the size ceiling.
-    Ceiling,
-    /// The process itself may not read it.
-    Unreadable,
-    /// It could not be read any more.
-    Gone,
-    /// Memory of a device.
-    Device,
-    /// There was no time to copy it while the process stood still.
-    NoTime,
-}
-
-impl Reason {
-    const ALL: [Self; 8] = [
-        Self::Zero,
-        Self::InFile,
-        Self::Kind,
-        Self::Ceiling,
-        Self::Unreadable,
-        Self::Gone,
-        Self::Device,
-        Self::NoTime,
-    ];
-
-    fn number(self) -> u32 {
-        Self::ALL.iter().position(|&one| one == self).map_or(0, |at| at as u32 + 1)
-    }
-
-    fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
-    }
-
-    /// What a reader answers for such a byte; `None`: the byte is known to be zero.
-    #[must_use]
-    pub fn absence(self) -> Option<Absence> {
-        match self {
-            Self::Zero => None,
-            Self::InFile => Some(Absence::LeftOut),
-            Self::Kind => Some(Absence::NotOfKind),
-            Self::Ceiling => Some(Absence::OverLimit),
-            Self::Unreadable | Self::Device => Some(Absence::Unreadable),
-            Self::Gone => Some(Absence::Gone),
-            Self::NoTime => Some(Absence::NoTime),
-        }
-    }
-}
 
 /// A range of addresses that is not in the core.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -451,7 +370,8 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
 fn put_range(out: &mut Vec<u8>, one: &MissingRange) {
     put_u64(out, one.range.start);
     put_u64(out, one.range.end);
-    put_u32(out, one.reason.number());
+    let number = Reason::ALL.iter().position(|&reason| reason == one.reason).map_or(0, |at| at as u32 + 1);
+    put_u32(out, number);
     put_u32(out, 0);
 }
 
@@ -459,11 +379,10 @@ fn parse_range(chunk: &[u8; RANGE_SIZE]) -> Option<MissingRange> {
     let mut cursor = Cursor::new(chunk);
     let start = cursor.u64("start").ok()?;
     let end = cursor.u64("end").ok()?;
-    let reason = cursor.u32("reason").ok()?;
-    (start < end).then_some(MissingRange {
-        range: start..end,
-        reason: Reason::from_number(reason).unwrap_or(Reason::Kind),
-    })
+    let number = usize::try_from(cursor.u32("reason").ok()?).ok()?;
+    let reason = number.checked_sub(1).and_then(|at| Reason::ALL.get(at));
+    (start < end)
+        .then_some(MissingRange { range: start..end, reason: reason.copied().unwrap_or(Reason::Kind) })
 }
 
 fn text<'a>(cursor: &mut Cursor<'a>, field: &'static str) -> Result<&'a [u8], biopsy_bytes::ReadError> {

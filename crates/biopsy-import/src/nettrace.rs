@@ -9,10 +9,11 @@
 //! The file is streamed: what it takes in memory does not depend on its size, but on what is in it. Texts of the application are
 //! redacted on the way, since nobody did before.
 
+mod limits;
 mod samples;
 
 use crate::ImportError;
-use biopsy_dotnet::events::{self, Collector};
+use biopsy_dotnet::events::Collector;
 use biopsy_dotnet::methods::{MethodMap, feed_payload};
 use biopsy_dotnet::nettrace::{self, End, Header, NettraceError, Reader};
 use biopsy_model::capture::{Capture, CaptureHeader, EndedBy, HostInfo};
@@ -26,40 +27,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+pub use limits::Limits;
+
 /// First bytes of a file of this kind.
 pub const MAGIC: &[u8; 8] = b"Nettrace";
-
-/// Limits for importing one file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Of the stream.
-    pub stream: nettrace::Limits,
-    /// Of what is kept of its events.
-    pub events: events::Limits,
-    /// Samples of threads (count); where there are more, every second is left out, then every fourth ...
-    pub samples: usize,
-    /// Distinct stacks of these (count).
-    pub stacks: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            stream: nettrace::Limits::default(),
-            events: events::Limits::default(),
-            samples: 1_000_000,
-            stacks: 100_000,
-        }
-    }
-}
-
-impl Limits {
-    /// For tests with hostile files: everything is reached soon.
-    #[must_use]
-    pub fn small() -> Self {
-        Self { stream: nettrace::Limits::small(), events: events::Limits::small(), samples: 16, stacks: 8 }
-    }
-}
 
 /// Reads a file.
 ///
@@ -224,7 +195,7 @@ fn capture_header(header: &Header, trace: &RuntimeTrace, told: &Told, end: Optio
 fn warnings(trace: &RuntimeTrace, end: Option<End>, late: u64, samples: &Samples) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, message: String, hint: Option<&str>| {
-        warnings.push(Warning { code: code.to_owned(), message, hint: hint.map(str::to_owned), time: None });
+        warnings.push(Warning { hint: hint.map(str::to_owned), ..Warning::new(code, message) });
     };
     match end {
         Some(End::Complete) => (),

@@ -22,6 +22,7 @@ mod files;
 mod header;
 mod ingest;
 mod names;
+mod options;
 mod record;
 mod spaces;
 mod stacks;
@@ -40,27 +41,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 pub use header::is_perf_data;
-
-/// What beside the file itself may be looked at.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Options {
-    /// Folders below which the recorded programs and their symbols are looked for: `/` for this machine. Without any, nothing
-    /// that the file names is opened, and the kernel is not asked for its names.
-    pub roots: Vec<PathBuf>,
-    /// perf's cache of files by build id (`~/.debug`).
-    pub build_id_cache: Option<PathBuf>,
-    /// When the file was last written, nanoseconds since 1970-01-01 UTC: about the end of the recording, which perf
-    /// does not write down.
-    pub modified_unix_nanos: Option<i128>,
-}
-
-impl Options {
-    /// Nothing but the bytes.
-    #[must_use]
-    pub fn closed() -> Options {
-        Options::default()
-    }
-}
+pub use options::Options;
 
 /// Reads a perf.data file, with names from files below `roots` where they are certain to be right.
 ///
@@ -137,7 +118,7 @@ pub fn read_bytes(bytes: &[u8], options: &Options, limits: &Limits) -> Result<Ca
     drop(records);
     let mut warnings = Vec::new();
     let mut warn = |code: &str, message: String, hint: Option<&str>| {
-        warnings.push(Warning { code: code.to_owned(), message, hint: hint.map(str::to_owned), time: None });
+        warnings.push(Warning { hint: hint.map(str::to_owned), ..Warning::new(code, message) });
     };
     if container.cut_short || scan.cut_short {
         warn(
@@ -263,6 +244,3 @@ fn wall_clock(container: &Container<'_>, options: &Options, last: MonoNanos) -> 
     });
     known.or(options.modified_unix_nanos.map(|end| end - i128::from(last.0))).unwrap_or(0)
 }
-
-/// Longest time one sample may stand for: what a file says beyond that is damage.
-pub(crate) const LONGEST_SAMPLE: Nanos = Nanos(10_000_000_000);

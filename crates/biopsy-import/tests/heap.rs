@@ -9,9 +9,9 @@ use biopsy_dotnet::graph::columns::{self, Column};
 use biopsy_dotnet::graph::{Graph, GraphBuilder, HeapType, Node, Root, RootKind, mark};
 use biopsy_image::testing::CoreBuilder;
 use biopsy_import::heap::{HeapError, of_dump, of_gcdump, of_recording, open};
-use biopsy_model::Pid;
 use biopsy_model::capture::CaptureHeader;
 use biopsy_model::heap::{HeapFacts, HeapSource};
+use biopsy_model::{Avma, Pid};
 use biopsy_recording::{RecordingFolder, bundle};
 use proptest::prelude::*;
 
@@ -21,13 +21,13 @@ fn graph(nodes: u64, live: bool) -> Graph {
     let of = builder.push_type(HeapType { name: "App.Node".to_owned(), ..HeapType::default() });
     for at in 0..nodes {
         let edges = u32::from(at + 1 < nodes);
-        builder.push(Node { address: 0x1000 + at * 0x20, of, size: 24, edges });
-        (0..edges).for_each(|_| builder.push_edge(0x1000 + (at + 1) * 0x20));
+        builder.push(Node { address: Avma(0x1000 + at * 0x20), of, size: 24, edges });
+        (0..edges).for_each(|_| builder.push_edge(Avma(0x1000 + (at + 1) * 0x20)));
     }
     let (mut graph, _, _) = builder.finish().unwrap();
-    let root = graph.find(0x1000).map(|object| Root {
+    let root = graph.find(Avma(0x1000)).map(|object| Root {
         kind: RootKind::ALL[0],
-        address: 0x7f00,
+        address: Avma(0x7f00),
         object,
         is_interior: false,
         thread: 0,

@@ -1,7 +1,7 @@
 //! The facts of a heap: how it was seen and what it holds, without its objects.
 
-use crate::Pid;
 use crate::words::words;
+use crate::{Avma, Pid};
 
 /// A heap of a managed runtime at one moment, in numbers.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -131,7 +131,7 @@ pub struct HeapType {
     /// Name of its module's file, without folders; empty if not known.
     pub module: String,
     /// Address of its method table; 0 if not known.
-    pub method_table: u64,
+    pub method_table: Avma,
     /// It is a gap that the collector left between objects, and no object.
     pub is_free: bool,
 }

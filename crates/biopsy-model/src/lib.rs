@@ -7,6 +7,7 @@
 //! - [`ids`]: who (pid, tid, process key), [`address`]: where, [`time`]: when
 //! - [`process`]: what a process is, [`module`]: what is mapped into it, [`stack`]: frames and interned stacks,
 //!   [`symbol`]: names of frames
+//! - [`dump`]: what goes into a dump and how it was taken
 //! - [`runtime_trace`]: what a managed runtime said of itself, [`heap`]: the facts of its heap
 //! - [`timeline`]: the events of a trace, [`metric`]: series, [`log`]: log lines
 //! - [`capture`]: everything that one recording holds, as the read half sees it
@@ -18,6 +19,7 @@
 
 pub mod address;
 pub mod capture;
+pub mod dump;
 pub mod heap;
 pub mod ids;
 pub mod log;
@@ -28,6 +30,7 @@ pub mod module;
 pub mod printable;
 pub mod process;
 pub mod runtime_trace;
+mod severity;
 pub mod stack;
 pub mod symbol;
 pub mod time;
@@ -36,4 +39,5 @@ mod words;
 
 pub use address::{Avma, FileOffset, Svma};
 pub use ids::{BootId, Pid, ProcessKey, Tid};
+pub use severity::Severity;
 pub use time::{ClockPair, MonoNanos, Nanos};

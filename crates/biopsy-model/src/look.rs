@@ -1,6 +1,6 @@
 //! What the memory of a process said at one moment of a recording: locks, the thread pool, asynchronous operations.
 
-use crate::{MonoNanos, Nanos, Pid};
+use crate::{MonoNanos, Nanos, Pid, Severity};
 
 /// One look at a process.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -28,8 +28,8 @@ pub struct Look {
 pub struct LookFinding {
     /// Machine-readable id: `deadlock`, `waiting-operations`, ...
     pub id: String,
-    /// `critical`, `warning`, `notice`, `info`.
-    pub severity: String,
+    /// How much it matters.
+    pub severity: Severity,
     /// 0 to 1, as far as a share makes sense.
     pub impact: f64,
     /// One sentence, without final period.

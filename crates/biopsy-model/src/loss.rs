@@ -52,6 +52,12 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// Without a hint, of the recording as a whole.
+    #[must_use]
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), hint: None, time: None }
+    }
+
     /// On one line that commands no terminal, the hint behind it.
     #[must_use]
     pub fn in_words(&self) -> String {

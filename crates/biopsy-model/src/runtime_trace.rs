@@ -8,6 +8,7 @@ use crate::log::LogLevel;
 use crate::metric::MetricTable;
 use crate::process::Runtime;
 use crate::symbol::Function;
+use crate::words::words;
 use crate::{MonoNanos, Nanos, Pid, Tid};
 
 /// Everything the runtime of one process said.
@@ -428,11 +429,31 @@ pub struct AssemblyLoad {
     pub name: String,
 }
 
+words! {
+    /// Kinds of events that may be taken in part.
+    SampledKind {
+        /// Requests, served and sent.
+        Requests = "requests",
+        /// Commands to databases.
+        Commands = "commands",
+        /// Log messages.
+        Messages = "messages",
+        /// Samples of allocations.
+        Allocations = "allocations",
+        /// Readings of counters.
+        Counters = "counters",
+        /// The rate of requests and messages, by counters that say when to listen closer.
+        RequestCounters = "counters of requests",
+        /// Collections, exceptions, contention and the like.
+        Runtime = "events of the runtime",
+    }
+}
+
 /// Events of a kind were taken in part only.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sampled {
-    /// What: `requests`, `commands`, `messages`, `allocations`.
-    pub what: String,
+    /// What.
+    pub what: SampledKind,
     /// From.
     pub from: MonoNanos,
     /// To.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use biopsy_model::capture::{Capture, CaptureHeader};
+use biopsy_model::runtime_trace::SampledKind;
 use biopsy_model::{ClockPair, Pid};
 use biopsy_record::dotnet::{AppLogLevel, Budget, DotNetOptions, DotNetRecorder, DotNetSummary, Tree};
 use biopsy_record::masking::Masking;
@@ -210,14 +211,15 @@ fn too_many_requests_are_taken_in_turns_and_that_is_said() {
     let (capture, _) = running.finish();
     let _ = load.finish();
     let [trace] = &capture.runtimes[..] else { panic!("{} runtimes", capture.runtimes.len()) };
-    let sampled = trace.sampled.iter().find(|one| one.what == "requests").expect("requests were sampled");
+    let sampled =
+        trace.sampled.iter().find(|one| one.what == SampledKind::Requests).expect("requests were sampled");
     assert!(sampled.share < 0.9 && sampled.to > sampled.from, "{sampled:?}");
     assert!(sampled.why.contains("budget"), "{sampled:?}");
     let counted = trace.request_groups.iter().map(|group| group.count).sum::<u64>();
     assert!(counted > 100, "{counted} requests were seen in the open part");
     // The counters go on; those that each request pays for come once in a turn.
     assert!(trace.counters.iter().any(|table| !table.rows.is_empty()));
-    let counters = trace.sampled.iter().find(|one| one.what == "counters of requests");
+    let counters = trace.sampled.iter().find(|one| one.what == SampledKind::RequestCounters);
     let counters = counters.expect("counters of requests were taken in turns");
     assert!(counters.share < 0.9 && counters.why.contains("requests a second"), "{counters:?}");
     let readings = |name: &str| {

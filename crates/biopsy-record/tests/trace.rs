@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use biopsy_model::Pid;
 use biopsy_model::timeline::Timeline;
-use biopsy_record::trace::{self, TraceOptions, TraceSummary};
+use biopsy_record::trace::{self, Method, TraceOptions, TraceSummary};
 use biopsy_recording::{Limits, RecordingFolder, layout};
 use biopsy_testkit::{Privilege, Program, Survival, TargetProcess, machine_to_myself, require_all, temp_dir};
 
 /// Records a process for a while, by one method.
-fn record(pid: u32, method: &str, time: Duration) -> (Timeline, TraceSummary) {
-    let options =
-        TraceOptions { pids: vec![Pid(pid)], method: Some(method.to_owned()), ..TraceOptions::default() };
+fn record(pid: u32, method: Method, time: Duration) -> (Timeline, TraceSummary) {
+    let options = TraceOptions { pids: vec![Pid(pid)], method: Some(method), ..TraceOptions::default() };
     record_with(&options, time)
 }
 
@@ -42,7 +41,7 @@ fn share(timeline: &Timeline, function: &str) -> f64 {
     share
 }
 
-fn finds_the_hot_function(method: &str) {
+fn finds_the_hot_function(method: Method) {
     if !require_all(&[Privilege::Cc, Privilege::Perf]) {
         return;
     }
@@ -52,8 +51,8 @@ fn finds_the_hot_function(method: &str) {
     let (timeline, summary) = record(target.pid(), method, Duration::from_secs(2));
     survival.assert_unharmed();
     target.stop();
-    assert_eq!(summary.method, method);
-    assert_eq!(timeline.settings.method.as_str(), method);
+    assert_eq!(summary.method, method.recorded());
+    assert_eq!(timeline.settings.method, method.recorded());
     assert!(timeline.samples.len() > 50, "{} samples", timeline.samples.len());
     let hot = share(&timeline, "compute_checksum_bit_by_bit");
     assert!(hot > 0.8, "{hot} of the samples are in the hot function");
@@ -64,23 +63,23 @@ fn finds_the_hot_function(method: &str) {
 #[test]
 fn by_programs_in_the_kernel() {
     if require_all(&[Privilege::Bpf]) {
-        finds_the_hot_function("bpf");
+        finds_the_hot_function(Method::Bpf);
     }
 }
 
 #[test]
 fn by_events_of_each_cpu() {
-    finds_the_hot_function("perf-per-cpu");
+    finds_the_hot_function(Method::PerCpu);
 }
 
 #[test]
 fn by_events_of_each_thread() {
-    finds_the_hot_function("perf-per-task");
+    finds_the_hot_function(Method::PerTask);
 }
 
 #[test]
 fn by_events_without_the_kernel() {
-    finds_the_hot_function("perf-user-only");
+    finds_the_hot_function(Method::UserOnly);
 }
 
 /// Whatever the method: shorter waits are in the sums alone, and the recording says the threshold that was used.
@@ -90,12 +89,12 @@ fn only_waits_as_long_as_was_asked_for_are_written_one_by_one() {
         return;
     }
     let threshold = Duration::from_millis(30);
-    for method in ["perf-per-cpu", "perf-user-only"] {
+    for method in [Method::PerCpu, Method::UserOnly] {
         let mut target = TargetProcess::start(Program::LockConvoy, &[]);
         let survival = Survival::before(target.pid());
         let options = TraceOptions {
             pids: vec![Pid(target.pid())],
-            method: Some(method.to_owned()),
+            method: Some(method),
             wait_threshold: threshold,
             ..TraceOptions::default()
         };
@@ -103,11 +102,11 @@ fn only_waits_as_long_as_was_asked_for_are_written_one_by_one() {
         survival.assert_unharmed();
         target.stop();
         let nanos = u64::try_from(threshold.as_nanos()).unwrap();
-        assert_eq!(timeline.settings.wait_threshold.0, nanos, "{method}");
+        assert_eq!(timeline.settings.wait_threshold.0, nanos, "{method:?}");
         let short = timeline.waits.iter().filter(|wait| wait.end.since(wait.start).0 < nanos).count();
-        assert_eq!(short, 0, "{method}: of {}", timeline.waits.len());
+        assert_eq!(short, 0, "{method:?}: of {}", timeline.waits.len());
         let switches: u64 = timeline.states.iter().map(|slice| u64::from(slice.voluntary)).sum();
-        assert!(switches > timeline.waits.len() as u64, "{method}: {switches}");
+        assert!(switches > timeline.waits.len() as u64, "{method:?}: {switches}");
     }
 }
 
@@ -119,7 +118,7 @@ fn a_convoy_shows_who_waits_where_and_who_woke_them() {
     let _machine = machine_to_myself();
     let mut target = TargetProcess::start(Program::LockConvoy, &[]);
     let survival = Survival::before(target.pid());
-    let (timeline, _) = record(target.pid(), "bpf", Duration::from_secs(3));
+    let (timeline, _) = record(target.pid(), Method::Bpf, Duration::from_secs(3));
     survival.assert_unharmed();
     target.stop();
     let named = |frame: biopsy_model::stack::FrameHandle| {

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use biopsy_model::capture::{CaptureHeader, RedactionCount};
+use biopsy_model::dump::DumpFacts;
 use biopsy_model::look::Look;
 use biopsy_model::loss::Warning;
 use biopsy_model::metric::Column;
@@ -17,6 +18,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::documents::dump::DumpDocument;
 use crate::documents::{header::Header, look, processes::Process, redaction::Redaction, runtime, warnings};
 use crate::error::WriteError;
 use crate::logs::LogWriter;
@@ -270,6 +272,11 @@ impl RecordingFolder {
     /// Writes what was collected of a runtime's events as `dotnet/PID.json`. The caller has redacted it.
     pub fn runtime_trace(&self, trace: RuntimeTrace) -> Result<(), WriteError> {
         self.write_json(&layout::runtime_member(trace.pid), &runtime::RuntimeTrace::from(trace))
+    }
+
+    /// Writes how a dump was taken, beside the dump.
+    pub fn dump_facts(&self, member: &str, facts: &DumpFacts) -> Result<(), WriteError> {
+        self.write_json(member, &DumpDocument::from(facts))
     }
 
     /// Writes what was found in the memory of a process as `stacks/PID.json`. The caller has redacted it.

@@ -106,3 +106,6 @@ fn longest_run(line: &[u8]) -> std::ops::Range<usize> {
     }
     best
 }
+
+#[cfg(test)]
+mod tests;

@@ -306,3 +306,6 @@ fn is_random(value: &[u8]) -> bool {
         && separators * 8 <= body.len()
         && entropy(body) >= 3.5
 }
+
+#[cfg(test)]
+mod tests;

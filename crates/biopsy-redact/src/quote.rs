@@ -150,4 +150,62 @@ mod tests {
         assert_eq!(open_quote_before(b"it's y=", 7), None);
         assert_eq!(open_quote_before(b"\"\ny=", 4), None);
     }
+    /// As it stands inside of a string of JSON.
+    fn escaped(text: &str) -> String {
+        text.replace('\\', "\\\\").replace('"', "\\\"")
+    }
+
+    #[test]
+    fn every_coded_quote_closes_its_own_kind_alone() {
+        for coded in CODED {
+            let coded = std::str::from_utf8(coded).expect("ASCII");
+            for opening in [coded.to_owned(), coded.to_ascii_uppercase().replace("\\U", "\\u")] {
+                let other = if coded == "%22" { "&quot;" } else { "%22" };
+                let text = format!("{opening}a{other}b{opening} c");
+                assert_eq!(value(&text, 0), format!("a{other}b"), "{text}");
+            }
+        }
+        for none in ["", "x", "&", "&quo", "%2", "%23", "\\", "\\x", "\\u002", "\\\\u0023"] {
+            assert_eq!(Quote::at(none.as_bytes(), 0), None, "{none}");
+        }
+    }
+
+    proptest::proptest! {
+        /// A string of JSON, in a string of JSON, and so on: it ends where its writer ended it, and never before.
+        #[test]
+        fn a_string_in_strings_ends_where_it_was_ended(
+            inside in "[ -~ä]{0,20}",
+            depth in 0u32..4,
+            behind in "[ ,}][ -~]{0,10}",
+        ) {
+            let mut text = format!("\"{}\"", escaped(&inside));
+            let mut wanted = escaped(&inside);
+            for _ in 0..depth {
+                (text, wanted) = (escaped(&text), escaped(&wanted));
+            }
+            let whole = text.len();
+            text.push_str(&behind);
+            let (quote, length) = Quote::at(text.as_bytes(), 0).expect("a quote");
+            let (end, open) = quote.close(text.as_bytes(), length);
+            let is_empty = inside.is_empty() && depth == 0;
+            // What a quote in front of the last one means differs between JSON and connection strings, and which backslashes
+            // belong to the last one is not known where the value ends with some: more is masked then, and never less.
+            let is_unclear = if depth == 0 { inside.ends_with('"') } else { inside.ends_with('\\') };
+            if is_unclear {
+                proptest::prop_assert!(end >= length + wanted.len() && end <= text.len());
+            } else {
+                proptest::prop_assert_eq!(&text[length..end], wanted.as_str());
+                proptest::prop_assert!(!open && (is_empty || end + length == whole));
+            }
+        }
+
+        #[test]
+        fn no_quote_ends_outside_of_its_line(text in "[a\"'`\\\\&;%2u0\n\0]{1,40}", at in 0usize..40) {
+            let Some((quote, length)) = Quote::at(text.as_bytes(), at) else { return Ok(()) };
+            let (end, open) = quote.close(text.as_bytes(), at + length);
+            proptest::prop_assert!(at + length <= end && end <= text.len());
+            proptest::prop_assert!(!text[at + length..end].contains(['\n', '\0']));
+            proptest::prop_assert_eq!(open, end == text.len());
+        }
+    }
 }

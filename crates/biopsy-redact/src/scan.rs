@@ -270,3 +270,6 @@ fn whole_characters(text: &[u8], range: Range<usize>) -> Range<usize> {
     }
     start..end
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ mod heap;
 mod managed;
 mod recording;
 mod runtimes;
+mod strands;
 mod tables;
 
 use biopsy_analyze::{Diagnosis, Recorded};

@@ -11,6 +11,7 @@ pub mod heap;
 pub mod managed;
 mod recording;
 pub mod runtimes;
+pub mod strands;
 mod tables;
 
 pub use dump::Dump;

@@ -7,15 +7,15 @@ mod managed;
 mod page;
 mod recorded;
 mod stacks;
+mod strands;
 
 use biopsy_analyze::Diagnosis;
 
 use crate::units::count;
 use page::Page;
 
-pub use page::TextOptions;
 pub(crate) use page::clean;
-pub use stacks::StacksOptions;
+pub use page::{StacksOptions, TextOptions};
 pub(crate) use stacks::stacks;
 
 /// Dumps that get lines of their own.

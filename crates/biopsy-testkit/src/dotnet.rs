@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::privilege::{REQUIRE_DOTNET, REQUIRE_LIVE, demand};
 use crate::program::dotnet_targets;
+use crate::skip::{REQUIRE_DOTNET, REQUIRE_LIVE, demand};
 use crate::{TargetProcess, dotnet_run};
 
 /// The runtimes the prebuilt targets are made for.

@@ -32,6 +32,7 @@ mod privilege;
 mod proc_status;
 pub mod proc_usage;
 mod program;
+mod skip;
 mod survival;
 mod target_process;
 mod wrap;

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::skip::{REQUIRE_DOTNET, REQUIRE_LIVE, skip};
+
 /// Something a test cannot do without.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Privilege {
@@ -43,11 +45,6 @@ pub enum Privilege {
     /// The program `Sick` on .NET Core 3.1, made by `./x test` from public packages.
     DotNet31,
 }
-
-/// Fails tests that would skip for want of anything but .NET.
-pub(crate) const REQUIRE_LIVE: &str = "BIOPSY_REQUIRE_LIVE";
-/// Fails tests that would skip for want of the prebuilt .NET targets and the reference tools, which exist on few machines.
-pub(crate) const REQUIRE_DOTNET: &str = "BIOPSY_REQUIRE_DOTNET";
 
 /// True: the test can run. False: it cannot, the reason was printed, and the test returns early.
 ///
@@ -95,26 +92,6 @@ pub fn require_that(there: bool, reason: &str) -> bool {
         skip(REQUIRE_LIVE, reason);
     }
     there
-}
-
-/// What was looked for. Where it is absent, so is what the test would have seen: that is printed, or the test fails where the
-/// variable demands it.
-pub(crate) fn demand<T>(demanded: &str, what: &str, found: Option<T>) -> Option<T> {
-    if found.is_none() {
-        skip(demanded, &format!("needs {what}, which is not there"));
-    }
-    found
-}
-
-/// The one way to skip.
-#[expect(clippy::print_stderr, reason = "the reason of a skipped test belongs on the terminal")]
-fn skip(demanded: &str, reason: &str) {
-    assert!(
-        std::env::var_os(demanded).is_none_or(|value| value != "1"),
-        "{demanded}=1, but the test {reason}"
-    );
-    let thread = std::thread::current();
-    eprintln!("skipped {}: {reason}", thread.name().unwrap_or("test"));
 }
 
 /// Like [`require`], for several.

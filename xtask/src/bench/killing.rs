@@ -8,6 +8,7 @@ use biopsy_testkit::{Program, Survival, TargetProcess, temp_dir};
 
 use super::options::Options;
 use super::table::{Column, Table};
+use crate::observe::{children, is_traced, until};
 use crate::run::Outcome;
 
 const KILLS: u32 = 1000;
@@ -114,42 +115,12 @@ fn kill_some(biopsy: &Path, kills: u32, state: &mut u64, counts: &mut Counts) ->
     Ok(())
 }
 
-fn until(mut is: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + WITHIN;
-    while !is() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    true
-}
-
-fn tasks(pid: u32) -> impl Iterator<Item = std::path::PathBuf> {
-    let folder = std::fs::read_dir(format!("/proc/{pid}/task"));
-    folder.into_iter().flatten().flatten().map(|entry| entry.path())
-}
-
-fn is_traced(pid: u32) -> bool {
-    tasks(pid).any(|task| {
-        let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
-        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
-        tracer.is_some_and(|tracer| tracer.trim() != "0")
-    })
-}
-
 /// Children that have not ended.
 fn living_children(pid: u32) -> Vec<u32> {
-    let mut living = Vec::new();
-    for task in tasks(pid) {
-        let children = std::fs::read_to_string(task.join("children")).unwrap_or_default();
-        living.extend(children.split_ascii_whitespace().filter_map(|word| word.parse::<u32>().ok()).filter(
-            |child| {
-                let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-                let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-                !matches!(state, None | Some('Z' | 'X'))
-            },
-        ));
-    }
-    living
+    let lives = |child: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        !matches!(state, None | Some('Z' | 'X'))
+    };
+    children(pid).into_iter().filter(lives).collect()
 }

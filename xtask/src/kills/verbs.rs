@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::looks::remove;
+use super::left::remove;
 use super::servers::Server;
 
 /// One of them. Its output begins with `out`, in the current folder.

@@ -22,6 +22,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &["biopsy-bytes", "biopsy-files", "biopsy-elf", "biopsy-model", "biopsy-image", "biopsy-stacks"],
     ),
     ("biopsy-dotnet-ipc", &["biopsy-bytes", "biopsy-files", "biopsy-model"]),
+    ("biopsy-runtimes", &["biopsy-elf", "biopsy-model", "biopsy-image"]),
     ("biopsy-redact", &["biopsy-model"]),
     ("biopsy-recording", &["biopsy-bytes", "biopsy-model"]),
     (
@@ -55,7 +56,15 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     (
         "biopsy-analyze",
-        &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact", "biopsy-import"],
+        &[
+            "biopsy-model",
+            "biopsy-image",
+            "biopsy-stacks",
+            "biopsy-dotnet",
+            "biopsy-runtimes",
+            "biopsy-redact",
+            "biopsy-import",
+        ],
     ),
     ("biopsy-report", &["biopsy-model", "biopsy-analyze"]),
     (
@@ -84,6 +93,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-dotnet",
             "biopsy-dotnet-ipc",
             "biopsy-redact",
+            "biopsy-recording",
             "biopsy-record",
             "biopsy-capture",
             "biopsy-import",
@@ -104,6 +114,7 @@ const READ_HALF: &[&str] = &[
     "biopsy-image",
     "biopsy-stacks",
     "biopsy-dotnet",
+    "biopsy-runtimes",
     "biopsy-recording",
     "biopsy-redact",
     "biopsy-import",

@@ -2,42 +2,8 @@
 
 pub use super::ids::FindingId;
 use crate::trace::function::FunctionHandle;
+pub use biopsy_model::Severity;
 use biopsy_model::{MonoNanos, Nanos, Tid};
-
-/// How much a finding matters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Severity {
-    /// Nothing wrong: what the process does.
-    Info,
-    /// Worth knowing; may be as intended.
-    Notice,
-    /// Most likely a problem.
-    Warning,
-    /// Most likely *the* problem.
-    Critical,
-}
-
-impl Severity {
-    /// All, the least first.
-    pub const ALL: [Severity; 4] = [Severity::Info, Severity::Notice, Severity::Warning, Severity::Critical];
-
-    /// The severity of this word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Severity> {
-        Self::ALL.into_iter().find(|severity| severity.word() == word)
-    }
-
-    /// One lower-case word.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Notice => "notice",
-            Severity::Warning => "warning",
-            Severity::Critical => "critical",
-        }
-    }
-}
 
 /// One finding.
 #[derive(Clone, PartialEq, Debug)]

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use biopsy_record::dotnet::{AppLogLevel, Budget, DotNetOptions};
+use biopsy_record::trace::Method;
 use biopsy_record::triggers::Trigger;
 
 use crate::failure::{Failure, FailureKind};
@@ -43,8 +44,8 @@ pub struct CapturePlan {
     pub wait_threshold: Duration,
     /// How often waiting threads are sampled for their stacks; `None`: never.
     pub wait_period: Option<Duration>,
-    /// One way of tracing only, by its name; `None`: the best that works.
-    pub method: Option<&'static str>,
+    /// One way of tracing only; `None`: the best that works.
+    pub method: Option<Method>,
     /// Time between readings of metrics.
     pub metrics_every: Duration,
     /// Logs to take, as patterns.

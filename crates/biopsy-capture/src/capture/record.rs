@@ -140,7 +140,7 @@ fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Resul
         frequency_hz: plan.frequency_hz.or_else(|| (!plan.trace_only).then(trace::gentle_frequency)),
         wait_threshold: plan.wait_threshold,
         wait_period: plan.wait_period,
-        method: plan.method.map(str::to_owned),
+        method: plan.method,
         max_bytes: plan.max_bytes,
     };
     trace::start(&options, file, Some(draft.masking.clone()))
@@ -164,7 +164,6 @@ fn log_config(plan: &CapturePlan, target: Pid) -> logs::Config {
 fn trace_failure(error: &TraceError) -> Failure {
     let kind = match error {
         TraceError::NoMethod { .. } => FailureKind::Permission,
-        TraceError::UnknownMethod(_) => FailureKind::Usage,
         TraceError::Write(_) => FailureKind::Output,
     };
     Failure::from_error(kind, error).with_hint(trace_hint(error))

@@ -24,7 +24,8 @@ use crate::nettrace::{Event, Text, Value};
 use biopsy_bytes::Cursor;
 use biopsy_model::process::{Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
-    AssemblyLoad, Compiled, ProviderCount, RuntimeTrace, Sampled, ThreadPoolChange, ThreadPoolEvent,
+    AssemblyLoad, Compiled, ProviderCount, RuntimeTrace, Sampled, SampledKind, ThreadPoolChange,
+    ThreadPoolEvent,
 };
 use biopsy_model::{MonoNanos, Pid, Tid};
 use rustc_hash::FxHashMap;
@@ -517,7 +518,9 @@ impl State {
         (trace.exceptions, trace.exception_groups) = self.exceptions.finish();
         (trace.contentions, trace.contention_groups) = self.contentions.finish(end);
         trace.thread_pool = self.pool.kept;
-        if let Some(to) = self.sampled.iter().filter(|one| one.what == "requests").map(|one| one.to).max() {
+        if let Some(to) =
+            self.sampled.iter().filter(|one| one.what == SampledKind::Requests).map(|one| one.to).max()
+        {
             self.served.forget_open_before(to);
             self.sent.forget_open_before(to);
         }
@@ -544,7 +547,7 @@ impl State {
         trace.sampled = self.sampled;
         if let Some((from, to)) = trace.span.filter(|_| refused > 0) {
             trace.sampled.push(Sampled {
-                what: "counters".to_owned(),
+                what: SampledKind::Counters,
                 from,
                 to,
                 share: 0.0,

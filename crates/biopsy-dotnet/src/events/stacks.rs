@@ -2,6 +2,7 @@
 
 use super::limits::Limits;
 use crate::methods::NameAddresses;
+use biopsy_model::Avma;
 use biopsy_model::runtime_trace::RuntimeStack;
 use biopsy_model::symbol::Function;
 use rustc_hash::FxHashMap;
@@ -20,8 +21,8 @@ fn is_machinery(function: &str) -> bool {
 /// Stacks, each once.
 #[derive(Debug)]
 pub(super) struct StackTable {
-    known: FxHashMap<Box<[u64]>, u32>,
-    order: Vec<Box<[u64]>>,
+    known: FxHashMap<Box<[Avma]>, u32>,
+    order: Vec<Box<[Avma]>>,
     limit: usize,
     frames: usize,
 }
@@ -32,7 +33,7 @@ impl StackTable {
     }
 
     /// The number of a stack; `None`: it is empty, or too many are known.
-    pub(super) fn intern(&mut self, stack: &[u64]) -> Option<RuntimeStack> {
+    pub(super) fn intern(&mut self, stack: &[Avma]) -> Option<RuntimeStack> {
         let stack = stack.get(..self.frames).unwrap_or(stack);
         if stack.is_empty() {
             return None;
@@ -54,11 +55,11 @@ impl StackTable {
         drop(self.known);
         let mut functions = Vec::new();
         let mut by_function: FxHashMap<Function, u32> = FxHashMap::default();
-        let mut by_address: FxHashMap<u64, u32> = FxHashMap::default();
-        let mut number_of = |address: u64| {
+        let mut by_address: FxHashMap<Avma, u32> = FxHashMap::default();
+        let mut number_of = |address: Avma| {
             *by_address.entry(address).or_insert_with(|| {
                 let function = names.name(address).unwrap_or_else(|| Function {
-                    name: format!("{address:#x}"),
+                    name: address.to_string(),
                     file: None,
                     line: None,
                 });
@@ -71,7 +72,9 @@ impl StackTable {
         let stacks = self.order.iter().map(|stack| {
             let frames = stack.iter().enumerate();
             // All but the innermost are return addresses: the call is before them.
-            frames.map(|(depth, address)| number_of(address.saturating_sub(u64::from(depth > 0)))).collect()
+            frames
+                .map(|(depth, address)| number_of(Avma(address.0.saturating_sub(u64::from(depth > 0)))))
+                .collect()
         });
         let mut stacks: Vec<Vec<u32>> = stacks.collect();
         let is_machinery: Vec<bool> = functions.iter().map(|function| is_machinery(&function.name)).collect();

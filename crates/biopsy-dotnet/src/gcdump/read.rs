@@ -1,6 +1,7 @@
 //! Reading a `.gcdump`.
 
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
+use biopsy_model::Avma;
 
 use super::{HEAP_DUMP, MAGIC, MEMORY_GRAPH, PSEUDO, TICKS_OF_1970, TICKS_PER_SECOND, UNDEFINED, tag};
 use crate::graph::{Graph, GraphBuilder, HeapType, Node, Root, RootKind, mark};
@@ -62,7 +63,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
     let blob = cursor.take("nodes", blob_bytes)?;
     let addresses = count(&mut cursor, "addresses", 8)?;
     let addresses = cursor.take("addresses", addresses * 8)?.as_chunks::<8>().0;
-    let address = |node: usize| addresses.get(node).map_or(0, |eight| u64::from_le_bytes(*eight));
+    let address = |node: usize| Avma(addresses.get(node).map_or(0, |eight| u64::from_le_bytes(*eight)));
     let mut rooted = Vec::new();
     // Each reference has a byte of its own in the blob: where nodes share places, few bytes would become many references.
     let mut unread = blob_bytes;
@@ -79,7 +80,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
             ));
         };
         // Objects of COM and of JavaScript have names in brackets as well, and addresses.
-        let pseudo = undefined || (in_brackets && address(number) == 0);
+        let pseudo = undefined || (in_brackets && address(number) == Avma(0));
         let size = if of & 1 == 1 { cint(&mut node, "size of a node")? } else { type_size };
         let children = usize::try_from(cint(&mut node, "children of a node")?).unwrap_or(usize::MAX);
         let most = node.remaining().min(unread);
@@ -94,7 +95,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
         for _ in 0..children {
             let child = cint(&mut node, "a child of a node")?;
             let target = address(number.wrapping_add_signed(child as isize));
-            if target == 0 {
+            if target == Avma(0) {
                 continue;
             }
             if pseudo {
@@ -104,7 +105,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
                 edges += 1;
             }
         }
-        if !pseudo && address(number) != 0 {
+        if !pseudo && address(number) != Avma(0) {
             builder.push(Node {
                 address: address(number),
                 of: crate::graph::TypeIndex(type_index as u32),
@@ -124,7 +125,7 @@ pub fn read(bytes: &[u8]) -> Result<GcDump, ReadError> {
     let mut roots: Vec<Root> = rooted
         .into_iter()
         .filter_map(|target| graph.find(target))
-        .map(|object| Root { kind: RootKind::Other, address: 0, object, is_interior: false, thread: 0 })
+        .map(|object| Root { kind: RootKind::Other, address: Avma(0), object, is_interior: false, thread: 0 })
         .collect();
     roots.sort_by_key(|root| root.object);
     roots.dedup();

@@ -1,6 +1,7 @@
 //! What is written reads back the same, and no bytes do harm.
 
 use biopsy_bytes::Cursor;
+use biopsy_model::Avma;
 use proptest::prelude::*;
 
 use super::*;
@@ -19,14 +20,14 @@ fn sample() -> Graph {
         (0x1000, node, 24, vec![0x7f00_0000, 0x2000]),
         (0x2000, node, 1 << 33, vec![0x1000]),
     ] {
-        builder.push(Node { address, of, size, edges: edges.len() as u32 });
-        edges.into_iter().for_each(|edge| builder.push_edge(edge));
+        builder.push(Node { address: Avma(address), of, size, edges: edges.len() as u32 });
+        edges.into_iter().for_each(|edge| builder.push_edge(Avma(edge)));
     }
-    builder.push(Node { address: 0x3000, of: node, size: 24, edges: 0 });
+    builder.push(Node { address: Avma(0x3000), of: node, size: 24, edges: 0 });
     let (mut graph, ..) = builder.finish().unwrap();
     let root = Root {
         kind: RootKind::StrongHandle,
-        address: 1,
+        address: Avma(1),
         object: ObjectIndex(0),
         is_interior: false,
         thread: 0,
@@ -52,14 +53,14 @@ fn what_was_written_is_read() {
         let dump = read(&bytes).unwrap();
         assert_eq!((dump.process_name.as_str(), dump.pid, dump.tool.as_str()), ("holder", 7, "biopsy"));
         assert_eq!(dump.graph.len() as u64, written);
-        assert_eq!(dump.graph.find(0x3000).is_some(), garbage);
-        let one = dump.graph.find(0x1000).unwrap();
+        assert_eq!(dump.graph.find(Avma(0x3000)).is_some(), garbage);
+        let one = dump.graph.find(Avma(0x1000)).unwrap();
         let targets: Vec<u64> = dump
             .graph
             .references(one)
             .unwrap()
             .iter()
-            .map(|of| dump.graph.object(*of).unwrap().address)
+            .map(|of| dump.graph.object(*of).unwrap().address.0)
             .collect();
         assert_eq!(targets, [0x7f00_0000, 0x2000]);
         let of = dump.graph.object(one).unwrap().of;

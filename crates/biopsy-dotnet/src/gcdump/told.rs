@@ -5,7 +5,7 @@
 //! dotnet/runtime). References belong to objects by their order alone. Bulk events are numbered, so lost ones show.
 
 use biopsy_bytes::{Cursor, ReadError};
-use biopsy_model::{MonoNanos, Nanos};
+use biopsy_model::{Avma, MonoNanos, Nanos};
 use rustc_hash::FxHashMap;
 
 use crate::graph::{Bits, Graph, GraphBuilder, HeapType, Node, ObjectIndex, Root, RootKind, TypeIndex};
@@ -63,8 +63,8 @@ pub struct ToldHeap {
 pub struct HeapListener {
     builder: GraphBuilder,
     types: FxHashMap<u64, TypeIndex>,
-    roots: Vec<(RootKind, u64, u64, bool)>,
-    dependents: Vec<(u64, u64)>,
+    roots: Vec<(RootKind, Avma, Avma, bool)>,
+    dependents: Vec<(Avma, Avma)>,
     collection: Option<u32>,
     began: Option<MonoNanos>,
     pause: Option<Nanos>,
@@ -126,7 +126,7 @@ impl HeapListener {
             17 => {
                 let (_, count) = bulk(&mut cursor)?;
                 for _ in 0..count {
-                    let (key, value) = (cursor.u64("KeyNodeID")?, cursor.u64("ValueNodeID")?);
+                    let (key, value) = (Avma(cursor.u64("KeyNodeID")?), Avma(cursor.u64("ValueNodeID")?));
                     cursor.u64("RootID")?;
                     self.dependents.push((key, value));
                 }
@@ -142,7 +142,11 @@ impl HeapListener {
     fn type_index(&mut self, id: u64) -> TypeIndex {
         let builder = &mut self.builder;
         *self.types.entry(id).or_insert_with(|| {
-            builder.push_type(HeapType { name: format!("?{id:#x}"), method_table: id, ..HeapType::default() })
+            builder.push_type(HeapType {
+                name: format!("?{id:#x}"),
+                method_table: Avma(id),
+                ..HeapType::default()
+            })
         })
     }
 
@@ -195,7 +199,7 @@ impl HeapListener {
                 2 if flags & 1 << 1 == 0 => RootKind::StrongHandle,
                 _ => RootKind::Other,
             };
-            self.roots.push((kind, id, object, flags & ROOT_INTERIOR != 0));
+            self.roots.push((kind, Avma(id), Avma(object), flags & ROOT_INTERIOR != 0));
         }
         Ok(())
     }
@@ -212,7 +216,7 @@ impl HeapListener {
             while cursor.u16("FieldName")? != 0 {}
             let kind = if flags & 1 == 1 { RootKind::ThreadStatic } else { RootKind::Other };
             if object != 0 {
-                self.roots.push((kind, id, object, false));
+                self.roots.push((kind, Avma(id), Avma(object), false));
             }
         }
         Ok(())
@@ -224,7 +228,7 @@ impl HeapListener {
         self.completeness.lost_node_events += u64::from(lost);
         self.next_node = index.saturating_add(1);
         for _ in 0..count {
-            let address = cursor.u64("Address")?;
+            let address = Avma(cursor.u64("Address")?);
             let size = cursor.u64("Size")?;
             let of = cursor.u64("TypeID")?;
             let edges = cursor.u64("EdgeCount")?;
@@ -246,12 +250,12 @@ impl HeapListener {
         // Events are full but for the last: so many references are missing, and those behind stay with their objects.
         if u64::from(lost) * u64::from(self.most_edges) < MOST_NODES as u64 {
             for _ in 0..lost * self.most_edges.max(count) {
-                self.builder.push_edge(0);
+                self.builder.push_edge(Avma(0));
             }
         }
         self.most_edges = self.most_edges.max(count);
         for _ in 0..count {
-            self.builder.push_edge(cursor.u64("Value")?);
+            self.builder.push_edge(Avma(cursor.u64("Value")?));
             cursor.u32("ReferencingFieldID")?;
         }
         Ok(())

@@ -109,7 +109,7 @@ pub fn write(graph: &Graph, options: &WriteOptions, out: impl Write) -> Result<u
     }
     for object in graph.objects() {
         if numbers.of(object.index).is_some() {
-            out.i64(object.address.cast_signed())?;
+            out.i64(object.address.0.cast_signed())?;
         }
     }
     out.bytes(&[tag::BYTE, 1])?;

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::{Generation, Graph, HeapType, NO_OBJECT, SpanBuilder, Spill, TypeIndex};
@@ -10,7 +11,7 @@ use super::{Generation, Graph, HeapType, NO_OBJECT, SpanBuilder, Spill, TypeInde
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
     /// Its address.
-    pub address: u64,
+    pub address: Avma,
     /// Its type.
     pub of: TypeIndex,
     /// Its size in bytes.
@@ -25,7 +26,7 @@ pub struct Node {
 pub struct GraphBuilder {
     types: Vec<HeapType>,
     nodes: Vec<Node>,
-    targets: Vec<u64>,
+    targets: Vec<Avma>,
 }
 
 /// Longest span that is made of such nodes, in bytes of the heap.
@@ -50,7 +51,7 @@ impl GraphBuilder {
     }
 
     /// Adds a reference to the object at an address.
-    pub fn push_edge(&mut self, target: u64) {
+    pub fn push_edge(&mut self, target: Avma) {
         self.targets.push(target);
     }
 
@@ -110,19 +111,19 @@ impl GraphBuilder {
         let (mut spans, mut left_out) = (Vec::new(), 0u64);
         let mut builder: Option<SpanBuilder> = None;
         // Targets become numbers in a list of addresses first; the graph finds the objects below.
-        let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
-        let mut addresses: Vec<u64> = Vec::new();
+        let mut numbers: FxHashMap<Avma, u32> = FxHashMap::default();
+        let mut addresses: Vec<Avma> = Vec::new();
         for at in order {
             let Some(node) = nodes.get(at as usize) else { continue };
-            if builder.as_ref().is_some_and(|span| !span.has_room(node.address, SPAN_BYTES)) {
+            if builder.as_ref().is_some_and(|span| !span.has_room(node.address.0, SPAN_BYTES)) {
                 spans.extend(builder.take().map(|span| span.finish(&spill)).transpose()?);
             }
-            if !node.address.is_multiple_of(super::span::FINEST) {
+            if !node.address.0.is_multiple_of(super::span::FINEST) {
                 left_out += 1;
                 continue;
             }
-            let span = builder.get_or_insert_with(|| SpanBuilder::new(node.address, Generation::Unknown));
-            if !span.push(node.address, node.of, node.size) {
+            let span = builder.get_or_insert_with(|| SpanBuilder::new(node.address.0, Generation::Unknown));
+            if !span.push(node.address.0, node.of, node.size) {
                 left_out += 1;
                 continue;
             }

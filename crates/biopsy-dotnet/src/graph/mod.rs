@@ -19,6 +19,7 @@ mod totals;
 
 use std::io;
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 pub use biopsy_model::heap::HeapType;
@@ -86,7 +87,7 @@ pub struct Object {
     /// Its number.
     pub index: ObjectIndex,
     /// Its address.
-    pub address: u64,
+    pub address: Avma,
     /// Its type.
     pub of: TypeIndex,
     /// Its size in bytes, header included, not rounded up.
@@ -214,7 +215,7 @@ impl Graph {
     /// The object that begins at the address.
     #[must_use]
     #[inline]
-    pub fn find(&self, address: u64) -> Option<ObjectIndex> {
+    pub fn find(&self, Avma(address): Avma) -> Option<ObjectIndex> {
         let mut at = *self.pages.get(&(address >> PAGE))? as usize;
         loop {
             let span = self.spans.get(at).filter(|span| span.start <= address)?;
@@ -227,7 +228,7 @@ impl Graph {
 
     /// The object that the address is in, and whether it is its beginning.
     #[must_use]
-    pub fn find_holder(&self, address: u64) -> Option<(ObjectIndex, bool)> {
+    pub fn find_holder(&self, Avma(address): Avma) -> Option<(ObjectIndex, bool)> {
         let at = self.spans.partition_point(|span| span.start <= address).checked_sub(1)?;
         let span = self.spans.get(at)?;
         let number = span.find_holder(address)?;
@@ -253,7 +254,7 @@ impl Graph {
         let (span, number) = self.span_of(index)?;
         Some(Object {
             index,
-            address: span.address(number)?,
+            address: Avma(span.address(number)?),
             of: TypeIndex(*span.types.get(number as usize)?),
             size: span.size(number),
             generation: span.generation,
@@ -265,7 +266,7 @@ impl Graph {
         self.spans.iter().flat_map(|span| {
             span.starts.iter().zip(&span.types).enumerate().map(move |(number, (position, of))| Object {
                 index: span.index(number as u32),
-                address: span.start + u64::from(position) * span.unit,
+                address: Avma(span.start + u64::from(position) * span.unit),
                 of: TypeIndex(*of),
                 size: span.size(number as u32),
                 generation: span.generation,

@@ -1,5 +1,7 @@
 //! What keeps objects alive from outside.
 
+use biopsy_model::Avma;
+
 use super::ObjectIndex;
 
 /// The kind of a root.
@@ -54,7 +56,7 @@ pub struct Root {
     /// What it is.
     pub kind: RootKind,
     /// Where it is: the address of the handle, of the stack slot; 0 for a register or where not known.
-    pub address: u64,
+    pub address: Avma,
     /// What it keeps alive.
     pub object: ObjectIndex,
     /// It points into the object, not at its beginning.

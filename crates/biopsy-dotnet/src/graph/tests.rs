@@ -8,14 +8,14 @@ fn built(nodes: &[(u64, u64, Vec<u64>)]) -> Graph {
     let mut builder = GraphBuilder::new();
     let of = builder.push_type(HeapType { name: "T".to_owned(), ..HeapType::default() });
     for (address, size, edges) in nodes {
-        builder.push(Node { address: *address, of, size: *size, edges: edges.len() as u32 });
-        edges.iter().for_each(|edge| builder.push_edge(*edge));
+        builder.push(Node { address: Avma(*address), of, size: *size, edges: edges.len() as u32 });
+        edges.iter().for_each(|edge| builder.push_edge(Avma(*edge)));
     }
     builder.finish().unwrap().0
 }
 
 fn root(object: ObjectIndex) -> Root {
-    Root { kind: RootKind::Other, address: 0, object, is_interior: false, thread: 0 }
+    Root { kind: RootKind::Other, address: Avma(0), object, is_interior: false, thread: 0 }
 }
 
 #[test]
@@ -25,15 +25,18 @@ fn objects_come_back_by_address_with_their_references() {
         (0x1000, 32, vec![]),
         (0x2000, 24, vec![0x7000_0000, 0xdead]),
     ]);
-    let objects: Vec<_> = graph.objects().map(|object| (object.address, object.size)).collect();
+    let objects: Vec<_> = graph.objects().map(|object| (object.address.0, object.size)).collect();
     assert_eq!(objects, [(0x1000, 32), (0x2000, 24), (0x7000_0000, 24)]);
-    let far = graph.find(0x7000_0000).unwrap();
-    assert_eq!(graph.references(far).unwrap(), [graph.find(0x1000).unwrap(), graph.find(0x2000).unwrap()]);
-    assert_eq!(graph.references(graph.find(0x2000).unwrap()).unwrap(), [far]);
-    assert_eq!(graph.find(0x1008), None);
-    assert_eq!(graph.find_holder(0x1008), Some((graph.find(0x1000).unwrap(), false)));
-    assert_eq!(graph.find_holder(0x1020), None);
-    assert_eq!(graph.object(far).unwrap().address, 0x7000_0000);
+    let far = graph.find(Avma(0x7000_0000)).unwrap();
+    assert_eq!(
+        graph.references(far).unwrap(),
+        [graph.find(Avma(0x1000)).unwrap(), graph.find(Avma(0x2000)).unwrap()]
+    );
+    assert_eq!(graph.references(graph.find(Avma(0x2000)).unwrap()).unwrap(), [far]);
+    assert_eq!(graph.find(Avma(0x1008)), None);
+    assert_eq!(graph.find_holder(Avma(0x1008)), Some((graph.find(Avma(0x1000)).unwrap(), false)));
+    assert_eq!(graph.find_holder(Avma(0x1020)), None);
+    assert_eq!(graph.object(far).unwrap().address, Avma(0x7000_0000));
 }
 
 /// Objects of 32-bit processes lie at multiples of 4.
@@ -44,13 +47,13 @@ fn objects_of_a_32_bit_process_are_all_there() {
     let graph = built(&nodes);
     assert_eq!(graph.len(), 1000);
     for (number, (address, _, edges)) in nodes.iter().enumerate() {
-        let index = graph.find(*address).unwrap();
-        assert_eq!((index.0 as usize, graph.object(index).unwrap().address), (number, *address));
-        assert_eq!(graph.references(index).unwrap(), [graph.find(edges[0]).unwrap()]);
-        assert_eq!(graph.find_holder(address + 4), Some((index, false)));
-        assert_eq!(graph.find(address + 4), None);
+        let index = graph.find(Avma(*address)).unwrap();
+        assert_eq!((index.0 as usize, graph.object(index).unwrap().address), (number, Avma(*address)));
+        assert_eq!(graph.references(index).unwrap(), [graph.find(Avma(edges[0])).unwrap()]);
+        assert_eq!(graph.find_holder(Avma(address + 4)), Some((index, false)));
+        assert_eq!(graph.find(Avma(address + 4)), None);
     }
-    assert!(graph.objects().map(|object| object.address).eq(nodes.iter().map(|node| node.0)));
+    assert!(graph.objects().map(|object| object.address.0).eq(nodes.iter().map(|node| node.0)));
 }
 
 #[test]
@@ -58,10 +61,10 @@ fn an_address_where_no_object_can_be_is_counted_and_moves_no_other() {
     let mut builder = GraphBuilder::new();
     let of = builder.push_type(HeapType::default());
     for address in [0x1001, 0x1008, 0x1018, 0x1022] {
-        builder.push(Node { address, of, size: 12, edges: 0 });
+        builder.push(Node { address: Avma(address), of, size: 12, edges: 0 });
     }
     let (graph, left_out, _) = builder.finish().unwrap();
-    let addresses: Vec<u64> = graph.objects().map(|object| object.address).collect();
+    let addresses: Vec<u64> = graph.objects().map(|object| object.address.0).collect();
     assert_eq!((addresses.as_slice(), left_out), (&[0x1008, 0x1018][..], 2));
 }
 

@@ -4,9 +4,9 @@
 //! is, is found by looking: the word that leads to an object of `System.Reflection.LoaderAllocator`.
 
 use biopsy_image::MemoryExt;
+use biopsy_model::Avma;
 
-use super::source::Source;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, TypeHandle};
 
 /// Bytes of a native `LoaderAllocator` that are looked through.
 const LOOKED_THROUGH: usize = 4096;
@@ -14,8 +14,8 @@ const LOOKED_THROUGH: usize = 4096;
 const MANAGED: &str = "System.Reflection.LoaderAllocator";
 
 /// Address of the managed loader allocator of a collectible type.
-pub(super) fn loader_allocator(runtime: &Runtime<'_>, method_table: u64) -> Option<u64> {
-    let image = Source::image(runtime);
+pub(super) fn loader_allocator(runtime: &Runtime<'_>, method_table: TypeHandle) -> Option<Avma> {
+    let image = runtime.memory().image();
     let layout = runtime.layout();
     let offset = u64::from(layout.find_field("Module", "LoaderAllocator")?);
     // Generic instances over collectible types belong to the module that loaded them, not to that of their definition.
@@ -23,11 +23,11 @@ pub(super) fn loader_allocator(runtime: &Runtime<'_>, method_table: u64) -> Opti
         .find_field("MethodTable", "AuxiliaryData")
         .or_else(|| layout.find_field("MethodTable", "WriteableData"));
     let loader_module = auxiliary.and_then(|auxiliary| {
-        let at = image.read_u64(method_table.wrapping_add(u64::from(auxiliary))).ok()?;
+        let at = image.read_u64(method_table.at(auxiliary.into())).ok()?;
         let module = layout.find_field("MethodTableAuxiliaryData", "LoaderModule").unwrap_or(8);
         image.read_u64(at.wrapping_add(u64::from(module))).ok()
     });
-    let own = runtime.type_of(method_table).ok().map(|info| info.module);
+    let own = runtime.type_of(method_table).ok().map(|info| info.module.0);
     [loader_module, own].into_iter().flatten().filter(|module| *module != 0).find_map(|module| {
         let native = image.read_u64(module.wrapping_add(offset)).ok().filter(|native| *native != 0)?;
         let bytes = image.read_up_to(native, LOOKED_THROUGH).ok()?;
@@ -38,8 +38,8 @@ pub(super) fn loader_allocator(runtime: &Runtime<'_>, method_table: u64) -> Opti
             }
             let object =
                 image.read_u64(handle).ok().filter(|object| *object != 0 && object.is_multiple_of(8))?;
-            let of = image.read_u64(object).ok()? & !7;
-            (*runtime.type_of(of).ok()?.name == *MANAGED).then_some(object)
+            let object = Avma(object);
+            (*runtime.type_of_object(object).ok()?.name == *MANAGED).then_some(object)
         })
     })
 }

@@ -1,5 +1,7 @@
 //! Entry for fuzzing: a heap in made-up memory that the bytes damage.
 
+use biopsy_model::Avma;
+
 use super::synthetic::{GC, Synthetic};
 use super::{Heap, HeapOptions};
 use crate::graph::Graph;
@@ -30,7 +32,7 @@ pub fn fuzz_heap(bytes: &[u8]) {
         };
         memory.put(start + offset as u64, value);
     }
-    let Ok(heap) = Heap::of(&memory, GC, vec![thread()]) else { return };
+    let Ok(heap) = Heap::of(&memory, Avma(GC), vec![thread()]) else { return };
     let options = HeapOptions { threads: 1, spill: None };
     let Ok((mut graph, mut problems)) = heap.walk(&options) else { return };
     check(&graph);
@@ -43,7 +45,7 @@ pub fn fuzz_heap(bytes: &[u8]) {
 pub(super) fn thread() -> ManagedThread {
     let start = super::synthetic::YOUNG;
     ManagedThread {
-        address: 0,
+        address: Avma(0),
         id: 1,
         os_id: 0,
         own_os_id: 0,
@@ -54,19 +56,19 @@ pub(super) fn thread() -> ManagedThread {
         pool_worker: false,
         finalizer: false,
         name: None,
-        object: 0,
-        last_thrown: 0,
-        current_exception: 0,
-        frame: 0,
-        allocation: (start + 0x20, start + 0x100 - 24),
+        object: None,
+        last_thrown: None,
+        current_exception: None,
+        frame: Avma(0),
+        allocation: (Avma(start + 0x20), Avma(start + 0x100 - 24)),
     }
 }
 
 fn check(graph: &Graph) {
-    let mut end = 0;
+    let mut end = Avma(0);
     for object in graph.objects() {
-        assert!(object.address >= end, "objects overlap at {:#x}", object.address);
-        end = object.address.saturating_add(object.size);
+        assert!(object.address >= end, "objects overlap at {}", object.address);
+        end = Avma(object.address.0.saturating_add(object.size));
         assert_eq!(graph.find(object.address), Some(object.index));
     }
 }

@@ -6,6 +6,7 @@
 //! its table.
 
 use biopsy_image::{Image, MemoryExt};
+use biopsy_model::Avma;
 use rustc_hash::FxHashSet;
 
 use super::roots::Found;
@@ -163,8 +164,8 @@ fn block_handles(
         let address = at + number as u64 * 8;
         if kind == DEPENDENT {
             let of = data.as_ref().and_then(|(_, bytes)| bytes.as_chunks::<8>().0.get(number));
-            let key = graph.find(value);
-            let held = of.and_then(|eight| graph.find(u64::from_le_bytes(*eight)));
+            let key = graph.find(Avma(value));
+            let held = of.and_then(|eight| graph.find(Avma(u64::from_le_bytes(*eight))));
             found.dependents.extend(key.zip(held));
         } else if let Some(kind) = root_kind(kind) {
             found.add(graph, kind, address, value, 0);

@@ -1,5 +1,7 @@
 //! An opened heap.
 
+use biopsy_model::Avma;
+
 use super::roots::{self, RootProblems};
 use super::segments::{self, Collector};
 use super::source::Source;
@@ -31,7 +33,7 @@ pub struct Heap<'r> {
     collector: Collector,
     segments: Vec<Segment>,
     threads: Vec<ManagedThread>,
-    contexts: Vec<(u64, u64)>,
+    contexts: Vec<(Avma, Avma)>,
     problems: Problems,
 }
 
@@ -54,17 +56,17 @@ impl<'r> Heap<'r> {
 
     pub(super) fn of(
         source: &'r dyn Source,
-        gc: u64,
+        gc: Avma,
         threads: Vec<ManagedThread>,
     ) -> Result<Self, HeapError> {
-        let collector = segments::read_collector(source.image(), source.layout(), gc)?;
+        let collector = segments::read_collector(source.image(), source.layout(), gc.0)?;
         let mut problems = Problems::default();
         let segments = segments::read_segments(source.image(), source.layout(), &collector, &mut problems)?;
         if segments.is_empty() {
             return Err(HeapError::Empty);
         }
-        let mut contexts: Vec<(u64, u64)> =
-            threads.iter().map(|thread| thread.allocation).filter(|(at, _)| *at != 0).collect();
+        let mut contexts: Vec<(Avma, Avma)> =
+            threads.iter().map(|thread| thread.allocation).filter(|(at, _)| *at != Avma(0)).collect();
         contexts.sort_unstable();
         Ok(Self { source, collector, segments, threads, contexts, problems })
     }
@@ -84,7 +86,7 @@ impl<'r> Heap<'r> {
     /// Bytes of all segments.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.end - segment.start).sum()
+        self.segments.iter().map(Segment::bytes).sum()
     }
 
     /// All objects with their references.

@@ -1,5 +1,6 @@
 //! Addresses of the heap as 32-bit numbers, so that a reference takes 4 bytes before all objects are known.
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::{HeapError, Segment};
@@ -35,9 +36,7 @@ pub(super) struct Hint(u32);
 impl Places {
     /// Of segments by address that do not overlap.
     pub(super) fn new(segments: &[Segment]) -> Result<Self, HeapError> {
-        let bytes = segments
-            .iter()
-            .fold(0u64, |sum, one| sum.saturating_add((one.end - one.start).saturating_add(16)));
+        let bytes = segments.iter().fold(0u64, |sum, one| sum.saturating_add(one.bytes().saturating_add(16)));
         let limit = |shift: u32| u64::from(u32::MAX) << shift;
         let shift = SHIFTS
             .into_iter()
@@ -47,14 +46,15 @@ impl Places {
             Self { segments: Vec::new(), pages: FxHashMap::default(), numbers: Vec::new(), shift };
         let mut first = 0;
         for segment in segments {
+            let (Avma(start), Avma(end)) = (segment.start, segment.end);
             let number = places.segments.len() as u32;
-            for page in segment.start >> PAGE..=(segment.end - 1) >> PAGE {
+            for page in start >> PAGE..=(end - 1) >> PAGE {
                 places.pages.entry(page).or_insert(number);
             }
-            let length = ((segment.end - segment.start) >> shift) + 1;
+            let length = (segment.bytes() >> shift) + 1;
             let pages = ((first + length) >> (PAGE - shift)) + 1;
             places.numbers.resize(usize::try_from(pages).unwrap_or(usize::MAX), number);
-            places.segments.push(Place { start: segment.start, end: segment.end, first });
+            places.segments.push(Place { start, end, first });
             first += length;
         }
         Ok(places)
@@ -107,8 +107,8 @@ mod tests {
     fn a_heap_above_the_limit_is_refused_with_both_numbers() {
         let segment = |bytes: u64| Segment {
             heap: 0,
-            start: 1 << 40,
-            end: (1 << 40) + bytes,
+            start: Avma(1 << 40),
+            end: Avma((1 << 40) + bytes),
             generation: Generation::Gen2,
         };
         let error = Places::new(&[segment(64 << 30)]).unwrap_err();
@@ -116,13 +116,18 @@ mod tests {
         assert_eq!(error.to_string(), said);
         assert!(Places::new(&[segment(1 << 30)]).is_ok());
         // As damaged numbers of a segment may say.
-        let all = Segment { heap: 0, start: 0, end: u64::MAX - 7, generation: Generation::Gen2 };
+        let all = Segment { heap: 0, start: Avma(0), end: Avma(u64::MAX - 7), generation: Generation::Gen2 };
         assert!(matches!(Places::new(&[all]), Err(HeapError::TooLarge { .. })));
     }
 
     #[test]
     fn every_address_comes_back() {
-        let segment = |start: u64, end: u64| Segment { heap: 0, start, end, generation: Generation::Gen0 };
+        let segment = |start: u64, end: u64| Segment {
+            heap: 0,
+            start: Avma(start),
+            end: Avma(end),
+            generation: Generation::Gen0,
+        };
         let segments = [
             segment(0x1000, 0x1018),
             segment(0x1020, 0x1400),
@@ -133,12 +138,12 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         let mut hint = Hint::default();
         for one in &segments {
-            for address in (one.start..one.end).step_by(8) {
+            for address in (one.start.0..one.end.0).step_by(8) {
                 let number = places.number(address, &mut hint).unwrap();
                 assert_eq!(places.address(number), Some((address, 8)));
                 assert!(seen.insert(number), "{address:#x}");
             }
-            assert_eq!(places.number(one.end, &mut hint), None);
+            assert_eq!(places.number(one.end.0, &mut hint), None);
         }
         assert!([0xfff, u64::MAX].iter().all(|none| places.number(*none, &mut hint).is_none()));
         assert_eq!(places.address(u32::MAX), None);

@@ -1,5 +1,7 @@
 //! What went wrong on a walk that went on all the same.
 
+use biopsy_model::Avma;
+
 /// What is wrong with an object, or with the place where one should be.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Problem {
@@ -35,7 +37,7 @@ pub struct Problems {
     /// How many, all in all.
     pub count: u64,
     /// The first of them, with the address it was seen at; at most [`Problems::LISTED`].
-    pub first: Vec<(u64, Problem)>,
+    pub first: Vec<(Avma, Problem)>,
     /// Bytes of segments that were not walked because of them.
     pub skipped_bytes: u64,
     /// References that lead to no object; once it is known what is live, those of live objects.
@@ -65,7 +67,7 @@ impl Problems {
         self.count += 1;
         self.skipped_bytes = self.skipped_bytes.saturating_add(skipped);
         if self.first.len() < Self::LISTED {
-            self.first.push((address, problem));
+            self.first.push((Avma(address), problem));
         }
     }
 

@@ -6,6 +6,7 @@ use super::{handles, stacks, thread_statics};
 use crate::graph::{Graph, ObjectIndex, Root, RootKind};
 use crate::runtime::ManagedThread;
 use biopsy_image::{Image, MemoryExt};
+use biopsy_model::Avma;
 
 /// Kinds of roots that could not be read. Objects that only they keep alive count as garbage then.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -25,8 +26,8 @@ pub(super) struct Found {
 impl Found {
     /// Adds a root if the value is the beginning of an object.
     pub(super) fn add(&mut self, graph: &Graph, kind: RootKind, address: u64, value: u64, thread: u32) {
-        if let Some(object) = graph.find(value) {
-            self.roots.push(Root { kind, address, object, is_interior: false, thread });
+        if let Some(object) = graph.find(Avma(value)) {
+            self.roots.push(Root { kind, address: Avma(address), object, is_interior: false, thread });
         }
     }
 

@@ -6,6 +6,7 @@
 //! are many small ones, and each belongs to its generation. With segments (libclrgc.so), 0 and 1 lie in the last one of 2.
 
 use biopsy_image::{Image, MemoryExt};
+use biopsy_model::Avma;
 use rustc_hash::FxHashSet;
 
 use super::{HeapError, Problem, Problems};
@@ -34,11 +35,19 @@ pub struct Segment {
     /// Number of the heap it belongs to; 0 for workstations.
     pub heap: u32,
     /// Address of the first object.
-    pub start: u64,
+    pub start: Avma,
     /// Behind the last object.
-    pub end: u64,
+    pub end: Avma,
     /// Of its objects.
     pub generation: Generation,
+}
+
+impl Segment {
+    /// How long it is.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.end.0.saturating_sub(self.start.0)
+    }
 }
 
 /// One heap of the collector.
@@ -187,7 +196,8 @@ pub(super) fn read_segments(
                     3 => Generation::Large,
                     _ => Generation::Pinned,
                 };
-                let segment = Segment { heap: number as u32, start, end, generation: kind };
+                let segment =
+                    Segment { heap: number as u32, start: Avma(start), end: Avma(end), generation: kind };
                 if start > end || start % 8 != 0 {
                     problems.add(at, Problem::BadSegment, 0);
                 } else if at == heap.ephemeral {
@@ -200,13 +210,13 @@ pub(super) fn read_segments(
         }
     }
     segments.sort_by_key(|segment: &Segment| segment.start);
-    let mut end = 0;
+    let mut end = Avma(0);
     segments.retain(|segment| {
         let good = segment.start >= end;
         if good {
             end = segment.end;
         } else {
-            problems.add(segment.start, Problem::BadSegment, segment.end.saturating_sub(segment.start));
+            problems.add(segment.start.0, Problem::BadSegment, segment.bytes());
         }
         good
     });
@@ -221,11 +231,11 @@ fn split_ephemeral(
     whole: Segment,
     segments: &mut Vec<Segment>,
 ) {
-    let inside = |address: &u64| (whole.start..=whole.end).contains(address) && address.is_multiple_of(8);
+    let inside = |address: &Avma| (whole.start..=whole.end).contains(address) && address.0.is_multiple_of(8);
     let begin = |generation: u64| {
         let offset = collector.allocation_start?;
         let at = heap.generation_table.wrapping_add(generation * collector.generation_size);
-        image.read_u64(at.wrapping_add(offset)).ok().filter(inside)
+        image.read_u64(at.wrapping_add(offset)).ok().map(Avma).filter(inside)
     };
     let parts = match (begin(1), begin(0)) {
         (Some(one), Some(zero)) if one <= zero => vec![

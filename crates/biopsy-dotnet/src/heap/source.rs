@@ -1,10 +1,11 @@
 //! What the walk needs of a runtime, so that it can also be driven over made-up memory.
 
 use biopsy_image::{Image, MemoryExt};
+use biopsy_model::Avma;
 
 use crate::graph::HeapType;
 use crate::layout::Layout;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, TypeHandle};
 
 /// A runtime, as far as its heap is concerned.
 pub(crate) trait Source: Sync {
@@ -13,9 +14,9 @@ pub(crate) trait Source: Sync {
     /// Where things are.
     fn layout(&self) -> &Layout;
     /// Name and module of a type.
-    fn describe(&self, method_table: u64) -> HeapType;
+    fn describe(&self, method_table: TypeHandle) -> HeapType;
     /// The object that objects of this collectible type keep alive although no field refers to it.
-    fn loader_allocator(&self, method_table: u64) -> Option<u64>;
+    fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma>;
 }
 
 impl Source for Runtime<'_> {
@@ -27,21 +28,24 @@ impl Source for Runtime<'_> {
         self.layout()
     }
 
-    fn describe(&self, method_table: u64) -> HeapType {
+    fn describe(&self, method_table: TypeHandle) -> HeapType {
         // The type of gaps has no metadata and no name.
         let free = self.layout().find_global("FreeObjectMethodTable");
-        if free.is_some_and(|at| self.image().read_u64(at).is_ok_and(|free| free == method_table)) {
+        let address = method_table.0;
+        if free.is_some_and(|at| {
+            self.image().read_u64(at).is_ok_and(|free| TypeHandle::from(free) == method_table)
+        }) {
             let name = "Free".to_owned();
-            return HeapType { name, method_table, is_free: true, ..HeapType::default() };
+            return HeapType { name, method_table: address, is_free: true, ..HeapType::default() };
         }
         let Ok(info) = self.type_of(method_table) else {
-            return HeapType { name: format!("?{method_table:#x}"), method_table, ..HeapType::default() };
+            return HeapType { name: format!("?{address}"), method_table: address, ..HeapType::default() };
         };
         let module = self.module(info.module).map(|module| file_name(&module.path)).unwrap_or_default();
-        HeapType { name: info.name.to_string(), module, method_table, is_free: false }
+        HeapType { name: info.name.to_string(), module, method_table: address, is_free: false }
     }
 
-    fn loader_allocator(&self, method_table: u64) -> Option<u64> {
+    fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma> {
         super::collectible::loader_allocator(self, method_table)
     }
 }

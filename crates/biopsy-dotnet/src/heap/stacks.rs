@@ -5,6 +5,7 @@
 //! other way round. Such roots say that they are of a stack.
 
 use biopsy_image::{Image, mapping};
+use biopsy_model::Avma;
 
 use super::roots::{Found, words};
 use crate::graph::{Graph, ObjectIndex, Root, RootKind};
@@ -24,11 +25,11 @@ pub(super) fn find(image: &dyn Image, threads: &[ManagedThread], graph: &Graph, 
             continue;
         };
         let mut add = |address: u64, value: u64| {
-            let holder = graph.find_holder(value);
+            let holder = graph.find_holder(Avma(value));
             if let Some((object, is_start)) = holder.filter(|(object, _)| !is_free(graph, *object)) {
                 let root = Root {
                     kind: RootKind::Stack,
-                    address,
+                    address: Avma(address),
                     object,
                     is_interior: !is_start,
                     thread: thread.os_id,

@@ -1,10 +1,12 @@
 //! A small heap in made-up memory, for tests and fuzzing.
 
 use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread};
+use biopsy_model::Avma;
 
 use super::source::Source;
 use crate::graph::HeapType;
 use crate::layout::Layout;
+use crate::runtime::TypeHandle;
 
 /// Memory of a few areas.
 #[derive(Debug, Default)]
@@ -56,17 +58,17 @@ impl Source for Synthetic {
         &self.layout
     }
 
-    fn describe(&self, method_table: u64) -> HeapType {
+    fn describe(&self, TypeHandle(method_table): TypeHandle) -> HeapType {
         HeapType {
             name: format!("T{method_table:x}"),
             method_table,
-            is_free: method_table == FREE,
+            is_free: method_table == Avma(FREE),
             ..HeapType::default()
         }
     }
 
-    fn loader_allocator(&self, method_table: u64) -> Option<u64> {
-        (method_table == NODE).then_some(0)
+    fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma> {
+        (method_table == NODE.into()).then_some(Avma(0))
     }
 }
 

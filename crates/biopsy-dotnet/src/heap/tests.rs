@@ -6,9 +6,10 @@ use super::fuzz::{fuzz_heap, thread};
 use super::synthetic::*;
 use super::*;
 use crate::graph::{Generation, RootKind};
+use biopsy_model::Avma;
 
 fn opened(memory: &Synthetic) -> Result<Heap<'_>, HeapError> {
-    Heap::of(memory, GC, vec![thread()])
+    Heap::of(memory, Avma(GC), vec![thread()])
 }
 
 #[test]
@@ -17,7 +18,7 @@ fn a_small_heap_is_walked_whole() {
     let heap = opened(&memory).unwrap();
     let (graph, problems) = heap.walk(&HeapOptions { threads: 2, spill: None }).unwrap();
     assert!(problems.is_none(), "{problems:?}");
-    let objects: Vec<_> = graph.objects().map(|one| (one.address, one.size, one.generation)).collect();
+    let objects: Vec<_> = graph.objects().map(|one| (one.address.0, one.size, one.generation)).collect();
     assert_eq!(
         objects,
         [
@@ -34,8 +35,8 @@ fn a_small_heap_is_walked_whole() {
         ]
     );
     let edges = |address: u64| -> Vec<u64> {
-        let targets = graph.references(graph.find(address).unwrap()).unwrap();
-        targets.into_iter().map(|target| graph.object(target).unwrap().address).collect()
+        let targets = graph.references(graph.find(Avma(address)).unwrap()).unwrap();
+        targets.into_iter().map(|target| graph.object(target).unwrap().address.0).collect()
     };
     assert_eq!(edges(YOUNG), [YOUNG + 0x140]);
     assert_eq!(edges(YOUNG + 0x140), [OLD + 0x20]);
@@ -56,7 +57,7 @@ fn what_handles_and_finalizers_hold_is_live_and_the_rest_is_garbage() {
     assert_eq!(kinds, [RootKind::StrongHandle, RootKind::FinalizerQueue]);
     let live = graph.live().unwrap();
     let garbage: Vec<_> =
-        graph.objects().filter(|one| !live.contains(one.index.0 as usize)).map(|one| one.address).collect();
+        graph.objects().filter(|one| !live.contains(one.index.0 as usize)).map(|one| one.address.0).collect();
     // Free space, a byte array nobody holds, and a node that holds itself.
     assert_eq!(garbage, [YOUNG + 0x100, YOUNG + 0x160, YOUNG + 0x180, OLD + 0x58]);
 }
@@ -122,11 +123,11 @@ fn an_object_that_is_being_made_is_no_damage() {
     (0..4).for_each(|word| memory.put(YOUNG + word * 8, 0));
     let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
     assert!(problems.is_none(), "{problems:?}");
-    assert!(graph.find(YOUNG).is_none() && graph.find(YOUNG + 0x140).is_some());
+    assert!(graph.find(Avma(YOUNG)).is_none() && graph.find(Avma(YOUNG + 0x140)).is_some());
     // Where something was written, it is none.
     memory.put(YOUNG + 16, 1);
     let (_, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
-    assert_eq!(problems.first, [(YOUNG, Problem::NoMethodTable)]);
+    assert_eq!(problems.first, [(Avma(YOUNG), Problem::NoMethodTable)]);
 }
 
 #[test]
@@ -136,11 +137,11 @@ fn room_that_no_thread_knows_of_yet_is_no_damage() {
     (YOUNG + 0x180..YOUNG + 0x200).step_by(8).for_each(|at| memory.put(at, 0));
     let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
     assert!(problems.is_none(), "{problems:?}");
-    assert!(graph.find(YOUNG + 0x160).is_some() && graph.find(YOUNG + 0x180).is_none());
+    assert!(graph.find(Avma(YOUNG + 0x160)).is_some() && graph.find(Avma(YOUNG + 0x180)).is_none());
     // Among old objects it is damage, and so is what is not empty.
     memory.put(YOUNG + 0x1f0, 1);
     let (_, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
-    assert_eq!(problems.first, [(YOUNG + 0x180, Problem::NoMethodTable)]);
+    assert_eq!(problems.first, [(Avma(YOUNG + 0x180), Problem::NoMethodTable)]);
 }
 
 #[test]
@@ -148,10 +149,10 @@ fn behind_a_broken_object_the_rest_of_the_segment_is_skipped_and_counted() {
     let mut memory = Synthetic::new();
     memory.put(YOUNG + 0x140, 0x1234);
     let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
-    assert_eq!(problems.first, [(YOUNG + 0x140, Problem::NoMethodTable)]);
+    assert_eq!(problems.first, [(Avma(YOUNG + 0x140), Problem::NoMethodTable)]);
     assert_eq!(problems.skipped_bytes, 0x200 - 0x140);
     assert_eq!(problems.dangling, 1);
-    assert!(graph.find(BIG).is_some() && graph.find(YOUNG + 0x180).is_none());
+    assert!(graph.find(Avma(BIG)).is_some() && graph.find(Avma(YOUNG + 0x180)).is_none());
 }
 
 #[test]
@@ -159,8 +160,8 @@ fn an_array_that_claims_more_than_its_segment_is_no_object() {
     let mut memory = Synthetic::new();
     memory.put(BIG + 8, u64::MAX);
     let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
-    assert_eq!(problems.first, [(BIG, Problem::TooLong)]);
-    assert!(graph.find(BIG).is_none());
+    assert_eq!(problems.first, [(Avma(BIG), Problem::TooLong)]);
+    assert!(graph.find(Avma(BIG)).is_none());
 }
 
 proptest! {

@@ -24,11 +24,11 @@ pub(super) fn find(source: &dyn Source, threads: &[ManagedThread], graph: &Graph
     let (next, value) = (field("InFlightTLSData", "Next"), field("InFlightTLSData", "TLSData"));
     let mut wrong = 0u32;
     for thread in threads.iter().filter(|thread| thread.os_id != 0) {
-        let Ok(data) = image.read_u64(thread.address.wrapping_add(pointer)) else { continue };
+        let Ok(data) = image.read_u64(thread.address.0.wrapping_add(pointer)) else { continue };
         if data == 0 {
             continue;
         }
-        if image.read_u64(data.wrapping_add(THREAD)).ok() != Some(thread.address) {
+        if image.read_u64(data.wrapping_add(THREAD)).ok() != Some(thread.address.0) {
             wrong += 1;
             continue;
         }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use biopsy_image::Image;
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::places::{Hint, Places};
@@ -16,6 +17,7 @@ use super::shape::{Offsets, SMALLEST, Shape};
 use super::source::Source;
 use super::{HeapError, Problem, Problems, Segment};
 use crate::graph::{Generation, Graph, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
+use crate::runtime::TypeHandle;
 
 /// Bytes that are read at once. Larger pieces fall out of the cache of a core before they are walked.
 const PIECE: usize = 256 << 10;
@@ -29,7 +31,7 @@ const SPAN_BYTES: u64 = 32 << 20;
 pub(super) struct Plan<'a> {
     pub(super) segments: &'a [Segment],
     /// Where threads put their next objects, and where their room ends; by address.
-    pub(super) contexts: &'a [(u64, u64)],
+    pub(super) contexts: &'a [(Avma, Avma)],
     /// References too, and where they are kept.
     pub(super) edges: Option<&'a Spill>,
     pub(super) threads: usize,
@@ -41,7 +43,7 @@ pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(G
     let shapes = Shapes { source, offsets: Offsets::of(source.layout())?, table: Mutex::default() };
     // The longest first, so that no core is left with one at the end.
     let mut order: Vec<&Segment> = plan.segments.iter().collect();
-    order.sort_by_key(|segment| std::cmp::Reverse(segment.end - segment.start));
+    order.sort_by_key(|segment| std::cmp::Reverse(segment.bytes()));
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || -> io::Result<(Vec<Span>, Problems)> {
         let mut walker = Walker::new(&shapes, &places, plan);
@@ -100,7 +102,9 @@ fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64
     graph.spans = spans;
     let find = |number: u32| {
         let Some((address, bytes)) = places.address(number) else { return NO_OBJECT };
-        let found = graph.find(address).or_else(|| (bytes > 8).then(|| graph.find(address + 8)).flatten());
+        let found = graph
+            .find(Avma(address))
+            .or_else(|| (bytes > 8).then(|| graph.find(Avma(address + 8))).flatten());
         found.map_or(NO_OBJECT, |index| index.0)
     };
     let dangling = AtomicUsize::new(0);
@@ -143,24 +147,24 @@ struct Shapes<'a, S: ?Sized> {
 
 #[derive(Default)]
 struct ShapeTable {
-    by_method_table: FxHashMap<u64, Result<(TypeIndex, Arc<Known>), Problem>>,
-    method_tables: Vec<u64>,
+    by_method_table: FxHashMap<TypeHandle, Result<(TypeIndex, Arc<Known>), Problem>>,
+    method_tables: Vec<TypeHandle>,
 }
 
 /// What is known of a type.
 struct Known {
     shape: Shape,
     /// The object that its objects keep alive without a field.
-    loader_allocator: Option<u64>,
+    loader_allocator: Option<Avma>,
 }
 
 impl<S: Source + ?Sized> Shapes<'_, S> {
-    fn get(&self, method_table: u64) -> Result<(TypeIndex, Arc<Known>), Problem> {
+    fn get(&self, method_table: TypeHandle) -> Result<(TypeIndex, Arc<Known>), Problem> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = table.by_method_table.get(&method_table) {
             return known.clone();
         }
-        let known = Shape::read(self.source.image(), self.offsets, method_table).map(|shape| {
+        let known = Shape::read(self.source.image(), self.offsets, method_table.0.0).map(|shape| {
             let collectible = shape.is_collectible;
             let loader_allocator = collectible.then(|| self.source.loader_allocator(method_table)).flatten();
             let index = TypeIndex(u32::try_from(table.method_tables.len()).unwrap_or(u32::MAX));
@@ -180,7 +184,7 @@ struct Walker<'a, S: ?Sized> {
     places: &'a Places,
     plan: &'a Plan<'a>,
     hint: Hint,
-    recent: Vec<Option<(u64, TypeIndex, Arc<Known>)>>,
+    recent: Vec<Option<(TypeHandle, TypeIndex, Arc<Known>)>>,
     piece: Vec<u8>,
     spans: Vec<Span>,
     problems: Problems,
@@ -215,35 +219,36 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             .get(contexts.partition_point(|(at, _)| *at < segment.start)..)
             .unwrap_or_default()
             .iter();
+        let (Avma(start), Avma(end)) = (segment.start, segment.end);
         let mut gap = contexts.next();
-        let mut span = SpanBuilder::new(segment.start, segment.generation);
+        let mut span = SpanBuilder::new(start, segment.generation);
         let mut piece = std::mem::take(&mut self.piece);
         // `filled` bytes of the piece are those from `base` on.
-        let (mut base, mut filled) = (segment.start, 0usize);
-        let mut at = segment.start;
+        let (mut base, mut filled) = (start, 0usize);
+        let mut at = start;
         let problem = loop {
-            if at >= segment.end {
+            if at >= end {
                 break None;
             }
-            while gap.is_some_and(|(room, _)| *room < at) {
+            while gap.is_some_and(|(room, _)| room.0 < at) {
                 gap = contexts.next();
             }
-            if let Some((_, limit)) = gap.filter(|(room, limit)| *room == at && at <= *limit) {
+            if let Some((_, limit)) = gap.filter(|(room, limit)| room.0 == at && at <= limit.0) {
                 // The room ends with space for one smallest object that is never handed out.
-                at = limit.saturating_add(SMALLEST);
+                at = limit.0.saturating_add(SMALLEST);
                 continue;
             }
             let mut offset = usize::try_from(at - base).unwrap_or(usize::MAX);
             if offset.saturating_add(16) > filled {
-                let wanted = usize::try_from(segment.end - at).unwrap_or(usize::MAX).min(PIECE);
+                let wanted = usize::try_from(end - at).unwrap_or(usize::MAX).min(PIECE);
                 filled = fill(image, at, piece.get_mut(..wanted).unwrap_or_default());
                 (base, offset) = (at, 0);
                 if filled < 16 {
                     break Some(Problem::Unreadable);
                 }
             }
-            let method_table = word(&piece, offset) & !7;
-            let slot = (method_table >> 4) as usize % RECENT;
+            let method_table = TypeHandle::from(word(&piece, offset) & !7);
+            let slot = (method_table.0.0 >> 4) as usize % RECENT;
             let recent =
                 self.recent.get(slot).and_then(Option::as_ref).filter(|(of, ..)| *of == method_table);
             let (of, known) = match recent {
@@ -251,9 +256,10 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
                 None => match self.shapes.get(method_table) {
                     Err(problem) => {
                         // Room at the end of the youngest objects may be taken and not yet be any thread's.
-                        let end = (segment.generation == Generation::Gen0).then_some(segment.end);
-                        let room = gap.map(|(room, _)| *room).filter(|room| *room <= segment.end).or(end);
-                        match room.filter(|room| method_table == 0 && is_being_made(image, at, *room)) {
+                        let youngest = (segment.generation == Generation::Gen0).then_some(end);
+                        let room = gap.map(|(room, _)| room.0).filter(|room| *room <= end).or(youngest);
+                        let has_type = method_table != TypeHandle::default();
+                        match room.filter(|room| !has_type && is_being_made(image, at, *room)) {
                             Some(room) => {
                                 at = room;
                                 continue;
@@ -271,7 +277,7 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             let elements = if known.shape.component_size == 0 { 0 } else { word(&piece, offset + 8) as u32 };
             let size = known.shape.size(elements);
             let padded = size.next_multiple_of(8);
-            if padded > segment.end - at {
+            if padded > end - at {
                 break Some(Problem::TooLong);
             }
             if !span.has_room(at, SPAN_BYTES) {
@@ -291,7 +297,7 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
         };
         self.piece = piece;
         if let Some(problem) = problem {
-            self.problems.add(at, problem, segment.end - at);
+            self.problems.add(at, problem, end - at);
         }
         self.finish(span)
     }
@@ -319,7 +325,7 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             span.targets.push(places.number(target, hint).unwrap_or(NO_OBJECT));
         };
         if let Some(target) = known.loader_allocator {
-            reference(target);
+            reference(target.0);
         }
         let mut unreadable = false;
         let good = known.shape.for_each_run(size, |start, words| {

@@ -7,6 +7,7 @@
 //! No descriptor says where the pointer is. It is looked for in the structure of each thread by what it must lead to; one
 //! offset has to hold for all of them.
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::{Locks, Wait, WaitKind, type_name};
@@ -18,7 +19,7 @@ const THREAD: u64 = 0xc00;
 const INFINITE: u32 = u32::MAX;
 
 struct Note {
-    block: u64,
+    block: Avma,
     kind: WaitKind,
     timeout: u32,
 }
@@ -26,13 +27,13 @@ struct Note {
 pub(super) fn find(
     runtime: &Runtime<'_>,
     threads: &[ManagedThread],
-    blocks: &FxHashMap<u64, usize>,
+    blocks: &FxHashMap<Avma, usize>,
     locks: &mut Locks,
 ) {
     let alive = || threads.iter().filter(|thread| thread.os_id != 0 && !thread.dead);
     let Some(offset) = offset(runtime, alive(), blocks) else { return };
     for thread in alive() {
-        let Some(note) = note(runtime, thread.address.wrapping_add(offset), blocks) else { continue };
+        let Some(note) = note(runtime, thread.address.0.wrapping_add(offset), blocks) else { continue };
         let Some(lock) = blocks.get(&note.block).copied() else { continue };
         if let Some(lock) = locks.locks.get_mut(lock).filter(|lock| lock.type_name.is_empty()) {
             lock.type_name = type_name(runtime, lock.object);
@@ -46,7 +47,7 @@ pub(super) fn find(
 fn offset<'t>(
     runtime: &Runtime<'_>,
     threads: impl Iterator<Item = &'t ManagedThread>,
-    blocks: &FxHashMap<u64, usize>,
+    blocks: &FxHashMap<Avma, usize>,
 ) -> Option<u64> {
     if let Some(offset) = runtime.layout().find_field("Thread", "DebugBlockingItem") {
         return Some(offset.into());
@@ -54,7 +55,7 @@ fn offset<'t>(
     let mut votes: FxHashMap<u64, u32> = FxHashMap::default();
     for thread in threads {
         for offset in (0..THREAD).step_by(8) {
-            if note(runtime, thread.address.wrapping_add(offset), blocks).is_some() {
+            if note(runtime, thread.address.0.wrapping_add(offset), blocks).is_some() {
                 *votes.entry(offset).or_default() += 1;
             }
         }
@@ -65,10 +66,11 @@ fn offset<'t>(
         .map(|(offset, _)| offset)
 }
 
-fn note(runtime: &Runtime<'_>, pointer: u64, blocks: &FxHashMap<u64, usize>) -> Option<Note> {
+fn note(runtime: &Runtime<'_>, pointer: u64, blocks: &FxHashMap<Avma, usize>) -> Option<Note> {
     let memory = runtime.memory();
     let note = memory.u64(pointer).ok().filter(|note| *note > 0x1_0000 && note % 8 == 0)?;
     let [block, _domain] = memory.words::<2>(note).ok()?;
+    let block = Avma(block);
     if !blocks.contains_key(&block) {
         return None;
     }

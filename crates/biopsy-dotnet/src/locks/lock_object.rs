@@ -1,6 +1,7 @@
 //! `System.Threading.Lock`: an object whose fields say who holds it. Who waits for it is found on stacks.
 
 use biopsy_image::{MemoryExt, mapping};
+use biopsy_model::Avma;
 use biopsy_stacks::image::{Frame, ImageStacks, ThreadStack};
 
 use super::{Lock, LockKind, Locks, Wait, WaitKind, by_managed_id};
@@ -12,9 +13,9 @@ pub struct InsideLock {
     /// The thread: kernel's id.
     pub os_id: u32,
     /// Its stack pointer.
-    pub from: u64,
+    pub from: Avma,
     /// Stack pointer of the frame that called into the lock; the words above it are its own.
-    pub to: u64,
+    pub to: Avma,
 }
 
 /// The part of a stack that belongs to the innermost calls inside of `System.Threading.Lock`, if there are some.
@@ -30,7 +31,7 @@ pub fn inside_lock(stacks: &ImageStacks, stack: &ThreadStack) -> Option<InsideLo
     };
     let last = stack.frames.iter().take(FRAMES).rposition(is_lock)?;
     let caller = stack.frames.get(last + 1)?;
-    Some(InsideLock { os_id: stack.tid.0, from: stack.frames.first()?.sp.0, to: caller.sp.0 })
+    Some(InsideLock { os_id: stack.tid.0, from: stack.frames.first()?.sp, to: caller.sp })
 }
 
 /// Its full name.
@@ -63,16 +64,17 @@ pub(super) fn find(
 /// in a slot of their own.
 fn on_stack(runtime: &Runtime<'_>, threads: &[ManagedThread], part: &InsideLock) -> Option<Lock> {
     let image = runtime.memory().image();
-    let stack = mapping::find(image.mappings(), part.from)?;
-    let end = part.to.saturating_add(CALLER).min(stack.end).min(part.from.saturating_add(BYTES));
-    let length = usize::try_from(end.checked_sub(part.from)?).ok()?;
-    let bytes = image.read_up_to(part.from, length).ok()?;
+    let Avma(from) = part.from;
+    let stack = mapping::find(image.mappings(), from)?;
+    let end = part.to.0.saturating_add(CALLER).min(stack.end).min(from.saturating_add(BYTES));
+    let length = usize::try_from(end.checked_sub(from)?).ok()?;
+    let bytes = image.read_up_to(from, length).ok()?;
     let registers = image.threads().iter().find(|thread| thread.tid.0 == part.os_id)?.registers;
     let registers =
         registers.map(|one| vec![one.rbx, one.r12, one.r13, one.r14, one.r15]).unwrap_or_default();
     let words = bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_le_bytes(*eight));
     registers.into_iter().chain(words).find_map(|word| {
-        let lock = read(runtime, threads, word)?;
+        let lock = read(runtime, threads, Avma(word))?;
         lock.owner.is_some_and(|owner| owner != part.os_id).then_some(lock)
     })
 }
@@ -86,11 +88,12 @@ fn owner_thread(threads: &[ManagedThread], id: u32) -> u32 {
 }
 
 /// A lock at this address, if one is.
-pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], address: u64) -> Option<Lock> {
+pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], object: Avma) -> Option<Lock> {
+    let Avma(address) = object;
     if address < 0x1_0000 || !address.is_multiple_of(8) || address >> 47 != 0 {
         return None;
     }
-    let info = runtime.type_of_object(address).ok()?;
+    let info = runtime.type_of_object(object).ok()?;
     if &*info.name != TYPE {
         return None;
     }
@@ -103,12 +106,12 @@ pub(super) fn read(runtime: &Runtime<'_>, threads: &[ManagedThread], address: u6
     // Bit 0: held.
     let held = state & 1 == 1 && owner != 0;
     Some(Lock {
-        object: address,
+        object,
         type_name: TYPE.to_owned(),
         kind: LockKind::Lock,
         owner: held.then(|| owner_thread(threads, owner)),
         recursion: field("_recursionCount").filter(|_| held).unwrap_or(0),
         waiters: 0,
-        sync_block: 0,
+        sync_block: Avma(0),
     })
 }

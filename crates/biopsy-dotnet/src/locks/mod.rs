@@ -19,6 +19,7 @@ mod on_stacks;
 mod sync_table;
 mod thin;
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use crate::graph::Graph;
@@ -41,7 +42,7 @@ pub enum LockKind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lock {
     /// Address of the object that was locked.
-    pub object: u64,
+    pub object: Avma,
     /// Its type.
     pub type_name: String,
     /// What kind of lock.
@@ -53,7 +54,7 @@ pub struct Lock {
     /// How many wait to enter, as the lock itself counts.
     pub waiters: u32,
     /// Address of the sync block; 0 for the other kinds.
-    pub sync_block: u64,
+    pub sync_block: Avma,
 }
 
 /// How a thread waits.
@@ -125,7 +126,7 @@ impl Locks {
         cycles
     }
 
-    fn index_of(&self, object: u64) -> Option<usize> {
+    fn index_of(&self, object: Avma) -> Option<usize> {
         self.locks.iter().position(|lock| lock.object == object)
     }
 }
@@ -182,10 +183,10 @@ fn keep_what_matters(locks: &mut Locks, waited: &[usize]) {
 }
 
 /// Name of the type of an object, for people.
-fn type_name(runtime: &Runtime<'_>, object: u64) -> String {
+fn type_name(runtime: &Runtime<'_>, object: Avma) -> String {
     match runtime.type_of_object(object) {
         Ok(info) => crate::names::display_type(&info.name),
-        Err(_) => format!("object at {object:#x}"),
+        Err(_) => format!("object at {object}"),
     }
 }
 
@@ -202,13 +203,13 @@ mod tests {
         let mut locks = Locks::default();
         for (waiter, owner) in edges {
             locks.locks.push(Lock {
-                object: u64::from(*waiter),
+                object: Avma(u64::from(*waiter)),
                 type_name: String::new(),
                 kind: LockKind::Monitor,
                 owner: Some(*owner),
                 recursion: 0,
                 waiters: 1,
-                sync_block: 1,
+                sync_block: Avma(1),
             });
             let lock = locks.locks.len() - 1;
             locks.waits.push(Wait { os_id: *waiter, lock, kind: WaitKind::Enter, timeout: None });

@@ -5,10 +5,11 @@
 //! in theory: an object whose header names a thread is locked by it, whatever led there.
 
 use biopsy_image::{MemoryExt, mapping};
+use biopsy_model::Avma;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Locks, lock_object, thin};
-use crate::runtime::{ManagedThread, Runtime};
+use crate::runtime::{ManagedThread, Runtime, TypeHandle};
 
 /// Bytes of one stack that are looked through, from its innermost frame on.
 const STACK: u64 = 256 << 10;
@@ -21,7 +22,7 @@ pub(super) fn find(runtime: &Runtime<'_>, threads: &[ManagedThread], locks: &mut
     let image = runtime.memory().image();
     let mut cut = 0_u32;
     // Which method tables are that of `System.Threading.Lock`: most words lead to no object, many to the same types.
-    let mut is_lock: FxHashMap<u64, bool> = FxHashMap::default();
+    let mut is_lock: FxHashMap<TypeHandle, bool> = FxHashMap::default();
     for thread in threads.iter().filter(|thread| thread.os_id != 0 && !thread.dead) {
         let of_image = image.threads().iter().find(|one| one.tid.0 == thread.os_id);
         let Some(registers) = of_image.and_then(|one| one.registers) else { continue };
@@ -37,7 +38,7 @@ pub(super) fn find(runtime: &Runtime<'_>, threads: &[ManagedThread], locks: &mut
         for word in registers.to_words().into_iter().chain(words) {
             let possible = word >= LOWEST && word % 8 == 0 && word >> 47 == 0;
             if possible && seen.insert(word) && !(stack.start..stack.end).contains(&word) {
-                look_at(runtime, threads, thread, word, &mut is_lock, locks);
+                look_at(runtime, threads, thread, Avma(word), &mut is_lock, locks);
             }
         }
     }
@@ -53,24 +54,23 @@ fn look_at(
     runtime: &Runtime<'_>,
     threads: &[ManagedThread],
     thread: &ManagedThread,
-    address: u64,
-    is_lock: &mut FxHashMap<u64, bool>,
+    object: Avma,
+    is_lock: &mut FxHashMap<TypeHandle, bool>,
     locks: &mut Locks,
 ) {
-    let memory = runtime.memory();
-    let Ok(header) = memory.u32(address.wrapping_sub(4)) else { return };
+    let Ok(header) = runtime.memory().u32(object.0.wrapping_sub(4)) else { return };
     let held = match thin::owner(header) {
         Some((id, recursion)) if id == thread.id => {
-            let Ok(info) = runtime.type_of_object(address) else { return };
+            let Ok(info) = runtime.type_of_object(object) else { return };
             let name = crate::names::display_type(&info.name);
-            Some(thin::lock(address, name, thread.os_id, recursion))
+            Some(thin::lock(object, name, thread.os_id, recursion))
         }
         _ => {
-            let Ok(method_table) = memory.u64(address).map(|word| word & !7) else { return };
+            let Ok(method_table) = runtime.method_table_of(object) else { return };
             let known = *is_lock.entry(method_table).or_insert_with(|| {
                 runtime.type_of(method_table).is_ok_and(|info| &*info.name == lock_object::TYPE)
             });
-            let lock = known.then(|| lock_object::read(runtime, threads, address)).flatten();
+            let lock = known.then(|| lock_object::read(runtime, threads, object)).flatten();
             lock.filter(|lock| lock.owner == Some(thread.os_id))
         }
     };

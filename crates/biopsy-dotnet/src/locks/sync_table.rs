@@ -1,5 +1,6 @@
 //! The table of sync blocks: monitors that somebody has waited for.
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::{Lock, LockKind, Locks, by_managed_id, type_name};
@@ -20,7 +21,7 @@ pub(super) fn read(
     runtime: &Runtime<'_>,
     threads: &[ManagedThread],
     locks: &mut Locks,
-) -> Result<FxHashMap<u64, usize>, RuntimeError> {
+) -> Result<FxHashMap<Avma, usize>, RuntimeError> {
     let (layout, memory) = (runtime.layout(), runtime.memory());
     let table = memory.u64(layout.global("SyncTableEntries")?)?;
     let block_field = layout.field("SyncTableEntry", "SyncBlock")?;
@@ -38,7 +39,7 @@ pub(super) fn read(
             unfit = 0;
             locks.sync_blocks += 1;
             if let Some(lock) = lock(runtime, threads, block, object) {
-                found.insert(block, locks.locks.len());
+                found.insert(Avma(block), locks.locks.len());
                 locks.locks.push(lock);
             }
             continue;
@@ -77,8 +78,8 @@ fn lock(runtime: &Runtime<'_>, threads: &[ManagedThread], block: u64, object: u6
     let held = state & 1 == 1;
     let owner = held.then(|| owner(runtime, threads, block));
     Some(Lock {
-        object,
-        type_name: if held || state >> 6 > 0 { type_name(runtime, object) } else { String::new() },
+        object: Avma(object),
+        type_name: if held || state >> 6 > 0 { type_name(runtime, Avma(object)) } else { String::new() },
         kind: LockKind::Monitor,
         owner,
         recursion: memory
@@ -87,7 +88,7 @@ fn lock(runtime: &Runtime<'_>, threads: &[ManagedThread], block: u64, object: u6
             .filter(|_| held)
             .map_or(0, |count| count.saturating_sub(1)),
         waiters: state >> 6,
-        sync_block: block,
+        sync_block: Avma(block),
     })
 }
 
@@ -103,7 +104,7 @@ fn owner(runtime: &Runtime<'_>, threads: &[ManagedThread], block: u64) -> u32 {
         return thread.os_id;
     }
     let holder = memory.u64(at("HoldingThread", 8)).unwrap_or(0);
-    let by_address = threads.iter().find(|thread| thread.address == holder).map(|thread| thread.os_id);
+    let by_address = threads.iter().find(|thread| thread.address == Avma(holder)).map(|thread| thread.os_id);
     let by_id = || u32::try_from(holder).ok().filter(|id| *id != 0).and_then(|id| by_managed_id(threads, id));
     by_address.or_else(by_id).unwrap_or(0)
 }

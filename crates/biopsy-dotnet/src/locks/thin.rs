@@ -5,6 +5,7 @@
 //! ```
 
 use biopsy_image::Image;
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::{Lock, LockKind, Locks, lock_object};
@@ -41,7 +42,7 @@ pub(super) fn find(runtime: &Runtime<'_>, threads: &[ManagedThread], graph: &Gra
             }
             continue;
         }
-        let Some((id, recursion)) = pieces.header(object.address).and_then(owner) else { continue };
+        let Some((id, recursion)) = pieces.header(object.address.0).and_then(owner) else { continue };
         let Some(os_id) = ids.get(&id) else { continue };
         locks.locks.push(lock(object.address, crate::names::display_type(&of.name), *os_id, recursion));
     }
@@ -54,7 +55,7 @@ pub(super) fn owner(header: u32) -> Option<(u32, u32)> {
     (header & OTHER == 0 && id != 0).then_some((id, header >> 16 & 0x3f))
 }
 
-pub(super) fn lock(object: u64, type_name: String, owner: u32, recursion: u32) -> Lock {
+pub(super) fn lock(object: Avma, type_name: String, owner: u32, recursion: u32) -> Lock {
     Lock {
         object,
         type_name,
@@ -62,7 +63,7 @@ pub(super) fn lock(object: u64, type_name: String, owner: u32, recursion: u32) -
         owner: Some(owner),
         recursion,
         waiters: 0,
-        sync_block: 0,
+        sync_block: Avma(0),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use biopsy_bytes::{Cursor, ReadError};
-use biopsy_model::MonoNanos;
+use biopsy_model::{Avma, MonoNanos};
 
 use crate::nettrace::Event;
 
@@ -69,7 +69,7 @@ pub fn feed_payload(
         (false, 142 | 144) => {
             let id = cursor.u64("MethodID").ok()?;
             cursor.skip("ModuleID", 8).ok()?;
-            let start = cursor.u64("MethodStartAddress").ok()?;
+            let start = cursor.u64("MethodStartAddress").map(Avma).ok()?;
             map.remove(start, id, time);
             Some(MethodEvent::Unloaded)
         }
@@ -90,7 +90,7 @@ pub fn feed_payload(
 fn read_method(cursor: &mut Cursor<'_>, version: u32) -> Result<Method, ReadError> {
     let method_id = cursor.u64("MethodID")?;
     let module_id = cursor.u64("ModuleID")?;
-    let start = cursor.u64("MethodStartAddress")?;
+    let start = cursor.u64("MethodStartAddress").map(Avma)?;
     let size = cursor.u32("MethodSize")?;
     let token = cursor.u32("MethodToken")?;
     let flags = cursor.u32("MethodFlags")?;
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(feed(RUNDOWN, 154, &module, 52), Some(MethodEvent::Module));
         assert_eq!(feed(RUNTIME, 144, &load(tier1, 2), 90), Some(MethodEvent::Unloaded));
         assert_eq!(feed("Another-Provider", 143, &load(tier1, 2), 90), None);
-        let method = map.find(0x1010).unwrap();
+        let method = map.find(Avma(0x1010)).unwrap();
         assert_eq!((method.tier, method.kind, method.version), (Tier::Tier1, MethodKind::Jit, 2));
         assert_eq!((method.from, method.to), (MonoNanos(50), MonoNanos(90)));
         assert_eq!(method.il.as_ref().unwrap().il_offset(0x12), Some(9));
@@ -243,7 +243,7 @@ mod tests {
         module.extend(text("/app/App.dll"));
         assert_eq!(feed_payload(&mut map, RUNDOWN, 152, 1, &module, MonoNanos(1)), Some(MethodEvent::Module));
         feed_payload(&mut map, RUNDOWN, 144, 1, &load(0, 0), MonoNanos(9)).unwrap();
-        let method = map.find(0x1000).unwrap();
+        let method = map.find(Avma(0x1000)).unwrap();
         assert_eq!((method.tier, method.kind), (Tier::ReadyToRun, MethodKind::ReadyToRun));
         assert_eq!((method.from, method.module.as_deref()), (MonoNanos(0), Some("/app/App.dll")));
     }

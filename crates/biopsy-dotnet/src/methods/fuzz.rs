@@ -1,6 +1,6 @@
 //! Arbitrary bytes as events about methods, as lines of a perf map, as a compiler's map, and as names.
 
-use biopsy_model::MonoNanos;
+use biopsy_model::{Avma, MonoNanos};
 
 use super::{
     DebugInfoFormat, MethodLimits, MethodMap, NameAddresses, feed_payload, parse_debug_info,
@@ -29,10 +29,10 @@ pub fn fuzz_methods(bytes: &[u8]) {
         let (of, method) = line.split_once("::").unwrap_or((line, line));
         let _ = crate::names::display(of, method);
     }
-    let starts: Vec<u64> = map.iter().map(|method| method.start).collect();
+    let starts: Vec<Avma> = map.iter().map(|method| method.start).collect();
     for start in starts {
         let _ = map.name(start);
-        let _ = map.find_at(start.wrapping_add(1), MonoNanos(1));
+        let _ = map.find_at(Avma(start.0.wrapping_add(1)), MonoNanos(1));
     }
 }
 

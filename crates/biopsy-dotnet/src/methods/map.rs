@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use biopsy_model::MonoNanos;
 use biopsy_model::symbol::Function;
+use biopsy_model::{Avma, MonoNanos};
 use rustc_hash::FxHashMap;
 
 use super::{IlMap, Method, NameAddresses, Tier};
@@ -37,7 +37,7 @@ impl Default for MethodLimits {
 #[derive(Clone, Default, Debug)]
 pub struct MethodMap {
     /// By start, then in the order of arrival.
-    bodies: BTreeMap<(u64, u32), Method>,
+    bodies: BTreeMap<(Avma, u32), Method>,
     next: u32,
     /// Names of types and modules, each once.
     words: HashSet<Arc<str>>,
@@ -45,7 +45,7 @@ pub struct MethodMap {
     /// IL maps whose method has not been told yet, by method and version.
     waiting: FxHashMap<(u64, u64), Arc<IlMap>>,
     /// Where the bodies of a method are: by method and version.
-    by_method: FxHashMap<(u64, u64), Vec<(u64, u32)>>,
+    by_method: FxHashMap<(u64, u64), Vec<(Avma, u32)>>,
     limits: MethodLimits,
     name_bytes: usize,
     il_pairs: usize,
@@ -68,7 +68,7 @@ impl MethodMap {
     /// Adds a body. One that is known already (a rundown after a load event) is completed; those whose memory it takes are
     /// gone from its time on.
     pub fn insert(&mut self, mut method: Method) {
-        if method.size == 0 || method.start.checked_add(u64::from(method.size)).is_none() {
+        if method.size == 0 || method.start.0.checked_add(u64::from(method.size)).is_none() {
             return;
         }
         if method.to == MonoNanos(0) {
@@ -104,14 +104,14 @@ impl MethodMap {
 
     /// Memory that is used again holds nothing else any more.
     fn end_overlapped(&mut self, new: &Method) {
-        let end = new.start + u64::from(new.size);
+        let end = Avma(new.start.0 + u64::from(new.size));
         let overlapped = self
             .bodies
             .range_mut(..(end, 0))
             .rev()
             .take(OVERLAPS)
             .map(|(_, old)| old)
-            .filter(|old| old.start + u64::from(old.size) > new.start && old.to > new.from);
+            .filter(|old| old.start.0 + u64::from(old.size) > new.start.0 && old.to > new.from);
         for old in overlapped {
             if old.from <= new.from {
                 old.to = new.from;
@@ -120,7 +120,7 @@ impl MethodMap {
     }
 
     /// A body was freed.
-    pub fn remove(&mut self, start: u64, method_id: u64, time: MonoNanos) {
+    pub fn remove(&mut self, start: Avma, method_id: u64, time: MonoNanos) {
         for (_, body) in self.bodies.range_mut((start, 0)..=(start, u32::MAX)) {
             if body.method_id == method_id && body.to > time && body.from <= time {
                 body.to = time;
@@ -166,14 +166,14 @@ impl MethodMap {
 
     /// The body that has this address now, or had it last.
     #[must_use]
-    pub fn find(&self, address: u64) -> Option<&Method> {
+    pub fn find(&self, address: Avma) -> Option<&Method> {
         self.covering(address).max_by_key(|method| (method.to, method.from))
     }
 
     /// The body that had this address at that time; failing that, the one nearest in time: rundown events do not say since
     /// when.
     #[must_use]
-    pub fn find_at(&self, address: u64, time: MonoNanos) -> Option<&Method> {
+    pub fn find_at(&self, address: Avma, time: MonoNanos) -> Option<&Method> {
         self.covering(address).min_by_key(|method| {
             if method.lives_at(time) {
                 0
@@ -185,7 +185,7 @@ impl MethodMap {
         })
     }
 
-    fn covering(&self, address: u64) -> impl Iterator<Item = &Method> {
+    fn covering(&self, address: Avma) -> impl Iterator<Item = &Method> {
         let before = self.bodies.range(..=(address, u32::MAX)).rev().take(OVERLAPS);
         before.map(|(_, method)| method).filter(move |method| method.contains(address))
     }
@@ -244,7 +244,7 @@ fn complete(known: &mut Method, new: Method) {
 }
 
 impl NameAddresses for MethodMap {
-    fn name(&self, address: u64) -> Option<Function> {
+    fn name(&self, address: Avma) -> Option<Function> {
         let method = self.find(address)?;
         Some(Function { name: method.name.display(), file: None, line: None })
     }
@@ -257,7 +257,7 @@ mod tests {
 
     fn body(start: u64, size: u32, name: &str, from: u64) -> Method {
         Method {
-            start,
+            start: Avma(start),
             size,
             name: MethodName { namespace_type: "App.Feed".into(), method: name.into(), signature: "".into() },
             from: MonoNanos(from),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     fn found(map: &MethodMap, address: u64, time: u64) -> Option<&str> {
-        map.find_at(address, MonoNanos(time)).map(|method| &*method.name.method)
+        map.find_at(Avma(address), MonoNanos(time)).map(|method| &*method.name.method)
     }
 
     #[test]
@@ -279,9 +279,9 @@ mod tests {
         assert_eq!(found(&map, 0x1090, 500), Some("New"));
         assert_eq!(found(&map, 0x1010, 499), Some("Old"));
         assert_eq!(found(&map, 0x1010, 900), Some("Old"), "nobody else was ever there");
-        assert_eq!(map.find(0x1090).map(|method| &*method.name.method), Some("New"));
-        map.remove(0x1080, 0x1081, MonoNanos(800));
-        assert_eq!(map.find(0x1100).unwrap().to, MonoNanos(800));
+        assert_eq!(map.find(Avma(0x1090)).map(|method| &*method.name.method), Some("New"));
+        map.remove(Avma(0x1080), 0x1081, MonoNanos(800));
+        assert_eq!(map.find(Avma(0x1100)).unwrap().to, MonoNanos(800));
         assert_eq!(found(&map, 0x1180, 0), None, "one past the end");
         assert_eq!(found(&map, 0xfff, 0), None);
     }
@@ -293,7 +293,7 @@ mod tests {
         map.set_il_map(0x1001, 0, IlMap::new(vec![(0, 0)]));
         map.insert(Method { tier: Tier::Tier1, ..body(0x1000, 0x100, "Get", 0) });
         assert_eq!(map.len(), 1);
-        let method = map.find(0x1000).unwrap();
+        let method = map.find(Avma(0x1000)).unwrap();
         assert_eq!((method.tier, method.from), (Tier::Tier1, MonoNanos(700)));
         assert!(method.il.is_some());
     }
@@ -304,7 +304,7 @@ mod tests {
         map.set_il_map(0x1001, 3, IlMap::new(vec![(0, 5)]));
         map.set_module(77, "/app/App.dll");
         map.insert(Method { version: 3, module_id: 77, ..body(0x1000, 0x100, "Get", 0) });
-        let method = map.find(0x1000).unwrap();
+        let method = map.find(Avma(0x1000)).unwrap();
         assert_eq!(method.il.as_ref().and_then(|il| il.il_offset(0)), Some(5));
         assert_eq!(method.module.as_deref(), Some("/app/App.dll"));
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use biopsy_model::MonoNanos;
+use biopsy_model::{Avma, MonoNanos};
 
 use super::IlMap;
 
@@ -120,7 +120,7 @@ pub enum MethodKind {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Method {
     /// First address.
-    pub start: u64,
+    pub start: Avma,
     /// Bytes of code.
     pub size: u32,
     /// The runtime's words.
@@ -150,8 +150,8 @@ pub struct Method {
 impl Method {
     /// Whether the address is in this body, at whatever time.
     #[must_use]
-    pub fn contains(&self, address: u64) -> bool {
-        address.checked_sub(self.start).is_some_and(|offset| offset < u64::from(self.size))
+    pub fn contains(&self, address: Avma) -> bool {
+        address.0.checked_sub(self.start.0).is_some_and(|offset| offset < u64::from(self.size))
     }
 
     /// Whether it was there at that time.

@@ -12,9 +12,10 @@ mod map;
 mod method;
 mod perf_map;
 
+use biopsy_model::Avma;
 use biopsy_model::symbol::Function;
 
-pub use debug_info::{DEBUG_INFO_BYTES, DebugInfoFormat, parse_debug_info};
+pub(crate) use debug_info::{DEBUG_INFO_BYTES, DebugInfoFormat, parse_debug_info};
 pub use events::{MethodEvent, feed, feed_payload};
 pub use fuzz::fuzz_methods;
 pub use il_map::IlMap;
@@ -25,12 +26,12 @@ pub use perf_map::{display_perf_map_name, parse_perf_map_line};
 /// Names code addresses of one process.
 pub trait NameAddresses {
     /// The function whose code is at this address now (for callers: the return address minus one).
-    fn name(&self, address: u64) -> Option<Function>;
+    fn name(&self, address: Avma) -> Option<Function>;
 }
 
 /// Nothing is known.
 impl NameAddresses for () {
-    fn name(&self, _address: u64) -> Option<Function> {
+    fn name(&self, _address: Avma) -> Option<Function> {
         None
     }
 }

@@ -5,6 +5,8 @@
 //! 7f0012346000 40 stub<12> AllocateTemporaryEntryPoints<...>
 //! ```
 
+use biopsy_model::Avma;
+
 use super::{Method, MethodKind, MethodName, Tier};
 
 /// A method from a line; `None`: a stub, or not a line of .NET.
@@ -12,7 +14,7 @@ use super::{Method, MethodKind, MethodName, Tier};
 pub fn parse_perf_map_line(line: &str) -> Option<Method> {
     let mut fields = line.trim_end().splitn(3, ' ');
     let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok();
-    let start = hex(fields.next()?)?;
+    let start = Avma(hex(fields.next()?)?);
     let size = u32::try_from(hex(fields.next()?)?).ok()?;
     let (name, module, tier) = parse_perf_map_name(fields.next()?)?;
     let kind = if module == "dynamicClass" || &*name.namespace_type == "dynamicClass" {

@@ -2,7 +2,7 @@
 
 use super::metadata::EventMetadata;
 use super::value::Values;
-use biopsy_model::{MonoNanos, Pid, Tid};
+use biopsy_model::{Avma, MonoNanos, Pid, Tid};
 
 /// One event. It borrows from the reader and is gone with the next one.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct Event<'a> {
     /// W3C span id (version 6 only).
     pub span: Option<u64>,
     /// Addresses of code, innermost first. Only managed frames in what .NET writes.
-    pub stack: &'a [u64],
+    pub stack: &'a [Avma],
     /// Bytes, written as [`EventMetadata::fields`] say.
     pub payload: &'a [u8],
 }

@@ -3,13 +3,13 @@
 use super::limits::Limits;
 use super::text::text8;
 use biopsy_bytes::{Cursor, ReadError};
-use biopsy_model::{Pid, Tid};
+use biopsy_model::{Avma, Pid, Tid};
 use rustc_hash::FxHashMap;
 
 /// Stacks since the last sequence point.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    addresses: Vec<u64>,
+    addresses: Vec<Avma>,
     /// First address and count, by number.
     places: FxHashMap<u32, (usize, usize)>,
 }
@@ -21,7 +21,7 @@ impl Stacks {
     }
 
     #[inline]
-    pub(super) fn get(&self, number: u32) -> &[u64] {
+    pub(super) fn get(&self, number: u32) -> &[Avma] {
         // 0 is no stack; so is an empty one.
         let Some(&(from, count)) = self.places.get(&number) else { return &[] };
         self.addresses.get(from..from + count).unwrap_or_default()
@@ -47,10 +47,10 @@ impl Stacks {
             }
             if pointer_size == 4 {
                 let words = bytes.chunks_exact(4).filter_map(|word| word.first_chunk().copied());
-                self.addresses.extend(words.map(|word| u64::from(u32::from_le_bytes(word))));
+                self.addresses.extend(words.map(|word| Avma(u32::from_le_bytes(word).into())));
             } else {
                 let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk().copied());
-                self.addresses.extend(words.map(u64::from_le_bytes));
+                self.addresses.extend(words.map(|word| Avma(u64::from_le_bytes(word))));
             }
             self.places.insert(first.wrapping_add(index), (from, self.addresses.len() - from));
         }

@@ -2,7 +2,7 @@
 
 use super::write::{EventRow, Writer, text16};
 use super::{End, EventMetadata, Field, FieldType, Limits, NettraceError, Reader, Value, fuzz_nettrace};
-use biopsy_model::{MonoNanos, Pid, Tid};
+use biopsy_model::{Avma, MonoNanos, Pid, Tid};
 use proptest::prelude::*;
 use std::io::{self, Read};
 
@@ -12,7 +12,7 @@ struct Seen {
     provider: String,
     ticks: u64,
     tid: u32,
-    stack: Vec<u64>,
+    stack: Vec<Avma>,
     payload: Vec<u8>,
     activity: [u8; 16],
 }
@@ -79,7 +79,13 @@ fn stream(version: u32, rows: &[EventRow], compressed: bool) -> (Vec<u8>, Vec<Se
         provider: providers[row.metadata as usize - 1].to_owned(),
         ticks: row.ticks,
         tid: if version < 6 { row.thread as u32 } else { 100 + row.thread as u32 },
-        stack: stacks.get((row.stack as usize).wrapping_sub(10)).cloned().unwrap_or_default(),
+        stack: stacks
+            .get((row.stack as usize).wrapping_sub(10))
+            .into_iter()
+            .flatten()
+            .copied()
+            .map(Avma)
+            .collect(),
         payload: row.payload.clone(),
         activity: match (version < 6, row.labels) {
             (true, _) => row.activity,
@@ -358,7 +364,7 @@ fn stacks_and_threads_hold_up_to_a_sequence_point() {
         let mut reader = open(&bytes);
         reader.sort_by_time(sorted);
         let first = reader.next_event().unwrap().unwrap();
-        assert_eq!((first.pid, first.tid, first.stack), (Some(Pid(7)), Tid(70), &[42][..]));
+        assert_eq!((first.pid, first.tid, first.stack), (Some(Pid(7)), Tid(70), &[Avma(42)][..]));
         let second = reader.next_event().unwrap().unwrap();
         // The description was forgotten too: the event between the two is not understood.
         assert_eq!((second.pid, second.tid, second.stack.len()), (Some(Pid(4711)), Tid(0), 0));

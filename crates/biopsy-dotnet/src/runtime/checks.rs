@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use biopsy_image::OwnNumbers;
+use biopsy_model::Avma;
 
 use super::{Runtime, RuntimeError};
 
@@ -123,11 +124,11 @@ fn basic_types(runtime: &Runtime<'_>) -> Outcome {
     let exception = runtime.type_of(known.exception)?;
     holds(
         object.base_size == 24
-            && object.parent == 0
+            && object.parent.is_none()
             && string.base_size == 22
             && string.component_size == 2
-            && string.parent == known.object
-            && exception.parent == known.object,
+            && string.parent == Some(known.object)
+            && exception.parent == Some(known.object),
         || format!("sizes {}, {} and {}", object.base_size, string.base_size, string.component_size),
     )
 }
@@ -154,19 +155,19 @@ const LEFT_OUT: &str = "the metadata of the core library is not in the image";
 
 /// Whether the assembly is mapped where the module says, and the image does not have that memory: a core without the text of
 /// files. Everything but names can be read of it.
-fn left_out(runtime: &Runtime<'_>, module: u64) -> bool {
+fn left_out(runtime: &Runtime<'_>, module: Avma) -> bool {
     let Ok(module) = runtime.module(module) else { return false };
-    let mapping = biopsy_image::mapping::find(runtime.memory().image().mappings(), module.base);
+    let mapping = biopsy_image::mapping::find(runtime.memory().image().mappings(), module.base.0);
     module.metadata.is_none()
         && mapping.is_some_and(|one| one.path().is_some())
-        && runtime.memory().u16(module.base).is_err_and(|error| error.is_missing())
+        && runtime.memory().u16(module.base.0).is_err_and(|error| error.is_missing())
 }
 
 fn holes(runtime: &Runtime<'_>) -> Outcome {
     let memory = runtime.memory();
     let table = &runtime.places.method_table;
-    let flags = memory.u32(runtime.known.free.wrapping_add(table.flags))?;
-    let size = memory.u32(runtime.known.free.wrapping_add(table.base_size))?;
+    let flags = memory.u32(runtime.known.free.at(table.flags))?;
+    let size = memory.u32(runtime.known.free.at(table.base_size))?;
     holds(size == 24 && flags & 0x8000_ffff == 0x8000_0001, || format!("size {size}, flags {flags:#x}"))
 }
 
@@ -179,7 +180,7 @@ fn collector(runtime: &Runtime<'_>) -> Outcome {
         None => Ok(CheckResult::Holds),
         Some(variable) => {
             let there = runtime.memory().u64(variable)?;
-            holds(Some(there) == runtime.gc_variables(), || {
+            holds(Some(Avma(there)) == runtime.gc_variables(), || {
                 format!("not at the slot that is expected: {there:#x}")
             })
         }
@@ -191,7 +192,7 @@ fn collecting(runtime: &Runtime<'_>) -> Outcome {
         return Ok(CheckResult::NotApplicable("no variables of the collector"));
     };
     let place = runtime.layout().field("GcDacVars", "GcStructuresInvalidCnt")?;
-    let at = runtime.memory().u64(variables.wrapping_add(place.into()))?;
+    let at = runtime.memory().u64(variables.0.wrapping_add(place.into()))?;
     let count = runtime.memory().u32(at)?;
     holds(count <= 1, || format!("it is {count}"))
 }
@@ -250,8 +251,9 @@ fn thread_objects(runtime: &Runtime<'_>) -> Outcome {
     if let Some(bad) = bad_handle(runtime, runtime.threads.handle)? {
         return Ok(bad);
     }
-    for thread in bare_threads(runtime)?.iter().filter(|thread| thread.object != 0) {
-        let info = runtime.type_of_object(thread.object)?;
+    for thread in bare_threads(runtime)? {
+        let Some(object) = thread.object else { continue };
+        let info = runtime.type_of_object(object)?;
         if *info.name != *"System.Threading.Thread" {
             if left_out(runtime, info.module) {
                 return Ok(CheckResult::NotApplicable(LEFT_OUT));
@@ -270,7 +272,7 @@ fn thread_objects(runtime: &Runtime<'_>) -> Outcome {
 fn bad_handle(runtime: &Runtime<'_>, place: Option<u64>) -> Result<Option<CheckResult>, RuntimeError> {
     let Some(place) = place else { return Ok(None) };
     for thread in bare_threads(runtime)? {
-        let handle = runtime.memory().u64(thread.address.wrapping_add(place))?;
+        let handle = runtime.memory().u64(thread.address.0.wrapping_add(place))?;
         let leads = handle <= 1 || handle & 7 == 0 && runtime.memory().u64(handle).is_ok();
         if !leads {
             return Ok(Some(CheckResult::Fails(format!("thread {} has the handle {handle:#x}", thread.id))));
@@ -284,8 +286,9 @@ fn last_exceptions(runtime: &Runtime<'_>) -> Outcome {
     if let Some(bad) = bad_handle(runtime, runtime.threads.last_thrown)? {
         return Ok(bad);
     }
-    for thread in bare_threads(runtime)?.iter().filter(|thread| thread.last_thrown != 0) {
-        let table = runtime.memory().u64(thread.last_thrown)? & !7;
+    for thread in bare_threads(runtime)? {
+        let Some(thrown) = thread.last_thrown else { continue };
+        let table = runtime.method_table_of(thrown)?;
         if !runtime.is_a(table, runtime.known.exception)? {
             let name = runtime.type_of(table)?;
             return Ok(CheckResult::Fails(format!("thread {} holds a `{}`", thread.id, name.name)));
@@ -302,7 +305,7 @@ fn rooms(runtime: &Runtime<'_>) -> Outcome {
     let mappings = runtime.memory().image().mappings();
     let mut seen = 0;
     for thread in bare_threads(runtime)? {
-        let (pointer, limit) = thread.allocation;
+        let (Avma(pointer), Avma(limit)) = thread.allocation;
         if pointer == 0 && limit == 0 {
             continue;
         }

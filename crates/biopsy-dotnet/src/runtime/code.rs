@@ -9,9 +9,11 @@ mod ready;
 
 use std::sync::Arc;
 
+use biopsy_model::Avma;
+
 pub(super) use ready::ReadyCode;
 
-use super::{CodeKind, Memory, Method, RuntimeError, UnwindInfo};
+use super::{CodeKind, Memory, Method, MethodDesc, RuntimeError, UnwindInfo};
 use crate::layout::{Layout, LayoutError};
 
 /// Range sections of one part of the map.
@@ -36,7 +38,6 @@ pub(super) struct CodePlaces {
     map_base: u64,
     map: u64,
     header_method: u64,
-    header_gc_info: Option<u64>,
     header_unwind_count: u64,
     header_unwind: u64,
     function_bytes: u64,
@@ -70,7 +71,6 @@ impl CodePlaces {
             map_base: heap("MapBase")?,
             map: heap("HeaderMap")?,
             header_method: must("RealCodeHeader", "MethodDesc")?,
-            header_gc_info: may("RealCodeHeader", "GCInfo"),
             header_unwind_count: must("RealCodeHeader", "NumUnwindInfos")?,
             header_unwind: must("RealCodeHeader", "UnwindInfos")?,
             function_bytes: layout.size("RuntimeFunction")?.into(),
@@ -151,36 +151,30 @@ pub(super) fn compiled(
     let header = memory.u64(start.wrapping_sub(8))?;
     if header <= places.stub_last {
         return Ok(Some(Method {
-            method_desc: 0,
-            code_start: start,
+            method_desc: None,
+            code_start: Avma(start),
             code_end: None,
             kind: CodeKind::Stub((header & 0xff) as u8),
             tier: None,
-            range_begin: section.begin,
+            range_begin: Avma(section.begin),
             unwind: None,
-            gc_info: 0,
-            code_header: 0,
-            module: 0,
+            code_header: None,
         }));
     }
     let (unwind, end) = compiled_unwind(memory, places, section.begin, header, ip)?;
     if end.is_some_and(|end| ip >= end) {
         return Ok(None);
     }
+    let method_desc = memory.u64(header.wrapping_add(places.header_method))?;
     Ok(Some(Method {
-        method_desc: memory.u64(header.wrapping_add(places.header_method))?,
-        code_start: start,
-        code_end: end,
+        method_desc: (method_desc != 0).then(|| method_desc.into()),
+        code_start: Avma(start),
+        code_end: end.map(Avma),
         kind: CodeKind::Jit,
         tier: None,
-        range_begin: section.begin,
+        range_begin: Avma(section.begin),
         unwind,
-        gc_info: match places.header_gc_info {
-            Some(offset) => memory.u64(header.wrapping_add(offset))?,
-            None => 0,
-        },
-        code_header: header,
-        module: 0,
+        code_header: Some(Avma(header)),
     }))
 }
 
@@ -211,9 +205,9 @@ fn compiled_unwind(
             None => 0,
         };
         last = last.max((end > 0).then_some(end));
-        if start <= ip && found.is_none_or(|found| start >= found.start) {
-            let address = range_begin.wrapping_add(part(places.function_unwind)?);
-            found = Some(UnwindInfo { start, end, address });
+        if start <= ip && found.is_none_or(|found| start >= found.start.0) {
+            let address = Avma(range_begin.wrapping_add(part(places.function_unwind)?));
+            found = Some(UnwindInfo { start: Avma(start), end: Avma(end), address });
         }
     }
     Ok((found, last))
@@ -223,16 +217,14 @@ fn compiled_unwind(
 pub(super) fn ahead(section: &Section, ready: &Arc<ReadyCode>, ip: u64) -> Option<(Method, bool)> {
     let found = ready.find(ip)?;
     let method = Method {
-        method_desc: found.method_desc,
-        code_start: found.start,
-        code_end: found.end,
+        method_desc: (found.method_desc != 0).then(|| MethodDesc::from(found.method_desc)),
+        code_start: Avma(found.start),
+        code_end: found.end.map(Avma),
         kind: CodeKind::ReadyToRun,
         tier: Some(super::Tier::ReadyToRun),
-        range_begin: section.begin,
+        range_begin: Avma(section.begin),
         unwind: Some(found.unwind),
-        gc_info: 0,
-        code_header: 0,
-        module: section.module,
+        code_header: None,
     };
     Some((method, found.sure))
 }

@@ -1,8 +1,9 @@
 //! Methods named as the programmer wrote them.
 
+use biopsy_model::Avma;
 use biopsy_model::symbol::Function;
 
-use super::{CodeKind, MethodName, Runtime, RuntimeError};
+use super::{CodeKind, MethodDesc, MethodName, Runtime, RuntimeError, TypeHandle};
 use crate::methods::NameAddresses;
 use crate::names::{self, Machine};
 
@@ -11,7 +12,7 @@ impl Runtime<'_> {
     ///
     /// # Errors
     /// As [`Runtime::method_name`].
-    pub fn display_name(&self, method_desc: u64) -> Result<String, RuntimeError> {
+    pub fn display_name(&self, method_desc: MethodDesc) -> Result<String, RuntimeError> {
         Ok(self.display(&*self.method_name(method_desc)?))
     }
 
@@ -30,8 +31,10 @@ impl Runtime<'_> {
     }
 
     /// What a type that the compiler made for a method is, by its fields.
-    fn machine(&self, method_table: u64) -> Machine {
-        let Ok(fields) = self.fields(method_table) else { return Machine::default() };
+    fn machine(&self, method_table: Option<TypeHandle>) -> Machine {
+        let Some(fields) = method_table.and_then(|of| self.fields(of).ok()) else {
+            return Machine::default();
+        };
         let has = |name: &str| fields.iter().any(|field| field.name == name);
         match (has("<>t__builder"), has("<>2__current")) {
             (true, true) => Machine::AsyncIterator,
@@ -42,13 +45,13 @@ impl Runtime<'_> {
 }
 
 impl NameAddresses for Runtime<'_> {
-    fn name(&self, address: u64) -> Option<Function> {
+    fn name(&self, address: Avma) -> Option<Function> {
         let method = self.find_method(address).ok()??;
         let name = match method.kind {
             // Glue of the runtime: better than a bare address, and said to be glue.
             CodeKind::Stub(_) => "(runtime stub)".to_string(),
             CodeKind::Jit | CodeKind::ReadyToRun | CodeKind::Dynamic => {
-                self.display_name(method.method_desc).ok()?
+                self.display_name(method.method_desc?).ok()?
             }
         };
         Some(Function { name, file: None, line: None })

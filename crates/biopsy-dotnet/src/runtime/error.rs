@@ -1,6 +1,7 @@
 //! Why a runtime, or something in it, cannot be read.
 
 use biopsy_image::ReadError;
+use biopsy_model::Avma;
 
 use super::Check;
 use crate::layout::LayoutError;
@@ -28,12 +29,12 @@ pub enum RuntimeError {
         failed: Vec<Check>,
     },
     /// Something in the memory is not as the layout says.
-    #[error("{what} at {address:#x} is not what it should be: {found}")]
+    #[error("{what} at {address} is not what it should be: {found}")]
     Unexpected {
         /// What was looked at.
         what: &'static str,
         /// Where.
-        address: u64,
+        address: Avma,
         /// What was found there.
         found: String,
     },

@@ -1,6 +1,8 @@
 //! Fields of types.
 
-use super::{ElementType, Runtime, RuntimeError};
+use biopsy_model::Avma;
+
+use super::{ElementType, Runtime, RuntimeError, TypeHandle};
 use crate::layout::Layout;
 use crate::metadata::Table;
 
@@ -22,7 +24,7 @@ pub enum FieldPlace {
     /// So many bytes behind the method table word of an object (add 8 to an object's address), or from the start of a value.
     Instance(u32),
     /// At this address, for all threads. Has no meaning before the type's initialiser has run.
-    Static(u64),
+    Static(Avma),
     /// One for each thread; so many bytes into the type's thread statics.
     ThreadStatic(u32),
     /// In the image of the assembly, at this relative virtual address.
@@ -42,8 +44,6 @@ pub struct Field {
     pub element_type: ElementType,
     /// Where the value is.
     pub place: FieldPlace,
-    /// Address of the runtime's `FieldDesc`.
-    pub address: u64,
 }
 
 /// Where counts of fields are, and statics.
@@ -159,9 +159,9 @@ fn counts(runtime: &Runtime<'_>, places: &FieldPlaces, class: u64) -> Result<(u3
     }
 }
 
-fn class_of(runtime: &Runtime<'_>, method_table: u64) -> Result<u64, RuntimeError> {
+fn class_of(runtime: &Runtime<'_>, method_table: TypeHandle) -> Result<u64, RuntimeError> {
     let offset = runtime.places.method_table.class;
-    let class = runtime.memory().u64(method_table.wrapping_add(offset))?;
+    let class = runtime.memory().u64(method_table.at(offset))?;
     if class & 1 == 0 {
         return Ok(class);
     }
@@ -172,16 +172,16 @@ fn class_of(runtime: &Runtime<'_>, method_table: u64) -> Result<u64, RuntimeErro
 pub(super) fn read(
     runtime: &Runtime<'_>,
     places: &FieldPlaces,
-    method_table: u64,
+    method_table: TypeHandle,
 ) -> Result<Vec<Field>, RuntimeError> {
     let info = runtime.type_of(method_table)?;
-    if info.is_array() || method_table & 2 != 0 {
+    if info.is_array() || method_table.is_descriptor() {
         return Ok(Vec::new());
     }
     let class = class_of(runtime, method_table)?;
     let (mut instance, statics) = counts(runtime, places, class)?;
-    if info.parent != 0 {
-        let (inherited, _) = counts(runtime, places, class_of(runtime, info.parent)?)?;
+    if let Some(parent) = info.parent {
+        let (inherited, _) = counts(runtime, places, class_of(runtime, parent)?)?;
         instance = instance.saturating_sub(inherited);
     }
     if instance > FIELDS || statics > FIELDS {
@@ -210,7 +210,9 @@ pub(super) fn read(
             FieldPlace::ThreadStatic(offset)
         } else {
             let base = if KEPT_BY_COLLECTOR.contains(&element) { bases.0 } else { bases.1 };
-            base.map_or(FieldPlace::Unknown, |base| FieldPlace::Static(base.wrapping_add(offset.into())))
+            base.map_or(FieldPlace::Unknown, |base| {
+                FieldPlace::Static(Avma(base.wrapping_add(offset.into())))
+            })
         };
         let module = runtime.module_with(info.module, Table::Field, row)?;
         fields.push(Field {
@@ -218,7 +220,6 @@ pub(super) fn read(
             row,
             element_type: ElementType(element),
             place,
-            address,
         });
     }
     Ok(fields)
@@ -228,7 +229,7 @@ pub(super) fn read(
 fn static_bases(
     runtime: &Runtime<'_>,
     places: &FieldPlaces,
-    method_table: u64,
+    method_table: TypeHandle,
 ) -> (Option<u64>, Option<u64>) {
     let memory = runtime.memory();
     let word = |address: u64| memory.u64(address).ok().filter(|&value| value != 0);
@@ -236,7 +237,7 @@ fn static_bases(
         Statics::InFront { auxiliary, size, collected, plain } => {
             // Bit 0: the initialiser has not run yet.
             let base = |offset: u64| {
-                let data = word(method_table.wrapping_add(auxiliary))?;
+                let data = word(method_table.at(auxiliary))?;
                 let value = memory.u64(data.wrapping_sub(size).wrapping_add(offset)).ok()? & !1;
                 (value != 0).then_some(value)
             };
@@ -244,8 +245,8 @@ fn static_bases(
         }
         Statics::OfModule { module, collected, dynamic, entry, virtuals, flags2, size } => {
             let bases = || {
-                let flags = memory.u32(method_table.wrapping_add(runtime.places.method_table.flags)).ok()?;
-                let of = word(method_table.wrapping_add(runtime.places.method_table.module))?;
+                let flags = memory.u32(method_table.at(runtime.places.method_table.flags)).ok()?;
+                let of = word(method_table.at(runtime.places.method_table.module))?;
                 let local = word(of.wrapping_add(module))?;
                 if flags & 2 != 0 {
                     // Collectible, or made at run time: they are elsewhere.
@@ -255,10 +256,10 @@ fn static_bases(
                     return Some((word(local.wrapping_add(collected)), Some(local)));
                 }
                 // An instance of a generic type: its number lies behind the parts of the method table that are optional.
-                let tables = u64::from(memory.u16(method_table.wrapping_add(virtuals)).ok()?).div_ceil(8);
-                let optional = (memory.u16(method_table.wrapping_add(flags2)).ok()? & 15).count_ones();
+                let tables = u64::from(memory.u16(method_table.at(virtuals)).ok()?).div_ceil(8);
+                let optional = (memory.u16(method_table.at(flags2)).ok()? & 15).count_ones();
                 let slots = tables + u64::from(optional.saturating_sub(2));
-                let behind = method_table.wrapping_add(size).wrapping_add(slots * 8);
+                let behind = method_table.at(size).wrapping_add(slots * 8);
                 let number = memory.u32(behind.wrapping_add(8)).ok()?;
                 let table = word(local.wrapping_add(dynamic))?;
                 let plain = word(table.wrapping_add(u64::from(number).wrapping_mul(entry)))?;
@@ -271,5 +272,5 @@ fn static_bases(
 }
 
 fn unexpected(class: u64, found: &str) -> RuntimeError {
-    RuntimeError::Unexpected { what: "a class", address: class, found: found.to_string() }
+    RuntimeError::Unexpected { what: "a class", address: Avma(class), found: found.to_string() }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use biopsy_elf::MappedElf;
 use biopsy_image::{Image, ImageModule};
+use biopsy_model::Avma;
 
 use super::version;
 use super::{Memory, MissingFiles, RuntimeVersion};
@@ -35,17 +36,17 @@ pub struct FoundRuntime {
     /// Path of the library or executable, as the process saw it.
     pub path: Vec<u8>,
     /// Where its first byte is mapped.
-    pub base: u64,
+    pub base: Avma,
     /// Behind its last mapped byte.
-    pub end: u64,
+    pub end: Avma,
     /// Its version, where it could be told.
     pub version: Option<RuntimeVersion>,
     /// GNU build id, where it is in the image.
     pub build_id: Option<Vec<u8>>,
     /// Address and bytes of `g_dacTable`.
-    pub dac_table: Option<(u64, u64)>,
+    pub dac_table: Option<(Avma, u64)>,
     /// Address of `DotNetRuntimeContractDescriptor`.
-    pub descriptor: Option<u64>,
+    pub descriptor: Option<Avma>,
 }
 
 /// The runtimes in an image, by the modules that export what a debugger needs; one process may have two. A library of a version
@@ -87,12 +88,12 @@ fn runtime_in(memory: &Memory<'_>, module: &ImageModule) -> Option<FoundRuntime>
     Some(FoundRuntime {
         kind: if is_library { RuntimeKind::Library } else { RuntimeKind::SingleFile },
         path: module.path.clone(),
-        base: module.start,
-        end: module.end,
+        base: Avma(module.start),
+        end: Avma(module.end),
         version: version::find(memory, module),
         build_id,
-        dac_table,
-        descriptor: descriptor.map(|(address, _)| address),
+        dac_table: dac_table.map(|(address, bytes)| (Avma(address), bytes)),
+        descriptor: descriptor.map(|(address, _)| Avma(address)),
     })
 }
 

@@ -22,7 +22,7 @@ type Page = Arc<[u8; PAGE]>;
 
 /// Memory of the process behind a cache of pages. Reads that are missing in the image come from the files that were mapped
 /// there, where somebody provides them ([`super::Options::files`]).
-pub struct Memory<'i> {
+pub(crate) struct Memory<'i> {
     image: Box<dyn Image + 'i>,
     files: Option<Arc<dyn MissingFiles>>,
     pages: Mutex<FxHashMap<u64, Page>>,
@@ -51,7 +51,7 @@ impl<'i> Memory<'i> {
 
     /// The image below.
     #[must_use]
-    pub fn image(&self) -> &(dyn Image + 'i) {
+    pub(crate) fn image(&self) -> &(dyn Image + 'i) {
         &*self.image
     }
 
@@ -59,7 +59,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// The address of the first byte that is missing, and why.
-    pub fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+    pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
         let mut done = 0;
         while done < buffer.len() {
             let at = address.wrapping_add(done as u64);
@@ -91,7 +91,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`].
-    pub fn read_bulk(&self, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+    pub(crate) fn read_bulk(&self, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
         let mut done = 0;
         while done < buffer.len() {
             let at = address.wrapping_add(done as u64);
@@ -117,7 +117,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`], when the first byte is missing.
-    pub fn read_up_to(&self, address: u64, length: usize) -> Result<Vec<u8>, ReadError> {
+    pub(crate) fn read_up_to(&self, address: u64, length: usize) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; length];
         match self.read_bulk(address, &mut bytes) {
             Ok(()) => Ok(bytes),
@@ -133,7 +133,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`].
-    pub fn u64(&self, address: u64) -> Result<u64, ReadError> {
+    pub(crate) fn u64(&self, address: u64) -> Result<u64, ReadError> {
         self.array(address).map(u64::from_le_bytes)
     }
 
@@ -141,7 +141,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`].
-    pub fn u32(&self, address: u64) -> Result<u32, ReadError> {
+    pub(crate) fn u32(&self, address: u64) -> Result<u32, ReadError> {
         self.array(address).map(u32::from_le_bytes)
     }
 
@@ -149,7 +149,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`].
-    pub fn u16(&self, address: u64) -> Result<u16, ReadError> {
+    pub(crate) fn u16(&self, address: u64) -> Result<u16, ReadError> {
         self.array(address).map(u16::from_le_bytes)
     }
 
@@ -157,7 +157,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`].
-    pub fn u8(&self, address: u64) -> Result<u8, ReadError> {
+    pub(crate) fn u8(&self, address: u64) -> Result<u8, ReadError> {
         self.array::<1>(address).map(|[byte]| byte)
     }
 
@@ -165,7 +165,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`].
-    pub fn array<const N: usize>(&self, address: u64) -> Result<[u8; N], ReadError> {
+    pub(crate) fn array<const N: usize>(&self, address: u64) -> Result<[u8; N], ReadError> {
         let mut bytes = [0; N];
         self.read(address, &mut bytes)?;
         Ok(bytes)
@@ -175,7 +175,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`].
-    pub fn words<const N: usize>(&self, address: u64) -> Result<[u64; N], ReadError> {
+    pub(crate) fn words<const N: usize>(&self, address: u64) -> Result<[u64; N], ReadError> {
         let mut words = [0; N];
         for (number, word) in words.iter_mut().enumerate() {
             *word = self.u64(address.wrapping_add(number as u64 * 8))?;
@@ -187,7 +187,7 @@ impl<'i> Memory<'i> {
     ///
     /// # Errors
     /// As [`Memory::read`], when the first byte is missing.
-    pub fn c_string(&self, address: u64, limit: usize) -> Result<Vec<u8>, ReadError> {
+    pub(crate) fn c_string(&self, address: u64, limit: usize) -> Result<Vec<u8>, ReadError> {
         let mut text = Vec::new();
         while text.len() < limit {
             let at = address.wrapping_add(text.len() as u64);
@@ -210,7 +210,7 @@ impl<'i> Memory<'i> {
     }
 
     /// Forgets what was read: a process that goes on running may have changed it.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.pages().clear();
     }
 

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use biopsy_model::Avma;
+
+use super::{MethodDesc, TypeHandle};
+
 /// Where code comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CodeKind {
@@ -54,36 +58,32 @@ impl Tier {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct UnwindInfo {
     /// First address that it is about: start of the method or of one of its funclets.
-    pub start: u64,
+    pub start: Avma,
     /// First address behind; 0 where the runtime does not say.
-    pub end: u64,
+    pub end: Avma,
     /// Address of the `UNWIND_INFO`.
-    pub address: u64,
+    pub address: Avma,
 }
 
 /// Code at an address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Method {
-    /// Address of the runtime's `MethodDesc`; 0 for stubs.
-    pub method_desc: u64,
+    /// The method; stubs are none.
+    pub method_desc: Option<MethodDesc>,
     /// First address of the method's code (its main body, when the address is in a funclet).
-    pub code_start: u64,
+    pub code_start: Avma,
     /// First address behind the code, where that is known.
-    pub code_end: Option<u64>,
+    pub code_end: Option<Avma>,
     /// Where the code comes from.
     pub kind: CodeKind,
     /// How well it is optimised, where that could be told.
     pub tier: Option<Tier>,
     /// Offsets in unwind information are relative to this address (start of the range section).
-    pub range_begin: u64,
+    pub range_begin: Avma,
     /// Unwind information for the address that was asked for; chained information of ReadyToRun code is not followed.
     pub unwind: Option<UnwindInfo>,
-    /// Address of the method's GC information (JIT only), 0 where it is not known.
-    pub gc_info: u64,
-    /// Address of the code header (JIT only), 0 for the rest.
-    pub code_header: u64,
-    /// Module that the code belongs to (ReadyToRun only), 0 for the rest.
-    pub module: u64,
+    /// Address of the code header (JIT only).
+    pub code_header: Option<Avma>,
 }
 
 /// Name of a method.
@@ -95,10 +95,10 @@ pub struct MethodName {
     pub method: Arc<str>,
     /// Types of the parameters, `(System.Int32, System.String)`, where they could be read.
     pub signature: Option<Arc<str>>,
-    /// Method table of the type; 0 for none.
-    pub method_table: u64,
-    /// Module that defines it.
-    pub module: u64,
+    /// The type; dynamic methods have none.
+    pub method_table: Option<TypeHandle>,
+    /// Address of the module that defines it; 0 for none.
+    pub module: Avma,
     /// Name of the assembly.
     pub module_name: Arc<str>,
     /// Token (`0x06xxxxxx`); 0 for methods without one.

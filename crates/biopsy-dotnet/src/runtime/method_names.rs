@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::places::Places;
-use super::{Memory, RuntimeError};
+use super::{Memory, MethodDesc, RuntimeError, TypeHandle};
 
 /// Method without metadata: `DynamicMethod`, IL stubs (`mcDynamic` of `method.hpp`).
 pub(super) const DYNAMIC: u16 = 7;
@@ -22,33 +22,38 @@ const GENERIC_DEFINITION: u16 = 0;
 /// What a `MethodDesc` says.
 #[derive(Clone, Debug)]
 pub(super) struct RawMethod {
-    pub(super) method_table: u64,
+    pub(super) method_table: TypeHandle,
     /// Row in the table of methods; 0 for methods without one.
     pub(super) row: u32,
     /// Kind: `MethodClassification` of `method.hpp`.
     pub(super) kind: u16,
     pub(super) slot: u16,
     /// Type arguments of the method itself.
-    pub(super) arguments: Vec<u64>,
+    pub(super) arguments: Vec<TypeHandle>,
     /// Name of a dynamic method.
     pub(super) dynamic_name: Option<String>,
 }
 
 /// Reads a `MethodDesc`.
-pub(super) fn read(memory: &Memory<'_>, places: &Places, address: u64) -> Result<RawMethod, RuntimeError> {
+pub(super) fn read(
+    memory: &Memory<'_>,
+    places: &Places,
+    method_desc: MethodDesc,
+) -> Result<RawMethod, RuntimeError> {
     let method = &places.method;
+    let address = method_desc.0.0;
     if address & 7 != 0 || address < 0x1000 {
         return Err(RuntimeError::Unexpected {
             what: "a method",
-            address,
+            address: method_desc.0,
             found: "not an address of a method".to_string(),
         });
     }
-    let at = |offset: u64| address.wrapping_add(offset);
+    let at = |offset| method_desc.at(offset);
     let index = memory.u8(at(method.chunk_index))?;
     let chunk =
         address.wrapping_sub(method.chunk_size).wrapping_sub(u64::from(index).wrapping_mul(method.alignment));
-    let method_table = memory.u64(chunk.wrapping_add(method.chunk_method_table))?;
+    let method_table = memory.u64(chunk.wrapping_add(method.chunk_method_table))?.into();
     let range = u32::from(memory.u16(chunk.wrapping_add(method.chunk_token))?);
     let remainder = u32::from(memory.u16(at(method.token))?);
     let high = range & ((1 << (24 - method.token_bits)) - 1);
@@ -76,7 +81,7 @@ pub(super) fn read(memory: &Memory<'_>, places: &Places, address: u64) -> Result
     Ok(raw)
 }
 
-fn arguments(memory: &Memory<'_>, places: &Places, address: u64) -> Result<Vec<u64>, RuntimeError> {
+fn arguments(memory: &Memory<'_>, places: &Places, address: u64) -> Result<Vec<TypeHandle>, RuntimeError> {
     let method = &places.method;
     let (Some(table), Some(count)) = (method.instantiation, method.argument_count) else {
         return Ok(Vec::new());
@@ -91,7 +96,7 @@ fn arguments(memory: &Memory<'_>, places: &Places, address: u64) -> Result<Vec<u
     if dictionary == 0 || count > ARGUMENTS {
         return Ok(Vec::new());
     }
-    (0..u64::from(count)).map(|one| Ok(memory.u64(dictionary.wrapping_add(one * 8))?)).collect()
+    (0..u64::from(count)).map(|one| Ok(memory.u64(dictionary.wrapping_add(one * 8))?.into())).collect()
 }
 
 /// Name of a method of an array: the runtime gives the first slots behind those of `System.Array`'s to them, in this order.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use biopsy_image::{Backing, mapping};
+use biopsy_model::Avma;
 
 use super::places::ModulePlaces;
 use super::{Memory, RuntimeError};
@@ -17,13 +18,13 @@ const PATH_UNITS: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct Module {
     /// Address of the runtime's `Module` structure.
-    pub address: u64,
+    pub address: Avma,
     /// Simple name of the assembly, from its metadata (`System.Private.CoreLib`).
     pub name: Arc<str>,
     /// Path of its file; empty for assemblies in bundles, from bytes, and made at run time.
     pub path: String,
     /// Address of its first byte; 0 for assemblies made at run time.
-    pub base: u64,
+    pub base: Avma,
     /// Bytes.
     pub size: u64,
     /// Laid out in memory as sections say (else as in the file).
@@ -63,10 +64,10 @@ impl ReadAt for FromAddress<'_, '_> {
 pub(super) fn read(memory: &Memory<'_>, places: &ModulePlaces, address: u64) -> Result<Module, RuntimeError> {
     let (base, size, mapped) = layout_of(memory, places, address).unwrap_or((0, 0, None));
     let mut module = Module {
-        address,
+        address: Avma(address),
         name: "".into(),
         path: String::new(),
-        base,
+        base: Avma(base),
         size,
         mapped: mapped.unwrap_or(true),
         dynamic: false,
@@ -111,7 +112,7 @@ pub(super) fn read(memory: &Memory<'_>, places: &ModulePlaces, address: u64) -> 
     if module.metadata.is_none() && module.name.is_empty() {
         return Err(RuntimeError::Unexpected {
             what: "a module",
-            address,
+            address: Avma(address),
             found: "neither an image nor metadata".to_string(),
         });
     }
@@ -120,7 +121,7 @@ pub(super) fn read(memory: &Memory<'_>, places: &ModulePlaces, address: u64) -> 
 
 /// The module with its metadata as it is now, when that was made or edited at run time.
 pub(super) fn read_edited(memory: &Memory<'_>, places: &ModulePlaces, module: &Module) -> Option<Module> {
-    let bytes = dynamic_metadata(memory, places, module.address)?;
+    let bytes = dynamic_metadata(memory, places, module.address.0)?;
     let metadata = Metadata::parse(bytes).ok()?;
     Some(Module { metadata: Some(Arc::new(metadata)), ..module.clone() })
 }
@@ -143,14 +144,14 @@ fn layout_of(memory: &Memory<'_>, places: &ModulePlaces, address: u64) -> Option
 
 /// The path of the file that is mapped there from its start on; else what the runtime calls it.
 fn path_of(memory: &Memory<'_>, places: &ModulePlaces, module: &Module) -> String {
-    let mapping = mapping::find(memory.image().mappings(), module.base);
+    let mapping = mapping::find(memory.image().mappings(), module.base.0);
     if let Some(Backing::File { path, offset: 0, .. }) = mapping.map(|one| &one.backing)
         && path.ends_with(b".dll")
     {
         return String::from_utf8_lossy(path).into_owned();
     }
     let text = |place: Option<u64>| {
-        let at = memory.u64(module.address.wrapping_add(place?)).ok().filter(|&at| at != 0)?;
+        let at = memory.u64(module.address.0.wrapping_add(place?)).ok().filter(|&at| at != 0)?;
         let text = utf16_until_zero(memory, at);
         (!text.is_empty()).then_some(text)
     };

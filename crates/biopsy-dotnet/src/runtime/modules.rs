@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashSet;
 
 use super::{Module, Runtime, RuntimeError};
@@ -23,7 +24,7 @@ const ENTRIES: u64 = 1 << 20;
 pub(super) fn list(runtime: &Runtime<'_>, limit: usize) -> Result<Vec<Arc<Module>>, RuntimeError> {
     let memory = runtime.memory();
     let domain = memory.u64(runtime.layout().global("AppDomain")?)?;
-    let core = memory.u64(runtime.known.object.wrapping_add(runtime.places.method_table.module))?;
+    let core = memory.u64(runtime.known.object.at(runtime.places.method_table.module))?;
     let known = runtime.layout().find_field("AppDomain", "DomainAssemblyList").map(u64::from);
     let at = |place: u64| {
         let entries = entries(runtime, domain.wrapping_add(place), limit);
@@ -41,7 +42,7 @@ pub(super) fn list(runtime: &Runtime<'_>, limit: usize) -> Result<Vec<Arc<Module
     }
     Err(RuntimeError::Unexpected {
         what: "the application's domain",
-        address: domain,
+        address: Avma(domain),
         found: "no list of assemblies in it".to_string(),
     })
 }
@@ -86,7 +87,7 @@ fn modules_by(runtime: &Runtime<'_>, entries: &[u64], way: Way) -> Vec<Arc<Modul
     let mut seen = FxHashSet::default();
     let modules = entries.iter().filter_map(|&entry| {
         let module = follow(runtime, entry, way).filter(|&module| seen.insert(module))?;
-        runtime.module(module).ok()
+        runtime.module(Avma(module)).ok()
     });
     modules.collect()
 }

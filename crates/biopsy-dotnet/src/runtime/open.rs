@@ -1,5 +1,7 @@
 //! Opening a runtime: its layout, by descriptor or by layout file.
 
+use biopsy_model::Avma;
+
 use super::{FoundRuntime, Memory, Options, RuntimeError};
 use crate::layout::{Global, Layout, LayoutError, LayoutFiles, json};
 
@@ -19,14 +21,14 @@ pub(super) fn layout(
     options: &Options,
 ) -> Result<(Layout, Vec<u64>), RuntimeError> {
     let table = match found.dac_table {
-        Some((address, bytes)) => read_addresses(memory, address, bytes / 8)?,
+        Some((address, bytes)) => read_addresses(memory, address.0, bytes / 8)?,
         None => Vec::new(),
     };
     let bytes = found.dac_table.map_or(0, |(_, bytes)| bytes);
     let files: &LayoutFiles = &options.layouts;
     let file = found.version.and_then(|version| files.find(version.major, version.minor, RID));
     let described = match found.descriptor {
-        Some(address) => Some(descriptor(memory, address)?),
+        Some(address) => Some(descriptor(memory, address.0)?),
         None => None,
     };
     let mut layout = match (described, file) {
@@ -87,7 +89,7 @@ fn descriptor(memory: &Memory<'_>, address: u64) -> Result<Layout, RuntimeError>
         if magic != MAGIC {
             return Err(RuntimeError::Unexpected {
                 what: "the descriptor of the runtime",
-                address,
+                address: Avma(address),
                 found: format!("{magic:#x}"),
             });
         }

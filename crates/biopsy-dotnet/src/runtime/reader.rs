@@ -5,7 +5,8 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use biopsy_image::{Image, OwnNumbers};
+use biopsy_image::{Image, OwnNumbers, ReadError};
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::code::{self, CodePlaces, ReadyCode};
@@ -14,8 +15,9 @@ use super::places::Places;
 use super::thread::{self, ThreadPlaces};
 use super::type_names::{self, Fixed, RawType, WellKnown};
 use super::{
-    Check, CheckResult, CodeKind, Field, FoundRuntime, ManagedThread, Memory, Method, MethodName, Module,
-    Options, RuntimeError, TypeInfo, checks, discover, field, gc, method_names, module, modules, open,
+    Check, CheckResult, CodeKind, Field, FoundRuntime, ManagedThread, Memory, Method, MethodDesc, MethodName,
+    Module, Options, RuntimeError, TypeHandle, TypeInfo, checks, discover, field, gc, method_names, module,
+    modules, open,
 };
 use crate::layout::Layout;
 use crate::metadata::{RowOf, Table, method_parameters};
@@ -42,17 +44,17 @@ pub struct Runtime<'i> {
     code: CodePlaces,
     fields: FieldPlaces,
     pub(super) known: WellKnown,
-    gc: Option<u64>,
+    gc: Option<Avma>,
     gc_candidates: usize,
     checks: Vec<Check>,
-    types: Cache<u64, Arc<TypeInfo>>,
-    modules: Cache<u64, Arc<Module>>,
-    names: Cache<u64, Arc<MethodName>>,
-    field_lists: Cache<u64, Arc<[Field]>>,
+    types: Cache<TypeHandle, Arc<TypeInfo>>,
+    modules: Cache<Avma, Arc<Module>>,
+    names: Cache<MethodDesc, Arc<MethodName>>,
+    field_lists: Cache<TypeHandle, Arc<[Field]>>,
     /// With the look ([`Runtime::forget`]) it was read at.
     ready: Cache<u64, (u64, Arc<ReadyCode>)>,
     look: AtomicU64,
-    methods: Cache<u64, Option<Method>>,
+    methods: Cache<Avma, Option<Method>>,
     tiers: Mutex<Option<Arc<super::tier::Tiers>>>,
 }
 
@@ -129,14 +131,15 @@ impl<'i> Runtime<'i> {
         let memory = Memory::new(image, options.files.clone(), options.cached_bytes);
         let (mut layout, table) = open::layout(&memory, found, options)?;
         let places = Places::of(&layout)?;
-        let pointer = |name: &str| -> Result<u64, RuntimeError> { Ok(memory.u64(layout.global(name)?)?) };
+        let pointer =
+            |name: &str| -> Result<TypeHandle, RuntimeError> { Ok(memory.u64(layout.global(name)?)?.into()) };
         let known = WellKnown {
             free: pointer("FreeObjectMethodTable")?,
             string: pointer("StringMethodTable")?,
             object: pointer("ObjectMethodTable")?,
             exception: pointer("ExceptionMethodTable")?,
         };
-        let core_library = memory.u64(known.object.wrapping_add(places.method_table.module)).unwrap_or(0);
+        let core_library = memory.u64(known.object.at(places.method_table.module)).unwrap_or(0);
         if layout.find_field("Module", "ReadyToRunInfo").is_none()
             || layout.find_field("ReadyToRunInfo", "EntryPointToMethodDescMap").is_none()
         {
@@ -148,7 +151,7 @@ impl<'i> Runtime<'i> {
             threads: ThreadPlaces::of(&layout)?,
             code: CodePlaces::of(&layout)?,
             fields: FieldPlaces::of(&layout),
-            gc: candidates.first().map(|&(_, address)| address),
+            gc: candidates.first().map(|&(_, address)| Avma(address)),
             gc_candidates: candidates.len(),
             places,
             known,
@@ -168,9 +171,30 @@ impl<'i> Runtime<'i> {
         })
     }
 
-    /// Memory of the process, cached.
+    /// The image that the runtime is in.
     #[must_use]
-    pub fn memory(&self) -> &Memory<'i> {
+    pub fn image(&self) -> &(dyn Image + 'i) {
+        self.memory.image()
+    }
+
+    /// A number of 4 bytes, from memory or from the file that was mapped there.
+    ///
+    /// # Errors
+    /// The address of the first byte that is missing, and why.
+    pub fn read_u32(&self, address: Avma) -> Result<u32, ReadError> {
+        self.memory.u32(address.0)
+    }
+
+    /// A number of 8 bytes.
+    ///
+    /// # Errors
+    /// As [`Runtime::read_u32`].
+    pub fn read_u64(&self, address: Avma) -> Result<u64, ReadError> {
+        self.memory.u64(address.0)
+    }
+
+    /// Memory of the process, cached.
+    pub(crate) fn memory(&self) -> &Memory<'i> {
         &self.memory
     }
 
@@ -194,7 +218,7 @@ impl<'i> Runtime<'i> {
 
     /// Address of `GcDacVars`: what the garbage collector shows to debuggers.
     #[must_use]
-    pub fn gc_variables(&self) -> Option<u64> {
+    pub fn gc_variables(&self) -> Option<Avma> {
         self.gc
     }
 
@@ -226,35 +250,32 @@ impl<'i> Runtime<'i> {
         for thread in &mut threads {
             thread.os_id = own.thread(thread.own_os_id).map_or(thread.own_os_id, |tid| tid.0);
         }
-        for thread in threads.iter_mut().filter(|thread| thread.object != 0) {
-            thread.name = self.thread_name(thread.object);
-        }
-        for thread in threads.iter_mut().filter(|thread| thread.allocation.0 == 0) {
-            thread.allocation = (0, 0);
-        }
-        for thread in threads.iter_mut().filter(|thread| thread.current_exception != 0) {
-            thread.current_exception = self.exception_at(thread.current_exception);
+        for thread in &mut threads {
+            thread.name = thread.object.and_then(|object| self.thread_name(object));
+            thread.current_exception = thread.current_exception.and_then(|at| self.exception_at(at));
+            if thread.allocation.0 == Avma(0) {
+                thread.allocation = (Avma(0), Avma(0));
+            }
         }
         Ok(threads)
     }
 
-    /// The exception object that `value` is (11), or that the handle `value` holds (9, 10); 0 when it is neither.
-    fn exception_at(&self, value: u64) -> u64 {
-        let is_exception = |object: &u64| {
-            let table = self.memory.u64(*object).map(|word| word & !7);
-            table.is_ok_and(|table| table != 0 && self.is_a(table, self.known.exception).unwrap_or(false))
+    /// The exception object that `value` is (11), or that the handle `value` holds (9, 10); `None` when it is neither.
+    fn exception_at(&self, value: Avma) -> Option<Avma> {
+        let is_exception = |object: &Avma| {
+            let table = self.method_table_of(*object);
+            table.is_ok_and(|table| self.is_a(table, self.known.exception).unwrap_or(false))
         };
-        let held = self.memory.u64(value).ok();
-        held.into_iter().chain([value]).find(is_exception).unwrap_or(0)
+        let held = self.memory.u64(value.0).ok().map(Avma);
+        held.into_iter().chain([value]).find(is_exception)
     }
 
-    fn thread_name(&self, object: u64) -> Option<String> {
-        let method_table = self.memory.u64(object).ok()? & !7;
-        let name = self.find_field(method_table, "_name").ok()??;
+    fn thread_name(&self, object: Avma) -> Option<String> {
+        let name = self.find_field(self.method_table_of(object).ok()?, "_name").ok()??;
         let field::FieldPlace::Instance(offset) = name.place else { return None };
-        let text =
-            self.memory.u64(object.wrapping_add(8 + u64::from(offset))).ok().filter(|&text| text != 0)?;
-        let (text, _) = self.string(text, NAME_CHARS).ok()?;
+        let at = object.0.wrapping_add(8 + u64::from(offset));
+        let text = self.memory.u64(at).ok().filter(|&text| text != 0)?;
+        let (text, _) = self.string(Avma(text), NAME_CHARS).ok()?;
         (!text.is_empty()).then_some(text)
     }
 
@@ -270,11 +291,11 @@ impl<'i> Runtime<'i> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn module(&self, address: u64) -> Result<Arc<Module>, RuntimeError> {
+    pub fn module(&self, address: Avma) -> Result<Arc<Module>, RuntimeError> {
         if let Some(module) = self.modules.get(&address) {
             return Ok(module);
         }
-        let module = module::read(&self.memory, &self.places.module, address)?;
+        let module = module::read(&self.memory, &self.places.module, address.0)?;
         Ok(self.modules.put(address, Arc::new(module)))
     }
 
@@ -282,7 +303,7 @@ impl<'i> Runtime<'i> {
     /// Continue, hot reload) have the new ones elsewhere.
     pub(super) fn module_with(
         &self,
-        address: u64,
+        address: Avma,
         table: Table,
         row: u32,
     ) -> Result<Arc<Module>, RuntimeError> {
@@ -296,11 +317,11 @@ impl<'i> Runtime<'i> {
         }
     }
 
-    /// A type by its method table (as objects name it), or by a tagged type descriptor (bit 1 set: pointers, type variables).
+    /// What is known of a type.
     ///
     /// # Errors
     /// When there is no method table at that address.
-    pub fn type_of(&self, method_table: u64) -> Result<Arc<TypeInfo>, RuntimeError> {
+    pub fn type_of(&self, method_table: TypeHandle) -> Result<Arc<TypeInfo>, RuntimeError> {
         if let Some(info) = self.types.get(&method_table) {
             return Ok(info);
         }
@@ -328,12 +349,12 @@ impl<'i> Runtime<'i> {
         self.types.get(&method_table).ok_or_else(|| type_names::no_type(method_table, String::new()))
     }
 
-    fn raw_type(&self, handle: u64) -> Result<RawType, RuntimeError> {
+    fn raw_type(&self, handle: TypeHandle) -> Result<RawType, RuntimeError> {
         type_names::read(&self.memory, &self.places, &self.known, handle)
     }
 
     fn named(&self, raw: RawType) -> TypeInfo {
-        let name_of = |handle: &u64| -> Arc<str> {
+        let name_of = |handle: &TypeHandle| -> Arc<str> {
             self.types.get(handle).map_or_else(|| "...".into(), |info| Arc::clone(&info.name))
         };
         let mut info = raw.info;
@@ -348,7 +369,7 @@ impl<'i> Runtime<'i> {
                 let arguments: Vec<_> = raw.needs.iter().map(name_of).collect();
                 match self.type_name(&info, arguments) {
                     Ok(name) => name.into(),
-                    Err(_) => format!("?{:#x}", info.method_table).into(),
+                    Err(_) => format!("?{}", info.method_table.0).into(),
                 }
             }
         };
@@ -369,24 +390,29 @@ impl<'i> Runtime<'i> {
     ///
     /// # Errors
     /// As [`Runtime::type_of`].
-    pub fn type_of_object(&self, object: u64) -> Result<Arc<TypeInfo>, RuntimeError> {
-        self.type_of(self.memory.u64(object)? & !7)
+    pub fn type_of_object(&self, object: Avma) -> Result<Arc<TypeInfo>, RuntimeError> {
+        self.type_of(self.method_table_of(object)?)
+    }
+
+    /// The first word of an object, without the marks of the collector.
+    pub(crate) fn method_table_of(&self, object: Avma) -> Result<TypeHandle, ReadError> {
+        self.memory.u64(object.0).map(|word| TypeHandle::from(word & !7))
     }
 
     /// Whether a type is another one or is derived from it, by method table.
     ///
     /// # Errors
     /// As [`Runtime::type_of`].
-    pub fn is_a(&self, method_table: u64, base: u64) -> Result<bool, RuntimeError> {
+    pub fn is_a(&self, method_table: TypeHandle, base: TypeHandle) -> Result<bool, RuntimeError> {
         let mut next = method_table;
         for _ in 0..PARENTS {
             if next == base {
                 return Ok(true);
             }
-            if next == 0 {
+            if next == TypeHandle::default() {
                 return Ok(false);
             }
-            next = self.memory.u64(next.wrapping_add(self.places.method_table.parent))?;
+            next = self.memory.u64(next.at(self.places.method_table.parent))?.into();
         }
         Err(RuntimeError::TooMany { what: "base types", limit: PARENTS as u64 })
     }
@@ -395,7 +421,7 @@ impl<'i> Runtime<'i> {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn fields(&self, method_table: u64) -> Result<Arc<[Field]>, RuntimeError> {
+    pub fn fields(&self, method_table: TypeHandle) -> Result<Arc<[Field]>, RuntimeError> {
         if let Some(fields) = self.field_lists.get(&method_table) {
             return Ok(fields);
         }
@@ -407,10 +433,10 @@ impl<'i> Runtime<'i> {
     ///
     /// # Errors
     /// When fields cannot be read.
-    pub fn find_field(&self, method_table: u64, name: &str) -> Result<Option<Field>, RuntimeError> {
+    pub fn find_field(&self, method_table: TypeHandle, name: &str) -> Result<Option<Field>, RuntimeError> {
         let mut next = method_table;
         for _ in 0..PARENTS {
-            if next == 0 {
+            if next == TypeHandle::default() {
                 return Ok(None);
             }
             let fields = self.fields(next)?;
@@ -420,7 +446,7 @@ impl<'i> Runtime<'i> {
             if let Some(field) = found {
                 return Ok(Some(field.clone()));
             }
-            next = self.memory.u64(next.wrapping_add(self.places.method_table.parent))?;
+            next = self.memory.u64(next.at(self.places.method_table.parent))?.into();
         }
         Ok(None)
     }
@@ -429,11 +455,11 @@ impl<'i> Runtime<'i> {
     ///
     /// # Errors
     /// When the code map cannot be read there.
-    pub fn find_method(&self, ip: u64) -> Result<Option<Method>, RuntimeError> {
+    pub fn find_method(&self, ip: Avma) -> Result<Option<Method>, RuntimeError> {
         if let Some(found) = self.methods.get(&ip) {
             return Ok(found);
         }
-        let found = self.look_for_method(ip)?;
+        let found = self.look_for_method(ip.0)?;
         Ok(self.methods.put(ip, found))
     }
 
@@ -445,8 +471,8 @@ impl<'i> Runtime<'i> {
         let Some(mut method) = code::compiled(&self.memory, &self.code, &section, ip)? else {
             return Ok(None);
         };
-        if method.method_desc != 0 {
-            let kind = self.memory.u16(method.method_desc.wrapping_add(self.places.method.flags))? & 7;
+        if let Some(method_desc) = method.method_desc {
+            let kind = self.memory.u16(method_desc.at(self.places.method.flags))? & 7;
             if kind == method_names::DYNAMIC {
                 method.kind = CodeKind::Dynamic;
             }
@@ -478,9 +504,9 @@ impl<'i> Runtime<'i> {
     /// # Errors
     /// When the table of versions cannot be read.
     pub fn tier(&self, method: &Method) -> Result<Option<super::Tier>, RuntimeError> {
-        if method.tier.is_some() || method.method_desc == 0 {
+        let Some(method_desc) = method.method_desc.filter(|_| method.tier.is_none()) else {
             return Ok(method.tier);
-        }
+        };
         let kept = self.tiers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let tiers = match kept {
             Some(tiers) => tiers,
@@ -490,14 +516,14 @@ impl<'i> Runtime<'i> {
                 tiers
             }
         };
-        tiers.of(self, method)
+        tiers.of(self, method, method_desc)
     }
 
     /// The name of a method.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn method_name(&self, method_desc: u64) -> Result<Arc<MethodName>, RuntimeError> {
+    pub fn method_name(&self, method_desc: MethodDesc) -> Result<Arc<MethodName>, RuntimeError> {
         if let Some(name) = self.names.get(&method_desc) {
             return Ok(name);
         }
@@ -517,8 +543,8 @@ impl<'i> Runtime<'i> {
                 type_name: "".into(),
                 method: raw.dynamic_name.unwrap_or_default().into(),
                 signature: None,
-                method_table: 0,
-                module: 0,
+                method_table: None,
+                module: Avma(0),
                 module_name: "".into(),
                 token: 0,
                 dynamic: true,
@@ -526,13 +552,12 @@ impl<'i> Runtime<'i> {
         }
         let info = self.type_of(raw.method_table)?;
         if raw.kind == method_names::ARRAY {
-            let inherited =
-                self.memory.u16(raw.method_table.wrapping_add(self.places.method_table.virtuals))?;
+            let inherited = self.memory.u16(raw.method_table.at(self.places.method_table.virtuals))?;
             return Ok(MethodName {
                 type_name: Arc::clone(&info.name),
                 method: method_names::array_method(raw.slot.saturating_sub(inherited)),
                 signature: None,
-                method_table: raw.method_table,
+                method_table: Some(raw.method_table),
                 module: info.module,
                 module_name: "".into(),
                 token: 0,
@@ -561,7 +586,7 @@ impl<'i> Runtime<'i> {
             type_name: Arc::clone(&info.name),
             method: method.into(),
             signature: method_parameters(metadata, row.signature, Some(raw.row)).ok().map(Arc::from),
-            method_table: raw.method_table,
+            method_table: Some(raw.method_table),
             module: info.module,
             module_name: Arc::clone(&module.name),
             token: 0x0600_0000 | raw.row,
@@ -574,18 +599,18 @@ impl<'i> Runtime<'i> {
     ///
     /// # Errors
     /// When it is not a string, or memory is missing.
-    pub fn string(&self, object: u64, chars: usize) -> Result<(String, u32), RuntimeError> {
-        let method_table = self.memory.u64(object)? & !7;
+    pub fn string(&self, object: Avma, chars: usize) -> Result<(String, u32), RuntimeError> {
+        let method_table = self.method_table_of(object)?;
         if method_table != self.known.string {
             return Err(RuntimeError::Unexpected {
                 what: "a string",
                 address: object,
-                found: format!("method table {method_table:#x}"),
+                found: format!("method table {}", method_table.0),
             });
         }
         let length =
-            self.memory.u32(object.wrapping_add(self.layout.field("String", "m_StringLength")?.into()))?;
-        let first = object.wrapping_add(self.layout.field("String", "m_FirstChar")?.into());
+            self.memory.u32(object.0.wrapping_add(self.layout.field("String", "m_StringLength")?.into()))?;
+        let first = object.0.wrapping_add(self.layout.field("String", "m_FirstChar")?.into());
         let mut bytes = vec![0; (length as usize).min(chars) * 2];
         self.memory.read(first, &mut bytes)?;
         let units: Vec<_> = bytes.as_chunks::<2>().0.iter().map(|two| u16::from_le_bytes(*two)).collect();
@@ -599,10 +624,10 @@ impl<'i> Runtime<'i> {
 }
 
 /// What stands for a type that cannot be read.
-fn unknown(handle: u64) -> TypeInfo {
+fn unknown(handle: TypeHandle) -> TypeInfo {
     TypeInfo {
         method_table: handle,
-        name: format!("?{handle:#x}").into(),
+        name: format!("?{}", handle.0).into(),
         base_size: 0,
         component_size: 0,
         flags: 0,
@@ -611,8 +636,8 @@ fn unknown(handle: u64) -> TypeInfo {
         has_finalizer: false,
         shape: super::TypeShape::Descriptor,
         element_type: super::ElementType::default(),
-        parent: 0,
-        module: 0,
+        parent: None,
+        module: Avma(0),
         type_row: 0,
         canonical: handle,
         arguments: Vec::new(),

@@ -3,7 +3,9 @@
 //! The runtime copies this code from templates (`thunktemplates.S`, `patchedcode.S` of dotnet/runtime) into pages of its own. Only
 //! the distance to the data behind it differs (a page of 4 KiB in .NET 7 and before, 16 KiB since), so that the bytes name it.
 
-use super::Runtime;
+use biopsy_model::Avma;
+
+use super::{MethodDesc, Runtime};
 
 /// Bytes before an address in which the stub may begin, and bytes from it on that are looked at.
 const BEFORE: usize = 96;
@@ -95,15 +97,16 @@ impl Runtime<'_> {
     /// The `MethodDesc` of the method that the glue at an address is the entry of (`r10` gets it from the data behind the code).
     /// Believed when it has a name: entries from native code have other data at the same place.
     #[must_use]
-    pub fn entry_at(&self, address: u64) -> Option<u64> {
+    pub fn entry_at(&self, address: Avma) -> Option<MethodDesc> {
         let (bytes, before) = self.around(address)?;
-        let data = address.wrapping_sub(before as u64).checked_add_signed(entry_data(&bytes, before)?)?;
+        let data = address.0.wrapping_sub(before as u64).checked_add_signed(entry_data(&bytes, before)?)?;
         let method = self.memory().u64(data).ok().filter(|method| *method != 0 && method % 8 == 0)?;
+        let method = MethodDesc::from(method);
         self.method_name(method).ok().map(|_| method)
     }
 
     /// Bytes around an address, and which of them is there.
-    fn around(&self, address: u64) -> Option<(Vec<u8>, usize)> {
+    fn around(&self, Avma(address): Avma) -> Option<(Vec<u8>, usize)> {
         // Stubs and barriers have pages of their own: what is before may be no memory.
         let start = address.saturating_sub(BEFORE as u64).max(address & !0xfff);
         let before = usize::try_from(address - start).ok()?;
@@ -112,7 +115,7 @@ impl Runtime<'_> {
 
     /// The glue at an address that [`find_method`](Runtime::find_method) knows nothing of, by its instructions.
     #[must_use]
-    pub fn stub_at(&self, address: u64) -> Option<StubKind> {
+    pub fn stub_at(&self, address: Avma) -> Option<StubKind> {
         let (bytes, before) = self.around(address)?;
         stub_in(&bytes, before)
     }

@@ -1,5 +1,7 @@
 //! Managed threads.
 
+use biopsy_model::Avma;
+
 use super::{Memory, RuntimeError};
 use crate::layout::{Layout, LayoutError};
 
@@ -13,7 +15,7 @@ const REPORT_DEAD: u32 = 0x0001_0000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManagedThread {
     /// Address of the runtime's `Thread` structure.
-    pub address: u64,
+    pub address: Avma,
     /// Managed id (`Environment.CurrentManagedThreadId`), which thin locks hold.
     pub id: u32,
     /// Id of the kernel; 0 when the thread has ended or has not started.
@@ -34,16 +36,16 @@ pub struct ManagedThread {
     pub finalizer: bool,
     /// Managed `Thread.Name`, where one was given.
     pub name: Option<String>,
-    /// Object `System.Threading.Thread`; 0 when there is none.
-    pub object: u64,
-    /// Object of the last exception that was thrown here and is still held; 0 when there is none.
-    pub last_thrown: u64,
-    /// Object of the exception that is being handled right now; 0 when there is none, or the layout (8) does not say.
-    pub current_exception: u64,
+    /// Object `System.Threading.Thread`, where there is one.
+    pub object: Option<Avma>,
+    /// Object of the last exception that was thrown here and is still held.
+    pub last_thrown: Option<Avma>,
+    /// Object of the exception that is being handled right now; `None` also when the layout (8) does not say.
+    pub current_exception: Option<Avma>,
     /// Head of the chain of explicit frames (`Frame*`); all bits set when it is empty.
-    pub frame: u64,
+    pub frame: Avma,
     /// Where the next object goes and where the room for objects ends; both 0 when the thread has no room.
-    pub allocation: (u64, u64),
+    pub allocation: (Avma, Avma),
 }
 
 /// Offsets of what threads are found by.
@@ -148,7 +150,7 @@ fn read_one(
     // What handles hold may be gone, in a damaged image for example: no reason to lose the thread.
     let target = |place: Option<u64>| {
         let handle = memory.u64(at(place?)).ok().filter(|&handle| handle > 1)?;
-        memory.u64(handle).ok()
+        memory.u64(handle).ok().filter(|&object| object != 0).map(Avma)
     };
     let context = match (places.context, places.locals) {
         (Some(offset), _) => Some(at(offset)),
@@ -159,19 +161,19 @@ fn read_one(
     };
     let allocation = match context {
         Some(context) => (
-            memory.u64(context.wrapping_add(places.pointer)).unwrap_or(0),
-            memory.u64(context.wrapping_add(places.limit)).unwrap_or(0),
+            Avma(memory.u64(context.wrapping_add(places.pointer)).unwrap_or(0)),
+            Avma(memory.u64(context.wrapping_add(places.limit)).unwrap_or(0)),
         ),
-        None => (0, 0),
+        None => (Avma(0), Avma(0)),
     };
     let current_exception = places.tracker.and_then(|(tracker, thrown)| {
         let tracker = memory.u64(at(tracker)).ok().filter(|&tracker| tracker != 0)?;
-        memory.u64(tracker.wrapping_add(thrown)).ok()
+        memory.u64(tracker.wrapping_add(thrown)).ok().filter(|&thrown| thrown != 0).map(Avma)
     });
     // Thread ids of Linux have 22 bits; the field has 64.
     let own_os_id = (memory.u64(at(places.os_id))? & 0xffff_ffff) as u32;
     Ok(ManagedThread {
-        address,
+        address: Avma(address),
         id: memory.u32(at(places.id))?,
         os_id: own_os_id,
         own_os_id,
@@ -182,10 +184,10 @@ fn read_one(
         pool_worker: state & POOL_WORKER != 0,
         finalizer: address == finalizer,
         name: None,
-        object: target(places.handle).unwrap_or(0),
-        last_thrown: target(places.last_thrown).unwrap_or(0),
-        current_exception: current_exception.unwrap_or(0),
-        frame: memory.u64(at(places.frame))?,
+        object: target(places.handle),
+        last_thrown: target(places.last_thrown),
+        current_exception,
+        frame: Avma(memory.u64(at(places.frame))?),
         allocation,
     })
 }

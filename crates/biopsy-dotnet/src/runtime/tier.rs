@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::{Method, Runtime, RuntimeError, Tier};
+use super::{Method, MethodDesc, Runtime, RuntimeError, Tier};
 
 /// Slots of the table of versioned methods (8), and versions of one method.
 const SLOTS: u32 = 4 << 20;
@@ -61,13 +61,18 @@ impl Tiers {
         self.table.is_none() || self.read.elapsed() >= BETWEEN_READS
     }
 
-    pub(super) fn of(&self, runtime: &Runtime<'_>, method: &Method) -> Result<Option<Tier>, RuntimeError> {
+    pub(super) fn of(
+        &self,
+        runtime: &Runtime<'_>,
+        method: &Method,
+        method_desc: MethodDesc,
+    ) -> Result<Option<Tier>, RuntimeError> {
         if let Some(table) = &self.table {
-            return Ok(table.get(&method.code_start).copied());
+            return Ok(table.get(&method.code_start.0).copied());
         }
         let (Some([data, state, first]), Some(node)) = (self.way, self.node) else { return Ok(None) };
         let memory = runtime.memory();
-        let mut at = method.method_desc;
+        let mut at = method_desc.0.0;
         for offset in [data, state, first] {
             at = memory.u64(at.wrapping_add(offset))?;
             if at == 0 {
@@ -75,7 +80,7 @@ impl Tiers {
             }
         }
         for _ in 0..VERSIONS {
-            if memory.u64(at.wrapping_add(node.code))? == method.code_start {
+            if memory.u64(at.wrapping_add(node.code))? == method.code_start.0 {
                 return Ok(tier(memory.u32(at.wrapping_add(node.tier))?));
             }
             at = memory.u64(at.wrapping_add(node.next))?;

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use biopsy_model::Avma;
+
 use super::places::Places;
-use super::{ElementType, Memory, RuntimeError, TypeInfo, TypeShape};
+use super::{ElementType, Memory, RuntimeError, TypeHandle, TypeInfo, TypeShape};
 use crate::metadata::{RowOf, Table, TypePath};
 
 /// Type arguments of one type.
@@ -29,7 +31,7 @@ const METHOD_VARIABLE: u8 = 0x1e;
 pub(super) struct RawType {
     pub(super) info: TypeInfo,
     /// Types whose names it needs: the element, the arguments.
-    pub(super) needs: Vec<u64>,
+    pub(super) needs: Vec<TypeHandle>,
     /// What stands behind the name of the only needed type (pointers), or is the whole name.
     pub(super) fixed: Fixed,
 }
@@ -48,10 +50,10 @@ pub(super) enum Fixed {
 /// Method tables that are known by themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WellKnown {
-    pub(super) free: u64,
-    pub(super) string: u64,
-    pub(super) object: u64,
-    pub(super) exception: u64,
+    pub(super) free: TypeHandle,
+    pub(super) string: TypeHandle,
+    pub(super) object: TypeHandle,
+    pub(super) exception: TypeHandle,
 }
 
 /// Reads what a method table or type descriptor says.
@@ -59,32 +61,31 @@ pub(super) fn read(
     memory: &Memory<'_>,
     places: &Places,
     known: &WellKnown,
-    handle: u64,
+    handle: TypeHandle,
 ) -> Result<RawType, RuntimeError> {
-    if handle & 2 != 0 {
+    if handle.is_descriptor() {
         return read_descriptor(memory, places, handle);
     }
-    let at = |offset: u64| handle.wrapping_add(offset);
+    let at = |offset| handle.at(offset);
     let table = &places.method_table;
-    if handle & 7 != 0 || handle < 0x1000 {
+    if handle.0.0 & 7 != 0 || handle.0.0 < 0x1000 {
         return Err(no_type(handle, "not an address of a method table".to_string()));
     }
     let flags = memory.u32(at(table.flags))?;
     let base_size = memory.u32(at(table.base_size))?;
     let parent = memory.u64(at(table.parent))?;
-    let module = memory.u64(at(table.module))?;
+    let parent = (parent != 0).then(|| parent.into());
+    let module = Avma(memory.u64(at(table.module))?);
     let class_or_canonical = memory.u64(at(table.class))?;
-    let canonical = if class_or_canonical & 1 != 0 { class_or_canonical & !1 } else { handle };
-    let class = if canonical == handle {
-        class_or_canonical
-    } else {
-        memory.u64(canonical.wrapping_add(table.class))?
-    };
+    let canonical =
+        if class_or_canonical & 1 != 0 { TypeHandle::from(class_or_canonical & !1) } else { handle };
+    let class =
+        if canonical == handle { class_or_canonical } else { memory.u64(canonical.at(table.class))? };
     // The class points back: what is not a method table fails here, with certainty for all that was seen. Holes have no class,
     // and interfaces have no objects.
     if handle != known.free {
         let back = memory.u64(class.wrapping_add(places.class.method_table))?;
-        if back != canonical || base_size < 8 && flags & 0x000f_0000 != INTERFACE {
+        if back != canonical.0.0 || base_size < 8 && flags & 0x000f_0000 != INTERFACE {
             return Err(no_type(handle, format!("class {class:#x} belongs to {back:#x}")));
         }
     }
@@ -120,7 +121,7 @@ pub(super) fn read(
         fixed: Fixed::Metadata,
     };
     if table.token.is_some() && row == NO_ROW {
-        raw.fixed = Fixed::Whole(format!("?{handle:#x}"));
+        raw.fixed = Fixed::Whole(format!("?{}", handle.0));
     }
     let category = flags & 0x000c_0000;
     if handle == known.free {
@@ -129,7 +130,7 @@ pub(super) fn read(
     } else if handle == known.string {
         raw.info.shape = TypeShape::String;
     } else if flags & 0x8000_0000 != 0 && category == 0x0008_0000 {
-        let element = memory.u64(at(table.instantiation))?;
+        let element = memory.u64(at(table.instantiation))?.into();
         raw.needs.push(element);
         raw.info.type_row = 0;
         if flags & 0x0002_0000 != 0 {
@@ -159,9 +160,13 @@ pub(super) fn read(
 }
 
 /// Type arguments of an instance of a generic type.
-fn arguments(memory: &Memory<'_>, places: &Places, handle: u64) -> Result<Vec<u64>, RuntimeError> {
+fn arguments(
+    memory: &Memory<'_>,
+    places: &Places,
+    handle: TypeHandle,
+) -> Result<Vec<TypeHandle>, RuntimeError> {
     let table = &places.method_table;
-    let dictionaries = memory.u64(handle.wrapping_add(table.instantiation))?;
+    let dictionaries = memory.u64(handle.at(table.instantiation))?;
     // Counts lie in front of the array of dictionaries; the last one is the type's own.
     let counts = dictionaries.wrapping_sub(8);
     let count = memory.u16(counts.wrapping_add(table.dictionary_count))?;
@@ -170,16 +175,20 @@ fn arguments(memory: &Memory<'_>, places: &Places, handle: u64) -> Result<Vec<u6
         return Err(no_type(handle, format!("{number} type arguments in dictionary {count}")));
     }
     let last = memory.u64(dictionaries.wrapping_add((u64::from(count) - 1) * 8))?;
-    (0..u64::from(number)).map(|one| Ok(memory.u64(last.wrapping_add(one * 8))?)).collect()
+    (0..u64::from(number)).map(|one| Ok(memory.u64(last.wrapping_add(one * 8))?.into())).collect()
 }
 
-fn read_descriptor(memory: &Memory<'_>, places: &Places, handle: u64) -> Result<RawType, RuntimeError> {
-    let address = handle & !3;
+fn read_descriptor(
+    memory: &Memory<'_>,
+    places: &Places,
+    handle: TypeHandle,
+) -> Result<RawType, RuntimeError> {
+    let address = handle.0.0 & !3;
     let kind = (memory.u32(address)? & 0xff) as u8;
     let mut needs = Vec::new();
     let fixed = match kind {
         POINTER | BY_REFERENCE => {
-            needs.push(memory.u64(address.wrapping_add(places.method_table.type_argument))?);
+            needs.push(memory.u64(address.wrapping_add(places.method_table.type_argument))?.into());
             Fixed::Suffix(if kind == POINTER { "*" } else { "&" }.to_string())
         }
         FUNCTION_POINTER => Fixed::Whole("delegate*".to_string()),
@@ -198,8 +207,8 @@ fn read_descriptor(memory: &Memory<'_>, places: &Places, handle: u64) -> Result<
             has_finalizer: false,
             shape: TypeShape::Descriptor,
             element_type: ElementType(kind),
-            parent: 0,
-            module: 0,
+            parent: None,
+            module: Avma(0),
             type_row: 0,
             canonical: handle,
             arguments: needs.clone(),
@@ -270,6 +279,6 @@ pub(super) fn of_type(row: u32) -> RowOf {
     RowOf { table: Table::TypeDef, row }
 }
 
-pub(super) fn no_type(handle: u64, found: String) -> RuntimeError {
-    RuntimeError::Unexpected { what: "a method table", address: handle, found }
+pub(super) fn no_type(handle: TypeHandle, found: String) -> RuntimeError {
+    RuntimeError::Unexpected { what: "a method table", address: handle.0, found }
 }

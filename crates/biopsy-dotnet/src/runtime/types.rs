@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use biopsy_model::Avma;
+
+use super::TypeHandle;
+
 /// `CorElementType` of ECMA-335 II.23.1.16, as a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct ElementType(pub u8);
@@ -15,13 +19,13 @@ pub enum TypeShape {
     Value,
     /// `T[]`: one dimension from 0 on.
     Vector {
-        /// Method table (or tagged type descriptor) of the elements.
-        element: u64,
+        /// Type of the elements.
+        element: TypeHandle,
     },
     /// `T[,]`, `T[*]`.
     Array {
-        /// Method table (or tagged type descriptor) of the elements.
-        element: u64,
+        /// Type of the elements.
+        element: TypeHandle,
         /// Dimensions.
         rank: u8,
     },
@@ -36,8 +40,8 @@ pub enum TypeShape {
 /// What is known of a type by its method table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeInfo {
-    /// Address of its method table.
-    pub method_table: u64,
+    /// Its method table, or type descriptor.
+    pub method_table: TypeHandle,
     /// Full name: `Namespace.Outer<System.Int32>+Inner<System.String>[]`.
     pub name: Arc<str>,
     /// Bytes of an object without elements, header included.
@@ -56,16 +60,16 @@ pub struct TypeInfo {
     pub shape: TypeShape,
     /// Element type by which it is stored in a field.
     pub element_type: ElementType,
-    /// Method table of the base type; 0 for `System.Object` and interfaces.
-    pub parent: u64,
-    /// Module that defines it (that of the generic type, for instances).
-    pub module: u64,
+    /// The base type; `System.Object` and interfaces have none.
+    pub parent: Option<TypeHandle>,
+    /// Address of the module that defines it (that of the generic type, for instances); 0 for type descriptors.
+    pub module: Avma,
     /// Row in the table of types (`0x02xxxxxx` without the first byte); 0 for arrays.
     pub type_row: u32,
     /// Method table that holds the code that instances of a generic type share; its own where it shares none.
-    pub canonical: u64,
-    /// Type arguments (method tables, or tagged type descriptors), its own and those of enclosing types.
-    pub arguments: Vec<u64>,
+    pub canonical: TypeHandle,
+    /// Type arguments, its own and those of enclosing types.
+    pub arguments: Vec<TypeHandle>,
 }
 
 impl TypeInfo {

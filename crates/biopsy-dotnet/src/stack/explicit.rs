@@ -10,10 +10,11 @@
 //! native part cannot be walked (code without unwind information, a dump without the files), which native method was called,
 //! and that an exception was under way.
 
+use biopsy_model::Avma;
 use biopsy_stacks::unwind::UserRegisters;
 
 use super::method_text;
-use crate::runtime::{ManagedThread, Runtime};
+use crate::runtime::{ManagedThread, MethodDesc, Runtime};
 
 /// Frames of one thread: each takes room on its stack.
 const FRAMES: usize = 100_000;
@@ -22,11 +23,11 @@ const FRAMES: usize = 100_000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExplicitFrame {
     /// Its address, which is on the stack of the thread.
-    pub address: u64,
+    pub address: Avma,
     /// What kind, as the runtime's sources call it: `InlinedCallFrame`.
     pub kind: Option<&'static str>,
-    /// Address of the `MethodDesc` of the native method (P/Invoke) that is called, for those frames that keep it.
-    pub method_desc: Option<u64>,
+    /// The native method (P/Invoke) that is called, for those frames that keep it.
+    pub method_desc: Option<MethodDesc>,
     /// Where managed code goes on when the native call returns: registers of the managed caller.
     pub resumes: Option<UserRegisters>,
 }
@@ -114,17 +115,17 @@ fn tables(runtime: &Runtime<'_>, threads: &[ManagedThread]) -> Option<Vec<(u64, 
     let memory = runtime.memory();
     let next = runtime.layout().find_field("Frame", "Next").map_or(8, u64::from);
     let finalizer = threads.iter().find(|thread| thread.finalizer && !thread.dead)?;
-    let outermost = chain(runtime, finalizer.frame, next).last().copied()?;
+    let outermost = chain(runtime, finalizer.frame.0, next).last().copied()?;
     let table = memory.u64(outermost).ok()?;
     let found = runtime.found();
     let (address, bytes) = found.dac_table?;
     let words: Vec<u64> = (0..(bytes / 8).min(DAC_TABLE))
-        .map_while(|index| memory.u64(address.checked_add(index * 8)?).ok())
+        .map_while(|index| memory.u64(address.0.checked_add(index * 8)?).ok())
         .collect();
     let first = words.iter().position(|word| *word == table)?.checked_sub(OUTERMOST)?;
     let kinds: Vec<(u64, &'static str)> =
         words.get(first..)?.iter().copied().zip(TABLES.iter().copied()).collect();
-    let own = |word: u64| (found.base..found.end).contains(&word);
+    let own = |word: u64| (found.base..found.end).contains(&Avma(word));
     let fits = kinds.len() == TABLES.len()
         && kinds.iter().all(|(word, _)| own(*word))
         && kinds
@@ -162,7 +163,7 @@ pub fn explicit_frames(
     thread: &ManagedThread,
 ) -> Vec<ExplicitFrame> {
     let next = runtime.layout().find_field("Frame", "Next").map_or(8, u64::from);
-    let frames = chain(runtime, thread.frame, next).into_iter().filter_map(|address| {
+    let frames = chain(runtime, thread.frame.0, next).into_iter().filter_map(|address| {
         let kind = kinds.find(runtime.memory().u64(address).ok()?);
         let (method_desc, resumes) = match kind {
             Some("InlinedCallFrame") => (datum(runtime, address), returns(runtime, address)),
@@ -171,7 +172,7 @@ pub fn explicit_frames(
             }
             _ => (None, None),
         };
-        Some(ExplicitFrame { address, kind, method_desc, resumes })
+        Some(ExplicitFrame { address: Avma(address), kind, method_desc, resumes })
     });
     frames.collect()
 }
@@ -182,9 +183,10 @@ fn field(runtime: &Runtime<'_>, kind: &str, frame: u64, name: &str) -> Option<u6
 }
 
 /// The called method, where the frame keeps one; else it is a small number, or nothing.
-fn datum(runtime: &Runtime<'_>, frame: u64) -> Option<u64> {
+fn datum(runtime: &Runtime<'_>, frame: u64) -> Option<MethodDesc> {
     field(runtime, "InlinedCallFrame", frame, "Datum")
         .filter(|datum| *datum > 0xffff && datum.is_multiple_of(8))
+        .map(MethodDesc::from)
 }
 
 /// Only while the call is under way the return address is set.

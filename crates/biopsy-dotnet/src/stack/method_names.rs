@@ -1,7 +1,7 @@
 //! The name of a method, for people and for programs.
 
 use crate::names::{Machine, display_as, is_state_machine};
-use crate::runtime::Runtime;
+use crate::runtime::{MethodDesc, Runtime, TypeHandle};
 
 /// The name of a method.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,9 +16,9 @@ pub struct MethodText {
     pub is_stub: bool,
 }
 
-/// The name of a method by the address of its `MethodDesc`; `None` when it cannot be read.
+/// The name of a method ; `None` when it cannot be read.
 #[must_use]
-pub fn method_text(runtime: &Runtime<'_>, method_desc: u64) -> Option<MethodText> {
+pub fn method_text(runtime: &Runtime<'_>, method_desc: MethodDesc) -> Option<MethodText> {
     let name = runtime.method_name(method_desc).ok()?;
     let module = match &*name.module_name {
         "" => String::new(),
@@ -48,8 +48,8 @@ pub fn method_text(runtime: &Runtime<'_>, method_desc: u64) -> Option<MethodText
 }
 
 /// What a state machine is for, by the fields that its compiler gave it.
-fn machine(runtime: &Runtime<'_>, method_table: u64) -> Machine {
-    let Ok(fields) = runtime.fields(method_table) else { return Machine::Async };
+fn machine(runtime: &Runtime<'_>, method_table: Option<TypeHandle>) -> Machine {
+    let Some(fields) = method_table.and_then(|of| runtime.fields(of).ok()) else { return Machine::Async };
     let has = |name: &str| fields.iter().any(|field| field.name == name);
     match (has("<>2__current"), has("<>t__builder") || has("<>v__promiseOfValueOrEnd")) {
         (true, true) => Machine::AsyncIterator,

@@ -17,7 +17,7 @@ const PLACES: usize = u32::MAX as usize;
 
 #[derive(Clone, Debug)]
 struct Note {
-    address: u64,
+    address: Avma,
     label: String,
     /// Name and module of the native method that is called.
     method: Option<(String, String)>,
@@ -78,9 +78,9 @@ impl ExplicitFrames {
                     Entry::Vacant(fresh) => {
                         let (name, module) = fresh.key().clone();
                         places.push(Place {
-                            address: Avma(note.address),
+                            address: note.address,
                             module: None,
-                            offset: note.address,
+                            offset: note.address.0,
                             functions: vec![Function { name, file: None, line: None }],
                             function_start: None,
                             compiled: Some(Compiled { module, is_method: method.is_some() }),
@@ -88,7 +88,7 @@ impl ExplicitFrames {
                         *fresh.insert(PlaceHandle(places.len() as u32 - 1))
                     }
                 };
-                let (ip, sp) = (Avma(note.address), Avma(note.address));
+                let (ip, sp) = (note.address, note.address);
                 stack.frames.insert(at, Frame { place, ip, sp, found: FoundBy::ExplicitFrame });
             }
         }
@@ -97,9 +97,9 @@ impl ExplicitFrames {
 
 /// Before the frame whose part of the stack the address is in: the nearest below it. Handlers of signals have stacks of their own,
 /// so that stack pointers need not grow from frame to frame. `None`: in a part that was not walked.
-fn position(stack: &ThreadStack, address: u64) -> Option<usize> {
-    let below = stack.frames.iter().enumerate().filter(|(_, frame)| frame.sp.0 <= address);
-    let (at, _) = below.max_by_key(|(_, frame)| frame.sp.0)?;
+fn position(stack: &ThreadStack, address: Avma) -> Option<usize> {
+    let below = stack.frames.iter().enumerate().filter(|(_, frame)| frame.sp <= address);
+    let (at, _) = below.max_by_key(|(_, frame)| frame.sp)?;
     let is_last = at + 1 == stack.frames.len();
     (!is_last || stack.end == StackEnd::Root).then_some(at)
 }
@@ -156,7 +156,7 @@ mod tests {
 
     fn note(address: u64, method: Option<&str>) -> Note {
         Note {
-            address,
+            address: Avma(address),
             label: "[InlinedCallFrame]".to_owned(),
             method: method.map(|name| (name.to_owned(), "app.dll".to_owned())),
             resumes: Some(UserRegisters::new(1, address + 10, 0)),

@@ -30,7 +30,7 @@ impl<'i, R: Deref<Target = Runtime<'i>>> ManagedUnwind<R> {
         self.runtimes.is_empty()
     }
 
-    fn find_method(&self, address: u64) -> Option<(&Runtime<'i>, Method)> {
+    fn find_method(&self, address: Avma) -> Option<(&Runtime<'i>, Method)> {
         self.runtimes.iter().find_map(|runtime| {
             let method = runtime.find_method(address).ok().flatten()?;
             Some((&**runtime, method))
@@ -40,7 +40,7 @@ impl<'i, R: Deref<Target = Runtime<'i>>> ManagedUnwind<R> {
     /// Glue of a runtime, in words: what its instructions tell, and of the entry of a method, which. `None` when no runtime knows
     /// the instructions.
     #[must_use]
-    pub fn glue(&self, address: u64) -> Option<String> {
+    pub fn glue(&self, address: Avma) -> Option<String> {
         self.runtimes.iter().find_map(|runtime| {
             let kind = runtime.stub_at(address)?;
             let method = (kind == StubKind::MethodEntry).then(|| runtime.entry_at(address)).flatten();
@@ -49,7 +49,7 @@ impl<'i, R: Deref<Target = Runtime<'i>>> ManagedUnwind<R> {
         })
     }
 
-    fn function(&self, address: u64) -> Option<CompiledFunction> {
+    fn function(&self, address: Avma) -> Option<CompiledFunction> {
         let plain = |name: String| Function { name, file: None, line: None };
         let glue = |name: String| CompiledFunction {
             function: plain(name),
@@ -57,30 +57,30 @@ impl<'i, R: Deref<Target = Runtime<'i>>> ManagedUnwind<R> {
             is_method: false,
         };
         let Some((runtime, method)) = self.find_method(address) else { return self.glue(address).map(glue) };
-        if method.method_desc == 0 {
+        let Some(method_desc) = method.method_desc else {
             let CodeKind::Stub(kind) = method.kind else { return None };
             return Some(glue(self.glue(address).unwrap_or_else(|| stub_name(kind).to_owned())));
-        }
-        let text = method_text(runtime, method.method_desc)?;
+        };
+        let text = method_text(runtime, method_desc)?;
         Some(CompiledFunction { function: plain(text.shown), module: text.module, is_method: !text.is_stub })
     }
 }
 
 impl<'i, R: Deref<Target = Runtime<'i>> + Debug + Send> CompiledCode for ManagedUnwind<R> {
     fn rule(&self, address: Avma, exact: bool) -> Option<CompiledRule> {
-        let (runtime, method) = self.find_method(address.0)?;
+        let (runtime, method) = self.find_method(address)?;
         Some(rule(runtime, &method, address.0, exact))
     }
 }
 
 impl<'i, R: Deref<Target = Runtime<'i>>> CompiledNames for ManagedUnwind<R> {
     fn find(&self, address: Avma) -> Option<CompiledFunction> {
-        self.function(address.0)
+        self.function(address)
     }
 }
 
 impl<'i, R: Deref<Target = Runtime<'i>>> NameAddresses for ManagedUnwind<R> {
-    fn name(&self, address: u64) -> Option<Function> {
+    fn name(&self, address: Avma) -> Option<Function> {
         self.function(address).map(|found| found.function)
     }
 }
@@ -93,8 +93,8 @@ fn rule(runtime: &Runtime<'_>, method: &Method, address: u64, exact: bool) -> Co
             CodeKind::Jit | CodeKind::ReadyToRun | CodeKind::Dynamic => CompiledRule::Unknown,
         };
     };
-    let base = method.range_begin;
-    let offset = |address: u64| u32::try_from(address.checked_sub(base)?).ok();
+    let Avma(base) = method.range_begin;
+    let offset = |address: Avma| u32::try_from(address.0.checked_sub(base)?).ok();
     let function = || {
         Some(RuntimeFunction {
             begin: offset(unwind.start)?,

@@ -1,12 +1,13 @@
 //! Who awaits whom.
 
+use biopsy_model::Avma;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::machines::{Machines, Pending, method_of_box};
 use super::{Fields, OperationGroup};
 use crate::graph::Graph;
 use crate::names::display_type;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, TypeHandle};
 
 /// Methods of one chain at most.
 const DEEPEST: usize = 64;
@@ -25,19 +26,19 @@ struct Key {
 struct Row {
     count: u64,
     /// What the first waits for in the end, while all wait for the same.
-    object: Option<u64>,
+    object: Option<Avma>,
 }
 
 pub(super) fn groups(runtime: &Runtime<'_>, graph: &Graph, machines: &Machines) -> Vec<OperationGroup> {
-    let by_address: FxHashMap<u64, u32> =
+    let by_address: FxHashMap<Avma, u32> =
         machines.pending.iter().enumerate().map(|(index, one)| (one.address, index as u32)).collect();
-    let mut awaiting: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut awaiting: FxHashMap<Avma, u32> = FxHashMap::default();
     for (index, one) in machines.pending.iter().enumerate() {
         // Several may await one; the first stands for them.
         awaiting.entry(one.awaits).or_insert(index as u32);
     }
     let semaphores = semaphores(runtime, graph);
-    let mut names: FxHashMap<u64, String> = FxHashMap::default();
+    let mut names: FxHashMap<TypeHandle, String> = FxHashMap::default();
     let mut rows: FxHashMap<Key, Row> = FxHashMap::default();
     for one in &machines.pending {
         // It awaits another machine, in whose chain it is.
@@ -61,7 +62,7 @@ pub(super) fn groups(runtime: &Runtime<'_>, graph: &Graph, machines: &Machines) 
                 .filter_map(|method| machines.methods.get(*method as usize).cloned())
                 .collect(),
             awaits: key.awaits,
-            object: row.object.filter(|object| *object != 0).and_then(|object| {
+            object: row.object.filter(|object| *object != Avma(0)).and_then(|object| {
                 let info = runtime.type_of_object(object).ok()?;
                 Some((object, display_type(&info.name)))
             }),
@@ -75,9 +76,9 @@ pub(super) fn groups(runtime: &Runtime<'_>, graph: &Graph, machines: &Machines) 
     groups
 }
 
-fn chain(machines: &Machines, awaiting: &FxHashMap<u64, u32>, innermost: &Pending) -> Vec<u32> {
+fn chain(machines: &Machines, awaiting: &FxHashMap<Avma, u32>, innermost: &Pending) -> Vec<u32> {
     let mut methods = vec![innermost.method];
-    let mut seen: FxHashSet<u64> = FxHashSet::default();
+    let mut seen: FxHashSet<Avma> = FxHashSet::default();
     let mut at = innermost.address;
     while methods.len() < DEEPEST && seen.insert(at) {
         let Some(outer) = awaiting.get(&at).and_then(|index| machines.pending.get(*index as usize)) else {
@@ -89,11 +90,9 @@ fn chain(machines: &Machines, awaiting: &FxHashMap<u64, u32>, innermost: &Pendin
     methods
 }
 
-fn awaited(runtime: &Runtime<'_>, object: u64, names: &mut FxHashMap<u64, String>) -> String {
+fn awaited(runtime: &Runtime<'_>, object: Avma, names: &mut FxHashMap<TypeHandle, String>) -> String {
     const NOT_KNOWN: &str = "not known";
-    let Ok(method_table) = runtime.memory().u64(object).map(|word| word & !7) else {
-        return NOT_KNOWN.to_owned();
-    };
+    let Ok(method_table) = runtime.method_table_of(object) else { return NOT_KNOWN.to_owned() };
     let name = || match runtime.type_of(method_table) {
         // Awaited and at no `await` itself: on a thread, or about to be.
         Ok(info) => match method_of_box(runtime, info.method_table) {
@@ -145,7 +144,7 @@ fn words(type_name: &str) -> String {
 }
 
 /// The semaphore that each asynchronous waiter waits for.
-fn semaphores(runtime: &Runtime<'_>, graph: &Graph) -> FxHashMap<u64, u64> {
+fn semaphores(runtime: &Runtime<'_>, graph: &Graph) -> FxHashMap<Avma, Avma> {
     let mut waiters = FxHashMap::default();
     let is_semaphore: Vec<bool> =
         graph.types().iter().map(|of| of.name == "System.Threading.SemaphoreSlim").collect();
@@ -157,9 +156,12 @@ fn semaphores(runtime: &Runtime<'_>, graph: &Graph) -> FxHashMap<u64, u64> {
         if !is_semaphore.get(object.of.0 as usize).copied().unwrap_or(false) {
             continue;
         }
-        let mut node = fields.word(object.address, "m_asyncHead").unwrap_or(0);
-        while node != 0 && waiters.len() < NODES && waiters.insert(node, object.address).is_none() {
-            node = fields.word(node, "Next").unwrap_or(0);
+        let mut next = fields.reference(object.address, "m_asyncHead");
+        while let Some(node) = next.filter(|_| waiters.len() < NODES) {
+            if waiters.insert(node, object.address).is_some() {
+                break;
+            }
+            next = fields.reference(node, "Next");
         }
     }
     waiters

@@ -1,11 +1,12 @@
 //! State machines of async methods.
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::{MOST, Operations};
 use crate::graph::{Graph, TypeIndex};
 use crate::names::{Machine, display_as};
-use crate::runtime::{FieldPlace, Runtime};
+use crate::runtime::{FieldPlace, Runtime, TypeHandle};
 
 /// `TASK_STATE_FAULTED`, `TASK_STATE_CANCELED`, `TASK_STATE_RAN_TO_COMPLETION` of `Task`.
 const COMPLETED: u32 = 0x20_0000 | 0x40_0000 | 0x100_0000;
@@ -28,11 +29,11 @@ struct Shape {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     /// Address of its box, which others await.
-    pub(super) address: u64,
+    pub(super) address: Avma,
     /// Index into [`Machines::methods`].
     pub(super) method: u32,
     /// What it awaits; 0: not known.
-    pub(super) awaits: u64,
+    pub(super) awaits: Avma,
 }
 
 /// All that stand at an `await`.
@@ -48,7 +49,7 @@ impl Machines {
         let mut shapes: FxHashMap<TypeIndex, Shape> = FxHashMap::default();
         for (index, of) in graph.types().iter().enumerate() {
             if is_box(&of.name)
-                && let Some(shape) = found.shape(runtime, of.method_table)
+                && let Some(shape) = found.shape(runtime, TypeHandle(of.method_table))
             {
                 shapes.insert(TypeIndex(index as u32), shape);
             }
@@ -71,7 +72,8 @@ impl Machines {
         found
     }
 
-    fn add(&mut self, runtime: &Runtime<'_>, address: u64, shape: &Shape, counts: &mut Operations) {
+    fn add(&mut self, runtime: &Runtime<'_>, of: Avma, shape: &Shape, counts: &mut Operations) {
+        let Avma(address) = of;
         let memory = runtime.memory();
         let machine = match shape.separate {
             Some(offset) => memory.u64(address.wrapping_add(offset.into())).unwrap_or(0),
@@ -108,15 +110,15 @@ impl Machines {
             return;
         }
         counts.pending += 1;
-        self.pending.push(Pending { address, method: shape.method, awaits });
+        self.pending.push(Pending { address: of, method: shape.method, awaits: Avma(awaits) });
     }
 
     /// The last type argument of a box is its machine.
-    fn shape(&mut self, runtime: &Runtime<'_>, method_table: u64) -> Option<Shape> {
+    fn shape(&mut self, runtime: &Runtime<'_>, method_table: TypeHandle) -> Option<Shape> {
         let info = runtime.type_of(method_table).ok()?;
         let machine = *info.arguments.last()?;
         let machine_info = runtime.type_of(machine).ok()?;
-        let field = |of: u64, name: &str| match runtime.find_field(of, name).ok()??.place {
+        let field = |of: TypeHandle, name: &str| match runtime.find_field(of, name).ok()??.place {
             FieldPlace::Instance(offset) => Some(offset),
             _ => None,
         };
@@ -141,7 +143,7 @@ impl Machines {
 }
 
 /// The method of a box that others await, by the type of the box.
-pub(super) fn method_of_box(runtime: &Runtime<'_>, method_table: u64) -> Option<String> {
+pub(super) fn method_of_box(runtime: &Runtime<'_>, method_table: TypeHandle) -> Option<String> {
     let info = runtime.type_of(method_table).ok().filter(|info| is_box(&info.name))?;
     let machine = runtime.type_of(*info.arguments.last()?).ok()?;
     let shown = display_as(&machine.name, "MoveNext", Machine::Async);

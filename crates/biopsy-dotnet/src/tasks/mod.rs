@@ -14,6 +14,8 @@ mod machines;
 mod objects;
 mod queues;
 
+use biopsy_model::Avma;
+
 use crate::graph::Graph;
 use crate::runtime::Runtime;
 
@@ -30,7 +32,7 @@ pub struct OperationGroup {
     /// What the innermost awaits, in words: `System.Threading.Tasks.Task.DelayPromise`.
     pub awaits: String,
     /// The one object that all of them wait for in the end, where it is one: its address and type.
-    pub object: Option<(u64, String)>,
+    pub object: Option<(Avma, String)>,
 }
 
 impl OperationGroup {

@@ -1,14 +1,15 @@
 //! Fields of objects by name.
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
-use crate::runtime::{FieldPlace, Runtime};
+use crate::runtime::{FieldPlace, Runtime, TypeHandle};
 
 /// Offsets of fields, looked up once for each type.
 #[derive(Debug)]
 pub(crate) struct Fields<'r, 'i> {
     pub(crate) runtime: &'r Runtime<'i>,
-    known: FxHashMap<(u64, &'static str), Option<u32>>,
+    known: FxHashMap<(TypeHandle, &'static str), Option<u32>>,
 }
 
 impl<'r, 'i> Fields<'r, 'i> {
@@ -17,7 +18,7 @@ impl<'r, 'i> Fields<'r, 'i> {
     }
 
     /// Offset of an instance field from the object's method table word on; inherited ones too.
-    pub(crate) fn offset(&mut self, method_table: u64, name: &'static str) -> Option<u32> {
+    pub(crate) fn offset(&mut self, method_table: TypeHandle, name: &'static str) -> Option<u32> {
         let runtime = self.runtime;
         *self.known.entry((method_table, name)).or_insert_with(|| {
             match runtime.find_field(method_table, name).ok()??.place {
@@ -27,20 +28,21 @@ impl<'r, 'i> Fields<'r, 'i> {
         })
     }
 
-    /// A field of 8 bytes: a reference, or a number.
-    pub(crate) fn word(&mut self, object: u64, name: &'static str) -> Option<u64> {
-        let offset = self.offset(self.method_table(object)?, name)?;
-        self.runtime.memory().u64(object.checked_add(offset.into())?).ok()
+    /// Where the field of an object is.
+    pub(crate) fn place(&mut self, object: Avma, name: &'static str) -> Option<u64> {
+        let offset = self.offset(self.runtime.method_table_of(object).ok()?, name)?;
+        object.0.checked_add(offset.into())
+    }
+
+    /// The object that a field refers to.
+    pub(crate) fn reference(&mut self, object: Avma, name: &'static str) -> Option<Avma> {
+        let at = self.place(object, name)?;
+        self.runtime.memory().u64(at).ok().filter(|object| *object != 0).map(Avma)
     }
 
     /// A field of 4 bytes.
-    pub(crate) fn number(&mut self, object: u64, name: &'static str) -> Option<u32> {
-        let offset = self.offset(self.method_table(object)?, name)?;
-        self.runtime.memory().u32(object.checked_add(offset.into())?).ok()
-    }
-
-    /// The first word of an object, without the marks of the collector.
-    pub(crate) fn method_table(&self, object: u64) -> Option<u64> {
-        self.runtime.memory().u64(object).ok().map(|word| word & !7)
+    pub(crate) fn number(&mut self, object: Avma, name: &'static str) -> Option<u32> {
+        let at = self.place(object, name)?;
+        self.runtime.memory().u32(at).ok()
     }
 }

@@ -1,5 +1,6 @@
 //! Work that waits for the thread pool, timers, requests of a web server.
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::{Fields, Operations};
@@ -43,8 +44,9 @@ pub(super) fn count(runtime: &Runtime<'_>, graph: &Graph, operations: &mut Opera
             None => {}
             Some(Kind::WorkQueue) => {
                 for name in ["workItems", "highPriorityWorkItems"] {
-                    let queue = fields.word(object.address, name).unwrap_or(0);
-                    *operations.queued.get_or_insert(0) += concurrent_queue(&mut fields, queue);
+                    let queue = fields.reference(object.address, name);
+                    *operations.queued.get_or_insert(0) +=
+                        queue.map_or(0, |queue| concurrent_queue(&mut fields, queue));
                 }
             }
             Some(Kind::LocalQueue) => {
@@ -57,12 +59,12 @@ pub(super) fn count(runtime: &Runtime<'_>, graph: &Graph, operations: &mut Opera
             }
             Some(Kind::TimerQueue) => {
                 for name in ["_shortTimers", "_longTimers"] {
-                    let mut timer = fields.word(object.address, name).unwrap_or(0);
+                    let mut next = fields.reference(object.address, name);
                     let mut links = 0;
-                    while timer != 0 && links < LINKS {
+                    while let Some(timer) = next.filter(|_| links < LINKS) {
                         operations.timers += 1;
                         links += 1;
-                        timer = fields.word(timer, "_next").unwrap_or(0);
+                        next = fields.reference(timer, "_next");
                     }
                 }
             }
@@ -86,27 +88,27 @@ fn is_connection(name: &str) -> bool {
 }
 
 /// Items of a `ConcurrentQueue<T>`: a list of segments, each a ring with positions that only grow.
-fn concurrent_queue(fields: &mut Fields<'_, '_>, queue: u64) -> u64 {
+fn concurrent_queue(fields: &mut Fields<'_, '_>, queue: Avma) -> u64 {
     let mut items = 0;
-    let mut segment = if queue == 0 { 0 } else { fields.word(queue, "_head").unwrap_or(0) };
+    let mut next = fields.reference(queue, "_head");
     let mut links = 0;
-    while segment != 0 && links < LINKS {
+    while let Some(segment) = next.filter(|_| links < LINKS) {
         links += 1;
         items += segment_items(fields, segment).unwrap_or(0);
-        segment = fields.word(segment, "_nextSegment").unwrap_or(0);
+        next = fields.reference(segment, "_nextSegment");
     }
     items
 }
 
-fn segment_items(fields: &mut Fields<'_, '_>, segment: u64) -> Option<u64> {
+fn segment_items(fields: &mut Fields<'_, '_>, segment: Avma) -> Option<u64> {
     /// `PaddedHeadAndTail`: head and tail lie on cache lines of their own (`PaddingHelpers.CACHE_LINE_SIZE`, 64 or 128).
     const LINE: u64 = 64;
-    let method_table = fields.method_table(segment)?;
-    let base = segment.checked_add(fields.offset(method_table, "_headAndTail")?.into())?;
+    let base = fields.place(segment, "_headAndTail")?;
     let memory = fields.runtime.memory();
     let head = memory.u32(base.checked_add(LINE)?).ok()?;
     let tail = memory.u32(base.checked_add(2 * LINE)?).ok()?;
-    let slots = fields.word(segment, "_slots").and_then(|slots| memory.u32(slots.checked_add(8)?).ok())?;
+    let slots = fields.reference(segment, "_slots")?;
+    let slots = memory.u32(slots.0.checked_add(8)?).ok()?;
     let frozen = fields.number(segment, "_frozenForEnqueues").is_some_and(|word| word & 0xff != 0);
     // Freezing adds twice the length to the tail.
     let tail = if frozen { tail.wrapping_sub(slots.wrapping_mul(2)) } else { tail };

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use biopsy_dotnet::graph::{Graph, RootKind};
 use biopsy_image::write::{CoreKind, CoreOptions, CoreOutput, CoreProgress, write_core};
+use biopsy_model::Avma;
 use biopsy_target::freeze::FrozenProcess;
 use biopsy_testkit::{
     DOTNET_RUNTIMES, Survival, TargetProcess, dotnet_command, dotnet_peer, require_all, temp_dir,
@@ -78,7 +79,7 @@ fn compare(target: &TargetProcess, what: &str) {
             *our_edges.entry(format!("{:x}\t{:x}", object.address, to.address)).or_insert(0) += 1;
         }
     }
-    let allocators: Vec<u64> = graph
+    let allocators: Vec<Avma> = graph
         .objects()
         .filter(|one| graph.type_of(one.of).is_some_and(|of| of.name == "System.Reflection.LoaderAllocator"))
         .map(|one| one.address)
@@ -91,7 +92,7 @@ fn compare(target: &TargetProcess, what: &str) {
     let mut their_edges = lines(&edges);
     their_edges.retain(|line, _| {
         let to = line.split('\t').nth(1).and_then(|to| u64::from_str_radix(to, 16).ok());
-        !to.is_some_and(|to| allocators.contains(&to))
+        !to.is_some_and(|to| allocators.contains(&Avma(to)))
     });
     let no: (Vec<String>, Vec<String>) = Default::default();
     assert_eq!(difference(&our_objects, &their_objects), no, "objects");
@@ -122,12 +123,13 @@ fn compare_roots(graph: &Graph, said: &Value, all_handles_not_told: bool) -> Str
     for row in statics {
         let object =
             row["obj"].as_str().and_then(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok());
-        let found = graph.find(object.expect("an address")).unwrap_or_else(|| panic!("{row} is no object"));
+        let found =
+            graph.find(Avma(object.expect("an address"))).unwrap_or_else(|| panic!("{row} is no object"));
         assert!(is_live(graph, found), "{row} counts as garbage");
     }
     // Nothing that ClrMD reaches counts as garbage. The other way round stacks are read conservatively, and ClrMD misses some
     // thread statics of 9 and 10.
-    let mut our_live: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut our_live: BTreeMap<Avma, u64> = BTreeMap::new();
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     let mut live = 0;
     for one in graph.by_type() {

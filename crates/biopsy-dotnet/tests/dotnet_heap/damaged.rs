@@ -83,18 +83,18 @@ fn bits_that_are_turned_over_in_objects_and_types_are_warnings() {
             let object = objects[numbers.below(objects.len() as u64) as usize];
             // The word that says the type, what follows it (a length, references), anywhere, or the type itself.
             let place = match round % 4 {
-                0 => object.address + 5,
-                1 => object.address + 8 + numbers.below(4),
-                2 => object.address + numbers.below(object.size.max(16)),
+                0 => object.address.0 + 5,
+                1 => object.address.0 + 8 + numbers.below(4),
+                2 => object.address.0 + numbers.below(object.size.max(16)),
                 _ => {
-                    whole.type_of(object.of).expect("a type").method_table.wrapping_sub(24)
+                    whole.type_of(object.of).expect("a type").method_table.0.wrapping_sub(24)
                         + numbers.below(64)
                 }
             };
             bits.insert(place, if round % 4 == 0 { 0x20 } else { 1 << numbers.below(8) });
             for _ in 0..numbers.below(8) {
                 let more = objects[numbers.below(objects.len() as u64) as usize];
-                bits.insert(more.address + numbers.below(more.size), 1 << numbers.below(8));
+                bits.insert(more.address.0 + numbers.below(more.size), 1 << numbers.below(8));
             }
             let Some((graph, problems)) = walk(&Damaged { image: &image, bits }) else {
                 refused += 1;
@@ -106,8 +106,8 @@ fn bits_that_are_turned_over_in_objects_and_types_are_warnings() {
             }
             let mut end = 0;
             for object in graph.objects() {
-                assert!(object.address >= end, "{runtime}: objects overlap");
-                end = object.address + object.size;
+                assert!(object.address.0 >= end, "{runtime}: objects overlap");
+                end = object.address.0 + object.size;
             }
             if problems.is_none() { unseen += 1 } else { told += 1 }
         }

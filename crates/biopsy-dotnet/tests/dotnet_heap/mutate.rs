@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use biopsy_dotnet::graph::Graph;
 use biopsy_dotnet::runtime::{FieldPlace, Runtime};
+use biopsy_model::Avma;
 use biopsy_testkit::{Survival, dotnet_target, require_all};
 
 use super::{NEEDED, frozen, is_live, opened, thorough, walked_in};
@@ -11,7 +12,7 @@ use super::{NEEDED, frozen, is_live, opened, thorough, walked_in};
 const THREADS: u32 = 2;
 
 /// Where a field is in objects of the type of this one.
-fn place_of(runtime: &Runtime<'_>, object: u64, name: &str) -> u64 {
+fn place_of(runtime: &Runtime<'_>, object: Avma, name: &str) -> u64 {
     let of = runtime.type_of_object(object).expect("an object");
     let field =
         runtime.find_field(of.method_table, name).expect("fields").unwrap_or_else(|| panic!("no {name}"));
@@ -22,20 +23,20 @@ fn place_of(runtime: &Runtime<'_>, object: u64, name: &str) -> u64 {
 /// Each shard's head is as far as its tail, or one ahead while it is being changed. Returns how many are.
 fn shards_ahead(runtime: &Runtime<'_>, graph: &Graph) -> u32 {
     let is_shard = |of| graph.type_of(of).is_some_and(|of| of.name.ends_with(".Shard"));
-    let shards: Vec<u64> = graph
+    let shards: Vec<Avma> = graph
         .objects()
         .filter(|one| is_shard(one.of) && is_live(graph, one.index))
         .map(|one| one.address)
         .collect();
     assert!(shards.len() > 90, "{}", shards.len());
-    let word = |at: u64| runtime.memory().u64(at).expect("it is there");
+    let word = |of: Avma, place: u64| runtime.read_u64(Avma(of.0 + place)).expect("it is there");
     let ends = ["Head", "Tail"].map(|end| {
         let place = place_of(runtime, shards[0], end);
-        (place, place_of(runtime, word(shards[0] + place), "Sequence"))
+        (place, place_of(runtime, Avma(word(shards[0], place)), "Sequence"))
     });
     let mut ahead = 0;
     for shard in shards {
-        let [head, tail] = ends.map(|(end, sequence)| word(word(shard + end) + sequence));
+        let [head, tail] = ends.map(|(end, sequence)| word(Avma(word(shard, end)), sequence));
         assert!(head == tail || head == tail + 1, "{head} and {tail}");
         ahead += u32::from(head != tail);
     }

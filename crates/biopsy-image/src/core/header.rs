@@ -3,7 +3,7 @@
 use biopsy_elf::raw::{EM_AARCH64, EM_PPC64, EM_RISCV, EM_S390, EM_X86_64, ET_CORE};
 use biopsy_elf::{FileHeader, Problem, Segment};
 
-use crate::open::OpenProblem;
+use crate::problem::OpenProblem;
 use crate::storage::{Storage, StorageError};
 
 /// Machines whose cores are opened.

@@ -5,7 +5,7 @@ use biopsy_model::loss::Warning;
 use super::notes::{FileEntry, Notes};
 use super::segments::Load;
 use crate::mapping::is_memory_file;
-use crate::open::{OpenProblem, warning};
+use crate::problem::OpenProblem;
 use crate::process::auxiliary;
 use crate::{Backing, Limits, Mapping, Protection, Thread};
 
@@ -29,7 +29,7 @@ pub(super) fn build(
     let before = files.len();
     cut_overlaps(&mut files);
     if files.len() < before {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.odd-headers",
             format!("{} mapped files overlap others; they were left out", before - files.len()),
         ));

@@ -27,7 +27,7 @@ use biopsy_model::loss::Warning;
 pub(crate) use image::CoreImage;
 
 use crate::Limits;
-use crate::open::{OpenProblem, warning};
+use crate::problem::OpenProblem;
 use crate::storage::Storage;
 
 /// Opens a core. `cut`: the file that it was packed in is not whole.
@@ -42,14 +42,13 @@ pub(crate) fn open(
     let mut notes = notes::read(&*storage, &headers.notes, machine, limits, warnings);
     let end = notes::read_end(&*storage, &notes);
     if notes.dump.is_some() && end.is_none() && !cut {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.not-complete",
-            "the writer of this core did not come to its end: bytes that it did not write may read as zeros"
-                .to_owned(),
+            "the writer of this core did not come to its end: bytes that it did not write may read as zeros",
         ));
     }
     warnings.extend(
-        std::mem::take(&mut notes.warnings).into_iter().map(|message| warning("dump.as-taken", message)),
+        std::mem::take(&mut notes.warnings).into_iter().map(|message| Warning::new("dump.as-taken", message)),
     );
     let writer = dialect::writer(&*storage, &headers, &notes);
     let threads = threads::build(&mut notes, writer, machine, warnings);
@@ -63,7 +62,7 @@ pub(crate) fn open(
         file_len: storage.len(),
     });
     if space.truncated_bytes > 0 {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.truncated",
             format!(
                 "the core is cut off: {} bytes of memory that its headers announce are not in the file, which ends at {:#x}",
@@ -73,10 +72,7 @@ pub(crate) fn open(
         ));
     }
     if threads.is_empty() && space.regions.is_empty() {
-        warnings.push(warning(
-            "dump.empty",
-            "the core has neither threads nor memory that can be read".to_owned(),
-        ));
+        warnings.push(Warning::new("dump.empty", "the core has neither threads nor memory that can be read"));
     }
     let process = process::build(&notes, &mappings, writer);
     Ok(CoreImage::new(storage, mappings, threads, process, notes, space.regions, limits.modules))

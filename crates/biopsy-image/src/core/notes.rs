@@ -14,7 +14,6 @@ use biopsy_elf::raw::{
 use biopsy_model::loss::Warning;
 
 use super::header::Machine;
-use crate::open::warning;
 use crate::storage::Storage;
 use crate::vendor::{self, DumpNote, EndNote, MissingRange, ThreadNote};
 use crate::{GeneralRegisters, Limits, Mapping, ThreadSignal};
@@ -105,7 +104,8 @@ pub(super) fn read(
     };
     for &(offset, size) in segments {
         if let Err(what) = reader.segment(offset, size) {
-            warnings.push(warning("dump.notes", format!("not all notes of the core can be read: {what}")));
+            warnings
+                .push(Warning::new("dump.notes", format!("not all notes of the core can be read: {what}")));
         }
     }
     reader.notes

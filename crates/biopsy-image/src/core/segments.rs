@@ -4,7 +4,7 @@ use biopsy_elf::raw::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE};
 use biopsy_elf::{FileHeader, Segment};
 use biopsy_model::loss::Warning;
 
-use crate::open::{OpenProblem, warning};
+use crate::problem::OpenProblem;
 use crate::storage::Storage;
 use crate::{Limits, Protection};
 
@@ -45,7 +45,7 @@ pub(super) fn read(
     let read = header.read_segments(storage, count)?;
     if (read.len() as u64) < count {
         let have = read.len();
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.truncated",
             format!("the core is cut off in its headers: {have} of {count} program headers are there"),
         ));
@@ -55,7 +55,7 @@ pub(super) fn read(
     headers.loads.sort_by_key(|load| load.start);
     odd += cut_overlaps(&mut headers.loads);
     if odd > 0 {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.odd-headers",
             format!(
                 "{odd} program headers overlap others or contradict themselves; they were cut or left out"

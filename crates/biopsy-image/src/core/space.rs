@@ -122,7 +122,7 @@ fn told(ranges: &[MissingRange]) -> Vec<Region> {
         .map(|one| Region {
             start: one.range.start,
             end: one.range.end,
-            content: one.reason.absence().map_or(Content::Zero, Content::Missing),
+            content: Absence::of(one.reason).map_or(Content::Zero, Content::Missing),
         })
         .collect();
     regions.sort_by_key(|region| region.start);
@@ -207,8 +207,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::vendor::Reason;
     use crate::{Backing, Protection};
+    use biopsy_model::dump::Reason;
 
     const END: u64 = 96;
 
@@ -243,7 +243,7 @@ mod tests {
         let mut sorted: Vec<&MissingRange> = ranges.iter().collect();
         sorted.sort_by_key(|one| one.range.start);
         let one = sorted.into_iter().find(|one| one.range.contains(&address))?;
-        Some(one.reason.absence().map_or(Content::Zero, Content::Missing))
+        Some(Absence::of(one.reason).map_or(Content::Zero, Content::Missing))
     }
 
     proptest! {

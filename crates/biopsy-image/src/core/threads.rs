@@ -8,7 +8,6 @@ use biopsy_model::loss::Warning;
 use super::dialect::Writer;
 use super::header::Machine;
 use super::notes::{Notes, RawThread};
-use crate::open::warning;
 use crate::{Thread, ThreadSignal};
 
 /// SIGSTOP: how gdb stops what it writes a core of.
@@ -45,10 +44,9 @@ pub(super) fn build(
     }
     add_what_we_say(&mut threads, notes);
     if machine == Machine::Aarch64 && !threads.is_empty() {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.no-registers",
-            "the core is of an AArch64 machine: its threads are listed without registers, so without stacks"
-                .to_owned(),
+            "the core is of an AArch64 machine: its threads are listed without registers, so without stacks",
         ));
     }
     if writer == Writer::Biopsy {

@@ -11,8 +11,8 @@ use ::minidump::{
 use biopsy_model::loss::Warning;
 use biopsy_model::{Pid, Tid};
 
-use super::{Streams, context, guard};
-use crate::open::warning;
+use super::context;
+use super::guard::{self, Streams};
 use crate::{Crash, CrashKind, ImageModule, Limits, ProcessFacts, Thread, ThreadSignal};
 
 /// What streams other than memory say.
@@ -57,7 +57,7 @@ impl Reader<'_, '_> {
             Ok(_) => {
                 let message =
                     format!("{kind:?} of the minidump is cut off or over the limits; it was left out");
-                self.warnings.push(warning("dump.limit", message));
+                self.warnings.push(Warning::new("dump.limit", message));
                 false
             }
             Err(_) => false,
@@ -70,7 +70,7 @@ impl Reader<'_, '_> {
         }
         let Ok(list) = self.dump.get_stream::<MinidumpThreadList<'_>>() else {
             self.warnings
-                .push(warning("dump.threads", "the list of threads of the minidump is damaged".to_owned()));
+                .push(Warning::new("dump.threads", "the list of threads of the minidump is damaged"));
             return Vec::new();
         };
         let names = self.thread_names();
@@ -101,7 +101,7 @@ impl Reader<'_, '_> {
             } else {
                 format!("the machine is {cpu}, and only registers of x86-64 are read")
             };
-            self.warnings.push(warning(
+            self.warnings.push(Warning::new(
                 "dump.no-registers",
                 format!("{without} threads of the minidump are without registers: {what}"),
             ));
@@ -180,7 +180,7 @@ impl Reader<'_, '_> {
         }
         let Ok(list) = self.dump.get_stream::<MinidumpModuleList>() else {
             self.warnings
-                .push(warning("dump.modules", "the list of modules of the minidump is damaged".to_owned()));
+                .push(Warning::new("dump.modules", "the list of modules of the minidump is damaged"));
             return (Vec::new(), None);
         };
         let mut modules: Vec<ImageModule> = list.iter().take(limits.mappings).filter_map(module).collect();

@@ -2,7 +2,11 @@
 //!
 //! A list of a million modules that all have the same name of 100 MB is a file of 200 MB, and 100 TB of work.
 
+use ::minidump::Minidump;
 use biopsy_bytes::Cursor;
+
+/// What a stream reader may be given. Not the whole file, where that is large.
+pub(super) type Streams<'a> = Minidump<'a, &'a [u8]>;
 
 /// Longest name of a module or thread in bytes; Windows paths have at most 64 KiB.
 const NAME_BYTES: u32 = 64 << 10;

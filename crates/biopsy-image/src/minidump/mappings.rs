@@ -5,9 +5,9 @@ use ::minidump::{MinidumpMemoryInfo, MinidumpMemoryInfoList};
 use biopsy_model::loss::Warning;
 
 use super::facts::Facts;
+use super::guard::Streams;
+use super::linux_maps;
 use super::memory::MemoryRange;
-use super::{Streams, linux_maps};
-use crate::open::warning;
 use crate::{Backing, ImageModule, Limits, Mapping, Protection};
 
 /// The mappings, and whether the dump told them.
@@ -26,7 +26,7 @@ pub(super) fn build(
         told = list.iter().filter_map(|info| of_windows(info, &facts.modules)).collect();
     }
     if told.len() > limits.mappings {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.limit",
             format!("the minidump has {} mappings; only {} are read", told.len(), limits.mappings),
         ));

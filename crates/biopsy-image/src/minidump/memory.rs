@@ -5,7 +5,7 @@ use biopsy_bytes::Cursor;
 use biopsy_model::loss::Warning;
 
 use crate::Limits;
-use crate::open::{OpenProblem, warning};
+use crate::problem::OpenProblem;
 use crate::storage::{Storage, StorageError};
 
 const UNUSED_STREAM: u32 = 0;
@@ -78,13 +78,13 @@ pub(super) fn read(
     // Stacks of threads are in the list of memory as well, so it is usual that ranges overlap.
     cut_overlaps(&mut ranges);
     if outside > 0 {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.odd-headers",
             format!("{outside} of {count} streams of the minidump lie behind the end of the file"),
         ));
     }
     if odd > 0 {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.odd-headers",
             format!("{odd} entries of the lists of memory are cut off or contradict themselves; they were left out"),
         ));

@@ -16,14 +16,12 @@ use std::sync::Arc;
 use ::minidump::{Error, Minidump};
 use biopsy_model::loss::Warning;
 
+use guard::Streams;
 pub(crate) use image::MinidumpImage;
 
 use crate::Limits;
-use crate::open::{OpenProblem, warning};
+use crate::problem::OpenProblem;
 use crate::storage::Storage;
-
-/// What a stream reader may be given. Not the whole file, where that is large.
-type Streams<'a> = Minidump<'a, &'a [u8]>;
 
 /// Opens a minidump.
 pub(crate) fn open(
@@ -34,7 +32,7 @@ pub(crate) fn open(
     let memory = memory::read(&*storage, limits, warnings)?;
     let held = memory.streams_end.min(storage.len());
     if held > limits.minidump_bytes {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.large-minidump",
             format!(
                 "the minidump has {held} bytes beside the memory of the process; what lies behind the first {} is not read",
@@ -54,7 +52,7 @@ pub(crate) fn open(
         return Err(OpenProblem::Damaged { what });
     }
     if memory.truncated_bytes > 0 {
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.truncated",
             format!(
                 "the minidump is cut off: {} bytes of memory that it announces are not in the file",

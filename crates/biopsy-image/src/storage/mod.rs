@@ -10,6 +10,7 @@
 mod cache;
 mod detect;
 mod frames;
+mod packing;
 mod plain;
 mod seek_table;
 mod unpack;
@@ -19,8 +20,9 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 
-pub use detect::Encoding;
-pub(crate) use detect::{Unpacked, open_storage};
+pub(crate) use detect::open_storage;
+pub use packing::Encoding;
+pub(crate) use packing::Unpacked;
 pub(crate) use plain::{BytesStorage, PlainFile};
 
 /// Bytes that can be read at any offset, from several threads at once.

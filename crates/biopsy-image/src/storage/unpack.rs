@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use biopsy_model::loss::Warning;
 use flate2::bufread::MultiGzDecoder;
 use lz4_flex::frame::FrameDecoder;
 use xz4rust::{XzDecoder, XzReader};
 
 use super::{Encoding, PlainFile, Storage, Unpacked};
 use crate::Limits;
-use crate::open::{OpenProblem, warning};
+use crate::problem::OpenProblem;
 
 /// Bytes unpacked at once.
 const CHUNK: usize = 1 << 20;
@@ -60,7 +61,7 @@ pub(super) fn unpack(
                 what: format!("it cannot be unpacked as {encoding}: {error}"),
             });
         }
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "dump.cut-off",
             format!(
                 "unpacking stopped after {:#x} bytes ({error}); the {encoding} file is cut off or damaged, what is before \

@@ -4,7 +4,6 @@
 //! the disk is full or the process is gone midway, what is whole is the part that matters most. What could not be read
 //! after the headers were written is listed in a note at the end (`docs/formats/core.md`).
 
-mod class;
 mod contents;
 mod copied;
 mod dotnet_header;
@@ -19,7 +18,6 @@ mod raw;
 mod seekable;
 mod summary;
 
-pub use class::Class;
 pub use contents::{AROUND_THREAD_POINTER, module_ranges};
 pub use copied::{CopiedImage, CopyRoom};
 pub use error::CoreError;
@@ -28,7 +26,9 @@ pub use options::{Compression, CoreOptions, CoreOutput, CoreProgress, DEFAULT_LE
 pub use pending::PendingFile;
 pub use summary::{ClassBytes, CoreSummary};
 
-pub use crate::vendor::{CaptureMethod, CoreKind, MissingRange, Reason};
+pub use biopsy_model::dump::{CaptureMethod, Class, CoreKind, Reason};
+
+pub use crate::vendor::MissingRange;
 
 use crate::Image;
 use contents::Contents;

@@ -1,6 +1,6 @@
 //! Samples of the runtime's own profiler, as looks at threads.
 
-use super::Limits;
+use super::limits::Limits;
 use biopsy_dotnet::methods::MethodMap;
 use biopsy_dotnet::nettrace::EventMetadata;
 use biopsy_model::loss::Warning;
@@ -30,8 +30,8 @@ pub(super) fn is_sample(metadata: &EventMetadata) -> bool {
 pub(super) struct Samples {
     /// Time, thread, stack.
     taken: Vec<(MonoNanos, Tid, Option<u32>)>,
-    stacks: FxHashMap<Arc<[u64]>, u32>,
-    order: Vec<Arc<[u64]>>,
+    stacks: FxHashMap<Arc<[Avma]>, u32>,
+    order: Vec<Arc<[Avma]>>,
     /// Every how many-th of a thread is kept: the profiler looks at all threads in turn, so every second of all could be always
     /// the same thread.
     stride: u64,
@@ -57,7 +57,7 @@ impl Samples {
         self.seen == 0
     }
 
-    pub(super) fn add(&mut self, time: MonoNanos, tid: Tid, stack: &[u64]) {
+    pub(super) fn add(&mut self, time: MonoNanos, tid: Tid, stack: &[Avma]) {
         self.seen += 1;
         // More threads than samples are kept: those that come late share a count.
         let tid_counted = if self.seen_of.len() < self.limits.samples { tid } else { Tid(0) };
@@ -79,7 +79,7 @@ impl Samples {
         }
     }
 
-    fn intern(&mut self, stack: &[u64]) -> Option<u32> {
+    fn intern(&mut self, stack: &[Avma]) -> Option<u32> {
         let stack = stack.get(..DEPTH).unwrap_or(stack);
         if stack.is_empty() {
             return None;
@@ -91,7 +91,7 @@ impl Samples {
             return None;
         }
         let number = u32::try_from(self.order.len()).ok()?;
-        let stack: Arc<[u64]> = stack.into();
+        let stack: Arc<[Avma]> = stack.into();
         self.stacks.insert(Arc::clone(&stack), number);
         self.order.push(stack);
         Some(number)
@@ -109,12 +109,8 @@ impl Samples {
             return None;
         }
         if self.stride > 1 {
-            warnings.push(Warning {
-                code: "import.thinned".to_owned(),
-                message: format!("of {} samples every {}th was kept", self.seen, self.stride),
-                hint: None,
-                time: None,
-            });
+            let message = format!("of {} samples every {}th was kept", self.seen, self.stride);
+            warnings.push(Warning::new("import.thinned", message));
         }
         let (period, weights) = self.weights();
         let mut builder = Builder::new(pid, methods);
@@ -185,7 +181,7 @@ struct Builder<'m> {
     timeline: Timeline,
     pid: Pid,
     methods: &'m MethodMap,
-    frames: FxHashMap<u64, FrameHandle>,
+    frames: FxHashMap<Avma, FrameHandle>,
     nodes: FxHashMap<StackNode, StackHandle>,
     modules: FxHashMap<Arc<str>, ModuleHandle>,
 }
@@ -202,11 +198,11 @@ impl<'m> Builder<'m> {
         }
     }
 
-    fn stack(&mut self, stack: &[u64], span: Option<(MonoNanos, MonoNanos)>) -> Option<StackHandle> {
+    fn stack(&mut self, stack: &[Avma], span: Option<(MonoNanos, MonoNanos)>) -> Option<StackHandle> {
         let mut caller = None;
         for (depth, address) in stack.iter().enumerate().rev() {
             // All but the innermost are return addresses.
-            let frame = self.frame(address.saturating_sub(u64::from(depth > 0)), span)?;
+            let frame = self.frame(Avma(address.0.saturating_sub(u64::from(depth > 0))), span)?;
             let node = StackNode { caller, frame };
             let next = StackHandle(u32::try_from(self.timeline.stacks.len()).ok()?);
             let handle = *self.nodes.entry(node).or_insert(next);
@@ -218,14 +214,14 @@ impl<'m> Builder<'m> {
         caller
     }
 
-    fn frame(&mut self, address: u64, span: Option<(MonoNanos, MonoNanos)>) -> Option<FrameHandle> {
+    fn frame(&mut self, address: Avma, span: Option<(MonoNanos, MonoNanos)>) -> Option<FrameHandle> {
         if let Some(known) = self.frames.get(&address) {
             return Some(*known);
         }
         let handle = FrameHandle(u32::try_from(self.timeline.frames.len()).ok()?);
         let method = self.methods.find(address);
         let module = method.and_then(|method| method.module.clone()).map(|path| self.module(&path, span));
-        self.timeline.frames.push(Frame { space: FrameSpace::User, module, address });
+        self.timeline.frames.push(Frame { space: FrameSpace::User, module, address: address.0 });
         self.timeline.symbols.push(method.map(|method| FrameSymbols {
             frame: handle,
             functions: vec![Function { name: method.name.display(), file: None, line: None }],

@@ -1,6 +1,6 @@
 //! The files that were mapped, where this machine has the very same ones.
 
-use super::Options;
+use super::options::Options;
 use super::record::Mapping;
 use biopsy_stacks::elf::{ElfCache, ElfFile};
 use rustc_hash::FxHashMap;

@@ -4,11 +4,11 @@ use super::attr::{Meaning, flag};
 use super::files::Files;
 use super::header::{Container, Event};
 use super::names;
+use super::options::Options;
 use super::record::{self, Raw, Record, Sample as PerfSample};
 use super::spaces::Spaces;
 use super::stacks::Stacks;
 use super::states::{Parked, States, WAIT_THRESHOLD};
-use super::{LONGEST_SAMPLE, Options};
 use crate::Limits;
 use biopsy_model::loss::{Loss, LossKind, Warning};
 use biopsy_model::process::ThreadInfo;
@@ -18,6 +18,9 @@ use biopsy_model::timeline::{
 };
 use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
+
+/// Longest time one sample may stand for: what a file says beyond that is damage.
+const LONGEST_SAMPLE: Nanos = Nanos(10_000_000_000);
 
 /// Everything read so far.
 #[derive(Debug)]
@@ -365,12 +368,7 @@ impl<'a> Ingest<'a> {
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut warn = |code: &str, message: String, hint: Option<&str>| {
-            warnings.push(Warning {
-                code: code.to_owned(),
-                message,
-                hint: hint.map(str::to_owned),
-                time: None,
-            });
+            warnings.push(Warning { hint: hint.map(str::to_owned), ..Warning::new(code, message) });
         };
         if self.damaged > 0 {
             warn("import.damaged", format!("{} records of perf.data could not be read", self.damaged), None);

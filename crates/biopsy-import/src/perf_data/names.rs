@@ -1,7 +1,7 @@
 //! Names of the frames, from this machine where it is certain that they are right.
 
-use super::Options;
 use super::header::{Container, feature};
+use super::options::Options;
 use super::spaces::Spaces;
 use crate::Limits;
 use biopsy_model::loss::Warning;
@@ -97,7 +97,7 @@ pub(crate) fn add(
         }
     }
     let mut warn = |code: &str, message: String, hint: Option<&str>| {
-        warnings.push(Warning { code: code.to_owned(), message, hint: hint.map(str::to_owned), time: None });
+        warnings.push(Warning { hint: hint.map(str::to_owned), ..Warning::new(code, message) });
     };
     if skipped_kernel {
         let message = "names of kernel functions are missing: perf.data is of another machine or boot, or the kernel hides its addresses";

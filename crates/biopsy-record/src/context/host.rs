@@ -6,8 +6,8 @@ use std::path::Path;
 use biopsy_model::capture::HostInfo;
 use biopsy_recording::{RecordingFolder, WriteError, layout};
 
-use super::members::write_member;
-use super::{Config, Summary};
+use super::config::Config;
+use super::members::{Summary, write_member};
 use crate::masking::Masking;
 
 /// Small texts of the machine that explain how it behaves, below its root. The kernel's command line is not among

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use biopsy_recording::WriteError;
 
-use super::Moment;
+use super::config::Moment;
 use super::members::{Members, one_line};
 
 /// Bytes of the mappings that are gone over: a process may have 65,530 of them, of 100 bytes each.

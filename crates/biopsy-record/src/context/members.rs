@@ -8,8 +8,17 @@ use biopsy_model::loss::Warning;
 use biopsy_recording::{RecordingFolder, WriteError, layout};
 use biopsy_target::proc_root::ProcessDir;
 
-use super::{Config, Moment, Summary, warning};
+use super::config::{Config, Moment};
 use crate::masking::Masking;
+
+/// What was taken, and what was not.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Members written.
+    pub members: Vec<String>,
+    /// What a reader of the recording should know.
+    pub warnings: Vec<Warning>,
+}
 
 /// Reads from one process and writes its members.
 pub(super) struct Members<'a> {
@@ -113,7 +122,7 @@ impl<'a> Members<'a> {
     }
 
     pub(super) fn warn(&mut self, code: &str, message: String) {
-        self.summary.warnings.push(warning(code, message));
+        self.summary.warnings.push(Warning::new(code, message));
     }
 
     /// Says what was refused, and what failed.
@@ -126,9 +135,8 @@ impl<'a> Members<'a> {
             return;
         }
         let message = format!("no permission to read {} of process {}", self.forbidden.join(", "), self.pid);
-        let hint = "run as root, or as the user of the process with CAP_SYS_PTRACE".to_owned();
-        let code = "context.not-permitted".to_owned();
-        self.summary.warnings.push(Warning { code, message, hint: Some(hint), time: None });
+        let hint = Some("run as root, or as the user of the process with CAP_SYS_PTRACE".to_owned());
+        self.summary.warnings.push(Warning { hint, ..Warning::new("context.not-permitted", message) });
     }
 }
 

@@ -21,6 +21,7 @@
 
 mod cgroup;
 mod clock;
+mod config;
 mod descriptors;
 mod environment;
 mod facts;
@@ -36,49 +37,15 @@ mod threads;
 use biopsy_model::Pid;
 use biopsy_model::loss::Warning;
 use biopsy_recording::{RecordingFolder, WriteError};
-use biopsy_target::ProcRoot;
 
 use crate::masking::Masking;
 use members::Members;
 
 pub use clock::clock_pair;
+pub use config::{Config, Moment};
 pub use host::host_info;
+pub use members::Summary;
 pub use smaps::write_smaps;
-
-/// When the context is taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moment {
-    /// At the start of the recording: everything.
-    Start,
-    /// At its end: what changes while a process runs. Members end in `-end`.
-    End,
-}
-
-/// How much is taken.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Where `/proc` is.
-    pub root: ProcRoot,
-    /// Processes beyond this many are left out.
-    pub max_processes: usize,
-    /// Bytes of one text at most.
-    pub member_bytes: usize,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config { root: ProcRoot::live(), max_processes: 64, member_bytes: 4 << 20 }
-    }
-}
-
-/// What was taken, and what was not.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Summary {
-    /// Members written.
-    pub members: Vec<String>,
-    /// What a reader of the recording should know.
-    pub warnings: Vec<Warning>,
-}
 
 /// Takes the context of these processes, the target first.
 ///
@@ -99,7 +66,7 @@ pub fn collect(
             processes.len() - config.max_processes,
             processes.len()
         );
-        summary.warnings.push(warning("context.many-processes", message));
+        summary.warnings.push(Warning::new("context.many-processes", message));
     }
     let taken = processes.get(..config.max_processes).unwrap_or(processes);
     let mut open = Vec::new();
@@ -109,7 +76,7 @@ pub fn collect(
             Err(_) if moment == Moment::End => {}
             Err(error) => {
                 let message = format!("context of process {pid} is not taken: {error}");
-                summary.warnings.push(warning("context.gone", message));
+                summary.warnings.push(Warning::new("context.gone", message));
             }
         }
     }
@@ -140,8 +107,4 @@ pub fn collect(
         members.finish();
     }
     Ok(summary)
-}
-
-fn warning(code: &str, message: String) -> Warning {
-    Warning { code: code.to_owned(), message, hint: None, time: None }
 }

@@ -5,10 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use biopsy_dotnet::events::{Collector, Limits};
 use biopsy_dotnet::methods::{MethodMap, NameAddresses};
 use biopsy_dotnet::nettrace::Event;
-use biopsy_model::Pid;
 use biopsy_model::process::Runtime;
 use biopsy_model::runtime_trace::{RuntimeTrace, Sampled};
 use biopsy_model::symbol::Function;
+use biopsy_model::{Avma, Pid};
 use biopsy_recording::layout;
 
 use crate::masking::Masking;
@@ -58,7 +58,7 @@ struct Names<'m> {
 }
 
 impl NameAddresses for Names<'_> {
-    fn name(&self, address: u64) -> Option<Function> {
+    fn name(&self, address: Avma) -> Option<Function> {
         let told = self.methods.lock().unwrap_or_else(PoisonError::into_inner).name(address);
         told.or_else(|| self.memory.name(address))
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use biopsy_dotnet::methods::NameAddresses;
 use biopsy_dotnet::runtime::{Options, Runtime, find_runtimes};
-use biopsy_model::Pid;
 use biopsy_model::symbol::Function;
+use biopsy_model::{Avma, Pid};
 use biopsy_target::address_space::LiveImage;
 use rustc_hash::FxHashMap;
 
@@ -30,8 +30,8 @@ pub(crate) struct MemoryNames {
     runtimes: Vec<Runtime<'static>>,
     tries: u32,
     /// `None`: it was asked for and is not known.
-    names: FxHashMap<u64, Option<Function>>,
-    pending: Vec<u64>,
+    names: FxHashMap<Avma, Option<Function>>,
+    pending: Vec<Avma>,
     round: Instant,
 }
 
@@ -48,10 +48,10 @@ impl MemoryNames {
     }
 
     /// Takes the addresses of a stack, innermost first.
-    pub(crate) fn see(&mut self, stack: &[u64]) {
+    pub(crate) fn see(&mut self, stack: &[Avma]) {
         for (depth, address) in stack.iter().enumerate() {
             // All but the innermost are return addresses: the call is before them.
-            let address = address.saturating_sub(u64::from(depth > 0));
+            let address = Avma(address.0.saturating_sub(u64::from(depth > 0)));
             if self.names.len() < MOST && !self.names.contains_key(&address) {
                 self.names.insert(address, None);
                 self.pending.push(address);
@@ -109,7 +109,7 @@ impl MemoryNames {
 }
 
 impl NameAddresses for MemoryNames {
-    fn name(&self, address: u64) -> Option<Function> {
+    fn name(&self, address: Avma) -> Option<Function> {
         self.names.get(&address)?.clone()
     }
 }

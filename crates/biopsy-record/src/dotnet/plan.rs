@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 
 use biopsy_dotnet::nettrace::EventMetadata;
 use biopsy_dotnet_ipc::{EventFilter, EventLevel, Provider, Rundown, SessionConfig};
+use biopsy_model::runtime_trace::SampledKind;
 
 use super::options::{AppLogLevel, DotNetOptions};
 use super::providers::{
@@ -78,15 +79,15 @@ impl Lane {
         }
     }
 
-    /// What is missing while it is closed, in the words of [`biopsy_model::runtime_trace::Sampled`].
-    pub(crate) fn sampled(self) -> &'static [&'static str] {
+    /// What is missing while it is closed.
+    pub(crate) fn sampled(self) -> &'static [SampledKind] {
         match self {
-            Self::Runtime => &["events of the runtime"],
+            Self::Runtime => &[SampledKind::Runtime],
             Self::Base | Self::Meters => &[],
-            Self::Rates => &["counters of requests"],
-            Self::Requests => &["requests", "commands"],
-            Self::Logs => &["messages"],
-            Self::Allocations => &["allocations"],
+            Self::Rates => &[SampledKind::RequestCounters],
+            Self::Requests => &[SampledKind::Requests, SampledKind::Commands],
+            Self::Logs => &[SampledKind::Messages],
+            Self::Allocations => &[SampledKind::Allocations],
         }
     }
 

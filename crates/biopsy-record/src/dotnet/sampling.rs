@@ -75,7 +75,7 @@ impl Sampling {
             self.end(lane, Some(now));
         }
         let mut done = std::mem::take(&mut self.done);
-        done.sort_by_key(|one| (one.from, one.what.clone()));
+        done.sort_by_key(|one| (one.from, one.what.as_str().to_owned()));
         done
     }
 
@@ -95,7 +95,7 @@ impl Sampling {
         let length = to.0.saturating_sub(interval.from.0).max(1);
         let share = 1.0 - interval.closed.min(length) as f64 / length as f64;
         self.done.extend(lane.sampled().iter().map(|what| Sampled {
-            what: (*what).to_owned(),
+            what: what.clone(),
             from: interval.from,
             to,
             share,
@@ -107,6 +107,7 @@ impl Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use biopsy_model::runtime_trace::SampledKind;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(done.len(), 1);
         assert_eq!((done[0].from, done[0].to), (MonoNanos(10 * SECOND), MonoNanos(40 * SECOND)));
         assert!((done[0].share - 0.3).abs() < 1e-9);
-        assert_eq!((done[0].what.as_str(), done[0].why.as_str()), ("messages", "many"));
+        assert_eq!((&done[0].what, done[0].why.as_str()), (&SampledKind::Messages, "many"));
     }
 
     #[test]
@@ -141,7 +142,7 @@ mod tests {
         let done = sampling.finish(MonoNanos(5 * SECOND));
         assert_eq!((done[0].from, done[0].to), (MonoNanos(SECOND), MonoNanos(SECOND + 20_000_000)));
         assert!(done[0].share < 1e-9, "nothing of that time is there");
-        assert_eq!(done[0].what, "events of the runtime");
+        assert_eq!(done[0].what, SampledKind::Runtime);
     }
 
     #[test]

@@ -7,75 +7,21 @@ mod facts;
 pub mod mask;
 mod progress;
 mod search;
+mod settings;
 
 use std::fs::File;
 use std::io::BufWriter;
 use std::time::{Duration, SystemTime};
 
 use biopsy_image::Image;
-use biopsy_image::write::{
-    CaptureMethod, Compression, CoreError, CoreKind, CoreOptions, CoreOutput, CoreSummary, write_core,
-    write_minidump,
-};
+use biopsy_image::write::{CoreError, CoreOptions, CoreOutput, CoreSummary, write_core, write_minidump};
 use biopsy_model::Pid;
+use biopsy_model::dump::DumpFacts;
 use biopsy_recording::{RecordingFolder, WriteError, layout};
 
-pub use facts::{DumpFacts, FACTS_VERSION};
 pub use progress::DumpProgress;
 pub use search::values_left;
-
-/// What kind of file a dump becomes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// An ELF core, packed like this.
-    Core(Compression),
-    /// A minidump: stacks, registers and modules, whatever kind was asked for.
-    Minidump,
-}
-
-impl Format {
-    /// How files of this format end.
-    #[must_use]
-    pub fn ending(self) -> &'static str {
-        match self {
-            Self::Core(Compression::SeekableZstd { .. }) => "core.zst",
-            Self::Core(Compression::None) => "core",
-            Self::Minidump => "dmp",
-        }
-    }
-}
-
-/// What is common to the dumps of one command.
-#[derive(Clone, Debug)]
-pub struct DumpSettings {
-    /// What goes in.
-    pub kind: CoreKind,
-    /// What it is written as.
-    pub format: Format,
-    /// Most bytes of one file.
-    pub max_size: Option<u64>,
-    /// Secrets are masked by the image that is handed in.
-    pub scrubbed: bool,
-}
-
-/// How one image was got.
-#[derive(Clone, Debug, Default)]
-pub struct Origin {
-    /// How its memory is kept.
-    pub method: CaptureMethod,
-    /// How long the process stood still.
-    pub pause: Duration,
-    /// What was predicted, where it was.
-    pub predicted_pause: Option<Duration>,
-    /// Why the dump was taken: `asked for`, or the trigger in words.
-    pub reason: String,
-    /// What the one who froze it wants said.
-    pub warnings: Vec<String>,
-    /// Those of them that say what the image lacks: whoever opens the core is told.
-    pub lacking: Vec<String>,
-    /// Counts this process's dumps of this recording, from 1.
-    pub number: u32,
-}
+pub use settings::{DumpSettings, Format, Origin};
 
 /// A dump that was written, or as much of it as could be.
 #[derive(Debug)]
@@ -117,9 +63,9 @@ pub fn write(
         }
         Err(_) => partial,
     };
-    let facts = DumpFacts::of(image, origin, settings, &result, &member, taken);
+    let facts = facts::of(image, origin, settings, &result, &member, taken);
     let facts_member = layout::dump_member(pid, origin.number, settings.scrubbed, "json");
-    folder.write_json(&facts_member, &facts)?;
+    folder.dump_facts(&facts_member, &facts)?;
     Ok(Dumped { pid, member, result, facts, facts_member })
 }
 
@@ -130,11 +76,9 @@ impl Dumped {
     /// The recording cannot be written.
     pub fn set_pause(&mut self, pause: Duration, folder: &RecordingFolder) -> Result<(), WriteError> {
         self.facts.pause_ms = pause.as_secs_f64() * 1e3;
-        folder.write_json(&self.facts_member, &self.facts)
+        folder.dump_facts(&self.facts_member, &self.facts)
     }
-}
 
-impl Dumped {
     /// Searches a dump that was masked for each value that was to be masked in it. One in which a value is left, or that
     /// cannot be searched, is not called scrubbed any more: neither in its name nor in its facts, which say why.
     ///
@@ -163,11 +107,11 @@ impl Dumped {
             (layout::not_scrubbed(&self.member), layout::not_scrubbed(&self.facts_member));
         folder.rename_member(&self.member, &member)?;
         folder.rename_member(&self.facts_member, &facts_member)?;
-        self.facts.core.clone_from(&member);
+        self.facts.member.clone_from(&member);
         self.facts.scrubbed = false;
         self.facts.warnings.push(why);
         (self.member, self.facts_member) = (member, facts_member);
-        folder.write_json(&self.facts_member, &self.facts)
+        folder.dump_facts(&self.facts_member, &self.facts)
     }
 }
 

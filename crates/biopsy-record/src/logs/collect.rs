@@ -14,13 +14,13 @@ use jiff::tz::TimeZone;
 use super::glob_walk::Found;
 use super::journal::{JournalError, read_journal};
 use super::open::{Opened, Refused, open};
-use super::output::Output;
+use super::output::{Output, Summary};
 use super::place::Place;
 use super::records::{Cut, Record, Seen, read_records};
 use super::rotated::{Packing, find_parts, packing};
 use super::source::{UNPACKED, find_start, lines_from, survey, unpack, zone_of};
 use super::text::Encoding;
-use super::{FileId, LogWatch, Noted, Summary, file_id};
+use super::watch::{FileId, LogWatch, Noted, file_id};
 use crate::masking::Masking;
 
 /// The journal of one unit has this long to answer.
@@ -34,6 +34,23 @@ const MOST_OF_A_KIND: usize = 20;
 
 /// A file is said to be in another zone when its newest stamp is this far from its modification time.
 const FAR: i128 = 20 * 60 * 1_000_000_000;
+
+impl LogWatch {
+    /// Takes the lines between `start` less the margin and `end` plus the margin.
+    ///
+    /// # Errors
+    /// When the recording cannot be written (disk full): what was written until then is whole. Everything else
+    /// is a warning.
+    pub fn collect(
+        self,
+        start: &ClockPair,
+        end: &ClockPair,
+        folder: &RecordingFolder,
+        masking: &Masking,
+    ) -> Result<Summary, WriteError> {
+        Collector::new(self, start, end, folder, masking).run()
+    }
+}
 
 pub(crate) struct Collector<'a> {
     watch: LogWatch,
@@ -170,7 +187,7 @@ impl<'a> Collector<'a> {
 
     fn tell_of_walk(&mut self, glob: &str, found: &Found) {
         if found.paths.is_empty() {
-            let warning = warning("logs.no-match", format!("no file matches `{glob}`"));
+            let warning = Warning::new("logs.no-match", format!("no file matches `{glob}`"));
             let hint = "put the pattern in quotes, so that the shell leaves it alone";
             self.add(Warning { hint: glob.contains('*').then(|| hint.to_owned()), ..warning });
         }
@@ -436,7 +453,7 @@ impl<'a> Collector<'a> {
                     let hint = matches!(error, JournalError::Missing)
                         .then(|| "take the service's log files with --logs instead".to_owned());
                     let message = format!("the journal of `{unit}` is not read: {error}");
-                    self.add(Warning { hint, ..warning("logs.journal", message) });
+                    self.add(Warning { hint, ..Warning::new("logs.journal", message) });
                     return Ok(());
                 }
             };
@@ -497,7 +514,7 @@ impl<'a> Collector<'a> {
     }
 
     fn warn(&mut self, code: &str, message: String) {
-        self.add(warning(code, message));
+        self.add(Warning::new(code, message));
     }
 
     /// Adds a warning, masked: it may quote names of files.
@@ -518,7 +535,3 @@ impl<'a> Collector<'a> {
 }
 
 const HOUR: i128 = 3_600 * 1_000_000_000;
-
-fn warning(code: &str, message: String) -> Warning {
-    Warning { code: code.to_owned(), message, hint: None, time: None }
-}

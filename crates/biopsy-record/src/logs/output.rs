@@ -1,14 +1,36 @@
 //! Records on their way into the recording: masked, on the recording's clock.
 
 use biopsy_model::log::LogLine;
+use biopsy_model::loss::Warning;
 use biopsy_model::{ClockPair, MonoNanos};
 use biopsy_recording::logs::LogWriter;
 use biopsy_recording::{MemberFile, RecordingFolder, WriteError};
 use biopsy_redact::LineRedactor;
 
-use super::CollectedLog;
 use super::records::Record;
 use crate::masking::Masking;
+
+/// One log that was taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CollectedLog {
+    /// Path, or `journal:UNIT`; masked.
+    pub source: String,
+    /// Member of the recording.
+    pub member: String,
+    /// Records taken.
+    pub records: u64,
+    /// Bytes of text taken.
+    pub bytes: u64,
+}
+
+/// What was taken, and what was not.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// The logs that had lines in the window.
+    pub logs: Vec<CollectedLog>,
+    /// What a reader of the recording should know.
+    pub warnings: Vec<Warning>,
+}
 
 /// Writes the records of one source; its member is created with the first one.
 pub(crate) struct Output<'a> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use biopsy_model::loss::Warning;
 use biopsy_model::{MonoNanos, Pid};
 
 use super::cgroup_paths::{ControllerFolder, GroupFiles, Groups, Mounts, find_groups};
@@ -13,7 +14,6 @@ use super::reading::Reading;
 use super::sink::{Emitter, Row};
 use super::system::stall_share;
 use super::tables::CGROUPS;
-use super::warning;
 
 /// Files of one group that stay open, at most.
 const FILES: usize = 18;
@@ -79,16 +79,16 @@ impl Cgroups {
             find_groups(&self.proc_root, &self.mounts, tree, MOST_GROUPS);
         if let Some(error) = self.unreadable.take().or(unreadable) {
             let message = format!("control groups of the target are not known: {error}");
-            reading.warn(warning("metrics.cgroups-unreadable", message));
+            reading.warn(Warning::new("metrics.cgroups-unreadable", message));
         }
         if hidden > 0 {
             let message = "control groups of the target lie outside of what is mounted here: their limits and \
                            throttling are not recorded";
-            reading.warn(warning("metrics.cgroups-hidden", message.to_owned()));
+            reading.warn(Warning::new("metrics.cgroups-hidden", message.to_owned()));
         }
         if found.len() >= MOST_GROUPS {
             let message = format!("the tree is in many control groups: only {MOST_GROUPS} are read");
-            reading.warn(warning("metrics.many-cgroups", message));
+            reading.warn(Warning::new("metrics.many-cgroups", message));
         }
         self.groups.retain(|path, group| {
             let stays = found.get(path) == Some(&group.files);

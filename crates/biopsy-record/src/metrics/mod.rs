@@ -25,9 +25,8 @@ mod system;
 pub mod tables;
 #[cfg(test)]
 mod tests;
+mod thread_rows;
 mod threads;
-
-use biopsy_model::loss::Warning;
 
 pub use folder_sink::FolderSink;
 pub(crate) use processes::LARGEST_FOR_PSS;
@@ -44,9 +43,4 @@ pub fn fuzz_parsers(bytes: &[u8]) {
     parse::name_values(bytes, |_, _| {});
     network::visit_all(bytes);
     cgroup_paths::Mounts::parse(bytes);
-}
-
-/// A warning without a moment and a hint.
-pub(crate) fn warning(code: &str, message: String) -> Warning {
-    Warning { code: code.to_owned(), message, hint: None, time: None }
 }

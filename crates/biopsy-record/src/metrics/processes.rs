@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use biopsy_model::loss::Warning;
 use biopsy_model::{MonoNanos, Nanos, Pid};
 
 use super::parse::{Stat, name_values, parse_io, parse_stat};
@@ -12,7 +13,6 @@ use super::reading::{FileBudget, Reading};
 use super::sink::{Emitter, Row};
 use super::tables::PROCESSES;
 use super::threads::Threads;
-use super::warning;
 
 /// Reading PSS makes the kernel walk the page tables while nobody in the process can map or unmap memory: 10 ms
 /// for each GiB of small pages (measured on Linux 6.18). Larger processes are left alone.
@@ -30,15 +30,6 @@ const MANY_DESCRIPTORS: usize = 1_000;
 
 /// Files of one process that stay open.
 const FILES: usize = 4;
-
-/// Constants of this machine.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine {
-    pub(crate) ticks_per_second: f64,
-    pub(crate) page_size: u64,
-    /// Time of waiting for block I/O is accounted (`kernel.task_delayacct`); otherwise it reads as zero.
-    pub(crate) delay_accounting: bool,
-}
 
 /// One process of the tree.
 #[derive(Debug)]
@@ -201,7 +192,7 @@ impl Process {
         if resident > LARGEST_FOR_PSS {
             self.pss.given_up = true;
             let message = format!("PSS of process {} is not read: it has {} MiB", self.pid, resident >> 20);
-            reading.warn(warning("metrics.pss-skipped", message));
+            reading.warn(Warning::new("metrics.pss-skipped", message));
             return;
         }
         let before = biopsy_sys::clock::thread_cpu_nanos();
@@ -232,7 +223,7 @@ impl Process {
                 self.pid,
                 took / 1_000_000
             );
-            reading.warn(warning("metrics.pss-skipped", message));
+            reading.warn(Warning::new("metrics.pss-skipped", message));
         }
     }
 
@@ -279,7 +270,7 @@ impl Processes {
     ) -> TreeReading {
         if tree.len() > most {
             let message = format!("the tree has {} processes: only the first {most} are read", tree.len());
-            reading.warn(warning("metrics.many-processes", message));
+            reading.warn(Warning::new("metrics.many-processes", message));
         }
         let tree = tree.get(..most).unwrap_or(tree);
         for pid in tree {

@@ -3,9 +3,17 @@
 use biopsy_model::loss::Warning;
 use biopsy_model::{MonoNanos, Nanos};
 
-use super::processes::Machine;
 use super::procfile::Buffer;
-use super::threads::ThreadRows;
+use super::thread_rows::ThreadRows;
+
+/// Constants of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    pub(crate) ticks_per_second: f64,
+    pub(crate) page_size: u64,
+    /// Time of waiting for block I/O is accounted (`kernel.task_delayacct`); otherwise it reads as zero.
+    pub(crate) delay_accounting: bool,
+}
 
 /// State of one reading.
 pub(crate) struct Reading<'a> {

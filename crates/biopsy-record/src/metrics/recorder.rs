@@ -12,7 +12,6 @@ use crossbeam_channel::{RecvTimeoutError, Sender};
 
 use super::sampler::{Config, Latest, Sampler};
 use super::sink::TableSink;
-use super::warning;
 
 /// The wall clock is said to have stepped when it moved against the monotonic clock by more than this
 /// between two readings: slewing (at most 500 ppm) stays below, also over a minute.
@@ -173,7 +172,7 @@ fn run(
         let missed: u64 = summary.losses.iter().map(|loss| loss.count).sum();
         let message =
             format!("{missed} readings of metrics came late or not at all: the machine was too busy");
-        sampler.warnings.add_once(last, warning("metrics.late", message));
+        sampler.warnings.add_once(last, Warning::new("metrics.late", message));
     }
     summary.warnings = sampler.warnings.list;
     summary
@@ -237,7 +236,7 @@ impl WallClock {
         // Whole milliseconds: exact enough, and i64 holds any of them.
         let millis = i64::try_from(moved / 1_000_000).unwrap_or(i64::MAX);
         let message = format!("the wall clock was set during the recording: it moved by {millis} ms");
-        Some(Warning { time: Some(time), ..warning("metrics.clock-step", message) })
+        Some(Warning { time: Some(time), ..Warning::new("metrics.clock-step", message) })
     }
 }
 

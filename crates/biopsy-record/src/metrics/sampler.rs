@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use biopsy_model::loss::Warning;
 use biopsy_model::{MonoNanos, Nanos, Pid};
 
 use super::cgroups::Cgroups;
 use super::disks::Disks;
 use super::network::Network;
 use super::parse::{number, words};
-use super::processes::{Machine, Processes, TreeReading};
+use super::processes::{Processes, TreeReading};
 use super::procfile::Buffer;
-use super::reading::{Effort, FileBudget, Reading, Warnings};
+use super::reading::{Effort, FileBudget, Machine, Reading, Warnings};
 use super::sink::{Emitter, TableSink};
 use super::system::System;
-use super::threads::ThreadRows;
-use super::warning;
+use super::thread_rows::ThreadRows;
 
 /// What to read, and how often.
 #[derive(Clone)]
@@ -166,14 +166,14 @@ impl Sampler {
         let sums = self.processes.read(&self.config.proc_root, &tree, most, &mut reading, &mut out);
         self.cgroups.read(&tree, &mut reading, &mut out);
         for message in std::mem::take(&mut reading.buffer.failed) {
-            reading.warn(warning("metrics.not-read", message));
+            reading.warn(Warning::new("metrics.not-read", message));
         }
         if reading.threads_skipped > 0 {
             let message = format!(
                 "{} threads could not be read at one reading: those that do not run take turns",
                 reading.threads_skipped
             );
-            reading.warnings.add_once(time, warning("metrics.many-threads", message));
+            reading.warnings.add_once(time, Warning::new("metrics.many-threads", message));
         }
         self.thread_rows.turn(time, &mut out);
         out.flush();
@@ -209,7 +209,7 @@ impl Sampler {
                 "readings took {:.1} ms of CPU time each: details of threads are read less often",
                 cpu.as_secs_f64() * 1e3
             );
-            self.warnings.add_once(time, warning("metrics.thinned", message));
+            self.warnings.add_once(time, Warning::new("metrics.thinned", message));
         }
     }
 

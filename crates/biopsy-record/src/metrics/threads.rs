@@ -13,7 +13,7 @@ use super::parse::{SchedStat, name_values, number, parse_io, parse_schedstat, pa
 use super::procfile::ProcFile;
 use super::rate::Counter;
 use super::reading::{FileBudget, Reading};
-use super::sink::{Emitter, Row};
+use super::sink::Row;
 use super::tables::THREADS;
 
 /// Files of one thread that stay open.
@@ -31,25 +31,6 @@ const MOST_LISTED: usize = 25_000;
 
 /// The states of a thread as numbers of the column `state`; 0: any other.
 const STATES: [u8; 7] = *b"RSDTtZI";
-
-/// Rows of the current reading, held until the next one, which may add rows of zeros to them.
-#[derive(Debug, Default)]
-pub(crate) struct ThreadRows {
-    time: MonoNanos,
-    held: Vec<([String; 3], Row)>,
-    next: Vec<([String; 3], Row)>,
-}
-
-impl ThreadRows {
-    /// Writes the rows that were held, and holds those of the reading at `time`.
-    pub(crate) fn turn(&mut self, time: MonoNanos, out: &mut Emitter<'_>) {
-        for (keys, row) in self.held.drain(..) {
-            out.emit(self.time, &keys.each_ref().map(String::as_str), &row);
-        }
-        self.time = time;
-        std::mem::swap(&mut self.held, &mut self.next);
-    }
-}
 
 /// The threads of one process.
 #[derive(Debug)]

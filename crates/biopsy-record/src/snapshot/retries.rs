@@ -1,9 +1,6 @@
 //! When a process is frozen once more, and why it was.
 
-use biopsy_dotnet::heap::HeapError;
 use biopsy_model::heap::Retries;
-
-use super::{SnapshotError, Taken};
 
 /// How often in a row the runtime's threads may not fit the layout before the layout is called wrong: a thread is made or
 /// ended in microseconds.
@@ -33,18 +30,6 @@ pub(super) enum Seen {
     Moving,
     /// Something that another moment does not change.
     Failed,
-}
-
-impl Seen {
-    pub(super) fn of(walked: &Result<Taken, SnapshotError>) -> Self {
-        match walked {
-            Ok(taken) if taken.facts.whole => Self::Whole,
-            Ok(_) => Self::Torn,
-            Err(SnapshotError::Heap { source: HeapError::Collecting, .. }) => Self::Collecting,
-            Err(SnapshotError::Runtime { source, .. }) if source.is_of_the_moment() => Self::Moving,
-            Err(_) => Self::Failed,
-        }
-    }
 }
 
 /// What to do next.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::time::{Duration, Instant, SystemTime};
 
 use biopsy_dotnet::graph::{Graph, Spill};
-use biopsy_dotnet::heap::{self, HeapOptions, Refused};
+use biopsy_dotnet::heap::{self, HeapError, HeapOptions, Refused};
 use biopsy_dotnet::runtime::{self, find_runtimes};
 use biopsy_model::ProcessKey;
 use biopsy_model::heap::HeapFacts;
@@ -65,7 +65,7 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
             return Err(FreezeError::Ended { pid }.into());
         }
         let ended_early = process.ended_early().is_some();
-        match attempts.after(Seen::of(&walked), ended_early, attempt < options.attempts) {
+        match attempts.after(seen(&walked), ended_early, attempt < options.attempts) {
             Next::MemoryShort => return Err(SnapshotError::MemoryShort { pid }),
             Next::Again(Rest::Short) => {
                 drop(process);
@@ -101,6 +101,17 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
         }
     }
     Err(SnapshotError::AlwaysCollecting { pid, attempts: options.attempts })
+}
+
+/// What a walk shows of the moment.
+fn seen(walked: &Result<Taken, SnapshotError>) -> Seen {
+    match walked {
+        Ok(taken) if taken.facts.whole => Seen::Whole,
+        Ok(_) => Seen::Torn,
+        Err(SnapshotError::Heap { source: HeapError::Collecting, .. }) => Seen::Collecting,
+        Err(SnapshotError::Runtime { source, .. }) if source.is_of_the_moment() => Seen::Moving,
+        Err(_) => Seen::Failed,
+    }
 }
 
 fn walk(process: &FrozenProcess) -> Result<Taken, SnapshotError> {

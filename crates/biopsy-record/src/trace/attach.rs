@@ -1,8 +1,9 @@
 //! Attaching: from the best method down to what an unprivileged user may do. Never a signal, never a stop.
 
-use std::io;
+use std::{fmt, io};
 
 use biopsy_model::Tid;
+use biopsy_model::timeline::TraceMethod;
 use biopsy_sys::perf::{Event, EventConfig, Ring, Scope, Source};
 
 use super::events;
@@ -12,7 +13,7 @@ use super::processes::task_ids;
 
 /// How the trace is taken, best first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Method {
+pub enum Method {
     /// Programs in the kernel: per CPU, filtered and summed there.
     Bpf,
     /// Per-CPU events, filtered here.
@@ -26,14 +27,21 @@ pub(crate) enum Method {
 impl Method {
     const ALL: [Method; 4] = [Method::Bpf, Method::PerCpu, Method::PerTask, Method::UserOnly];
 
-    /// As written in `TraceSettings::method`.
-    pub(crate) fn name(self) -> &'static str {
+    /// As a recording calls it.
+    #[must_use]
+    pub fn recorded(self) -> TraceMethod {
         match self {
-            Method::Bpf => "bpf",
-            Method::PerCpu => "perf-per-cpu",
-            Method::PerTask => "perf-per-task",
-            Method::UserOnly => "perf-user-only",
+            Self::Bpf => TraceMethod::Bpf,
+            Self::PerCpu => TraceMethod::PerfPerCpu,
+            Self::PerTask => TraceMethod::PerfPerTask,
+            Self::UserOnly => TraceMethod::PerfUserOnly,
         }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.recorded().as_str())
     }
 }
 
@@ -51,8 +59,8 @@ pub(crate) struct Plan {
 /// A method that was refused.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Name of the method.
-    pub method: &'static str,
+    /// Which.
+    pub method: Method,
     /// What the kernel said, with the call that said it.
     pub error: String,
 }
@@ -119,7 +127,7 @@ pub(crate) fn attach(plan: &Plan) -> Result<Attached, Vec<Attempt>> {
                 attached.attempts = attempts;
                 return Ok(attached);
             }
-            Err(error) => attempts.push(Attempt { method: method.name(), error }),
+            Err(error) => attempts.push(Attempt { method, error }),
         }
     }
     Err(attempts)

@@ -12,7 +12,7 @@ use biopsy_recording::MemberFile;
 use crate::masking::Masking;
 
 use super::attach::{Attempt, Method, Plan, attach};
-use super::managed::SharedMethods;
+use super::commands::{Control, Cut, TraceSummary};
 use super::recorder::Recorder;
 use super::sink::{Progress, Sink};
 
@@ -29,8 +29,8 @@ pub struct TraceOptions {
     pub wait_threshold: Duration,
     /// How often waiting threads are looked at; `None`: never.
     pub wait_period: Option<Duration>,
-    /// Use only this method (`bpf`, `perf-per-cpu`, `perf-per-task`, `perf-user-only`).
-    pub method: Option<String>,
+    /// Use only this method.
+    pub method: Option<Method>,
     /// Write the timeline up to this many bytes.
     pub max_bytes: u64,
 }
@@ -60,9 +60,6 @@ pub enum TraceError {
         /// Each method with the kernel's answer.
         attempts: Vec<Attempt>,
     },
-    /// No such method.
-    #[error("there is no trace method `{0}`")]
-    UnknownMethod(String),
     /// The timeline cannot be written.
     #[error("cannot write the timeline")]
     Write(#[from] io::Error),
@@ -72,55 +69,6 @@ fn list(attempts: &[Attempt]) -> String {
     let lines: Vec<String> =
         attempts.iter().map(|attempt| format!("{}: {}", attempt.method, attempt.error)).collect();
     lines.join("; ")
-}
-
-/// What may be asked of a running trace.
-#[derive(Debug)]
-pub enum Control {
-    /// End it.
-    Stop,
-    /// Note this moment.
-    Mark(String),
-    /// Make everything so far readable; the answer says how much of the file that is. The trace goes on.
-    Cut(Sender<Cut>),
-    /// What an event session tells of the methods of a process: its frames are named by it where memory does not say.
-    Methods(Pid, SharedMethods),
-}
-
-/// A place where a copy of the timeline may end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Cut {
-    /// So many bytes of the file.
-    pub bytes: u64,
-    /// And then these.
-    pub end: Vec<u8>,
-}
-
-/// What was recorded.
-#[derive(Clone, Debug, Default)]
-pub struct TraceSummary {
-    /// Method that was used.
-    pub method: String,
-    /// Samples per second and CPU.
-    pub frequency_hz: u32,
-    /// CPU samples.
-    pub samples: u64,
-    /// Of them, those whose user stack reached the root.
-    pub rooted: u64,
-    /// Long waits.
-    pub waits: u64,
-    /// Looks that found a stack.
-    pub wait_stacks: u64,
-    /// Things lost.
-    pub lost: u64,
-    /// Bytes of the timeline.
-    pub bytes: u64,
-    /// Distinct frames, and those with a name.
-    pub frames: (u64, u64),
-    /// Every recorded process ended before the trace was stopped.
-    pub all_exited: bool,
-    /// Writing failed, or the size limit was reached: the timeline ends early.
-    pub cut_short: Option<String>,
 }
 
 /// A running trace.
@@ -142,21 +90,13 @@ pub fn start(
     timeline: MemberFile,
     masking: Option<Masking>,
 ) -> Result<TraceHandle, TraceError> {
-    let only = match options.method.as_deref() {
-        None => None,
-        Some("bpf") => Some(Method::Bpf),
-        Some("perf-per-cpu") => Some(Method::PerCpu),
-        Some("perf-per-task") => Some(Method::PerTask),
-        Some("perf-user-only") => Some(Method::UserOnly),
-        Some(other) => return Err(TraceError::UnknownMethod(other.to_owned())),
-    };
     let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
     let plan = Plan {
         pids: options.pids.iter().map(|pid| pid.0).collect(),
         follow_children: options.follow_children,
         frequency_hz: options.frequency_hz.unwrap_or_else(|| default_frequency(cpus)),
         wait_threshold: nanos(options.wait_threshold),
-        only,
+        only: options.method,
     };
     let attached = attach(&plan).map_err(|attempts| TraceError::NoMethod {
         pid: options.pids.first().copied().unwrap_or_default(),

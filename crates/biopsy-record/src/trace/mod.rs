@@ -9,6 +9,7 @@
 //! descriptors; whatever is lost is written down.
 
 mod attach;
+mod commands;
 mod control;
 pub(crate) mod events;
 mod frames;
@@ -27,9 +28,8 @@ mod sleepers;
 mod slices;
 mod thread_times;
 
-pub use attach::Attempt;
-pub use control::{
-    Control, Cut, TraceError, TraceHandle, TraceOptions, TraceSummary, gentle_frequency, start,
-};
+pub use attach::{Attempt, Method};
+pub use commands::{Control, Cut, TraceSummary};
+pub use control::{TraceError, TraceHandle, TraceOptions, gentle_frequency, start};
 pub use managed::SharedMethods;
 pub use sink::Progress;

@@ -15,7 +15,7 @@ use biopsy_sys::perf::Source;
 use crate::favour;
 
 use super::attach::{Attached, Method, Plan};
-use super::control::{Control, Cut, TraceSummary};
+use super::commands::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
 use super::kernel::{KernelRecord, KernelStats, ThreadTimes};
@@ -84,7 +84,7 @@ impl Recorder {
                 Source::Cycles => SamplingEvent::Cycles,
                 Source::CpuClock | Source::Dummy => SamplingEvent::CpuClock,
             },
-            method: attached.method.name().into(),
+            method: attached.method.recorded(),
             wait_threshold: Nanos(plan.wait_threshold),
             wait_sample_period: Nanos(wait_period.unwrap_or(0)),
             has_states: true,
@@ -454,7 +454,7 @@ impl Recorder {
             .or(late_error)
             .or_else(|| finished.as_ref().err().map(|error| format!("writing the timeline failed: {error}")));
         TraceSummary {
-            method: self.attached.method.name().to_owned(),
+            method: self.attached.method.recorded(),
             frequency_hz: self.plan.frequency_hz,
             samples: progress.samples.load(Relaxed),
             rooted: progress.rooted.load(Relaxed),

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use biopsy_model::ProcessKey;
 use biopsy_target::catch::Cause;
 
+use super::comparison::Quantity;
 use super::dotnet::{DotNetCondition, Listener, Seen};
+use super::error::WatchError;
 use super::hang::Hang;
 use super::latch::{Again, Latch};
 use super::log_tail::LogTail;
 use super::quantity::duration_text;
 use super::reading::Reading;
-use super::trigger::{Quantity, Trigger};
-use super::watch::WatchError;
+use super::trigger::Trigger;
 
 /// What has come true.
 #[derive(Debug)]

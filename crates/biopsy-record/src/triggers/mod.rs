@@ -16,23 +16,29 @@
 //! `>`, `>=`, `<` and `<=` compare. A condition that stays true fires once, and again when it was false in between
 //! ([`Again`]). [`Watch`] yields [`Fired`]; [`wait_for`] waits for a process to appear.
 
+mod comparison;
 mod conditions;
 mod deadlock;
 mod dotnet;
+mod error;
 mod hang;
 mod latch;
 mod log_tail;
 mod parse;
+mod parse_error;
+mod pieces;
 mod quantity;
 mod reading;
 mod trigger;
 mod wait;
 mod watch;
 
+pub use comparison::{Comparison, Quantity};
 pub use dotnet::{DotNetCondition, DotNetQuantity};
+pub use error::WatchError;
 pub use latch::Again;
-pub use parse::ParseTriggerError;
+pub use parse_error::ParseTriggerError;
 pub use quantity::parse_duration;
-pub use trigger::{Comparison, Quantity, Trigger};
+pub use trigger::Trigger;
 pub use wait::wait_for;
-pub use watch::{Fired, Watch, WatchEnd, WatchError, WatchOptions, Watched};
+pub use watch::{Fired, Watch, WatchEnd, WatchOptions, Watched};

@@ -3,110 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use regex::bytes::{Regex, RegexBuilder};
-
+use super::comparison::{Comparison, Quantity};
 use super::dotnet;
-use super::quantity::{parse_bytes, parse_count, parse_duration, parse_percent};
-use super::trigger::{Comparison, Quantity, Trigger};
+use super::parse_error::ParseTriggerError;
+use super::pieces::{compile, parse_positive};
+use super::quantity::{parse_bytes, parse_count, parse_percent};
+use super::trigger::Trigger;
 
 /// Longest text that is a trigger.
 const LONGEST: usize = 4096;
-/// Most memory of one compiled pattern.
-const PATTERN_BYTES: usize = 1 << 20;
-
-/// What was typed is no trigger.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParseTriggerError {
-    /// No word that is known.
-    #[error("`{text}` is no trigger")]
-    Unknown {
-        /// What was typed.
-        text: String,
-    },
-    /// The value behind a comparison is none.
-    #[error("`{value}` is no bound for `{what}`")]
-    Value {
-        /// The word before it.
-        what: &'static str,
-        /// What was typed.
-        value: String,
-    },
-    /// The comparison is missing.
-    #[error("`{text}` does not say what to compare with")]
-    NoComparison {
-        /// What was typed.
-        text: String,
-        /// The word.
-        what: &'static str,
-    },
-    /// The time is none.
-    #[error("`{value}` is no length of time")]
-    Duration {
-        /// The word before it.
-        what: &'static str,
-        /// What was typed.
-        value: String,
-    },
-    /// The regular expression is none.
-    #[error("the pattern `{pattern}` cannot be used: {why}")]
-    Pattern {
-        /// What was typed.
-        pattern: String,
-        /// The last line of what the library says.
-        why: String,
-    },
-    /// Something follows that does not belong there.
-    #[error("`{what}` takes nothing behind it, but `{rest}` was given")]
-    Rest {
-        /// The word.
-        what: &'static str,
-        /// What follows.
-        rest: String,
-    },
-}
-
-impl ParseTriggerError {
-    /// The right form, with an example.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        if let Self::Unknown { .. } | Self::Rest { .. } = self {
-            return format!("{ALL}; of .NET processes: {}", dotnet::words());
-        }
-        let example = match self {
-            Self::Value { what, .. } | Self::NoComparison { what, .. } | Self::Duration { what, .. } => {
-                example(what)
-            }
-            Self::Pattern { .. } => "for example `log:ERROR.*timeout` or `log:/var/log/app.log:OutOfMemory`",
-            Self::Rest { .. } | Self::Unknown { .. } => ALL,
-        };
-        example.to_owned()
-    }
-}
-
-fn example(what: &str) -> &'static str {
-    match what {
-        "cpu" => {
-            "for example `cpu>90%:30s`: more than 90 % of one core for 30 seconds (`cpu>150%` for several)"
-        }
-        "memory" => "for example `memory>2G` or `memory>512M:1m`",
-        "threads" => "for example `threads>500`",
-        "fds" => "for example `fds>1000`",
-        "hang" => "for example `hang:10s`",
-        "after" => "for example `after:10m`",
-        "exception" => "for example `exception:System.OutOfMemoryException` or `exception:IOException~disk`",
-        "gc-heap" => "for example `gc-heap>2G` or `gc-heap>2G:1m`",
-        "gc-gen0" | "gc-gen1" | "gc-gen2" | "gc-loh" | "gc-poh" => "for example `gc-gen2>1G`",
-        "threadpool-queue" => "for example `threadpool-queue>100:10s`",
-        "request" => "for example `request>10s`",
-        "request-status" => "for example `request-status>=500`",
-        "counter" => "for example `counter:cpu-usage>90` or `counter:My.Meter/queue.length>100:30s`",
-        _ => "for example `cpu>90%:30s`",
-    }
-}
-
-const ALL: &str = "triggers are `exit`, `exit!=0`, `crash`, `cpu>90%:30s`, `memory>2G`, `threads>500`, `fds>1000`, `hang:10s`, `log:REGEX`, `log:PATH:REGEX`, `after:10m`";
-
 const QUANTITIES: [(&str, Quantity); 8] = [
     ("cpu", Quantity::Cpu),
     ("memory", Quantity::Memory),
@@ -161,14 +66,7 @@ impl Trigger {
 
 fn parse_bound(text: &str, quantity: Quantity, rest: &str) -> Result<Trigger, ParseTriggerError> {
     let what = quantity.word();
-    let signs = [
-        (">=", Comparison::AtLeast),
-        ("<=", Comparison::AtMost),
-        (">", Comparison::Above),
-        ("<", Comparison::Below),
-    ];
-    let found = signs.iter().find_map(|(sign, comparison)| Some((*comparison, rest.strip_prefix(sign)?)));
-    let Some((comparison, rest)) = found else {
+    let Some((comparison, rest)) = Comparison::parse_start(rest) else {
         return Err(ParseTriggerError::NoComparison { text: text.to_owned(), what });
     };
     let (value, lasting) = match rest.split_once(':') {
@@ -186,11 +84,6 @@ fn parse_bound(text: &str, quantity: Quantity, rest: &str) -> Result<Trigger, Pa
 
 fn parse_time(what: &'static str, rest: &str) -> Result<Duration, ParseTriggerError> {
     parse_positive(what, rest.strip_prefix(':').unwrap_or(rest))
-}
-
-pub(super) fn parse_positive(what: &'static str, text: &str) -> Result<Duration, ParseTriggerError> {
-    let duration = parse_duration(text).filter(|duration| !duration.is_zero());
-    duration.ok_or_else(|| ParseTriggerError::Duration { what, value: text.trim().to_owned() })
 }
 
 fn parse_log(text: &str) -> Result<Trigger, ParseTriggerError> {
@@ -213,13 +106,6 @@ fn parse_log(text: &str) -> Result<Trigger, ParseTriggerError> {
 fn find_colon(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     (1..bytes.len()).find(|&at| bytes.get(at) == Some(&b':') && bytes.get(at - 1) != Some(&b'\\'))
-}
-
-pub(super) fn compile(pattern: &str) -> Result<Regex, ParseTriggerError> {
-    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build().map_err(|error| ParseTriggerError::Pattern {
-        pattern: pattern.to_owned(),
-        why: error.to_string().lines().next_back().unwrap_or_default().trim().to_owned(),
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use biopsy_model::ProcessKey;
 use biopsy_target::identity::ticks_per_second;
 
-use super::trigger::Quantity;
+use super::comparison::Quantity;
 use crate::metrics::parse::parse_stat;
 use crate::metrics::procfile::{Buffer, ProcFile};
 

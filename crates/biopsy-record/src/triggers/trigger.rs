@@ -6,79 +6,9 @@ use std::time::Duration;
 
 use regex::bytes::Regex;
 
+use super::comparison::{Comparison, Quantity};
 use super::dotnet::DotNetCondition;
-use super::quantity::{bytes_text, duration_text};
-
-/// What is compared with a bound.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Quantity {
-    /// CPU time of all threads between two readings, in per cent of one core; 800 with eight cores fully used.
-    Cpu,
-    /// Resident memory, bytes.
-    Memory,
-    /// Threads.
-    Threads,
-    /// Open file descriptors.
-    Descriptors,
-}
-
-impl Quantity {
-    /// The word for it in a trigger.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Threads => "threads",
-            Self::Descriptors => "fds",
-        }
-    }
-
-    /// A value of it for people.
-    #[must_use]
-    pub fn value_text(self, value: f64) -> String {
-        match self {
-            Self::Cpu => format!("{}%", (value * 10.0).round() / 10.0),
-            Self::Memory => bytes_text(value),
-            Self::Threads | Self::Descriptors => format!("{value:.0}"),
-        }
-    }
-}
-
-/// How a quantity is compared with its bound.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Comparison {
-    /// `>`
-    Above,
-    /// `>=`
-    AtLeast,
-    /// `<`
-    Below,
-    /// `<=`
-    AtMost,
-}
-
-impl Comparison {
-    /// Whether it is true of a value.
-    #[must_use]
-    pub fn holds(self, value: f64, bound: f64) -> bool {
-        match self {
-            Self::Above => value > bound,
-            Self::AtLeast => value >= bound,
-            Self::Below => value < bound,
-            Self::AtMost => value <= bound,
-        }
-    }
-
-    pub(super) fn sign(self) -> &'static str {
-        match self {
-            Self::Above => ">",
-            Self::AtLeast => ">=",
-            Self::Below => "<",
-            Self::AtMost => "<=",
-        }
-    }
-}
+use super::quantity::{bytes_exactly, duration_text};
 
 /// What a recording may be started by. [`Trigger::parse`] reads it, `Display` writes it in the same form.
 #[derive(Clone, Debug)]
@@ -152,7 +82,7 @@ impl fmt::Display for Trigger {
                 write!(f, "{}{}", quantity.word(), comparison.sign())?;
                 match quantity {
                     Quantity::Cpu => write!(f, "{bound}%")?,
-                    Quantity::Memory => f.write_str(&super::quantity::bytes_exactly(*bound))?,
+                    Quantity::Memory => f.write_str(&bytes_exactly(*bound))?,
                     Quantity::Threads | Quantity::Descriptors => write!(f, "{bound}")?,
                 }
                 if lasting.is_zero() { Ok(()) } else { write!(f, ":{}", duration_text(*lasting)) }

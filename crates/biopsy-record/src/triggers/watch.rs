@@ -1,19 +1,19 @@
 //! Watching one process until a trigger fires.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use biopsy_dotnet_ipc::IpcError;
 use biopsy_model::ProcessKey;
 use biopsy_target::catch::{CatchError, CatchOn, Caught, Followed, Follower};
 
+use super::comparison::Quantity;
 use super::conditions::{Conditions, Due};
 use super::dotnet::DotNetCondition;
+use super::error::WatchError;
 use super::latch::Again;
 use super::reading::Reader;
-use super::trigger::{Quantity, Trigger};
+use super::trigger::Trigger;
 
 /// Readings once a second, unless a trigger lasts for less than five.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -91,62 +91,6 @@ pub enum Watched {
     Fired(Box<Fired>),
     /// Nothing more will come.
     Ended(WatchEnd),
-}
-
-/// The process cannot be watched.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WatchError {
-    /// No trigger was given.
-    #[error("no trigger was given")]
-    NoTrigger,
-    /// It cannot be followed to its end or crash.
-    #[error("process {pid} cannot be followed to its end", pid = key.pid)]
-    Follow {
-        /// The process.
-        key: ProcessKey,
-        /// Why.
-        #[source]
-        source: CatchError,
-    },
-    /// The log cannot be followed.
-    #[error("the log `{}` cannot be followed", path.display())]
-    Log {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
-    /// Its runtime cannot be listened to.
-    #[error("what the runtime of process {pid} says cannot be listened to", pid = key.pid)]
-    DotNet {
-        /// The process.
-        key: ProcessKey,
-        /// Why.
-        #[source]
-        source: IpcError,
-    },
-    /// The process writes its output into no file.
-    #[error("process {pid} has no regular file as stdout or stderr", pid = key.pid)]
-    NoOutputFile {
-        /// The process.
-        key: ProcessKey,
-    },
-}
-
-impl WatchError {
-    /// What the reader can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoTrigger => Some("give one with `--on`, for example `--on crash`".to_owned()),
-            Self::Follow { source, .. } => source.hint(),
-            Self::NoOutputFile { .. } => Some("name the log: `log:/path/to/file:REGEX`".to_owned()),
-            Self::DotNet { source, .. } => source.hint(),
-            Self::Log { .. } => None,
-        }
-    }
 }
 
 /// Watches one process. Costs one reading of `/proc/PID/stat` a second, and more only for triggers that need it; a

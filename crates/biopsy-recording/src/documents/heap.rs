@@ -1,7 +1,7 @@
 //! `snapshots/NUMBER/snapshot.json`, and a line of `snapshots/NUMBER/types.jsonl.zst`.
 
-use biopsy_model::Pid;
 use biopsy_model::heap;
+use biopsy_model::{Avma, Pid};
 use serde::{Deserialize, Serialize};
 
 use super::List;
@@ -171,13 +171,13 @@ fn is_zero(number: &u64) -> bool {
 impl From<&heap::HeapType> for TypeLine {
     fn from(of: &heap::HeapType) -> Self {
         let (name, module) = (of.name.clone(), of.module.clone());
-        Self { name, module, method_table: of.method_table, free: of.is_free }
+        Self { name, module, method_table: of.method_table.0, free: of.is_free }
     }
 }
 
 impl From<TypeLine> for heap::HeapType {
     fn from(line: TypeLine) -> Self {
         let TypeLine { name, module, method_table, free } = line;
-        Self { name, module, method_table, is_free: free }
+        Self { name, module, method_table: Avma(method_table), is_free: free }
     }
 }

@@ -3,6 +3,7 @@
 //! Each document has types of its own, with a conversion each way, so that a name of the model can change and files do not.
 //! `tests/documents` holds them to recorded files.
 
+pub(crate) mod dump;
 pub(crate) mod header;
 pub(crate) mod heap;
 pub(crate) mod look;

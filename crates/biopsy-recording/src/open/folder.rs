@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use biopsy_model::loss::Warning;
 use rustix::fs::OFlags;
 
-use super::source::{checked_name, is_temporary, shown};
+use super::names::{checked_name, is_temporary, shown};
 use crate::warn::warning;
 use crate::{Limits, OpenError};
 

@@ -1,6 +1,7 @@
 //! Opening a recording: a folder or a zip, whole or partial.
 
 pub(crate) mod folder;
+mod names;
 pub(crate) mod source;
 mod verify;
 pub(crate) mod zip;

@@ -12,7 +12,7 @@ use biopsy_model::loss::Warning;
 use zip::read::{ArchiveOffset, Config, ZipFileEntry};
 use zip::{CompressionMethod, ZipArchive};
 
-use super::source::{checked_name, is_temporary, shown};
+use super::names::{checked_name, is_temporary, shown};
 use crate::warn::{plural, warning};
 use crate::{Limits, OpenError, layout};
 

@@ -8,7 +8,7 @@ use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackHandle};
 use biopsy_model::timeline::{ThreadLife, Timeline, TimelineEvent};
 use biopsy_model::{MonoNanos, Pid, Tid};
 
-use super::reader::LOST_FRAME;
+use super::chunk::LOST_FRAME;
 use crate::warn::{plural, warning};
 
 /// Builds a [`Timeline`] of events in file order.

@@ -1,6 +1,7 @@
 //! Headers of the file and of its chunks.
 
 use biopsy_bytes::{Cursor, ReadError};
+use biopsy_model::stack::FrameHandle;
 
 use crate::FormatVersion;
 
@@ -14,6 +15,8 @@ pub(super) const MAX_FILE_HEADER_LEN: usize = 4096;
 const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"BTC1");
 /// Bytes of a chunk header.
 pub(super) const CHUNK_HEADER_LEN: usize = 32;
+/// Frame of a stack that was lost with a damaged chunk.
+pub(super) const LOST_FRAME: FrameHandle = FrameHandle(u32::MAX);
 /// What the CRC does not cover: the magic number and itself.
 pub(super) const CRC_START: usize = 8;
 

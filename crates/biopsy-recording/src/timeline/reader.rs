@@ -5,13 +5,14 @@ use std::io::{self, Read};
 use biopsy_bytes::Cursor;
 use biopsy_model::loss::Warning;
 use biopsy_model::module::{Module, ModuleKind};
-use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackNode};
+use biopsy_model::stack::{Frame, FrameSpace, StackNode};
 use biopsy_model::timeline::{Timeline, TimelineEvent};
 use biopsy_model::{Avma, FileOffset, MonoNanos, Pid};
 
 use super::assemble::Assembler;
 use super::chunk::{
-    CHUNK_HEADER_LEN, ChunkHeader, Definitions, FILE_HEADER_LEN, FILE_MAGIC, MAX_FILE_HEADER_LEN, checksum,
+    CHUNK_HEADER_LEN, ChunkHeader, Definitions, FILE_HEADER_LEN, FILE_MAGIC, LOST_FRAME, MAX_FILE_HEADER_LEN,
+    checksum,
 };
 use super::decode::{Decoded, Decoder};
 use super::tags;
@@ -402,6 +403,3 @@ fn placeholder(tag: u64) -> Option<TimelineEvent> {
         _ => None,
     }
 }
-
-/// Frame of a stack that is lost.
-pub(super) const LOST_FRAME: FrameHandle = FrameHandle(u32::MAX);

@@ -33,7 +33,10 @@ fn write(capture: &Capture, path: &Path) {
 
 fn write_golden(path: &Path) {
     write(&sample::capture(), path);
-    RecordingFolder::open_existing(path).unwrap().heap_facts(1, &sample::heap_facts()).unwrap();
+    let folder = RecordingFolder::open_existing(path).unwrap();
+    folder.heap_facts(1, &sample::heap_facts()).unwrap();
+    let facts = sample::dump_facts();
+    folder.dump_facts(&layout::dump_member(facts.pid, 2, true, "json"), &facts).unwrap();
 }
 
 fn members(folder: &Path) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Values of the model with every field set, and no two fields of a kind alike: what is exchanged on the way is seen.
 
 use biopsy_model::capture::{Capture, CaptureHeader, EndedBy, HostInfo, RedactionCount};
+use biopsy_model::dump::{CaptureMethod, Class, CoreKind, DumpFacts, DumpKind, MissingMemory, Reason};
 use biopsy_model::heap::{Collector, GenerationFacts, HeapFacts, HeapSource, HeapType, Retries};
 use biopsy_model::log::LogLevel;
 use biopsy_model::look::{Look, LookFinding};
@@ -10,10 +11,11 @@ use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::runtime_trace::{
     AllocationGroup, AssemblyLoad, Collection, CollectionReason, CommandGroup, Compiled, Contention,
     ContentionGroup, DataCommand, Exception, ExceptionGroup, Kept, LogMessage, MessageGroup, ProviderCount,
-    Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled, ThreadPoolChange, ThreadPoolEvent,
+    Request, RequestGroup, RuntimeStack, RuntimeTrace, Sampled, SampledKind, ThreadPoolChange,
+    ThreadPoolEvent,
 };
 use biopsy_model::symbol::Function;
-use biopsy_model::{BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey, Tid};
+use biopsy_model::{Avma, BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey, Severity, Tid};
 
 fn text(text: &str) -> String {
     text.to_owned()
@@ -113,9 +115,9 @@ fn bare_process() -> ProcessInfo {
 }
 
 fn look() -> Look {
-    let finding = |id: &str, severity: &str, impact| LookFinding {
+    let finding = |id: &str, severity, impact| LookFinding {
         id: text(id),
-        severity: text(severity),
+        severity,
         impact,
         title: text("Two threads wait for each other"),
         explanation: text("For ever."),
@@ -129,7 +131,10 @@ fn look() -> Look {
         pause: Nanos(6),
         threads: 12,
         operations: Some(3),
-        findings: vec![finding("deadlock", "critical", 0.5), finding("of-tomorrow", "grave", 1e-9)],
+        findings: vec![
+            finding("deadlock", Severity::Critical, 0.5),
+            finding("of-tomorrow", Severity::Notice, 1e-9),
+        ],
         undetermined: vec![text("why")],
     }
 }
@@ -199,7 +204,7 @@ pub(crate) fn runtime_trace() -> RuntimeTrace {
         loads: kept(vec![AssemblyLoad { time: MonoNanos(46), name: text("App, Version=1.0") }], 47),
         counters: vec![counters()],
         sampled: vec![Sampled {
-            what: text("requests"),
+            what: SampledKind::Requests,
             from: MonoNanos(48),
             to: MonoNanos(49),
             share: 0.25,
@@ -358,6 +363,33 @@ fn counters() -> MetricTable {
     }
 }
 
+/// The facts of a dump.
+pub(crate) fn dump_facts() -> DumpFacts {
+    DumpFacts {
+        pid: Pid(4711),
+        member: text("dumps/4711-2.scrubbed.core.zst"),
+        format: DumpKind::Core,
+        kind: CoreKind::Heap,
+        scrubbed: true,
+        whole: false,
+        reason: text("cpu was above 90% for 30 s"),
+        taken_at_unix_seconds: 1_763_720_628.25,
+        method: CaptureMethod::CopyOnWrite,
+        pause_ms: 1.5,
+        predicted_pause_ms: Some(2.5),
+        frozen_ms: Some(3.5),
+        threads_with_registers: 6,
+        threads: 7,
+        logical_bytes: Some(8),
+        written_bytes: None,
+        contents: Class::ALL.into_iter().zip(9..).collect(),
+        left_out: Reason::ALL.into_iter().zip(14..).collect(),
+        missing: vec![MissingMemory { start: Avma(0x7f00_0000_1000), bytes: 4096, why: Reason::Gone }],
+        error: Some(text("the disk is full")),
+        warnings: vec![text("one"), text("two")],
+    }
+}
+
 /// The facts of a heap.
 pub(crate) fn heap_facts() -> HeapFacts {
     let generation = |name, objects, bytes| GenerationFacts { name: text(name), objects, bytes };
@@ -397,7 +429,7 @@ pub(crate) fn heap_types() -> Vec<HeapType> {
     let of = |name, module, method_table, is_free| HeapType {
         name: text(name),
         module: text(module),
-        method_table,
+        method_table: Avma(method_table),
         is_free,
     };
     vec![of("Free", "", 0x7f00, true), of("App.Order<T>", "App.dll", 0x7f08, false), of("?", "", 0, false)]

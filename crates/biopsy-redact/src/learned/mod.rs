@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use zeroize::Zeroizing;
 
-use self::search::{Entry, Search};
+use self::search::{Entry, LEARN_MAX, Search};
 use crate::plausible::{self, Lists};
 use crate::pseudonym::{BundleKey, MASK_START};
 use crate::scan::Span;
@@ -17,8 +17,6 @@ use crate::verify::Fingerprints;
 
 /// Shortest value that is learned, in bytes: shorter ones would turn up by chance.
 pub(crate) const LEARN_MIN: usize = 6;
-/// Longest piece that a value is learned in, in bytes. Escaped in every way it is below the look-ahead of streams.
-pub(crate) const LEARN_MAX: usize = 4 << 10;
 /// Most values learned from running text. Logs hold as many session tokens as requests; those are masked by their
 /// rules where they stand, and only configuration and environment (which have no such limit) teach for certain.
 const FROM_TEXT_MAX: usize = 512;

@@ -15,6 +15,8 @@ use super::spelled::spelled;
 use crate::forms::{self, FormKind};
 use crate::pseudonym::Pseudonym;
 
+/// Longest piece that a value is learned in, in bytes. Escaped in every way it is below the look-ahead of streams.
+pub(super) const LEARN_MAX: usize = 4 << 10;
 /// How many times larger an automaton is than the one behind it.
 const GROWTH: usize = 8;
 /// Longest part of a form that is in an automaton, in bytes, of values that are longer than this: beyond chance.
@@ -213,7 +215,7 @@ fn base64_run(text: &[u8], hit: &Range<usize>, reach: usize, rest: usize) -> Ran
 
 /// Bytes of text up to the end of the line.
 fn rest_of_text(behind: &[u8]) -> usize {
-    const MOST: usize = 3 * super::LEARN_MAX;
+    const MOST: usize = 3 * LEARN_MAX;
     behind.iter().take(MOST).take_while(|byte| !byte.is_ascii_control()).count()
 }
 

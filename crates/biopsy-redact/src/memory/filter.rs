@@ -281,3 +281,6 @@ fn vectors<S: Simd>(simd: S, filter: &Filter, bytes: &[u8], run: Range<usize>, p
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

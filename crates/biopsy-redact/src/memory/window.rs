@@ -201,3 +201,6 @@ fn fold_unit(unit: u16) -> Option<u8> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

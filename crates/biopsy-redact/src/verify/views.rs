@@ -283,3 +283,6 @@ fn hex(run: &[u8], out: &mut Vec<u8>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

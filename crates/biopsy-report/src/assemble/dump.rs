@@ -5,6 +5,7 @@ use biopsy_analyze::dump::{
 };
 
 use super::managed::{managed, managed_thread};
+use super::strands::runtime;
 use crate::schema::dump::{
     Crash, Dump, Frame, Group, Identity, Lock, Memory, MissingBytes, Module, Queue, Row, Thread, Waits,
 };
@@ -25,6 +26,7 @@ pub(crate) fn dump(analysis: &DumpAnalysis) -> Dump {
             queues: waits.queues.iter().map(queue).collect(),
         },
         managed: analysis.managed.as_ref().map(managed),
+        runtimes: analysis.strands.iter().map(runtime).collect(),
         memory: memory(&analysis.memory),
         modules: analysis.modules.iter().map(module).collect(),
         undetermined: analysis.undetermined.clone(),

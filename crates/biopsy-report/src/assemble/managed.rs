@@ -73,7 +73,7 @@ fn operations(from: &managed::Operations) -> Operations {
                 count: group.count,
                 methods: group.methods.clone(),
                 awaits: group.awaits.clone(),
-                object: group.object.as_ref().map(|(address, _)| hex(*address)),
+                object: group.object.as_ref().map(|(address, _)| hex(address.0)),
                 object_type: group.object.as_ref().map(|(_, name)| name.clone()),
             })
             .collect(),

@@ -160,7 +160,7 @@ impl Assembly<'_> {
                 .iter()
                 .take(ITEMS)
                 .map(|row| Sampled {
-                    what: short(&row.what),
+                    what: short(row.what.as_str()),
                     from: self.at(row.from),
                     to: self.at(row.to),
                     share: finite(row.share),

@@ -23,6 +23,9 @@ pub struct Dump {
     /// What managed runtimes say; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed: Option<Managed>,
+    /// Language runtimes other than .NET, with their goroutines, threads and tasks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<super::strands::Runtime>,
     /// What the memory is.
     pub memory: Memory,
     /// Mapped code.

@@ -29,24 +29,19 @@ pub(super) fn findings(page: &mut Page, findings: &[(Source, &Finding)], notes: 
                 "2"
             }
         };
-        page.line(finding.severity.word(), paint, &bare(&finding.title));
+        page.line(finding.severity.word(), paint, &finding.title);
         let serious = finding.severity >= Severity::Warning;
         // Of a moment there is nothing else that would show it; of a recording there are charts.
         let shown = if serious && *source != Source::Recorded { EVIDENCE } else { 0 };
         for evidence in finding.evidence.iter().take(shown) {
-            page.line("", "", &format!("· {}", bare(&evidence.text)));
+            page.line("", "", &format!("· {}", evidence.text));
         }
         if let Some(step) = finding.next_steps.first().filter(|_| serious) {
-            page.line("", "", &format!("→ {}", bare(step)));
+            page.line("", "", &format!("→ {}", step));
         }
     }
     if infos > INFOS && notes {
         let more = counted((infos - INFOS) as u64, "more note", "more notes");
         page.line("", "", &format!("and {more} in the report"));
     }
-}
-
-/// Without the back-ticks that mark code; those of a quotation stay.
-fn bare(text: &str) -> String {
-    if text.matches('`').count().is_multiple_of(2) { text.replace('`', "") } else { text.to_owned() }
 }

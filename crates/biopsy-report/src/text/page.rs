@@ -12,6 +12,21 @@ pub struct TextOptions {
     pub color: bool,
 }
 
+/// How stacks are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StacksOptions {
+    /// Columns; `None`: lines are not cut.
+    pub width: Option<usize>,
+    /// Use ANSI colours.
+    pub color: bool,
+    /// One stack for each thread.
+    pub all: bool,
+    /// Native frames of managed threads too.
+    pub native: bool,
+    /// Frames of one stack at most.
+    pub frames: usize,
+}
+
 /// What is shown, line by line.
 pub(crate) struct Page {
     pub(crate) text: String,

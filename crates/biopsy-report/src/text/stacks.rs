@@ -18,24 +18,10 @@ use biopsy_analyze::dump::{DumpAnalysis, DumpThread, FrameRow, StackGroup};
 use biopsy_model::Tid;
 
 use super::findings::findings;
-use super::page::{Page, TextOptions, clean};
+use super::page::{Page, StacksOptions, TextOptions, clean};
+use super::strands::strands;
 use crate::units::{count, counted, duration};
 use crate::words::dump as words;
-
-/// How stacks are shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StacksOptions {
-    /// Columns; `None`: lines are not cut.
-    pub width: Option<usize>,
-    /// Use ANSI colours.
-    pub color: bool,
-    /// One stack for each thread.
-    pub all: bool,
-    /// Native frames of managed threads too.
-    pub native: bool,
-    /// Frames of one stack at most.
-    pub frames: usize,
-}
 
 /// Threads of a group that are named.
 const NAMED: usize = 8;
@@ -72,6 +58,7 @@ pub(crate) fn stacks(analysis: &DumpAnalysis, options: StacksOptions) -> String 
         }
     }
     out.rest(analysis);
+    out.text.push_str(&strands(&analysis.strands, options));
     out.text
 }
 
@@ -109,7 +96,7 @@ fn summaries(page: &mut Page, analysis: &DumpAnalysis) {
         let more = if more > 0 { format!(" ← {more} more") } else { String::new() };
         let on = match &group.object {
             Some((address, name)) if group.count > 1 => {
-                format!("{} (all on one {name} at {address:#x})", group.awaits)
+                format!("{} (all on one {name} at {address})", group.awaits)
             }
             _ => group.awaits.clone(),
         };

@@ -154,7 +154,7 @@ pub(crate) fn heap_total(heap: &HeapTable) -> String {
 pub(crate) fn awaits(group: &OperationGroup) -> String {
     match &group.object {
         Some((address, name)) if group.count > 1 => {
-            format!("{}, all on one {name} at {address:#x}", group.awaits)
+            format!("{}, all on one {name} at {address}", group.awaits)
         }
         _ => group.awaits.clone(),
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod bytes;
 mod cache;
+mod call_frames;
 mod error;
 mod limits;
 mod mapped;
@@ -162,7 +163,7 @@ impl ElfFile {
 
     /// The file's DWARF unwind information, read on first use.
     pub(crate) fn unwind_table(&self) -> &UnwindTable {
-        self.unwind.get_or_init(|| UnwindTable::read(self))
+        self.unwind.get_or_init(|| self.read_unwind_table())
     }
 
     pub(crate) fn limits(&self) -> &Limits {

@@ -12,6 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::options::Options;
 use crate::elf::{ElfCache, ElfFile, Parts};
+use crate::symbols::Names;
 use crate::unwind::{ExecutableMapping, ProcessUnwinder};
 
 /// The vdso has two to four pages.
@@ -60,19 +61,6 @@ pub enum LocalFile {
     Different,
     /// The image has nothing to compare it with: not used.
     Unverified,
-}
-
-/// What names come from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Names {
-    /// Nothing.
-    None,
-    /// What it exports for others: functions in between have the wrong name or none.
-    Exported,
-    /// Its full symbol table.
-    Symbols,
-    /// Debug information, with source files and lines.
-    Debug,
 }
 
 /// Modules and an unwinder that knows them.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use biopsy_model::symbol::Function;
 use biopsy_model::{Avma, Svma};
 use rustc_hash::FxHashMap;
 
 use super::modules::Code;
 use super::options::Options;
-use super::{Compiled, Place, PlaceHandle};
+use super::stacks::{Compiled, Place, PlaceHandle};
 use crate::elf::ElfCache;
 use crate::symbols::Symbolizer;
 
@@ -28,7 +29,7 @@ impl Places {
             let offset = found
                 .and_then(|found| found.svma(lookup))
                 .map_or(lookup.0.wrapping_sub(start), |svma| svma.0);
-            let trampoline = trampoline.then(super::signal_trampoline);
+            let trampoline = trampoline.then(signal_trampoline);
             self.places.push(Place {
                 address: lookup,
                 module,
@@ -101,4 +102,9 @@ impl Places {
             place.compiled = Some(Compiled { module: found.module, is_method: found.is_method });
         }
     }
+}
+
+/// gdb's words for it.
+fn signal_trampoline() -> Function {
+    Function { name: String::from("<signal handler called>"), file: None, line: None }
 }

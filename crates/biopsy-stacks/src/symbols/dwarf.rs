@@ -8,10 +8,8 @@ use biopsy_model::symbol::Function;
 use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
 
 use super::demangle;
-use super::nesting::Nesting;
+use super::nesting::{Nesting, Reader};
 use crate::elf::{ElfError, ElfFile};
-
-pub(super) type Reader = EndianArcSlice<LittleEndian>;
 
 /// Inlined calls of one frame that are kept; deeper ones are noise of template libraries.
 const MAX_INLINED: usize = 64;

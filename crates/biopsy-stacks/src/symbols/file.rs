@@ -8,10 +8,10 @@ use biopsy_model::symbol::SymbolSource;
 use super::debug_file::DebugPlaces;
 use super::dwarf::DebugInfo;
 use super::plt::PltNames;
+use super::source::{Names, Options, Resolved};
 use super::table::{SymbolTable, TableKind};
-use super::{Options, Resolved, demangle, mini_debug};
+use super::{demangle, mini_debug};
 use crate::elf::{ElfCache, ElfError, ElfFile};
-use crate::image::Names;
 
 /// Symbol tables and debug information of one file, its debug file and what is packed inside it.
 #[derive(Debug)]

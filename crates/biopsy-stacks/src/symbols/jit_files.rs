@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-use super::SymbolProblem;
+use super::problem::SymbolProblem;
 
 /// An index of such a file.
 pub(super) trait JitIndex: Sized {

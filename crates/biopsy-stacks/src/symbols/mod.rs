@@ -15,10 +15,10 @@ mod mini_debug;
 mod nesting;
 mod perf_map;
 mod plt;
+mod problem;
 mod source;
 mod table;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,10 +29,10 @@ use rustc_hash::FxHashMap;
 
 pub use demangle::demangle;
 pub use kallsyms::KallsymsError;
-pub use source::{ModuleSource, Options, Resolved};
+pub use problem::SymbolProblem;
+pub use source::{ModuleSource, Names, Options, Resolved};
 
-use crate::elf::{ElfCache, ElfError, ElfFile, FileIdentity};
-use crate::image::Names;
+use crate::elf::{ElfCache, ElfFile, FileIdentity};
 use debug_file::DebugPlaces;
 use file::{FileSymbols, Loader};
 use jit_dump::JitDump;
@@ -50,42 +50,6 @@ pub(crate) fn fuzz_kallsyms(bytes: &[u8]) {
     if let Ok(kallsyms) = Kallsyms::read(bytes) {
         for address in [0, 1 << 40, 0xffff_ffff_8100_0000, u64::MAX] {
             kallsyms.find(address);
-        }
-    }
-}
-
-/// Why some names are missing.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SymbolProblem {
-    /// An ELF file or a part of one.
-    #[error(transparent)]
-    Elf(#[from] ElfError),
-    /// The file at the path is not the one that is mapped.
-    #[error("`{path}` has another build id than what is mapped: it was replaced")]
-    Replaced {
-        /// Path as the target sees it.
-        path: String,
-    },
-    /// The kernel.
-    #[error(transparent)]
-    Kernel(#[from] KallsymsError),
-    /// A perf map or jitdump that exists but cannot be used.
-    #[error("cannot use `{}` for the names of compiled code", path.display())]
-    Jit {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-impl SymbolProblem {
-    /// What the reader can do.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Kernel(error) => error.hint(),
-            _ => None,
         }
     }
 }

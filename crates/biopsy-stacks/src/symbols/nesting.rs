@@ -10,10 +10,11 @@
 
 use std::cell::RefCell;
 
-use gimli::{AttributeValue, Dwarf, Unit, UnitHeader, UnitType};
+use gimli::{AttributeValue, Dwarf, EndianArcSlice, LittleEndian, Unit, UnitHeader, UnitType};
 use rustc_hash::FxHashMap;
 
-use super::dwarf::Reader;
+/// How the bytes of debug information are held.
+pub(super) type Reader = EndianArcSlice<LittleEndian>;
 
 /// Inlined calls in one another. Compilers give up after some dozens; a recursion of this depth takes a quarter of a megabyte.
 const DEEPEST: usize = 256;

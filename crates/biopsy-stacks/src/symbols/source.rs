@@ -65,6 +65,19 @@ impl Resolved {
     }
 }
 
+/// What the names of a file come from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Names {
+    /// Nothing.
+    None,
+    /// What it exports for others: functions in between have the wrong name or none.
+    Exported,
+    /// Its full symbol table.
+    Symbols,
+    /// Debug information, with source files and lines.
+    Debug,
+}
+
 /// How much to find out.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -7,8 +7,9 @@ use gimli::{
 };
 
 use super::registers::{RIP, RSP, Registers};
+use super::rule::Slice;
 use super::stack::{Reader, Unreadable};
-use super::table::{RowEvaluator, Slice};
+use super::table::RowEvaluator;
 
 /// Expressions in unwind information have about ten operations; the longest met has 40.
 const OPERATIONS: u32 = 1000;

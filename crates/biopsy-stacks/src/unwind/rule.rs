@@ -1,9 +1,13 @@
 //! Unwind rules small enough to be kept for every address that was met.
 
-use gimli::{CfaRule, FrameDescriptionEntry, Register, RegisterRule, UnwindTableRow};
+use gimli::{
+    CfaRule, EndianSlice, FrameDescriptionEntry, LittleEndian, Register, RegisterRule, UnwindTableRow,
+};
 
 use super::registers::{CALLEE_SAVED, RIP};
-use super::table::Slice;
+
+/// Bytes of a section of unwind information.
+pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// How to get from a frame to its caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +32,34 @@ pub struct FrameRule {
     pub cfa_offset: i32,
     /// For `rbx`, `rbp`, `r12`, `r13`, `r14`, `r15`: where it is saved, in words from the CFA, or [`UNCHANGED`] or [`LOST`].
     pub saved: [i16; CALLEE_SAVED.len()],
+}
+
+impl FrameRule {
+    /// The rule of a frame whose return address is `offset` bytes above a register, and whose registers are where `saved` says:
+    /// by position in `CALLEE_SAVED`, register and offset.
+    pub(super) fn below(
+        register: u16,
+        offset: i64,
+        saved: impl Fn(usize) -> Option<(u16, i64)>,
+    ) -> Option<Self> {
+        let cfa = offset.checked_add(8)?;
+        let mut slots = [UNCHANGED; CALLEE_SAVED.len()];
+        for (position, slot) in slots.iter_mut().enumerate() {
+            let Some((base, place)) = saved(position) else { continue };
+            // Pushed before the frame pointer was set, and met after it: not the case in any prologue.
+            if base != register {
+                return None;
+            }
+            let distance = place.checked_sub(cfa)?;
+            let words = if distance % 8 == 0 { i16::try_from(distance / 8).ok()? } else { LOST };
+            *slot = if words == UNCHANGED { LOST } else { words };
+        }
+        Some(Self {
+            cfa_register: u8::try_from(register).ok()?,
+            cfa_offset: i32::try_from(cfa).ok()?,
+            saved: slots,
+        })
+    }
 }
 
 /// Not saved: the caller's value is still in the register.

@@ -1,20 +1,12 @@
 //! The DWARF call frame information of one file, and how to find the row for an address in it.
-//!
-//! The bytes come from `.eh_frame` with its sorted index `.eh_frame_hdr`; without section headers (vdso of old
-//! kernels, `sstrip`) from the program header `PT_GNU_EH_FRAME`; without an index one is built; and where a
-//! file has no `.eh_frame` at all (Go, code built with `-fno-asynchronous-unwind-tables`), from `.debug_frame`.
 
-use biopsy_elf::raw::PT_GNU_EH_FRAME;
-use biopsy_elf::{Section, place_of};
 use gimli::{
-    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
-    LittleEndian, UnwindContext, UnwindSection,
+    BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, FrameDescriptionEntry, LittleEndian,
+    UnwindContext, UnwindSection,
 };
 
-use super::rule::Rule;
-use crate::elf::ElfFile;
+use super::rule::{Rule, Slice};
 
-pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 pub(crate) type Context = UnwindContext<usize>;
 
 /// No function needs a megabyte of unwind instructions; executing one would take a noticeable time.
@@ -30,7 +22,7 @@ pub(crate) struct UnwindTable {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Kind {
+pub(crate) enum Kind {
     #[default]
     None,
     EhFrame,
@@ -49,51 +41,8 @@ enum Index {
 }
 
 impl UnwindTable {
-    /// Reads the sections; damage or absence gives an empty table, and the file's frames are then walked by frame
-    /// pointers.
-    pub(crate) fn read(file: &ElfFile) -> Self {
-        let table = Self::read_eh_frame(file).or_else(|| Self::read_debug_frame(file)).unwrap_or_default();
-        tracing::debug!(path = %file.path().display(), kind = ?table.kind, bytes = table.section.len(), "unwind table");
-        table
-    }
-
-    fn read_eh_frame(file: &ElfFile) -> Option<Self> {
-        let address = |name: &str| {
-            file.sections().iter().find(|section| section.name == name).map(|found| found.address)
-        };
-        let bases = BaseAddresses::default()
-            .set_text(address(".text").unwrap_or(0))
-            .set_got(address(".got").unwrap_or(0));
-        let plain = |section: &&Section| !section.is_compressed();
-        if let Some(section) = file.section(".eh_frame").filter(plain) {
-            let bytes = file.read(".eh_frame", section.offset, section.size, file.limits().unwind).ok()?;
-            let header = file.section(".eh_frame_hdr").filter(plain);
-            let index = header.and_then(|header| {
-                file.read(".eh_frame_hdr", header.offset, header.size, file.limits().unwind).ok()
-            });
-            let bases = bases
-                .set_eh_frame(section.address)
-                .set_eh_frame_hdr(header.map_or(0, |header| header.address));
-            return Some(Self::with_index(Kind::EhFrame, bytes, index, bases));
-        }
-        let segment = file.segment(PT_GNU_EH_FRAME).next()?;
-        let header =
-            file.read("PT_GNU_EH_FRAME", segment.offset, segment.file_size, file.limits().unwind).ok()?;
-        let bases = bases.set_eh_frame_hdr(segment.address);
-        let parsed = EhFrameHdr::new(&header, LittleEndian).parse(&bases, 8).ok()?;
-        let svma = parsed.eh_frame_ptr().direct().ok()?;
-        // Its length is not stated: up to the end of the loaded bytes; a zero entry ends it before.
-        let (offset, room) = place_of(file.segments(), svma)?;
-        let bytes = file.read_up_to(".eh_frame", offset, room.min(file.limits().unwind)).ok()?;
-        Some(Self::with_index(Kind::EhFrame, bytes, Some(header), bases.set_eh_frame(svma)))
-    }
-
-    fn read_debug_frame(file: &ElfFile) -> Option<Self> {
-        let bytes = file.section_bytes(".debug_frame", file.limits().unwind).ok().flatten()?;
-        Some(Self::with_index(Kind::DebugFrame, bytes, None, BaseAddresses::default()))
-    }
-
-    fn with_index(kind: Kind, section: Vec<u8>, header: Option<Vec<u8>>, bases: BaseAddresses) -> Self {
+    /// From the bytes of a section. `header`: `.eh_frame_hdr`; where there is none, or it is of no use, an index is built.
+    pub(crate) fn new(kind: Kind, section: Vec<u8>, header: Option<Vec<u8>>, bases: BaseAddresses) -> Self {
         let mut table = Self { kind, section, index: Index::None, bases };
         let usable = header.filter(|header| {
             let parsed = EhFrameHdr::new(header, LittleEndian).parse(&table.bases, 8);

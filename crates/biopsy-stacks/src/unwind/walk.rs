@@ -5,13 +5,15 @@ use std::os::unix::fs::FileExt;
 use biopsy_model::Avma;
 use biopsy_model::stack::StackEnd;
 
+use super::compiled::CompiledCode;
 use super::evaluate::{Evaluated, Evaluator};
+use super::frame::{FoundBy, Unwound, WalkedFrame};
 use super::prologue::return_address_offset;
-use super::registers::{CALLEE_SAVED, RBP, RIP, RSP, Registers};
+use super::registers::{CALLEE_SAVED, RBP, RIP, RSP, Registers, UserRegisters};
 use super::rule::{FrameRule, LOST, Rule, UNCHANGED};
+use super::rules::Rules;
 use super::signal_frame;
 use super::stack::{Reader, Unreadable};
-use super::{CompiledCode, FoundBy, ProcessUnwinder, Unwound, UserRegisters, WalkedFrame};
 
 /// A copied stack of 64 KiB holds 4,096 of the smallest frames (16 bytes).
 pub(super) const MAX_FRAMES: usize = 4096;
@@ -32,7 +34,7 @@ enum Step {
 
 /// Calls `emit` for each frame, innermost first.
 pub(super) fn walk(
-    unwinder: &mut ProcessUnwinder,
+    rules: &mut Rules,
     user: &UserRegisters,
     mut stack: Reader<'_>,
     compiled: Option<&dyn CompiledCode>,
@@ -43,7 +45,7 @@ pub(super) fn walk(
     let mut by_frame_pointer = 0;
     // The ip of a sample, and of code that a signal interrupted, is exact; a return address lies after its call.
     let mut exact = true;
-    let mut rule = unwinder.rule(user.ip, true, compiled).unwrap_or(Rule::Nothing);
+    let mut rule = rules.rule(user.ip, true, compiled).unwrap_or(Rule::Nothing);
     let mut found = FoundBy::Registers;
     let mut frames = 0;
     let mut needed_beyond = false;
@@ -61,7 +63,7 @@ pub(super) fn walk(
             break StackEnd::Truncated;
         }
         let frame = Frame { lookup, exact, chained: by_frame_pointer > 0 };
-        match frame.step(rule, unwinder, &registers, &mut stack) {
+        match frame.step(rule, rules, &registers, &mut stack) {
             Step::End(end) => break end,
             Step::Unreadable(unreadable) => {
                 needed_beyond = unreadable == Unreadable::Beyond;
@@ -73,7 +75,7 @@ pub(super) fn walk(
                 }
                 let by_pointer = how == FoundBy::FramePointer;
                 let lookup = if interrupted { caller.ip() } else { caller.ip().wrapping_sub(1) };
-                let next = match unwinder.rule(lookup, interrupted, compiled) {
+                let next = match rules.rule(lookup, interrupted, compiled) {
                     Some(next) => next,
                     // A signal handler over a jump to where there is no code.
                     None if interrupted && stack.has_whole() => Rule::Nothing,
@@ -102,13 +104,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn step(
-        &self,
-        rule: Rule,
-        unwinder: &mut ProcessUnwinder,
-        registers: &Registers,
-        stack: &mut Reader<'_>,
-    ) -> Step {
+    fn step(&self, rule: Rule, rules: &mut Rules, registers: &Registers, stack: &mut Reader<'_>) -> Step {
         // A return address that is a signal trampoline: C libraries without unwind information for it (musl, Go), and
         // `ip - 1` would be the end of another function.
         if !self.exact
@@ -122,17 +118,17 @@ impl Frame {
             Rule::Offsets(offsets) => match by_offsets(&offsets, registers, stack) {
                 Some(Ok(caller)) => self.checked(registers, caller, false),
                 Some(Err(unreadable)) => Step::Unreadable(unreadable),
-                None => self.without_rule(unwinder, registers, stack),
+                None => self.without_rule(rules, registers, stack),
             },
-            Rule::Evaluate => match self.evaluate(unwinder, registers, stack) {
+            Rule::Evaluate => match self.evaluate(rules, registers, stack) {
                 Some(Evaluated::Root) => Step::End(StackEnd::Root),
                 Some(Evaluated::Unreadable(unreadable)) => Step::Unreadable(unreadable),
                 Some(Evaluated::Caller { registers: caller, interrupted }) => {
                     self.checked(registers, caller, interrupted)
                 }
-                None => self.without_rule(unwinder, registers, stack),
+                None => self.without_rule(rules, registers, stack),
             },
-            Rule::Nothing => self.without_rule(unwinder, registers, stack),
+            Rule::Nothing => self.without_rule(rules, registers, stack),
         }
     }
 
@@ -148,26 +144,21 @@ impl Frame {
 
     fn evaluate(
         &self,
-        unwinder: &mut ProcessUnwinder,
+        rules: &mut Rules,
         registers: &Registers,
         stack: &mut Reader<'_>,
     ) -> Option<Evaluated> {
-        let module = unwinder.modules.find(self.lookup)?;
+        let module = rules.modules.find(self.lookup)?;
         let file = module.file.as_ref()?;
         let evaluator = Evaluator { registers, stack, bias: module.bias };
-        file.unwind_table().with_row(&mut unwinder.context, self.lookup.wrapping_sub(module.bias), evaluator)
+        file.unwind_table().with_row(&mut rules.context, self.lookup.wrapping_sub(module.bias), evaluator)
     }
 
     /// No usable unwind information: a leaf that was just called, or code that keeps a frame pointer.
-    fn without_rule(
-        &self,
-        unwinder: &ProcessUnwinder,
-        registers: &Registers,
-        stack: &mut Reader<'_>,
-    ) -> Step {
+    fn without_rule(&self, rules: &Rules, registers: &Registers, stack: &mut Reader<'_>) -> Step {
         if self.exact
-            && let Some(caller) = just_called(unwinder, self.lookup, registers, stack)
-                .or_else(|| before_frame_pointer(unwinder, self.lookup, registers, stack))
+            && let Some(caller) = just_called(rules, self.lookup, registers, stack)
+                .or_else(|| before_frame_pointer(rules, self.lookup, registers, stack))
         {
             return Step::Caller { registers: caller, interrupted: false, found: FoundBy::CallSite };
         }
@@ -188,8 +179,7 @@ impl Frame {
             }
             _ => return broken,
         };
-        let plausible =
-            return_address == 0 || unwinder.modules.find(return_address.wrapping_sub(1)).is_some();
+        let plausible = return_address == 0 || rules.modules.find(return_address.wrapping_sub(1)).is_some();
         if !plausible {
             return broken;
         }
@@ -244,18 +234,18 @@ fn by_offsets(
 /// information, and calls to where there is no code. Believed only when the word at the stack pointer follows a call
 /// instruction of a file.
 fn just_called(
-    unwinder: &ProcessUnwinder,
+    rules: &Rules,
     lookup: u64,
     registers: &Registers,
     stack: &mut Reader<'_>,
 ) -> Option<Registers> {
     // In JIT code a frame pointer is the better guess, and its code cannot be read from a file.
-    if unwinder.modules.find(lookup).is_some_and(|module| module.file.is_none()) {
+    if rules.modules.find(lookup).is_some_and(|module| module.file.is_none()) {
         return None;
     }
     let return_address = stack.word(registers.sp()).ok()?;
     let before = return_address.checked_sub(CALL_BYTES)?;
-    let module = unwinder.modules.find(before)?;
+    let module = rules.modules.find(before)?;
     let mut code = vec![0; CALL_BYTES as usize];
     if !stack.code(before, &mut code) {
         code = module.file.as_ref()?.code_at(before.wrapping_sub(module.bias), CALL_BYTES)?;
@@ -272,19 +262,19 @@ fn just_called(
 
 /// Code of a JIT compiler whose frame pointer is not set up yet, or not any more.
 fn before_frame_pointer(
-    unwinder: &ProcessUnwinder,
+    rules: &Rules,
     lookup: u64,
     registers: &Registers,
     stack: &mut Reader<'_>,
 ) -> Option<Registers> {
-    unwinder.modules.find(lookup).filter(|module| module.file.is_none())?;
-    let read = |address: u64, code: &mut [u8]| match &unwinder.memory {
+    rules.modules.find(lookup).filter(|module| module.file.is_none())?;
+    let read = |address: u64, code: &mut [u8]| match &rules.memory {
         Some(memory) => memory.read_exact_at(code, address).is_ok(),
         None => stack.code(address, code),
     };
     let cfa = registers.sp().wrapping_add(return_address_offset(read, lookup)?).wrapping_add(8);
     let return_address = stack.word(cfa.wrapping_sub(8)).ok()?;
-    unwinder.modules.find(return_address.wrapping_sub(1))?;
+    rules.modules.find(return_address.wrapping_sub(1))?;
     let mut caller = *registers;
     caller.keep_callee_saved();
     caller.set(RIP, return_address);

@@ -88,6 +88,31 @@ pub(super) struct Entry {
     pub(super) restorer: u64,
 }
 
+impl Entry {
+    /// Registers with which a thread makes a system call: its number, three arguments, and the frame behind the call.
+    pub(super) fn call(
+        self,
+        number: u64,
+        [rdi, rsi, rdx]: [u64; 3],
+        frame: u64,
+        before: GeneralRegisters,
+    ) -> GeneralRegisters {
+        GeneralRegisters {
+            rip: self.syscall,
+            rsp: frame,
+            rax: number,
+            rdi,
+            rsi,
+            rdx,
+            r10: 0,
+            r8: 0,
+            // No call is broken off any more: else the kernel would restart one, with these registers.
+            orig_rax: u64::MAX,
+            ..before
+        }
+    }
+}
+
 /// The most bytes that frames with this extended state take, including alignment.
 pub(super) fn space(extended: &[u8]) -> u64 {
     3 * FRAME_BYTES + extended.len() as u64 + 4 + ANSWER_BYTES + 4 * 64

@@ -182,28 +182,15 @@ impl Injection {
     /// Sets the registers for the call.
     fn send(&self) -> io::Result<()> {
         let frames = &self.frames;
-        // Number, three arguments, and the frame behind the call.
-        let (rax, rdi, rsi, rdx, rsp) = match self.call {
-            Call::AsksForOrphans => (NR_PRCTL, GET_CHILD_SUBREAPER, frames.answer, 0, frames.thread),
-            Call::Copy => (NR_CLONE, CLONE_FILES, frames.child, 0, frames.thread),
-            Call::Middle => (NR_CLONE, MIDDLE_FLAGS, frames.child, frames.awaited, frames.waiting),
-            Call::Await(child) => (NR_WAIT4, u64::from(child), 0, WAIT_ALL, frames.thread),
-            Call::Wait(child) => (NR_WAIT4, u64::from(child), 0, WAIT_ALL | WAIT_NOT, frames.thread),
+        let (number, arguments, frame) = match self.call {
+            Call::AsksForOrphans => (NR_PRCTL, [GET_CHILD_SUBREAPER, frames.answer, 0], frames.thread),
+            Call::Copy => (NR_CLONE, [CLONE_FILES, frames.child, 0], frames.thread),
+            Call::Middle => (NR_CLONE, [MIDDLE_FLAGS, frames.child, frames.awaited], frames.waiting),
+            Call::Await(child) => (NR_WAIT4, [u64::from(child), 0, WAIT_ALL], frames.thread),
+            Call::Wait(child) => (NR_WAIT4, [u64::from(child), 0, WAIT_ALL | WAIT_NOT], frames.thread),
         };
-        let injected = GeneralRegisters {
-            rip: self.entry.syscall,
-            rsp,
-            rax,
-            rdi,
-            rsi,
-            rdx,
-            r10: 0,
-            r8: 0,
-            // No call is broken off any more: else the kernel would restart one, with these registers.
-            orig_rax: u64::MAX,
-            ..self.original
-        };
-        registers::set_general(self.tid, &injected.to_words())
+        let call = self.entry.call(number, arguments, frame, self.original);
+        registers::set_general(self.tid, &call.to_words())
     }
 
     /// Looks how far it is, and leads it on.

@@ -156,20 +156,9 @@ impl Middle {
         self.send(NR_CLONE, [flags, self.last_frame, 0])
     }
 
-    fn send(&self, number: u64, [rdi, rsi, rdx]: [u64; 3]) -> io::Result<()> {
+    fn send(&self, number: u64, arguments: [u64; 3]) -> io::Result<()> {
         let now = GeneralRegisters::from_words(&registers::general(self.tid)?);
-        let call = GeneralRegisters {
-            rip: self.entry.syscall,
-            rsp: self.last_frame,
-            rax: number,
-            rdi,
-            rsi,
-            rdx,
-            r10: 0,
-            r8: 0,
-            orig_rax: u64::MAX,
-            ..now
-        };
+        let call = self.entry.call(number, arguments, self.last_frame, now);
         registers::set_general(self.tid, &call.to_words())?;
         ptrace::syscall(self.tid, 0)
     }

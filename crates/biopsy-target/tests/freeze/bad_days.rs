@@ -3,7 +3,6 @@
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use biopsy_image::Image;
 use biopsy_target::freeze::{FreezeError, Stage};
@@ -11,7 +10,7 @@ use biopsy_testkit::{Program, Signal, Survival, TargetProcess, compile_c, send_s
 
 use crate::support::{
     alone, assert_intact, assert_untraced, at_stages, children, freeze_once, frozen, options, ready,
-    start_registers, try_freeze,
+    start_registers, state, try_freeze, wait_until,
 };
 
 /// Killed and waited for in any case.
@@ -74,11 +73,8 @@ fn target_ends_at_every_stage() {
 }
 
 fn wait_for_threads(pid: u32, count: usize) {
-    let deadline = Instant::now() + crate::support::PATIENCE;
-    while std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) < count {
-        assert!(Instant::now() < deadline, "process {pid} starts its threads");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let started = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) >= count;
+    wait_until(&format!("process {pid} starts its threads"), started);
 }
 
 #[test]
@@ -168,16 +164,7 @@ fn a_sigstop_that_comes_in_the_window_stops_it_afterwards() {
 }
 
 fn wait_for_state(pid: u32, wanted: char) {
-    let deadline = Instant::now() + crate::support::PATIENCE;
-    loop {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-        if state == Some(wanted) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "process {pid} is {state:?}, not {wanted}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until(&format!("process {pid} gets to {wanted}"), || state(pid) == Some(wanted));
 }
 
 #[test]

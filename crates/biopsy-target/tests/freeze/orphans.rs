@@ -2,7 +2,6 @@
 
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use biopsy_image::{Absence, Image, MemoryExt, ReadError};
 use biopsy_target::freeze::{FreezeOptions, Method, plan};
@@ -10,21 +9,12 @@ use biopsy_testkit::{Namespaces, Privilege, Signal, Survival, TargetProcess, com
 
 use crate::support::{
     PATIENCE, alone, assert_intact, assert_untraced, children, freeze_once, frozen, is_alive, is_orphaned,
-    key, options, ready, start_registers, try_freeze,
+    key, options, ready, start_registers, try_freeze, wait_until,
 };
 
 fn parent(pid: u32) -> u32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 fn compiled(name: &str, source: &str) -> TargetProcess {

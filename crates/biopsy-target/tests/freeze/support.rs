@@ -102,19 +102,21 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     !matches!(state(pid), None | Some('Z' | 'X'))
 }
 
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Waits until every child has ended: nobody runs the target's code but the target.
 #[track_caller]
 pub(crate) fn assert_no_child_lives(pid: u32) {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let alive: Vec<_> =
-            children(pid).into_iter().filter(|(_, state)| !matches!(state, 'Z' | 'X')).collect();
-        if alive.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < deadline, "children of {pid} live: {alive:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let ended = |(_, state): &(u32, char)| matches!(state, 'Z' | 'X');
+    wait_until(&format!("children of {pid} end"), || children(pid).iter().all(ended));
 }
 
 /// Whether copies of this process are orphans.
@@ -125,11 +127,7 @@ pub(crate) fn is_orphaned(pid: u32) -> bool {
 /// Waits until it has no child at all, dead or alive.
 #[track_caller]
 pub(crate) fn wait_for_no_child(pid: u32) {
-    let deadline = Instant::now() + PATIENCE;
-    while !children(pid).is_empty() {
-        assert!(Instant::now() < deadline, "children of {pid} are left: {:?}", children(pid));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(&format!("no child of {pid} is left"), || children(pid).is_empty());
 }
 
 /// Waits until nobody traces the process.

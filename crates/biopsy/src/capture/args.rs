@@ -6,6 +6,7 @@ use std::time::Duration;
 use biopsy_capture::Failure;
 use biopsy_capture::capture::{CapturePlan, Whom, event_budget, trigger};
 use biopsy_record::dotnet::{AppLogLevel, DotNetOptions};
+use biopsy_record::trace;
 use clap::{Args, ValueEnum};
 
 use crate::typed::{duration, typed};
@@ -113,12 +114,12 @@ pub(crate) enum Method {
 }
 
 impl Method {
-    fn name(self) -> &'static str {
+    fn of_trace(self) -> trace::Method {
         match self {
-            Method::Bpf => "bpf",
-            Method::PerfPerCpu => "perf-per-cpu",
-            Method::PerfPerTask => "perf-per-task",
-            Method::PerfUserOnly => "perf-user-only",
+            Self::Bpf => trace::Method::Bpf,
+            Self::PerfPerCpu => trace::Method::PerCpu,
+            Self::PerfPerTask => trace::Method::PerTask,
+            Self::PerfUserOnly => trace::Method::UserOnly,
         }
     }
 }
@@ -148,7 +149,7 @@ impl CaptureArgs {
             frequency_hz: self.frequency,
             wait_threshold: self.wait_threshold,
             wait_period: (!self.no_wait_stacks).then_some(self.wait_period),
-            method: self.method.map(Method::name),
+            method: self.method.map(Method::of_trace),
             metrics_every: self.metrics_every,
             logs: self.logs.clone(),
             journal: self.journal.clone(),

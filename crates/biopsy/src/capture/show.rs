@@ -101,7 +101,7 @@ fn document(captured: &Captured) -> Summary<'_> {
         is_bundle: captured.result.is_bundle,
         snapshots: captured.snapshots.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
         trace: captured.trace.as_ref().map(|trace| Trace {
-            method: &trace.method,
+            method: trace.method.as_str(),
             frequency_hz: trace.frequency_hz,
             samples: trace.samples,
             stacks_to_root: trace.rooted,

@@ -7,7 +7,8 @@ use biopsy_capture::Failure;
 use biopsy_capture::dump::{Alone, Dumps};
 use biopsy_capture::words::{pause_text, size};
 use biopsy_model::printable::printable;
-use biopsy_record::dump::{DumpFacts, Dumped};
+use biopsy_record::dump::Dumped;
+use biopsy_recording::DumpDocument;
 use serde::Serialize;
 
 use crate::exit_codes::Code;
@@ -18,13 +19,13 @@ use super::args::DumpArgs;
 
 /// The result for programs.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document {
     /// Version of this document.
     version: u32,
     path: String,
     is_bundle: bool,
     bytes: u64,
-    dumps: Vec<&'a DumpFacts>,
+    dumps: Vec<DumpDocument>,
     masked: Vec<(String, u64)>,
 }
 
@@ -36,7 +37,7 @@ pub(crate) fn show(args: &DumpArgs, dumps: &Dumps, color: ColorChoice) -> Result
             path: dumps.result.path.to_string_lossy().into_owned(),
             is_bundle: dumps.result.is_bundle,
             bytes: dumps.result.bytes,
-            dumps: dumps.dumps.iter().map(|dumped| &dumped.facts).collect(),
+            dumps: dumps.dumps.iter().map(|dumped| DumpDocument::from(&dumped.facts)).collect(),
             masked: dumps.masked.clone(),
         };
         out::document(&document)?;

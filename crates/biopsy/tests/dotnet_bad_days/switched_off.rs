@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use biopsy_dotnet::heap::{Heap, HeapOptions};
-use biopsy_dotnet::runtime::{FieldPlace, Options, Runtime, find_runtimes};
-use biopsy_model::Pid;
+use biopsy_dotnet::runtime::{FieldPlace, Options, Runtime, TypeHandle, find_runtimes};
+use biopsy_model::{Avma, Pid};
 use biopsy_target::ProcRoot;
 use biopsy_target::freeze::{FreezeOptions, freeze, plan};
 use biopsy_target::identity::key_of;
@@ -40,7 +40,8 @@ fn switched_on(pid: u32) -> BTreeMap<String, u64> {
         let _ = heap.find_live(&mut graph, &mut problems).expect("its roots are known");
         let mut on = BTreeMap::new();
         for object in graph.objects() {
-            let Some(of) = graph.type_of(object.of).filter(|of| !of.is_free && of.method_table != 0) else {
+            let Some(of) = graph.type_of(object.of).filter(|of| !of.is_free && of.method_table != Avma(0))
+            else {
                 continue;
             };
             if !graph.live().is_some_and(|live| live.contains(object.index.0 as usize)) {
@@ -56,13 +57,15 @@ fn switched_on(pid: u32) -> BTreeMap<String, u64> {
                 _ => continue,
             };
             for field in watched {
-                let Ok(Some(found)) = runtime.find_field(of.method_table, field) else { continue };
+                let Ok(Some(found)) = runtime.find_field(TypeHandle(of.method_table), field) else {
+                    continue;
+                };
                 let FieldPlace::Instance(offset) = found.place else { continue };
-                let at = object.address + 8 + u64::from(offset);
+                let at = Avma(object.address.0 + 8 + u64::from(offset));
                 let value = match *field {
-                    "m_eventSourceEnabled" => runtime.memory().u8(at).map(u64::from),
+                    "m_eventSourceEnabled" => runtime.read_u32(at).map(|word| u64::from(word & 0xff)),
                     // A reference: there is something, or nothing.
-                    _ => runtime.memory().u64(at).map(|value| u64::from(value != 0)),
+                    _ => runtime.read_u64(at).map(|value| u64::from(value != 0)),
                 };
                 // A linked list of its own that is there once and for all.
                 if *field != "_enabledMeasurementInstruments" && value.expect("it is there") != 0 {

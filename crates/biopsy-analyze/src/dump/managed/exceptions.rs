@@ -1,7 +1,8 @@
 //! Exception objects: type and HRESULT; the message only through the caller's redaction.
 
 use biopsy_dotnet::names::display_type;
-use biopsy_dotnet::runtime::{FieldPlace, Runtime};
+use biopsy_dotnet::runtime::{FieldPlace, MethodDesc, Runtime};
+use biopsy_model::Avma;
 
 use crate::dump::facts::DumpFacts;
 
@@ -37,11 +38,11 @@ impl ExceptionRow {
     }
 }
 
-pub(super) fn read(runtime: &Runtime<'_>, object: u64, facts: &DumpFacts<'_>) -> Option<ExceptionRow> {
+pub(super) fn read(runtime: &Runtime<'_>, object: Avma, facts: &DumpFacts<'_>) -> Option<ExceptionRow> {
     let mut row = one(runtime, object, facts)?;
     let mut at = object;
     while row.inner.len() < INNER {
-        let inner = word(runtime, at, "_innerException").filter(|inner| *inner != 0 && *inner != at);
+        let inner = reference(runtime, at, "_innerException").filter(|inner| *inner != at);
         let Some(inner) = inner else { break };
         let Some(found) = one(runtime, inner, facts) else { break };
         row.inner.push(found);
@@ -50,18 +51,18 @@ pub(super) fn read(runtime: &Runtime<'_>, object: u64, facts: &DumpFacts<'_>) ->
     Some(row)
 }
 
-fn one(runtime: &Runtime<'_>, object: u64, facts: &DumpFacts<'_>) -> Option<ExceptionRow> {
+fn one(runtime: &Runtime<'_>, object: Avma, facts: &DumpFacts<'_>) -> Option<ExceptionRow> {
     let info = runtime.type_of_object(object).ok()?;
-    let hresult = field(runtime, object, "_HResult").and_then(|at| runtime.memory().u32(at).ok());
+    let hresult = field(runtime, object, "_HResult").and_then(|at| runtime.read_u32(at).ok());
     let message = facts.redact.and_then(|redact| {
-        let text = word(runtime, object, "_message").filter(|text| *text != 0)?;
+        let text = reference(runtime, object, "_message")?;
         let (text, _) = runtime.string(text, MESSAGE).ok()?;
         let line = redact(&text).replace(['\n', '\r'], " ");
         (!line.is_empty()).then(|| biopsy_dotnet::names::clean(&line))
     });
     let thrown_in = thrown_in(runtime, object);
     Some(ExceptionRow {
-        object,
+        object: object.0,
         type_name: display_type(&info.name),
         hresult,
         message,
@@ -72,7 +73,7 @@ fn one(runtime: &Runtime<'_>, object: u64, facts: &DumpFacts<'_>) -> Option<Exce
 
 /// `_stackTrace`: an array of bytes with a header of 16 (the number of elements first), then for each frame its instruction, stack
 /// pointer, `MethodDesc` and flags. From .NET 9 on it may lie in an array of objects, as its first element.
-fn thrown_in(runtime: &Runtime<'_>, object: u64) -> Vec<String> {
+fn thrown_in(runtime: &Runtime<'_>, object: Avma) -> Vec<String> {
     const HEADER: u64 = 16;
     const ELEMENT: u64 = 32;
     const METHOD: u64 = 16;
@@ -80,23 +81,20 @@ fn thrown_in(runtime: &Runtime<'_>, object: u64) -> Vec<String> {
     const FRAMES: u64 = 64;
     /// Methods that are reported.
     const METHODS: usize = 3;
-    let memory = runtime.memory();
-    let Some(mut array) = word(runtime, object, "_stackTrace").filter(|array| *array != 0) else {
-        return Vec::new();
-    };
+    let Some(mut array) = reference(runtime, object, "_stackTrace") else { return Vec::new() };
     // Of an array: method table, length, elements.
     const DATA: u64 = 16;
     if runtime.type_of_object(array).is_ok_and(|info| &*info.name == "System.Object[]") {
-        array = memory.u64(array.wrapping_add(DATA)).unwrap_or(0);
+        array = Avma(runtime.read_u64(at(array, DATA)).unwrap_or(0));
     }
-    let Ok(bytes) = memory.u32(array.wrapping_add(8)) else { return Vec::new() };
-    let data = array.wrapping_add(DATA);
-    let used = memory.u32(data).map_or(0, u64::from);
+    let Ok(bytes) = runtime.read_u32(at(array, 8)) else { return Vec::new() };
+    let data = at(array, DATA);
+    let used = runtime.read_u32(data).map_or(0, u64::from);
     let fits = u64::from(bytes).saturating_sub(HEADER) / ELEMENT;
     let mut methods: Vec<String> = Vec::new();
     for index in 0..used.min(fits).min(FRAMES) {
-        let at = data.wrapping_add(HEADER + index * ELEMENT + METHOD);
-        let Ok(method) = memory.u64(at) else { break };
+        let method = at(data, HEADER + index * ELEMENT + METHOD);
+        let Ok(method) = runtime.read_u64(method).map(MethodDesc::from) else { break };
         let Some(text) = biopsy_dotnet::stack::method_text(runtime, method) else { break };
         let own = !crate::dump::frame_rows::is_framework(&text.module);
         if (own || !methods.is_empty()) && !methods.contains(&text.shown) {
@@ -109,14 +107,19 @@ fn thrown_in(runtime: &Runtime<'_>, object: u64) -> Vec<String> {
     methods
 }
 
-fn field(runtime: &Runtime<'_>, object: u64, name: &str) -> Option<u64> {
+fn at(address: Avma, offset: u64) -> Avma {
+    Avma(address.0.wrapping_add(offset))
+}
+
+fn field(runtime: &Runtime<'_>, object: Avma, name: &str) -> Option<Avma> {
     let info = runtime.type_of_object(object).ok()?;
     match runtime.find_field(info.method_table, name).ok()??.place {
-        FieldPlace::Instance(offset) => object.checked_add(8 + u64::from(offset)),
+        FieldPlace::Instance(offset) => object.0.checked_add(8 + u64::from(offset)).map(Avma),
         _ => None,
     }
 }
 
-fn word(runtime: &Runtime<'_>, object: u64, name: &str) -> Option<u64> {
-    runtime.memory().u64(field(runtime, object, name)?).ok()
+/// The object that a field refers to.
+fn reference(runtime: &Runtime<'_>, object: Avma, name: &str) -> Option<Avma> {
+    runtime.read_u64(field(runtime, object, name)?).ok().filter(|object| *object != 0).map(Avma)
 }

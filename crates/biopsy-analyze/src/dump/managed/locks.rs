@@ -1,7 +1,7 @@
 //! Locks of managed code, as the rest of the report has locks.
 
 use biopsy_dotnet::locks::{self, InsideLock, LockSources, inside_lock};
-use biopsy_model::Tid;
+use biopsy_model::{Avma, Tid};
 use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
 
@@ -68,7 +68,7 @@ impl Found {
             };
             let owner = lock.owner.filter(|owner| *owner != 0).map(Tid);
             let row = ManagedLock {
-                object: lock.object,
+                object: lock.object.0,
                 type_name: lock.type_name.clone(),
                 kind,
                 owner,
@@ -87,7 +87,7 @@ impl Found {
     }
 }
 
-fn wait(lock: &ManagedLock, kind: LockKind, sync_block: u64) -> LockWait {
+fn wait(lock: &ManagedLock, kind: LockKind, sync_block: Avma) -> LockWait {
     let owner = match (kind, lock.owner) {
         // Who holds the lock is not who gives the pulse.
         (LockKind::Pulse, _) | (_, None) => LockOwner::NotKnown,
@@ -99,7 +99,7 @@ fn wait(lock: &ManagedLock, kind: LockKind, sync_block: u64) -> LockWait {
             format!("the lock is on the thread's stack, and its fields say that thread {owner} holds it")
         }
         (_, Some(owner)) => format!(
-            "the runtime notes for debuggers that the thread enters it; its sync block at {sync_block:#x} says that thread {owner} \
+            "the runtime notes for debuggers that the thread enters it; its sync block at {sync_block} says that thread {owner} \
              holds it"
         ),
         (_, None) => "the runtime notes for debuggers that the thread enters it".to_owned(),

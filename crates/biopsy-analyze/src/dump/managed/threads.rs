@@ -38,7 +38,7 @@ pub(crate) fn facts(facts: &DumpFacts<'_>) -> FxHashMap<Tid, ManagedThreadFacts>
 }
 
 fn of(runtime: &Runtime<'_>, thread: &ManagedThread, facts: &DumpFacts<'_>) -> ManagedThreadFacts {
-    let object = [thread.current_exception, thread.last_thrown].into_iter().find(|object| *object != 0);
+    let object = thread.current_exception.or(thread.last_thrown);
     ManagedThreadFacts {
         id: thread.id,
         name: thread.name.as_deref().filter(|name| !name.is_empty()).map(biopsy_dotnet::names::clean),

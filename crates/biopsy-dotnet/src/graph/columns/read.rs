@@ -2,6 +2,8 @@
 
 use std::io::{self, BufReader, Read};
 
+use biopsy_model::Avma;
+
 use super::npy::read_header;
 use super::{Column, ColumnSource, GENERATIONS};
 use crate::graph::{
@@ -180,7 +182,7 @@ fn read_roots(source: &dyn ColumnSource, objects: u64) -> Result<Vec<Root>, Colu
     for _ in 0..count {
         let [kind, interior] = column.bytes()?;
         let thread = u32::from_le_bytes(column.bytes()?);
-        let address = u64::from_le_bytes(column.bytes()?);
+        let address = Avma(u64::from_le_bytes(column.bytes()?));
         let object = u32::from_le_bytes(column.bytes()?);
         if u64::from(object) < objects {
             roots.push(Root {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
+use biopsy_model::Avma;
 use proptest::prelude::*;
 
 use super::*;
@@ -24,12 +25,17 @@ fn sample() -> Graph {
         (0x2000, 1 << 33, vec![]),
         (0x7f_0000_0000, 24, vec![0x1000]),
     ] {
-        builder.push(Node { address, of, size, edges: edges.len() as u32 });
-        edges.into_iter().for_each(|edge| builder.push_edge(edge));
+        builder.push(Node { address: Avma(address), of, size, edges: edges.len() as u32 });
+        edges.into_iter().for_each(|edge| builder.push_edge(Avma(edge)));
     }
     let (mut graph, ..) = builder.finish().unwrap();
-    let root =
-        Root { kind: RootKind::Stack, address: 9, object: ObjectIndex(0), is_interior: true, thread: 7 };
+    let root = Root {
+        kind: RootKind::Stack,
+        address: Avma(9),
+        object: ObjectIndex(0),
+        is_interior: true,
+        thread: 7,
+    };
     graph.set_roots(vec![root], vec![(ObjectIndex(0), ObjectIndex(1))]);
     graph.set_live(mark(&graph).unwrap());
     graph

@@ -21,7 +21,7 @@ pub fn write(graph: &Graph, column: Column, out: impl Write) -> io::Result<bool>
         Column::Addresses => {
             write_header(out, "<u8", &objects)?;
             for object in graph.objects() {
-                out.write_all(&object.address.to_le_bytes())?;
+                out.write_all(&object.address.0.to_le_bytes())?;
             }
         }
         Column::Types => {
@@ -64,7 +64,7 @@ pub fn write(graph: &Graph, column: Column, out: impl Write) -> io::Result<bool>
                 let kind = RootKind::ALL.iter().position(|kind| *kind == root.kind).unwrap_or_default();
                 out.write_all(&[kind as u8, u8::from(root.is_interior)])?;
                 out.write_all(&root.thread.to_le_bytes())?;
-                out.write_all(&root.address.to_le_bytes())?;
+                out.write_all(&root.address.0.to_le_bytes())?;
                 out.write_all(&root.object.0.to_le_bytes())?;
             }
         }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::super::{Memory, RuntimeError, UnwindInfo};
@@ -201,9 +202,9 @@ impl ReadyCode {
         let next = pieces.functions.get(number + 1).map_or(0, |next| pieces.base + u64::from(next.begin));
         let behind = if piece.end == 0 { next } else { pieces.base + u64::from(piece.end) };
         let unwind = UnwindInfo {
-            start: pieces.base + u64::from(piece.begin),
-            end: next,
-            address: pieces.base.wrapping_add(u64::from(piece.unwind)),
+            start: Avma(pieces.base + u64::from(piece.begin)),
+            end: Avma(next),
+            address: Avma(pieces.base.wrapping_add(u64::from(piece.unwind))),
         };
         let method_at = |begin: u32| {
             let start = pieces.base + u64::from(begin);

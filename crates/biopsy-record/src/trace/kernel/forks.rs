@@ -9,7 +9,7 @@ use biopsy_sys::bpf::asm::{
 };
 
 use super::layout::{thread, thread_state};
-use super::session::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps};
+use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps};
 use super::switches::{TaskLayout, zero_new_value};
 
 const CHILD_TID: i16 = -4;

@@ -12,6 +12,7 @@
 
 mod forks;
 mod layout;
+mod maps;
 mod samples;
 mod session;
 mod switches;

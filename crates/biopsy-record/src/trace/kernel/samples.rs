@@ -12,7 +12,7 @@ use biopsy_sys::bpf::asm::{
 };
 
 use super::layout::{config, hint, pt_regs, sample};
-use super::session::{Maps, NO_WAKEUP};
+use super::maps::{Maps, NO_WAKEUP};
 use super::switches::count;
 use super::user_registers::UserRegisters;
 

@@ -3,41 +3,14 @@
 use std::io;
 
 use biopsy_sys::bpf::btf::Btf;
-use biopsy_sys::bpf::{Link, LoadError, Map, MapKind, Program, ProgramKind, RingBuf};
+use biopsy_sys::bpf::{Link, LoadError, Program, ProgramKind, RingBuf};
 use biopsy_sys::limits::LockedMemoryRoom;
 
-use super::layout::{KernelRecord, ThreadTimes, config, hint, sample, thread, thread_state};
+use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_state};
+use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps};
 use super::switches::TaskLayout;
 use super::user_registers::UserRegisters;
 use super::{forks, samples, switches, wakings};
-
-/// `BPF_RB_NO_WAKEUP`: the reader polls, the target pays for no wake-up.
-pub(super) const NO_WAKEUP: i32 = 1;
-
-/// Flag of a target: its children become targets.
-pub(super) const FOLLOW_CHILDREN: u32 = 1;
-
-/// Entries of [`Maps::maybe`]; a power of two.
-pub(super) const MAYBE_SLOTS: i32 = 4096;
-
-/// The maps that the programs share.
-#[derive(Debug)]
-pub(super) struct Maps {
-    /// tgid → flags.
-    pub(super) targets: Map,
-    /// The last bits of a tgid → whether any process with them is a target. Never taken back: others are then told by `targets`.
-    pub(super) maybe: Map,
-    /// tid → [`ThreadTimes`].
-    pub(super) threads: Map,
-    /// tid → hint.
-    pub(super) hints: Map,
-    /// cpu → one sample under construction.
-    pub(super) scratch: Map,
-    /// index → u64.
-    pub(super) config: Map,
-    /// Records to user space.
-    pub(super) events: Map,
-}
 
 /// Why the kernel part could not be used. The caller falls back, and says why.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +98,7 @@ impl KernelSession {
         let room = LockedMemoryRoom::raise().ok();
         let limit = room.as_ref().and_then(LockedMemoryRoom::bytes);
 
-        let maps = create_maps(cpus, threads).map_err(|source| match limit {
+        let maps = Maps::create(cpus, threads).map_err(|source| match limit {
             Some(limit) if limits_maps(&source) => KernelError::LockedMemory { limit, source },
             _ => KernelError::Map(source),
         })?;
@@ -270,11 +243,6 @@ impl KernelSession {
     }
 }
 
-/// Whether a map was refused for its size: a small one is allowed.
-fn limits_maps(refusal: &io::Error) -> bool {
-    refusal.raw_os_error() == Some(1) && Map::create(MapKind::Array, "biopsy_try", 4, 8, 1).is_ok()
-}
-
 /// The program for samples, and where it and the others find the registers of user mode: Linux 5.15 tells, before that they are
 /// taken from where they lie. Tried, for versions say little about the kernels of some distributions.
 fn load_samples(maps: &Maps, btf: &Btf) -> Result<(Program, UserRegisters), KernelError> {
@@ -290,27 +258,6 @@ fn load_samples(maps: &Maps, btf: &Btf) -> Result<(Program, UserRegisters), Kern
         }
         (told, _) => Ok(told?),
     }
-}
-
-fn create_maps(cpus: u32, threads: u32) -> io::Result<Maps> {
-    let table = threads.saturating_mul(4).next_power_of_two().clamp(4096, 131_072);
-    let ring_bytes = biopsy_target::preflight::ring_bytes(cpus);
-    let word = 4;
-    Ok(Maps {
-        targets: Map::create(MapKind::Hash, "biopsy_targets", word, 4, 16_384)?,
-        maybe: Map::create(MapKind::Array, "biopsy_maybe", word, 8, MAYBE_SLOTS.cast_unsigned())?,
-        threads: Map::create(
-            MapKind::Hash,
-            "biopsy_threads",
-            word,
-            u32::try_from(ThreadTimes::BYTES).expect("a small struct"),
-            table,
-        )?,
-        hints: Map::create(MapKind::Hash, "biopsy_hints", word, hint::SIZE, table)?,
-        scratch: Map::create(MapKind::Array, "biopsy_scratch", word, sample::SIZE, cpus)?,
-        config: Map::create(MapKind::Array, "biopsy_config", word, 8, config::ENTRIES)?,
-        events: Map::create(MapKind::RingBuf, "biopsy_events", 0, 0, ring_bytes)?,
-    })
 }
 
 fn task_layout(btf: &Btf) -> Result<TaskLayout, KernelError> {

@@ -9,7 +9,7 @@ use biopsy_sys::bpf::asm::{
 };
 
 use super::layout::{config, pt_regs, thread, thread_state, wait};
-use super::session::{MAYBE_SLOTS, Maps};
+use super::maps::{MAYBE_SLOTS, Maps};
 use super::user_registers::UserRegisters;
 
 /// Stack slots. The ids of a task lie beside each other, as in `task_struct`: one read takes both.
@@ -258,7 +258,7 @@ fn write_long_wait(asm: &mut Assembler, maps: &Maps, done: biopsy_sys::bpf::asm:
     asm.map(R1, &maps.events);
     asm.address(R2, R10, RECORD);
     asm.mov_imm(R3, wait::SIZE);
-    asm.mov_imm(R4, super::session::NO_WAKEUP);
+    asm.mov_imm(R4, super::maps::NO_WAKEUP);
     asm.call(RingbufOutput);
     asm.jump_if_imm(R0, Cond::Equal, 0, done);
     count(asm, maps, config::LOST_WAITS, CONFIG_KEY);

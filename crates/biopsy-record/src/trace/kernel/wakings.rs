@@ -9,7 +9,7 @@ use biopsy_sys::bpf::asm::{
 };
 
 use super::layout::{pt_regs, thread, thread_state};
-use super::session::Maps;
+use super::maps::Maps;
 use super::switches::{KEY, TaskLayout, add_elapsed, add_one, read_ids, skip_others};
 
 /// Below the keys.

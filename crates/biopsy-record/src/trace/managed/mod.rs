@@ -11,58 +11,28 @@
 //! process runs, which is safe for what is looked at: compiled code, its tables and metadata hold still as long as the code does.
 
 mod lines;
+mod messages;
 mod process;
 mod rules;
 mod rundown;
 mod thread;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use biopsy_dotnet::methods::MethodMap;
 use biopsy_model::stack::{Frame, FrameHandle};
 use biopsy_model::symbol::FrameSymbols;
 
+pub use messages::SharedMethods;
+use messages::{Answer, Request};
 pub(crate) use rules::{KnownRules, Rules};
 
 /// At the end, this long is waited for the last names: longer than a runtime that has to tell them itself may take. The thread is
 /// waited for in any case.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Methods that the event session of a process has told of.
-pub type SharedMethods = Arc<Mutex<MethodMap>>;
-
-pub(super) enum Request {
-    /// Look whether a runtime is in it.
-    Process(u32, Arc<Rules>),
-    /// It executes another program.
-    Exec(u32),
-    /// It has ended.
-    Exit(u32),
-    /// Methods told by events.
-    Methods(u32, SharedMethods),
-    Names(Vec<(u32, FrameHandle, Frame)>),
-    /// Rules are wanted.
-    Rules(u32),
-    /// Say of each frame that has no name yet that it has none.
-    Last,
-}
-
-#[derive(Default)]
-pub(super) struct Answer {
-    pub(super) symbols: Vec<FrameSymbols>,
-    /// No managed code, as far as can be told.
-    pub(super) unnamed: Vec<(FrameHandle, Frame)>,
-    /// New rules are there for these processes.
-    pub(super) rules: Vec<u32>,
-    /// Message and hint.
-    pub(super) problems: Vec<(String, Option<&'static str>)>,
-    /// It answers [`Request::Last`].
-    pub(super) last: bool,
-}
 
 /// What the recorder does with what was found.
 #[derive(Default)]

@@ -4,8 +4,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use biopsy_dotnet::methods::Tier as Told;
-use biopsy_dotnet::methods::{DEBUG_INFO_BYTES, DebugInfoFormat, MethodMap, NameAddresses, parse_debug_info};
-use biopsy_dotnet::runtime::{CodeKind, Method, Options, Runtime, RuntimeError, Tier, find_runtimes};
+use biopsy_dotnet::methods::{MethodMap, NameAddresses};
+use biopsy_dotnet::runtime::{
+    CodeKind, Method, MethodDesc, Options, Runtime, RuntimeError, Tier, find_runtimes,
+};
 use biopsy_dotnet::stack::{ManagedUnwind, method_text};
 use biopsy_model::process::RuntimeKind;
 use biopsy_model::stack::{Frame, FrameHandle};
@@ -16,9 +18,9 @@ use biopsy_target::address_space::LiveImage;
 use rustc_hash::FxHashMap;
 
 use super::lines::Lines;
+use super::messages::{Answer, SharedMethods};
 use super::rules::Rules;
 use super::rundown;
-use super::{Answer, SharedMethods};
 
 /// Pages of the target that are kept; beside a production server.
 const CACHED_BYTES: usize = 16 << 20;
@@ -68,7 +70,7 @@ pub(super) struct ManagedProcess {
     looked: Option<Instant>,
     lines: Lines,
     /// Shown names by method.
-    shown: FxHashMap<u64, Arc<str>>,
+    shown: FxHashMap<MethodDesc, Arc<str>>,
 }
 
 impl ManagedProcess {
@@ -214,7 +216,7 @@ impl ManagedProcess {
     ) -> Vec<(FrameHandle, Frame)> {
         let mut without = Vec::new();
         for (handle, frame) in frames {
-            match self.name_of(frame.address) {
+            match self.name_of(Avma(frame.address)) {
                 Some((function, source)) => {
                     let functions = vec![function];
                     answer.symbols.push(FrameSymbols { frame: handle, functions, source });
@@ -254,7 +256,7 @@ impl ManagedProcess {
         }
         for (handle, frame) in frames {
             // Glue that the runtime does not list: write barriers, entries of methods, call counters.
-            let glue = ManagedUnwind::new(self.runtimes.iter()).glue(frame.address);
+            let glue = ManagedUnwind::new(self.runtimes.iter()).glue(Avma(frame.address));
             let name = glue.unwrap_or_else(|| "(stub of the runtime)".to_owned());
             let function = Function { name, file: None, line: None };
             let source = SymbolSource::RuntimeMemory;
@@ -281,7 +283,7 @@ impl ManagedProcess {
         }
     }
 
-    fn name_of(&mut self, address: u64) -> Option<(Function, SymbolSource)> {
+    fn name_of(&mut self, address: Avma) -> Option<(Function, SymbolSource)> {
         for position in 0..self.runtimes.len() {
             let Some(runtime) = self.runtimes.get(position) else { break };
             let Ok(Some(method)) = runtime.find_method(address) else { continue };
@@ -294,7 +296,7 @@ impl ManagedProcess {
         let (name, place) =
             session.as_deref().into_iter().chain(&self.told).find_map(|methods| methods.find(address)).map(
                 |method| {
-                    let native = u32::try_from(address - method.start).ok();
+                    let native = u32::try_from(address.0 - method.start.0).ok();
                     let il = native.zip(method.il.as_ref()).and_then(|(native, il)| il.il_offset(native));
                     let place = method.module.clone().map(|path| (path, method.token, il));
                     (method.name.display(), place)
@@ -306,29 +308,29 @@ impl ManagedProcess {
         Some((Function { name, file, line }, SymbolSource::RuntimeEvents))
     }
 
-    fn function(&mut self, runtime: usize, method: &Method, address: u64) -> Option<Function> {
+    fn function(&mut self, runtime: usize, method: &Method, address: Avma) -> Option<Function> {
         let runtime = self.runtimes.get(runtime)?;
-        if method.method_desc == 0 {
+        let Some(method_desc) = method.method_desc else {
             return ManagedUnwind::new([runtime]).name(address);
-        }
-        let shown = match self.shown.get(&method.method_desc) {
+        };
+        let shown = match self.shown.get(&method_desc) {
             Some(shown) => Arc::clone(shown),
             None => {
-                let shown: Arc<str> = method_text(runtime, method.method_desc)?.shown.into();
+                let shown: Arc<str> = method_text(runtime, method_desc)?.shown.into();
                 if self.shown.len() >= SHOWN {
                     self.shown.clear();
                 }
-                self.shown.insert(method.method_desc, Arc::clone(&shown));
+                self.shown.insert(method_desc, Arc::clone(&shown));
                 shown
             }
         };
-        let name = runtime.method_name(method.method_desc).ok();
+        let name = runtime.method_name(method_desc).ok();
         let place = name.and_then(|name| Some((runtime.module(name.module).ok()?, name.token)));
         let line = place
             .filter(|(module, _)| !module.path.is_empty())
             .filter(|(module, _)| self.lines.has(&module.path))
             .and_then(|(module, token)| {
-                self.lines.line(&module.path, token, il_offset(runtime, method, address))
+                self.lines.line(&module.path, token, runtime.il_offset(method, address))
             });
         let (file, line) = line.map(|line| (line.file, line.line)).unzip();
         let tier = match method.kind {
@@ -344,7 +346,7 @@ impl ManagedProcess {
 
     /// How well the code at an address is optimised, where an event told of it: the list of versions has not the first one of a
     /// method.
-    fn told_tier(&self, address: u64) -> Option<Tier> {
+    fn told_tier(&self, address: Avma) -> Option<Tier> {
         let methods = self.methods.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         Some(match methods.find(address)?.tier {
             Told::Tier0 => Tier::Tier0,
@@ -392,21 +394,6 @@ impl ManagedProcess {
         }
         (found, missing)
     }
-}
-
-/// Where in the method's IL the code at the address is from: the compiler's map, which compiled code has beside it and precompiled
-/// code has not.
-fn il_offset(runtime: &Runtime<'_>, method: &Method, address: u64) -> Option<u32> {
-    if method.code_header == 0 {
-        return None;
-    }
-    let version = runtime.found().version.as_ref()?;
-    let format = DebugInfoFormat::of_version(version.major.into())?;
-    let at = runtime.layout().field("RealCodeHeader", "DebugInfo").ok()?;
-    let at = runtime.memory().u64(method.code_header.checked_add(u64::from(at))?).ok()?;
-    let bytes = runtime.memory().read_up_to(at, DEBUG_INFO_BYTES).ok()?;
-    let map = parse_debug_info(&bytes, format)?;
-    map.il_offset(u32::try_from(address.checked_sub(method.code_start)?).ok()?)
 }
 
 /// A runtime that is starting up has structures that are not filled in yet; a version that is not known stays so.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use biopsy_model::stack::{Frame, FrameHandle};
 use rustc_hash::FxHashMap;
 
+use super::messages::{Answer, Request};
 use super::process::{Looked, ManagedProcess};
-use super::{Answer, Request};
 
 /// A runtime that is starting up is looked at again after so long, then after twice as long, up to the second.
 const FIRST_RETRY: Duration = Duration::from_millis(50);

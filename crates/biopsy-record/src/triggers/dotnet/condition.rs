@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use regex::bytes::Regex;
 
+use super::super::comparison::Comparison;
 use super::super::quantity::{bytes_exactly, bytes_text, duration_text};
-use super::super::trigger::Comparison;
 
 /// A quantity that the runtime or the application tells.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -19,5 +19,5 @@ mod seen;
 
 pub use condition::{DotNetCondition, DotNetQuantity};
 pub(super) use listener::Listener;
-pub(super) use parse::{parse, words};
+pub(super) use parse::parse;
 pub(super) use seen::Seen;

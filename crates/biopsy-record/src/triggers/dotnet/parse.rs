@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::parse::{ParseTriggerError, compile, parse_positive};
+use super::super::comparison::Comparison;
+use super::super::parse_error::ParseTriggerError;
+use super::super::pieces::{compile, parse_positive};
 use super::super::quantity::{parse_bytes, parse_count, parse_duration};
-use super::super::trigger::Comparison;
 use super::condition::{DotNetCondition, DotNetQuantity};
 
 const QUANTITIES: [(&str, DotNetQuantity); 9] = [
@@ -19,20 +20,8 @@ const QUANTITIES: [(&str, DotNetQuantity); 9] = [
     ("request", DotNetQuantity::Request),
 ];
 
-const SIGNS: [(&str, Comparison); 4] = [
-    (">=", Comparison::AtLeast),
-    ("<=", Comparison::AtMost),
-    (">", Comparison::Above),
-    ("<", Comparison::Below),
-];
-
 /// Longest name of a counter, or of an exception's type.
 const LONGEST: usize = 300;
-
-/// For the list of all triggers.
-pub(crate) fn words() -> &'static str {
-    "`exception:TYPE`, `unhandled-exception`, `gc-heap>2G`, `gc-gen2>1G`, `threadpool-queue>100`, `request>10s`, `request-status>=500`, `counter:NAME>5`"
-}
 
 /// Parses a trigger of .NET; `None`: it is one of another kind.
 pub(crate) fn parse(text: &str) -> Option<Result<DotNetCondition, ParseTriggerError>> {
@@ -95,8 +84,7 @@ fn parse_bound(
     rest: &str,
 ) -> Result<DotNetCondition, ParseTriggerError> {
     let rest = rest.trim_start();
-    let found = SIGNS.iter().find_map(|(sign, comparison)| Some((*comparison, rest.strip_prefix(sign)?)));
-    let Some((comparison, rest)) = found else {
+    let Some((comparison, rest)) = Comparison::parse_start(rest) else {
         return Err(ParseTriggerError::NoComparison { text: text.to_owned(), what });
     };
     let (value, lasting) = match rest.split_once(':') {

@@ -243,13 +243,19 @@ struct Sampled {
 
 impl From<model::Sampled> for Sampled {
     fn from(one: model::Sampled) -> Self {
-        Self { what: one.what, from: one.from.0, to: one.to.0, share: one.share, why: one.why }
+        Self {
+            what: one.what.as_str().to_owned(),
+            from: one.from.0,
+            to: one.to.0,
+            share: one.share,
+            why: one.why,
+        }
     }
 }
 
 impl From<Sampled> for model::Sampled {
     fn from(one: Sampled) -> Self {
         let (from, to) = (MonoNanos(one.from), MonoNanos(one.to));
-        Self { what: one.what, from, to, share: one.share, why: one.why }
+        Self { what: one.what.as_str().into(), from, to, share: one.share, why: one.why }
     }
 }

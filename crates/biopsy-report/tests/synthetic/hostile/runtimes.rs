@@ -208,7 +208,7 @@ impl Dice {
         trace.loads.items = self.many(|dice| AssemblyLoad { time: dice.time(), name: dice.name() });
         trace.counters = (0..self.below(4)).map(|_| super::table(self)).collect();
         trace.sampled = self.many(|dice| Sampled {
-            what: dice.name(),
+            what: dice.name().as_str().into(),
             from: dice.time(),
             to: dice.time(),
             share: dice.real(),

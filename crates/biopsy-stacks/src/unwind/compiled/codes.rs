@@ -12,7 +12,7 @@
 
 use super::epilogue;
 use crate::unwind::registers::{CALLEE_SAVED, RBP, RBX, RSP};
-use crate::unwind::rule::{FrameRule, LOST, UNCHANGED};
+use crate::unwind::rule::FrameRule;
 
 /// Functions that continue each other, at most: what the format's own readers allow.
 const CHAIN: usize = 32;
@@ -260,36 +260,10 @@ impl Undone {
 
     /// Everything is undone: the return address is at the stack pointer.
     fn rule(&self) -> Option<FrameRule> {
-        frame_rule(self.stack.register, self.stack.offset, |slot| {
+        FrameRule::below(self.stack.register, self.stack.offset, |slot| {
             self.saved[slot].map(|place| (place.register, place.offset))
         })
     }
-}
-
-/// The rule of a frame whose return address is `offset` bytes above a register, and whose registers are where `saved` says:
-/// by position in `CALLEE_SAVED`, register and offset.
-pub(super) fn frame_rule(
-    register: u16,
-    offset: i64,
-    saved: impl Fn(usize) -> Option<(u16, i64)>,
-) -> Option<FrameRule> {
-    let cfa = offset.checked_add(8)?;
-    let mut slots = [UNCHANGED; CALLEE_SAVED.len()];
-    for (position, slot) in slots.iter_mut().enumerate() {
-        let Some((base, place)) = saved(position) else { continue };
-        // Pushed before the frame pointer was set, and met after it: not the case in any prologue.
-        if base != register {
-            return None;
-        }
-        let distance = place.checked_sub(cfa)?;
-        let words = if distance % 8 == 0 { i16::try_from(distance / 8).ok()? } else { LOST };
-        *slot = if words == UNCHANGED { LOST } else { words };
-    }
-    Some(FrameRule {
-        cfa_register: u8::try_from(register).ok()?,
-        cfa_offset: i32::try_from(cfa).ok()?,
-        saved: slots,
-    })
 }
 
 /// Where the fixed part of the frame begins, when the frame pointer tells it: it does from the code on that sets it.

@@ -12,7 +12,6 @@
 
 use std::ops::Range;
 
-use super::codes::frame_rule;
 use crate::unwind::registers::{CALLEE_SAVED, RBP, RSP};
 use crate::unwind::rule::FrameRule;
 
@@ -39,7 +38,7 @@ pub(super) fn rule(address: u64, code: &[u8], function: &Range<u64>) -> Option<F
     if !is_end(rest, address, code, function, begun) {
         return None;
     }
-    frame_rule(register, offset, |slot| saved[slot])
+    FrameRule::below(register, offset, |slot| saved[slot])
 }
 
 /// What moves the stack pointer to the saved registers.

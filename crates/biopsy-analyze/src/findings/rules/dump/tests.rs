@@ -351,7 +351,7 @@ fn operations(count: u64, awaits: &str, object: bool, method: &str) -> DumpAnaly
         count,
         methods: vec![method.to_owned()],
         awaits: awaits.to_owned(),
-        object: object.then(|| (0x7f00, "System.Threading.SemaphoreSlim".to_owned())),
+        object: object.then(|| (Avma(0x7f00), "System.Threading.SemaphoreSlim".to_owned())),
     };
     let operations = Operations { groups: vec![group], pending: count + 5, ..Operations::default() };
     managed(Managed { operations: Some(operations), ..Managed::default() })

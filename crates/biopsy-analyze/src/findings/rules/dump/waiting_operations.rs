@@ -28,7 +28,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     };
     let method = first.methods.first().map_or("an async method", String::as_str);
     let what = match of_one {
-        Some((address, name)) => format!("one `{name}` at {address:#x}"),
+        Some((address, name)) => format!("one `{name}` at {address}"),
         None => first.awaits.clone(),
     };
     let mut evidence = vec![fact(

@@ -1,45 +1,15 @@
-//! What is looked at after a kill.
+//! What a kill left behind.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-const WITHIN: Duration = Duration::from_secs(20);
+use crate::observe::children;
+
 /// Exit code of a copy that had to end by itself, as `stat` has it.
 const EXIT_MARK: &str = "45312";
 
-pub(crate) fn until(mut is: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + WITHIN;
-    while !is() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    true
-}
-
-fn tasks(pid: u32) -> impl Iterator<Item = PathBuf> {
-    let folder = std::fs::read_dir(format!("/proc/{pid}/task"));
-    folder.into_iter().flatten().flatten().map(|entry| entry.path())
-}
-
-pub(crate) fn is_traced(pid: u32) -> bool {
-    tasks(pid).any(|task| {
-        let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
-        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
-        tracer.is_some_and(|tracer| tracer.trim() != "0")
-    })
-}
-
 /// Children, dead or alive, that are not among those that were known.
 pub(crate) fn new_children(pids: &[u32], known: &[u32]) -> Vec<u32> {
-    let mut found = Vec::new();
-    for task in pids.iter().flat_map(|&pid| tasks(pid)) {
-        let children = std::fs::read_to_string(task.join("children")).unwrap_or_default();
-        let children = children.split_ascii_whitespace().filter_map(|word| word.parse::<u32>().ok());
-        found.extend(children.filter(|child| !known.contains(child)));
-    }
-    found
+    pids.iter().flat_map(|&pid| children(pid)).filter(|child| !known.contains(child)).collect()
 }
 
 /// Zombies of copies anywhere on this machine: with the mark of those that had to end by themselves, or killed after they were

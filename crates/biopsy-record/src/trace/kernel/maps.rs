@@ -1,0 +1,64 @@
+//! The maps that the programs share with each other and with the recorder.
+
+use std::io;
+
+use biopsy_sys::bpf::{Map, MapKind};
+
+use super::layout::{ThreadTimes, config, hint, sample};
+
+/// `BPF_RB_NO_WAKEUP`: the reader polls, the target pays for no wake-up.
+pub(super) const NO_WAKEUP: i32 = 1;
+
+/// Flag of a target: its children become targets.
+pub(super) const FOLLOW_CHILDREN: u32 = 1;
+
+/// Entries of [`Maps::maybe`]; a power of two.
+pub(super) const MAYBE_SLOTS: i32 = 4096;
+
+/// The maps that the programs share.
+#[derive(Debug)]
+pub(super) struct Maps {
+    /// tgid → flags.
+    pub(super) targets: Map,
+    /// The last bits of a tgid → whether any process with them is a target. Never taken back: others are then told by `targets`.
+    pub(super) maybe: Map,
+    /// tid → [`ThreadTimes`].
+    pub(super) threads: Map,
+    /// tid → hint.
+    pub(super) hints: Map,
+    /// cpu → one sample under construction.
+    pub(super) scratch: Map,
+    /// index → u64.
+    pub(super) config: Map,
+    /// Records to user space.
+    pub(super) events: Map,
+}
+
+impl Maps {
+    /// Makes them. `threads`: how many there are now; the table has room for several times as many.
+    pub(super) fn create(cpus: u32, threads: u32) -> io::Result<Self> {
+        let table = threads.saturating_mul(4).next_power_of_two().clamp(4096, 131_072);
+        let ring_bytes = biopsy_target::preflight::ring_bytes(cpus);
+        let word = 4;
+        Ok(Self {
+            targets: Map::create(MapKind::Hash, "biopsy_targets", word, 4, 16_384)?,
+            maybe: Map::create(MapKind::Array, "biopsy_maybe", word, 8, MAYBE_SLOTS.cast_unsigned())?,
+            threads: Map::create(
+                MapKind::Hash,
+                "biopsy_threads",
+                word,
+                u32::try_from(ThreadTimes::BYTES).expect("a small struct"),
+                table,
+            )?,
+            hints: Map::create(MapKind::Hash, "biopsy_hints", word, hint::SIZE, table)?,
+            scratch: Map::create(MapKind::Array, "biopsy_scratch", word, sample::SIZE, cpus)?,
+            config: Map::create(MapKind::Array, "biopsy_config", word, 8, config::ENTRIES)?,
+            events: Map::create(MapKind::RingBuf, "biopsy_events", 0, 0, ring_bytes)?,
+        })
+    }
+}
+
+/// Whether a map was refused for its size: a small one is allowed.
+pub(super) fn limits_maps(refusal: &io::Error) -> bool {
+    refusal.raw_os_error() == Some(1) && Map::create(MapKind::Array, "biopsy_try", 4, 8, 1).is_ok()
+}

@@ -1,0 +1,83 @@
+//! What is compared with a bound, and how.
+
+use super::quantity::bytes_text;
+
+/// What is compared with a bound.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Quantity {
+    /// CPU time of all threads between two readings, in per cent of one core; 800 with eight cores fully used.
+    Cpu,
+    /// Resident memory, bytes.
+    Memory,
+    /// Threads.
+    Threads,
+    /// Open file descriptors.
+    Descriptors,
+}
+
+impl Quantity {
+    /// The word for it in a trigger.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Threads => "threads",
+            Self::Descriptors => "fds",
+        }
+    }
+
+    /// A value of it for people.
+    #[must_use]
+    pub fn value_text(self, value: f64) -> String {
+        match self {
+            Self::Cpu => format!("{}%", (value * 10.0).round() / 10.0),
+            Self::Memory => bytes_text(value),
+            Self::Threads | Self::Descriptors => format!("{value:.0}"),
+        }
+    }
+}
+
+/// How a quantity is compared with its bound.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Comparison {
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+}
+
+impl Comparison {
+    /// Whether it is true of a value.
+    #[must_use]
+    pub fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Self::Above => value > bound,
+            Self::AtLeast => value >= bound,
+            Self::Below => value < bound,
+            Self::AtMost => value <= bound,
+        }
+    }
+
+    /// Longer signs first: `>=` begins like `>`.
+    const SIGNS: [(&str, Self); 4] =
+        [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("<", Self::Below)];
+
+    /// The comparison that a text begins with, and what is behind its sign.
+    pub(super) fn parse_start(text: &str) -> Option<(Self, &str)> {
+        Self::SIGNS.iter().find_map(|(sign, comparison)| Some((*comparison, text.strip_prefix(sign)?)))
+    }
+
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Self::Above => ">",
+            Self::AtLeast => ">=",
+            Self::Below => "<",
+            Self::AtMost => "<=",
+        }
+    }
+}

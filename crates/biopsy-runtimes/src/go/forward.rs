@@ -1,0 +1,445 @@
+//! The code ahead of a frame: which locks it lets go of before it takes them. A lock of Go has no owner; whoever will unlock it next
+//! without locking it first has it.
+//!
+//! From the return address on all branches are followed with what is known of registers and of the stack:
+//!
+//! ```text
+//! mu.Unlock()         lock xadd [mu], -1      or a call of sync.(*Mutex).Unlock with rax = mu
+//! mu.Lock()           lock cmpxchg [mu], 1    with rax = 0, or a call
+//! rw.RUnlock()        lock xadd [rw + 16], -1
+//! defer mu.Unlock()   call of a closure whose address is on the stack, rdx = closure
+//! ```
+//!
+//! What a call clobbers is forgotten, and so is what an instruction does that is not understood: an address that is not known is no
+//! lock. Each instruction is followed once in a walk.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::functions::{Function, Functions};
+use super::goroutine::Place;
+use crate::Memory;
+
+/// Instructions of one walk.
+const INSTRUCTIONS: usize = 4_000;
+/// Closures that are followed into each other.
+const CALLS: usize = 4;
+/// Branches that wait to be followed.
+const BRANCHES: usize = 128;
+/// Bytes of code that are decoded of a function.
+const CODE: u64 = 1 << 20;
+/// Longest instruction.
+const LONGEST: usize = 15;
+/// Where a read-write lock counts its readers.
+const READERS: u64 = 16;
+
+/// How a lock is had.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Mode {
+    /// A mutex.
+    Mutex,
+    /// A read-write lock, to read.
+    Read,
+    /// A read-write lock, to write.
+    Write,
+}
+
+/// How often each lock is let go of more than it is taken, at the most, on some way ahead.
+pub(super) type Ahead = FxHashMap<(u64, Mode), u32>;
+
+/// Follows code.
+pub(super) struct Walker<'f, 'm, 'i> {
+    memory: &'m Memory<'i>,
+    functions: &'f Functions<'m, 'i>,
+    code: RefCell<FxHashMap<u64, Arc<[u8]>>>,
+    left: Cell<usize>,
+}
+
+/// What is known on one way.
+#[derive(Clone)]
+struct Way {
+    pc: u64,
+    registers: [Option<u64>; 16],
+    /// What was stored on the way, by address of eight bytes; `None`: something that is not known.
+    stored: FxHashMap<u64, Option<u64>>,
+    /// Where calls return to that were followed.
+    returns: Vec<u64>,
+    sums: FxHashMap<(u64, Mode), i32>,
+}
+
+impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
+    pub(super) fn new(memory: &'m Memory<'i>, functions: &'f Functions<'m, 'i>, most: usize) -> Self {
+        Self { memory, functions, code: RefCell::default(), left: Cell::new(most) }
+    }
+
+    /// All instructions that may be followed have been.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    /// Walks on from `start`; `closure` is in `rdx`.
+    pub(super) fn ahead(&self, start: Place, closure: Option<u64>) -> Ahead {
+        let mut ahead = Ahead::default();
+        let mut seen: FxHashSet<(u64, usize)> = FxHashSet::default();
+        let mut factory = InstructionInfoFactory::new();
+        let mut registers = [None; 16];
+        registers[number(Register::RSP).unwrap_or(0)] = Some(start.sp);
+        registers[number(Register::RDX).unwrap_or(0)] = closure;
+        let way = Way {
+            pc: start.pc,
+            registers,
+            stored: FxHashMap::default(),
+            returns: Vec::new(),
+            sums: FxHashMap::default(),
+        };
+        let mut ways = vec![way];
+        let mut left = INSTRUCTIONS.min(self.left.get());
+        let before = left;
+        while let Some(mut way) = ways.pop() {
+            while left > 0 && seen.insert((way.pc, way.returns.len())) {
+                left -= 1;
+                let Some(function) = self.functions.find(way.pc) else { break };
+                let Some(instruction) = self.decode(&function, way.pc) else { break };
+                if !self.step(&mut way, &instruction, &function, &mut factory, &mut ways, &mut ahead) {
+                    break;
+                }
+            }
+        }
+        self.left.set(self.left.get().saturating_sub(before - left));
+        ahead
+    }
+
+    fn decode(&self, function: &Function, pc: u64) -> Option<Instruction> {
+        let code = self.code(function);
+        let from = usize::try_from(pc.checked_sub(function.entry)?).ok()?;
+        let bytes = code.get(from..)?;
+        let bytes = bytes.get(..bytes.len().min(LONGEST))?;
+        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        (!instruction.is_invalid()).then_some(instruction)
+    }
+
+    fn code(&self, function: &Function) -> Arc<[u8]> {
+        let mut known = self.code.borrow_mut();
+        let read = || {
+            let size = function.end.saturating_sub(function.entry).min(CODE);
+            self.memory.bytes(function.entry, size as usize).into()
+        };
+        Arc::clone(known.entry(function.entry).or_insert_with(read))
+    }
+
+    /// Follows one instruction; false: the way ends.
+    fn step(
+        &self,
+        way: &mut Way,
+        instruction: &Instruction,
+        function: &Function,
+        factory: &mut InstructionInfoFactory,
+        ways: &mut Vec<Way>,
+        ahead: &mut Ahead,
+    ) -> bool {
+        let next = instruction.next_ip();
+        match instruction.flow_control() {
+            FlowControl::Next => {
+                self.compute(way, instruction, factory, ahead);
+                way.pc = next;
+                true
+            }
+            FlowControl::ConditionalBranch => {
+                if ways.len() < BRANCHES {
+                    ways.push(Way { pc: instruction.near_branch_target(), ..way.clone() });
+                }
+                way.pc = next;
+                true
+            }
+            FlowControl::UnconditionalBranch => {
+                way.pc = instruction.near_branch_target();
+                if (function.entry..function.end).contains(&way.pc) {
+                    return true;
+                }
+                // A call whose return is ours.
+                let target = way.pc;
+                self.call(way, Some(target), None, ahead) && way.ret()
+            }
+            FlowControl::Call => self.call(way, Some(instruction.near_branch_target()), Some(next), ahead),
+            FlowControl::IndirectCall => {
+                let target = self.operand(way, instruction, 0);
+                self.call(way, target, Some(next), ahead)
+            }
+            FlowControl::Return => way.ret(),
+            FlowControl::IndirectBranch
+            | FlowControl::Interrupt
+            | FlowControl::XbeginXabortXend
+            | FlowControl::Exception => false,
+        }
+    }
+
+    /// A call; false: it does not return. `next`: where it returns to, for one that may be followed.
+    fn call(&self, way: &mut Way, target: Option<u64>, next: Option<u64>, ahead: &mut Ahead) -> bool {
+        let function = target.and_then(|target| self.functions.find(target));
+        let name = function.as_ref().map_or("", |function| &*function.name);
+        let first = way.get(Register::RAX);
+        match name.strip_prefix("internal/").unwrap_or(name) {
+            "sync.(*Mutex).Unlock" => way.note(first, Mode::Mutex, 1, ahead),
+            "sync.(*Mutex).Lock" => way.note(first, Mode::Mutex, -1, ahead),
+            "sync.(*RWMutex).Unlock" => way.note(first, Mode::Write, 1, ahead),
+            "sync.(*RWMutex).Lock" => way.note(first, Mode::Write, -1, ahead),
+            "sync.(*RWMutex).RUnlock" => way.note(first, Mode::Read, 1, ahead),
+            "sync.(*RWMutex).RLock" => way.note(first, Mode::Read, -1, ahead),
+            "runtime.gopanic" | "runtime.throw" | "runtime.fatal" | "runtime.Goexit" | "os.Exit" => {
+                return false;
+            }
+            name if name.starts_with("runtime.goPanic") || name.starts_with("runtime.panic") => return false,
+            name if is_closure(name) && way.returns.len() < CALLS => {
+                if let (Some(target), Some(next)) = (target, next) {
+                    way.push(Some(next));
+                    way.returns.push(next);
+                    way.pc = target;
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        way.clobber();
+        way.pc = next.unwrap_or(way.pc);
+        true
+    }
+
+    /// Any other instruction.
+    fn compute(
+        &self,
+        way: &mut Way,
+        instruction: &Instruction,
+        factory: &mut InstructionInfoFactory,
+        ahead: &mut Ahead,
+    ) {
+        let wide = |register: Register| register.is_gpr64() || register.is_gpr32();
+        let to_register = instruction.op0_kind() == OpKind::Register && wide(instruction.op0_register());
+        match instruction.mnemonic() {
+            Mnemonic::Mov if to_register => {
+                let value = self.operand(way, instruction, 1);
+                way.set(instruction.op0_register(), value);
+            }
+            Mnemonic::Mov if instruction.op0_kind() == OpKind::Memory => {
+                let value = self.operand(way, instruction, 1);
+                let size = instruction.memory_size().size() as u64;
+                if let Some(at) = way.address(instruction) {
+                    way.store(at, size, value);
+                }
+            }
+            Mnemonic::Lea if to_register => {
+                let value = way.address(instruction);
+                way.set(instruction.op0_register(), value);
+            }
+            Mnemonic::Add | Mnemonic::Sub if to_register => {
+                let operands = (self.operand(way, instruction, 0), self.operand(way, instruction, 1));
+                let value = match operands {
+                    (Some(a), Some(b)) if instruction.mnemonic() == Mnemonic::Add => Some(a.wrapping_add(b)),
+                    (Some(a), Some(b)) => Some(a.wrapping_sub(b)),
+                    _ => None,
+                };
+                way.set(instruction.op0_register(), value);
+            }
+            Mnemonic::Xor
+                if to_register
+                    && instruction.op1_kind() == OpKind::Register
+                    && instruction.op0_register() == instruction.op1_register() =>
+            {
+                way.set(instruction.op0_register(), Some(0));
+            }
+            Mnemonic::Push => {
+                let value = self.operand(way, instruction, 0);
+                way.push(value);
+            }
+            Mnemonic::Pop if to_register => {
+                let top = way.get(Register::RSP);
+                let value = top.and_then(|top| self.load(way, top));
+                way.set(instruction.op0_register(), value);
+                way.set(Register::RSP, top.map(|top| top.wrapping_add(8)));
+            }
+            Mnemonic::Xadd if instruction.op0_kind() == OpKind::Memory => {
+                let change = self.operand(way, instruction, 1).map(|change| (change as u32).cast_signed());
+                if let (Some(at), Some(change @ (1 | -1))) = (way.address(instruction), change) {
+                    // Which of the two it is is known by who waits for it.
+                    if change == -1 {
+                        way.note(Some(at), Mode::Mutex, 1, ahead);
+                    }
+                    way.note(at.checked_sub(READERS), Mode::Read, -change, ahead);
+                }
+                way.set(instruction.op1_register(), None);
+            }
+            Mnemonic::Cmpxchg if instruction.op0_kind() == OpKind::Memory => {
+                let takes = self.operand(way, instruction, 1).map(|value| value as u32) == Some(1)
+                    && way.get(Register::RAX).map(|value| value as u32) == Some(0);
+                if let Some(at) = way.address(instruction).filter(|_| takes) {
+                    way.note(Some(at), Mode::Mutex, -1, ahead);
+                }
+                way.set(Register::RAX, None);
+            }
+            _ => {
+                let info = factory.info(instruction);
+                let writes = |access| {
+                    matches!(
+                        access,
+                        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+                    )
+                };
+                for used in info.used_registers().iter().filter(|used| writes(used.access())) {
+                    way.set(used.register().full_register(), None);
+                }
+                if info.used_memory().iter().any(|used| writes(used.access()))
+                    && let Some(at) = way.address(instruction)
+                {
+                    way.store(at, instruction.memory_size().size() as u64, None);
+                }
+            }
+        }
+    }
+
+    fn operand(&self, way: &Way, instruction: &Instruction, operand: u32) -> Option<u64> {
+        match instruction.op_kind(operand) {
+            OpKind::Register => {
+                let register = instruction.op_register(operand);
+                let value = way.get(register.full_register())?;
+                match register.size() {
+                    8 => Some(value),
+                    4 => Some(value & 0xffff_ffff),
+                    _ => None,
+                }
+            }
+            OpKind::Memory => {
+                let value = self.load(way, way.address(instruction)?)?;
+                match instruction.memory_size().size() {
+                    8 => Some(value),
+                    4 => Some(value & 0xffff_ffff),
+                    _ => None,
+                }
+            }
+            OpKind::NearBranch64 => Some(instruction.near_branch_target()),
+            _ => instruction.try_immediate(operand).ok(),
+        }
+    }
+
+    /// Eight bytes, of what was stored on the way, or of memory.
+    fn load(&self, way: &Way, at: u64) -> Option<u64> {
+        if let Some(value) = way.stored.get(&at) {
+            return *value;
+        }
+        // Of something else that was stored it may be a part.
+        let near = (1..8u64).any(|by| {
+            way.stored.contains_key(&at.wrapping_sub(by)) || way.stored.contains_key(&at.wrapping_add(by))
+        });
+        if near { None } else { self.memory.u64(at).or_else(|| self.memory.u32(at).map(u64::from)) }
+    }
+}
+
+impl Way {
+    fn get(&self, register: Register) -> Option<u64> {
+        *self.registers.get(number(register)?)?
+    }
+
+    fn set(&mut self, register: Register, value: Option<u64>) {
+        let value = if register.size() == 4 { value.map(|value| value & 0xffff_ffff) } else { value };
+        if let Some(slot) = number(register.full_register()).and_then(|number| self.registers.get_mut(number))
+        {
+            *slot = value;
+        }
+    }
+
+    fn address(&self, instruction: &Instruction) -> Option<u64> {
+        if instruction.has_segment_prefix() {
+            return None;
+        }
+        instruction.virtual_address(
+            (0..instruction.op_count()).find(|operand| instruction.op_kind(*operand) == OpKind::Memory)?,
+            0,
+            |register, _, _| match register {
+                // Segments begin at 0, but for those of threads.
+                Register::DS | Register::SS | Register::ES | Register::CS => Some(0),
+                _ => self.get(register),
+            },
+        )
+    }
+
+    fn store(&mut self, at: u64, size: u64, value: Option<u64>) {
+        for cell in (0..size.clamp(1, 64)).step_by(8) {
+            let value = if size == 8 { value } else { None };
+            self.stored.insert(at.wrapping_add(cell), value);
+        }
+    }
+
+    fn push(&mut self, value: Option<u64>) {
+        let Some(top) = self.get(Register::RSP).map(|top| top.wrapping_sub(8)) else { return };
+        self.set(Register::RSP, Some(top));
+        self.stored.insert(top, value);
+    }
+
+    /// Go keeps nothing in registers over a call but the stack's.
+    fn clobber(&mut self) {
+        let keep = [Register::RSP, Register::RBP].map(|register| (register, self.get(register)));
+        self.registers = [None; 16];
+        for (register, value) in keep {
+            self.set(register, value);
+        }
+    }
+
+    /// Back from a call that was followed; false: from where the walk began.
+    fn ret(&mut self) -> bool {
+        let Some(to) = self.returns.pop() else { return false };
+        let top = self.get(Register::RSP);
+        self.clobber();
+        self.set(Register::RSP, top.map(|top| top.wrapping_add(8)));
+        self.pc = to;
+        true
+    }
+
+    fn note(&mut self, lock: Option<u64>, mode: Mode, change: i32, ahead: &mut Ahead) {
+        let Some(lock) = lock else { return };
+        let sum = self.sums.entry((lock, mode)).or_default();
+        *sum = sum.saturating_add(change);
+        if let Ok(held) = u32::try_from(*sum)
+            && held > 0
+        {
+            let most = ahead.entry((lock, mode)).or_default();
+            *most = held.max(*most);
+        }
+    }
+}
+
+fn number(register: Register) -> Option<usize> {
+    register.is_gpr64().then(|| register.number())
+}
+
+/// `main.transfer.func1`, `main.transfer.deferwrap2`: what `defer` calls.
+fn is_closure(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let numbered = |prefix: &str| {
+        last.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    ["func", "deferwrap", "dwrap", "gowrap"].into_iter().any(numbered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_closure;
+
+    #[test]
+    fn closures_are_known_by_their_names() {
+        let closures = [
+            "main.transfer.deferwrap1",
+            "main.main.func2",
+            "main.work·dwrap·1.dwrap1",
+            "a.b.func1.deferwrap2",
+        ];
+        assert!(closures.iter().all(|name| is_closure(name)));
+        assert!(
+            !["main.function", "main.func", "sync.(*Mutex).Unlock", ""].iter().any(|name| is_closure(name))
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! Threads of Java: HotSpot, the virtual machine of OpenJDK, read by the tables that it exports about itself.
+//!
+//! ```text
+//! libjvm.so: gHotSpotVM* ─► tables ─► layout ─► vm ─┬─► threads ─────────────┐
+//!                                                   ├─► code, methods ─► frames ─► strands
+//!                                                   └─► objects ─► monitors ─► waits ┘
+//! ```
+//!
+//! Versions 17, 21 and 25 are read; of any other it is said that its layout is not known. Nothing is sent to the process and it
+//! need not reach a safepoint: what `jstack` cannot ask, a process that hangs, is read like any other. Virtual threads that are
+//! not on a thread at the moment are objects of the heap and are not listed.
+
+mod code;
+mod compressed;
+mod frames;
+mod layout;
+mod methods;
+mod monitors;
+mod objects;
+mod tables;
+mod threads;
+mod vm;
+mod waits;
+
+use biopsy_image::{GeneralRegisters, Image};
+use biopsy_model::Tid;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::{
+    Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId, StrandKind,
+    StrandState,
+};
+use code::CodeCache;
+use frames::{Registers, Walk, Walker};
+use threads::{JavaThread, status};
+use vm::Vm;
+use waits::Waits;
+
+/// Threads that the virtual machine starts for itself and that run Java, or could.
+const OF_RUNTIME: [&str; 12] = [
+    "Attach Listener",
+    "Common-Cleaner",
+    "Finalizer",
+    "JFR Recorder Thread",
+    "Monitor Deflation Thread",
+    "Notification Thread",
+    "Reference Handler",
+    "Service Thread",
+    "Signal Dispatcher",
+    "StringDedupThread",
+    "StringDedupProcessor",
+    "Sweeper thread",
+];
+
+/// The call of a carrier that the frames of a virtual thread are on top of.
+const ENTERED: &str = "jdk.internal.vm.Continuation.enterSpecial";
+
+/// The virtual machine in this module with its threads; `None` when there is none.
+#[must_use]
+pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeStrands> {
+    let opened = Vm::open(memory, module, limits)?;
+    let mut found = RuntimeStrands::new(RuntimeKind::Java, &module.module.path, module.module.start);
+    match opened {
+        Ok((vm, version)) => {
+            found.version = Some(version);
+            read_threads(&vm, memory.image(), &mut found);
+        }
+        Err(refused) => {
+            found.version = refused.version;
+            found.warn(refused.why);
+        }
+    }
+    Some(found)
+}
+
+fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
+    let Some((threads, total)) = vm.threads() else {
+        return found.warn("the list of threads could not be read");
+    };
+    found.total = total;
+    if (threads.len() as u64) < total {
+        found.warn(format!("{} of {total} threads could be read", threads.len()));
+    }
+    let code = CodeCache::read(vm);
+    if code.is_none() {
+        found.warn("the code cache could not be read: threads have no frames");
+    }
+    let registers: FxHashMap<Tid, &GeneralRegisters> =
+        image.threads().iter().filter_map(|thread| Some((thread.tid, thread.registers.as_ref()?))).collect();
+    let ids = ids(vm, &threads);
+    let mut left = vm.limits.frames;
+    let mut read = Vec::new();
+    for thread in &threads {
+        let most = vm.limits.frames_per_strand.min(left);
+        let registers = thread.tid.and_then(|tid| registers.get(&tid).copied());
+        let walked = code.as_ref().map(|code| walk(&Walker { vm, code }, thread, registers, most));
+        let (walk, in_java) = walked.unwrap_or_default();
+        left -= walk.frames.len();
+        read.push((walk, in_java));
+    }
+    let waits = Waits { vm, threads: &threads, ids: &ids };
+    for ((thread, id), (walk, in_java)) in threads.iter().zip(&ids).zip(read) {
+        let wait = waits.of(thread, &walk.frames);
+        let mut strand = Strand::new(*id, StrandKind::Thread);
+        strand.tid = thread.tid;
+        strand.name = thread.object.and_then(|object| vm.thread_name(object));
+        strand.of_runtime = strand.name.as_deref().is_some_and(is_of_runtime);
+        strand.state = state(thread, in_java, wait.is_some());
+        strand.cut = walk.cut;
+        strand.wait = wait;
+        let mut frames = walk.frames;
+        if let Some(object) = thread.virtual_object {
+            let entry = frames.iter().position(|frame| &*frame.function == ENTERED);
+            let below = frames.split_off(entry.map_or(0, |entry| entry + 1));
+            found.strands.push(mounted(vm, object, &strand, frames));
+            frames = below;
+            strand.wait = None;
+        }
+        strand.frames = frames;
+        found.strands.push(strand);
+    }
+}
+
+/// The numbers that Java shows, or addresses where they are not there or not unique.
+fn ids(vm: &Vm<'_>, threads: &[JavaThread]) -> Vec<StrandId> {
+    let mut seen = FxHashSet::default();
+    let number = |thread: &JavaThread| vm.thread_number(thread.object?);
+    threads
+        .iter()
+        .map(|thread| {
+            let shown = number(thread).filter(|number| seen.insert(*number));
+            StrandId(shown.unwrap_or(thread.address))
+        })
+        .collect()
+}
+
+fn is_of_runtime(name: &str) -> bool {
+    OF_RUNTIME.contains(&name)
+        || (name.starts_with("C1 CompilerThread") || name.starts_with("C2 CompilerThread"))
+        || name.starts_with("JVMCI")
+}
+
+/// The frames of a thread, and whether it runs code that was made of Java just now.
+fn walk(
+    walker: &Walker<'_>,
+    thread: &JavaThread,
+    registers: Option<&GeneralRegisters>,
+    most: usize,
+) -> (Walk, bool) {
+    let anchor = thread.address.checked_add(walker.vm.layout.threads.anchor).and_then(|at| walker.anchor(at));
+    if let Some(from) = anchor {
+        return (walker.walk(from, false, &thread.stack, most), false);
+    }
+    let Some(registers) = registers else { return (Walk::default(), false) };
+    let from =
+        Registers { pc: registers.rip, sp: registers.rsp, fp: registers.rbp, byte_code: Some(registers.r13) };
+    if !walker.code.contains(from.pc) {
+        return (Walk::default(), false);
+    }
+    (walker.walk(from, true, &thread.stack, most), true)
+}
+
+fn state(thread: &JavaThread, in_java: bool, waits: bool) -> StrandState {
+    match thread.status {
+        Some(now) if now & status::TERMINATED != 0 => StrandState::Ended,
+        _ if in_java => StrandState::Running,
+        _ if waits => StrandState::Waiting,
+        // It left Java without waiting for anything that Java knows.
+        Some(now) if now & status::RUNNABLE != 0 => StrandState::Native,
+        _ => StrandState::NotKnown,
+    }
+}
+
+/// The virtual thread that runs on a thread.
+fn mounted(vm: &Vm<'_>, object: u64, carrier: &Strand, frames: Vec<StrandFrame>) -> Strand {
+    let id = StrandId(vm.thread_number(object).unwrap_or(object));
+    let mut strand = Strand::new(id, StrandKind::VirtualThread);
+    strand.tid = carrier.tid;
+    strand.name = vm.thread_name(object).filter(|name| !name.is_empty());
+    strand.state = carrier.state;
+    strand.wait = carrier.wait.clone();
+    strand.cut = carrier.cut && frames.is_empty();
+    strand.frames = frames;
+    strand
+}

@@ -1,0 +1,136 @@
+//! JavaScript of Node.js: threads with V8, read by the symbols that it exports about itself.
+//!
+//! ```text
+//! v8dbg_* ─► symbols ─► layout ─┬─► isolate: where JavaScript left for native code
+//!                               └─► objects: strings, functions, scripts ─► frames
+//! ```
+//!
+//! Node 18, 20 and 22 are read; of any other version of V8 it is said that its frames are not known. Nothing is sent to the
+//! process. Not seen: functions that the optimizing compilers put into others (their callers are); lines of compiled code, and of
+//! functions of which V8 has not needed the lines itself yet.
+
+mod frames;
+mod isolate;
+mod objects;
+mod positions;
+mod symbols;
+
+use std::ops::Range;
+
+use biopsy_elf::MappedElf;
+use biopsy_image::{GeneralRegisters, Image, Thread, mapping};
+
+use crate::{
+    Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind, StrandState,
+    StrandWait, WaitKind,
+};
+use frames::Walk;
+use isolate::{Isolate, Place};
+use objects::Objects;
+use symbols::{Layout, Symbols};
+
+/// Program headers of an executable; real ones have about a dozen.
+const PROGRAM_HEADERS: u64 = 256;
+/// `epoll_wait` and `epoll_pwait` of x86-64.
+const EVENT_WAITS: [u64; 2] = [232, 281];
+
+/// The Node.js in this module with the threads that run JavaScript; `None` when there is none.
+#[must_use]
+pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeStrands> {
+    let read = |address, buffer: &mut [u8]| memory.read_available(address, buffer);
+    let elf = MappedElf::read(&read, module.module.start, PROGRAM_HEADERS).ok()?;
+    let dynamic = elf.dynamic()?;
+    let symbols = Symbols { memory, elf: &elf, dynamic: &dynamic };
+    if !symbols::is_v8(&symbols) {
+        return None;
+    }
+    let mut found = RuntimeStrands::new(RuntimeKind::Node, &module.module.path, module.module.start);
+    let Some(v8) = symbols::version(&symbols) else {
+        found.warn("the version of V8 is not in the image");
+        return Some(found);
+    };
+    let [major, minor, build, patch] = v8;
+    let v8_version = format!("V8 {major}.{minor}.{build}.{patch}");
+    let Some(node) = symbols::node_of(v8) else {
+        found.version = Some(format!("with {v8_version}"));
+        found.warn(format!("the frames of {v8_version} are not known (those of Node 18, 20 and 22 are)"));
+        return Some(found);
+    };
+    found.version = Some(format!("{node} ({v8_version})"));
+    match (Layout::of(&symbols), isolate::place(&symbols)) {
+        (Ok(layout), Some(place)) => {
+            let objects = Objects::new(memory, limits, layout);
+            read_threads(&objects, place, memory.image(), &mut found);
+        }
+        (Err(missing), _) => found.warn(format!("the executable does not export {missing}")),
+        (Ok(_), None) => found.warn("where threads keep their isolate is not understood"),
+    }
+    Some(found)
+}
+
+fn read_threads(objects: &Objects<'_>, place: Place, image: &dyn Image, found: &mut RuntimeStrands) {
+    let mut left = objects.limits.frames;
+    let mut optimized = 0;
+    for thread in image.threads() {
+        let Some(registers) = &thread.registers else { continue };
+        let stack = stack_of(image, registers);
+        let of_thread = isolate::of_thread(objects.memory, &objects.layout, place, registers.fs_base, &stack);
+        let Some(isolate) = of_thread else { continue };
+        found.total += 1;
+        if found.strands.len() >= objects.limits.strands {
+            continue;
+        }
+        let most = objects.limits.frames_per_strand.min(left);
+        let walk = walk(objects, isolate, registers, &stack, most);
+        left -= walk.frames.len();
+        optimized += walk.optimized;
+        found.strands.push(strand(thread, isolate, registers, walk));
+    }
+    if (found.strands.len() as u64) < found.total {
+        found.warn(format!("{} of {} threads are listed", found.strands.len(), found.total));
+    }
+    if optimized > 0 {
+        found.warn(format!(
+            "{optimized} frames are of optimized or compiled code: they have no line, and functions inside of them are not seen"
+        ));
+    }
+}
+
+/// What is mapped from the stack pointer on: frames are there.
+fn stack_of(image: &dyn Image, registers: &GeneralRegisters) -> Range<u64> {
+    let mapped = mapping::find(image.mappings(), registers.rsp);
+    mapped.map_or(0..0, |mapped| registers.rsp..mapped.end)
+}
+
+fn walk(
+    objects: &Objects<'_>,
+    isolate: Isolate,
+    registers: &GeneralRegisters,
+    stack: &Range<u64>,
+    most: usize,
+) -> Walk {
+    if let Some(exit) = isolate.exit {
+        return objects.walk(exit, None, stack, most);
+    }
+    // JavaScript runs, or native code that it called in passing and that may have another use for the register.
+    match objects.is_frame(registers.rbp, stack) {
+        true => objects.walk(registers.rbp, Some(registers.rip), stack, most),
+        false => Walk::default(),
+    }
+}
+
+fn strand(thread: &Thread, isolate: Isolate, registers: &GeneralRegisters, walk: Walk) -> Strand {
+    let mut strand = Strand::new(StrandId(thread.tid.0.into()), StrandKind::Thread);
+    strand.tid = Some(thread.tid);
+    strand.name = thread.name.as_ref().map(|name| String::from_utf8_lossy(name).into_owned());
+    let waits_for_events = EVENT_WAITS.contains(&registers.orig_rax) && walk.frames.is_empty();
+    strand.state = match () {
+        () if waits_for_events => StrandState::Waiting,
+        () if walk.frames.is_empty() || isolate.exit.is_some() => StrandState::Native,
+        () => StrandState::Running,
+    };
+    strand.wait = waits_for_events.then(|| StrandWait::of(WaitKind::Idle, "the event loop waits for events"));
+    strand.frames = walk.frames;
+    strand.cut = walk.cut;
+    strand
+}

@@ -1,0 +1,121 @@
+//! Threads and tasks of CPython 3.8 to 3.13, and who has which lock.
+//!
+//! ```text
+//! version (_PyRuntime) ─► layout ─► threads ─► frames ─► code, lines
+//!                                      ├─► waits ─► registers, locks ─► owners (with blocks)
+//!                                      └─► tasks (asyncio)
+//! ```
+
+mod attributes;
+mod code;
+mod frames;
+mod layout;
+mod lines;
+mod locks;
+mod objects;
+mod owners;
+mod reading;
+mod registers;
+mod tasks;
+mod threads;
+mod version;
+mod waits;
+
+use code::Codes;
+use layout::Layout;
+use objects::Objects;
+use owners::Held;
+use reading::Reading;
+use threads::SystemThreads;
+
+use crate::{
+    InterpreterLock, Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind,
+};
+
+/// What runs an event loop: without it in any stack there are no tasks to look for.
+const EVENT_LOOP: &str = "/asyncio/base_events.py";
+
+/// The Python runtime in this module with its threads and tasks; `None` when there is none.
+#[must_use]
+pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeStrands> {
+    let version = version::find(memory, module)?;
+    let mut found = RuntimeStrands::new(RuntimeKind::Python, &module.module.path, module.module.start);
+    found.version = Some(version.text.clone()).filter(|text| !text.is_empty());
+    let known = layout::KNOWN;
+    let Some(layout) = version.minor.and_then(Layout::of) else {
+        found.warn(format!(
+            "threads are read of Python 3.{} to 3.{}; the version of this one is {}",
+            known.start(),
+            known.end(),
+            found.version.as_deref().unwrap_or("not known")
+        ));
+        return Some(found);
+    };
+    if version.free_threaded {
+        found.warn("threads of a Python without the interpreter's lock (free-threaded) are not read");
+        return Some(found);
+    }
+    let reading =
+        Reading { objects: Objects::new(memory, layout, limits.text), codes: Codes::default(), limits };
+    match threads::first_interpreter(&reading, version.runtime) {
+        // A library that nobody initialised has none.
+        None if memory.pointer(version.runtime.saturating_add(layout.runtime_interpreters)).is_none() => None,
+        None => {
+            found.warn("the interpreter's data is not where it should be: its threads are not read");
+            Some(found)
+        }
+        Some((offset, first)) => {
+            // What lies behind in the same structure has moved with it.
+            let moved = offset.wrapping_sub(layout.runtime_interpreters);
+            let runtime = version.runtime.wrapping_add(moved);
+            read_interpreters(&reading, runtime, first, &mut found);
+            Some(found)
+        }
+    }
+}
+
+fn read_interpreters(reading: &Reading<'_, '_, '_>, runtime: u64, first: u64, found: &mut RuntimeStrands) {
+    let system = SystemThreads::of(reading.objects.memory.image());
+    let mut frames = reading.limits.frames;
+    for interpreter in threads::interpreters(reading, first) {
+        let most = reading.limits.strands.saturating_sub(found.strands.len());
+        let (threads, cut) = threads::read(reading, &system, interpreter, &mut frames, most);
+        if cut {
+            found.warn("the list of threads is not whole");
+        }
+        let gil = waits::gil(reading, runtime, interpreter, &threads);
+        if gil.is_none() {
+            found.warn("the lock of the interpreter was not found: who has it is not known");
+        }
+        let held = Held::of(reading, &threads);
+        for (number, thread) in threads.iter().enumerate() {
+            let mut strand = Strand::new(StrandId(thread.at), StrandKind::Thread);
+            strand.tid = thread.tid;
+            strand.name.clone_from(&thread.name);
+            strand.frames = thread.frames.iter().map(|frame| frame.strand_frame(&reading.objects)).collect();
+            strand.cut = thread.cut;
+            (strand.state, strand.wait) = waits::state(reading, &threads, &held, gil.as_ref(), number);
+            found.strands.push(strand);
+        }
+        if found.interpreter_lock.is_none() {
+            found.interpreter_lock = gil.map(|gil| InterpreterLock {
+                address: gil.address,
+                locked: gil.locked,
+                holder: gil.locked.then_some(StrandId(gil.holder)),
+            });
+        }
+        let loops = threads
+            .iter()
+            .flat_map(|thread| &thread.frames)
+            .any(|frame| frame.code.file.ends_with(EVENT_LOOP));
+        if loops {
+            let most = reading.limits.strands.saturating_sub(found.strands.len());
+            let (tasks, cut) = tasks::find(reading, runtime, interpreter, most);
+            if cut {
+                found.warn("not all objects were looked through for tasks");
+            }
+            found.strands.extend(tasks);
+        }
+    }
+    found.total = found.strands.len() as u64;
+}

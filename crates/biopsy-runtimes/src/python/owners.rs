@@ -1,0 +1,135 @@
+//! Who has a lock that a thread waits for.
+
+use rustc_hash::FxHashMap;
+
+use super::attributes;
+use super::frames::PythonFrame;
+use super::layout::same;
+use super::locks::{self, Lock};
+use super::reading::Reading;
+use super::threads::PythonThread;
+use crate::{Confidence, Holder, Owner, StrandId};
+
+/// Candidates that are named when nothing better is known.
+const CANDIDATES: usize = 8;
+/// Words of a thread's state among which the lock is that it gives back when it ends (`on_delete_data`).
+const STATE_WORDS: u64 = 64;
+
+/// Words of a `ThreadHandle` among which the thread's number is: behind two links.
+const HANDLE_WORDS: u64 = 8;
+
+/// A thread inside of a `with` block: indices of the thread and of its frame.
+type Site = (usize, usize);
+
+/// What the threads of an interpreter have.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// By address of the lock.
+    by_with: FxHashMap<u64, Vec<Site>>,
+}
+
+impl Held {
+    /// Looks at all frames.
+    pub(super) fn of(reading: &Reading<'_, '_, '_>, threads: &[PythonThread]) -> Self {
+        let objects = &reading.objects;
+        let mut held = Self::default();
+        for (number, thread) in threads.iter().enumerate() {
+            for (position, frame) in thread.frames.iter().enumerate() {
+                let inner = position.checked_sub(1).and_then(|inner| thread.frames.get(inner));
+                // A condition lets go of its lock while it waits, although the block goes on.
+                if inner.is_some_and(|inner| inner.is_of_threading(&["wait", "wait_for"])) {
+                    continue;
+                }
+                for lock in frame.held(objects).into_iter().filter_map(|one| locks::lock_of(objects, one)) {
+                    held.by_with.entry(lock.object).or_default().push((number, position));
+                }
+            }
+        }
+        held
+    }
+
+    /// The owners of a lock that a thread waits for.
+    pub(super) fn owners(
+        &self,
+        reading: &Reading<'_, '_, '_>,
+        threads: &[PythonThread],
+        lock: &Lock,
+        waiter: usize,
+    ) -> Vec<Owner> {
+        let sites = self.by_with.get(&lock.object).map(Vec::as_slice).unwrap_or_default();
+        if !lock.locked {
+            return Vec::new();
+        }
+        let owner = |number: usize, frame, confidence, proof: &str| {
+            let thread = threads.get(number)?;
+            Some(Owner {
+                holder: Holder::Strand(StrandId(thread.at)),
+                confidence,
+                frame,
+                proof: proof.to_owned(),
+            })
+        };
+        if let Some(id) = lock.owner {
+            let number = threads.iter().position(|thread| thread.id == id);
+            let frame = sites.iter().find(|site| Some(site.0) == number).map(|site| site.1);
+            let named = number.and_then(|number| {
+                owner(number, frame, Confidence::Certain, "the lock has its owner's number")
+            });
+            return named.into_iter().collect();
+        }
+        if let Some((number, frame)) = sites.first() {
+            let proof = "it is inside of a `with` block of this lock, by the interpreter's own table";
+            return owner(*number, Some(*frame), Confidence::AlmostCertain, proof).into_iter().collect();
+        }
+        let refers = |(number, thread): (usize, &PythonThread)| {
+            let objects = &reading.objects;
+            let frame =
+                thread.frames.iter().position(|frame| frame.variables(objects).contains(&lock.object))?;
+            owner(number, Some(frame), Confidence::Possible, "a variable of it refers to the lock")
+        };
+        let others = threads.iter().enumerate().filter(|(number, _)| *number != waiter);
+        others.filter_map(refers).take(CANDIDATES).collect()
+    }
+}
+
+/// The thread that gives back this lock when it ends: up to 3.12 that is how its end is waited for.
+pub(super) fn ends_with(
+    reading: &Reading<'_, '_, '_>,
+    threads: &[PythonThread],
+    lock: &Lock,
+) -> Option<Owner> {
+    let objects = &reading.objects;
+    let has = |thread: &&PythonThread| {
+        (0..STATE_WORDS).filter_map(|index| objects.pointer(thread.at, index * 8)).any(|word| {
+            word % 8 == 0
+                && objects.word(word, same::WEAK_OBJECT) == Some(lock.object)
+                && matches!(&*objects.type_name(word), "weakref" | "weakref.ReferenceType")
+        })
+    };
+    let thread = threads.iter().find(has)?;
+    Some(joined(
+        thread,
+        Confidence::Certain,
+        "the thread's state refers to the lock that is released when it ends",
+    ))
+}
+
+/// The thread that `Thread.join` is about, from 3.13 on: the `Thread` that it is called of has a handle with the thread's number.
+pub(super) fn by_handle(
+    reading: &Reading<'_, '_, '_>,
+    threads: &[PythonThread],
+    join: &PythonFrame,
+) -> Option<Owner> {
+    let objects = &reading.objects;
+    let called_of = *join.variables(objects).first()?;
+    let attributes = attributes::of(objects, called_of);
+    let handle = attributes.into_iter().find(|one| objects.is(*one, "_thread._ThreadHandle"))?;
+    let handle = objects.pointer(handle, same::HANDLE)?;
+    let is_in = |id: u64| (0..HANDLE_WORDS).any(|index| objects.word(handle, index * 8) == Some(id));
+    let thread = threads.iter().find(|thread| thread.id != 0 && is_in(thread.id))?;
+    Some(joined(thread, Confidence::Certain, "the `Thread` that it waits for has the number of this thread"))
+}
+
+fn joined(thread: &PythonThread, confidence: Confidence, proof: &str) -> Owner {
+    Owner { holder: Holder::Strand(StrandId(thread.at)), confidence, frame: None, proof: proof.to_owned() }
+}
