@@ -46,7 +46,7 @@ fn each(mode: &str, check: impl Fn(&mut TargetProcess)) {
             let output = build.output().expect("the compiler runs");
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             let mut command = Command::new(&program);
-            command.arg(mode).env("GOTRACEBACK", "all");
+            command.arg(mode).env("GOTRACEBACK", "system");
             check(&mut TargetProcess::spawn(command));
         }
     }
@@ -175,25 +175,22 @@ fn printed(target: &mut TargetProcess) -> BTreeMap<u64, Vec<Line>> {
         } else if let Some(created) = line.strip_prefix("created by ") {
             function = format!("created by {}", created.split(" in goroutine").next().unwrap_or(created));
         } else {
-            function = line.rsplit_once('(').map_or(line, |(name, _)| name).to_owned();
+            let name = line.rsplit_once('(').map_or(line, |(name, _)| name);
+            // Go prints it as the program calls it.
+            function = if name == "panic" { "runtime.gopanic" } else { name }.to_owned();
         }
     }
     found
 }
 
-/// What we have of it, less what Go does not print: frames of the runtime.
+/// What we have of it, in the same form.
 fn shown(strand: &Strand) -> Vec<Line> {
     let line = |name: String, frame: &StrandFrame| {
         (name, frame.file.as_deref().unwrap_or_default().to_owned(), frame.line.unwrap_or_default())
     };
-    let is_shown = |frame: &&StrandFrame| {
-        let rest = frame.function.strip_prefix("runtime.");
-        rest.is_none_or(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
-    };
-    let mut all: Vec<Line> =
-        strand.frames.iter().filter(is_shown).map(|frame| line(frame.function.to_string(), frame)).collect();
-    all.extend(strand.started_at.iter().map(|start| line(format!("created by {}", start.function), start)));
-    all
+    let frames = strand.frames.iter().map(|frame| line(frame.function.to_string(), frame));
+    let start = strand.started_at.iter().map(|start| line(format!("created by {}", start.function), start));
+    frames.chain(start).collect()
 }
 
 #[test]
