@@ -19,6 +19,7 @@
 mod confidence;
 mod find;
 mod frame;
+pub mod fuzz;
 pub mod go;
 pub mod jvm;
 mod kind;

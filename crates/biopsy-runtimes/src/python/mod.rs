@@ -9,7 +9,7 @@
 mod attributes;
 mod code;
 mod frames;
-mod layout;
+pub(crate) mod layout;
 mod lines;
 mod locks;
 mod objects;
@@ -27,6 +27,7 @@ use objects::Objects;
 use owners::Held;
 use reading::Reading;
 use threads::SystemThreads;
+pub(crate) use version::Found as Version;
 
 use crate::{
     InterpreterLock, Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind,
@@ -38,7 +39,16 @@ const EVENT_LOOP: &str = "/asyncio/base_events.py";
 /// The Python runtime in this module with its threads and tasks; `None` when there is none.
 #[must_use]
 pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeStrands> {
-    let version = version::find(memory, module)?;
+    read_version(memory, module, limits, version::find(memory, module)?)
+}
+
+/// The runtime of which this is known.
+pub(crate) fn read_version(
+    memory: &Memory<'_>,
+    module: &Module<'_>,
+    limits: &Limits,
+    version: Version,
+) -> Option<RuntimeStrands> {
     let mut found = RuntimeStrands::new(RuntimeKind::Python, &module.module.path, module.module.start);
     found.version = Some(version.text.clone()).filter(|text| !text.is_empty());
     let known = layout::KNOWN;
