@@ -22,6 +22,7 @@ pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'
 #[must_use]
 pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'_>) -> DumpAnalysis {
     let runtimes = Runtimes::open(image, &roots);
+    let strands = dump::strands::read(image, &roots);
     let code = runtimes.code();
     let explicit = runtimes.explicit_frames();
     let options = Options {
@@ -33,7 +34,7 @@ pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'
     };
     let mut stacks = walk(image, &options);
     explicit.add_to(&mut stacks);
-    analyze_dump(image, &stacks, &DumpFacts { managed: Some(&runtimes), ..facts.clone() })
+    analyze_dump(image, &stacks, &DumpFacts { managed: Some(&runtimes), strands: &strands, ..facts.clone() })
 }
 
 /// The same of a dump that was opened. `file_bytes`: its size. Without a redactor, texts from the memory of the process are not

@@ -54,7 +54,17 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-recording",
         ],
     ),
-    ("biopsy-analyze", &["biopsy-model", "biopsy-image", "biopsy-stacks", "biopsy-dotnet", "biopsy-redact"]),
+    (
+        "biopsy-analyze",
+        &[
+            "biopsy-model",
+            "biopsy-image",
+            "biopsy-stacks",
+            "biopsy-dotnet",
+            "biopsy-runtimes",
+            "biopsy-redact",
+        ],
+    ),
     ("biopsy-report", &["biopsy-model", "biopsy-analyze"]),
     (
         "biopsy-capture",

@@ -6,6 +6,7 @@ use super::identity::Identity;
 use super::managed::Managed;
 use super::memory::MemorySplit;
 use super::modules::ModuleRow;
+use super::strands::StrandRuntime;
 use super::threads::DumpThread;
 use super::waits::WaitGraph;
 use crate::findings::finding::Finding;
@@ -25,6 +26,8 @@ pub struct DumpAnalysis {
     pub waits: WaitGraph,
     /// What managed runtimes say beyond single threads; `None`: there is none, or nobody opened it.
     pub managed: Option<Managed>,
+    /// Language runtimes other than .NET, with their goroutines, threads and tasks.
+    pub strands: Vec<StrandRuntime>,
     /// What its memory is.
     pub memory: MemorySplit,
     /// Mapped code, and where names come from.

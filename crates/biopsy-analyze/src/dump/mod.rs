@@ -21,6 +21,8 @@ mod memory;
 mod modules;
 mod signal;
 mod state;
+mod strand_place;
+pub mod strands;
 mod system_call;
 mod threads;
 mod undetermined;
@@ -41,6 +43,7 @@ pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
 pub use state::{ThreadState, WaitKind};
+pub use strands::StrandRuntime;
 pub use threads::DumpThread;
 pub use waits::{LockQueue, WaitGraph};
 
@@ -48,7 +51,10 @@ pub use waits::{LockQueue, WaitGraph};
 pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> DumpAnalysis {
     let heap = managed::walk_heap(facts);
     let mut locks = managed::find_locks(facts, stacks, &heap);
-    let threads = threads::threads(image, stacks, facts, &mut locks.waits);
+    locks.waits.extend(strands::waits(facts));
+    let mut threads = threads::threads(image, stacks, facts, &mut locks.waits);
+    let strands = strands::analyze(facts);
+    strands::add_to(&mut threads, &strands);
     let waits = WaitGraph::new(&threads);
     let crash = crash::find(image, stacks, facts);
     let mut analysis = DumpAnalysis {
@@ -58,6 +64,7 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         managed: managed::analyze(facts, stacks, &threads, locks, heap),
         threads,
         waits,
+        strands,
         damaged: facts.damaged,
         memory: memory::split(image, stacks),
         modules: modules::rows(stacks),

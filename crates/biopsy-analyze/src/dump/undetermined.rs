@@ -11,6 +11,7 @@ use super::crash::AddressKind;
 use super::facts::DumpFacts;
 use super::locks::LockKind;
 use super::state::ThreadState;
+use super::strands::{RuntimeKind, StrandRuntime};
 use crate::words::threads;
 
 pub(super) fn list(
@@ -24,7 +25,7 @@ pub(super) fn list(
     registers(image, &mut list);
     ends(stacks, &mut list);
     modules(stacks, &mut list);
-    goroutines(stacks, &mut list);
+    strands(stacks, analysis, &mut list);
     managed(stacks, analysis, &mut list);
     locks(analysis, &mut list);
     if let Some(crash) = &analysis.crash {
@@ -168,8 +169,17 @@ fn managed(stacks: &ImageStacks, analysis: &DumpAnalysis, list: &mut Vec<String>
     }
 }
 
-/// Go runs its goroutines on few threads.
-fn goroutines(stacks: &ImageStacks, list: &mut Vec<String>) {
+/// What the readers of language runtimes did not understand. Go runs its goroutines on few threads: without its reader only those
+/// have stacks.
+fn strands(stacks: &ImageStacks, analysis: &DumpAnalysis, list: &mut Vec<String>) {
+    for runtime in &analysis.strands {
+        let label = runtime.runtime.label();
+        list.extend(runtime.runtime.warnings.iter().map(|warning| format!("{label}: {warning}")));
+    }
+    let read = |runtime: &StrandRuntime| runtime.runtime.kind == RuntimeKind::Go && runtime.runtime.total > 0;
+    if analysis.strands.iter().any(read) {
+        return;
+    }
     let names =
         stacks.places.iter().flat_map(|place| &place.functions).map(|function| function.name.as_str());
     if names.into_iter().any(|name| name.starts_with("runtime.mcall") || name.starts_with("runtime.goexit")) {

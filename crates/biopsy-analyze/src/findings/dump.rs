@@ -1,5 +1,6 @@
 //! What rules on dumps share.
 
+use crate::dump::strands::{Confidence, Strand, StrandKind, StrandRuntime, WaitKind};
 use crate::dump::{DumpAnalysis, DumpThread};
 use crate::findings::finding::{Evidence, Reference};
 use biopsy_model::Tid;
@@ -10,7 +11,32 @@ pub(super) fn label(analysis: &DumpAnalysis, tid: Tid) -> String {
 
 /// Where the thread waits: the innermost function outside of the C library and of frameworks, and who called it.
 pub(super) fn place(analysis: &DumpAnalysis, tid: Tid) -> Option<String> {
-    analysis.groups.get(analysis.thread(tid)?.group)?.place()
+    let strands = analysis.strands.iter().find_map(|runtime| {
+        let is_it = |strand: &&Strand| strand.kind == StrandKind::Thread && strand.tid == Some(tid);
+        runtime.place(runtime.runtime.strands.iter().find(is_it)?)
+    });
+    // A thread of a language is where its program is, and not where the interpreter is.
+    strands.or_else(|| analysis.groups.get(analysis.thread(tid)?.group)?.place())
+}
+
+/// `waits for a mutex at 0xc0..., which goroutine 18 has since main.transfer (bank.go:50)`.
+pub(super) fn strand_words(runtime: &StrandRuntime, strand: &Strand) -> String {
+    let Some(wait) = &strand.wait else { return strand.state.words().to_owned() };
+    let what = match wait.kind {
+        WaitKind::Other => wait.reason.clone(),
+        WaitKind::Timer => "a time".to_owned(),
+        kind => kind.words().to_owned(),
+    };
+    let at = wait.address.map_or(String::new(), |address| format!(" at {address:#x}"));
+    let owner = runtime.owners(strand).next().map_or(String::new(), |(holder, owner)| {
+        let sure = if owner.confidence == Confidence::Certain { "" } else { owner.confidence.words() };
+        let gap = if sure.is_empty() { "" } else { " " };
+        match wait.kind {
+            WaitKind::Future | WaitKind::Join => format!(", which is {}", runtime.label(holder)),
+            _ => format!(", which {}{gap}{sure} holds", runtime.label(holder)),
+        }
+    });
+    format!("waits for {what}{at}{owner}")
 }
 
 /// Threads that are named one by one.

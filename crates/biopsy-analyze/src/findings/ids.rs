@@ -116,6 +116,8 @@ finding_ids! {
     AbandonedLock = "abandoned-lock",
     /// Threads wait for one that holds a lock.
     LockQueue = "lock-queue",
+    /// Goroutines wait in one place for what another one has to give.
+    StrandsWait = "strands-wait",
     /// The process died at a null pointer, or a field of one.
     NullPointer = "null-pointer",
     /// The process died below the end of a stack.

@@ -12,6 +12,7 @@ mod markdown;
 pub mod schema;
 mod sections;
 mod stacks;
+pub mod strands;
 mod text;
 mod threads;
 mod words;

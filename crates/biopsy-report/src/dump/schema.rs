@@ -37,6 +37,9 @@ pub struct DumpReport {
     /// What managed runtimes say; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed: Option<super::managed_schema::Managed>,
+    /// Language runtimes other than .NET, with their goroutines, threads and tasks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<super::strands::Runtime>,
     /// What the memory is.
     pub memory: Memory,
     /// Mapped code.
@@ -405,6 +408,7 @@ impl DumpReport {
                 queues: analysis.waits.queues.iter().map(queue).collect(),
             },
             managed: analysis.managed.as_ref().map(super::managed_schema::managed),
+            runtimes: analysis.strands.iter().map(super::strands::runtime).collect(),
             memory: Memory {
                 mapped_bytes: memory.mapped,
                 in_dump_bytes: memory.in_dump,

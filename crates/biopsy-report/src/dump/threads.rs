@@ -16,7 +16,7 @@ use biopsy_analyze::dump::managed::ManagedLock;
 use biopsy_analyze::dump::{DumpAnalysis, DumpThread, FrameRow, StackGroup};
 use biopsy_model::Tid;
 
-use super::{text, words};
+use super::{strands, text, words};
 use crate::TextOptions;
 use crate::text::{Page, clean};
 use crate::units::{count, counted, duration};
@@ -69,6 +69,7 @@ pub(super) fn render(analysis: &DumpAnalysis, options: StacksOptions) -> String 
         }
     }
     out.rest(analysis);
+    out.text.push_str(&strands::render(&analysis.strands, options));
     out.text
 }
 

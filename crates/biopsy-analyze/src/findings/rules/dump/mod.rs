@@ -16,6 +16,8 @@ pub(super) mod overview;
 pub(super) mod pool_starvation;
 pub(super) mod running;
 pub(super) mod scrubbed;
+pub(super) mod strand_deadlock;
+pub(super) mod strands_wait;
 pub(super) mod unhandled_exception;
 pub(super) mod waiting_operations;
 

@@ -1,0 +1,360 @@
+//! Goroutines, and threads and tasks of Python and others: equal ones together, circles among them, and what threads of a language
+//! wait for as what threads of the system wait for.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+
+use biopsy_dotnet::runtime::{LocalFiles, MissingFiles as _};
+use biopsy_image::Image;
+use biopsy_model::Tid;
+pub use biopsy_runtimes::{
+    Confidence, Holder, InterpreterLock, Owner, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId,
+    StrandKind, StrandState, StrandWait, WaitKind,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::facts::DumpFacts;
+use super::locks::{LockKind, LockOwner, LockWait};
+use super::strand_place;
+use super::threads::DumpThread;
+
+/// Circles that are looked for.
+const CYCLES: usize = 100;
+/// Below it an owner is a candidate, and no edge of a circle.
+const SURE: Confidence = Confidence::VeryLikely;
+
+/// A language runtime of the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StrandRuntime {
+    /// What was read of it.
+    pub runtime: RuntimeStrands,
+    /// Strands that stand in the same place and wait for the same kind of thing; those of the program first, then the largest.
+    pub groups: Vec<StrandGroup>,
+    /// Strands that wait for each other in a circle, for those that are no threads of the system: circles of threads are in
+    /// [`DumpAnalysis::waits`](super::DumpAnalysis::waits).
+    pub cycles: Vec<StrandCycle>,
+}
+
+/// Equal strands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StrandGroup {
+    /// Indices into the strands of the runtime.
+    pub members: Vec<usize>,
+}
+
+/// A circle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StrandCycle {
+    /// Indices into the strands of the runtime; each waits for the next.
+    pub members: Vec<usize>,
+    /// That of the weakest edge.
+    pub confidence: Confidence,
+}
+
+impl StrandRuntime {
+    /// The first member of a group.
+    #[must_use]
+    pub fn first(&self, group: &StrandGroup) -> Option<&Strand> {
+        self.runtime.strands.get(*group.members.first()?)
+    }
+
+    /// `goroutine 18`, ``thread `worker` (4711)``, ``task `sync` ``.
+    #[must_use]
+    pub fn label(&self, strand: &Strand) -> String {
+        let word = strand.kind.word();
+        match (&strand.name, strand.tid, strand.kind) {
+            (None, _, StrandKind::Goroutine) => format!("{word} {}", strand.id),
+            (Some(name), Some(tid), _) => format!("{word} `{name}` ({tid})"),
+            (Some(name), None, _) => format!("{word} `{name}`"),
+            (None, Some(tid), _) => format!("{word} {tid}"),
+            (None, None, _) => format!("{word} {:#x}", strand.id.0),
+        }
+    }
+
+    /// Where in the program a strand is: `main.transfer (bank.go:52)`.
+    #[must_use]
+    pub fn place(&self, strand: &Strand) -> Option<String> {
+        strand_place::of_program(self.runtime.kind, &strand.frames).map(strand_place::words)
+    }
+
+    /// Whom a strand waits for that is known well enough, with where they have it.
+    pub fn owners<'s>(&'s self, strand: &'s Strand) -> impl Iterator<Item = (&'s Strand, &'s Owner)> {
+        let owners = strand.wait.iter().flat_map(|wait| &wait.owners);
+        owners.filter(|owner| owner.confidence >= SURE).filter_map(|owner| Some((self.holder(owner)?, owner)))
+    }
+
+    fn holder(&self, owner: &Owner) -> Option<&Strand> {
+        match owner.holder {
+            Holder::Strand(id) => self.runtime.strand(id),
+            Holder::Thread(tid) => self.runtime.strands.iter().find(|strand| strand.tid == Some(tid)),
+        }
+    }
+}
+
+/// Reads the strands of an image. `roots`: folders below which files of the process are looked for where a core has left out their
+/// text.
+#[must_use]
+pub fn read(image: &dyn Image, roots: &[PathBuf]) -> Vec<RuntimeStrands> {
+    let files = Files(LocalFiles::new(image, roots));
+    biopsy_runtimes::read_strands(image, Some(&files), &biopsy_runtimes::Limits::default())
+}
+
+/// Files of this machine that were made sure to be those that were mapped.
+struct Files(LocalFiles);
+
+impl biopsy_runtimes::MissingFiles for Files {
+    fn read(&self, path: &[u8], offset: u64, buffer: &mut [u8]) -> usize {
+        self.0.read(path, offset, buffer)
+    }
+}
+
+/// What the facts of a dump have.
+pub(super) fn analyze(facts: &DumpFacts<'_>) -> Vec<StrandRuntime> {
+    let runtimes = facts.strands.iter().map(|runtime| {
+        let mut runtime = runtime.clone();
+        // Names are texts from the memory of the process.
+        for strand in &mut runtime.strands {
+            let name = strand.name.take();
+            strand.name = name.and_then(|name| facts.redact.map(|redact| redact(&name)));
+        }
+        StrandRuntime { groups: groups(&runtime), cycles: cycles(&runtime), runtime }
+    });
+    runtimes.collect()
+}
+
+fn groups(runtime: &RuntimeStrands) -> Vec<StrandGroup> {
+    let mut groups: Vec<StrandGroup> = Vec::new();
+    let mut known: FxHashMap<u64, usize> = FxHashMap::default();
+    for (index, strand) in runtime.strands.iter().enumerate() {
+        let mut hasher = DefaultHasher::new();
+        (strand.kind, strand.state, strand.wait.as_ref().map(|wait| (wait.kind, &wait.reason)))
+            .hash(&mut hasher);
+        for frame in &strand.frames {
+            (&frame.function, frame.line).hash(&mut hasher);
+        }
+        let group = *known.entry(hasher.finish()).or_insert_with(|| {
+            groups.push(StrandGroup { members: Vec::new() });
+            groups.len() - 1
+        });
+        if let Some(group) = groups.get_mut(group) {
+            group.members.push(index);
+        }
+    }
+    groups.sort_by_key(|group| {
+        let first = group.members.first().and_then(|index| runtime.strands.get(*index));
+        (first.is_some_and(|strand| strand.of_runtime), std::cmp::Reverse(group.members.len()))
+    });
+    groups
+}
+
+/// Whom each strand waits for without an end of its own.
+fn edges(runtime: &RuntimeStrands) -> Vec<Vec<(usize, Confidence)>> {
+    let by_id: FxHashMap<StrandId, usize> =
+        runtime.strands.iter().enumerate().map(|(index, strand)| (strand.id, index)).collect();
+    let by_tid: FxHashMap<Tid, usize> =
+        runtime.strands.iter().enumerate().filter_map(|(index, strand)| Some((strand.tid?, index))).collect();
+    let of = |strand: &Strand| {
+        let waits = strand.wait.iter().filter(|wait| wait.kind.is_held() && !wait.ends_by_itself);
+        let owners = waits.flat_map(|wait| &wait.owners).filter(|owner| owner.confidence >= SURE);
+        let known = owners.filter_map(|owner| {
+            let index = match owner.holder {
+                Holder::Strand(id) => by_id.get(&id),
+                Holder::Thread(tid) => by_tid.get(&tid),
+            };
+            Some((*index?, owner.confidence))
+        });
+        known.collect()
+    };
+    runtime.strands.iter().map(of).collect()
+}
+
+/// At least one circle of each knot. Who waits for several (a writer for readers) needs all of them, so that one that is stuck is
+/// enough.
+fn cycles(runtime: &RuntimeStrands) -> Vec<StrandCycle> {
+    let edges = edges(runtime);
+    let mut done: FxHashSet<usize> = FxHashSet::default();
+    let mut cycles: Vec<StrandCycle> = Vec::new();
+    for start in 0..edges.len() {
+        // The way to where we are: strand, and which of its edges is next.
+        let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+        let mut on_path: FxHashMap<usize, usize> = FxHashMap::from_iter([(start, 0)]);
+        while let Some((at, next)) = path.last().copied() {
+            if cycles.len() >= CYCLES {
+                return cycles;
+            }
+            let edge = edges.get(at).and_then(|edges| edges.get(next)).filter(|_| !done.contains(&at));
+            let Some((to, _)) = edge else {
+                path.pop();
+                on_path.remove(&at);
+                done.insert(at);
+                continue;
+            };
+            if let Some(last) = path.last_mut() {
+                last.1 += 1;
+            }
+            if let Some(first) = on_path.get(to) {
+                let around = path.get(*first..).unwrap_or_default();
+                let weakest =
+                    around.iter().filter_map(|(at, next)| edges.get(*at)?.get(next.checked_sub(1)?));
+                let confidence = weakest.map(|edge| edge.1).min().unwrap_or(Confidence::Possible);
+                let members: Vec<usize> = around.iter().map(|(at, _)| *at).collect();
+                let is_thread = |index: &usize| {
+                    runtime.strands.get(*index).is_some_and(|strand| strand.kind == StrandKind::Thread)
+                };
+                if !members.iter().all(is_thread) {
+                    cycles.push(StrandCycle { members, confidence });
+                }
+            } else if !done.contains(to) {
+                on_path.insert(*to, path.len());
+                path.push((*to, 0));
+            }
+        }
+    }
+    cycles
+}
+
+/// What threads of the system wait for that are threads of a language: the same graph holds native locks, and circles go over both.
+pub(super) fn waits(facts: &DumpFacts<'_>) -> Vec<(Tid, LockWait)> {
+    let mut all = Vec::new();
+    for runtime in facts.strands {
+        let tids: FxHashMap<StrandId, Option<Tid>> =
+            runtime.strands.iter().map(|strand| (strand.id, strand.tid)).collect();
+        for strand in runtime.strands.iter().filter(|strand| strand.kind == StrandKind::Thread) {
+            let (Some(tid), Some(wait)) = (strand.tid, &strand.wait) else { continue };
+            let Some(kind) = lock_kind(wait.kind) else { continue };
+            let best = wait.owners.iter().filter(|owner| owner.confidence >= SURE && !wait.ends_by_itself);
+            let best = best.max_by_key(|owner| owner.confidence);
+            let owner = best.and_then(|owner| match owner.holder {
+                Holder::Strand(id) => tids.get(&id).copied().flatten(),
+                Holder::Thread(tid) => Some(tid),
+            });
+            // The end of a thread has no address of its own.
+            let Some(lock) = wait.address.or(owner.map(|owner| owner.0.into())) else { continue };
+            let object = wait.object.clone();
+            let proof = best.map_or_else(|| wait.reason.clone(), |owner| owner.proof.clone());
+            let owner = owner.map_or(LockOwner::NotKnown, LockOwner::Thread);
+            all.push((tid, LockWait { futex: lock, lock, kind, owner, object, proof }));
+        }
+    }
+    all
+}
+
+fn lock_kind(kind: WaitKind) -> Option<LockKind> {
+    Some(match kind {
+        WaitKind::Mutex => LockKind::Mutex,
+        WaitKind::ReadLock => LockKind::RwLockRead,
+        WaitKind::WriteLock => LockKind::RwLockWrite,
+        WaitKind::Monitor => LockKind::Monitor,
+        WaitKind::Join => LockKind::Join,
+        WaitKind::Condition => LockKind::Condition,
+        WaitKind::Semaphore => LockKind::Semaphore,
+        // Who waits for the interpreter waits for a moment, unless its holder is stuck: see `add_to`.
+        WaitKind::InterpreterLock
+        | WaitKind::WaitGroup
+        | WaitKind::ChannelSend
+        | WaitKind::ChannelReceive
+        | WaitKind::Select
+        | WaitKind::Timer
+        | WaitKind::Io
+        | WaitKind::Future
+        | WaitKind::Collection
+        | WaitKind::Idle
+        | WaitKind::Other => return None,
+    })
+}
+
+/// Gives threads of the system the names that the language has for them, and those who wait for the interpreter's lock an edge to its
+/// holder, where that one is stuck at a lock.
+pub(super) fn add_to(threads: &mut [DumpThread], runtimes: &[StrandRuntime]) {
+    let blocked: FxHashSet<Tid> =
+        threads.iter().filter(|thread| thread.lock.is_some()).map(|thread| thread.tid).collect();
+    let by_tid: FxHashMap<Tid, usize> =
+        threads.iter().enumerate().map(|(index, thread)| (thread.tid, index)).collect();
+    for runtime in runtimes {
+        for strand in runtime.runtime.strands.iter().filter(|strand| strand.kind == StrandKind::Thread) {
+            let index = strand.tid.and_then(|tid| by_tid.get(&tid));
+            let Some(thread) = index.and_then(|index| threads.get_mut(*index)) else { continue };
+            if let Some(name) = &strand.name {
+                thread.name.clone_from(name);
+                thread.named = true;
+            }
+            let Some(wait) = strand.wait.as_ref().filter(|wait| wait.kind == WaitKind::InterpreterLock)
+            else {
+                continue;
+            };
+            let holder = runtime.owners(strand).find_map(|(holder, _)| holder.tid);
+            if let (Some(lock), Some(holder)) =
+                (wait.address, holder.filter(|holder| blocked.contains(holder)))
+            {
+                thread.lock = Some(LockWait {
+                    futex: lock,
+                    lock,
+                    kind: LockKind::Mutex,
+                    owner: LockOwner::Thread(holder),
+                    object: Some("the lock of the interpreter".to_owned()),
+                    proof: "the interpreter's lock says who has it".to_owned(),
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits_for(id: u64, owners: &[(u64, Confidence)]) -> Strand {
+        let mut strand = Strand::new(StrandId(id), StrandKind::Goroutine);
+        let mut wait = StrandWait::of(WaitKind::Mutex, "sync.Mutex.Lock");
+        let owner = |(id, confidence): &(u64, Confidence)| Owner {
+            holder: Holder::Strand(StrandId(*id)),
+            confidence: *confidence,
+            frame: None,
+            proof: String::new(),
+        };
+        wait.owners = owners.iter().map(owner).collect();
+        strand.wait = Some(wait);
+        strand
+    }
+
+    fn runtime(strands: Vec<Strand>) -> RuntimeStrands {
+        let mut runtime = RuntimeStrands::new(RuntimeKind::Go, b"/bin/a", 0);
+        runtime.strands = strands;
+        runtime
+    }
+
+    #[test]
+    fn a_circle_is_as_sure_as_its_weakest_edge() {
+        let (certain, likely) = (Confidence::Certain, Confidence::VeryLikely);
+        let found = cycles(&runtime(vec![
+            waits_for(1, &[(2, certain)]),
+            waits_for(2, &[(3, likely)]),
+            waits_for(3, &[(4, certain), (2, certain)]),
+            waits_for(4, &[]),
+            waits_for(5, &[(5, certain)]),
+        ]));
+        assert_eq!(
+            found,
+            [
+                StrandCycle { members: vec![1, 2], confidence: likely },
+                StrandCycle { members: vec![4], confidence: certain },
+            ]
+        );
+    }
+
+    #[test]
+    fn candidates_and_waits_with_an_end_make_no_circle() {
+        let mut ends = waits_for(1, &[(2, Confidence::Certain)]);
+        ends.wait.as_mut().unwrap().ends_by_itself = true;
+        assert!(cycles(&runtime(vec![ends, waits_for(2, &[(1, Confidence::Certain)])])).is_empty());
+        let possible = |id, other| waits_for(id, &[(other, Confidence::Possible)]);
+        assert!(cycles(&runtime(vec![possible(1, 2), possible(2, 1)])).is_empty());
+    }
+
+    #[test]
+    fn a_long_chain_is_walked_without_recursion() {
+        let count = 50_000u64;
+        let chain = (0..count).map(|id| waits_for(id, &[((id + 1) % count, Confidence::Certain)])).collect();
+        assert_eq!(cycles(&runtime(chain)).first().map(|cycle| cycle.members.len()), Some(50_000));
+    }
+}

@@ -1,0 +1,126 @@
+//! Goroutines or tasks wait for each other in a circle, or all of a program's goroutines for each other.
+
+use crate::dump::DumpAnalysis;
+use crate::dump::strands::{Confidence, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
+use crate::findings::dump::strand_words;
+use crate::findings::evidence::{fact, steps};
+use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
+
+/// Members of a circle that are named one by one.
+const NAMED: usize = 12;
+
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    analysis.strands.iter().find_map(|runtime| circle(runtime).or_else(|| standstill(runtime)))
+}
+
+fn circle(runtime: &StrandRuntime) -> Option<Finding> {
+    let first = runtime.cycles.first()?;
+    let strand = |index: &usize| runtime.runtime.strands.get(*index);
+    let labels: Vec<String> = first.members.iter().filter_map(strand).map(|one| runtime.label(one)).collect();
+    let word = strand(first.members.first()?)?.kind.word();
+    let title = match labels.as_slice() {
+        [one] => format!("Deadlock: {one} waits for a lock that it holds itself"),
+        [one, other] => format!("Deadlock: {one} and {other} wait for each other"),
+        all => format!("Deadlock: {} {word}s wait for each other in a circle", all.len()),
+    };
+    let mut evidence: Vec<Evidence> = Vec::new();
+    for member in runtime.cycles.iter().flat_map(|cycle| &cycle.members).filter_map(strand).take(NAMED) {
+        let place = runtime.place(member).map_or(String::new(), |place| format!(", in {place}"));
+        evidence
+            .push(fact(format!("{} {}{place}", runtime.label(member), strand_words(runtime, member)), None));
+    }
+    let total: usize = runtime.cycles.iter().map(|cycle| cycle.members.len()).sum();
+    if total > NAMED {
+        evidence.push(fact(
+            format!("and {} more in circles", total - NAMED),
+            Some(Value::Count((total - NAMED) as f64)),
+        ));
+    }
+    let proof = strand(first.members.first()?).and_then(|one| runtime.owners(one).next());
+    if let Some((_, owner)) = proof {
+        evidence.push(fact(format!("how the owner is known: {}", owner.proof), None));
+    }
+    let sure = match first.confidence {
+        Confidence::Certain => "The owners were read from the runtime's own data.",
+        Confidence::AlmostCertain | Confidence::VeryLikely | Confidence::Possible => {
+            "These locks have no owner in memory: who holds them was told by the code ahead of each frame, which lets go of them \
+             before it takes them."
+        }
+    };
+    Some(Finding {
+        id: FindingId::Deadlock,
+        severity: Severity::Critical,
+        impact: 0.5,
+        title,
+        explanation: format!(
+            "Each of these {word}s waits for something that only the next one can give, so that none of them goes on by itself. {sure}"
+        ),
+        evidence,
+        next_steps: steps(&[
+            "Take these locks in the same order everywhere, or hold only one of them at a time",
+            "They do not recover: the process has to be restarted",
+        ]),
+    })
+}
+
+/// Every goroutine of the program waits for another one: for a channel, a lock, a wait group.
+fn standstill(runtime: &StrandRuntime) -> Option<Finding> {
+    let program =
+        || runtime.runtime.strands.iter().filter(|one| !one.of_runtime && one.kind == StrandKind::Goroutine);
+    let waiting = program().filter(|one| waits_for_another(one)).count();
+    // Who waits for a signal waits for the outside.
+    if waiting < 2 || program().any(|one| !waits_for_another(one) || takes_signals(one)) {
+        return None;
+    }
+    // `select {}` at the end of `main` leaves the work to others: to C, where no goroutine is left.
+    let main = program().find(|one| one.id.0 == 1)?;
+    if main.wait.as_ref().is_some_and(|wait| wait.never_ends) {
+        return None;
+    }
+    let mut evidence = Vec::new();
+    for group in runtime.groups.iter().take(NAMED) {
+        let Some(first) = runtime.first(group).filter(|first| !first.of_runtime) else { continue };
+        let place = runtime.place(first).map_or(String::new(), |place| format!(" in {place}"));
+        let reason = first.wait.as_ref().map_or("waiting", |wait| wait.reason.as_str());
+        evidence.push(fact(
+            format!("{} {reason}{place}", group.members.len()),
+            Some(Value::Count(group.members.len() as f64)),
+        ));
+    }
+    let place = runtime.place(main).map_or(String::new(), |place| format!("; `main` in {place}"));
+    Some(Finding {
+        id: FindingId::Deadlock,
+        severity: Severity::Critical,
+        impact: 1.0,
+        title: format!("Deadlock: all {waiting} goroutines of the program wait for each other{place}"),
+        explanation: "Not one goroutine of the program can run, waits for a time, for the outside or is in a system call: all of them \
+                      wait for what only another goroutine could give them. Go ends such a program by itself only where it links no C \
+                      and takes no signals."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&["Look at who should have sent, closed or unlocked: nobody is left to do it"]),
+    })
+}
+
+fn waits_for_another(strand: &Strand) -> bool {
+    strand.state == StrandState::Waiting
+        && strand.wait.as_ref().is_some_and(|wait| {
+            !wait.ends_by_itself
+                && matches!(
+                    wait.kind,
+                    WaitKind::Mutex
+                        | WaitKind::ReadLock
+                        | WaitKind::WriteLock
+                        | WaitKind::Condition
+                        | WaitKind::WaitGroup
+                        | WaitKind::ChannelSend
+                        | WaitKind::ChannelReceive
+                        | WaitKind::Select
+                )
+        })
+}
+
+/// What forwards signals to the program is always there once the program asked for them.
+fn takes_signals(strand: &Strand) -> bool {
+    strand.frames.iter().any(|frame| &*frame.function == "os/signal.loop")
+}
