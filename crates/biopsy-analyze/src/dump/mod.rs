@@ -8,6 +8,7 @@
 //! What managed runtimes know comes from [`Runtimes`]; their frames are frames like others.
 
 mod analysis;
+mod blocked;
 mod crash;
 mod facts;
 mod frame_rows;
@@ -36,26 +37,29 @@ pub use frame_rows::FrameRow;
 pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
-pub use locks::{LockKind, LockOwner, LockWait};
+pub use locks::{Confidence, Holder, LockKind, LockOwner, LockWait};
 pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
 pub use state::{ThreadState, WaitKind};
 pub use threads::DumpThread;
-pub use waits::{LockQueue, WaitGraph};
+pub use waits::{Circle, LockQueue, WaitGraph};
 
 /// The facts of a dump, without findings. `stacks`: of the same image.
 pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> DumpAnalysis {
     let heap = managed::walk_heap(facts);
-    let mut locks = managed::find_locks(facts, stacks, &heap);
-    let threads = threads::threads(image, stacks, facts, &mut locks.waits);
+    let mut managed_locks = managed::find_locks(facts, stacks, &heap);
+    let mut threads = threads::threads(image, stacks, facts, &mut managed_locks.waits);
+    let mut waiting: Vec<_> =
+        threads.iter_mut().filter_map(|thread| Some((thread.tid, thread.lock.as_mut()?))).collect();
+    let not_inferred = locks::infer(image, stacks, &mut waiting);
     let waits = WaitGraph::new(&threads);
     let crash = crash::find(image, stacks, facts);
     let mut analysis = DumpAnalysis {
         identity: Identity::new(image, facts),
         groups: groups::groups(stacks, &threads, crash.as_ref(), &waits),
         crash,
-        managed: managed::analyze(facts, stacks, &threads, locks, heap),
+        managed: managed::analyze(facts, stacks, &threads, managed_locks, heap),
         threads,
         waits,
         damaged: facts.damaged,
@@ -67,5 +71,6 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
     analysis.damaged |= analysis.memory.missing.iter().any(|missing| missing.reason.is_damage());
     analysis.assign_groups();
     analysis.undetermined = undetermined::list(image, stacks, facts, &analysis);
+    analysis.add_undetermined(&not_inferred);
     analysis
 }

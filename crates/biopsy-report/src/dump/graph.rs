@@ -290,6 +290,7 @@ impl Picture {
             let what = analysis.thread(*tid).and_then(|thread| thread.lock.as_ref()).map(|lock| lock.kind);
             let words = what.map_or("", |kind| match kind {
                 LockKind::Mutex => "wants its mutex",
+                LockKind::Spin => "wants its spin lock",
                 LockKind::Monitor => "wants its monitor",
                 LockKind::SystemLock => "wants its lock",
                 LockKind::Pulse => "waits for its pulse",

@@ -27,7 +27,7 @@ pub use modules::{ExecutableMapping, Module};
 pub use registers::UserRegisters;
 pub use rule::{FrameRule, LOST, UNCHANGED};
 pub use stack::{ProcessMemory, StackMemory};
-pub(crate) use table::UnwindTable;
+pub(crate) use table::{FunctionRange, UnwindTable};
 
 use crate::elf::ElfFile;
 use modules::Modules;
@@ -77,6 +77,8 @@ pub struct WalkedFrame {
     pub sp: Avma,
     /// `rbp`, where it is known.
     pub fp: Option<u64>,
+    /// `rbx`, `r12` to `r15`, where they are known.
+    pub saved: [Option<u64>; 5],
     /// How it was found.
     pub found: FoundBy,
 }
@@ -173,6 +175,11 @@ impl ProcessUnwinder {
     /// The mapping that holds `address`.
     pub fn find(&self, address: Avma) -> Option<&Module> {
         self.modules.find(address.0)
+    }
+
+    /// The mapping that holds `address`, or else the nearest one below it: that of the code which uses the data there.
+    pub(crate) fn find_below(&self, address: Avma) -> Option<&Module> {
+        self.modules.find_below(address.0)
     }
 
     /// How many mappings are known.

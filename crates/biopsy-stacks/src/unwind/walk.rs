@@ -7,7 +7,7 @@ use biopsy_model::stack::StackEnd;
 
 use super::evaluate::{Evaluated, Evaluator};
 use super::prologue::return_address_offset;
-use super::registers::{CALLEE_SAVED, RBP, RIP, RSP, Registers};
+use super::registers::{CALLEE_SAVED, RBP, RBX, RIP, RSP, Registers};
 use super::rule::{FrameRule, LOST, Rule, UNCHANGED};
 use super::signal_frame;
 use super::stack::{Reader, Unreadable};
@@ -54,6 +54,7 @@ pub(super) fn walk(
             lookup: Avma(lookup),
             sp: Avma(registers.sp()),
             fp: registers.get(RBP),
+            saved: [RBX, 12, 13, 14, 15].map(|number| registers.get(number)),
             found,
         });
         frames += 1;

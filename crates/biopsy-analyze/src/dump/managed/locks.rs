@@ -111,5 +111,6 @@ fn wait(lock: &ManagedLock, kind: LockKind, sync_block: u64) -> LockWait {
         owner,
         object: Some(lock.type_name.clone()),
         proof,
+        ..LockWait::default()
     }
 }
