@@ -143,6 +143,9 @@ const RUST_MODES: &[&str] = &[
     "lost-news",
 ];
 const CPP_MODES: &[&str] = &[
+    "among",
+    "among-flag",
+    "among-hand",
     "reader",
     "writer",
     "guard",
@@ -182,7 +185,18 @@ fn holders_in_cpp_are_found_in_optimised_and_stripped_programs() {
     if !require_all(NEEDED) {
         return;
     }
-    for (label, flags) in [("c++ -O2", &["-O2"][..]), ("c++ -O3 stripped", &["-O3", "-s"])] {
+    let every = std::env::var_os("HOLDERS_ALL").is_some();
+    let usual = [("c++ -O2", &["-O2"][..]), ("c++ -O3 stripped", &["-O3", "-s"])];
+    let others = [
+        ("c++ -O0", &["-O0"][..]),
+        ("c++ -O1", &["-O1"]),
+        ("c++ no exceptions", &["-O2", "-fno-exceptions"]),
+        ("c++ no plt", &["-O2", "-fno-plt", "-s"]),
+        ("c++ lto no pie", &["-O3", "-flto", "-no-pie", "-s"]),
+        ("c++ static", &["-O2", "-static"]),
+        ("c++ static stripped", &["-O2", "-static", "-s"]),
+    ];
+    for (label, flags) in usual.into_iter().chain(others.into_iter().filter(|_| every)) {
         assert_all(&table(label, &compile_cpp("holders-cpp", CPP, flags), CPP_MODES));
     }
 }

@@ -107,6 +107,48 @@ OWN void deferred(Table &table, bool takes) {
     leaf(table);
 }
 
+OWN void reads_early(Table &table) {
+    std::shared_lock<std::shared_mutex> guard(table.lock);
+    table.rows++;
+    guard.unlock();
+    leaf(table);
+    if (table.more > 5) guard.lock();
+}
+
+OWN void reads_scope(Table &table) {
+    {
+        std::shared_lock<std::shared_mutex> guard(table.lock);
+        table.rows++;
+    }
+    leaf(table);
+}
+
+OWN void reads_later(Table &table) {
+    leaf(table);
+    std::shared_lock<std::shared_mutex> guard(table.lock);
+    table.rows++;
+}
+
+OWN void reads_deferred(Table &table, bool takes) {
+    std::shared_lock<std::shared_mutex> guard(table.lock, std::defer_lock);
+    if (takes) guard.lock();
+    leaf(table);
+}
+
+// As C does it: one way out for all.
+OWN int reads_by_hand(Table &table, bool fails) {
+    int result = -1;
+    auto *lock = static_cast<pthread_rwlock_t *>(table.lock.native_handle());
+    pthread_rwlock_rdlock(lock);
+    if (fails) goto out;
+    leaf(table);
+    if (table.more > 7) goto out;
+    result = 0;
+out:
+    pthread_rwlock_unlock(lock);
+    return result;
+}
+
 OWN void first_second(Table &first, Table &second) {
     std::unique_lock<std::shared_mutex> a(first.lock);
     rest(200);
@@ -154,6 +196,17 @@ static void around(void (*holds)(Table &)) {
     start("waits-r", [] { std::shared_lock<std::shared_mutex> guard(orders->lock); });
 }
 
+// The same among readers, of whom the lock keeps a number and nothing else.
+static void among_readers(void (*holds)(Table &)) {
+    start("past-scope", [] { reads_scope(*orders); });
+    start("past-early", [] { reads_early(*orders); });
+    start("past-flag", [] { reads_deferred(*orders, false); });
+    start("later", [] { reads_later(*orders); });
+    start("holds", [=] { holds(*orders); });
+    rest(200);
+    start("waits-w", [] { writes(*orders); });
+}
+
 int main(int count, char **arguments) {
     std::string mode = count > 1 ? arguments[1] : "";
     alarm(600);
@@ -169,6 +222,9 @@ int main(int count, char **arguments) {
     if (mode == "by-hand") around(by_hand);
     if (mode == "helpers") around(by_helpers);
     if (mode == "deferred") around([](Table &table) { deferred(table, true); });
+    if (mode == "among") among_readers(reads);
+    if (mode == "among-flag") among_readers([](Table &table) { reads_deferred(table, true); });
+    if (mode == "among-hand") among_readers([](Table &table) { reads_by_hand(table, false); });
     if (mode == "abba") {
         start("stuck-1", [] { first_second(*orders, *prices); });
         start("stuck-2", [] { first_second(*prices, *orders); });

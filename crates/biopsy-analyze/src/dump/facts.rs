@@ -31,6 +31,8 @@ pub struct DumpFacts<'a> {
     pub redact: Option<&'a dyn Fn(&str) -> String>,
     /// The managed runtimes in the image, which named and unwound its stacks too.
     pub managed: Option<&'a super::managed::runtimes::Runtimes<'a>>,
+    /// What its threads wait for in other processes, and what these do.
+    pub peers: Option<&'a biopsy_model::peers::PeerLook>,
     /// Look at the managed heap: all objects by type. A second for ten million objects.
     pub heap: bool,
     /// The image is of a process that runs on, and not of a file.

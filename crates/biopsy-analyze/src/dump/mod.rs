@@ -7,6 +7,7 @@
 //!
 //! What managed runtimes know comes from [`Runtimes`]; their frames are frames like others.
 
+mod across;
 mod analysis;
 mod blocked;
 mod crash;
@@ -20,6 +21,7 @@ mod locks;
 pub mod managed;
 mod memory;
 mod modules;
+mod orphaned;
 mod signal;
 mod state;
 mod system_call;
@@ -30,6 +32,7 @@ mod waits;
 use biopsy_image::Image;
 use biopsy_stacks::image::ImageStacks;
 
+pub use across::{Across, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
 pub use facts::{DumpFacts, ThreadFacts};
@@ -41,6 +44,7 @@ pub use locks::{Confidence, Holder, LockKind, LockOwner, LockWait};
 pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
+pub use orphaned::OrphanedLock;
 pub use state::{ThreadState, WaitKind};
 pub use threads::DumpThread;
 pub use waits::{Circle, LockQueue, WaitGraph};
@@ -54,6 +58,7 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         threads.iter_mut().filter_map(|thread| Some((thread.tid, thread.lock.as_mut()?))).collect();
     let not_inferred = locks::infer(image, stacks, &mut waiting);
     let waits = WaitGraph::new(&threads);
+    let orphaned = orphaned::find(image, &threads, &waits);
     let crash = crash::find(image, stacks, facts);
     let mut analysis = DumpAnalysis {
         identity: Identity::new(image, facts),
@@ -61,7 +66,9 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         crash,
         managed: managed::analyze(facts, stacks, &threads, managed_locks, heap),
         threads,
+        across: None,
         waits,
+        orphaned,
         damaged: facts.damaged,
         memory: memory::split(image, stacks),
         modules: modules::rows(stacks),
@@ -69,6 +76,7 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         findings: Vec::new(),
     };
     analysis.damaged |= analysis.memory.missing.iter().any(|missing| missing.reason.is_damage());
+    analysis.across = facts.peers.map(|look| across::join(&analysis, look));
     analysis.assign_groups();
     analysis.undetermined = undetermined::list(image, stacks, facts, &analysis);
     analysis.add_undetermined(&not_inferred);

@@ -16,7 +16,7 @@
 //! It is inference. A guard that knows by a flag whether it owns its lock (`std::unique_lock`) is followed where the flag is on
 //! the stack; where ways disagree and nothing tells which is gone, [`Hold::ways`] says so. What is given back by a pointer from
 //! the heap, in another thread, or in a caller whose frame could not be found, is not seen: no hold found is never "nobody".
-//! Measured on programs of known truth: `docs/design/16-holders.md`.
+//! Measured on programs of known truth: `docs/design/17-holders.md`.
 //!
 //! Work is bounded: instructions of a frame, of a call, of a question; calls deep; ways that wait.
 
