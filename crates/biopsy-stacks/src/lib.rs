@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
+pub mod ahead;
 pub mod elf;
 pub mod fuzz;
 pub mod image;

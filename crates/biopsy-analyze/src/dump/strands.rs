@@ -14,7 +14,7 @@ pub use biopsy_runtimes::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::facts::DumpFacts;
-use super::locks::{LockKind, LockOwner, LockWait};
+use super::locks::{self, LockKind, LockOwner, LockWait};
 use super::strand_place;
 use super::threads::DumpThread;
 
@@ -232,11 +232,30 @@ pub(super) fn waits(facts: &DumpFacts<'_>) -> Vec<(Tid, LockWait)> {
             let Some(lock) = wait.address.or(owner.map(|owner| owner.0.into())) else { continue };
             let object = wait.object.clone();
             let proof = best.map_or_else(|| wait.reason.clone(), |owner| owner.proof.clone());
+            let holder = owner.zip(best).map(|(thread, best)| locks::Holder {
+                thread,
+                confidence: as_of_locks(best.confidence),
+                site: None,
+                shared: false,
+            });
             let owner = owner.map_or(LockOwner::NotKnown, LockOwner::Thread);
-            all.push((tid, LockWait { futex: lock, lock, kind, owner, object, proof }));
+            let holders = Vec::from_iter(holder);
+            all.push((
+                tid,
+                LockWait { futex: lock, lock, kind, owner, object, proof, holders, ..LockWait::default() },
+            ));
         }
     }
     all
+}
+
+fn as_of_locks(confidence: Confidence) -> locks::Confidence {
+    match confidence {
+        Confidence::Possible => locks::Confidence::Possible,
+        Confidence::VeryLikely => locks::Confidence::VeryLikely,
+        Confidence::AlmostCertain => locks::Confidence::AlmostCertain,
+        Confidence::Certain => locks::Confidence::Certain,
+    }
 }
 
 fn lock_kind(kind: WaitKind) -> Option<LockKind> {
@@ -293,6 +312,7 @@ pub(super) fn add_to(threads: &mut [DumpThread], runtimes: &[StrandRuntime]) {
                     owner: LockOwner::Thread(holder),
                     object: Some("the lock of the interpreter".to_owned()),
                     proof: "the interpreter's lock says who has it".to_owned(),
+                    ..LockWait::default()
                 });
             }
         }
