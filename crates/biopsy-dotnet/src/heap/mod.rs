@@ -9,7 +9,6 @@
 //! walked; the collector says so (`gc_structures_invalid_cnt`), and [`Heap::open`] answers [`HeapError::Collecting`]: freeze
 //! again. How it works and what it was held against: `docs/design/13-heap.md`.
 
-mod by_type;
 mod collectible;
 mod error;
 mod found_roots;
@@ -28,7 +27,6 @@ mod synthetic;
 mod thread_statics;
 mod walk;
 
-pub use by_type::{HeapByType, TypeRow, by_type};
 pub use error::HeapError;
 pub use found_roots::RootProblems;
 pub use largest::{LargestHeap, Refused, largest, read_largest};

@@ -153,4 +153,29 @@ mod tests {
         waits.waits[0].kind = WaitKind::Pulse;
         assert!(waits.cycles().is_empty(), "who waits for a pulse does not wait for the owner");
     }
+    proptest::proptest! {
+        #[test]
+        fn a_thread_is_in_a_circle_when_it_waits_for_itself_in_the_end(
+            next in proptest::collection::btree_map(0u32..12, 0u32..14, 0..12),
+        ) {
+            let edges: Vec<_> = next.iter().map(|(waiter, owner)| (*waiter, *owner)).collect();
+            let cycles = locks(&edges).cycles();
+            let comes_back = |start: &u32| {
+                let mut at = next.get(start);
+                (0..next.len()).any(|_| {
+                    let is_there = at == Some(start);
+                    at = at.and_then(|at| next.get(at));
+                    is_there
+                })
+            };
+            let wanted: Vec<u32> = next.keys().copied().filter(comes_back).collect();
+            let mut found: Vec<u32> = cycles.concat();
+            found.sort_unstable();
+            proptest::prop_assert_eq!(found, wanted, "each once");
+            for cycle in &cycles {
+                let behind = cycle.iter().cycle().skip(1);
+                proptest::prop_assert!(cycle.iter().zip(behind).all(|(one, other)| next[one] == *other));
+            }
+        }
+    }
 }

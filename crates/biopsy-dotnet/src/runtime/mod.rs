@@ -16,7 +16,6 @@ mod check;
 mod checks;
 mod code;
 mod discover;
-mod display;
 mod error;
 mod field;
 mod fields;

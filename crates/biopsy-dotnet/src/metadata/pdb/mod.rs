@@ -10,6 +10,8 @@ mod find;
 mod fuzz;
 mod portable;
 mod sequence_points;
+#[cfg(test)]
+mod tests;
 
 pub use find::{DebugInfo, PdbPlace, debug_info, find_pdb};
 pub use fuzz::fuzz_pdb;
