@@ -20,7 +20,7 @@ use regex::Regex;
 
 use crate::run::{Outcome, release_program, target_folder};
 use build::{Tools, build};
-use corpus::{Half, Specimen, contradictions, find_specimens};
+use corpus::{Half, Specimen, contradictions, find_specimens, unknown_ids};
 use running::Stop;
 use table::{Expected, Graded, render_json, render_table};
 
@@ -42,7 +42,8 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let all = find_specimens(options.half)?;
-    let wrong = contradictions(&all);
+    let mut wrong = contradictions(&all);
+    wrong.extend(unknown_ids(&all)?);
     if !wrong.is_empty() {
         return Err(wrong.join("\n"));
     }
