@@ -65,8 +65,7 @@ pub(crate) fn read_version(
         found.warn("threads of a Python without the interpreter's lock (free-threaded) are not read");
         return Some(found);
     }
-    let reading =
-        Reading { objects: Objects::new(memory, layout, limits.text), codes: Codes::default(), limits };
+    let reading = Reading { objects: Objects::new(memory, layout, limits), codes: Codes::default(), limits };
     match threads::first_interpreter(&reading, version.runtime) {
         // A library that nobody initialised has none.
         None if memory.pointer(version.runtime.saturating_add(layout.runtime_interpreters)).is_none() => None,
@@ -120,7 +119,7 @@ fn read_interpreters(reading: &Reading<'_, '_, '_>, runtime: u64, first: u64, fo
             .any(|frame| frame.code.file.ends_with(EVENT_LOOP));
         if loops {
             let most = reading.limits.strands.saturating_sub(found.strands.len());
-            let (tasks, cut) = tasks::find(reading, runtime, interpreter, most);
+            let (tasks, cut) = tasks::find(reading, runtime, interpreter, &mut frames, most);
             if cut {
                 found.warn("not all objects were looked through for tasks");
             }
