@@ -19,6 +19,8 @@
 mod confidence;
 mod find;
 mod frame;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 pub mod go;
 pub mod jvm;
 mod kind;

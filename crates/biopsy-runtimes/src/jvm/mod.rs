@@ -74,10 +74,11 @@ pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option
 }
 
 fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
-    let Some((threads, total)) = vm.threads() else {
+    let Some((mut threads, total)) = vm.threads() else {
         return found.warn("the list of threads could not be read");
     };
     found.total = total;
+    threads.retain_mut(|thread| is_of_system(thread, image));
     if (threads.len() as u64) < total {
         found.warn(format!("{} of {total} threads could be read", threads.len()));
     }
@@ -119,6 +120,20 @@ fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
         strand.frames = frames;
         found.strands.push(strand);
     }
+}
+
+/// Gives a thread the number that the image has for it; whether there is such a thread. The virtual machine's number is another one
+/// where the process is in a pid namespace of its own, so that the stack decides.
+fn is_of_system(thread: &mut JavaThread, image: &dyn Image) -> bool {
+    let on_its_stack = |registers: &GeneralRegisters| thread.stack.contains(&registers.rsp);
+    let threads = image.threads();
+    let by_stack = threads.iter().find(|one| one.registers.as_ref().is_some_and(on_its_stack));
+    let found = by_stack
+        .or_else(|| threads.iter().find(|one| one.registers.is_none() && Some(one.tid) == thread.tid));
+    if let Some(found) = found {
+        thread.tid = Some(found.tid);
+    }
+    found.is_some()
 }
 
 /// The numbers that Java shows, or addresses where they are not there or not unique.
