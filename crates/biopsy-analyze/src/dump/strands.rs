@@ -33,6 +33,7 @@ pub struct StrandRuntime {
     /// Strands that wait for each other in a circle, for those that are no threads of the system: circles of threads are in
     /// [`DumpAnalysis::waits`](super::DumpAnalysis::waits).
     pub cycles: Vec<StrandCycle>,
+    by_id: FxHashMap<StrandId, usize>,
 }
 
 /// Equal strands.
@@ -85,7 +86,7 @@ impl StrandRuntime {
 
     fn holder(&self, owner: &Owner) -> Option<&Strand> {
         match owner.holder {
-            Holder::Strand(id) => self.runtime.strand(id),
+            Holder::Strand(id) => self.runtime.strands.get(*self.by_id.get(&id)?),
             Holder::Thread(tid) => self.runtime.strands.iter().find(|strand| strand.tid == Some(tid)),
         }
     }
@@ -117,7 +118,8 @@ pub(super) fn analyze(facts: &DumpFacts<'_>) -> Vec<StrandRuntime> {
             let name = strand.name.take();
             strand.name = name.and_then(|name| facts.redact.map(|redact| redact(&name)));
         }
-        StrandRuntime { groups: groups(&runtime), cycles: cycles(&runtime), runtime }
+        let by_id = runtime.strands.iter().enumerate().map(|(index, strand)| (strand.id, index)).collect();
+        StrandRuntime { groups: groups(&runtime), cycles: cycles(&runtime), by_id, runtime }
     });
     runtimes.collect()
 }

@@ -48,7 +48,7 @@ pub(super) fn render(runtimes: &[StrandRuntime], options: StacksOptions) -> Stri
             line(0, "33", &format!("not read: {warning}"));
         }
         let mut hidden = 0;
-        for group in &runtime.groups {
+        for group in runtime.groups.iter().take(GROUPS) {
             let Some(first) = runtime.first(group) else { continue };
             if first.of_runtime && !options.all {
                 hidden += group.members.len();
@@ -74,6 +74,10 @@ pub(super) fn render(runtimes: &[StrandRuntime], options: StacksOptions) -> Stri
                 let at = place(start).map_or(String::new(), |place| format!(" ({place})"));
                 line(5, DIM, &format!("started by {}{at}", start.function));
             }
+        }
+        if runtime.groups.len() > GROUPS {
+            line(0, "", "");
+            line(0, DIM, &format!("and {} other stacks", runtime.groups.len() - GROUPS));
         }
         if hidden > 0 {
             line(0, "", "");

@@ -1,10 +1,9 @@
 //! A made-up process with Node 22 in it: what V8 exports, an isolate, and frames of one function.
 
-use biopsy_elf::raw::PT_TLS;
-use biopsy_elf::testing::{ElfBuilder, Hash};
 use biopsy_image::GeneralRegisters;
 
-use super::synthetic::{Data, MODULE, STACK, Synthetic};
+use super::MadeImage;
+use super::made_module::{Data, FILE, STACK, image};
 
 /// What is exported: the numbers of V8 12.4.
 const NUMBERS: &[(&str, u64)] = &[
@@ -55,7 +54,7 @@ const BYTES: u64 = 212;
 const ONE_BYTE: u64 = 8;
 const SMALL: u32 = 32;
 /// Bytes of a frame here.
-pub(super) const FRAME: u64 = 64;
+const FRAME: u64 = 64;
 
 /// An object of a type, as a tagged word; its words after the first.
 fn object(data: &mut Data, kind: u64, words: &[u64]) -> u64 {
@@ -70,8 +69,9 @@ fn string(data: &mut Data, text: &str) -> u64 {
     at
 }
 
-/// The process, with so many frames on its stack below a call of native code.
-pub(crate) fn process(frames: u64) -> Synthetic {
+/// A process with so many frames on its stack below a call of native code, and the frame pointer of the third.
+#[must_use]
+pub fn node_image(frames: u64) -> (MadeImage, u64) {
     let mut data = Data::default();
     let (name, script_name) = (string(&mut data, "work"), string(&mut data, "/srv/main.js"));
     let source = string(&mut data, "function work() {\n  wait();\n}\n");
@@ -95,30 +95,22 @@ pub(crate) fn process(frames: u64) -> Synthetic {
                 .map(|(name, value)| (format!("_ZN2v88internal7Version{}{name}_E", name.len() + 1), value)),
         )
         .collect();
-    let mut symbols: Vec<(&str, u64, u64)> = words
-        .iter()
-        .map(|(name, value)| (name.as_str(), data.words(&[*value]).wrapping_sub(MODULE), 4))
-        .collect();
-    symbols.push(("_ZN2v88internal18g_current_isolate_E", 0, 8));
-    let file = ElfBuilder::new(0).segment(PT_TLS, &[0; 8]).symbols(&symbols, Hash::Gnu, MODULE).build();
-
-    let mut stack = vec![0; ((frames + 4) * FRAME) as usize];
-    let mut put = |address: u64, value: u64| {
-        let at = (address - STACK) as usize;
-        stack[at..at + 8].copy_from_slice(&value.to_le_bytes());
-    };
-    put(exit - 8, 3 << 1);
-    put(exit, exit + FRAME);
+    let mut symbols: Vec<(String, u64)> =
+        words.iter().map(|(name, value)| (name.clone(), data.words(&[*value]))).collect();
+    // The first 8 bytes of what each thread has of the file.
+    symbols.push(("_ZN2v88internal18g_current_isolate_E".to_owned(), FILE));
+    let mut image = image(b"/usr/bin/node", &symbols, &data, (frames + 4) * FRAME);
+    image.word(exit - 8, 3 << 1);
+    image.word(exit, exit + FRAME);
     for number in 1..=frames {
         let fp = exit + number * FRAME;
-        put(fp, fp + FRAME);
-        put(fp - 8, function);
-        put(fp - 16, function);
-        put(fp - 32, bytecode);
-        put(fp - 40, (4 + 63) << SMALL);
+        image.word(fp, fp + FRAME);
+        image.word(fp - 8, function);
+        image.word(fp - 16, function);
+        image.word(fp - 32, bytecode);
+        image.word(fp - 40, (4 + 63) << SMALL);
     }
-    let entry = exit + (frames + 1) * FRAME;
-    put(entry - 8, 1 << 1);
-    let registers = GeneralRegisters { rsp: STACK, fs_base: slot + 8, ..GeneralRegisters::default() };
-    Synthetic::new("/usr/bin/node", file, data.bytes, stack, registers)
+    image.word(exit + (frames + 1) * FRAME - 8, 1 << 1);
+    image.thread(7, GeneralRegisters { rsp: STACK, fs_base: slot + 8, ..GeneralRegisters::default() });
+    (image, exit + 3 * FRAME)
 }

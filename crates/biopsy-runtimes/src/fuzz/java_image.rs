@@ -1,9 +1,9 @@
 //! A made-up process with HotSpot 17 in it: its tables, a thread, and frames of the interpreter.
 
-use biopsy_elf::testing::{ElfBuilder, Hash};
 use biopsy_image::GeneralRegisters;
 
-use super::synthetic::{DATA, Data, MODULE, STACK, Synthetic, TID};
+use super::MadeImage;
+use super::made_module::{Data, STACK, image};
 
 /// Types, the types above them, and their fields; a field is at 8 times its index, and the type as large as all. Names that
 /// begin with a dash are just room.
@@ -65,58 +65,69 @@ const TYPES: &[(&str, Option<&str>, &[&str])] = &[
     ("JVMFlag", None, &["_name", "_addr"]),
 ];
 /// Bytes of a frame of the interpreter here.
-pub(super) const FRAME: u64 = 96;
+const FRAME: u64 = 96;
 /// Where the interpreter's code would be.
 const INTERPRETER: u64 = 0x5000_0000;
 /// A compiled method that is called by the first frame.
 const CODE: u64 = 0x5100_0000;
 
+/// The thread.
+const TID: u32 = 7;
+
 /// Where things are that tests change.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Places {
-    pub(crate) thread_count: u64,
-    pub(crate) thread_array: u64,
-    pub(crate) class_name: u64,
-    pub(crate) tables: u64,
+pub struct JavaPlaces {
+    /// How many threads the list says to have.
+    pub thread_count: u64,
+    /// The name of the class, its length first.
+    pub class_name: u64,
+    /// The table of fields: rows of 40 bytes that begin with the address of a name.
+    pub fields: u64,
+    /// Frame pointer of the third frame; frames are 96 bytes, and those above have higher addresses.
+    pub third_frame: u64,
 }
 
-/// The process, with so many frames on its stack.
-pub(crate) fn process(frames: u64) -> Synthetic {
-    build(frames).0
-}
-
-/// The process, and where things are in it.
-pub(crate) fn build(frames: u64) -> (Synthetic, Places) {
+/// A process with so many frames on its stack, and where things are in it.
+#[must_use]
+pub fn java_image(frames: u64) -> (MadeImage, JavaPlaces) {
     let mut data = Data::default();
-    let mut places = Places::default();
+    let mut places = JavaPlaces { third_frame: STACK + 3 * FRAME, ..JavaPlaces::default() };
     let top = STACK + (frames + 2) * FRAME;
     let variables = objects(&mut data, &mut places, top);
-    let mut exports = vec![("gHotSpotVMStructEntryTypeNameOffset", 0)];
-    exports.extend([
+    places.fields = fields(&mut data, &variables);
+    let flag = data.text(b"ConstMethod::_has_linenumber_table");
+    let exports = [
+        ("gHotSpotVMStructs", places.fields),
+        ("gHotSpotVMStructEntryTypeNameOffset", 0),
         ("gHotSpotVMStructEntryFieldNameOffset", 8),
         ("gHotSpotVMStructEntryIsStaticOffset", 16),
         ("gHotSpotVMStructEntryOffsetOffset", 24),
         ("gHotSpotVMStructEntryAddressOffset", 32),
         ("gHotSpotVMStructEntryArrayStride", 40),
+        ("gHotSpotVMTypes", types(&mut data)),
         ("gHotSpotVMTypeEntryTypeNameOffset", 0),
         ("gHotSpotVMTypeEntrySuperclassNameOffset", 8),
         ("gHotSpotVMTypeEntrySizeOffset", 16),
         ("gHotSpotVMTypeEntryArrayStride", 24),
+        ("gHotSpotVMIntConstants", data.words(&[flag, 1, 0, 0])),
         ("gHotSpotVMIntConstantEntryNameOffset", 0),
         ("gHotSpotVMIntConstantEntryValueOffset", 8),
         ("gHotSpotVMIntConstantEntryArrayStride", 16),
-    ]);
-    exports.push(("gHotSpotVMStructs", fields(&mut data, &variables)));
-    exports.push(("gHotSpotVMTypes", types(&mut data)));
-    let flag = data.text(b"ConstMethod::_has_linenumber_table");
-    exports.push(("gHotSpotVMIntConstants", data.words(&[flag, 1, 0, 0])));
-    places.tables = exports.iter().find(|(name, _)| *name == "gHotSpotVMStructs").map_or(0, |(_, at)| *at);
-    let symbols: Vec<(&str, u64, u64)> =
-        exports.iter().map(|(name, value)| (*name, data.words(&[*value]).wrapping_sub(MODULE), 8)).collect();
-    let file = ElfBuilder::new(0).symbols(&symbols, Hash::Gnu, MODULE).build();
-    let registers = GeneralRegisters { rsp: STACK, ..GeneralRegisters::default() };
-    let stack = stack(frames, places.class_name, &variables);
-    (Synthetic::new("/opt/jdk/lib/server/libjvm.so", file, data.bytes, stack, registers), places)
+    ];
+    let symbols: Vec<(String, u64)> =
+        exports.iter().map(|(name, value)| ((*name).to_owned(), data.words(&[*value]))).collect();
+    let mut image = image(b"/opt/jdk/lib/server/libjvm.so", &symbols, &data, (frames + 3) * FRAME);
+    image.thread(TID, GeneralRegisters { rsp: STACK, ..GeneralRegisters::default() });
+    let method = variables.last().map_or(0, |(.., method)| *method);
+    for number in 1..=frames {
+        let fp = STACK + number * FRAME;
+        image.word(fp - 24, method);
+        image.word(fp - 8, fp + 16);
+        // The last one returns to nowhere.
+        image.word(fp, fp + FRAME);
+        image.word(fp + 8, if number == frames { 0 } else { INTERPRETER + 8 });
+    }
+    (image, places)
 }
 
 fn fields(data: &mut Data, variables: &[(&str, &str, u64)]) -> u64 {
@@ -150,7 +161,7 @@ fn symbol(data: &mut Data, text: &str) -> u64 {
 }
 
 /// Everything that the variables of the runtime lead to. The last row, without an owner, is the method.
-fn objects(data: &mut Data, places: &mut Places, top: u64) -> Vec<(&'static str, &'static str, u64)> {
+fn objects(data: &mut Data, places: &mut JavaPlaces, top: u64) -> Vec<(&'static str, &'static str, u64)> {
     let (class_name, method_name, file) =
         (symbol(data, "Main"), symbol(data, "work"), symbol(data, "Main.java"));
     places.class_name = class_name;
@@ -171,8 +182,8 @@ fn objects(data: &mut Data, places: &mut Places, top: u64) -> Vec<(&'static str,
     let thread =
         data.words(&[0, sp, STACK + FRAME, INTERPRETER + 8, os_thread, top, top - STACK, monitor, 0]);
     data.set(monitor + 8, thread);
-    places.thread_array = data.words(&[thread]);
-    places.thread_count = data.words(&[1, places.thread_array]);
+    let array = data.words(&[thread]);
+    places.thread_count = data.words(&[1, array]);
     let list = data.words(&[places.thread_count]);
     let version = data.text(b"17.0.99+1");
     let version = data.words(&[version]);
@@ -202,7 +213,7 @@ fn compiled(data: &mut Data, method: u64) -> u64 {
     let scopes = data.text(&[0, 0, 1, 1, 1, 1, 5]);
     let metadata = data.words(&[method]);
     let pcs = data.words(&[u64::from(u32::MAX), 1 << 32 | 0x10, i64::MAX.cast_unsigned()]);
-    let start = DATA + data.bytes.len().next_multiple_of(8) as u64 + 16;
+    let start = data.next() + 16;
     let offset = |at: u64| u64::from((at as u32).wrapping_sub(start as u32));
     data.words(&[
         0,
@@ -224,23 +235,4 @@ fn compiled(data: &mut Data, method: u64) -> u64 {
     let array = data.words(&[heap]);
     let list = data.words(&[1, array]);
     data.words(&[list])
-}
-
-/// Frames of the interpreter, one above the other.
-fn stack(frames: u64, _: u64, variables: &[(&str, &str, u64)]) -> Vec<u8> {
-    let method = variables.last().map_or(0, |(.., method)| *method);
-    let mut bytes = vec![0; ((frames + 3) * FRAME) as usize];
-    let mut put = |address: u64, value: u64| {
-        let at = (address - STACK) as usize;
-        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-    };
-    for number in 1..=frames {
-        let fp = STACK + number * FRAME;
-        put(fp - 24, method);
-        put(fp - 8, fp + 16);
-        // The last one returns to nowhere.
-        put(fp, fp + FRAME);
-        put(fp + 8, if number == frames { 0 } else { INTERPRETER + 8 });
-    }
-    bytes
 }
