@@ -7,6 +7,8 @@
 //!                                     debug files, kallsyms, perf maps, jitdumps
 //! ```
 //!
+//! [`ahead`] walks the machine code that frames will run next, to tell who holds a lock that does not say it.
+//!
 //! The crate makes no system calls beyond opening and reading the files it is told about, has no unsafe code, and
 //! treats each of those files as hostile: sizes are checked before memory is taken, nothing recurses on input,
 //! and damage is an error or a missing name, never a panic.

@@ -20,7 +20,7 @@ const SITES: usize = 64 << 10;
 /// Functions that are looked through for whether they touch locks, for one question at most.
 const LOOKED_THROUGH: usize = 400;
 /// Calls deep that is looked.
-const DEEP: u32 = 4;
+const DEEP: u32 = 8;
 
 /// A function.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use super::state::{Compared, MemoryNow, RAX, RDI, RSP, State, Value};
 /// Instructions of one frame, with what it calls, and of one call in it. What does not come to its end within them is not known.
 const FRAME: usize = 20_000;
 const CALL: usize = 800;
-/// Calls deep.
-const DEEP: usize = 5;
+/// Calls deep: without optimisation a guard's end is five calls away from the lock.
+const DEEP: usize = 8;
 /// Ways that wait to be gone.
 const OPEN: usize = 256;
 /// How often one way takes or gives back a lock, as far as it is counted.

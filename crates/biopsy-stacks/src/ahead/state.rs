@@ -175,7 +175,8 @@ impl State {
         let (word, shift) = (address & !7, (address & 7) * 8);
         let wanted = mask(bytes).checked_shl(shift as u32)?;
         if (address & 7) + bytes as u64 > 8 {
-            let touched = self.written.contains_key(&word) || self.written.contains_key(&(word + 8));
+            let touched =
+                self.written.contains_key(&word) || self.written.contains_key(&word.wrapping_add(8));
             return now.read(address, bytes).filter(|_| !touched).map(Value::passing);
         }
         let steady = now.is_own_stack(address);

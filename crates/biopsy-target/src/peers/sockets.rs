@@ -22,26 +22,31 @@ const ERROR: u16 = 2;
 const UNIX_DIAG_PEER: u16 = 2;
 const SHOW_PEER: u32 = 4;
 
-/// Inode of the socket at the other end of a TCP connection inside of the machine.
-pub(super) fn tcp_peer(dir: &ProcessDir, inode: u64) -> Option<u64> {
-    ["net/tcp", "net/tcp6"].iter().find_map(|table| {
-        let text = dir.read(table, TABLE).ok()?;
-        peer_in(&String::from_utf8_lossy(&text), inode)
-    })
+/// Inodes of the other ends of all TCP connections inside of the machine, in the process's network namespace.
+pub(super) fn tcp_peers(dir: &ProcessDir) -> BTreeMap<u64, u64> {
+    let mut peers = BTreeMap::new();
+    for table in ["net/tcp", "net/tcp6"] {
+        let Ok(text) = dir.read(table, TABLE) else { continue };
+        peers_in(&String::from_utf8_lossy(&text), &mut peers);
+    }
+    peers
 }
 
 /// `sl local remote state queues timer retransmits uid timeout inode`.
-fn peer_in(text: &str, inode: u64) -> Option<u64> {
+fn peers_in(text: &str, peers: &mut BTreeMap<u64, u64>) {
     let rows = || {
         text.lines().skip(1).filter_map(|line| {
             let mut words = line.split_ascii_whitespace().skip(1);
             let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
             let inode: u64 = words.nth(5)?.parse().ok()?;
-            (state == ESTABLISHED).then_some((local, remote, inode))
+            (state == ESTABLISHED && inode != 0).then_some((local, remote, inode))
         })
     };
-    let (local, remote, _) = rows().find(|row| row.2 == inode)?;
-    rows().find(|row| row.0 == remote && row.1 == local).map(|row| row.2).filter(|peer| *peer != 0)
+    let by_addresses: BTreeMap<(&str, &str), u64> =
+        rows().map(|(local, remote, inode)| ((local, remote), inode)).collect();
+    peers.extend(
+        rows().filter_map(|(local, remote, inode)| Some((inode, *by_addresses.get(&(remote, local))?))),
+    );
 }
 
 /// Inodes of the other ends of all UNIX sockets of our network namespace. Empty: the kernel does not say it.
@@ -120,9 +125,9 @@ mod tests {
             0: 0100007F:0CEA 0100007F:D2F0 01 00000000:00000000 00:00000000 00000000   999        0 111 1\n\
             1: 0100007F:D2F0 0100007F:0CEA 01 00000000:00000000 00:00000000 00000000   999        0 222 1\n\
             2: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        0 333 1\n";
-        assert_eq!(peer_in(table, 111), Some(222));
-        assert_eq!(peer_in(table, 222), Some(111));
-        assert_eq!(peer_in(table, 333), None);
+        let mut peers = BTreeMap::new();
+        peers_in(table, &mut peers);
+        assert_eq!(peers, BTreeMap::from([(111, 222), (222, 111)]));
     }
 
     #[test]

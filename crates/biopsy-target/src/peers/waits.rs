@@ -21,11 +21,13 @@ pub(super) struct Waits<'a> {
     root: &'a ProcRoot,
     ends: Option<Ends>,
     unix: Option<BTreeMap<u64, u64>>,
+    /// By the process whose network namespace it is.
+    tcp: BTreeMap<Pid, BTreeMap<u64, u64>>,
 }
 
 impl<'a> Waits<'a> {
     pub(super) fn new(root: &'a ProcRoot) -> Self {
-        Self { root, ends: None, unix: None }
+        Self { root, ends: None, unix: None, tcp: BTreeMap::new() }
     }
 
     pub(super) fn hidden(&self) -> u32 {
@@ -41,22 +43,22 @@ impl<'a> Waits<'a> {
         let fd = call.arguments[0] as u32;
         match call.number {
             // read, pread64, readv, recvfrom, recvmsg
-            0 | 17 | 19 | 45 | 47 => self.descriptor(dir, fd, false),
+            0 | 17 | 19 | 45 | 47 => self.descriptor(dir, pid, fd, false),
             // write, pwrite64, writev, sendto, sendmsg
-            1 | 18 | 20 | 44 | 46 => self.descriptor(dir, fd, true),
-            7 if (call.arguments[2] as u32).cast_signed() < 0 => self.polled(dir, call),
-            271 if call.arguments[2] == 0 => self.polled(dir, call),
+            1 | 18 | 20 | 44 | 46 => self.descriptor(dir, pid, fd, true),
+            7 if (call.arguments[2] as u32).cast_signed() < 0 => self.polled(dir, pid, call),
+            271 if call.arguments[2] == 0 => self.polled(dir, pid, call),
             73 => self.file_lock(dir, pid, fd),
             // F_SETLKW, F_OFD_SETLKW.
             72 if matches!(call.arguments[1], 7 | 38) => self.file_lock(dir, pid, fd),
-            61 => self.child(dir, pid, (call.arguments[0] as u32).cast_signed()),
+            61 => self.child(dir, (call.arguments[0] as u32).cast_signed()),
             // P_PID of waitid; else any.
             247 => {
                 let one = if call.arguments[0] == 1 { call.arguments[1] as u32 } else { u32::MAX };
-                self.child(dir, pid, one.cast_signed())
+                self.child(dir, one.cast_signed())
             }
             // vfork, and clone that waits until the child runs a program.
-            58 => self.child(dir, pid, -1),
+            58 => self.child(dir, -1),
             65 | 220 => self.semaphore(dir, call),
             // futex, shared between processes.
             202 if call.arguments[1] & 128 == 0 => self.shared_lock(dir, pid, call),
@@ -64,11 +66,11 @@ impl<'a> Waits<'a> {
         }
     }
 
-    fn descriptor(&mut self, dir: &ProcessDir, fd: u32, writes: bool) -> Option<PeerWait> {
+    fn descriptor(&mut self, dir: &ProcessDir, pid: Pid, fd: u32, writes: bool) -> Option<PeerWait> {
         let link = dir.link(&format!("fd/{fd}")).ok()?;
         if let Some(inode) = link.strip_prefix(b"socket:[").and_then(|rest| rest.strip_suffix(b"]")) {
             let inode = std::str::from_utf8(inode).ok()?.parse().ok()?;
-            return self.socket(dir, fd, inode, writes);
+            return self.socket(dir, pid, (fd, inode), writes);
         }
         let is_fifo = || {
             let open = dir.locate(&format!("fd/{fd}")).ok()?;
@@ -96,9 +98,16 @@ impl<'a> Waits<'a> {
         Some(PeerWait { object, what, helpers, all_seen: hidden == 0, timed: false, certain: true })
     }
 
-    fn socket(&mut self, dir: &ProcessDir, fd: u32, inode: u64, writes: bool) -> Option<PeerWait> {
+    fn socket(
+        &mut self,
+        dir: &ProcessDir,
+        pid: Pid,
+        (fd, inode): (u32, u64),
+        writes: bool,
+    ) -> Option<PeerWait> {
         let unix = self.unix.get_or_insert_with(sockets::unix_peers).get(&inode).copied();
-        let peer = unix.or_else(|| sockets::tcp_peer(dir, inode))?;
+        let tcp = self.tcp.entry(pid).or_insert_with(|| sockets::tcp_peers(dir));
+        let peer = unix.or_else(|| tcp.get(&inode).copied())?;
         let ends = self.ends();
         let mut helpers: Vec<Pid> =
             ends.of(format!("socket:[{peer}]").as_bytes()).iter().map(|(pid, _)| *pid).collect();
@@ -109,11 +118,12 @@ impl<'a> Waits<'a> {
         } else {
             format!("data in the socket of descriptor {fd}")
         };
-        Some(PeerWait { object: PeerObject::Socket, what, helpers, all_seen, timed: false, certain: true })
+        // A socket may have a time limit of its own (SO_RCVTIMEO), which only its owner can ask for.
+        Some(PeerWait { object: PeerObject::Socket, what, helpers, all_seen, timed: false, certain: false })
     }
 
     /// struct pollfd: descriptor (4 bytes), events (2), what happened (2). One of them ends it.
-    fn polled(&mut self, dir: &ProcessDir, call: &Call) -> Option<PeerWait> {
+    fn polled(&mut self, dir: &ProcessDir, pid: Pid, call: &Call) -> Option<PeerWait> {
         let [fds, count, ..] = call.arguments;
         if !(1..=POLLED).contains(&count) {
             return None;
@@ -129,7 +139,7 @@ impl<'a> Waits<'a> {
                 continue;
             }
             // POLLOUT is 4. Something else than a pipe or a socket of this machine is a way out that is not followed.
-            let one = self.descriptor(dir, fd, events & 4 != 0)?;
+            let one = self.descriptor(dir, pid, fd, events & 4 != 0)?;
             match &mut all {
                 None => all = Some(one),
                 Some(all) => {
@@ -179,7 +189,7 @@ impl<'a> Waits<'a> {
         })
     }
 
-    fn child(&mut self, dir: &ProcessDir, _pid: Pid, wanted: i32) -> Option<PeerWait> {
+    fn child(&mut self, dir: &ProcessDir, wanted: i32) -> Option<PeerWait> {
         let mut children = Vec::new();
         for tid in dir.tids(super::THREADS).ok()? {
             let list = dir.read(&format!("task/{tid}/children"), 64 << 10).unwrap_or_default();

@@ -55,6 +55,10 @@ pub(super) fn rwlock(wait: &FutexWait<'_>) -> Option<LockWait> {
         }
     };
     let state = wait.word?;
+    // A thread that is parked has the same in its futex as a lock with a writer and all that may wait.
+    if state == u32::MAX && wait.named.is_none() {
+        return None;
+    }
     if state & READERS_WAIT != 0 && plausible(state & COUNT) && state & COUNT != 0 {
         return Some(found(0, LockKind::RwLockRead, state));
     }
