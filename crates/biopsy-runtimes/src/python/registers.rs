@@ -1,7 +1,8 @@
 //! What a thread does in the kernel, by its registers.
 
-use biopsy_image::{GeneralRegisters, Image, MemoryExt};
+use biopsy_image::GeneralRegisters;
 
+use crate::memory::Memory;
 use crate::{StrandWait, WaitKind};
 
 const FUTEX: u64 = 202;
@@ -17,17 +18,17 @@ pub(super) struct Futex {
 }
 
 /// Number of the system call that the thread is in.
-pub(super) fn system_call(image: &dyn Image, registers: &GeneralRegisters) -> Option<u64> {
+pub(super) fn system_call(memory: &Memory<'_>, registers: &GeneralRegisters) -> Option<u64> {
     let inside = i64::try_from(registers.orig_rax).is_ok_and(|number| number < 1_000);
-    let mut before = [0; 2];
-    image.read_exact(registers.rip.checked_sub(2)?, &mut before).ok()?;
+    // Dumps seldom hold the text of files; it is read from the same file.
+    let before = memory.array::<2>(registers.rip.checked_sub(2)?)?;
     (inside && before == [0x0f, 0x05]).then_some(registers.orig_rax)
 }
 
 /// The futex that the thread waits at.
-pub(super) fn futex(image: &dyn Image, registers: &GeneralRegisters) -> Option<Futex> {
+pub(super) fn futex(memory: &Memory<'_>, registers: &GeneralRegisters) -> Option<Futex> {
     let waits =
-        system_call(image, registers)? == FUTEX && FUTEX_WAITS.contains(&(registers.rsi & FUTEX_COMMAND));
+        system_call(memory, registers)? == FUTEX && FUTEX_WAITS.contains(&(registers.rsi & FUTEX_COMMAND));
     waits.then_some(Futex { address: registers.rdi, has_timeout: registers.r10 != 0 })
 }
 

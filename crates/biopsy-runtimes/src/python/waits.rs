@@ -51,12 +51,12 @@ pub(super) fn state(
     let Some(thread) = threads.get(number) else { return (StrandState::NotKnown, None) };
     let has_gil = gil.is_some_and(|gil| gil.locked && gil.holder == thread.at);
     let Some(registers) = &thread.registers else { return (StrandState::NotKnown, None) };
-    let image = reading.objects.memory.image();
-    let Some(call) = registers::system_call(image, registers) else {
+    let memory = reading.objects.memory;
+    let Some(call) = registers::system_call(memory, registers) else {
         let state = if has_gil || gil.is_none() { StrandState::Running } else { StrandState::Native };
         return (state, None);
     };
-    let Some(futex) = registers::futex(image, registers) else {
+    let Some(futex) = registers::futex(memory, registers) else {
         return match registers::wait(call, registers) {
             Some(wait) => (StrandState::Waiting, Some(wait)),
             None => (StrandState::Native, None),
