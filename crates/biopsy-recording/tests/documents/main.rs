@@ -297,6 +297,8 @@ proptest! {
                     "snapshots/1/snapshot.json" => {
                         Heaps::open(&path, &Limits::default()).unwrap().unwrap().facts(1).is_err()
                     }
+                    // For people and other programs: biopsy reads the dump itself.
+                    "dumps/4711-2.scrubbed.json" => true,
                     _ => says("recording.unreadable"),
                 };
                 prop_assert!(told, "{member} of {kept} bytes: {:?}", found.warnings);
