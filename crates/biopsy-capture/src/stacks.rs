@@ -60,13 +60,12 @@ pub(crate) fn look(
         let mut analysis = analyze(options, &frozen, name, redactor, &peers);
         if info.exe.is_empty() {
             // Programs of a runtime are named after their own file, which is found by that of the runtime.
-            let note =
-                "whether it has a better name: its executable could not be read when it was looked for";
+            let note = "whether it has a better name: its executable could not be read";
             analysis.undetermined.push(note.to_owned());
         }
         if frozen.ended_with_process() {
             let note =
-                format!("process {} ended while it was looked at: not all of it was seen", info.key.pid);
+                format!("process {} ended while it was being read: parts of it are missing", info.key.pid);
             analysis.undetermined.push(note);
             return Ok(analysis);
         }

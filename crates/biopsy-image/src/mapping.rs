@@ -112,3 +112,48 @@ pub fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     let after = mappings.partition_point(|one| one.start <= address);
     mappings.get(after.checked_sub(1)?).filter(|one| one.contains(address))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_mapping_that_is_found_is_the_one_that_holds_the_address(
+            rows in prop::collection::vec((0..6_u64, 1..9_u64), 0..12), last in any::<bool>(), asked in 0..200_u64,
+        ) {
+            let mut end = 0;
+            let mut mappings: Vec<Mapping> = rows.into_iter().map(|(gap, length)| {
+                let start = end + gap;
+                end = start + length;
+                Mapping {
+                    start,
+                    end,
+                    protection: Protection::default(),
+                    shared: false,
+                    backing: Backing::Unknown,
+                    not_frozen: false,
+                }
+            }).collect();
+            if let Some(mapping) = mappings.last_mut().filter(|_| last) {
+                mapping.end = u64::MAX;
+            }
+            for address in [asked, u64::MAX - asked, u64::MAX] {
+                let held = mappings.iter().find(|one| one.start <= address && address < one.end);
+                prop_assert_eq!(find(&mappings, address), held, "address {}", address);
+            }
+        }
+    }
+
+    #[test]
+    fn files_that_no_disk_has_are_known_by_how_their_names_begin() {
+        for path in ["/memfd:x (deleted)", "/SYSV00000000", "/dev/zero", "/dev/shm/a", "/anon_hugepage"] {
+            assert!(is_memory_file(path.as_bytes()), "{path}");
+        }
+        for path in ["", "/", "memfd:x", "/dev/shm", "/dev/null", "/home/dev/zero", "/usr/lib/libc.so.6"] {
+            assert!(!is_memory_file(path.as_bytes()), "{path}");
+        }
+    }
+}

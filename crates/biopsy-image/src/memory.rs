@@ -86,3 +86,89 @@ pub trait MemoryExt: Image {
 }
 
 impl<I: Image + ?Sized> MemoryExt for I {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{ImageModule, Mapping, ProcessFacts, Thread};
+
+    /// Bytes at some addresses, of which one read gives a few at most.
+    struct Pieces {
+        bytes: Vec<Option<u8>>,
+        at_once: usize,
+        process: ProcessFacts,
+    }
+
+    impl Pieces {
+        fn byte(&self, address: u64) -> Option<u8> {
+            *self.bytes.get(usize::try_from(address).ok()?)?
+        }
+    }
+
+    impl Image for Pieces {
+        fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+            let mut read = 0;
+            for (slot, distance) in buffer.iter_mut().take(self.at_once).zip(0..) {
+                let Some(byte) = address.checked_add(distance).and_then(|at| self.byte(at)) else { break };
+                *slot = byte;
+                read += 1;
+            }
+            if read == 0 && !buffer.is_empty() {
+                return Err(ReadError::Missing { address, why: Absence::Unmapped });
+            }
+            Ok(read)
+        }
+
+        fn mappings(&self) -> &[Mapping] {
+            &[]
+        }
+
+        fn threads(&self) -> &[Thread] {
+            &[]
+        }
+
+        fn modules(&self) -> &[ImageModule] {
+            &[]
+        }
+
+        fn process(&self) -> &ProcessFacts {
+            &self.process
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn however_little_one_read_gives_values_are_what_their_bytes_say(
+            bytes in prop::collection::vec(prop::option::weighted(0.95, 0..4_u8), 0..40),
+            at_once in 1..6_usize, address in 0..44_u64, length in 0..20_usize,
+        ) {
+            let image = Pieces { bytes, at_once, process: ProcessFacts::default() };
+            let there: Vec<u8> = (address..).take(length).map_while(|at| image.byte(at)).collect();
+            let mut buffer = vec![0xff; length];
+            let missing = address + there.len() as u64;
+            match image.read_exact(address, &mut buffer) {
+                Ok(()) => prop_assert_eq!(&buffer, &there),
+                Err(ReadError::Missing { address, .. }) => prop_assert_eq!(address, missing),
+                Err(other) => panic!("{other}"),
+            }
+            prop_assert_eq!(image.read_exact(address, &mut buffer).is_ok(), there.len() == length);
+            prop_assert_eq!(image.read_available(address, &mut buffer), there.len());
+            prop_assert_eq!(image.read_up_to(address, length).ok(), (length == 0 || !there.is_empty()).then_some(there.clone()));
+            let text = there.split(|byte| *byte == 0).next().unwrap_or_default();
+            prop_assert_eq!(image.read_c_string(address, length).unwrap_or_default(), text);
+            let number = |size: u64| (0..size).rev().try_fold(0, |number, at| Some(number << 8 | u64::from(image.byte(address + at)?)));
+            prop_assert_eq!(image.read_u64(address).ok(), number(8));
+            prop_assert_eq!(image.read_u32(address).ok().map(u64::from), number(4));
+        }
+    }
+
+    #[test]
+    fn the_last_address_has_none_behind_it() {
+        let image = Pieces { bytes: Vec::new(), at_once: 1, process: ProcessFacts::default() };
+        assert!(image.read_exact(u64::MAX, &mut [0; 2]).is_err());
+        assert_eq!(image.read_available(u64::MAX, &mut [0; 2]), 0);
+        assert!(image.read_exact(u64::MAX, &mut []).is_ok(), "nothing is asked for");
+    }
+}

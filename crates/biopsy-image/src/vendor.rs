@@ -477,4 +477,30 @@ mod tests {
     fn zeros_are_not_an_end() {
         assert_eq!(parse_end(&[0; 64]), None);
     }
+
+    /// Cores that were written keep their meaning: numbers of reasons are part of the format.
+    #[test]
+    fn reasons_keep_their_numbers() {
+        let reasons = [
+            (1, Reason::Zero),
+            (2, Reason::InFile),
+            (3, Reason::Kind),
+            (4, Reason::Ceiling),
+            (5, Reason::Unreadable),
+            (6, Reason::Gone),
+            (7, Reason::Device),
+            (8, Reason::NoTime),
+        ];
+        assert_eq!(reasons.len(), Reason::ALL.len());
+        for (number, reason) in reasons {
+            let one = MissingRange { range: 0x1000..0x2000, reason };
+            let bytes = encode_left_out(std::slice::from_ref(&one));
+            let written = bytes.len() - RANGE_SIZE + 16;
+            assert_eq!(bytes[written..written + 4], u32::to_le_bytes(number), "{reason:?}");
+            assert_eq!(parse_left_out(&bytes), [one]);
+            let mut unknown = bytes;
+            unknown[written] = 9;
+            assert_eq!(parse_left_out(&unknown)[0].reason, Reason::Kind, "of a newer version");
+        }
+    }
 }

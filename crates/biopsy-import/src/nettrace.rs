@@ -3,8 +3,8 @@
 //! | in the file | gives |
 //! | --- | --- |
 //! | events of the runtime, of ASP.NET Core, `HttpClient`, SqlClient, logging, counters | [`RuntimeTrace`] |
-//! | samples of `Microsoft-DotNETCore-SampleProfiler` | looks at threads, running or not: wall clock, not CPU |
-//! | methods told at the end (rundown) or meanwhile | names of both |
+//! | samples of `Microsoft-DotNETCore-SampleProfiler` | samples of threads, running or not: wall clock, not CPU |
+//! | methods listed at the end (rundown) or meanwhile | names of both |
 //!
 //! The file is streamed: what it takes in memory does not depend on its size, but on what is in it. Texts of the application are
 //! redacted on the way, since nobody did before.
@@ -204,8 +204,8 @@ fn warnings(trace: &RuntimeTrace, end: Option<End>, late: u64, samples: &Samples
         }
         Some(End::Cut) | None => warn(
             "import.cut-short",
-            "the event stream is cut short: whoever wrote it did not come to its end, so methods that were told of at \
-             the end have no names"
+            "the event stream is cut short: its writer did not finish, so methods that are listed at the end have no \
+             names"
                 .to_owned(),
             None,
         ),
@@ -230,8 +230,8 @@ fn warnings(trace: &RuntimeTrace, end: Option<End>, late: u64, samples: &Samples
     if !samples.is_empty() {
         warn(
             "import.wall-clock",
-            "the samples are looks of the runtime's own profiler at all managed threads, whether they ran or waited: \
-             they are time on the clock, not CPU time, and were taken while all threads stood still"
+            "the samples are of the runtime's own profiler, which samples all managed threads whether they run or wait: \
+             they measure wall-clock time, not CPU time, and were taken while all threads were stopped"
                 .to_owned(),
             Some("for CPU time record the process with `biopsy capture` or `biopsy trace`"),
         );

@@ -123,8 +123,7 @@ pub fn read_bytes(bytes: &[u8], options: &Options, limits: &Limits) -> Result<Ca
     if container.cut_short || scan.cut_short {
         warn(
             "import.cut-short",
-            "perf.data is cut short: perf did not come to its end, or the file was copied too early"
-                .to_owned(),
+            "perf.data is cut short: perf did not finish, or the file was copied too early".to_owned(),
             None,
         );
     }
@@ -146,8 +145,7 @@ pub fn read_bytes(bytes: &[u8], options: &Options, limits: &Limits) -> Result<Ca
     if unpacked.as_ref().is_some_and(|unpacked| unpacked.over_limit) {
         warn(
             "import.over-limit",
-            "compressed records of perf.data unpack to more than is believed; the rest was not read"
-                .to_owned(),
+            "compressed records of perf.data unpack to more than the limit; the rest was not read".to_owned(),
             None,
         );
     }

@@ -30,7 +30,7 @@ pub struct HeapFacts {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Reachable objects, by roots of which those on stacks are conservative; `None`: nobody looked.
+    /// Reachable objects, by roots of which those on stacks are conservative; `None`: not determined.
     pub live_objects: Option<u64>,
     /// Their bytes.
     pub live_bytes: Option<u64>,

@@ -18,12 +18,6 @@ impl Severity {
     /// All, the least first.
     pub const ALL: [Self; 4] = [Self::Info, Self::Notice, Self::Warning, Self::Critical];
 
-    /// The severity of this word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|severity| severity.word() == word)
-    }
-
     /// One lower-case word.
     #[must_use]
     pub fn word(self) -> &'static str {

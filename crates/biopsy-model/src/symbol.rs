@@ -65,3 +65,30 @@ pub struct FrameSymbols {
     /// Where the names came from.
     pub source: SymbolSource,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_without_a_name_is_known_by_its_file() {
+        for (path, expected) in [
+            ("/usr/lib/libc.so.6", "libc.so.6+0x1f"),
+            ("/opt/app (deleted)", "app+0x1f"),
+            ("[vdso]", "[vdso]+0x1f"),
+            ("/folder/", "/folder/+0x1f"),
+            ("/", "/+0x1f"),
+            ("", "0x1f"),
+            (" (deleted)", "0x1f"),
+        ] {
+            assert_eq!(place_name(path, 0x1f), expected, "`{path}`");
+        }
+    }
+
+    #[test]
+    fn the_cold_part_of_a_function_is_that_function() {
+        assert_eq!(whole_function("read_all [cold]"), "read_all");
+        assert_eq!(whole_function("read_all [clone .0]"), "read_all [clone .0]");
+        assert_eq!(whole_function(&format!("f{COLD_PART}")), "f");
+    }
+}

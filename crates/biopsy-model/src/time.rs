@@ -61,3 +61,19 @@ pub struct ClockPair {
     /// Name of the local zone (IANA where known, else abbreviation).
     pub zone: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_stops_at_its_ends() {
+        let last = MonoNanos(u64::MAX);
+        assert_eq!(MonoNanos(5).since(MonoNanos(7)), Nanos(0), "a clock that is behind");
+        assert_eq!(last.since(MonoNanos(0)), Nanos(u64::MAX));
+        assert_eq!(last + Nanos(1), last);
+        assert_eq!(MonoNanos(1) - Nanos(2), MonoNanos(0));
+        assert_eq!(Nanos(u64::MAX) + Nanos(1), Nanos(u64::MAX));
+        assert!((Nanos(1_500_000_000).as_secs_f64() - 1.5).abs() < f64::EPSILON);
+    }
+}

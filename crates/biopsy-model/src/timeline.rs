@@ -315,3 +315,50 @@ impl Timeline {
         self.modules.get(handle.0 as usize).map(|module| (handle, module))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::{Frame, FrameSpace, StackNode};
+
+    fn timeline(callers: &[Option<u32>]) -> Timeline {
+        let stacks = (0..).zip(callers).map(|(number, caller)| StackNode {
+            caller: caller.map(StackHandle),
+            frame: FrameHandle(number),
+        });
+        Timeline { stacks: stacks.collect(), ..Timeline::default() }
+    }
+
+    #[test]
+    fn frames_of_a_stack_are_innermost_first() {
+        let timeline = timeline(&[None, Some(0), Some(1), Some(0)]);
+        let frames = |stack| timeline.frames_of(stack).map(|frame| frame.0).collect::<Vec<_>>();
+        assert_eq!(frames(Some(StackHandle(2))), [2, 1, 0]);
+        assert_eq!(frames(Some(StackHandle(3))), [3, 0]);
+        assert_eq!(frames(None), []);
+        assert_eq!(frames(Some(StackHandle(4))), [], "of a stack that is not there");
+    }
+
+    #[test]
+    fn callers_that_lead_in_a_circle_or_nowhere_end_the_stack() {
+        let timeline = timeline(&[Some(2), Some(1), Some(0), Some(9)]);
+        for (stack, expected) in [(0, vec![0]), (1, vec![1]), (2, vec![2, 0]), (3, vec![3])] {
+            let frames: Vec<u32> =
+                timeline.frames_of(Some(StackHandle(stack))).map(|frame| frame.0).collect();
+            assert_eq!(frames, expected, "stack {stack}");
+        }
+    }
+
+    #[test]
+    fn a_frame_has_the_module_that_is_there() {
+        let frame = |module: Option<u32>| Frame {
+            space: FrameSpace::User,
+            module: module.map(ModuleHandle),
+            address: 1,
+        };
+        let timeline = Timeline { frames: vec![frame(None), frame(Some(7))], ..Timeline::default() };
+        for handle in 0..3 {
+            assert!(timeline.module_of(FrameHandle(handle)).is_none(), "frame {handle}");
+        }
+    }
+}

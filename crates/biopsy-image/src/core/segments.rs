@@ -109,3 +109,45 @@ fn cut_overlaps(loads: &mut Vec<Load>) -> u64 {
     });
     odd
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Where the byte at an address is in the file, and whether the file should have it.
+    fn place(load: &Load, address: u64) -> (u64, bool) {
+        (load.offset + (address - load.start), address < load.filled_to)
+    }
+
+    proptest! {
+        /// Against a list of which segment each address belongs to.
+        #[test]
+        fn of_segments_that_overlap_the_first_keeps_its_addresses(
+            rows in prop::collection::vec((0..40_u64, 1..9_u64, 0..9_u64), 0..10),
+        ) {
+            let load = |(number, (start, length, filled)): (u64, (u64, u64, u64))| Load {
+                start,
+                end: start + length,
+                filled_to: start + filled.min(length),
+                offset: 1_000 * number,
+                protection: Protection::default(),
+            };
+            let mut told: Vec<Load> = (1..).zip(rows).map(load).collect();
+            told.sort_by_key(|load| load.start);
+            let mut cut = told.clone();
+            let odd = cut_overlaps(&mut cut);
+            prop_assert_eq!(odd == 0, told.windows(2).all(|two| two[0].end <= two[1].start));
+            prop_assert!(cut.windows(2).all(|two| two[0].end <= two[1].start), "{:?}", cut);
+            prop_assert!(cut.iter().all(|one| one.start < one.end && one.filled_to >= one.start), "{:?}", cut);
+            let holder = |loads: &[Load], address| {
+                let found = loads.iter().find(|load| (load.start..load.end).contains(&address));
+                found.map(|load| place(load, address))
+            };
+            for address in 0..48 {
+                prop_assert_eq!(holder(&cut, address), holder(&told, address), "address {}", address);
+            }
+        }
+    }
+}

@@ -71,3 +71,65 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list of so many entries, each with these numbers at these places.
+    fn list(padding: usize, size: usize, entries: &[&[(usize, u32)]]) -> Vec<u8> {
+        let mut bytes = u32::try_from(entries.len()).unwrap().to_le_bytes().to_vec();
+        bytes.resize(4 + padding, 0);
+        for entry in entries {
+            let mut row = vec![0; size];
+            for (at, number) in *entry {
+                row[*at..at + 4].copy_from_slice(&number.to_le_bytes());
+            }
+            bytes.extend(row);
+        }
+        bytes
+    }
+
+    #[test]
+    fn lists_have_the_length_that_their_count_asks_for() {
+        for padding in [0, 4] {
+            let whole = list(padding, THREAD, &[&[], &[]]);
+            assert!(threads(&whole), "{padding} bytes of padding");
+            for end in 0..whole.len() {
+                // Where the padding is not whole it is taken for bytes behind the list.
+                assert_eq!(threads(&whole[..end]), end >= 4 + 2 * THREAD, "cut at {end} of {}", whole.len());
+            }
+        }
+        assert!(threads(&list(0, THREAD, &[])));
+        for count in [MOST + 1, u32::MAX] {
+            assert!(!threads(&count.to_le_bytes()), "{count} threads");
+        }
+    }
+
+    #[test]
+    fn what_would_be_copied_for_each_entry_is_short() {
+        for (size, fine) in [(CONTEXT_BYTES, true), (CONTEXT_BYTES + 1, false), (u32::MAX, false)] {
+            assert_eq!(threads(&list(0, THREAD, &[&[], &[(40, size)]])), fine, "a context of {size} bytes");
+        }
+        // The name of both is at byte 8 of the file.
+        for (length, fine) in [(0, true), (NAME_BYTES, true), (NAME_BYTES + 1, false), (u32::MAX, false)] {
+            let all = [&[0; 8][..], &length.to_le_bytes()].concat();
+            assert_eq!(
+                modules(&list(4, MODULE, &[&[(20, 8)]]), &all),
+                fine,
+                "a module's name of {length} bytes"
+            );
+            assert_eq!(
+                thread_names(&list(0, THREAD_NAME, &[&[(4, 8)]]), &all),
+                fine,
+                "a name of {length} bytes"
+            );
+        }
+        for at in [76, 84] {
+            assert!(modules(&list(0, MODULE, &[&[(at, RECORD_BYTES)]]), &[0; 8]));
+            assert!(!modules(&list(0, MODULE, &[&[(at, RECORD_BYTES + 1)]]), &[0; 8]), "a record at {at}");
+        }
+        let nowhere = list(0, MODULE, &[&[(20, u32::MAX)]]);
+        assert!(modules(&nowhere, &[0; 8]), "a name that is not there is not copied");
+    }
+}

@@ -42,6 +42,8 @@ fn hex(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -66,5 +68,36 @@ mod tests {
         assert_eq!(mappings[1].backing, Backing::Anonymous { label: "[stack]".into() });
         assert_eq!(mappings[2].backing, Backing::Kernel { label: "[vdso]".into() });
         assert!(mappings[3].shared && mappings[3].is_anonymous());
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_as_the_kernel_writes_it_is_read_back(
+            start in 0..u64::MAX - 0x1000, pages in 1..8_u64, flags in 0..16_u8, offset in any::<u32>(),
+            (major, minor) in (0..256_u64, 0..256_u64), inode in 0..3_u64, name in "(/[a-z (:]{1,20}[a-z])?",
+        ) {
+            let flag = |bit: u8, letter: char, other: char| if flags >> bit & 1 == 1 { letter } else { other };
+            let letters: String = [flag(0, 'r', '-'), flag(1, 'w', '-'), flag(2, 'x', '-'), flag(3, 's', 'p')].iter().collect();
+            let end = start.saturating_add(pages << 8);
+            let text = format!("{start:08x}-{end:08x} {letters} {offset:08x} {major:02x}:{minor:02x} {inode}    {name}\n");
+            let found = parse(text.as_bytes());
+            prop_assert_eq!(found.len(), 1, "{}", text);
+            let one = &found[0];
+            prop_assert_eq!((one.start, one.end, one.shared), (start, end, flags >> 3 & 1 == 1));
+            let Protection { read, write, execute } = one.protection;
+            prop_assert_eq!((read, write, execute), (flags & 1 == 1, flags >> 1 & 1 == 1, flags >> 2 & 1 == 1));
+            let backing = if inode != 0 || !name.is_empty() {
+                let identity = (major << 20 | minor, inode);
+                Backing::File { path: name.into_bytes(), offset: offset.into(), deleted: false, identity }
+            } else {
+                Backing::Anonymous { label: String::new() }
+            };
+            prop_assert_eq!(&one.backing, &backing);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_harm(text in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(parse(&text).iter().all(|one| one.start < one.end));
+        }
     }
 }

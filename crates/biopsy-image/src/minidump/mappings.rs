@@ -105,3 +105,76 @@ fn unknown(start: u64, end: u64) -> Mapping {
     let protection = Protection { read: true, write: true, execute: false };
     Mapping { start, end, protection, shared: false, backing: Backing::Unknown, not_frozen: false }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SPACE: u64 = 48;
+
+    /// A mapping of a file in which each address has an offset of its own.
+    fn mapped((start, length, file): (u64, u64, u64)) -> Mapping {
+        let path = file.to_le_bytes().to_vec();
+        let backing = Backing::File { path, offset: 1_000 * file, deleted: false, identity: (0, 0) };
+        Mapping { backing, ..unknown(start, start + length) }
+    }
+
+    /// What is at an address: of which file, and where in it; `None` for memory that nobody told of.
+    fn at(mappings: &[Mapping], address: u64) -> Option<Option<(Vec<u8>, u64)>> {
+        let found: Vec<&Mapping> = mappings.iter().filter(|one| one.contains(address)).collect();
+        assert!(found.len() <= 1, "{address} is in {found:?}");
+        found.first().map(|one| match &one.backing {
+            Backing::File { path, offset, .. } => Some((path.clone(), offset + (address - one.start))),
+            _ => None,
+        })
+    }
+
+    fn told() -> impl Strategy<Value = Vec<Mapping>> {
+        let rows = prop::collection::vec((0..40_u64, 0..9_u64), 0..10);
+        rows.prop_map(|rows| {
+            let mut told: Vec<Mapping> =
+                (1..).zip(rows).map(|(file, (start, length))| mapped((start, length, file))).collect();
+            told.sort_by_key(|mapping| mapping.start);
+            told
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn of_mappings_that_overlap_the_one_that_starts_first_keeps_its_addresses(told in told()) {
+            let mut cut = told.clone();
+            cut_overlaps(&mut cut);
+            prop_assert!(cut.iter().all(|one| one.start < one.end));
+            prop_assert!(cut.windows(2).all(|two| two[0].end <= two[1].start));
+            for address in 0..SPACE {
+                let first = told.iter().find(|one| one.contains(address));
+                let expected = first.and_then(|one| at(std::slice::from_ref(one), address));
+                prop_assert_eq!(at(&cut, address), expected, "address {}", address);
+            }
+        }
+
+        #[test]
+        fn memory_that_nobody_told_of_is_added_and_nothing_else_changes(
+            told in told(), pieces in prop::collection::vec((0..5_u64, 1..9_u64), 0..6),
+        ) {
+            let mut told = told;
+            cut_overlaps(&mut told);
+            let mut end = 0;
+            let ranges: Vec<MemoryRange> = pieces.into_iter().map(|(gap, length)| {
+                let start = end + gap;
+                end = start + length;
+                MemoryRange { start, end, filled_to: end, offset: 0 }
+            }).collect();
+            let all = with_unknown(told.clone(), &ranges);
+            prop_assert!(all.windows(2).all(|two| two[0].end <= two[1].start), "{:?}", all);
+            prop_assert!(all.iter().all(|one| one.start < one.end), "{:?}", all);
+            for address in 0..SPACE + 40 {
+                let is_there = ranges.iter().any(|range| (range.start..range.end).contains(&address));
+                let expected = at(&told, address).or(is_there.then_some(None));
+                prop_assert_eq!(at(&all, address), expected, "address {}", address);
+            }
+        }
+    }
+}

@@ -9,7 +9,7 @@ use crate::ReadError;
 #[non_exhaustive]
 pub enum CoreError {
     /// The image does not say which memory there is. Nothing was written.
-    #[error("cannot tell which memory the process has")]
+    #[error("cannot determine which memory the process has")]
     Image(#[source] ReadError),
     /// The output takes no more.
     #[error("cannot write the core after {written} of about {logical} bytes")]

@@ -1,4 +1,4 @@
-//! Samples of the runtime's own profiler, as looks at threads.
+//! Samples of the runtime's own profiler, as off-CPU samples.
 
 use super::limits::Limits;
 use biopsy_dotnet::methods::MethodMap;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 /// Frames of one stack that are kept. The runtime walks 100.
 const DEPTH: usize = 128;
-/// Longest time one look may stand for, in periods: a thread that was not looked at for longer was not there.
+/// Longest time one sample may stand for, in periods: a thread without a sample for longer was not there.
 const PERIODS: u64 = 10;
-/// What the runtime aims at where nothing tells.
+/// What the runtime aims at, for files that do not show it.
 const PERIOD: Nanos = Nanos(1_000_000);
 
 /// Whether events of this kind are such samples.
@@ -32,7 +32,7 @@ pub(super) struct Samples {
     taken: Vec<(MonoNanos, Tid, Option<u32>)>,
     stacks: FxHashMap<Arc<[Avma]>, u32>,
     order: Vec<Arc<[Avma]>>,
-    /// Every how many-th of a thread is kept: the profiler looks at all threads in turn, so every second of all could be always
+    /// Every how many-th of a thread is kept: the profiler samples all threads in turn, so every second of all could be always
     /// the same thread.
     stride: u64,
     seen_of: FxHashMap<Tid, u64>,
@@ -126,7 +126,7 @@ impl Samples {
                 time: *time,
                 tid: *tid,
                 stack,
-                // Managed frames only: what is below them, and native code above, is not told.
+                // Managed frames only: what is below them, and native code above, is not in the file.
                 end: StackEnd::Root,
                 weight,
                 syscall: None,
@@ -157,7 +157,7 @@ impl Samples {
         })
     }
 
-    /// The usual distance of two looks at a thread, and what each look stands for.
+    /// The usual distance of two samples of a thread, and what each of them stands for.
     fn weights(&self) -> (Nanos, Vec<Nanos>) {
         let mut last: FxHashMap<Tid, MonoNanos> = FxHashMap::default();
         let since: Vec<Option<Nanos>> = self
@@ -236,7 +236,7 @@ impl<'m> Builder<'m> {
             return *known;
         }
         let handle = ModuleHandle(u32::try_from(self.timeline.modules.len()).unwrap_or(u32::MAX));
-        // Where it is mapped is not told; code of one assembly lies in several places.
+        // Where it is mapped is not in the file; code of one assembly lies in several places.
         self.timeline.modules.push(Module {
             pid: self.pid,
             kind: ModuleKind::OtherFile,

@@ -409,7 +409,7 @@ impl<'a> Ingest<'a> {
         {
             warn(
                 "import.no-switch-in",
-                "perf.data tells when threads left the CPU, but not when they came back, so waits have no length".to_owned(),
+                "perf.data records when threads left the CPU but not when they came back, so waits have no duration".to_owned(),
                 Some("record with `--switch-events`, or with `-a`"),
             );
         }

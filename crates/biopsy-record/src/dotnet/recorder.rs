@@ -215,7 +215,7 @@ impl DotNetRecorder {
             summary.events += recorded.shared.events.load(Ordering::Relaxed);
             let Some(outcome) = recorded.thread.take().map(JoinHandle::join) else { continue };
             let Ok(outcome) = outcome else {
-                let lost = "what its runtime said is missing (its recorder panicked)";
+                let lost = "the events of its runtime are missing (their recorder panicked)";
                 summary.warnings.push(format!("process {pid}: {lost}"));
                 continue;
             };
@@ -224,7 +224,7 @@ impl DotNetRecorder {
             summary.processes.push(outcome.pid);
             if let Err(error) = self.state.folder.runtime_trace(trace) {
                 summary.warnings.push(format!(
-                    "what the runtime of process {} said is not written: {error}",
+                    "the events of the runtime of process {} are not written: {error}",
                     outcome.pid
                 ));
             }

@@ -95,7 +95,7 @@ pub(crate) fn choose_zone(
     }
     let utc = Resolver::new(TimeZone::UTC, near);
     if distance(&utc) <= FITS {
-        return (utc, "UTC (told by the file's modification time)".to_owned());
+        return (utc, "UTC (by the file's modification time)".to_owned());
     }
     (resolver, local_name.to_owned())
 }
@@ -146,7 +146,7 @@ mod tests {
         let berlin = zone("Europe/Berlin");
         let modified = Some(nanos("2026-11-21T09:59:59Z"));
         let (resolver, name) = choose_zone(&berlin, "Europe/Berlin", near, Some(stamp), modified);
-        assert_eq!(name, "UTC (told by the file's modification time)");
+        assert_eq!(name, "UTC (by the file's modification time)");
         assert_eq!(resolver.resolve(stamp), Some(nanos("2026-11-21T09:59:58Z")));
         let modified = Some(nanos("2026-11-21T08:59:59Z"));
         let (_, name) = choose_zone(&berlin, "Europe/Berlin", near, Some(stamp), modified);

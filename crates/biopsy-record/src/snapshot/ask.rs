@@ -42,7 +42,7 @@ pub struct AskOptions {
 pub enum AskError {
     /// It would stand still for too long.
     #[error(
-        "process {pid} would stand still for about {predicted:?} while its runtime tells the heap; {allowed:?} are allowed"
+        "process {pid} would stand still for about {predicted:?} while its runtime walks the heap; {allowed:?} are allowed"
     )]
     TooLong {
         /// The process.
@@ -56,7 +56,7 @@ pub enum AskError {
     #[error(transparent)]
     Ipc(#[from] IpcError),
     /// Its answer cannot be read.
-    #[error("what the runtime of process {pid} tells cannot be read")]
+    #[error("what the runtime of process {pid} sends cannot be read")]
     Stream {
         /// The process.
         pid: Pid,
@@ -65,7 +65,7 @@ pub enum AskError {
         source: NettraceError,
     },
     /// It told no objects in time.
-    #[error("the runtime of process {pid} told no objects within {waited:?}")]
+    #[error("the runtime of process {pid} sent no objects within {waited:?}")]
     Nothing {
         /// The process.
         pid: Pid,

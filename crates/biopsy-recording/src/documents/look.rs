@@ -1,6 +1,6 @@
 //! `stacks/PID.json`: what was found in the memory of a process.
 
-use biopsy_model::{MonoNanos, Nanos, Pid, Severity, look};
+use biopsy_model::{MonoNanos, Nanos, Pid, look};
 use serde::{Deserialize, Serialize};
 
 use super::List;
@@ -35,7 +35,7 @@ impl From<look::LookFinding> for Finding {
     fn from(one: look::LookFinding) -> Self {
         Self {
             id: one.id,
-            severity: one.severity.word().to_owned(),
+            severity: one.severity.as_str().to_owned(),
             impact: one.impact,
             title: one.title,
             explanation: one.explanation,
@@ -49,8 +49,7 @@ impl From<Finding> for look::LookFinding {
     fn from(one: Finding) -> Self {
         Self {
             id: one.id,
-            // What a newer version calls otherwise is at least worth a line.
-            severity: Severity::parse(&one.severity).unwrap_or_default(),
+            severity: one.severity.as_str().into(),
             impact: one.impact,
             title: one.title,
             explanation: one.explanation,

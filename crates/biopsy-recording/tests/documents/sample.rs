@@ -15,7 +15,7 @@ use biopsy_model::runtime_trace::{
     ThreadPoolEvent,
 };
 use biopsy_model::symbol::Function;
-use biopsy_model::{Avma, BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey, Severity, Tid};
+use biopsy_model::{Avma, BootId, ClockPair, MonoNanos, Nanos, Pid, ProcessKey, Tid};
 
 fn text(text: &str) -> String {
     text.to_owned()
@@ -115,9 +115,9 @@ fn bare_process() -> ProcessInfo {
 }
 
 fn look() -> Look {
-    let finding = |id: &str, severity, impact| LookFinding {
+    let finding = |id: &str, severity: &str, impact| LookFinding {
         id: text(id),
-        severity,
+        severity: severity.into(),
         impact,
         title: text("Two threads wait for each other"),
         explanation: text("For ever."),
@@ -131,10 +131,7 @@ fn look() -> Look {
         pause: Nanos(6),
         threads: 12,
         operations: Some(3),
-        findings: vec![
-            finding("deadlock", Severity::Critical, 0.5),
-            finding("of-tomorrow", Severity::Notice, 1e-9),
-        ],
+        findings: vec![finding("deadlock", "critical", 0.5), finding("of-tomorrow", "grave", 1e-9)],
         undetermined: vec![text("why")],
     }
 }

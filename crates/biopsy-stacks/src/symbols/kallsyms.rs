@@ -121,6 +121,8 @@ fn parse(line: &[u8]) -> Option<(u64, String)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const TEXT: &[u8] = b"0000000000000000 A fixed_percpu_data\n\
@@ -148,5 +150,26 @@ mod tests {
     fn hidden_addresses_are_told() {
         let hidden = Kallsyms::read(&b"0000000000000000 T startup_64\n"[..]);
         assert!(matches!(hidden, Err(KallsymsError::Hidden)));
+    }
+
+    proptest! {
+        /// Against a walk over all lines: the nearest function before, the first of its names.
+        #[test]
+        fn a_name_is_that_of_the_nearest_function_before(
+            lines in prop::collection::vec((1..200_u64, prop::sample::select(vec!['t', 'T', 'w', 'W', 'd', 'A'])), 1..30),
+            asked in 0..220_u64,
+            spacing in prop::sample::select(vec![1_u64, 0x100, REACH / 3, REACH]),
+        ) {
+            let address = |place: u64| 0xffff_ffff_8000_0000 + place * spacing;
+            let text: String = lines.iter().enumerate()
+                .map(|(number, (place, kind))| format!("{:016x} {kind} f{number}\n", address(*place)))
+                .collect();
+            let kallsyms = Kallsyms::read(text.as_bytes()).unwrap();
+            let is_near = |place: u64| place <= asked && address(asked) - address(place) < REACH;
+            let functions = lines.iter().enumerate().filter(|(_, one)| !matches!(one.1, 'd' | 'A') && is_near(one.0));
+            // The last of equal maxima is taken, and the first name of an address counts.
+            let nearest = functions.rev().max_by_key(|(_, one)| one.0).map(|(number, _)| format!("f{number}"));
+            prop_assert_eq!(kallsyms.find(address(asked)).map(str::to_owned), nearest);
+        }
     }
 }

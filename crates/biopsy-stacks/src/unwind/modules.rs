@@ -109,6 +109,8 @@ impl Modules {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn mapping(start: u64, end: u64, tag: u32) -> ExecutableMapping {
@@ -141,5 +143,34 @@ mod tests {
         modules.add(&mapping(0x5000, 0x5000, 3), None);
         modules.add(&mapping(0x6000, 0x5000, 4), None);
         assert_eq!(layout(&modules), [(0x1000, 0x2000, 1), (0x2000, 0x3000, 2)]);
+    }
+
+    const SLOTS: usize = 40;
+
+    proptest! {
+        /// Against a list of which mapping each address belongs to.
+        #[test]
+        fn any_order_of_mapping_and_unmapping_gives_what_each_address_says(
+            steps in prop::collection::vec((any::<bool>(), 0..32_usize, 0..9_usize), 1..40),
+        ) {
+            let mut modules = Modules::default();
+            let mut slots: [Option<u32>; SLOTS] = [None; SLOTS];
+            for (tag, (is_mapped, start, length)) in (0..).zip(steps) {
+                let (first, last) = (start as u64, (start + length) as u64);
+                let touched = slots[start..start + length].iter().any(Option::is_some);
+                let was_there = match is_mapped {
+                    true => modules.add(&mapping(first, last, tag), None),
+                    false => modules.remove(first..last),
+                };
+                prop_assert_eq!(was_there && length > 0, touched);
+                slots[start..start + length].fill(is_mapped.then_some(tag));
+                for (address, expected) in (0..).zip(slots) {
+                    prop_assert_eq!(modules.find(address).map(Module::tag), expected, "address {}", address);
+                }
+                let pieces = layout(&modules);
+                prop_assert!(pieces.windows(2).all(|two| two[0].1 <= two[1].0), "{:?}", pieces);
+                prop_assert!(pieces.iter().all(|(start, end, _)| start < end), "{:?}", pieces);
+            }
+        }
     }
 }

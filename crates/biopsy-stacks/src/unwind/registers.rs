@@ -87,3 +87,48 @@ impl Registers {
         self.values[usize::from(RSP)]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_leaves_what_the_callee_must_give_back() {
+        let user = UserRegisters { ip: 1, sp: 2, fp: 3, saved: Some([4, 5, 6, 7, 8]) };
+        let mut registers = Registers::new(&user);
+        registers.set(0, 9);
+        registers.keep_callee_saved();
+        for (register, value) in [
+            (RBX, Some(4)),
+            (RBP, Some(3)),
+            (12, Some(5)),
+            (13, Some(6)),
+            (14, Some(7)),
+            (15, Some(8)),
+            (0, None),
+            (RSP, None),
+            (RIP, None),
+        ] {
+            assert_eq!(registers.get(register), value, "register {register}");
+        }
+        assert_eq!((registers.ip(), registers.sp()), (1, 2), "the values themselves stay");
+    }
+
+    #[test]
+    fn registers_that_nobody_told_or_that_do_not_exist_are_not_known() {
+        let mut registers = Registers::new(&UserRegisters::new(1, 2, 3));
+        assert_eq!((registers.get(RIP), registers.get(RSP), registers.get(RBP)), (Some(1), Some(2), Some(3)));
+        for register in [0, RBX, 12, 15, 17, 31, 32, 63, 64, u16::MAX] {
+            assert_eq!(registers.get(register), None, "register {register}");
+        }
+        for register in [17, 31, 32, 64, u16::MAX] {
+            registers.set(register, 5);
+            registers.forget(register);
+            assert_eq!(registers.get(register), None, "register {register}");
+        }
+        registers.forget(RBP);
+        assert_eq!(registers.get(RBP), None);
+        registers.set(RBP, 0);
+        assert_eq!(registers.get(RBP), Some(0), "zero is a value");
+    }
+}

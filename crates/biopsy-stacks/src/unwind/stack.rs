@@ -108,3 +108,75 @@ impl<'a> Reader<'a> {
         Ok(value(bytes))
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Pieces of a process's memory, each with the address of its first byte.
+    #[derive(Default)]
+    pub(crate) struct Pieces(pub(crate) Vec<(u64, Vec<u8>)>);
+
+    impl ProcessMemory for Pieces {
+        fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+            let found = self.0.iter().find_map(|(start, bytes)| {
+                let at = usize::try_from(address.checked_sub(*start)?).ok()?;
+                bytes.get(at..at.checked_add(buffer.len())?)
+            });
+            found.inspect(|bytes| buffer.copy_from_slice(bytes)).is_some()
+        }
+    }
+
+    /// Byte by byte: little-endian, or nothing where one of them is not there.
+    fn by_bytes(base: u64, bytes: &[u8], address: u64, size: u8) -> Option<u64> {
+        (0..u64::from(size)).try_fold(0, |value, byte| {
+            let at = address.checked_add(byte)?.checked_sub(base)?;
+            Some(value | u64::from(*bytes.get(usize::try_from(at).ok()?)?) << (8 * byte))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_is_its_bytes_or_it_is_said_where_it_would_be(
+            base in prop_oneof![0..64_u64, 0x7fff_0000_0000..0x7fff_0000_0010_u64],
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+            distance in prop_oneof![-16..60_i64, Just(i64::from(u32::MAX)), Just(-(1 << 40))],
+            size in 1..=8_u8,
+        ) {
+            let address = base.wrapping_add_signed(distance);
+            let mut reader = Reader::new(StackMemory { base, bytes: &bytes });
+            let near = address >= base && address - base < SAME_STACK;
+            let missing = if near { Unreadable::Beyond } else { Unreadable::Elsewhere };
+            prop_assert_eq!(reader.value(address, size), by_bytes(base, &bytes, address, size).ok_or(missing));
+            let word = by_bytes(base, &bytes, address, 8);
+            prop_assert_eq!(reader.word(address), word.ok_or(missing));
+            prop_assert_eq!(reader.highest >= address.saturating_add(8) && reader.highest > base, word.is_some());
+        }
+
+        #[test]
+        fn behind_a_copy_all_memory_is_asked(
+            copied in 0..24_usize, at in 0..32_u64, size in 1..=8_u8, all in prop::collection::vec(any::<u8>(), 32),
+        ) {
+            let base = 0x1000;
+            let whole = Pieces(vec![(base, all.clone())]);
+            let mut reader = Reader::over(StackMemory { base, bytes: &all[..copied] }, &whole);
+            let expected = by_bytes(base, &all, base + at, size);
+            prop_assert_eq!(reader.value(base + at, size).ok(), expected);
+        }
+    }
+
+    #[test]
+    fn what_only_all_memory_has_does_not_make_the_copy_longer() {
+        let whole = Pieces(vec![(0x1000, vec![7; 64])]);
+        let mut reader = Reader::over(StackMemory { base: 0x1000, bytes: &[7; 16] }, &whole);
+        assert_eq!(reader.word(0x1000), Ok(0x0707_0707_0707_0707));
+        assert_eq!(reader.highest, 0x1008);
+        assert!(reader.word(0x1020).is_ok());
+        assert_eq!(reader.highest, 0x1008);
+        let mut code = [0; 4];
+        assert!(reader.has_whole() && reader.code(0x1004, &mut code) && code == [7; 4]);
+        assert!(!Reader::new(StackMemory { base: 0x1000, bytes: &[7; 16] }).code(0x1004, &mut code));
+    }
+}

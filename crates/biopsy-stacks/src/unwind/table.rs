@@ -208,3 +208,6 @@ fn entries<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) 
     found.sort_unstable();
     found
 }
+
+#[cfg(test)]
+mod tests;

@@ -173,7 +173,7 @@ impl Desk {
         if hanging >= papers.clerks {
             drop(papers);
             self.count(Duration::ZERO);
-            self.unseen(format!("process {pid} was not looked at: all who look hang"));
+            self.unseen(format!("process {pid} was not inspected: all inspectors hang"));
             return None;
         }
         let ticket = Ticket(papers.next);

@@ -209,7 +209,7 @@ fn thread_states(facts: &Facts) -> Check {
     if facts.bpf.works() {
         if !facts.btf {
             let detail = format!(
-                "BPF works, but the kernel does not tell its types (no `/sys/kernel/btf/vmlinux`): {less}"
+                "BPF works, but the kernel has no type information (no `/sys/kernel/btf/vmlinux`): {less}"
             );
             return Check::limited(NAME, detail, None);
         }
@@ -272,7 +272,7 @@ fn other_processes(facts: &Facts) -> Check {
         return Check::limited(NAME, detail, None);
     }
     if facts.may(SYS_PTRACE) && facts.may(DAC_READ_SEARCH) {
-        return Check::ok(NAME, "processes of all users can be looked into");
+        return Check::ok(NAME, "processes of all users can be inspected");
     }
     let own = match scope {
         Some(1..) if !facts.may(SYS_PTRACE) => format!(
@@ -281,7 +281,7 @@ fn other_processes(facts: &Facts) -> Check {
         ),
         _ => String::new(),
     };
-    let detail = format!("only processes of this user can be looked into{own}");
+    let detail = format!("only processes of this user can be inspected{own}");
     let hint = hints::get_capabilities(facts, &[SYS_PTRACE, DAC_READ_SEARCH]);
     Check::limited(NAME, detail, hint)
 }

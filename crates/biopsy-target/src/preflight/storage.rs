@@ -19,7 +19,7 @@ pub(super) fn check_folder(folder: &Path, needed: Option<u64>) -> Check {
             let hint = Some("name a place that is there with `--output`".to_owned());
             return Check::missing(
                 NAME,
-                format!("cannot look at folder `{shown}`: {}", std::io::Error::from(error)),
+                format!("cannot examine folder `{shown}`: {}", std::io::Error::from(error)),
                 hint,
             );
         }

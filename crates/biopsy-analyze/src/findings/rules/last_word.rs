@@ -32,7 +32,8 @@ fn nothing_recorded() -> Finding {
         id: FindingId::NothingRecorded,
         severity: Severity::Notice,
         impact: 1.0,
-        title: "The recording holds neither a trace nor metrics, so nothing can be said".to_owned(),
+        title: "The recording holds neither a trace nor metrics, so there is nothing to conclude from"
+            .to_owned(),
         explanation: "See what could not be determined, and the warnings of the recorder.".to_owned(),
         evidence: vec![fact("no samples, no thread states, no readings", None)],
         next_steps: steps(&["Run `biopsy doctor` to see what can be recorded here, and record again"]),

@@ -270,14 +270,14 @@ impl ManagedProcess {
                 self.told = Some(told.methods);
                 if let Some(why) = told.incomplete {
                     let message =
-                        format!("the runtime of process {} did not tell all of its methods: {why}", self.pid);
+                        format!("the runtime of process {} did not list all of its methods: {why}", self.pid);
                     answer.problems.push((message, None));
                 }
             }
             Err(error) => {
                 self.told.get_or_insert_default();
                 let message =
-                    format!("the runtime of process {} did not tell its methods: {error}", self.pid);
+                    format!("the runtime of process {} did not list its methods: {error}", self.pid);
                 answer.problems.push((message, None));
             }
         }

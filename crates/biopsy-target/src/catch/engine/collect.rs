@@ -60,7 +60,7 @@ impl Engine {
         let stage = self.processes.get(&pid).map(|process| process.stage.clone());
         if matches!(stage, Some(Stage::Held { .. } | Stage::Waiting { .. })) {
             if matches!(stage, Some(Stage::Waiting { .. })) {
-                self.miss(format!("process {pid} was killed while it waited to be looked at"));
+                self.miss(format!("process {pid} was killed while it waited to be inspected"));
             }
             self.queue.retain(|catch| catch.key.pid != pid);
             self.leave_from(pid, tid, stop);

@@ -241,7 +241,7 @@ impl Engine {
             }
             Stage::Waiting { .. } => {
                 self.queue.retain(|catch| catch.key.pid != one.process);
-                self.miss(format!("process {} was killed while it waited to be looked at", one.process));
+                self.miss(format!("process {} was killed while it waited to be inspected", one.process));
             }
             Stage::Starting { .. } | Stage::Passing | Stage::Held { .. } | Stage::Leaving => {}
         }

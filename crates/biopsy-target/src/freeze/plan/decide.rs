@@ -187,7 +187,7 @@ fn no_fork(subject: &Subject, machine: &Machine) -> Option<Obstacle> {
         return Some(Obstacle::new("commit", why, None));
     }
     let Some(headroom) = &subject.headroom else {
-        let why = "nothing tells how much memory is left, so that nobody could end the copy in time";
+        let why = "how much memory is left is not known, so the copy could not be ended in time";
         return Some(Obstacle::new("memory", why, None));
     };
     let tables = page_tables(subject);

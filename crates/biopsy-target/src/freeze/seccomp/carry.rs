@@ -79,7 +79,7 @@ impl Calls {
 /// # Errors
 /// Why it may not.
 pub(in crate::freeze) fn may_carry(tid: Tid, syscall: u64, stack: u64) -> Result<Allowed, &'static str> {
-    const UNKNOWN: &str = "what seccomp allows it cannot be told";
+    const UNKNOWN: &str = "what its seccomp filters allow cannot be determined";
     let process = ProcRoot::live().process(Pid(tid.0)).map_err(|_| UNKNOWN)?;
     let status = process.read("status", SMALL).map_err(|_| UNKNOWN)?;
     match Status::parse(&status).seccomp {

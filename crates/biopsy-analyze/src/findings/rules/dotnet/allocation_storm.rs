@@ -54,7 +54,7 @@ pub(crate) fn find(scene: &Scene<'_>) -> Option<Finding> {
         evidence,
         next_steps: steps(&[
             "`StringBuilder`, `string.Create`, spans, or pooled buffers in place of new objects at that place",
-            "`biopsy capture --allocations` tells the types, and by which call they are made",
+            "`biopsy capture --allocations` shows the types, and which calls allocate them",
         ]),
     })
 }

@@ -69,7 +69,7 @@ fn unanswered_of(scene: &Scene<'_>, heard: &Heard<'_>) -> Option<Finding> {
     if let Some((least, ended)) = held {
         evidence.push(fact(
             format!(
-                "{} requests that nobody saw begin were being served all the time, while {} others were",
+                "{} requests whose start was not recorded were being served all the time, while {} others were",
                 number(least),
                 number(ended)
             ),
