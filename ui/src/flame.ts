@@ -70,7 +70,7 @@ export function flame(page: Page, places: Places): HTMLElement {
       tree.totals.length === 0
         ? `No ${waits ? 'waiting' : 'CPU'} stacks were recorded for ${flames[index].label}.`
         : [
-            `${seconds(tree.totals[0] / 1e6)} ${waits ? 'of waiting, as looks at waiting threads and recorded waits tell it' : 'of CPU time, by samples'}.`,
+            `${seconds(tree.totals[0] / 1e6)} ${waits ? 'of waiting, by off-CPU samples and recorded waits' : 'of CPU time, by samples'}.`,
             tree.pruned > 0 ? `${count(tree.pruned)} calls too small to see are drawn as one.` : '',
           ].join(' ');
   }

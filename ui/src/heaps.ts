@@ -84,7 +84,7 @@ function types(heap: Heap): Child {
       { title: 'Type', class: 'text', cell: (row) => [h('code', null, row.name), row.module ? h('small', null, row.module) : null], sort: (row) => row.name },
     ],
     heap.types,
-    { first: 30, sorted: 0, empty: 'no such type' },
+    { first: 30, sorted: 0, class: 'types', empty: 'no such type' },
   );
   const filter = h('input', {
     type: 'search',

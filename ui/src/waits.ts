@@ -94,7 +94,7 @@ export function waits(page: Page, axis: Axis, places: Places): HTMLElement {
   return section(
     'waits',
     'Waiting',
-    `${ns(all.total_ns)} of waiting over all threads; ${all.count > 0 ? `${count(all.count)} waits recorded one by one explain ${ns(all.recorded_ns)}` : `looks at waiting threads stand for ${ns(all.sampled_ns)}`}. Much of it is idleness: a server waits for work.`,
+    `${ns(all.total_ns)} of waiting over all threads; ${all.count > 0 ? `${count(all.count)} waits recorded one by one explain ${ns(all.recorded_ns)}` : `off-CPU samples stand for ${ns(all.sampled_ns)}`}. Much of it is idleness: a server waits for work.`,
     all.convoys.map((convoy) =>
       h(
         'p',

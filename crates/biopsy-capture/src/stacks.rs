@@ -6,6 +6,7 @@ use std::time::Duration;
 use biopsy_analyze::analyze_image;
 use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
 use biopsy_model::Nanos;
+use biopsy_model::peers::PeerLook;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_redact::Redactor;
 use biopsy_target::freeze::{self, FreezeOptions, FrozenProcess, Method};
@@ -53,8 +54,10 @@ pub(crate) fn look(
     let mut tries = 0;
     loop {
         tries += 1;
+        // Before the process is frozen: then its threads stand in other calls.
+        let peers = biopsy_target::peers::look(info.key.pid);
         let frozen = freeze(options, info)?;
-        let mut analysis = analyze(options, &frozen, name, redactor);
+        let mut analysis = analyze(options, &frozen, name, redactor, &peers);
         if info.exe.is_empty() {
             // Programs of a runtime are named after their own file, which is found by that of the runtime.
             let note =
@@ -106,7 +109,13 @@ fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<FrozenProcess, Failu
     frozen.pop().ok_or_else(|| Failure::new(FailureKind::Bug, "nothing was frozen"))
 }
 
-fn analyze(look: &LookOptions, frozen: &FrozenProcess, name: &str, redactor: &Redactor) -> DumpAnalysis {
+fn analyze(
+    look: &LookOptions,
+    frozen: &FrozenProcess,
+    name: &str,
+    redactor: &Redactor,
+    peers: &PeerLook,
+) -> DumpAnalysis {
     let roots = vec![PathBuf::from(format!("/proc/{}/root", frozen.key().pid)), PathBuf::from("/")];
     let redact = |text: &str| redactor.text(text).text.into_owned();
     let facts = DumpFacts {
@@ -116,6 +125,7 @@ fn analyze(look: &LookOptions, frozen: &FrozenProcess, name: &str, redactor: &Re
         redact: Some(&redact),
         heap: look.heap,
         live: true,
+        peers: Some(peers),
         ..DumpFacts::default()
     };
     let mut analysis = analyze_image(frozen, roots, &facts);

@@ -20,6 +20,7 @@ pub mod graph;
 pub mod heap;
 pub mod layout;
 pub mod locks;
+mod made_up;
 pub mod metadata;
 pub mod methods;
 pub mod names;

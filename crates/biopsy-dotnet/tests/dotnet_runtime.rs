@@ -14,6 +14,7 @@ use biopsy_dotnet::runtime::{
     Check, CheckResult, CodeKind, FoundRuntime, LocalFiles, MethodDesc, Options, Runtime, RuntimeError,
     find_runtimes, find_runtimes_with,
 };
+use biopsy_dotnet::stack::ManagedUnwind;
 use biopsy_image::mapping::{self, is_memory_file};
 use biopsy_image::{Absence, Image, Mapping, ReadError};
 use biopsy_model::{Avma, Pid};
@@ -259,7 +260,7 @@ fn assert_code(
         if !bare.is_empty() && !name.dynamic {
             assert!(signature.contains(bare), "{version} {ip:#x}: `{name:?}`, `{signature}`");
         }
-        assert!(runtime.name(ip).is_some());
+        assert!(ManagedUnwind::new([runtime]).name(ip).is_some());
     }
     assert_eq!(asked, ours.len(), "{version}");
     assert!(unknown * 20 <= asked, "{version}: {unknown} of {asked} are not named by the other reader");

@@ -269,7 +269,8 @@ fn locks_that_nobody_waits_for_and_explicit_frames() {
     }
     for version in DOTNET_RUNTIMES {
         let mut target = dotnet_held(version, &[]);
-        let survival = Survival::before(target.pid()).files_may_change();
+        // Threads of the runtime's own that have had nothing to do for a while end, on a slow machine while we look.
+        let survival = Survival::before(target.pid()).threads_may_change().files_may_change();
         let frozen = frozen(target.pid());
         let runtime = open(&frozen);
         let (graph, _) = Heap::open(&runtime)

@@ -1,4 +1,4 @@
-//! Heaps, of whatever holds one: a recording's snapshot, a `.gcdump`, a core or minidump of a .NET process.
+//! Heaps, of whatever holds one: a recording's snapshot, a `.gcdump`, a `.hprof` of Java, a core or minidump of a .NET process.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -16,6 +16,8 @@ use biopsy_model::Pid;
 use biopsy_model::heap::{HeapFacts, HeapSource};
 use biopsy_model::printable::printable;
 use biopsy_recording::{HeapReadError, Heaps, Limits};
+
+use crate::hprof::{self, HprofError};
 
 /// A heap that was read.
 #[derive(Debug)]
@@ -60,6 +62,14 @@ pub enum HeapError {
         /// Where.
         source: ReadError,
     },
+    /// A heap dump of Java cannot be read.
+    #[error("`{}` cannot be read as a heap dump", path.display())]
+    Hprof {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: HprofError,
+    },
     /// There is no .NET runtime in a dump.
     #[error("`{}` has no .NET runtime that can be read", path.display())]
     NoRuntime {
@@ -100,6 +110,7 @@ impl HeapError {
             | Self::Columns(_)
             | Self::Io { .. }
             | Self::GcDump { .. }
+            | Self::Hprof { .. }
             | Self::NoRuntime { .. }
             | Self::NoHeap { .. }
             | Self::Heap(_) => None,
@@ -123,15 +134,38 @@ const MOST_GCDUMP: u64 = 1 << 33;
 /// How a `.gcdump` begins.
 const GCDUMP_START: &[u8] = b"\x14\0\0\0!FastSerialization.1\x04\x04\x01";
 
-/// The heap in a `.gcdump` or in a recording (its last snapshot); `None`: it is something else, or has no snapshot.
+/// The heap in a `.gcdump`, in a heap dump of Java, or in a recording (its last snapshot); `None`: it is something else, or has no snapshot.
 ///
 /// # Errors
 /// It is damaged or cannot be read.
 pub fn open(path: &Path) -> Result<Option<Heap>, HeapError> {
-    match of_gcdump(path)? {
+    if let Some(heap) = of_gcdump(path)? {
+        return Ok(Some(heap));
+    }
+    match of_hprof(path)? {
         Some(heap) => Ok(Some(heap)),
         None => of_recording(path, None),
     }
+}
+
+/// The heap in a heap dump of Java; `None`: it is something else.
+///
+/// # Errors
+/// It cannot be read. One that ends early gives what is there.
+pub fn of_hprof(path: &Path) -> Result<Option<Heap>, HeapError> {
+    let mut head = [0; hprof::MAGIC.len()];
+    if !starts_with(path, &mut head, hprof::MAGIC) {
+        return Ok(None);
+    }
+    let (graph, facts) =
+        hprof::read(path).map_err(|source| HeapError::Hprof { path: path.to_owned(), source })?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Some(Heap { name, graph, facts }))
+}
+
+/// Whether a regular file begins so.
+fn starts_with(path: &Path, head: &mut [u8], magic: &[u8]) -> bool {
+    path.is_file() && File::open(path).and_then(|mut file| file.read_exact(head)).is_ok() && head == magic
 }
 
 /// The snapshot of that number in a recording, the last one where none is given; `None`: there is none, or it is no recording.
@@ -180,10 +214,7 @@ impl ColumnSource for Columns {
 /// It is damaged or cannot be read.
 pub fn of_gcdump(path: &Path) -> Result<Option<Heap>, HeapError> {
     let mut head = [0; GCDUMP_START.len()];
-    let is_one = path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
-        && head == *GCDUMP_START;
-    if !is_one {
+    if !starts_with(path, &mut head, GCDUMP_START) {
         return Ok(None);
     }
     let mut bytes = Vec::new();

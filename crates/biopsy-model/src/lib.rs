@@ -27,6 +27,7 @@ pub mod look;
 pub mod loss;
 pub mod metric;
 pub mod module;
+pub mod peers;
 pub mod printable;
 pub mod process;
 pub mod runtime_trace;

@@ -3,11 +3,17 @@
 pub(crate) mod dump;
 
 use biopsy_analyze::{FunctionKind, NotableKind, WaitReason};
+use biopsy_model::Pid;
 use biopsy_model::capture::EndedBy;
 use biopsy_model::log::LogLevel;
 use biopsy_model::loss::LossKind;
 use biopsy_model::metric::Unit;
 use biopsy_model::process::RuntimeKind;
+
+/// `server (pid 4711)`; the name alone where the pid is not known.
+pub(crate) fn name_and_pid(name: &str, pid: Pid) -> String {
+    if pid == Pid(0) { name.to_owned() } else { format!("{name} (pid {pid})") }
+}
 
 pub(crate) fn function_kind(kind: FunctionKind) -> &'static str {
     match kind {

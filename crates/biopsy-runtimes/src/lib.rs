@@ -3,7 +3,9 @@
 //!
 //! ```text
 //!  Image ─► Memory ─┬─► go      goroutines ─────────┐
-//!                   └─► python  threads, tasks ─────┴─► RuntimeStrands: strands, their frames and waits, warnings
+//!                   ├─► python  threads, tasks ─────┤
+//!                   ├─► jvm     threads of Java ────┤
+//!                   └─► node    JavaScript ─────────┴─► RuntimeStrands: strands, their frames and waits, warnings
 //! ```
 //!
 //! A *strand* is what a runtime calls a goroutine, a thread, a task or a coroutine: a stack of functions of the language, on a
@@ -19,6 +21,7 @@
 mod confidence;
 mod find;
 mod frame;
+pub mod fuzz;
 pub mod go;
 pub mod jvm;
 mod kind;

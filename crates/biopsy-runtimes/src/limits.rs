@@ -11,6 +11,8 @@ pub struct Limits {
     pub frames: usize,
     /// Length of a name or path in bytes.
     pub text: usize,
+    /// Bytes of all names and paths together, and of all tables of lines.
+    pub texts: usize,
     /// Objects of a heap that are looked through (asyncio's tasks are found among all that the collector knows).
     pub objects: usize,
     /// Bytes of data segments that are searched for the runtime's variables, for each module.
@@ -29,6 +31,7 @@ impl Default for Limits {
             frames_per_strand: 1_000,
             frames: 4_000_000,
             text: 1_000,
+            texts: 256 << 20,
             objects: 4_000_000,
             searched_bytes: 256 << 20,
             cached_bytes: 64 << 20,
@@ -46,6 +49,7 @@ impl Limits {
             frames_per_strand: 64,
             frames: 1_024,
             text: 200,
+            texts: 1 << 20,
             objects: 4_096,
             searched_bytes: 1 << 20,
             cached_bytes: 1 << 20,

@@ -181,6 +181,11 @@ impl<'i> Memory<'i> {
         let end = range.end.min(range.start.saturating_add(most));
         let mut at = range.start;
         while at < end {
+            // A byte first: most of what a core lacks is whole files.
+            if self.u8(at).is_none() {
+                at = (at / PAGE_SIZE + 1).saturating_mul(PAGE_SIZE);
+                continue;
+            }
             let length = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
             let piece = self.bytes(at, length);
             if !piece.is_empty()
@@ -191,7 +196,7 @@ impl<'i> Memory<'i> {
             let read = piece.len() as u64;
             if piece.len() < length {
                 // On with the page behind what is missing.
-                at = (at + read) / PAGE_SIZE * PAGE_SIZE + PAGE_SIZE;
+                at = ((at + read) / PAGE_SIZE + 1).saturating_mul(PAGE_SIZE);
             } else if at + read >= end {
                 break;
             } else {

@@ -41,6 +41,7 @@ pub mod perf;
 pub mod pidfd;
 pub mod ptrace;
 pub mod schedule;
+pub mod semaphore;
 pub mod stop_bell;
 pub mod xsave;
 

@@ -14,6 +14,7 @@
 //! - [`address_space`]: mappings and memory of a process, live or frozen
 //! - [`mod@freeze`]: all memory of one moment, for a pause of milliseconds
 //! - [`catch`]: processes held at their end or at a fatal signal, short-lived ones included
+//! - [`peers`]: what a process waits for in others
 //! - [`proc_root`]: where `/proc` and `/sys` are, so that tests build their own
 //!
 //! ```no_run
@@ -35,6 +36,7 @@ pub mod find;
 pub mod freeze;
 pub mod list;
 mod oom_policy;
+pub mod peers;
 pub mod preflight;
 mod printable;
 mod process;

@@ -25,6 +25,22 @@ pub fn compile_c(name: &str, source: &str, flags: &[&str]) -> PathBuf {
     })
 }
 
+/// Compiles a C++ source.
+///
+/// # Panics
+///
+/// Where `c++` cannot be run or refuses the source.
+#[must_use]
+pub fn compile_cpp(name: &str, source: &str, flags: &[&str]) -> PathBuf {
+    compile(name, source, flags, |folder, out| {
+        let file = folder.join(format!("{name}.cpp"));
+        replace_file(&file, source);
+        let mut command = Command::new("c++");
+        command.args(["-std=c++17", "-Wall", "-g", "-pthread"]).args(flags).arg("-o").arg(out).arg(&file);
+        command
+    })
+}
+
 /// Compiles a Rust source without dependencies.
 ///
 /// # Panics

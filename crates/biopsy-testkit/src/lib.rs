@@ -39,7 +39,7 @@ mod wrap;
 
 pub use asking::{Answered, Askers, Window};
 pub use cgroup::{CpuLimit, FreezerGroup, GroupLimit};
-pub use compile::{compile_c, compile_rust};
+pub use compile::{compile_c, compile_cpp, compile_rust};
 pub use dotnet::{
     DOTNET_RUNTIMES, DotNetLoad, DotNetServer, PACKAGED_DOTNET, PUBLISHED_DOTNET, dotnet_command,
     dotnet_held, dotnet_odd, dotnet_peer, dotnet_peer_command, dotnet_root, dotnet_target,

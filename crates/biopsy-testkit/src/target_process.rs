@@ -178,7 +178,8 @@ impl TargetProcess {
     }
 
     /// What it wrote on stderr. Waits for its end, so only for a target that ended.
-    fn stderr(&mut self) -> String {
+    #[must_use]
+    pub fn stderr(&mut self) -> String {
         self.errors.take().and_then(|reader| reader.join().ok()).unwrap_or_default()
     }
 }

@@ -430,7 +430,7 @@ fn names_that_do_harm_are_escaped_on_terminals_and_survive_in_files() {
     };
     assert_eq!(shown.find(harmful), None, "{shown}");
     assert_eq!(shown.lines().filter(|line| line.contains("  Harm.")).count(), ROWS, "{shown}");
-    assert!(shown.contains("roots: ") && shown.contains("gen0 "), "{shown}");
+    assert!(shown.contains("roots  ") && shown.contains("gen0 "), "{shown}");
     let read = json(&biopsy(&["analyze", text(&recording), "--json"]));
     is_opened(&recording, heap_of(&read));
     let rows = |document: &Value| -> Vec<String> {

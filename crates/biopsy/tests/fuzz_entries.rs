@@ -30,6 +30,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("dwarf", biopsy_stacks::fuzz::fuzz_dwarf),
     ("elf", biopsy_stacks::fuzz::fuzz_elf),
     ("gcdump", gcdump),
+    ("hprof", biopsy_import::hprof::fuzz),
     ("kallsyms", biopsy_stacks::fuzz::fuzz_kallsyms),
     ("logs", biopsy_record::logs::fuzz_records),
     ("memory_scanner", biopsy_redact::memory::fuzz_memory),
@@ -39,6 +40,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("perf_data", biopsy_import::fuzz_perf_data),
     ("perf_map", biopsy_stacks::fuzz::fuzz_perf_map),
     ("redact", biopsy_redact::fuzz_redact),
+    ("strands", biopsy_runtimes::fuzz::fuzz_strands),
     ("timeline", biopsy_recording::timeline::fuzz_timeline),
 ];
 

@@ -1,11 +1,13 @@
 //! Everything a report of a dump shows.
 
+use super::across::Across;
 use super::crash::Crash;
 use super::groups::StackGroup;
 use super::identity::Identity;
 use super::managed::Managed;
 use super::memory::MemorySplit;
 use super::modules::ModuleRow;
+use super::orphaned::OrphanedLock;
 use super::strands::StrandRuntime;
 use super::threads::DumpThread;
 use super::waits::WaitGraph;
@@ -24,6 +26,10 @@ pub struct DumpAnalysis {
     pub groups: Vec<StackGroup>,
     /// Who waits for whom.
     pub waits: WaitGraph,
+    /// A lock that was copied by fork while another thread held it, and that this process waits for.
+    pub orphaned: Option<OrphanedLock>,
+    /// Waits for other processes, where somebody looked at them.
+    pub across: Option<Across>,
     /// What managed runtimes say beyond single threads; `None`: there is none, or nobody opened it.
     pub managed: Option<Managed>,
     /// Language runtimes other than .NET, with their goroutines, threads and tasks.

@@ -7,7 +7,9 @@
 //!
 //! What managed runtimes know comes from [`Runtimes`]; their frames are frames like others.
 
+mod across;
 mod analysis;
+mod blocked;
 mod crash;
 mod facts;
 mod frame_rows;
@@ -19,6 +21,7 @@ mod locks;
 pub mod managed;
 mod memory;
 mod modules;
+mod orphaned;
 mod signal;
 mod state;
 mod strand_place;
@@ -31,6 +34,7 @@ mod waits;
 use biopsy_image::Image;
 use biopsy_stacks::image::ImageStacks;
 
+pub use across::{Across, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
 pub use facts::{DumpFacts, ThreadFacts};
@@ -38,33 +42,40 @@ pub use frame_rows::FrameRow;
 pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
-pub use locks::{LockKind, LockOwner, LockWait};
+pub use locks::{Confidence, Holder, LockKind, LockOwner, LockWait};
 pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
+pub use orphaned::OrphanedLock;
 pub use state::{ThreadState, WaitKind};
 pub use strands::StrandRuntime;
 pub use threads::DumpThread;
-pub use waits::{LockQueue, WaitGraph};
+pub use waits::{Circle, LockQueue, WaitGraph};
 
 /// The facts of a dump, without findings. `stacks`: of the same image.
 pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_>) -> DumpAnalysis {
     let heap = managed::walk_heap(facts);
-    let mut locks = managed::find_locks(facts, stacks, &heap);
-    locks.waits.extend(strands::waits(facts));
-    let mut threads = threads::threads(image, stacks, facts, &mut locks.waits);
+    let mut managed_locks = managed::find_locks(facts, stacks, &heap);
+    managed_locks.waits.extend(strands::waits(facts));
+    let mut threads = threads::threads(image, stacks, facts, &mut managed_locks.waits);
     let strands = strands::analyze(facts);
     strands::add_to(&mut threads, &strands);
+    let mut waiting: Vec<_> =
+        threads.iter_mut().filter_map(|thread| Some((thread.tid, thread.lock.as_mut()?))).collect();
+    let not_inferred = locks::infer(image, stacks, &mut waiting);
     let waits = WaitGraph::new(&threads);
+    let orphaned = orphaned::find(image, &threads, &waits);
     let crash = crash::find(image, stacks, facts);
     let mut analysis = DumpAnalysis {
         identity: Identity::new(image, facts),
         groups: groups::groups(stacks, &threads, crash.as_ref(), &waits),
         crash,
-        managed: managed::analyze(facts, stacks, &threads, locks, heap),
+        managed: managed::analyze(facts, stacks, &threads, managed_locks, heap),
         threads,
+        across: None,
         waits,
         strands,
+        orphaned,
         damaged: facts.damaged,
         memory: memory::split(image, stacks),
         modules: modules::rows(stacks),
@@ -72,7 +83,9 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         findings: Vec::new(),
     };
     analysis.damaged |= analysis.memory.missing.iter().any(|missing| missing.reason.is_damage());
+    analysis.across = facts.peers.map(|look| across::join(&analysis, look));
     analysis.assign_groups();
     analysis.undetermined = undetermined::list(image, stacks, facts, &analysis);
+    analysis.add_undetermined(&not_inferred);
     analysis
 }

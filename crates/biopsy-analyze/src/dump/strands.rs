@@ -14,7 +14,7 @@ pub use biopsy_runtimes::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::facts::DumpFacts;
-use super::locks::{LockKind, LockOwner, LockWait};
+use super::locks::{self, LockKind, LockOwner, LockWait};
 use super::strand_place;
 use super::threads::DumpThread;
 
@@ -33,6 +33,7 @@ pub struct StrandRuntime {
     /// Strands that wait for each other in a circle, for those that are no threads of the system: circles of threads are in
     /// [`DumpAnalysis::waits`](super::DumpAnalysis::waits).
     pub cycles: Vec<StrandCycle>,
+    by_id: FxHashMap<StrandId, usize>,
 }
 
 /// Equal strands.
@@ -85,7 +86,7 @@ impl StrandRuntime {
 
     fn holder(&self, owner: &Owner) -> Option<&Strand> {
         match owner.holder {
-            Holder::Strand(id) => self.runtime.strand(id),
+            Holder::Strand(id) => self.runtime.strands.get(*self.by_id.get(&id)?),
             Holder::Thread(tid) => self.runtime.strands.iter().find(|strand| strand.tid == Some(tid)),
         }
     }
@@ -117,7 +118,8 @@ pub(super) fn analyze(facts: &DumpFacts<'_>) -> Vec<StrandRuntime> {
             let name = strand.name.take();
             strand.name = name.and_then(|name| facts.redact.map(|redact| redact(&name)));
         }
-        StrandRuntime { groups: groups(&runtime), cycles: cycles(&runtime), runtime }
+        let by_id = runtime.strands.iter().enumerate().map(|(index, strand)| (strand.id, index)).collect();
+        StrandRuntime { groups: groups(&runtime), cycles: cycles(&runtime), by_id, runtime }
     });
     runtimes.collect()
 }
@@ -232,11 +234,30 @@ pub(super) fn waits(facts: &DumpFacts<'_>) -> Vec<(Tid, LockWait)> {
             let Some(lock) = wait.address.or(owner.map(|owner| owner.0.into())) else { continue };
             let object = wait.object.clone();
             let proof = best.map_or_else(|| wait.reason.clone(), |owner| owner.proof.clone());
+            let holder = owner.zip(best).map(|(thread, best)| locks::Holder {
+                thread,
+                confidence: as_of_locks(best.confidence),
+                site: None,
+                shared: false,
+            });
             let owner = owner.map_or(LockOwner::NotKnown, LockOwner::Thread);
-            all.push((tid, LockWait { futex: lock, lock, kind, owner, object, proof }));
+            let holders = Vec::from_iter(holder);
+            all.push((
+                tid,
+                LockWait { futex: lock, lock, kind, owner, object, proof, holders, ..LockWait::default() },
+            ));
         }
     }
     all
+}
+
+fn as_of_locks(confidence: Confidence) -> locks::Confidence {
+    match confidence {
+        Confidence::Possible => locks::Confidence::Possible,
+        Confidence::VeryLikely => locks::Confidence::VeryLikely,
+        Confidence::AlmostCertain => locks::Confidence::AlmostCertain,
+        Confidence::Certain => locks::Confidence::Certain,
+    }
 }
 
 fn lock_kind(kind: WaitKind) -> Option<LockKind> {
@@ -293,6 +314,7 @@ pub(super) fn add_to(threads: &mut [DumpThread], runtimes: &[StrandRuntime]) {
                     owner: LockOwner::Thread(holder),
                     object: Some("the lock of the interpreter".to_owned()),
                     proof: "the interpreter's lock says who has it".to_owned(),
+                    ..LockWait::default()
                 });
             }
         }

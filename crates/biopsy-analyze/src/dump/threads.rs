@@ -80,7 +80,8 @@ pub(super) fn threads(
         // What managed code waits for says more than the futex that it waits at.
         let lock = managed_waits
             .remove(&thread.tid)
-            .or_else(|| locks::find(image, &known, thread, stack, stacks, &state));
+            .or_else(|| locks::find(image, &known, thread, stack, stacks, &state))
+            .or_else(|| (state == ThreadState::Running).then(|| locks::find_spin(image, thread, stacks))?);
         DumpThread {
             tid: thread.tid,
             named: name.is_some(),

@@ -5,19 +5,33 @@ use std::cmp::Reverse;
 use biopsy_model::Tid;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::locks::{LockKind, LockOwner};
+use super::blocked;
+use super::locks::{Confidence, Holder, LockKind, LockOwner};
 use super::threads::DumpThread;
 
-/// Who waits for whom. A thread waits for at most one thing, so that each has at most one edge.
+/// Who waits for whom. A thread waits for at most one thing, which several others may have to give.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct WaitGraph {
-    /// Each thread that waits for another one, with that one.
+    /// Each thread that waits for another one, with that one; those that only may hold it are left out.
     pub edges: Vec<(Tid, Tid)>,
+    /// How sure each edge is.
+    pub confidence: Vec<Confidence>,
     /// Threads that wait for each other in a circle: none of them can ever go on by itself. Each begins with the smallest id
     /// and goes on with the thread that it waits for.
     pub cycles: Vec<Vec<Tid>>,
+    /// What each of the circles rests on.
+    pub circles: Vec<Circle>,
     /// What several threads wait for, or somebody holds; most waiters first.
     pub queues: Vec<LockQueue>,
+}
+
+/// How sure a circle of waits is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Circle {
+    /// That of its weakest edge.
+    pub confidence: Confidence,
+    /// Who waits for whom there.
+    pub weakest: (Tid, Tid),
 }
 
 /// One lock with those who wait for it.
@@ -35,13 +49,39 @@ pub struct LockQueue {
     pub waiters: Vec<Tid>,
     /// What the owner was read from.
     pub proof: String,
+    /// Who holds it, with how sure that is.
+    pub holders: Vec<Holder>,
 }
 
 impl WaitGraph {
     pub(crate) fn new(threads: &[DumpThread]) -> Self {
-        let edges: Vec<(Tid, Tid)> =
-            threads.iter().filter_map(|thread| Some((thread.tid, thread.lock.as_ref()?.thread()?))).collect();
-        Self { cycles: cycles(&edges), queues: queues(threads), edges }
+        let mut edges = Vec::new();
+        let mut confidence = Vec::new();
+        let mut waiting = Vec::new();
+        for thread in threads {
+            let Some(lock) = &thread.lock else { continue };
+            let holders = lock.known_holders();
+            let first = edges.len();
+            for holder in holders.iter().filter(|holder| holder.confidence > Confidence::Possible) {
+                edges.push((thread.tid, holder.thread));
+                confidence.push(holder.confidence);
+            }
+            let any = lock.kind.any_is_enough();
+            // One of those that only may give it is a way out too.
+            let maybe = holders.iter().filter(|holder| any && holder.confidence == Confidence::Possible);
+            waiting.push(blocked::Waiting {
+                thread: thread.tid,
+                for_threads: edges.iter().skip(first).map(|edge| edge.1).collect(),
+                perhaps: maybe.map(|holder| holder.thread).collect(),
+                any_is_enough: any,
+                timed: lock.timed,
+            });
+        }
+        let cycles = blocked::circles(&waiting);
+        let known: FxHashMap<(Tid, Tid), Confidence> =
+            edges.iter().copied().zip(confidence.iter().copied()).collect();
+        let circles = cycles.iter().map(|cycle| circle(cycle, &known)).collect();
+        Self { cycles, circles, queues: queues(threads), edges, confidence }
     }
 
     /// All members of circles.
@@ -80,32 +120,13 @@ impl WaitGraph {
     }
 }
 
-/// Each thread has one edge at most, so that following edges either ends or runs into a circle.
-fn cycles(edges: &[(Tid, Tid)]) -> Vec<Vec<Tid>> {
-    let next: FxHashMap<Tid, Tid> = edges.iter().copied().collect();
-    let mut done: FxHashSet<Tid> = FxHashSet::default();
-    let mut cycles = Vec::new();
-    let mut starts: Vec<Tid> = next.keys().copied().collect();
-    starts.sort_unstable();
-    for start in starts {
-        let mut path: Vec<Tid> = Vec::new();
-        let mut position: FxHashMap<Tid, usize> = FxHashMap::default();
-        let mut at = start;
-        while !done.contains(&at) && !position.contains_key(&at) {
-            position.insert(at, path.len());
-            path.push(at);
-            let Some(owner) = next.get(&at) else { break };
-            at = *owner;
-        }
-        if let Some(first) = position.get(&at).filter(|_| next.contains_key(&at)) {
-            let mut cycle = path.get(*first..).unwrap_or_default().to_vec();
-            let least = cycle.iter().enumerate().min_by_key(|(_, tid)| **tid).map_or(0, |(index, _)| index);
-            cycle.rotate_left(least);
-            cycles.push(cycle);
-        }
-        done.extend(path);
-    }
-    cycles
+fn circle(cycle: &[Tid], known: &FxHashMap<(Tid, Tid), Confidence>) -> Circle {
+    let next = cycle.iter().cycle().skip(1);
+    let edges = cycle.iter().copied().zip(next.copied());
+    let sure = edges.map(|edge| (known.get(&edge).copied().unwrap_or_default(), edge));
+    let (confidence, weakest) =
+        sure.min_by_key(|(confidence, _)| *confidence).unwrap_or((Confidence::Possible, (Tid(0), Tid(0))));
+    Circle { confidence, weakest }
 }
 
 fn queues(threads: &[DumpThread]) -> Vec<LockQueue> {
@@ -121,6 +142,7 @@ fn queues(threads: &[DumpThread]) -> Vec<LockQueue> {
                 object: wait.object.clone(),
                 waiters: Vec::new(),
                 proof: wait.proof.clone(),
+                holders: wait.known_holders(),
             });
             queues.len() - 1
         });
@@ -129,31 +151,10 @@ fn queues(threads: &[DumpThread]) -> Vec<LockQueue> {
         if queue.owner == LockOwner::NotKnown {
             (queue.owner, queue.kind) = (wait.owner, wait.kind);
             queue.proof.clone_from(&wait.proof);
+            queue.holders = wait.known_holders();
         }
     }
     queues
         .sort_by_key(|queue| (queue.owner == LockOwner::NotKnown, Reverse(queue.waiters.len()), queue.lock));
     queues
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cycles;
-    use biopsy_model::Tid;
-
-    fn edges(pairs: &[(u32, u32)]) -> Vec<(Tid, Tid)> {
-        pairs.iter().map(|(waiter, owner)| (Tid(*waiter), Tid(*owner))).collect()
-    }
-
-    #[test]
-    fn circles_are_found_once_whoever_leads_into_them() {
-        let found = cycles(&edges(&[(1, 3), (2, 3), (3, 5), (5, 4), (4, 3), (7, 8), (9, 9), (10, 9)]));
-        assert_eq!(found, [vec![Tid(3), Tid(5), Tid(4)], vec![Tid(9)]]);
-    }
-
-    #[test]
-    fn a_chain_is_no_circle() {
-        assert!(cycles(&edges(&[(1, 2), (2, 3), (3, 4)])).is_empty());
-        assert!(cycles(&[]).is_empty());
-    }
 }

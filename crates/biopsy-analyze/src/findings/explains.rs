@@ -66,7 +66,7 @@ const ROWS: &[Row] = &[
     // A runtime that aborts because of an exception: that its thread sent the signal tells nothing more.
     row(&[UnhandledException], How::Silences, &[Abort]),
     // Time says that and since when threads wait, memory says for whom.
-    row(&[Deadlock, AbandonedLock], How::Names, &[BlockedOnLock]),
+    row(&[Deadlock, OrphanedLock, AbandonedLock], How::Names, &[BlockedOnLock]),
     row(&[LockQueue], How::Names, &[LockConvoy]),
     row(&[FinalizerBlocked], How::Names, &[FinalizerBlocked]),
     row(&[PoolStarvation], How::Names, &[PoolStarvation]),

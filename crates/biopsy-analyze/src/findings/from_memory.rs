@@ -9,8 +9,9 @@ use biopsy_model::look::{Look, LookFinding};
 use biopsy_model::{MonoNanos, Pid};
 
 /// Findings that a recording of time cannot make. What threads do and what memory is, it shows better.
-const KEPT: [FindingId; 7] = [
+const KEPT: [FindingId; 8] = [
     FindingId::Deadlock,
+    FindingId::OrphanedLock,
     FindingId::AbandonedLock,
     FindingId::LockQueue,
     FindingId::FinalizerBlocked,

@@ -116,6 +116,10 @@ finding_ids! {
     Deadlock = "deadlock",
     /// The owner of a lock is not there any more.
     AbandonedLock = "abandoned-lock",
+    /// A lock was copied by fork while another thread held it.
+    OrphanedLock = "orphaned-lock",
+    /// A thread waits for another process, and that one for another, to the end of the chain.
+    WaitsForProcess = "waits-for-process",
     /// Threads wait for one that holds a lock.
     LockQueue = "lock-queue",
     /// Goroutines wait in one place for what another one has to give.

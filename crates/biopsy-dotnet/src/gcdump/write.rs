@@ -226,6 +226,10 @@ fn pseudo_name(kind: RootKind) -> String {
         RootKind::Stack => "[Stacks, conservative]",
         RootKind::ThreadStatic => "[Thread Statics]",
         RootKind::Other => "[Other Roots]",
+        RootKind::NativeGlobal => "[Native Globals]",
+        RootKind::SystemClass => "[System Classes]",
+        RootKind::Monitor => "[Monitors]",
+        RootKind::Thread => "[Threads]",
     }
     .to_owned()
 }

@@ -21,6 +21,14 @@ pub enum RootKind {
     ThreadStatic,
     /// Told by the runtime without more.
     Other,
+    /// Held by native code on behalf of everybody: JNI.
+    NativeGlobal,
+    /// A class that is never unloaded.
+    SystemClass,
+    /// A lock that is held or waited for.
+    Monitor,
+    /// A thread that runs.
+    Thread,
 }
 
 impl RootKind {
@@ -33,6 +41,10 @@ impl RootKind {
         Self::Stack,
         Self::ThreadStatic,
         Self::Other,
+        Self::NativeGlobal,
+        Self::SystemClass,
+        Self::Monitor,
+        Self::Thread,
     ];
 
     /// For people and programs.
@@ -46,6 +58,10 @@ impl RootKind {
             Self::Stack => "stack",
             Self::ThreadStatic => "thread static",
             Self::Other => "other",
+            Self::NativeGlobal => "native global",
+            Self::SystemClass => "system class",
+            Self::Monitor => "monitor",
+            Self::Thread => "thread",
         }
     }
 }

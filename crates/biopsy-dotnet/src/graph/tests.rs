@@ -1,5 +1,6 @@
 //! Graphs of known shape.
 
+use biopsy_model::Avma;
 use proptest::prelude::*;
 
 use super::*;
@@ -111,5 +112,109 @@ proptest! {
             prop_assert_eq!(graph.object(object.index), Some(object));
         }
         mark(&graph).unwrap();
+    }
+}
+
+/// Objects at different addresses, some in spans of their own, with references to each other and to nothing.
+type Model = Vec<(u64, u64, Vec<u64>)>;
+
+fn model() -> impl Strategy<Value = Model> {
+    let address =
+        prop_oneof![4 => 0x1000u64..0x1100, 2 => 0x40_0000u64..0x40_0100, 1 => 0x8000_0000u64..0x8000_0020];
+    proptest::collection::btree_map(address.clone().prop_map(|at| at * 8), 0u64..200, 1..40).prop_flat_map(
+        move |objects| {
+            let addresses: Vec<u64> = objects.keys().copied().collect();
+            let count = objects.len();
+            let target = prop_oneof![
+                6 => proptest::sample::select(addresses),
+                1 => address.clone().prop_map(|at| at * 8 + 4),
+                1 => Just(0u64),
+            ];
+            proptest::collection::vec(proptest::collection::vec(target, 0..4), count).prop_map(move |edges| {
+                objects.iter().zip(edges).map(|((address, size), edges)| (*address, *size, edges)).collect()
+            })
+        },
+    )
+}
+
+/// What is live, by asking again until nothing changes.
+fn live_by_rounds(graph: &Graph) -> Vec<bool> {
+    let mut live = vec![false; graph.len()];
+    graph.roots().iter().for_each(|root| live[root.object.0 as usize] = true);
+    loop {
+        let before = live.clone();
+        for index in 0..graph.len() {
+            if live[index] {
+                let targets = graph.references(ObjectIndex(index as u32)).unwrap();
+                targets.into_iter().for_each(|target| live[target.0 as usize] = true);
+            }
+        }
+        for (key, value) in graph.dependents() {
+            live[value.0 as usize] |= live[key.0 as usize];
+        }
+        if live == before {
+            return live;
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_graph_says_what_it_was_told(nodes in model(), probes in proptest::collection::vec(any::<u64>(), 20)) {
+        let graph = built(&nodes);
+        prop_assert_eq!(graph.len(), nodes.len());
+        let index_of = |address: u64| nodes.iter().position(|(at, ..)| *at == address).map(|at| ObjectIndex(at as u32));
+        for (address, size, edges) in &nodes {
+            let object = graph.object(graph.find(Avma(*address)).unwrap()).unwrap();
+            prop_assert_eq!((object.address, object.size), (Avma(*address), *size));
+            let wanted: Vec<_> = edges.iter().filter_map(|target| index_of(*target)).collect();
+            prop_assert_eq!(graph.references(object.index).unwrap(), wanted);
+        }
+        prop_assert_eq!(graph.edge_count(), nodes.iter().map(|(_, _, edges)| edges.len() as u64).sum::<u64>());
+        // Inside of objects, at their ends, between them, and anywhere.
+        let near = nodes.iter().flat_map(|(at, size, _)| [at + size / 2, at + size, (at + size).wrapping_sub(1), at - 1]);
+        for probe in near.chain(probes) {
+            let last = nodes.iter().rposition(|(at, ..)| *at <= probe);
+            let wanted = last.filter(|last| probe - nodes[*last].0 < nodes[*last].1);
+            let wanted = wanted.map(|last| (ObjectIndex(last as u32), nodes[last].0 == probe));
+            prop_assert_eq!(graph.find_holder(Avma(probe)), wanted, "{:#x}", probe);
+            prop_assert_eq!(graph.find(Avma(probe)), index_of(probe));
+        }
+    }
+
+    #[test]
+    fn what_is_marked_is_what_can_be_reached(
+        nodes in model(),
+        roots in proptest::collection::vec((any::<proptest::sample::Index>(), any::<bool>()), 0..4),
+        dependents in proptest::collection::vec(any::<(proptest::sample::Index, proptest::sample::Index)>(), 0..6),
+    ) {
+        let mut graph = built(&nodes);
+        let of = |index: &proptest::sample::Index| ObjectIndex(index.index(nodes.len()) as u32);
+        let roots = roots.iter().map(|(object, on_stack)| Root {
+            kind: if *on_stack { RootKind::Stack } else { RootKind::StrongHandle },
+            ..root(of(object))
+        });
+        graph.set_roots(roots.collect(), dependents.iter().map(|(key, value)| (of(key), of(value))).collect());
+        let marked = mark_counted(&graph).unwrap();
+        let wanted = live_by_rounds(&graph);
+        let live: Vec<bool> = (0..graph.len()).map(|index| marked.live.contains(index)).collect();
+        prop_assert_eq!(&live, &wanted);
+        // References of live objects that lead nowhere are counted once, by whether a stack alone keeps the object.
+        let lead_nowhere = |edges: &[u64]| edges.iter().filter(|to| graph.find(Avma(**to)).is_none()).count() as u64;
+        let all: u64 = nodes.iter().zip(&wanted).filter(|(_, live)| **live).map(|((_, _, edges), _)| lead_nowhere(edges)).sum();
+        prop_assert_eq!(marked.dangling + marked.dangling_from_stacks, all);
+        graph.set_live(marked.live);
+        let mut certain = graph.clone();
+        let without_stacks = graph.roots().iter().filter(|root| root.kind != RootKind::Stack).copied().collect();
+        certain.set_roots(without_stacks, graph.dependents().to_vec());
+        prop_assert_eq!(mark_counted(&certain).unwrap().dangling, marked.dangling);
+        // Totals by type are those of the objects one by one.
+        let (all, live) = graph.totals();
+        let sum = |objects: Vec<Object>| Totals {
+            objects: objects.len() as u64,
+            bytes: objects.iter().map(|object| object.size).sum(),
+        };
+        prop_assert_eq!(all, sum(graph.objects().collect()));
+        prop_assert_eq!(live, Some(sum(graph.objects().filter(|one| wanted[one.index.0 as usize]).collect())));
     }
 }

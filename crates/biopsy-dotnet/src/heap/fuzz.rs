@@ -13,17 +13,15 @@ pub fn fuzz_heap(bytes: &[u8]) {
     let mut memory = Synthetic::new();
     for change in bytes.as_chunks::<6>().0.iter().take(64) {
         let [area, low, high, kind, value_low, value_high] = *change;
-        let Some((start, length)) = memory
-            .areas
-            .get(usize::from(area) % memory.areas.len())
-            .map(|(start, bytes)| (*start, bytes.len()))
+        let areas = &memory.memory.areas;
+        let Some((start, length)) =
+            areas.get(usize::from(area) % areas.len()).map(|(start, bytes)| (*start, bytes.len()))
         else {
             continue;
         };
         let offset = (usize::from(u16::from_le_bytes([low, high])) * 8) % length;
         let value = u64::from(u16::from_le_bytes([value_low, value_high]));
-        let place =
-            memory.areas.get(usize::from(kind >> 4) % memory.areas.len()).map_or(0, |(start, _)| *start);
+        let place = areas.get(usize::from(kind >> 4) % areas.len()).map_or(0, |(start, _)| *start);
         let value = match kind & 3 {
             0 => value,
             1 => place + value * 8,

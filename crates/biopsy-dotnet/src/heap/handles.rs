@@ -9,7 +9,7 @@ use biopsy_image::{Image, MemoryExt};
 use biopsy_model::Avma;
 use rustc_hash::FxHashSet;
 
-use super::roots::Found;
+use super::found_roots::Found;
 use super::segments::Collector;
 use crate::graph::{Graph, RootKind};
 

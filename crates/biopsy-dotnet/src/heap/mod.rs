@@ -9,9 +9,9 @@
 //! walked; the collector says so (`gc_structures_invalid_cnt`), and [`Heap::open`] answers [`HeapError::Collecting`]: freeze
 //! again. How it works and what it was held against: `docs/design/13-heap.md`.
 
-mod by_type;
 mod collectible;
 mod error;
+mod found_roots;
 pub mod fuzz;
 mod handles;
 mod largest;
@@ -27,12 +27,11 @@ mod synthetic;
 mod thread_statics;
 mod walk;
 
-pub use by_type::{HeapByType, TypeRow, by_type};
 pub use error::HeapError;
+pub use found_roots::RootProblems;
 pub use largest::{LargestHeap, Refused, largest, read_largest};
 pub use open::{Heap, HeapOptions};
 pub use problems::{Problem, Problems};
-pub use roots::RootProblems;
 pub use segments::Segment;
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use biopsy_model::Avma;
 
-use super::roots::{self, RootProblems};
+use super::found_roots::RootProblems;
 use super::segments::{self, Collector};
 use super::source::Source;
-use super::{HeapError, Problems, Segment, walk};
+use super::{HeapError, Problems, Segment, roots, walk};
 use crate::graph::{self, Graph, Spill};
 use crate::runtime::{ManagedThread, Runtime};
 

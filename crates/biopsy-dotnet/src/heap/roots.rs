@@ -1,40 +1,12 @@
 //! What keeps objects of the heap alive.
 
+use super::found_roots::{Found, words};
 use super::segments::Collector;
 use super::source::Source;
 use super::{handles, stacks, thread_statics};
-use crate::graph::{Graph, ObjectIndex, Root, RootKind};
+use crate::graph::{Graph, RootKind};
 use crate::runtime::ManagedThread;
-use biopsy_image::{Image, MemoryExt};
-use biopsy_model::Avma;
-
-/// Kinds of roots that could not be read. Objects that only they keep alive count as garbage then.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct RootProblems {
-    /// What was missing, in words.
-    pub missing: Vec<String>,
-}
-
-/// Roots of a graph.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) roots: Vec<Root>,
-    pub(super) dependents: Vec<(ObjectIndex, ObjectIndex)>,
-    pub(super) problems: RootProblems,
-}
-
-impl Found {
-    /// Adds a root if the value is the beginning of an object.
-    pub(super) fn add(&mut self, graph: &Graph, kind: RootKind, address: u64, value: u64, thread: u32) {
-        if let Some(object) = graph.find(Avma(value)) {
-            self.roots.push(Root { kind, address: Avma(address), object, is_interior: false, thread });
-        }
-    }
-
-    pub(super) fn missing(&mut self, what: impl Into<String>) {
-        self.problems.missing.push(what.into());
-    }
-}
+use biopsy_image::MemoryExt;
 
 pub(super) fn find(
     source: &dyn Source,
@@ -74,28 +46,5 @@ fn finalizers(source: &dyn Source, collector: &Collector, graph: &Graph, found: 
         words(image, first, bytes, |address, value| {
             found.add(graph, RootKind::FinalizerQueue, address, value, 0);
         });
-    }
-}
-
-/// Calls `each` with the words of a range that can be read.
-pub(super) fn words(image: &dyn Image, start: u64, bytes: u64, mut each: impl FnMut(u64, u64)) {
-    const PIECE: u64 = 64 << 10;
-    let end = start.saturating_add(bytes);
-    let mut at = start;
-    while at < end {
-        let length = (end - at).min(PIECE);
-        let Ok(piece) = image.read_up_to(at, length as usize) else {
-            // The page is missing; the next one may be there.
-            at = (at | 0xfff).saturating_add(1).next_multiple_of(8);
-            continue;
-        };
-        let whole = piece.as_chunks::<8>().0;
-        for (number, eight) in whole.iter().enumerate() {
-            each(at + number as u64 * 8, u64::from_le_bytes(*eight));
-        }
-        if whole.is_empty() {
-            break;
-        }
-        at += whole.len() as u64 * 8;
     }
 }

@@ -7,7 +7,7 @@
 use biopsy_image::{Image, mapping};
 use biopsy_model::Avma;
 
-use super::roots::{Found, words};
+use super::found_roots::{Found, words};
 use crate::graph::{Graph, ObjectIndex, Root, RootKind};
 use crate::runtime::ManagedThread;
 

@@ -1,57 +1,24 @@
 //! A small heap in made-up memory, for tests and fuzzing.
 
-use biopsy_image::{Absence, Image, ImageModule, Mapping, ProcessFacts, ReadError, Thread};
+use biopsy_image::Image;
 use biopsy_model::Avma;
 
 use super::source::Source;
 use crate::graph::HeapType;
 use crate::layout::Layout;
+use crate::made_up::MadeUp;
 use crate::runtime::TypeHandle;
 
 /// Memory of a few areas.
 #[derive(Debug, Default)]
 pub(super) struct Synthetic {
-    pub(super) areas: Vec<(u64, Vec<u8>)>,
+    pub(super) memory: MadeUp,
     layout: Layout,
-    facts: ProcessFacts,
-}
-
-impl Image for Synthetic {
-    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
-        for (start, bytes) in &self.areas {
-            let Some(offset) = address.checked_sub(*start).and_then(|offset| usize::try_from(offset).ok())
-            else {
-                continue;
-            };
-            if let Some(from) = bytes.get(offset..).filter(|from| !from.is_empty()) {
-                let length = from.len().min(buffer.len());
-                buffer[..length].copy_from_slice(&from[..length]);
-                return Ok(length);
-            }
-        }
-        Err(ReadError::Missing { address, why: Absence::Unmapped })
-    }
-
-    fn mappings(&self) -> &[Mapping] {
-        &[]
-    }
-
-    fn threads(&self) -> &[Thread] {
-        &[]
-    }
-
-    fn modules(&self) -> &[ImageModule] {
-        &[]
-    }
-
-    fn process(&self) -> &ProcessFacts {
-        &self.facts
-    }
 }
 
 impl Source for Synthetic {
     fn image(&self) -> &dyn Image {
-        self
+        &self.memory
     }
 
     fn layout(&self) -> &Layout {
@@ -94,10 +61,9 @@ const SIZE: usize = 0x8000;
 impl Synthetic {
     /// A heap of a few objects: see the tests of the walk.
     pub(super) fn new() -> Self {
-        let mut this = Self::default();
-        for (start, size) in [(GC, 0x18000), (0x2000_0000, 0x1000), (YOUNG, SIZE), (OLD, SIZE), (BIG, SIZE)] {
-            this.areas.push((start, vec![0; size]));
-        }
+        let areas = [(GC, 0x18000), (0x2000_0000, 0x1000), (YOUNG, SIZE), (OLD, SIZE), (BIG, SIZE)];
+        let areas = areas.into_iter().map(|(start, size)| (start, vec![0; size]));
+        let mut this = Self { memory: MadeUp::new(areas.collect()), layout: Layout::default() };
         let fields: &[(&str, &[(&str, u32)])] = &[
             (
                 "GcDacVars",
@@ -130,12 +96,7 @@ impl Synthetic {
     }
 
     pub(super) fn put(&mut self, address: u64, value: u64) {
-        for (start, bytes) in &mut self.areas {
-            let offset = address.wrapping_sub(*start) as usize;
-            if let Some(eight) = offset.checked_add(8).and_then(|end| bytes.get_mut(offset..end)) {
-                eight.copy_from_slice(&value.to_le_bytes());
-            }
-        }
+        self.memory.put(address, value);
     }
 
     fn collector(&mut self) {

@@ -83,6 +83,58 @@ fn references_of_garbage_to_what_was_swept_are_no_damage() {
     assert!(!of_live.is_none());
 }
 
+/// Places in the description of the segments of generations 2 and of large objects.
+const OF_OLD: u64 = GC + 0x3000 + 64;
+const OF_BIG: u64 = GC + 0x3000 + 128;
+const MEM: u64 = 32;
+const NEXT: u64 = 48;
+
+#[test]
+fn lists_of_segments_that_lie_are_left_where_they_do() {
+    let walked = |changes: &[(u64, u64)]| {
+        let mut memory = Synthetic::new();
+        changes.iter().for_each(|(at, value)| memory.put(*at, *value));
+        let (graph, problems) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
+        (graph.len(), problems)
+    };
+    let all = walked(&[]).0;
+    // A circle, and a segment that is in two lists: each is walked once.
+    for next in [OF_OLD, OF_BIG, GC + 0x3000] {
+        let (objects, problems) = walked(&[(OF_OLD + NEXT, next)]);
+        assert!(objects == all && problems.is_none(), "{next:#x}: {objects} {problems:?}");
+    }
+    for (changes, address, problem) in [
+        (vec![(OF_BIG + MEM, BIG + 0x4008)], OF_BIG, Problem::BadSegment),
+        (vec![(OF_BIG + MEM, BIG + 4)], OF_BIG, Problem::BadSegment),
+        (vec![(OF_BIG + NEXT, 0x10)], 0x10, Problem::Unreadable),
+        (vec![(OF_BIG + MEM, OLD + 0x58), (OF_BIG, OLD + 0x200)], OLD + 0x58, Problem::BadSegment),
+    ] {
+        let (objects, problems) = walked(&changes);
+        assert_eq!(problems.first, [(Avma(address), problem)], "{changes:x?}");
+        assert!(objects >= all - 1, "the others are there: {objects} of {all}");
+    }
+}
+
+#[test]
+fn numbers_of_the_collector_that_cannot_be_are_refused() {
+    for (size, is_damaged) in
+        [(63, true), (64, false), (256, false), (4095, false), (4096, true), (u64::MAX, true)]
+    {
+        let mut memory = Synthetic::new();
+        memory.put(GC + 8, size);
+        let refused = matches!(opened(&memory), Err(HeapError::Damaged { found, .. }) if found == size);
+        assert_eq!(refused, is_damaged, "{size}");
+    }
+    let mut memory = Synthetic::new();
+    memory.put(GC + 48, 0x10);
+    assert!(matches!(opened(&memory), Err(HeapError::Memory { .. })));
+    for generation in 0..5 {
+        memory.put(GC + 48, GC + 0x2000);
+        memory.put(GC + 0x2000 + generation * 256 + 56, 0);
+    }
+    assert!(matches!(opened(&memory), Err(HeapError::Empty)));
+}
+
 #[test]
 fn a_background_collection_that_sweeps_is_seen() {
     let mut memory = Synthetic::new();

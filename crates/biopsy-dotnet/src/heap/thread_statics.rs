@@ -5,7 +5,7 @@
 
 use biopsy_image::MemoryExt;
 
-use super::roots::Found;
+use super::found_roots::Found;
 use super::source::Source;
 use crate::graph::{Graph, RootKind};
 use crate::runtime::ManagedThread;

@@ -10,7 +10,7 @@
 use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
-use super::{Locks, Wait, WaitKind, type_name};
+use super::lock::{Locks, Wait, WaitKind, type_name};
 use crate::runtime::{ManagedThread, Runtime};
 
 /// Bytes of the runtime's `Thread` that are looked through.

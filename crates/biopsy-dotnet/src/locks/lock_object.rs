@@ -4,7 +4,7 @@ use biopsy_image::{MemoryExt, mapping};
 use biopsy_model::Avma;
 use biopsy_stacks::image::{Frame, ImageStacks, ThreadStack};
 
-use super::{Lock, LockKind, Locks, Wait, WaitKind, by_managed_id};
+use super::lock::{Lock, LockKind, Locks, Wait, WaitKind, by_managed_id};
 use crate::runtime::{FieldPlace, ManagedThread, Runtime};
 
 /// The part of a thread's stack that belongs to calls inside of `System.Threading.Lock`.

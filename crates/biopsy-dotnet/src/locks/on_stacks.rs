@@ -8,7 +8,8 @@ use biopsy_image::{MemoryExt, mapping};
 use biopsy_model::Avma;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Locks, lock_object, thin};
+use super::lock::Locks;
+use super::{lock_object, thin};
 use crate::runtime::{ManagedThread, Runtime, TypeHandle};
 
 /// Bytes of one stack that are looked through, from its innermost frame on.

@@ -3,7 +3,7 @@
 use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
-use super::{Lock, LockKind, Locks, by_managed_id, type_name};
+use super::lock::{Lock, LockKind, Locks, by_managed_id, type_name};
 use crate::runtime::{ManagedThread, Runtime, RuntimeError};
 
 /// Entries at most: the index of a sync block has 26 bits.

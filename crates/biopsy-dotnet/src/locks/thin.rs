@@ -8,7 +8,8 @@ use biopsy_image::Image;
 use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
-use super::{Lock, LockKind, Locks, lock_object};
+use super::lock::{Lock, LockKind, Locks};
+use super::lock_object;
 use crate::graph::Graph;
 use crate::runtime::{ManagedThread, Runtime};
 

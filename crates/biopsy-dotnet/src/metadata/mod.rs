@@ -18,5 +18,5 @@ pub use error::MetadataError;
 pub use names::{MethodRow, TypePath, TypeSegment};
 pub use pe::{PeFile, PeLayout, ReadAt};
 pub use schema::Table;
-pub use signature::{method_parameters, type_text};
+pub use signature::method_parameters;
 pub use tables::{Metadata, RowOf};

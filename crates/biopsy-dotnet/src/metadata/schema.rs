@@ -95,38 +95,44 @@ const fn coded(bits: u8, tables: &'static [Option<Table>]) -> Coded {
 pub(super) const TYPE_DEF_OR_REF: Coded = coded(2, &[Some(T::TypeDef), Some(T::TypeRef), Some(T::TypeSpec)]);
 /// `HasConstant`.
 const HAS_CONSTANT: Coded = coded(2, &[Some(T::Field), Some(T::Param), Some(T::Property)]);
+/// What may have attributes, in the order of their tags, then what else may have debug information of its own.
+const DESCRIBED: [Option<Table>; 27] = [
+    Some(T::MethodDef),
+    Some(T::Field),
+    Some(T::TypeRef),
+    Some(T::TypeDef),
+    Some(T::Param),
+    Some(T::InterfaceImpl),
+    Some(T::MemberRef),
+    Some(T::Module),
+    Some(T::DeclSecurity),
+    Some(T::Property),
+    Some(T::Event),
+    Some(T::StandAloneSig),
+    Some(T::ModuleRef),
+    Some(T::TypeSpec),
+    Some(T::Assembly),
+    Some(T::AssemblyRef),
+    Some(T::File),
+    Some(T::ExportedType),
+    Some(T::ManifestResource),
+    Some(T::GenericParam),
+    Some(T::GenericParamConstraint),
+    Some(T::MethodSpec),
+    Some(T::Document),
+    Some(T::LocalScope),
+    Some(T::LocalVariable),
+    Some(T::LocalConstant),
+    Some(T::ImportScope),
+];
 /// `HasCustomAttribute`.
-pub(super) const HAS_CUSTOM_ATTRIBUTE: Coded = coded(
-    5,
-    &[
-        Some(T::MethodDef),
-        Some(T::Field),
-        Some(T::TypeRef),
-        Some(T::TypeDef),
-        Some(T::Param),
-        Some(T::InterfaceImpl),
-        Some(T::MemberRef),
-        Some(T::Module),
-        Some(T::DeclSecurity),
-        Some(T::Property),
-        Some(T::Event),
-        Some(T::StandAloneSig),
-        Some(T::ModuleRef),
-        Some(T::TypeSpec),
-        Some(T::Assembly),
-        Some(T::AssemblyRef),
-        Some(T::File),
-        Some(T::ExportedType),
-        Some(T::ManifestResource),
-        Some(T::GenericParam),
-        Some(T::GenericParamConstraint),
-        Some(T::MethodSpec),
-    ],
-);
+const HAS_CUSTOM_ATTRIBUTE: Coded = coded(5, DESCRIBED.split_at(22).0);
+/// `HasCustomDebugInformation` of the Portable PDB format.
+const HAS_CUSTOM_DEBUG_INFORMATION: Coded = coded(5, &DESCRIBED);
 const HAS_FIELD_MARSHAL: Coded = coded(1, &[Some(T::Field), Some(T::Param)]);
 const HAS_DECL_SECURITY: Coded = coded(2, &[Some(T::TypeDef), Some(T::MethodDef), Some(T::Assembly)]);
 /// `MemberRefParent`.
-pub(super) const MEMBER_REF_PARENT: Coded = coded(
+const MEMBER_REF_PARENT: Coded = coded(
     3,
     &[Some(T::TypeDef), Some(T::TypeRef), Some(T::ModuleRef), Some(T::MethodDef), Some(T::TypeSpec)],
 );
@@ -135,47 +141,12 @@ const METHOD_DEF_OR_REF: Coded = coded(1, &[Some(T::MethodDef), Some(T::MemberRe
 const MEMBER_FORWARDED: Coded = coded(1, &[Some(T::Field), Some(T::MethodDef)]);
 const IMPLEMENTATION: Coded = coded(2, &[Some(T::File), Some(T::AssemblyRef), Some(T::ExportedType)]);
 /// `CustomAttributeType`.
-pub(super) const CUSTOM_ATTRIBUTE_TYPE: Coded =
-    coded(3, &[None, None, Some(T::MethodDef), Some(T::MemberRef), None]);
+const CUSTOM_ATTRIBUTE_TYPE: Coded = coded(3, &[None, None, Some(T::MethodDef), Some(T::MemberRef), None]);
 /// `ResolutionScope`.
 pub(super) const RESOLUTION_SCOPE: Coded =
     coded(2, &[Some(T::Module), Some(T::ModuleRef), Some(T::AssemblyRef), Some(T::TypeRef)]);
 /// `TypeOrMethodDef`.
 pub(super) const TYPE_OR_METHOD_DEF: Coded = coded(1, &[Some(T::TypeDef), Some(T::MethodDef)]);
-/// `HasCustomDebugInformation` of the Portable PDB format.
-const HAS_CUSTOM_DEBUG_INFORMATION: Coded = coded(
-    5,
-    &[
-        Some(T::MethodDef),
-        Some(T::Field),
-        Some(T::TypeRef),
-        Some(T::TypeDef),
-        Some(T::Param),
-        Some(T::InterfaceImpl),
-        Some(T::MemberRef),
-        Some(T::Module),
-        Some(T::DeclSecurity),
-        Some(T::Property),
-        Some(T::Event),
-        Some(T::StandAloneSig),
-        Some(T::ModuleRef),
-        Some(T::TypeSpec),
-        Some(T::Assembly),
-        Some(T::AssemblyRef),
-        Some(T::File),
-        Some(T::ExportedType),
-        Some(T::ManifestResource),
-        Some(T::GenericParam),
-        Some(T::GenericParamConstraint),
-        Some(T::MethodSpec),
-        Some(T::Document),
-        Some(T::LocalScope),
-        Some(T::LocalVariable),
-        Some(T::LocalConstant),
-        Some(T::ImportScope),
-    ],
-);
-
 /// Tables that have numbers.
 pub(super) const TABLES: usize = 64;
 /// Columns of the widest table.

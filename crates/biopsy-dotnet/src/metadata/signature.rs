@@ -87,20 +87,6 @@ pub fn method_parameters(
     Ok(text)
 }
 
-/// The type at the start of a signature of a field (0x06), of a type specification, or of a local variable, as text.
-///
-/// # Errors
-/// When the signature is damaged.
-pub fn type_text(metadata: &Metadata, signature: &[u8]) -> Result<String, MetadataError> {
-    let mut cursor = Cursor::new(signature);
-    if signature.first() == Some(&0x06) {
-        cursor.skip("kind of signature", 1)?;
-    }
-    let mut text = String::new();
-    TypeReader { metadata, of_type: Vec::new(), of_method: Vec::new() }.read(&mut cursor, &mut text)?;
-    Ok(text)
-}
-
 struct TypeReader<'a> {
     metadata: &'a Metadata,
     of_type: Vec<&'a str>,

@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use biopsy_bytes::{Cursor, ReadError};
+use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
 
 use super::MetadataError;
 use super::schema::{COLUMNS, Coded, Column, TABLES, Table, columns};
@@ -49,8 +49,6 @@ pub struct Metadata {
     bytes: Arc<[u8]>,
     strings: Range<usize>,
     blobs: Range<usize>,
-    guids: Range<usize>,
-    user_strings: Range<usize>,
     pdb: Range<usize>,
     tables: Box<[TableShape; TABLES]>,
     /// `#-`: tables in the order they were made, found through `*Ptr` tables where there are some.
@@ -108,34 +106,13 @@ impl Metadata {
         };
         let external = external_rows(&bytes, &found.pdb)?;
         let tables = parse_tables(&bytes, rows, &external)?;
-        Ok(Self {
-            strings: found.strings,
-            blobs: found.blobs,
-            guids: found.guids,
-            user_strings: found.user_strings,
-            pdb: found.pdb,
-            tables,
-            edited,
-            bytes,
-        })
+        Ok(Self { strings: found.strings, blobs: found.blobs, pdb: found.pdb, tables, edited, bytes })
     }
 
     /// How many rows a table has.
     #[must_use]
     pub fn rows(&self, table: Table) -> u32 {
         self.tables[table as usize].rows
-    }
-
-    /// Bytes that it holds.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Whether it was edited, or is being made, at run time (`#-`): tables are not sorted then.
-    #[must_use]
-    pub fn edited(&self) -> bool {
-        self.edited
     }
 
     /// Whether the rows of a table are said to be sorted by their key.
@@ -222,28 +199,10 @@ impl Metadata {
         Ok(cursor.take("blob", length as usize)?)
     }
 
-    /// A GUID; index 1 is the first.
-    ///
-    /// # Errors
-    /// [`MetadataError::Outside`].
-    pub fn guid(&self, index: u32) -> Result<[u8; 16], MetadataError> {
-        let heap = &self.bytes[self.guids.clone()];
-        let outside =
-            MetadataError::Outside { what: "GUID", index: index.into(), limit: (heap.len() / 16) as u64 };
-        let Some(at) = index.checked_sub(1).map(|before| before as usize * 16) else { return Err(outside) };
-        heap.get(at..).and_then(|rest| rest.first_chunk::<16>()).copied().ok_or(outside)
-    }
-
     /// Bytes of the stream `#Pdb`; empty for assemblies.
     #[must_use]
     pub fn pdb_stream(&self) -> &[u8] {
         &self.bytes[self.pdb.clone()]
-    }
-
-    /// Bytes of the stream `#US`, the texts of programs. May be secret.
-    #[must_use]
-    pub fn user_strings(&self) -> &[u8] {
-        &self.bytes[self.user_strings.clone()]
     }
 
     /// Which row a coded index means; `None` for row 0 and for tags that mean nothing.
@@ -286,8 +245,9 @@ pub(super) fn partition(rows: u32, before: impl Fn(u32) -> bool) -> u32 {
     low
 }
 
-/// A compressed unsigned number (II.23.2).
+/// A compressed unsigned number of one, two or four bytes (II.23.2).
 pub(super) fn compressed_u32(cursor: &mut Cursor<'_>) -> Result<u32, ReadError> {
+    let begin = *cursor;
     let first = u32::from(cursor.u8("compressed number")?);
     if first & 0x80 == 0 {
         return Ok(first);
@@ -296,17 +256,33 @@ pub(super) fn compressed_u32(cursor: &mut Cursor<'_>) -> Result<u32, ReadError> 
     if first & 0x40 == 0 {
         return Ok((first & 0x3f) << 8 | second);
     }
-    let third = u32::from(cursor.u8("compressed number")?);
-    let fourth = u32::from(cursor.u8("compressed number")?);
-    Ok((first & 0x1f) << 24 | second << 16 | third << 8 | fourth)
+    if first & 0x20 != 0 {
+        let kind = ReadErrorKind::Unexpected { expected: 0xc0, found: first.into() };
+        return Err(begin.error("compressed number", kind));
+    }
+    let [third, fourth] = cursor.array::<2>("compressed number")?;
+    Ok((first & 0x1f) << 24 | second << 16 | u32::from(third) << 8 | u32::from(fourth))
+}
+
+/// A compressed signed number: its sign is the lowest bit of what is stored.
+pub(super) fn compressed_i32(cursor: &mut Cursor<'_>) -> Result<i32, ReadError> {
+    let before = cursor.remaining();
+    let value = compressed_u32(cursor)?;
+    let rotated = (value >> 1).cast_signed();
+    if value & 1 == 0 {
+        return Ok(rotated);
+    }
+    Ok(match before - cursor.remaining() {
+        1 => rotated - (1 << 6),
+        2 => rotated - (1 << 13),
+        _ => rotated - (1 << 28),
+    })
 }
 
 #[derive(Default)]
 struct Streams {
     strings: Range<usize>,
     blobs: Range<usize>,
-    guids: Range<usize>,
-    user_strings: Range<usize>,
     pdb: Range<usize>,
     compressed: Option<Range<usize>>,
     edited: Option<Range<usize>>,
@@ -332,8 +308,6 @@ impl Streams {
         match name.split(|&byte| byte == 0).next().unwrap_or_default() {
             b"#Strings" => self.strings = range,
             b"#Blob" => self.blobs = range,
-            b"#GUID" => self.guids = range,
-            b"#US" => self.user_strings = range,
             b"#Pdb" => self.pdb = range,
             b"#~" => self.compressed = Some(range),
             b"#-" => self.edited = Some(range),

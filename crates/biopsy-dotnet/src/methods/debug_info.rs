@@ -11,7 +11,7 @@
 use super::IlMap;
 
 /// What is read of the information of one method: more is not looked at.
-pub const DEBUG_INFO_BYTES: usize = 64 << 10;
+pub(crate) const DEBUG_INFO_BYTES: usize = 64 << 10;
 /// Pairs of one method.
 const PAIRS: u32 = 1 << 16;
 /// IL offsets are stored plus three, so that the special ones come first.
@@ -21,7 +21,7 @@ const TWO_BOUNDS: u32 = u32::MAX;
 
 /// How a version writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DebugInfoFormat {
+pub(crate) enum DebugInfoFormat {
     /// .NET 8 and 9.
     Nibbles,
     /// .NET 10.
@@ -31,7 +31,7 @@ pub enum DebugInfoFormat {
 impl DebugInfoFormat {
     /// Of a runtime's major version; `None`: not known.
     #[must_use]
-    pub fn of_version(major: u32) -> Option<Self> {
+    pub(crate) fn of_version(major: u32) -> Option<Self> {
         match major {
             5..=9 => Some(Self::Nibbles),
             10 => Some(Self::Packed),
@@ -43,7 +43,7 @@ impl DebugInfoFormat {
 /// The map from the bytes at a compiled method's debug information. `None`: there is none, it is damaged, or it has parts in front
 /// whose size is not told (methods that count their loops).
 #[must_use]
-pub fn parse_debug_info(bytes: &[u8], format: DebugInfoFormat) -> Option<IlMap> {
+pub(crate) fn parse_debug_info(bytes: &[u8], format: DebugInfoFormat) -> Option<IlMap> {
     let (&flags, bytes) = bytes.split_first()?;
     if flags != 0 {
         return None;

@@ -320,4 +320,44 @@ mod tests {
         }
         assert_eq!((map.len(), map.refused()), (2, 3));
     }
+    proptest::proptest! {
+        /// Bodies that come one after the other: each lives until another takes some of its memory.
+        #[test]
+        fn at_each_moment_an_address_has_the_body_that_lived_there(
+            bodies in proptest::collection::vec((0u64..60, 1u32..20), 1..30),
+            asked in proptest::collection::vec((0u64..85, 0u64..320), 30),
+        ) {
+            let mut map = MethodMap::new();
+            let mut lives: Vec<(u64, u64, u64, u64, String)> = Vec::new();
+            for (number, (start, size)) in bodies.iter().enumerate() {
+                let (end, from) = (start + u64::from(*size), 1 + number as u64 * 10);
+                for (old_start, old_end, _, to, _) in &mut lives {
+                    if *old_start < end && *start < *old_end && *to == u64::MAX {
+                        *to = from;
+                    }
+                }
+                let name = format!("M{number}");
+                map.insert(Method { method_id: number as u64 + 1, ..body(*start, *size, &name, from) });
+                lives.push((*start, end, from, u64::MAX, name));
+            }
+            proptest::prop_assert_eq!(map.len(), bodies.len());
+            for (address, time) in asked {
+                let covers = |life: &&(u64, u64, u64, u64, String)| (life.0..life.1).contains(&address);
+                let alive = lives.iter().filter(covers).find(|life| (life.2..life.3).contains(&time));
+                let shown = found(&map, address, time);
+                match alive {
+                    Some(life) => proptest::prop_assert_eq!(shown, Some(life.4.as_str())),
+                    // Nobody lived there then: whoever was nearest in time.
+                    None => {
+                        let away = |life: &(u64, u64, u64, u64, String)| life.2.saturating_sub(time) + (time + 1).saturating_sub(life.3);
+                        let nearest = lives.iter().filter(covers).map(away).min();
+                        let of_shown = shown.and_then(|name| lives.iter().find(|life| life.4 == name)).map(away);
+                        proptest::prop_assert_eq!(of_shown, nearest);
+                    }
+                }
+                let last = lives.iter().filter(covers).max_by_key(|life| (life.3, life.2)).map(|life| life.4.as_str());
+                proptest::prop_assert_eq!(map.find(Avma(address)).map(|method| &*method.name.method), last);
+            }
+        }
+    }
 }

@@ -13,11 +13,13 @@
 
 mod escape;
 mod generated;
+mod method_name;
 mod type_name;
 
 pub use escape::{LONGEST, clean};
 
 use generated::{Made, generated};
+use method_name::{Suffix, push_dotted, push_method};
 use type_name::Segment;
 
 /// The shown name of a method, from its type with namespace and its name in the metadata.
@@ -91,15 +93,6 @@ fn readable(namespace_type: &str, method: &str, machine: Machine) -> String {
     text
 }
 
-/// What the name ends with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Suffix {
-    None,
-    /// Of a state machine: an async method, or an iterator.
-    Machine,
-    AsyncIterator,
-}
-
 fn push_type(text: &mut String, segment: &Segment<'_>, suffix: &mut Suffix) {
     match generated(segment.name) {
         // What a lambda captured, and where lambdas live that capture nothing.
@@ -113,77 +106,9 @@ fn push_type(text: &mut String, segment: &Segment<'_>, suffix: &mut Suffix) {
     }
 }
 
-/// Lambdas in lambdas: deeper than programmers go, the raw name is as good.
-const DEEPEST: usize = 16;
-
-/// The method that a state machine is for, by itself: `<Get>g__Parse|3_0` → `Get local Parse`.
-fn method_of_machine(method: &str) -> String {
-    let mut text = String::new();
-    push_method(&mut text, method, &mut Suffix::None);
-    text
-}
-
-fn push_method(text: &mut String, method: &str, suffix: &mut Suffix) {
-    push_nested(text, method, suffix, 0);
-}
-
-fn push_nested(text: &mut String, method: &str, suffix: &mut Suffix, depth: usize) {
-    if *suffix == Suffix::Machine {
-        match method {
-            "MoveNext" => return,
-            "MoveNextAsync" => {
-                *suffix = Suffix::AsyncIterator;
-                return;
-            }
-            "System.Collections.IEnumerator.MoveNext"
-            | "System.Runtime.CompilerServices.IAsyncStateMachine.MoveNext" => return,
-            // Bookkeeping of the state machine: `Dispose`, `GetEnumerator`, `SetStateMachine`.
-            other => {
-                *suffix = Suffix::None;
-                text.push_str(" (state machine).");
-                text.push_str(other);
-                return;
-            }
-        }
-    }
-    let made = if depth < DEEPEST { generated(method) } else { None };
-    match made {
-        Some(Made::Lambda(of)) => {
-            push_nested(text, of, suffix, depth + 1);
-            text.push_str(" lambda");
-        }
-        Some(Made::Local { of, name }) => {
-            push_nested(text, of, suffix, depth + 1);
-            text.push_str(" local ");
-            text.push_str(name);
-        }
-        Some(Made::Main) => push_dotted(text, "Main"),
-        Some(Made::Clone) => push_dotted(text, "Clone"),
-        Some(Made::Initializer) => text.push_str(" (constructor)"),
-        Some(Made::StateMachine(of)) => {
-            push_nested(text, of, suffix, depth + 1);
-            *suffix = Suffix::Machine;
-        }
-        Some(Made::Closure | Made::AnonymousType) => push_dotted(text, method),
-        None => match method {
-            "" => {}
-            ".ctor" => text.push_str(" (constructor)"),
-            ".cctor" => text.push_str(" (static constructor)"),
-            plain => push_dotted(text, &type_name::member(plain)),
-        },
-    }
-}
-
 fn returns_bool(signature: &str) -> bool {
     let returned = signature.trim_start().trim_start_matches("instance ").trim_start();
     returned.split([' ', '(']).next() == Some("bool")
-}
-
-fn push_dotted(text: &mut String, part: &str) {
-    if !text.is_empty() {
-        text.push('.');
-    }
-    text.push_str(part);
 }
 
 #[cfg(test)]
@@ -203,6 +128,25 @@ mod tests {
             checked += 1;
         }
         assert!(checked > 60, "{checked} cases");
+    }
+
+    /// Each type argument holds a method with a type argument of its own: seen to end the process, when the depth began anew in
+    /// each of them.
+    #[test]
+    fn names_in_names_without_end_are_cut() {
+        for (open, close) in
+            [("<m<", ">>d__1"), ("<<m<", ">>b__0>d__1"), ("A.I<<m<", ">>d__1>.m"), ("A`1[<m<", ">>d__1]")]
+        {
+            let deep = open.repeat(4000) + "B" + &close.repeat(4000);
+            for (of, method) in [
+                (format!("A<{deep}>"), "M"),
+                ("A".to_owned(), &*format!("M<{deep}>")),
+                (deep.clone(), "MoveNext"),
+            ] {
+                let shown = display(&of, method);
+                assert!(shown.chars().count() <= LONGEST, "{shown}");
+            }
+        }
     }
 
     #[test]

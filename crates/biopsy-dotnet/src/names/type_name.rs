@@ -1,6 +1,7 @@
 //! Names of types in the styles of reflection (`` Outer`1+Inner[System.Int32] ``) and of C# (`Outer<Int32>+Inner`).
 
 use super::generated::{Made, generated};
+use super::method_name::method_of_machine;
 
 /// Types inside types inside types: deeper is not read.
 const DEEPEST: usize = 24;
@@ -121,7 +122,7 @@ fn argument_name(text: &str, depth: usize) -> String {
     for (position, segment) in chain(text, depth).into_iter().enumerate() {
         let readable = match generated(segment.name) {
             Some(Made::Closure) => continue,
-            Some(Made::StateMachine(of)) => super::method_of_machine(of),
+            Some(Made::StateMachine(of)) => method_of_machine(of, depth),
             _ => segment.readable(),
         };
         if position > 0 {
@@ -216,24 +217,24 @@ fn split_top(text: &str, separator: char) -> Vec<&str> {
 }
 
 /// A method as it is shown behind its type: with readable type arguments of its own, without the namespace of an interface.
-pub(super) fn member(method: &str) -> String {
+pub(super) fn member(method: &str, depth: usize) -> String {
     let parts = split_top(method, '.');
     let own = parts.last().copied().unwrap_or(method);
     match own.split_once('<') {
         Some((name, arguments)) if !name.is_empty() && own.ends_with('>') => {
             let arguments = split_top(&arguments[..arguments.len() - 1], ',');
             let arguments: Vec<String> =
-                arguments.into_iter().map(|argument| argument_name(argument, 1)).collect();
+                arguments.into_iter().map(|argument| argument_name(argument, depth + 1)).collect();
             let whole = &method[..method.len() - own.len() + name.len()];
-            format!("{}<{}>", explicit_interface(whole), arguments.join(", "))
+            format!("{}<{}>", explicit_interface(whole, depth), arguments.join(", "))
         }
-        _ => explicit_interface(method),
+        _ => explicit_interface(method, depth),
     }
 }
 
 /// `System.Collections.Generic.IEnumerable<T>.GetEnumerator` → `IEnumerable<T>.GetEnumerator`: an explicitly implemented
 /// member without the namespace of its interface. Dashes stand for dots in names of classes.
-fn explicit_interface(method: &str) -> String {
+fn explicit_interface(method: &str, depth: usize) -> String {
     let dashed = !method.contains('.') && method.contains('-');
     let method = if dashed { method.replace('-', ".") } else { method.to_owned() };
     let parts = split_top(&method, '.');
@@ -244,8 +245,10 @@ fn explicit_interface(method: &str) -> String {
     let simple = match interface.split_once('<') {
         Some((name, arguments)) => {
             let arguments = arguments.strip_suffix('>').unwrap_or(arguments);
-            let arguments: Vec<String> =
-                split_top(arguments, ',').into_iter().map(|argument| argument_name(argument, 1)).collect();
+            let arguments: Vec<String> = split_top(arguments, ',')
+                .into_iter()
+                .map(|argument| argument_name(argument, depth + 1))
+                .collect();
             format!("{name}<{}>", arguments.join(", "))
         }
         None => (*interface).to_owned(),

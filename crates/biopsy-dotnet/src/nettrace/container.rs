@@ -3,9 +3,19 @@
 use super::header::TRACE_LENGTH;
 use super::input::Input;
 use super::limits::Limits;
-use super::reader::End;
 use biopsy_bytes::{Cursor, ReadError, ReadErrorKind};
 use std::io::{self, Read};
+
+/// How a stream ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// As its writer meant it to.
+    Complete,
+    /// In the middle: the writer was stopped, or the file was cut. What was whole has been read.
+    Cut,
+    /// What follows cannot be told from noise.
+    Damaged(ReadError),
+}
 
 /// Longest name of an object that is read: the longest in use has 13 bytes.
 const NAME: usize = 64;

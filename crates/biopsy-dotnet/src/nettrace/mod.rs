@@ -41,12 +41,13 @@ pub mod write;
 #[cfg(test)]
 mod tests;
 
+pub use container::End;
 pub use error::NettraceError;
 pub use event::Event;
 pub use header::Header;
 pub use limits::Limits;
 pub use metadata::EventMetadata;
-pub use reader::{End, Reader};
+pub use reader::Reader;
 pub use text::Text;
 pub use types::{Field, FieldType};
 pub use value::{Elements, Value, Values};

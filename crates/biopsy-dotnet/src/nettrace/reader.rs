@@ -1,6 +1,6 @@
 //! The reader: blocks to events.
 
-use super::container::{Block, BlockKind, Container, Next};
+use super::container::{Block, BlockKind, Container, End, Next};
 use super::error::NettraceError;
 use super::event::Event;
 use super::header::{Header, parse_trace_block, parse_trace_object};
@@ -19,17 +19,6 @@ use std::ops::Range;
 
 const MAGIC: &[u8; 8] = b"Nettrace";
 const SERIALIZER: &[u8; 20] = b"!FastSerialization.1";
-
-/// How a stream ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
-    /// As its writer meant it to.
-    Complete,
-    /// In the middle: the writer was stopped, or the file was cut. What was whole has been read.
-    Cut,
-    /// What follows cannot be told from noise.
-    Damaged(ReadError),
-}
 
 /// Pulls events out of a stream.
 #[derive(Debug)]

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use biopsy_image::OwnNumbers;
+use biopsy_image::{Image, OwnNumbers};
 use biopsy_model::Avma;
 
-use super::{Runtime, RuntimeError};
+use super::check::{Check, CheckResult};
+use super::{FoundRuntime, Options, Runtime, RuntimeError};
 
 /// Entries of the table of locks that are looked at.
 const LOCKS: u32 = 64;
@@ -16,42 +17,6 @@ const LOCKS: u32 = 64;
 const ROOM: u64 = 1 << 30;
 /// Ids of threads are given anew from the lowest on.
 const IDS: u32 = 1 << 20;
-
-/// How a check ended.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum CheckResult {
-    /// It holds.
-    Holds,
-    /// It does not, and why.
-    Fails(String),
-    /// What it needs is not in the image, or does not exist at this moment.
-    NotApplicable(&'static str),
-}
-
-/// One check.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Check {
-    /// What is asked, in a few words.
-    pub name: &'static str,
-    /// Whether the runtime is refused when it fails.
-    pub required: bool,
-    /// Whether it looks at what a running process changes all the time: in memory that is not frozen its failure says nothing,
-    /// and a frozen moment in the middle of such a change is followed by one that is not.
-    pub moving: bool,
-    /// How it ended.
-    pub result: CheckResult,
-}
-
-impl Check {
-    /// The check, and why it failed.
-    #[must_use]
-    pub fn failure(&self) -> String {
-        match &self.result {
-            CheckResult::Fails(why) => format!("{}: {why}", self.name),
-            CheckResult::Holds | CheckResult::NotApplicable(_) => self.name.to_owned(),
-        }
-    }
-}
 
 /// Name, what its failure means, the check.
 type Question = (&'static str, Weight, fn(&Runtime<'_>) -> Outcome);
@@ -79,12 +44,39 @@ enum Weight {
     Told,
 }
 
+impl<'i> Runtime<'i> {
+    /// Opens a runtime: finds its layout, checks that it fits.
+    ///
+    /// # Errors
+    /// A version without descriptor and layout file; a layout that does not fit ([`RuntimeError::DoesNotFit`]); memory that is
+    /// not in the image.
+    pub fn open(
+        image: Box<dyn Image + 'i>,
+        found: &FoundRuntime,
+        options: &Options,
+    ) -> Result<Self, RuntimeError> {
+        let mut runtime = Self::open_unchecked(image, found, options)?;
+        runtime.checks = run(&runtime);
+        let failed: Vec<_> = runtime
+            .checks
+            .iter()
+            .filter(|check| check.required && matches!(check.result, CheckResult::Fails(_)))
+            .cloned()
+            .collect();
+        if !failed.is_empty() {
+            let version = found.version.map_or_else(|| "?".to_string(), |version| version.to_string());
+            return Err(RuntimeError::DoesNotFit { version, failed });
+        }
+        Ok(runtime)
+    }
+}
+
 fn holds(yes: bool, why: impl FnOnce() -> String) -> Outcome {
     Ok(if yes { CheckResult::Holds } else { CheckResult::Fails(why()) })
 }
 
 /// All checks.
-pub(super) fn run(runtime: &Runtime<'_>) -> Vec<Check> {
+fn run(runtime: &Runtime<'_>) -> Vec<Check> {
     let all: [Question; 12] = [
         ("method tables of Object, String, Exception", Weight::Required, basic_types),
         ("names of Object, String, Exception", Weight::Required, basic_names),

@@ -12,13 +12,15 @@
 //! All methods take `&self`: what was read once is cached, bounded. An image of a process that goes on running changes below the
 //! cache: [`Runtime::forget`] before a new look.
 
+mod check;
 mod checks;
 mod code;
 mod discover;
-mod display;
 mod error;
 mod field;
+mod fields;
 mod find;
+mod find_method;
 mod gc;
 mod handles;
 mod il;
@@ -35,12 +37,13 @@ mod reader;
 mod relocations;
 mod stub;
 mod thread;
+mod threads;
 mod tier;
 mod type_names;
 mod types;
 mod version;
 
-pub use checks::{Check, CheckResult};
+pub use check::{Check, CheckResult};
 pub use error::RuntimeError;
 pub use field::{Field, FieldPlace};
 pub use find::{FoundRuntime, RuntimeKind, find_runtimes, find_runtimes_with};

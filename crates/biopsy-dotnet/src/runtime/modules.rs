@@ -16,12 +16,22 @@ const BLOCKS: usize = 1 << 16;
 /// Entries of one block.
 const ENTRIES: u64 = 1 << 20;
 
+impl Runtime<'_> {
+    /// All assemblies that are loaded.
+    ///
+    /// # Errors
+    /// When the list cannot be read.
+    pub fn modules(&self) -> Result<Vec<Arc<Module>>, RuntimeError> {
+        list(self, self.options.modules)
+    }
+}
+
 /// All assemblies of the application's domain, in the order they were loaded.
 ///
 /// `AppDomain` has an `ArrayList` {u32 count; first block {next, u64 entries, entries...}} of `DomainAssembly*` (8, 9) or
 /// `Assembly*`. Where it is, is said by 10's descriptor, and found by looking in the others: the first entry of the right one
 /// leads to the module of `System.Object`.
-pub(super) fn list(runtime: &Runtime<'_>, limit: usize) -> Result<Vec<Arc<Module>>, RuntimeError> {
+fn list(runtime: &Runtime<'_>, limit: usize) -> Result<Vec<Arc<Module>>, RuntimeError> {
     let memory = runtime.memory();
     let domain = memory.u64(runtime.layout().global("AppDomain")?)?;
     let core = memory.u64(runtime.known.object.at(runtime.places.method_table.module))?;

@@ -5,61 +5,60 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use biopsy_image::{Image, OwnNumbers, ReadError};
+use biopsy_image::{Image, ReadError};
 use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
-use super::code::{self, CodePlaces, ReadyCode};
+use super::check::Check;
+use super::code::{CodePlaces, ReadyCode};
 use super::field::FieldPlaces;
 use super::places::Places;
-use super::thread::{self, ThreadPlaces};
+use super::thread::ThreadPlaces;
+use super::tier::Tiers;
 use super::type_names::{self, Fixed, RawType, WellKnown};
 use super::{
-    Check, CheckResult, CodeKind, Field, FoundRuntime, ManagedThread, Memory, Method, MethodDesc, MethodName,
-    Module, Options, RuntimeError, TypeHandle, TypeInfo, checks, discover, field, gc, method_names, module,
-    modules, open,
+    ElementType, Field, FoundRuntime, Memory, Method, MethodDesc, MethodName, Module, Options, RuntimeError,
+    TypeHandle, TypeInfo, TypeShape, discover, gc, module, open,
 };
 use crate::layout::Layout;
-use crate::metadata::{RowOf, Table, method_parameters};
+use crate::metadata::Table;
 
 /// Generic arguments inside of generic arguments.
 const NESTING: usize = 256;
 /// Base types of one type.
-const PARENTS: usize = 256;
+pub(super) const PARENTS: usize = 256;
 /// Cached answers of one kind that are kept; all are dropped when there are more.
 const ANSWERS: usize = 1 << 17;
 /// Types and methods whose names are kept.
 const CACHED_NAMES: usize = 1 << 20;
-/// Characters of a name, of a string on demand.
-const NAME_CHARS: usize = 4096;
 
 /// One runtime of an image. `Send` and `Sync`: all methods take `&self` and cache what they read.
 pub struct Runtime<'i> {
-    memory: Memory<'i>,
+    pub(super) memory: Memory<'i>,
     found: FoundRuntime,
-    layout: Layout,
-    options: Options,
+    pub(super) layout: Layout,
+    pub(super) options: Options,
     pub(super) places: Places,
     pub(super) threads: ThreadPlaces,
-    code: CodePlaces,
-    fields: FieldPlaces,
+    pub(super) code: CodePlaces,
+    pub(super) fields: FieldPlaces,
     pub(super) known: WellKnown,
     gc: Option<Avma>,
     gc_candidates: usize,
-    checks: Vec<Check>,
+    pub(super) checks: Vec<Check>,
     types: Cache<TypeHandle, Arc<TypeInfo>>,
     modules: Cache<Avma, Arc<Module>>,
-    names: Cache<MethodDesc, Arc<MethodName>>,
-    field_lists: Cache<TypeHandle, Arc<[Field]>>,
+    pub(super) names: Cache<MethodDesc, Arc<MethodName>>,
+    pub(super) field_lists: Cache<TypeHandle, Arc<[Field]>>,
     /// With the look ([`Runtime::forget`]) it was read at.
-    ready: Cache<u64, (u64, Arc<ReadyCode>)>,
-    look: AtomicU64,
-    methods: Cache<Avma, Option<Method>>,
-    tiers: Mutex<Option<Arc<super::tier::Tiers>>>,
+    pub(super) ready: Cache<u64, (u64, Arc<ReadyCode>)>,
+    pub(super) look: AtomicU64,
+    pub(super) methods: Cache<Avma, Option<Method>>,
+    pub(super) tiers: Mutex<Option<Arc<Tiers>>>,
 }
 
 /// Answers that were given before.
-struct Cache<K, V> {
+pub(super) struct Cache<K, V> {
     map: Mutex<FxHashMap<K, V>>,
     most: usize,
 }
@@ -73,11 +72,11 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self, key: &K) -> Option<V> {
+    pub(super) fn get(&self, key: &K) -> Option<V> {
         self.map().get(key).cloned()
     }
 
-    fn put(&self, key: K, value: V) -> V {
+    pub(super) fn put(&self, key: K, value: V) -> V {
         let mut map = self.map();
         if map.len() >= self.most {
             map.clear();
@@ -94,31 +93,6 @@ impl fmt::Debug for Runtime<'_> {
 }
 
 impl<'i> Runtime<'i> {
-    /// Opens a runtime: finds its layout, checks that it fits.
-    ///
-    /// # Errors
-    /// A version without descriptor and layout file; a layout that does not fit ([`RuntimeError::DoesNotFit`]); memory that is
-    /// not in the image.
-    pub fn open(
-        image: Box<dyn Image + 'i>,
-        found: &FoundRuntime,
-        options: &Options,
-    ) -> Result<Self, RuntimeError> {
-        let mut runtime = Self::open_unchecked(image, found, options)?;
-        runtime.checks = checks::run(&runtime);
-        let failed: Vec<_> = runtime
-            .checks
-            .iter()
-            .filter(|check| check.required && matches!(check.result, CheckResult::Fails(_)))
-            .cloned()
-            .collect();
-        if !failed.is_empty() {
-            let version = found.version.map_or_else(|| "?".to_string(), |version| version.to_string());
-            return Err(RuntimeError::DoesNotFit { version, failed });
-        }
-        Ok(runtime)
-    }
-
     /// As [`Runtime::open`], without the checks: what is read may be nonsense.
     ///
     /// # Errors
@@ -238,53 +212,6 @@ impl<'i> Runtime<'i> {
         if tiers.as_ref().is_some_and(|tiers| tiers.is_old()) {
             *tiers = None;
         }
-    }
-
-    /// All threads that the runtime knows.
-    ///
-    /// # Errors
-    /// When the list cannot be read.
-    pub fn threads(&self) -> Result<Vec<ManagedThread>, RuntimeError> {
-        let mut threads = thread::read(&self.memory, &self.threads, self.options.threads)?;
-        let own = OwnNumbers::of(self.memory.image());
-        for thread in &mut threads {
-            thread.os_id = own.thread(thread.own_os_id).map_or(thread.own_os_id, |tid| tid.0);
-        }
-        for thread in &mut threads {
-            thread.name = thread.object.and_then(|object| self.thread_name(object));
-            thread.current_exception = thread.current_exception.and_then(|at| self.exception_at(at));
-            if thread.allocation.0 == Avma(0) {
-                thread.allocation = (Avma(0), Avma(0));
-            }
-        }
-        Ok(threads)
-    }
-
-    /// The exception object that `value` is (11), or that the handle `value` holds (9, 10); `None` when it is neither.
-    fn exception_at(&self, value: Avma) -> Option<Avma> {
-        let is_exception = |object: &Avma| {
-            let table = self.method_table_of(*object);
-            table.is_ok_and(|table| self.is_a(table, self.known.exception).unwrap_or(false))
-        };
-        let held = self.memory.u64(value.0).ok().map(Avma);
-        held.into_iter().chain([value]).find(is_exception)
-    }
-
-    fn thread_name(&self, object: Avma) -> Option<String> {
-        let name = self.find_field(self.method_table_of(object).ok()?, "_name").ok()??;
-        let field::FieldPlace::Instance(offset) = name.place else { return None };
-        let at = object.0.wrapping_add(8 + u64::from(offset));
-        let text = self.memory.u64(at).ok().filter(|&text| text != 0)?;
-        let (text, _) = self.string(Avma(text), NAME_CHARS).ok()?;
-        (!text.is_empty()).then_some(text)
-    }
-
-    /// All assemblies that are loaded.
-    ///
-    /// # Errors
-    /// When the list cannot be read.
-    pub fn modules(&self) -> Result<Vec<Arc<Module>>, RuntimeError> {
-        modules::list(self, self.options.modules)
     }
 
     /// One module by the address of its `Module` structure.
@@ -417,183 +344,6 @@ impl<'i> Runtime<'i> {
         Err(RuntimeError::TooMany { what: "base types", limit: PARENTS as u64 })
     }
 
-    /// The fields that a type declares; inherited ones are at its parent.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn fields(&self, method_table: TypeHandle) -> Result<Arc<[Field]>, RuntimeError> {
-        if let Some(fields) = self.field_lists.get(&method_table) {
-            return Ok(fields);
-        }
-        let fields = field::read(self, &self.fields, method_table)?;
-        Ok(self.field_lists.put(method_table, fields.into()))
-    }
-
-    /// An instance field by name, inherited ones too.
-    ///
-    /// # Errors
-    /// When fields cannot be read.
-    pub fn find_field(&self, method_table: TypeHandle, name: &str) -> Result<Option<Field>, RuntimeError> {
-        let mut next = method_table;
-        for _ in 0..PARENTS {
-            if next == TypeHandle::default() {
-                return Ok(None);
-            }
-            let fields = self.fields(next)?;
-            let found = fields
-                .iter()
-                .find(|field| field.name == name && matches!(field.place, field::FieldPlace::Instance(_)));
-            if let Some(field) = found {
-                return Ok(Some(field.clone()));
-            }
-            next = self.memory.u64(next.at(self.places.method_table.parent))?.into();
-        }
-        Ok(None)
-    }
-
-    /// The code at an address: which method it belongs to and how to unwind it; `None` when it is not managed code.
-    ///
-    /// # Errors
-    /// When the code map cannot be read there.
-    pub fn find_method(&self, ip: Avma) -> Result<Option<Method>, RuntimeError> {
-        if let Some(found) = self.methods.get(&ip) {
-            return Ok(found);
-        }
-        let found = self.look_for_method(ip.0)?;
-        Ok(self.methods.put(ip, found))
-    }
-
-    fn look_for_method(&self, ip: u64) -> Result<Option<Method>, RuntimeError> {
-        let Some(section) = code::section(&self.memory, &self.code, ip)? else { return Ok(None) };
-        if section.module != 0 {
-            return self.look_ahead(&section, ip);
-        }
-        let Some(mut method) = code::compiled(&self.memory, &self.code, &section, ip)? else {
-            return Ok(None);
-        };
-        if let Some(method_desc) = method.method_desc {
-            let kind = self.memory.u16(method_desc.at(self.places.method.flags))? & 7;
-            if kind == method_names::DYNAMIC {
-                method.kind = CodeKind::Dynamic;
-            }
-        }
-        Ok(Some(method))
-    }
-
-    /// A method that was compiled ahead.
-    fn look_ahead(&self, section: &code::Section, ip: u64) -> Result<Option<Method>, RuntimeError> {
-        let look = self.look.load(Ordering::Relaxed);
-        let before = self.ready.get(&section.begin);
-        if let Some((at, ready)) = &before {
-            let found = code::ahead(section, ready, ip);
-            // It was found, or everything that is known by now was looked through.
-            if *at == look || found.is_some_and(|(_, sure)| sure) {
-                return Ok(found.map(|(method, _)| method));
-            }
-        }
-        let before = before.as_ref().map(|(_, ready)| &**ready);
-        let range = (section.begin, section.end);
-        let ready = ReadyCode::read(&self.memory, &self.code.ready, section.module, range, before)?;
-        let (_, ready) = self.ready.put(section.begin, (look, Arc::new(ready)));
-        Ok(code::ahead(section, &ready, ip).map(|(method, _)| method))
-    }
-
-    /// How well code is optimised, where that can be told: code starts that belong to a recorded version. Costs a look at all
-    /// versions the first time.
-    ///
-    /// # Errors
-    /// When the table of versions cannot be read.
-    pub fn tier(&self, method: &Method) -> Result<Option<super::Tier>, RuntimeError> {
-        let Some(method_desc) = method.method_desc.filter(|_| method.tier.is_none()) else {
-            return Ok(method.tier);
-        };
-        let kept = self.tiers.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let tiers = match kept {
-            Some(tiers) => tiers,
-            None => {
-                let tiers = Arc::new(super::tier::Tiers::new(self));
-                *self.tiers.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&tiers));
-                tiers
-            }
-        };
-        tiers.of(self, method, method_desc)
-    }
-
-    /// The name of a method.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn method_name(&self, method_desc: MethodDesc) -> Result<Arc<MethodName>, RuntimeError> {
-        if let Some(name) = self.names.get(&method_desc) {
-            return Ok(name);
-        }
-        let raw = method_names::read(&self.memory, &self.places, method_desc)?;
-        let dynamic = raw.kind == method_names::DYNAMIC;
-        let name = self.compose_method_name(raw)?;
-        if dynamic {
-            // Their memory is used again, for others.
-            return Ok(Arc::new(name));
-        }
-        Ok(self.names.put(method_desc, Arc::new(name)))
-    }
-
-    fn compose_method_name(&self, raw: method_names::RawMethod) -> Result<MethodName, RuntimeError> {
-        if raw.kind == method_names::DYNAMIC {
-            return Ok(MethodName {
-                type_name: "".into(),
-                method: raw.dynamic_name.unwrap_or_default().into(),
-                signature: None,
-                method_table: None,
-                module: Avma(0),
-                module_name: "".into(),
-                token: 0,
-                dynamic: true,
-            });
-        }
-        let info = self.type_of(raw.method_table)?;
-        if raw.kind == method_names::ARRAY {
-            let inherited = self.memory.u16(raw.method_table.at(self.places.method_table.virtuals))?;
-            return Ok(MethodName {
-                type_name: Arc::clone(&info.name),
-                method: method_names::array_method(raw.slot.saturating_sub(inherited)),
-                signature: None,
-                method_table: Some(raw.method_table),
-                module: info.module,
-                module_name: "".into(),
-                token: 0,
-                dynamic: false,
-            });
-        }
-        let module = self.module_with(info.module, Table::MethodDef, raw.row)?;
-        let metadata = module.metadata()?;
-        let row = metadata.method(raw.row)?;
-        let mut method = row.name.to_string();
-        if !raw.arguments.is_empty() {
-            let arguments: Vec<Arc<str>> = raw
-                .arguments
-                .iter()
-                .map(|&one| self.type_of(one).map_or_else(|_| "?".into(), |info| Arc::clone(&info.name)))
-                .collect();
-            type_names::push_arguments(&mut method, &arguments);
-        } else if raw.kind == method_names::INSTANTIATED {
-            let names = metadata.type_parameters(RowOf { table: Table::MethodDef, row: raw.row });
-            let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
-            if !names.is_empty() {
-                type_names::push_arguments(&mut method, &names);
-            }
-        }
-        Ok(MethodName {
-            type_name: Arc::clone(&info.name),
-            method: method.into(),
-            signature: method_parameters(metadata, row.signature, Some(raw.row)).ok().map(Arc::from),
-            method_table: Some(raw.method_table),
-            module: info.module,
-            module_name: Arc::clone(&module.name),
-            token: 0x0600_0000 | raw.row,
-            dynamic: false,
-        })
-    }
-
     /// The text of a string object, at most `chars` UTF-16 units, and its length in units. Contents may be secret: never store
     /// or show them as they are.
     ///
@@ -634,8 +384,8 @@ fn unknown(handle: TypeHandle) -> TypeInfo {
         contains_pointers: false,
         collectible: false,
         has_finalizer: false,
-        shape: super::TypeShape::Descriptor,
-        element_type: super::ElementType::default(),
+        shape: TypeShape::Descriptor,
+        element_type: ElementType::default(),
         parent: None,
         module: Avma(0),
         type_row: 0,

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::{Method, MethodDesc, Runtime, RuntimeError, Tier};
+use super::{Memory, Method, MethodDesc, RuntimeError, Tier};
+use crate::layout::Layout;
 
 /// Slots of the table of versioned methods (8), and versions of one method.
 const SLOTS: u32 = 4 << 20;
@@ -35,8 +36,8 @@ struct Node {
 }
 
 impl Tiers {
-    pub(super) fn new(runtime: &Runtime<'_>) -> Self {
-        let may = |of: &str, field: &str| runtime.layout().find_field(of, field).map(u64::from);
+    pub(super) fn new(memory: &Memory<'_>, layout: &Layout) -> Self {
+        let may = |of: &str, field: &str| layout.find_field(of, field).map(u64::from);
         let node = || {
             Some(Node {
                 code: may("NativeCodeVersionNode", "NativeCode")?,
@@ -52,7 +53,7 @@ impl Tiers {
             ])
         };
         let (node, way) = (node(), way());
-        let table = if way.is_none() { node.and_then(|node| read_table(runtime, node)) } else { None };
+        let table = if way.is_none() { node.and_then(|node| read_table(memory, layout, node)) } else { None };
         Self { table, way, node, read: Instant::now() }
     }
 
@@ -63,7 +64,7 @@ impl Tiers {
 
     pub(super) fn of(
         &self,
-        runtime: &Runtime<'_>,
+        memory: &Memory<'_>,
         method: &Method,
         method_desc: MethodDesc,
     ) -> Result<Option<Tier>, RuntimeError> {
@@ -71,7 +72,6 @@ impl Tiers {
             return Ok(table.get(&method.code_start.0).copied());
         }
         let (Some([data, state, first]), Some(node)) = (self.way, self.node) else { return Ok(None) };
-        let memory = runtime.memory();
         let mut at = method_desc.0.0;
         for offset in [data, state, first] {
             at = memory.u64(at.wrapping_add(offset))?;
@@ -93,8 +93,7 @@ impl Tiers {
 }
 
 /// The table of 8: open addressing, slots are pointers to {method, ..., first version}.
-fn read_table(runtime: &Runtime<'_>, node: Node) -> Option<FxHashMap<u64, Tier>> {
-    let (layout, memory) = (runtime.layout(), runtime.memory());
+fn read_table(memory: &Memory<'_>, layout: &Layout, node: Node) -> Option<FxHashMap<u64, Tier>> {
     let may = |of: &str, field: &str| layout.find_field(of, field).map(u64::from);
     let domain = memory.u64(layout.find_global("AppDomain")?).ok()?;
     let table = memory.u64(domain.wrapping_add(may("AppDomain", "MethodDescVersioningStateTable")?)).ok()?;

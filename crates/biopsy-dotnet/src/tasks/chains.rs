@@ -4,7 +4,8 @@ use biopsy_model::Avma;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::machines::{Machines, Pending, method_of_box};
-use super::{Fields, OperationGroup};
+use super::objects::Fields;
+use super::operations::{FULL_CHANNEL, OperationGroup};
 use crate::graph::Graph;
 use crate::names::display_type;
 use crate::runtime::{Runtime, TypeHandle};
@@ -125,7 +126,7 @@ fn words(type_name: &str) -> String {
         || begins("System.Threading.Channels.BlockedWriteAsyncOperation")
         || begins("System.Threading.Channels.WaitingWriteAsyncOperation")
     {
-        return super::FULL_CHANNEL.to_owned();
+        return FULL_CHANNEL.to_owned();
     }
     if begins("System.Threading.Channels.") {
         return format!("a channel ({})", display_type(type_name));

@@ -3,11 +3,13 @@
 use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
-use super::{MOST, Operations};
+use super::operations::Operations;
 use crate::graph::{Graph, TypeIndex};
 use crate::names::{Machine, display_as};
 use crate::runtime::{FieldPlace, Runtime, TypeHandle};
 
+/// State machines at most; with more, the rest is counted in a problem.
+const MOST: usize = 2_000_000;
 /// `TASK_STATE_FAULTED`, `TASK_STATE_CANCELED`, `TASK_STATE_RAN_TO_COMPLETION` of `Task`.
 const COMPLETED: u32 = 0x20_0000 | 0x40_0000 | 0x100_0000;
 

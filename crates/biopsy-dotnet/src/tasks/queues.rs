@@ -3,7 +3,8 @@
 use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
-use super::{Fields, Operations};
+use super::objects::Fields;
+use super::operations::Operations;
 use crate::graph::{Graph, TypeIndex};
 use crate::runtime::Runtime;
 

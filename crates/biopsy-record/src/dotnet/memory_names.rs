@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_dotnet::methods::NameAddresses;
 use biopsy_dotnet::runtime::{Options, Runtime, find_runtimes};
+use biopsy_dotnet::stack::ManagedUnwind;
 use biopsy_model::symbol::Function;
 use biopsy_model::{Avma, Pid};
 use biopsy_target::address_space::LiveImage;
@@ -81,8 +82,7 @@ impl MemoryNames {
         self.runtimes.iter().for_each(Runtime::forget);
         let from = self.pending.len().saturating_sub(most);
         for address in self.pending.split_off(from) {
-            let found = self.runtimes.iter().find_map(|runtime| runtime.name(address));
-            if let Some(function) = found {
+            if let Some(function) = ManagedUnwind::new(self.runtimes.iter()).name(address) {
                 self.names.insert(address, Some(function));
             }
         }

@@ -209,6 +209,7 @@ fn module(module: &dump::ModuleRow) -> Module {
 fn wants(kind: LockKind) -> &'static str {
     match kind {
         LockKind::Mutex => "wants its mutex",
+        LockKind::Spin => "wants its spin lock",
         LockKind::Monitor => "wants its monitor",
         LockKind::SystemLock => "wants its lock",
         LockKind::Pulse => "waits for its pulse",

@@ -6,6 +6,7 @@ use biopsy_analyze::HeapSummary;
 
 use super::escape::{code, plain};
 use crate::units::{bytes, count, counted, to_f64};
+use crate::words::name_and_pid;
 
 /// Types.
 const TYPES: usize = 25;
@@ -14,7 +15,7 @@ const TYPES: usize = 25;
 pub(super) fn heap(text: &mut String, summary: &HeapSummary, level: &str) {
     let facts = &summary.facts;
     let size = |value| bytes(to_f64(value));
-    let _ = writeln!(text, "{level} Heap of {} (pid {})\n", plain(&summary.name), facts.pid);
+    let _ = writeln!(text, "{level} Heap of {}\n", plain(&name_and_pid(&summary.name, facts.pid)));
     let _ = write!(text, "- {} ({})", counted(facts.objects, "object", "objects"), size(facts.bytes));
     if let (Some(objects), Some(live)) = (facts.live_objects, facts.live_bytes) {
         let _ = write!(text, ", of these {} ({}) live", count(objects), size(live));

@@ -5,6 +5,7 @@ use biopsy_model::heap::HeapSource;
 
 use super::page::{Page, TextOptions, clean};
 use crate::units::{bytes, count, seconds, to_f64};
+use crate::words::name_and_pid;
 
 /// Narrower terminals show neither numbers of live objects nor garbage.
 const WIDE: usize = 90;
@@ -13,7 +14,7 @@ const NAME: usize = 24;
 
 pub(super) fn heap(page: &mut Page, summary: &HeapSummary, top: usize, options: TextOptions) {
     let facts = &summary.facts;
-    let mut about = vec![format!("{} (pid {})", summary.name, facts.pid)];
+    let mut about = vec![name_and_pid(&summary.name, facts.pid)];
     if !facts.runtime.is_empty() {
         about.push(format!(".NET {}", facts.runtime));
     }

@@ -16,6 +16,8 @@ use biopsy_analyze::dump::strands::{Strand, StrandFrame, StrandGroup, WaitKind};
 use super::page::{StacksOptions, clean};
 use crate::units::counted;
 
+/// Groups that are shown.
+const GROUPS: usize = 1_000;
 /// Members of a group that are named.
 const NAMED: usize = 8;
 /// Columns of a function's name before its file.
@@ -43,7 +45,7 @@ pub(super) fn strands(runtimes: &[StrandRuntime], options: StacksOptions) -> Str
             line(0, "33", &format!("not read: {warning}"));
         }
         let mut hidden = 0;
-        for group in &runtime.groups {
+        for group in runtime.groups.iter().take(GROUPS) {
             let Some(first) = runtime.first(group) else { continue };
             if first.of_runtime && !options.all {
                 hidden += group.members.len();
@@ -69,6 +71,10 @@ pub(super) fn strands(runtimes: &[StrandRuntime], options: StacksOptions) -> Str
                 let at = place(start).map_or(String::new(), |place| format!(" ({place})"));
                 line(5, DIM, &format!("started by {}{at}", start.function));
             }
+        }
+        if runtime.groups.len() > GROUPS {
+            line(0, "", "");
+            line(0, DIM, &format!("and {} other stacks", runtime.groups.len() - GROUPS));
         }
         if hidden > 0 {
             line(0, "", "");

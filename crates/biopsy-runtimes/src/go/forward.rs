@@ -13,8 +13,7 @@
 //! What a call clobbers is forgotten, and so is what an instruction does that is not understood: an address that is not known is no
 //! lock. Each instruction is followed once in a walk.
 
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::cell::Cell;
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
@@ -32,8 +31,6 @@ const INSTRUCTIONS: usize = 4_000;
 const CALLS: usize = 4;
 /// Branches that wait to be followed.
 const BRANCHES: usize = 128;
-/// Bytes of code that are decoded of a function.
-const CODE: u64 = 1 << 20;
 /// Longest instruction.
 const LONGEST: usize = 15;
 /// Where a read-write lock counts its readers.
@@ -57,7 +54,6 @@ pub(super) type Ahead = FxHashMap<(u64, Mode), u32>;
 pub(super) struct Walker<'f, 'm, 'i> {
     memory: &'m Memory<'i>,
     functions: &'f Functions<'m, 'i>,
-    code: RefCell<FxHashMap<u64, Arc<[u8]>>>,
     left: Cell<usize>,
 }
 
@@ -75,7 +71,7 @@ struct Way {
 
 impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
     pub(super) fn new(memory: &'m Memory<'i>, functions: &'f Functions<'m, 'i>, most: usize) -> Self {
-        Self { memory, functions, code: RefCell::default(), left: Cell::new(most) }
+        Self { memory, functions, left: Cell::new(most) }
     }
 
     /// All instructions that may be followed have been.
@@ -116,22 +112,12 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
     }
 
     fn decode(&self, function: &Function, pc: u64) -> Option<Instruction> {
-        let code = self.code(function);
-        let from = usize::try_from(pc.checked_sub(function.entry)?).ok()?;
-        let bytes = code.get(from..)?;
-        let bytes = bytes.get(..bytes.len().min(LONGEST))?;
-        let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+        let mut bytes = [0; LONGEST];
+        let room = usize::try_from(function.end.checked_sub(pc)?).map_or(LONGEST, |room| room.min(LONGEST));
+        let read = self.memory.read_available(pc, bytes.get_mut(..room)?);
+        let mut decoder = Decoder::with_ip(64, bytes.get(..read)?, pc, DecoderOptions::NONE);
         let instruction = decoder.decode();
         (!instruction.is_invalid()).then_some(instruction)
-    }
-
-    fn code(&self, function: &Function) -> Arc<[u8]> {
-        let mut known = self.code.borrow_mut();
-        let read = || {
-            let size = function.end.saturating_sub(function.entry).min(CODE);
-            self.memory.bytes(function.entry, size as usize).into()
-        };
-        Arc::clone(known.entry(function.entry).or_insert_with(read))
     }
 
     /// Follows one instruction; false: the way ends.

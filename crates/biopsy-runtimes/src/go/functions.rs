@@ -8,7 +8,7 @@
 //! inlined     a tree in data 3; table 2 says which row an instruction belongs to (-1 none)
 //! ```
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use biopsy_model::Avma;
@@ -24,6 +24,8 @@ const FUNCTIONS: u64 = 4_000_000;
 const PAIRS: usize = 256 << 10;
 /// Pairs are read in pieces of this many bytes.
 const PIECE: usize = 512;
+/// Places that are kept: a hundred thousand goroutines are in some hundred.
+const PLACES: usize = 262_144;
 /// Inlined functions in one place: the compiler stops far below.
 const NESTED: usize = 64;
 const TABLE_INLINED: u64 = 2;
@@ -67,6 +69,7 @@ pub(super) struct Functions<'m, 'i> {
     data: ModuleData,
     rows: Vec<(u32, u32)>,
     text_limit: usize,
+    texts_left: Cell<usize>,
     known: RefCell<FxHashMap<usize, Option<Arc<Function>>>>,
     places: RefCell<FxHashMap<u64, Arc<[StrandFrame]>>>,
     names: RefCell<FxHashMap<u64, Arc<str>>>,
@@ -103,6 +106,7 @@ impl<'m, 'i> Functions<'m, 'i> {
             data,
             rows,
             text_limit: limits.text,
+            texts_left: Cell::new(limits.texts),
             known: RefCell::default(),
             places: RefCell::default(),
             names: RefCell::default(),
@@ -157,7 +161,9 @@ impl<'m, 'i> Functions<'m, 'i> {
         if let Some(known) = self.names.borrow().get(&at) {
             return Some(Arc::clone(known));
         }
-        let text: Arc<str> = shown(self.memory.c_string(at, self.text_limit)?).into();
+        let text: Arc<str> =
+            shown(self.memory.c_string(at, self.text_limit.min(self.texts_left.get()))?).into();
+        self.texts_left.set(self.texts_left.get().saturating_sub(text.len()));
         self.names.borrow_mut().insert(at, Arc::clone(&text));
         Some(text)
     }
@@ -205,7 +211,11 @@ impl<'m, 'i> Functions<'m, 'i> {
         }
         frames.push(self.frame(function, Arc::clone(&function.name), at, false));
         let frames: Arc<[StrandFrame]> = frames.into();
-        self.places.borrow_mut().insert(address, Arc::clone(&frames));
+        let mut places = self.places.borrow_mut();
+        if places.len() >= PLACES {
+            places.clear();
+        }
+        places.insert(address, Arc::clone(&frames));
         frames
     }
 

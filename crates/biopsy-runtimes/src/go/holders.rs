@@ -13,6 +13,8 @@ use crate::{Confidence, Holder, Memory, Owner, Strand, StrandFrame, StrandId, Wa
 
 /// Deferred calls of a goroutine that are followed.
 const DEFERRED: usize = 256;
+/// Holders that are named, of one lock.
+const NAMED: usize = 8;
 /// Bytes of a stack in which a lock, or what it is a part of, is looked for.
 const STACK: u64 = 64 << 10;
 /// A lock is this near behind the beginning of what it is a part of, mostly.
@@ -40,6 +42,8 @@ pub(super) fn find(
     if wanted.is_empty() {
         return Ok(());
     }
+    let mut locks: Vec<u64> = wanted.keys().copied().collect();
+    locks.sort_unstable();
     let mut sites: FxHashMap<(u64, Mode), Vec<Site>> = FxHashMap::default();
     let mut done = vec![false; strands.len()];
     // First those that have a lock on their stacks, or what it is a part of; then, for locks that nobody was found for, all.
@@ -50,7 +54,7 @@ pub(super) fn find(
         }
         for (number, (goroutine, strand)) in goroutines.iter().zip(strands.iter()).enumerate() {
             let Some(done) = done.get_mut(number).filter(|done| !**done) else { continue };
-            if strand.of_runtime || !(all || refers(memory, goroutine, &wanted)) {
+            if strand.of_runtime || !(all || refers(memory, goroutine, &locks)) {
                 continue;
             }
             *done = true;
@@ -89,8 +93,8 @@ fn wanted(memory: &Memory<'_>, strands: &[Strand]) -> FxHashMap<u64, Vec<StrandI
     wanted
 }
 
-/// Whether a stack leads to one of the locks.
-fn refers(memory: &Memory<'_>, goroutine: &Goroutine, wanted: &FxHashMap<u64, Vec<StrandId>>) -> bool {
+/// Whether a stack leads to one of the locks, which are in order.
+fn refers(memory: &Memory<'_>, goroutine: &Goroutine, locks: &[u64]) -> bool {
     let (sp, end) = (goroutine.saved.sp, goroutine.stack.end);
     if !goroutine.stack.contains(&sp) {
         return true;
@@ -98,12 +102,10 @@ fn refers(memory: &Memory<'_>, goroutine: &Goroutine, wanted: &FxHashMap<u64, Ve
     let mut bytes = vec![0; (end - sp).min(STACK) as usize];
     let read = memory.read_available(sp, &mut bytes);
     bytes.truncate(read);
-    let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-    words.any(|word| {
-        word > 0x1_0000
-            && wanted
-                .keys()
-                .any(|lock| (lock.saturating_sub(NEAR)..lock.saturating_add(LOCK)).contains(&word))
+    bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).any(|word| {
+        // The first lock that does not end before it.
+        let next = locks.get(locks.partition_point(|lock| lock.saturating_add(LOCK) <= word));
+        next.is_some_and(|lock| lock.saturating_sub(NEAR) <= word)
     })
 }
 
@@ -190,6 +192,7 @@ fn name(
         let confidence = if fits { Confidence::VeryLikely } else { Confidence::Possible };
         wait.owners = holders
             .iter()
+            .take(NAMED)
             .filter_map(|(number, frame)| {
                 Some(Owner {
                     holder: Holder::Strand(*ids.get(*number)?),
@@ -200,7 +203,7 @@ fn name(
             })
             .collect();
         if wait.kind == WaitKind::ReadLock && wait.owners.is_empty() {
-            let writers = wanted.get(&lock).into_iter().flatten();
+            let writers = wanted.get(&lock).into_iter().flatten().take(NAMED);
             wait.owners = writers
                 .map(|writer| Owner {
                     holder: Holder::Strand(*writer),

@@ -7,25 +7,25 @@ pub(super) const KNOWN: std::ops::RangeInclusive<u32> = 19..=26;
 
 /// Offsets that differ between versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// `runtime.g`: saved frame pointer is not needed, stacks are walked by tables.
-    pub(super) g_syscall_sp: u64,
-    pub(super) g_syscall_pc: u64,
-    pub(super) g_status: u64,
-    pub(super) g_id: u64,
-    pub(super) g_wait_since: u64,
-    pub(super) g_wait_reason: u64,
-    pub(super) g_go_pc: u64,
-    pub(super) g_start_pc: u64,
-    pub(super) g_waiting: u64,
+    pub(crate) g_syscall_sp: u64,
+    pub(crate) g_syscall_pc: u64,
+    pub(crate) g_status: u64,
+    pub(crate) g_id: u64,
+    pub(crate) g_wait_since: u64,
+    pub(crate) g_wait_reason: u64,
+    pub(crate) g_go_pc: u64,
+    pub(crate) g_start_pc: u64,
+    pub(crate) g_waiting: u64,
     /// `runtime.m`.
     pub(super) m_thread: u64,
     pub(super) m_current: u64,
     pub(super) m_vdso_sp: u64,
     pub(super) m_vdso_pc: u64,
     /// `runtime.sudog`.
-    pub(super) sudog_next: u64,
-    pub(super) sudog_channel: u64,
+    pub(crate) sudog_next: u64,
+    pub(crate) sudog_channel: u64,
     /// `runtime.hchan`.
     pub(super) channel_receivers: u64,
     pub(super) channel_senders: u64,
@@ -36,9 +36,9 @@ pub(super) struct Layout {
     /// `runtime.pollDesc`: goroutine that reads; the one that writes is 8 further.
     pub(super) poll_reader: u64,
     /// `runtime.moduledata`: what tables of functions are counted from.
-    pub(super) module_function_data: u64,
+    pub(crate) module_function_data: u64,
     /// `runtime._func`: its last fixed byte, which counts the tables behind it. `flag` and `funcID` are 2 and 3 before it.
-    pub(super) function_table_count: u64,
+    pub(crate) function_table_count: u64,
     /// Rows of the tree of inlined functions: size, name, place in the function around it.
     pub(super) inline_row: u64,
     pub(super) inline_name: u64,
@@ -142,7 +142,7 @@ const GO_1_26: Layout =
 
 impl Layout {
     /// For a minor version; `None`: not known.
-    pub(super) fn of(minor: u32) -> Option<Self> {
+    pub(crate) fn of(minor: u32) -> Option<Self> {
         Some(match minor {
             19 => GO_1_19,
             20 => GO_1_20,

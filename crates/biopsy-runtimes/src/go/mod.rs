@@ -20,8 +20,9 @@ mod waits;
 
 use functions::Functions;
 use goroutine::{Goroutine, Place, Status};
-use layout::Layout;
+pub(crate) use layout::Layout;
 use reasons::Reasons;
+use rustc_hash::FxHashSet;
 use threads::Threads;
 
 use crate::{Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind, StrandState};
@@ -97,9 +98,11 @@ impl Reader<'_, '_> {
         let (mut unread, mut unfit, mut fit) = (0u64, 0u64, 0u64);
         let mut frames = self.limits.frames;
         let mut goroutines = Vec::new();
+        let mut seen: FxHashSet<u64> = FxHashSet::default();
         for index in 0..length {
             let at = list.checked_add(index * 8).and_then(|at| self.memory.u64(at));
-            let Some(goroutine) = at.and_then(|at| Goroutine::read(self.memory, &self.layout, at)) else {
+            let fresh = at.filter(|at| seen.insert(*at));
+            let Some(goroutine) = fresh.and_then(|at| Goroutine::read(self.memory, &self.layout, at)) else {
                 unread += 1;
                 // A list that is not there is not walked to its end.
                 if unread > 1_000 && unread > index / 2 {

@@ -74,10 +74,12 @@ pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option
 }
 
 fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
-    let Some((threads, total)) = vm.threads() else {
+    let Some((mut threads, total)) = vm.threads() else {
         return found.warn("the list of threads could not be read");
     };
     found.total = total;
+    let mut of_system = OfSystem::new(image);
+    threads.retain_mut(|thread| of_system.has(thread));
     if (threads.len() as u64) < total {
         found.warn(format!("{} of {total} threads could be read", threads.len()));
     }
@@ -118,6 +120,37 @@ fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
         }
         strand.frames = frames;
         found.strands.push(strand);
+    }
+}
+
+/// Threads of the system by where they are on their stacks; those without registers, or on another stack (of signals), by their
+/// numbers.
+struct OfSystem {
+    by_stack: Vec<(u64, Tid)>,
+    numbers: FxHashSet<Tid>,
+    seen: FxHashSet<Tid>,
+}
+
+impl OfSystem {
+    fn new(image: &dyn Image) -> Self {
+        let threads = image.threads();
+        let on_stack = |one: &biopsy_image::Thread| Some((one.registers.as_ref()?.rsp, one.tid));
+        let mut by_stack: Vec<_> = threads.iter().filter_map(on_stack).collect();
+        by_stack.sort_unstable();
+        let numbers = threads.iter().map(|one| one.tid).collect();
+        Self { by_stack, numbers, seen: FxHashSet::default() }
+    }
+
+    /// Gives a thread the number that the image has for it; whether there is such a thread, and nobody had it before. The virtual
+    /// machine's number is another one where the process is in a pid namespace of its own, so that the stack decides.
+    fn has(&mut self, thread: &mut JavaThread) -> bool {
+        let at = self.by_stack.partition_point(|(sp, _)| *sp < thread.stack.start);
+        let by_stack = self.by_stack.get(at).filter(|(sp, _)| thread.stack.contains(sp)).map(|(_, tid)| *tid);
+        let found = by_stack.or_else(|| thread.tid.filter(|tid| self.numbers.contains(tid)));
+        if found.is_some() {
+            thread.tid = found;
+        }
+        found.is_some_and(|tid| self.seen.insert(tid))
     }
 }
 

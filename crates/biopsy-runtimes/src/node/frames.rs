@@ -1,6 +1,7 @@
 //! Walks the JavaScript frames of a thread.
 //!
 //! ```text
+//! fp + 24  function, of one that is built in as native code
 //! fp + 8   return address
 //! fp       frame pointer of the caller
 //! fp - 8   context (odd): a function's frame      type of the frame * 2 (even): something else
@@ -11,15 +12,18 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use biopsy_model::Avma;
 
 use super::isolate::is_exit;
-use super::objects::{Objects, small};
+use super::objects::{Function, Objects, small};
 use crate::StrandFrame;
 
 /// Where an entry keeps the frame pointer of the exit before it.
 const BEFORE: u64 = 64;
+/// Where a built-in function that is native code keeps what was called.
+const TARGET: u64 = 24;
 /// Steps of a walk for each frame that is listed.
 const STEPS: usize = 8;
 /// Between a byte code array's address and what offsets in frames count from.
@@ -59,30 +63,22 @@ impl Objects<'_> {
                 };
                 let place = self.place(fp);
                 walk.optimized += usize::from(matches!(place, Place::Compiled) && function.script.is_some());
-                let line = match place {
-                    Place::Interpreted { bytecode, offset } => {
-                        function.script.and_then(|script| self.line(script, self.position(bytecode, offset)?))
-                    }
-                    Place::Compiled => None,
-                };
-                walk.frames.push(StrandFrame {
-                    function: if function.name.is_empty() {
-                        "(anonymous)".into()
-                    } else {
-                        function.name.clone()
-                    },
-                    file: function.script_name.clone(),
-                    line,
-                    address: pc.map(Avma),
-                    sp: Some(Avma(fp)),
-                    inlined: false,
-                });
+                // Glue of promises and the like has neither a name nor a script; V8 does not show it either.
+                if function.script.is_some() || !function.name.is_empty() {
+                    walk.frames.push(self.frame(&function, &place, fp, pc));
+                }
             } else if self.layout.frames.entry.contains(&(marker >> 1)) {
                 // Native code called JavaScript here; it may itself have been called by JavaScript.
                 let before = word(BEFORE)
                     .filter(|before| *before > fp && is_exit(self.memory, &self.layout, *before, stack));
                 let Some(before) = before else { break };
                 next = before;
+            } else if self.layout.frames.builtins.contains(&(marker >> 1)) {
+                let target = fp.checked_add(TARGET).and_then(|at| self.memory.u64(at));
+                let function = target.and_then(|target| self.function(target));
+                if let Some(function) = function.filter(|function| !function.name.is_empty()) {
+                    walk.frames.push(self.frame(&function, &Place::Compiled, fp, pc));
+                }
             } else if marker >> 1 > self.layout.frames.most {
                 walk.cut = true;
                 break;
@@ -96,6 +92,26 @@ impl Objects<'_> {
             fp = next;
         }
         walk
+    }
+
+    fn frame(&self, function: &Function, place: &Place, fp: u64, pc: Option<u64>) -> StrandFrame {
+        let position = match place {
+            Place::Interpreted { bytecode, offset } => self.position(*bytecode, *offset),
+            Place::Compiled => None,
+        };
+        let line = function.script.zip(position).and_then(|(script, position)| self.line(script, position));
+        StrandFrame {
+            function: if function.name.is_empty() {
+                "(anonymous)".into()
+            } else {
+                Arc::clone(&function.name)
+            },
+            file: function.script_name.clone(),
+            line,
+            address: pc.map(Avma),
+            sp: Some(Avma(fp)),
+            inlined: false,
+        }
     }
 
     /// Whether a chain of frames of JavaScript begins at a frame pointer.

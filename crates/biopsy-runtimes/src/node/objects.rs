@@ -17,8 +17,12 @@ const SOURCE: usize = 16 << 20;
 const KNOWN: usize = 20_000;
 /// Names of variables that are in a scope itself; of more there is a table.
 const INLINE_NAMES: u64 = 75;
+/// Variables of a scope that are stepped over.
+const SCOPE: u64 = 100_000;
 /// Words of a scope that are looked through behind the names of its variables.
 const SCOPE_WORDS: u64 = 16;
+/// Characters before a function in which what it is assigned to is looked for.
+const BEFORE: usize = 200;
 /// The lowest bit of a word that is a pointer.
 const HEAP: u64 = 1;
 /// Where a small number is in a word.
@@ -49,6 +53,27 @@ pub(super) fn small(word: u64) -> Option<i32> {
     (word & HEAP == 0).then_some((word >> SMALL) as i32)
 }
 
+/// `Module.prototype._compile = async function` is of `Module._compile`; `None` for what is not assigned to anything.
+fn assigned_to(before: &str) -> Option<String> {
+    let mut text = before.trim_end();
+    for keyword in ["*", "function", "async"] {
+        text = text.strip_suffix(keyword).unwrap_or(text).trim_end();
+    }
+    let is_part = |one: char| one.is_alphanumeric() || matches!(one, '_' | '$' | '.');
+    let last =
+        |text: &str| text.rsplit(|one| !is_part(one)).next().unwrap_or_default().replace(".prototype.", ".");
+    let Some(target) = text.strip_suffix(['=', ':']).map(str::trim_end) else {
+        // A method whose name is computed: `[kDispatch](event) {`.
+        let key = text.strip_suffix(']')?.rsplit_once('[')?.1;
+        return (!key.is_empty() && key.chars().all(is_part)).then(|| format!("[{key}]"));
+    };
+    let name = match target.strip_suffix("']").and_then(|target| target.rsplit_once("['")) {
+        Some((object, key)) => format!("{}.{key}", last(object)),
+        None => last(target),
+    };
+    (!name.is_empty()).then_some(name)
+}
+
 impl<'m> Objects<'m> {
     pub(super) fn new(memory: &'m Memory<'m>, limits: &'m Limits, layout: Layout) -> Self {
         Self { memory, limits, layout, functions: RefCell::default(), lines: RefCell::default() }
@@ -77,12 +102,12 @@ impl<'m> Objects<'m> {
         Some((usize::try_from(length).ok()?, kind))
     }
 
-    /// The first `most` characters of a string as UTF-16.
-    fn units(&self, object: u64, most: usize) -> Option<Vec<u16>> {
+    /// Characters of a string as UTF-16, from one on, as many as there are up to `most`.
+    fn units(&self, object: u64, from: usize, most: usize) -> Option<Vec<u16>> {
         let (length, _) = self.string_head(object)?;
         let mut units = Vec::new();
         // Parts that are still to come, the next one last: object, first character, how many.
-        let mut parts = vec![(object, 0usize, length.min(most))];
+        let mut parts = vec![(object, from, length.saturating_sub(from).min(most))];
         for _ in 0..PARTS {
             let Some((object, from, count)) = parts.pop() else { break };
             let (length, kind) = self.string_head(object)?;
@@ -140,7 +165,7 @@ impl<'m> Objects<'m> {
 
     /// A string, as far as the limit goes.
     pub(super) fn string(&self, object: u64) -> Option<String> {
-        let units = self.units(object, self.limits.text)?;
+        let units = self.units(object, 0, self.limits.text)?;
         let text = char::decode_utf16(units).map(|one| one.unwrap_or(char::REPLACEMENT_CHARACTER));
         Some(text.collect())
     }
@@ -165,12 +190,14 @@ impl<'m> Objects<'m> {
             return None;
         }
         let name = self.word(shared, self.layout.shared_name)?;
-        let name = match self.kind(name) {
-            Some(kind) if kind == self.layout.types.scope => self.name_in_scope(name),
-            _ => self.string(name),
-        };
         let script = self.word(shared, self.layout.shared_script);
         let script = script.filter(|script| self.kind(*script) == Some(self.layout.types.script));
+        let name = match self.kind(name) {
+            Some(kind) if kind == self.layout.types.scope => {
+                self.name_in_scope(name).or_else(|| self.name_in_source(name, script?))
+            }
+            _ => self.string(name),
+        };
         let script_name = script.and_then(|script| self.string(self.word(script, self.layout.script_name)?));
         Some(Function {
             name: name.unwrap_or_default().into(),
@@ -182,7 +209,7 @@ impl<'m> Objects<'m> {
     /// The name of a function in its scope: behind the names of its variables and what is known of each.
     fn name_in_scope(&self, scope: u64) -> Option<String> {
         // Flags, parameters, variables; then positions, in versions that have them there.
-        let variables = u64::try_from(small(self.word(scope, 24)?)?).ok()?;
+        let variables = u64::try_from(small(self.word(scope, 24)?)?).ok()?.min(SCOPE);
         let mut at = 4;
         while small(self.word(scope, 8 * at)?).is_some() && at < SCOPE_WORDS && variables > 0 {
             at += 1;
@@ -201,6 +228,30 @@ impl<'m> Objects<'m> {
             at += 1;
         }
         None
+    }
+
+    /// What a function without a name is assigned to where it is written: code that comes from V8's cache has lost what V8 had
+    /// inferred of that.
+    fn name_in_source(&self, scope: u64, script: u64) -> Option<String> {
+        let source = self.word(script, self.layout.script_source)?;
+        // Two small numbers in a row: first what follows `function`, then the end. Newer versions have them in front, older ones
+        // behind what they know of each variable.
+        let first = match self.layout.places_first {
+            true => 4,
+            false => {
+                let variables = u64::try_from(small(self.word(scope, 24)?)?).ok()?.min(SCOPE);
+                4 + variables + if variables < INLINE_NAMES { variables } else { 1 }
+            }
+        };
+        let at = |number: u64| usize::try_from(small(self.word(scope, 8 * number)?)?).ok();
+        let is = |position: usize, wanted: char| {
+            self.units(source, position, 1).is_some_and(|one| one == [wanted as u16])
+        };
+        let places = (first..first + SCOPE_WORDS).filter_map(|number| at(number).zip(at(number + 1)));
+        let written = |(start, end): &(usize, usize)| start < end && is(*start, '(') && is(*end - 1, '}');
+        let (start, _) = places.into_iter().find(written)?;
+        let from = start.saturating_sub(BEFORE);
+        assigned_to(&String::from_utf16_lossy(&self.units(source, from, start - from)?))
     }
 
     /// The line, from 1, of a character of a script.
@@ -224,7 +275,7 @@ impl<'m> Objects<'m> {
 
     /// Where lines end, the end of the script last.
     fn line_ends(&self, script: u64) -> Option<Vec<u32>> {
-        let units = self.units(self.word(script, self.layout.script_source)?, SOURCE)?;
+        let units = self.units(self.word(script, self.layout.script_source)?, 0, SOURCE)?;
         let is_end = |(index, unit): (usize, &u16)| {
             let ends = match *unit {
                 0x0a | 0x2028 | 0x2029 => true,
@@ -236,5 +287,30 @@ impl<'m> Objects<'m> {
         let mut ends: Vec<u32> = units.iter().enumerate().filter_map(is_end).collect();
         ends.push(units.len() as u32);
         Some(ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_without_a_name_is_called_as_what_it_is_assigned_to() {
+        let name = |text: &str| assigned_to(text);
+        assert_eq!(name("x; Module.prototype._compile = function").as_deref(), Some("Module._compile"));
+        assert_eq!(name("{ load: async function*").as_deref(), Some("load"));
+        assert_eq!(name("const add = ").as_deref(), Some("add"));
+        assert_eq!(name("Module._extensions['.js'] = function").as_deref(), Some("Module._extensions..js"));
+        assert_eq!(name("  [kDispatch]").as_deref(), Some("[kDispatch]"));
+        assert_eq!(name("several.forEach("), None);
+        assert_eq!(name("a == "), None);
+        assert_eq!(name(""), None);
+    }
+
+    #[test]
+    fn words_that_are_no_pointers_are_small_numbers() {
+        assert_eq!(small(7 << 32), Some(7));
+        assert_eq!(small(u64::MAX << 32), Some(-1));
+        assert_eq!(small(0x7f00_0000_1001), None);
     }
 }

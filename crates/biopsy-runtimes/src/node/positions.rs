@@ -22,13 +22,13 @@ impl Objects<'_> {
             let kind = self.word(bytecode, *at).and_then(|table| self.kind(table));
             kind.is_some_and(|kind| layout.types.bytes.contains(&kind))
         };
-        let newer = layout.types.bytes[0] != layout.types.bytes[1];
-        let slot = if newer { 24 } else { 32 };
+        let slot = if layout.places_first { 24 } else { 32 };
         let table = Some(slot).filter(is_table).and_then(|slot| self.word(bytecode, slot))?;
         let length = usize::try_from(small(self.word(table, layout.array_length)?)?).ok()?.min(TABLE);
         let bytes = self.memory.bytes((table - 1).checked_add(layout.array_data)?, length);
         let mut rest = bytes.as_slice();
-        let (mut code, mut position, mut found) = (0i64, 0i64, None);
+        // Before the first instruction is the entry of the function.
+        let (mut code, mut position, mut found) = (-1i64, 0i64, None);
         while let Some((steps, by)) = number(&mut rest).zip(number(&mut rest)) {
             code = code.checked_add(if steps < 0 { -(steps + 1) } else { steps })?;
             position = position.checked_add(by)?;

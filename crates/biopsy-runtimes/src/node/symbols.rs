@@ -54,6 +54,8 @@ pub(super) struct Layout {
     pub(super) thin_actual: u64,
     pub(super) external_resource: u64,
     pub(super) bytecode_data: u64,
+    /// Scopes say first where they are written, and byte code has a wrapper before its tables (12.x).
+    pub(super) places_first: bool,
     pub(super) array_length: u64,
     pub(super) array_data: u64,
     pub(super) strings: Strings,
@@ -91,7 +93,8 @@ pub(super) struct Types {
 pub(super) struct Frames {
     pub(super) entry: [u64; 2],
     pub(super) exits: Vec<u64>,
-    pub(super) construct: Vec<u64>,
+    /// Those of `exits` that are functions of JavaScript, made of native code.
+    pub(super) builtins: Vec<u64>,
     /// The largest number of a type of frames.
     pub(super) most: u64,
 }
@@ -132,6 +135,7 @@ impl Layout {
         }
         let entry = |name: &str| marker(name).ok_or_else(|| format!("v8dbg_frametype_{name}Frame"));
         let bytes = kind("type_ByteArray__BYTE_ARRAY_TYPE")?;
+        let trusted = symbols.kind("type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE");
         Ok(Self {
             map_type: field(&["Map__instance_type__uint16_t"])?,
             function_shared: field(&["JSFunction__shared__SharedFunctionInfo"])?,
@@ -156,6 +160,7 @@ impl Layout {
             thin_actual: field(&["ThinString__actual__String"])?,
             external_resource: field(&["ExternalString__resource__Object"])?,
             bytecode_data: field(&["BytecodeArray__data__uintptr_t"])?,
+            places_first: trusted.is_some(),
             array_length: field(&["FixedArrayBase__length__SMI"])?,
             array_data: field(&["FixedArray__data__uintptr_t"])?,
             strings: Strings {
@@ -174,15 +179,12 @@ impl Layout {
                 script: kind("type_Script__SCRIPT_TYPE")?,
                 scope: kind("type_ScopeInfo__SCOPE_INFO_TYPE")?,
                 bytecode: kind("type_BytecodeArray__BYTECODE_ARRAY_TYPE")?,
-                bytes: [
-                    bytes,
-                    symbols.kind("type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE").unwrap_or(bytes),
-                ],
+                bytes: [bytes, trusted.unwrap_or(bytes)],
             },
             frames: Frames {
                 entry: [entry("Entry")?, entry("ConstructEntry")?],
                 exits: all(&["Exit", "BuiltinExit", "ApiCallbackExit", "ApiAccessorExit"]),
-                construct: all(&["Construct", "FastConstruct"]),
+                builtins: all(&["BuiltinExit"]),
                 most: 64,
             },
         })

@@ -163,10 +163,15 @@ fn receiver(objects: &Objects<'_, '_>, exit: u64) -> Option<u64> {
 }
 
 /// Frames of a coroutine that does not run and of those that it awaits, innermost first.
-pub(super) fn of_coroutine(objects: &Objects<'_, '_>, codes: &Codes, coroutine: u64) -> Vec<PythonFrame> {
+pub(super) fn of_coroutine(
+    objects: &Objects<'_, '_>,
+    codes: &Codes,
+    coroutine: u64,
+    most: usize,
+) -> Vec<PythonFrame> {
     let mut frames = Vec::new();
     let mut next = Some(coroutine);
-    while let Some(at) = next.filter(|at| frames.len() < AWAITS && objects.is(*at, "coroutine")) {
+    while let Some(at) = next.filter(|at| frames.len() < AWAITS.min(most) && objects.is(*at, "coroutine")) {
         let place = objects.layout.coroutine_frame;
         let frame = if objects.layout.coroutine_frame_is_pointer {
             objects.pointer(at, place)

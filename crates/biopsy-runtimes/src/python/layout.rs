@@ -3,11 +3,11 @@
 //! `_PyRuntime`, which is looked for where it is not where it should be.
 
 /// Oldest and newest minor version whose layout is known.
-pub(super) const KNOWN: std::ops::RangeInclusive<u32> = 8..=13;
+pub(crate) const KNOWN: std::ops::RangeInclusive<u32> = 8..=13;
 
 /// How lines are told by instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LineTable {
+pub(crate) enum LineTable {
     /// 3.8, 3.9: pairs of changes of address and line.
     Pairs,
     /// 3.10: pairs of length and change of line.
@@ -18,14 +18,14 @@ pub(super) enum LineTable {
 
 /// Where the collector's lists begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lists {
+pub(crate) enum Lists {
     InRuntime(u64),
     InInterpreter(u64),
 }
 
 /// Where the interpreter's lock is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LockPlace {
+pub(crate) enum LockPlace {
     InRuntime(u64),
     /// The interpreter has a pointer to it.
     Pointer(u64),
@@ -33,7 +33,7 @@ pub(super) enum LockPlace {
 
 /// How the innermost frame of a thread is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FramePlace {
+pub(crate) enum FramePlace {
     /// The thread has a pointer to it.
     Thread(u64),
     /// The thread has a pointer to a structure on the stack that has a pointer to it.
@@ -42,7 +42,7 @@ pub(super) enum FramePlace {
 
 /// What frames look like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FrameShape {
+pub(crate) enum FrameShape {
     /// 3.8 to 3.10: objects with a stack of blocks.
     Object { last: u64, last_unit: i64, value_stack: u64, block_count: u64, blocks: u64, top: Top },
     /// 3.11 on: structures with an address of the instruction, and whose they are.
@@ -51,7 +51,7 @@ pub(super) enum FrameShape {
 
 /// Where an object keeps the values of its attributes, beside its dictionary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Attributes {
+pub(crate) enum Attributes {
     /// 3.8 to 3.10: in its dictionary only.
     Dictionary,
     /// 3.11: a pointer before the object, the dictionary's behind that.
@@ -64,89 +64,89 @@ pub(super) enum Attributes {
 
 /// Where the stack of a frame that does not run ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Top {
+pub(crate) enum Top {
     Pointer(u64),
     Depth(u64),
 }
 
 /// Offsets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
-    pub(super) runtime_interpreters: u64,
-    pub(super) interpreter_next: u64,
-    pub(super) interpreter_threads: u64,
-    pub(super) lock: LockPlace,
-    pub(super) lists: Lists,
+pub(crate) struct Layout {
+    pub(crate) runtime_interpreters: u64,
+    pub(crate) interpreter_next: u64,
+    pub(crate) interpreter_threads: u64,
+    pub(crate) lock: LockPlace,
+    pub(crate) lists: Lists,
     /// `PyThreadState`.
-    pub(super) thread_id: u64,
-    pub(super) thread_native: Option<u64>,
-    pub(super) thread_frame: FramePlace,
+    pub(crate) thread_id: u64,
+    pub(crate) thread_native: Option<u64>,
+    pub(crate) thread_frame: FramePlace,
     /// Frames.
-    pub(super) frame_previous: u64,
-    pub(super) frame_code: u64,
-    pub(super) frame_locals: u64,
-    pub(super) shape: FrameShape,
+    pub(crate) frame_previous: u64,
+    pub(crate) frame_code: u64,
+    pub(crate) frame_locals: u64,
+    pub(crate) shape: FrameShape,
     /// `PyCodeObject`.
-    pub(super) code_first_line: u64,
-    pub(super) code_names: u64,
-    pub(super) code_file: u64,
-    pub(super) code_name: u64,
-    pub(super) code_lines: u64,
-    pub(super) line_table: LineTable,
+    pub(crate) code_first_line: u64,
+    pub(crate) code_names: u64,
+    pub(crate) code_file: u64,
+    pub(crate) code_name: u64,
+    pub(crate) code_lines: u64,
+    pub(crate) line_table: LineTable,
     /// Table of exceptions, number of variables, first instruction (3.11 on).
-    pub(super) code_exceptions: u64,
-    pub(super) code_variables: u64,
-    pub(super) code_start: u64,
-    pub(super) attributes: Attributes,
+    pub(crate) code_exceptions: u64,
+    pub(crate) code_variables: u64,
+    pub(crate) code_start: u64,
+    pub(crate) attributes: Attributes,
     /// `str`: text of ASCII, and of others.
-    pub(super) text_ascii: u64,
-    pub(super) text_other: u64,
+    pub(crate) text_ascii: u64,
+    pub(crate) text_other: u64,
     /// Frame of a coroutine, and whether it is a pointer.
-    pub(super) coroutine_frame: u64,
-    pub(super) coroutine_frame_is_pointer: bool,
+    pub(crate) coroutine_frame: u64,
+    pub(crate) coroutine_frame_is_pointer: bool,
 }
 
 /// What is the same in all of these versions.
-pub(super) mod same {
-    pub(in crate::python) const THREAD_NEXT: u64 = 8;
-    pub(in crate::python) const THREAD_INTERPRETER: u64 = 16;
-    pub(in crate::python) const TYPE: u64 = 8;
-    pub(in crate::python) const SIZE: u64 = 16;
-    pub(in crate::python) const TYPE_NAME: u64 = 24;
-    pub(in crate::python) const TEXT_LENGTH: u64 = 16;
-    pub(in crate::python) const TEXT_STATE: u64 = 32;
-    pub(in crate::python) const BYTES: u64 = 32;
-    pub(in crate::python) const BUILTIN_DEFINITION: u64 = 16;
-    pub(in crate::python) const BUILTIN_SELF: u64 = 24;
-    pub(in crate::python) const METHOD_FUNCTION: u64 = 16;
-    pub(in crate::python) const METHOD_SELF: u64 = 24;
+pub(crate) mod same {
+    pub(crate) const THREAD_NEXT: u64 = 8;
+    pub(crate) const THREAD_INTERPRETER: u64 = 16;
+    pub(crate) const TYPE: u64 = 8;
+    pub(crate) const SIZE: u64 = 16;
+    pub(crate) const TYPE_NAME: u64 = 24;
+    pub(crate) const TEXT_LENGTH: u64 = 16;
+    pub(crate) const TEXT_STATE: u64 = 32;
+    pub(crate) const BYTES: u64 = 32;
+    pub(crate) const BUILTIN_DEFINITION: u64 = 16;
+    pub(crate) const BUILTIN_SELF: u64 = 24;
+    pub(crate) const METHOD_FUNCTION: u64 = 16;
+    pub(crate) const METHOD_SELF: u64 = 24;
     /// `func_name`: from 3.10 on, and before.
-    pub(in crate::python) const FUNCTION_NAMES: [u64; 2] = [32, 64];
+    pub(crate) const FUNCTION_NAMES: [u64; 2] = [32, 64];
     /// `tp_basicsize`, `tp_dictoffset`.
-    pub(in crate::python) const TYPE_SIZE: u64 = 32;
-    pub(in crate::python) const TYPE_DICTIONARY: u64 = 288;
+    pub(crate) const TYPE_SIZE: u64 = 32;
+    pub(crate) const TYPE_DICTIONARY: u64 = 288;
     /// `PyDictObject`: keys, and values where several objects share the keys.
-    pub(in crate::python) const DICTIONARY_KEYS: u64 = 32;
-    pub(in crate::python) const DICTIONARY_VALUES: u64 = 40;
+    pub(crate) const DICTIONARY_KEYS: u64 = 32;
+    pub(crate) const DICTIONARY_VALUES: u64 = 40;
     /// `lockobject`, `rlockobject`.
-    pub(in crate::python) const LOCK_SEMAPHORE: u64 = 16;
-    pub(in crate::python) const LOCK_LOCKED: u64 = 32;
-    pub(in crate::python) const RLOCK_OWNER: u64 = 24;
-    pub(in crate::python) const RLOCK_COUNT: u64 = 32;
+    pub(crate) const LOCK_SEMAPHORE: u64 = 16;
+    pub(crate) const LOCK_LOCKED: u64 = 32;
+    pub(crate) const RLOCK_OWNER: u64 = 24;
+    pub(crate) const RLOCK_COUNT: u64 = 32;
     /// `PyWeakReference`: what it refers to.
-    pub(in crate::python) const WEAK_OBJECT: u64 = 16;
+    pub(crate) const WEAK_OBJECT: u64 = 16;
     /// `PyThreadHandleObject` (3.13): the handle.
-    pub(in crate::python) const HANDLE: u64 = 16;
-    pub(in crate::python) const GIL_HOLDER: u64 = 8;
-    pub(in crate::python) const GIL_LOCKED: u64 = 16;
+    pub(crate) const HANDLE: u64 = 16;
+    pub(crate) const GIL_HOLDER: u64 = 8;
+    pub(crate) const GIL_LOCKED: u64 = 16;
     /// Size of `struct _gil_runtime_state` at the most: conditions and mutexes are in it.
-    pub(in crate::python) const GIL_SIZE: u64 = 256;
+    pub(crate) const GIL_SIZE: u64 = 256;
     /// `struct gc_generation`, and the head of an object that the collector knows.
-    pub(in crate::python) const GENERATION: u64 = 24;
-    pub(in crate::python) const GC_HEAD: u64 = 16;
+    pub(crate) const GENERATION: u64 = 24;
+    pub(crate) const GC_HEAD: u64 = 16;
     /// `struct PyTryBlock`, and the depth of the stack in it.
-    pub(in crate::python) const BLOCK: u64 = 12;
-    pub(in crate::python) const BLOCK_LEVEL: u64 = 8;
+    pub(crate) const BLOCK: u64 = 12;
+    pub(crate) const BLOCK_LEVEL: u64 = 8;
 }
 
 const PYTHON_3_8: Layout = Layout {
@@ -260,7 +260,7 @@ const PYTHON_3_13: Layout = Layout {
 
 impl Layout {
     /// For a minor version; `None`: not known.
-    pub(super) fn of(minor: u32) -> Option<Self> {
+    pub(crate) fn of(minor: u32) -> Option<Self> {
         Some(match minor {
             8 => PYTHON_3_8,
             9 => PYTHON_3_9,

@@ -9,7 +9,7 @@
 mod attributes;
 mod code;
 mod frames;
-mod layout;
+pub(crate) mod layout;
 mod lines;
 mod locks;
 mod objects;
@@ -27,6 +27,7 @@ use objects::Objects;
 use owners::Held;
 use reading::Reading;
 use threads::SystemThreads;
+pub(crate) use version::Found as Version;
 
 use crate::{
     InterpreterLock, Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind,
@@ -38,7 +39,16 @@ const EVENT_LOOP: &str = "/asyncio/base_events.py";
 /// The Python runtime in this module with its threads and tasks; `None` when there is none.
 #[must_use]
 pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeStrands> {
-    let version = version::find(memory, module)?;
+    read_version(memory, module, limits, version::find(memory, module)?)
+}
+
+/// The runtime of which this is known.
+pub(crate) fn read_version(
+    memory: &Memory<'_>,
+    module: &Module<'_>,
+    limits: &Limits,
+    version: Version,
+) -> Option<RuntimeStrands> {
     let mut found = RuntimeStrands::new(RuntimeKind::Python, &module.module.path, module.module.start);
     found.version = Some(version.text.clone()).filter(|text| !text.is_empty());
     let known = layout::KNOWN;
@@ -55,8 +65,7 @@ pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option
         found.warn("threads of a Python without the interpreter's lock (free-threaded) are not read");
         return Some(found);
     }
-    let reading =
-        Reading { objects: Objects::new(memory, layout, limits.text), codes: Codes::default(), limits };
+    let reading = Reading { objects: Objects::new(memory, layout, limits), codes: Codes::default(), limits };
     match threads::first_interpreter(&reading, version.runtime) {
         // A library that nobody initialised has none.
         None if memory.pointer(version.runtime.saturating_add(layout.runtime_interpreters)).is_none() => None,
@@ -110,7 +119,7 @@ fn read_interpreters(reading: &Reading<'_, '_, '_>, runtime: u64, first: u64, fo
             .any(|frame| frame.code.file.ends_with(EVENT_LOOP));
         if loops {
             let most = reading.limits.strands.saturating_sub(found.strands.len());
-            let (tasks, cut) = tasks::find(reading, runtime, interpreter, most);
+            let (tasks, cut) = tasks::find(reading, runtime, interpreter, &mut frames, most);
             if cut {
                 found.warn("not all objects were looked through for tasks");
             }

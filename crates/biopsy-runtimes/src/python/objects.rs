@@ -1,12 +1,12 @@
 //! Objects of Python in memory: texts, tuples, bytes, and of which type something is.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::layout::{Layout, same};
-use crate::Memory;
+use crate::{Limits, Memory};
 
 /// Longest name of a type.
 const TYPE_NAME: usize = 80;
@@ -18,12 +18,14 @@ pub(super) struct Objects<'m, 'i> {
     pub(super) memory: &'m Memory<'i>,
     pub(super) layout: Layout,
     text_limit: usize,
+    texts_left: Cell<usize>,
     types: RefCell<FxHashMap<u64, Arc<str>>>,
 }
 
 impl<'m, 'i> Objects<'m, 'i> {
-    pub(super) fn new(memory: &'m Memory<'i>, layout: Layout, text_limit: usize) -> Self {
-        Self { memory, layout, text_limit, types: RefCell::default() }
+    pub(super) fn new(memory: &'m Memory<'i>, layout: Layout, limits: &Limits) -> Self {
+        let (text_limit, texts_left) = (limits.text, Cell::new(limits.texts));
+        Self { memory, layout, text_limit, texts_left, types: RefCell::default() }
     }
 
     /// A pointer in a structure that is not null.
@@ -82,7 +84,7 @@ impl<'m, 'i> Objects<'m, 'i> {
         }
         let start = if ascii { self.layout.text_ascii } else { self.layout.text_other };
         let start = object.checked_add(start)?;
-        let mut bytes = vec![0; length * size as usize];
+        let mut bytes = vec![0; self.take(length * size as usize)?];
         if !self.memory.read(start, &mut bytes) {
             return None;
         }
@@ -101,10 +103,16 @@ impl<'m, 'i> Objects<'m, 'i> {
         })
     }
 
+    /// Takes from what may be read of texts and tables in all.
+    fn take(&self, length: usize) -> Option<usize> {
+        self.texts_left.set(self.texts_left.get().checked_sub(length)?);
+        Some(length)
+    }
+
     /// The contents of a `bytes`, up to `most`.
     pub(super) fn bytes(&self, object: u64, most: usize) -> Option<Vec<u8>> {
         let length = usize::try_from(self.word(object, same::SIZE)?).ok().filter(|length| *length <= most)?;
-        let mut bytes = vec![0; length];
+        let mut bytes = vec![0; self.take(length)?];
         self.memory.read(object.checked_add(same::BYTES)?, &mut bytes).then_some(bytes)
     }
 }

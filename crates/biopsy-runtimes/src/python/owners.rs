@@ -1,5 +1,7 @@
 //! Who has a lock that a thread waits for.
 
+use std::cell::RefCell;
+
 use rustc_hash::FxHashMap;
 
 use super::attributes;
@@ -18,14 +20,18 @@ const STATE_WORDS: u64 = 64;
 /// Words of a `ThreadHandle` among which the thread's number is: behind two links.
 const HANDLE_WORDS: u64 = 8;
 
-/// A thread inside of a `with` block: indices of the thread and of its frame.
-type Site = (usize, usize);
+/// A thread, and its frame that has or refers to a lock.
+type Site = (usize, Option<usize>);
 
 /// What the threads of an interpreter have.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// By address of the lock.
     by_with: FxHashMap<u64, Vec<Site>>,
+    /// Numbers of threads by their `pthread_t`.
+    by_id: FxHashMap<u64, usize>,
+    /// Who refers to a lock, of those that were asked for.
+    candidates: RefCell<FxHashMap<u64, Vec<Site>>>,
 }
 
 impl Held {
@@ -34,6 +40,7 @@ impl Held {
         let objects = &reading.objects;
         let mut held = Self::default();
         for (number, thread) in threads.iter().enumerate() {
+            held.by_id.insert(thread.id, number);
             for (position, frame) in thread.frames.iter().enumerate() {
                 let inner = position.checked_sub(1).and_then(|inner| thread.frames.get(inner));
                 // A condition lets go of its lock while it waits, although the block goes on.
@@ -41,7 +48,7 @@ impl Held {
                     continue;
                 }
                 for lock in frame.held(objects).into_iter().filter_map(|one| locks::lock_of(objects, one)) {
-                    held.by_with.entry(lock.object).or_default().push((number, position));
+                    held.by_with.entry(lock.object).or_default().push((number, Some(position)));
                 }
             }
         }
@@ -70,8 +77,8 @@ impl Held {
             })
         };
         if let Some(id) = lock.owner {
-            let number = threads.iter().position(|thread| thread.id == id);
-            let frame = sites.iter().find(|site| Some(site.0) == number).map(|site| site.1);
+            let number = self.by_id.get(&id).copied();
+            let frame = sites.iter().find(|site| Some(site.0) == number).and_then(|site| site.1);
             let named = number.and_then(|number| {
                 owner(number, frame, Confidence::Certain, "the lock has its owner's number")
             });
@@ -79,16 +86,20 @@ impl Held {
         }
         if let Some((number, frame)) = sites.first() {
             let proof = "it is inside of a `with` block of this lock, by the interpreter's own table";
-            return owner(*number, Some(*frame), Confidence::AlmostCertain, proof).into_iter().collect();
+            return owner(*number, *frame, Confidence::AlmostCertain, proof).into_iter().collect();
         }
-        let refers = |(number, thread): (usize, &PythonThread)| {
-            let objects = &reading.objects;
-            let frame =
-                thread.frames.iter().position(|frame| frame.variables(objects).contains(&lock.object))?;
-            owner(number, Some(frame), Confidence::Possible, "a variable of it refers to the lock")
-        };
-        let others = threads.iter().enumerate().filter(|(number, _)| *number != waiter);
-        others.filter_map(refers).take(CANDIDATES).collect()
+        let mut known = self.candidates.borrow_mut();
+        let candidates = known.entry(lock.object).or_insert_with(|| {
+            let refers = |(number, thread): (usize, &PythonThread)| {
+                let variables = |frame: &PythonFrame| frame.variables(&reading.objects);
+                let mut frames = thread.frames.iter();
+                Some((number, Some(frames.position(|frame| variables(frame).contains(&lock.object))?)))
+            };
+            threads.iter().enumerate().filter_map(refers).take(CANDIDATES).collect()
+        });
+        let others = candidates.iter().filter(|(number, _)| *number != waiter);
+        let proof = "a variable of it refers to the lock";
+        others.filter_map(|(number, frame)| owner(*number, *frame, Confidence::Possible, proof)).collect()
     }
 }
 

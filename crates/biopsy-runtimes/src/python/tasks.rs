@@ -20,6 +20,7 @@ pub(super) fn find(
     reading: &Reading<'_, '_, '_>,
     runtime: u64,
     interpreter: u64,
+    frames_left: &mut usize,
     most: usize,
 ) -> (Vec<Strand>, bool) {
     let mut tasks = Vec::new();
@@ -41,7 +42,9 @@ pub(super) fn find(
             left -= 1;
             let object = link.saturating_add(same::GC_HEAD);
             if objects.is(object, TASK) {
-                tasks.extend(task(reading, object));
+                let task = task(reading, object, *frames_left);
+                *frames_left -= task.as_ref().map_or(0, |task| task.frames.len()).min(*frames_left);
+                tasks.extend(task);
             }
             next = objects.memory.pointer(link);
         }
@@ -49,12 +52,12 @@ pub(super) fn find(
     (tasks, cut)
 }
 
-fn task(reading: &Reading<'_, '_, '_>, at: u64) -> Option<Strand> {
+fn task(reading: &Reading<'_, '_, '_>, at: u64, most: usize) -> Option<Strand> {
     let objects = &reading.objects;
     let field = |index: u64| objects.pointer(at, index * 8);
     let place =
         FIELDS.clone().find(|index| field(*index).is_some_and(|field| objects.is(field, "coroutine")))?;
-    let walked = frames::of_coroutine(objects, &reading.codes, field(place)?);
+    let walked = frames::of_coroutine(objects, &reading.codes, field(place)?, most);
     let mut strand = Strand::new(StrandId(at), StrandKind::Task);
     strand.name = field(place + 1).and_then(|name| match &*objects.type_name(name) {
         "str" => objects.text(name),

@@ -14,18 +14,25 @@ const COOKIE: &[u8; 8] = b"xdebugpy";
 
 /// An interpreter's program or library.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Address of `_PyRuntime`.
-    pub(super) runtime: u64,
+    pub(crate) runtime: u64,
     /// `3.11.7`, `3.8`; empty where nothing says it.
-    pub(super) text: String,
-    pub(super) minor: Option<u32>,
+    pub(crate) text: String,
+    pub(crate) minor: Option<u32>,
     /// Built without the interpreter's lock, which changes the head of all objects.
-    pub(super) free_threaded: bool,
+    pub(crate) free_threaded: bool,
+}
+
+impl Found {
+    /// Of an image that was made up.
+    pub(crate) fn made(runtime: u64, minor: u32) -> Self {
+        Self { runtime, text: format!("3.{minor}"), minor: Some(minor), free_threaded: false }
+    }
 }
 
 /// What the module is; `None`: no CPython.
-pub(super) fn find(memory: &Memory<'_>, module: &Module<'_>) -> Option<Found> {
+pub(crate) fn find(memory: &Memory<'_>, module: &Module<'_>) -> Option<Found> {
     let read = |address, buffer: &mut [u8]| memory.read_available(address, buffer);
     let elf = MappedElf::read(&read, module.module.start, PROGRAM_HEADERS).ok()?;
     let dynamic = elf.dynamic()?;

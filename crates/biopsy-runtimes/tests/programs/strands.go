@@ -183,6 +183,6 @@ func main() {
 		waits()
 	}
 	time.Sleep(300 * time.Millisecond)
-	fmt.Println("ready", os.Getpid())
+	fmt.Println("READY", os.Getpid())
 	bufio.NewReader(os.Stdin).ReadString('\n')
 }

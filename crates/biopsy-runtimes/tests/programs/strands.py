@@ -168,7 +168,7 @@ async def ring():
 
 
 def ready():
-    print("ready", os.getpid(), flush=True)
+    print("READY", os.getpid(), flush=True)
 
 
 def main():

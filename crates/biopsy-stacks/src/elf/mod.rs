@@ -12,7 +12,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use biopsy_elf::raw::{Machine, PT_LOAD, PT_NOTE, ProgramType, SHT_NOTE, Sym64};
+use biopsy_elf::raw::{Machine, PF_W, PT_LOAD, PT_NOTE, ProgramType, SHT_NOTE, Sym64};
 use biopsy_elf::{FileHeader, LittleEndian, Section, Segment, place_of};
 use biopsy_files::Links;
 use biopsy_model::{FileOffset, Svma};
@@ -159,6 +159,14 @@ impl ElfFile {
         let code: Vec<Segment> = self.loads().filter(|load| load.is_executable()).copied().collect();
         let (offset, room) = place_of(&code, svma)?;
         self.read_up_to("code", offset, size.min(room)).ok()
+    }
+
+    /// Up to `size` bytes at a stated address that no running program changes.
+    pub(crate) fn constant_at(&self, svma: u64, size: u64) -> Option<Vec<u8>> {
+        let constant: Vec<Segment> =
+            self.loads().filter(|load| !load.flags.contains(PF_W)).copied().collect();
+        let (offset, room) = place_of(&constant, svma)?;
+        self.read_up_to("constants", offset, size.min(room)).ok()
     }
 
     /// The file's DWARF unwind information, read on first use.

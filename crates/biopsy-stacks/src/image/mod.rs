@@ -12,6 +12,7 @@
 //! id, or equal headers where there is no build id), and else from what the image has of it in memory. What has neither
 //! is walked by frame pointers and shown as module + offset. Nothing is guessed by scanning the stack.
 
+mod known_code;
 mod memory;
 mod modules;
 mod names;
@@ -24,6 +25,7 @@ use biopsy_image::{GeneralRegisters, Image, MemoryExt, Thread};
 use biopsy_model::Avma;
 use biopsy_model::stack::StackEnd;
 
+pub use known_code::{FrameRegisters, KnownCode};
 pub use modules::{CodeModule, LocalFile};
 pub use stacks::{Compiled, Frame, ImageStacks, Place, PlaceHandle, ThreadStack};
 
@@ -51,9 +53,10 @@ pub fn walk(image: &dyn Image, options: &Options<'_>) -> ImageStacks {
     let mut problems = Vec::new();
     let mut left = options.frames;
     let mut threads = Vec::new();
+    let mut registers = known_code::RegistersOf::default();
     for thread in image.threads().iter().take(options.threads) {
         let limit = options.frames_per_thread.min(left);
-        let stack = walk_thread(image, thread, &mut code, &mut places, options, limit);
+        let stack = walk_thread(image, thread, &mut code, &mut places, options, limit, &mut registers);
         left = left.saturating_sub(stack.frames.len());
         threads.push(stack);
     }
@@ -70,7 +73,8 @@ pub fn walk(image: &dyn Image, options: &Options<'_>) -> ImageStacks {
     let abort_message = code.abort_message();
     let (places, missing) = places.resolve(&mut code, options, cache);
     problems.extend(missing);
-    ImageStacks { threads, places, modules: code.modules, abort_message, problems }
+    let known = KnownCode::new(code.unwinder, registers);
+    ImageStacks { threads, places, modules: code.modules, abort_message, problems, code: known }
 }
 
 fn walk_thread(
@@ -80,6 +84,7 @@ fn walk_thread(
     places: &mut Places,
     options: &Options<'_>,
     limit: usize,
+    known: &mut known_code::RegistersOf,
 ) -> ThreadStack {
     let nothing = |end, cut| ThreadStack {
         tid: thread.tid,
@@ -131,6 +136,7 @@ fn walk_thread(
         }
         walked.extend(more);
     }
+    known.keep(thread.tid, &walked);
     let frames = walked.iter().enumerate().map(|(position, frame)| {
         let trampoline = walked.get(position + 1).is_some_and(|next| next.found == FoundBy::SignalFrame);
         // A trampoline's own address is exact: the handler returns to its first instruction.

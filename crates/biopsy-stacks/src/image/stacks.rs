@@ -4,6 +4,7 @@ use biopsy_model::stack::StackEnd;
 use biopsy_model::symbol::Function;
 use biopsy_model::{Avma, Tid};
 
+use super::known_code::KnownCode;
 use super::modules::CodeModule;
 use crate::unwind::FoundBy;
 
@@ -81,6 +82,8 @@ pub struct ImageStacks {
     pub abort_message: Option<Avma>,
     /// What could not be read, in words.
     pub problems: Vec<String>,
+    /// The code that the frames are in, and their registers.
+    pub code: KnownCode,
 }
 
 impl ImageStacks {

@@ -3,6 +3,7 @@
 //! Made to be asked again and again while a recording runs, each time with the addresses that are new: files are read
 //! once, perf maps and jitdumps from where they were read last. Then little is left to do when the recording stops.
 
+mod call_names;
 mod debug_file;
 mod demangle;
 mod dwarf;
@@ -40,6 +41,7 @@ use jit_files::JitFiles;
 use kallsyms::Kallsyms;
 use perf_map::PerfMap;
 
+pub(crate) use call_names::CallNames;
 pub(crate) use table::find_data;
 
 pub(crate) use dwarf::fuzz as fuzz_dwarf;

@@ -24,6 +24,33 @@ pub(crate) struct PltNames {
     stubs: Vec<(u64, u64)>,
 }
 
+/// All slots, sorted.
+fn slots(file: &ElfFile) -> Vec<(u64, u32)> {
+    let mut slots = Vec::new();
+    let mut budget = RELOCATION_BYTES;
+    for section in file.sections().iter().filter(|section| section.kind == SHT_RELA && section.has_bytes()) {
+        let mut done = 0;
+        while done < section.size.min(budget) {
+            let size = CHUNK.min(section.size - done);
+            let Ok(raw) = file.read_up_to("relocations", section.offset.saturating_add(done), size) else {
+                break;
+            };
+            slots.extend(rows::<Rela64<_>>(&raw).iter().filter_map(|row| {
+                let named = matches!(row.r_type(LE, false), R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT);
+                named.then(|| (row.r_offset.get(LE), row.r_sym(LE, false)))
+            }));
+            if raw.len() as u64 != size {
+                break;
+            }
+            done += size;
+        }
+        budget = budget.saturating_sub(section.size);
+    }
+    slots.sort_unstable();
+    slots.shrink_to_fit();
+    slots
+}
+
 impl PltNames {
     pub(crate) fn read(file: &ElfFile) -> Self {
         let stubs: Vec<(u64, u64)> = file
@@ -35,32 +62,19 @@ impl PltNames {
         if stubs.is_empty() || file.machine() != EM_X86_64 {
             return Self::default();
         }
-        let mut slots = Vec::new();
-        let mut budget = RELOCATION_BYTES;
-        for section in
-            file.sections().iter().filter(|section| section.kind == SHT_RELA && section.has_bytes())
-        {
-            let mut done = 0;
-            while done < section.size.min(budget) {
-                let size = CHUNK.min(section.size - done);
-                let Ok(raw) = file.read_up_to("relocations", section.offset.saturating_add(done), size)
-                else {
-                    break;
-                };
-                slots.extend(rows::<Rela64<_>>(&raw).iter().filter_map(|row| {
-                    let named = matches!(row.r_type(LE, false), R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT);
-                    named.then(|| (row.r_offset.get(LE), row.r_sym(LE, false)))
-                }));
-                if raw.len() as u64 != size {
-                    break;
-                }
-                done += size;
-            }
-            budget = budget.saturating_sub(section.size);
-        }
-        slots.sort_unstable();
-        slots.shrink_to_fit();
-        Self { slots, stubs }
+        Self { slots: slots(file), stubs }
+    }
+
+    /// Only the slots, of files whose calls go through them without stubs too.
+    pub(crate) fn read_slots(file: &ElfFile) -> Self {
+        let slots = if file.machine() == EM_X86_64 { slots(file) } else { Vec::new() };
+        Self { slots, stubs: Vec::new() }
+    }
+
+    /// The number of the symbol whose address fills the slot.
+    pub(crate) fn symbol_of_slot(&self, svma: u64) -> Option<u32> {
+        let found = self.slots.partition_point(|(address, _)| *address < svma);
+        self.slots.get(found).filter(|(address, _)| *address == svma).map(|(_, symbol)| *symbol)
     }
 
     pub(crate) fn holds(&self, svma: u64) -> bool {
@@ -80,8 +94,7 @@ impl PltNames {
             let slot = from.wrapping_add(at as u64 + 6).wrapping_add_signed(i64::from(displacement));
             // With 8-byte stubs the 16 bytes from an odd one's neighbour hold that neighbour's jump.
             let own = from + at as u64 + 6 > svma || from == stub;
-            let found = self.slots.partition_point(|(address, _)| *address < slot);
-            self.slots.get(found).filter(|(address, _)| *address == slot && own).map(|(_, symbol)| *symbol)
+            self.symbol_of_slot(slot).filter(|_| own)
         })
     }
 }

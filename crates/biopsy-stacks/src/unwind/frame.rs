@@ -45,6 +45,8 @@ pub struct WalkedFrame {
     pub sp: Avma,
     /// `rbp`, where it is known.
     pub fp: Option<u64>,
+    /// `rbx`, `r12` to `r15`, where they are known.
+    pub saved: [Option<u64>; 5],
     /// How it was found.
     pub found: FoundBy,
 }

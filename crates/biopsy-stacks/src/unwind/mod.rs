@@ -30,7 +30,7 @@ pub use modules::{ExecutableMapping, Module};
 pub use registers::UserRegisters;
 pub use rule::{FrameRule, LOST, UNCHANGED};
 pub use stack::{ProcessMemory, StackMemory};
-pub(crate) use table::{Kind, UnwindTable};
+pub(crate) use table::{FunctionRange, Kind, UnwindTable};
 
 use crate::elf::ElfFile;
 use modules::Modules;
@@ -122,6 +122,11 @@ impl ProcessUnwinder {
     /// The mapping that holds `address`.
     pub fn find(&self, address: Avma) -> Option<&Module> {
         self.rules.modules.find(address.0)
+    }
+
+    /// The mapping that holds `address`, or else the nearest one below it: that of the code which uses the data there.
+    pub(crate) fn find_below(&self, address: Avma) -> Option<&Module> {
+        self.rules.modules.find_below(address.0)
     }
 
     /// How many mappings are known.

@@ -93,9 +93,13 @@ impl Modules {
     }
 
     pub(crate) fn find(&self, address: u64) -> Option<&Module> {
+        self.find_below(address).filter(|module| address < module.range.end)
+    }
+
+    /// The same, or the nearest one below.
+    pub(crate) fn find_below(&self, address: u64) -> Option<&Module> {
         let after = self.sorted.partition_point(|module| module.range.start <= address);
-        let module = self.sorted.get(after.checked_sub(1)?)?;
-        (address < module.range.end).then_some(module)
+        self.sorted.get(after.checked_sub(1)?)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -102,6 +102,15 @@ impl UnwindTable {
         entry.map(|entry| entry.initial_address())
     }
 
+    /// The function around `svma`, as far as its unwind information covers it.
+    pub(crate) fn function(&self, svma: u64) -> Option<FunctionRange> {
+        match self.kind {
+            Kind::None => None,
+            Kind::EhFrame => self.entry(&self.eh_frame(), svma).map(|entry| range(&entry)),
+            Kind::DebugFrame => self.entry(&self.debug_frame(), svma).map(|entry| range(&entry)),
+        }
+    }
+
     /// The code at `svma` is what a signal handler returns to.
     pub(crate) fn is_signal_trampoline(&self, svma: u64) -> bool {
         self.kind == Kind::EhFrame
@@ -156,6 +165,24 @@ impl UnwindTable {
         (entry.contains(svma) && entry.entry_len() <= ENTRY_BYTES && entry.cie().entry_len() <= ENTRY_BYTES)
             .then_some(entry)
     }
+}
+
+/// A function, or a part of one that was split; stated addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FunctionRange {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Its table of call sites (LSDA): what is to be done where a call throws.
+    pub(crate) sites: Option<u64>,
+}
+
+fn range(entry: &FrameDescriptionEntry<Slice<'_>>) -> FunctionRange {
+    let start = entry.initial_address();
+    let sites = entry.lsda().and_then(|pointer| match pointer {
+        gimli::Pointer::Direct(svma) => Some(svma),
+        gimli::Pointer::Indirect(_) => None,
+    });
+    FunctionRange { start, end: start.saturating_add(entry.len()), sites }
 }
 
 /// A closure over all section types: rows carry expressions that lie in their section.

@@ -9,7 +9,7 @@ use super::compiled::CompiledCode;
 use super::evaluate::{Evaluated, Evaluator};
 use super::frame::{FoundBy, Unwound, WalkedFrame};
 use super::prologue::return_address_offset;
-use super::registers::{CALLEE_SAVED, RBP, RIP, RSP, Registers, UserRegisters};
+use super::registers::{CALLEE_SAVED, RBP, RBX, RIP, RSP, Registers, UserRegisters};
 use super::rule::{FrameRule, LOST, Rule, UNCHANGED};
 use super::rules::Rules;
 use super::signal_frame;
@@ -56,6 +56,7 @@ pub(super) fn walk(
             lookup: Avma(lookup),
             sp: Avma(registers.sp()),
             fp: registers.get(RBP),
+            saved: [RBX, 12, 13, 14, 15].map(|number| registers.get(number)),
             found,
         });
         frames += 1;

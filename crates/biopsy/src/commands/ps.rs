@@ -1,6 +1,7 @@
 //! `biopsy ps`: the processes as a tree, what they use, and what may be captured of them.
 
 mod json;
+mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -13,6 +14,8 @@ use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_target::{
     Access, Allowed, CpuReading, Facts, ProcRoot, Surveyed, printable, short_command, survey, up_time_short,
 };
+
+use row::Row;
 
 use crate::render::table::{Align, Cell, Column, write_table};
 use crate::render::terminal::Terminal;
@@ -60,15 +63,6 @@ impl PsError {
             Self::Write(_) => None,
         }
     }
-}
-
-/// A process with its CPU use over the interval.
-struct Row {
-    process: Surveyed,
-    /// `None`: it started within the interval.
-    cores: Option<f64>,
-    /// Whether its runtime can be asked for its events; `None`: it is none of .NET.
-    events: Option<Allowed>,
 }
 
 /// Runs `biopsy ps`.

@@ -111,5 +111,6 @@ fn wait(lock: &ManagedLock, kind: LockKind, sync_block: Avma) -> LockWait {
         owner,
         object: Some(lock.type_name.clone()),
         proof,
+        ..LockWait::default()
     }
 }

@@ -196,6 +196,7 @@ fn an_abort_that_an_exception_caused_is_said_once() {
 fn memory_names_what_time_shows() {
     let named = [
         (Deadlock, BlockedOnLock),
+        (OrphanedLock, BlockedOnLock),
         (AbandonedLock, BlockedOnLock),
         (LockQueue, LockConvoy),
         (FinalizerBlocked, FinalizerBlocked),

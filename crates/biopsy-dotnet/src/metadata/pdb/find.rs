@@ -205,7 +205,7 @@ mod tests {
         };
         assert!(matches!(with(0, b"XPDB"), Err(PdbError::NotPortable { .. })));
         assert!(matches!(with(4, &u32::MAX.to_le_bytes()), Err(PdbError::TooLarge { .. })));
-        assert!(matches!(with(4, &16_u32.to_le_bytes()), Err(PdbError::Damaged(_))), "more than it says");
+        assert!(matches!(with(4, &16_u32.to_le_bytes()), Err(PdbError::Metadata(_))), "more than it says");
         assert!(matches!(with(8, &[0xff; 16]), Err(PdbError::Packed(_))));
         for cut in [at + 2, at + 7, at + 20, whole.len() - 1] {
             let _ = find(&whole[..cut]);

@@ -1,7 +1,7 @@
 //! Portable debug information: which source line each place in the intermediate language of a method was compiled from.
 //!
 //! Format: `docs/specs/PortablePdb-Metadata.md` of dotnet/runtime. Of its tables only the first two are needed, documents and
-//! the sequence points of methods, so this reads no others.
+//! the sequence points of methods; they are read as those of an assembly are.
 //!
 //! Debug information lies in a `.pdb` beside the assembly or where the compiler wrote it, or packed inside the assembly
 //! ([`find_pdb`]). Its id must be the one that the assembly names: another build's lines would be wrong.
@@ -10,10 +10,14 @@ mod find;
 mod fuzz;
 mod portable;
 mod sequence_points;
+#[cfg(test)]
+mod tests;
 
 pub use find::{DebugInfo, PdbPlace, debug_info, find_pdb};
 pub use fuzz::fuzz_pdb;
 pub use portable::{PortablePdb, SourceLine};
+
+use super::MetadataError;
 
 /// Why debug information cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +26,9 @@ pub enum PdbError {
     /// A structure is cut or damaged.
     #[error("the debug information is damaged")]
     Damaged(#[from] biopsy_bytes::ReadError),
+    /// Its tables are damaged, or there are none.
+    #[error("the debug information cannot be read")]
+    Metadata(#[from] MetadataError),
     /// The assembly's headers are not those of a PE file, or cut off.
     #[error(transparent)]
     NotPe(#[from] biopsy_image::pe::NotPe),

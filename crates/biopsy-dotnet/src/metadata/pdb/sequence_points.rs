@@ -2,7 +2,7 @@
 
 use biopsy_bytes::Cursor;
 
-use super::portable::{compressed, compressed_signed};
+use crate::metadata::tables::{compressed_i32, compressed_u32};
 
 /// A place in the IL with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,26 +17,26 @@ pub(super) struct Point {
 pub(super) fn points(blob: &[u8], document: u32) -> impl Iterator<Item = Point> {
     let mut cursor = Cursor::new(blob);
     // The signature of the locals comes first.
-    let mut document = compressed(&mut cursor)
-        .and_then(|_locals| if document == 0 { compressed(&mut cursor) } else { Some(document) });
+    let mut next = || compressed_u32(&mut cursor).ok();
+    let mut document = next().and_then(|_locals| if document == 0 { next() } else { Some(document) });
     let (mut il_offset, mut first, mut line) = (0_u32, true, None);
     std::iter::from_fn(move || {
         loop {
             if cursor.is_empty() {
                 return None;
             }
-            let delta = compressed(&mut cursor)?;
+            let delta = compressed_u32(&mut cursor).ok()?;
             if delta == 0 && !first {
-                document = Some(compressed(&mut cursor)?);
+                document = Some(compressed_u32(&mut cursor).ok()?);
                 continue;
             }
             il_offset = il_offset.checked_add(delta)?;
             first = false;
-            let lines = compressed(&mut cursor)?;
+            let lines = compressed_u32(&mut cursor).ok()?;
             let columns = if lines == 0 {
-                i64::from(compressed(&mut cursor)?)
+                i64::from(compressed_u32(&mut cursor).ok()?)
             } else {
-                i64::from(compressed_signed(&mut cursor)?)
+                i64::from(compressed_i32(&mut cursor).ok()?)
             };
             if lines == 0 && columns == 0 {
                 // Hidden: no line belongs to it.
@@ -45,13 +45,13 @@ pub(super) fn points(blob: &[u8], document: u32) -> impl Iterator<Item = Point> 
             let start = match line {
                 // The first one has its line and column whole, the others what they differ by.
                 None => {
-                    let start = compressed(&mut cursor)?;
-                    compressed(&mut cursor)?;
+                    let start = compressed_u32(&mut cursor).ok()?;
+                    compressed_u32(&mut cursor).ok()?;
                     start
                 }
                 Some(before) => {
-                    let start = i64::from(before) + i64::from(compressed_signed(&mut cursor)?);
-                    compressed_signed(&mut cursor)?;
+                    let start = i64::from(before) + i64::from(compressed_i32(&mut cursor).ok()?);
+                    compressed_i32(&mut cursor).ok()?;
                     u32::try_from(start).ok()?
                 }
             };

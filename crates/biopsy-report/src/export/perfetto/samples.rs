@@ -1,7 +1,8 @@
 //! CPU samples, or looks at threads where there are none: `PerfSample` packets, with stacks, frames, names and mappings interned in the packet of their first use.
 
+use super::packets::Packets;
 use super::proto::{Callstack, Frame, InternedData, InternedString, Mapping, PerfSample, TracePacket};
-use super::{Packets, Threads};
+use crate::export::stacks::Threads;
 use crate::export::stacks::{CallKind, calls, looks_for_samples};
 use biopsy_model::module::ModuleHandle;
 use biopsy_model::stack::StackHandle;

@@ -1,10 +1,11 @@
 //! Tracks: processes, threads, their waits, counters, marks and log lines.
 
+use super::packets::Packets;
 use super::proto::{
     CounterDescriptor, DebugAnnotation, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor,
     TrackEvent,
 };
-use super::{Packets, Threads};
+use crate::export::stacks::Threads;
 use crate::export::stacks::{calls, process_name};
 use crate::export::waits::{wait_name, wait_state};
 use crate::words;

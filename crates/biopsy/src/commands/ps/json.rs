@@ -7,7 +7,7 @@ use biopsy_model::process::RuntimeKind;
 use biopsy_target::Allowed;
 use serde::Serialize;
 
-use super::Row;
+use super::row::Row;
 
 /// Grows when a field changes its meaning or goes away; new fields may come at any time.
 const SCHEMA: u32 = 1;

@@ -9,6 +9,10 @@ use crate::words::threads;
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let queue = analysis.waits.queues.iter().find(|queue| matches!(queue.owner, LockOwner::Elsewhere(_)))?;
     let LockOwner::Elsewhere(owner) = queue.owner else { return None };
+    // Held by a thread of the parent when it forked: a finding of its own.
+    if analysis.orphaned.is_some() {
+        return None;
+    }
     Some(Finding {
         id: FindingId::AbandonedLock,
         severity: Severity::Critical,

@@ -1,6 +1,6 @@
 //! Many wait for one that is not stuck itself.
 
-use crate::dump::{DumpAnalysis, LockKind, LockOwner, WaitGraph};
+use crate::dump::{Confidence, DumpAnalysis, LockKind, LockQueue, WaitGraph};
 use crate::findings::dump::{at, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
@@ -18,31 +18,51 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let waiters = analysis.waits.waiters();
     // By the thread that everybody waits for in the end.
     let mut roots: BTreeMap<Tid, usize> = BTreeMap::new();
-    for queue in &analysis.waits.queues {
-        if let (LockOwner::Thread(owner), false) = (queue.owner, queue.kind == LockKind::Join)
-            && !waiting.contains(&owner)
-            && !stuck.contains(&owner)
-        {
-            roots.entry(owner).or_insert_with(|| WaitGraph::behind(&waiters, &[owner]).len());
+    for (waiter, owner) in &analysis.waits.edges {
+        let joins = analysis
+            .thread(*waiter)
+            .and_then(|thread| thread.lock.as_ref())
+            .is_some_and(|lock| lock.kind == LockKind::Join);
+        if !joins && !waiting.contains(owner) && !stuck.contains(owner) {
+            roots.entry(*owner).or_insert_with(|| WaitGraph::behind(&waiters, &[*owner]).len());
         }
     }
     let (owner, waiting) = roots.into_iter().max_by_key(|(_, waiting)| *waiting)?;
     let severity = grade(waiting, WAITING)?;
-    let queue = analysis.waits.queues.iter().find(|queue| queue.owner == LockOwner::Thread(owner))?;
+    let holds = |queue: &&LockQueue| queue.holders.iter().any(|holder| holder.thread == owner);
+    let queue = analysis.waits.queues.iter().find(holds)?;
+    let holder = queue.holders.iter().find(|holder| holder.thread == owner)?;
+    let sure = match holder.confidence {
+        Confidence::Certain => String::new(),
+        other => format!(" {}", other.words()),
+    };
+    let since = holder
+        .site
+        .as_ref()
+        .map_or(String::new(), |site| format!("; it took it in `{site}`, or in what that called"));
     let does = analysis.thread(owner).map(|thread| thread.words()).unwrap_or_default();
     let inside = place(analysis, owner).map_or(String::new(), |place| format!(", in {place}"));
     Some(Finding {
         id: FindingId::LockQueue,
         severity,
         impact: share(analysis, waiting),
-        title: format!("{} wait for {}, which holds {}", threads(waiting), label(analysis, owner), queue.kind.words()),
+        title: format!("{} wait for {}, which{sure} holds {}", threads(waiting), label(analysis, owner), held(queue.kind)),
         explanation: "At the moment of the dump one thread has what the others need. That is a moment, not a proof: when it stays \
                       so in a second dump, what the holder does is the reason. It is not a deadlock."
             .to_owned(),
         evidence: vec![
-            at(Reference::Thread(owner), format!("meanwhile {} {does}{inside}", label(analysis, owner))),
+            at(Reference::Thread(owner), format!("meanwhile {} {does}{inside}{since}", label(analysis, owner))),
             fact(format!("how the owner is known: {}", queue.proof), Some(Value::Count(waiting as f64))),
         ],
         next_steps: steps(&["Take a second dump, or a trace, to see whether it stays so", "Do less while the lock is held"]),
     })
+}
+
+/// What is held, whatever the others want it for.
+fn held(kind: LockKind) -> &'static str {
+    match kind {
+        LockKind::RwLockRead | LockKind::RwLockWrite => "a read-write lock",
+        LockKind::Semaphore => "what a semaphore counts",
+        kind => kind.words(),
+    }
 }

@@ -1,6 +1,7 @@
 //! Rules on the memory and registers of a process at one moment.
 
 pub(super) mod abandoned_lock;
+pub(super) mod across;
 pub(super) mod broken_stacks;
 pub(super) mod crash;
 pub(super) mod deadlock;
@@ -12,6 +13,7 @@ pub(super) mod lock_queue;
 pub(super) mod many_threads;
 pub(super) mod memory_split;
 pub(super) mod no_symbols;
+pub(super) mod orphaned_lock;
 pub(super) mod overview;
 pub(super) mod pool_starvation;
 pub(super) mod running;

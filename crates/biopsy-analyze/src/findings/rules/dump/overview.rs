@@ -54,7 +54,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         // Before what is said of memory and symbols.
         impact: 0.5,
         title,
-        explanation: "Told from the registers of each thread: the system call it is in, and its arguments."
+        explanation: "Read from each thread's registers: the system call it is in, and its arguments."
             .to_owned(),
         evidence: counted
             .into_iter()

@@ -43,7 +43,7 @@ fn circle(runtime: &StrandRuntime) -> Option<Finding> {
     let sure = match first.confidence {
         Confidence::Certain => "The owners were read from the runtime's own data.",
         Confidence::AlmostCertain | Confidence::VeryLikely | Confidence::Possible => {
-            "These locks have no owner in memory: who holds them was told by the code ahead of each frame, which lets go of them \
+            "These locks have no owner in memory: who holds them follows from the code ahead of each frame, which releases them \
              before it takes them."
         }
     };

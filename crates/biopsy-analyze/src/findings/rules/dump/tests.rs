@@ -100,6 +100,7 @@ fn waiting(count: u32, pairs: &[(u32, LockOwner)], kind: LockKind) -> DumpAnalys
             owner: *owner,
             object: None,
             proof: "by hand".to_owned(),
+            ..LockWait::default()
         });
     }
     dump(threads)

@@ -1,0 +1,318 @@
+//! Waits across processes, joined with those inside of one: what `/proc` said of a process and of those that it waits for, and what its
+//! memory says of its locks.
+//!
+//! A thread that waits for another process is helped by any thread of it, since which one would do it cannot be known; so it is stuck
+//! only if all of them are. Of other processes only waits that the kernel knows are known: a thread at a futex may go on, and so breaks
+//! every circle through it. What was not seen (a process of another user) may help too.
+
+use biopsy_model::peers::{PeerLook, PeerObject, PeerProcess, PeerThread, PeerWait};
+use biopsy_model::{Pid, Tid};
+use rustc_hash::FxHashMap;
+
+use super::analysis::DumpAnalysis;
+use super::blocked::{self, Waiting};
+use super::locks::{Confidence, LockKind};
+use super::state::ThreadState;
+
+/// Steps of a chain that are followed.
+const CHAIN: usize = 32;
+/// Somebody who was not seen. No thread has this number.
+const UNSEEN: Tid = Tid(0);
+
+/// Waits of a process for others.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Across {
+    /// Circles that lead through more than one process, or through a descriptor that a process has both ends of.
+    pub circles: Vec<Vec<Step>>,
+    /// How sure each circle is.
+    pub confidence: Vec<Confidence>,
+    /// Where the chain ends that most threads of the process wait at the beginning of; only if there is no circle.
+    pub chain: Option<Vec<Step>>,
+}
+
+/// One thread of a circle or chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Its process.
+    pub pid: Pid,
+    /// Name of the process.
+    pub process: String,
+    /// The thread.
+    pub tid: Tid,
+    /// What it waits for, as the rest of `waits for ...`; empty at the end of a chain: what it does is in `does`.
+    pub waits_for: String,
+    /// What it does, where it waits for nobody: `sleeps`, `runs`.
+    pub does: String,
+    /// What kind of thing it waits at, where that is between processes.
+    pub object: Option<PeerObject>,
+}
+
+struct Graph<'a> {
+    look: &'a PeerLook,
+    analysis: &'a DumpAnalysis,
+    own: Pid,
+    threads: FxHashMap<Tid, (&'a PeerProcess, &'a PeerThread)>,
+}
+
+/// Joins both. `look`: of the process that was analysed, which comes first in it.
+pub(crate) fn join(analysis: &DumpAnalysis, look: &PeerLook) -> Across {
+    let Some(own) = look.processes.first().map(|process| process.pid) else { return Across::default() };
+    let all =
+        look.processes.iter().flat_map(|process| process.threads.iter().map(move |thread| (process, thread)));
+    let threads = all.map(|(process, thread)| (thread.tid, (process, thread))).collect();
+    let graph = Graph { look, analysis, own, threads };
+    let waiting: Vec<Waiting> = graph
+        .threads
+        .iter()
+        .filter_map(|(tid, (process, thread))| graph.waiting(*tid, process, thread))
+        .collect();
+    let mut across = Across::default();
+    for circle in blocked::circles(&waiting) {
+        let steps: Vec<Step> = circle.iter().filter_map(|tid| graph.step(*tid)).collect();
+        // Those of locks alone are the analysis's own.
+        if steps.iter().any(|step| step.object.is_some()) {
+            let sure = circle.iter().map(|tid| graph.confidence(*tid)).min();
+            across.confidence.push(sure.unwrap_or_default());
+            across.circles.push(steps);
+        }
+    }
+    if across.circles.is_empty() {
+        across.chain = graph.chain();
+    }
+    across
+}
+
+impl Graph<'_> {
+    /// What the thread waited for was the same when it was frozen.
+    fn peer_wait<'b>(&self, thread: &'b PeerThread, process: &PeerProcess) -> Option<&'b PeerWait> {
+        let wait = thread.wait.as_ref()?;
+        if process.pid != self.own {
+            return Some(wait);
+        }
+        let frozen = self.analysis.thread(thread.tid)?;
+        let same =
+            matches!(&frozen.state, ThreadState::InSystemCall { number, .. } if *number == thread.call);
+        same.then_some(wait)
+    }
+
+    fn waiting(&self, tid: Tid, process: &PeerProcess, thread: &PeerThread) -> Option<Waiting> {
+        if let Some(wait) = self.peer_wait(thread, process) {
+            let of = |pid: &Pid| self.look.process(*pid).into_iter().flat_map(|process| &process.threads);
+            let for_threads: Vec<Tid> = wait.helpers.iter().flat_map(of).map(|thread| thread.tid).collect();
+            // A process that was not followed helps like one that was not seen.
+            let followed = wait.helpers.iter().all(|pid| self.look.process(*pid).is_some());
+            let perhaps = if wait.all_seen && followed { Vec::new() } else { vec![UNSEEN] };
+            return Some(Waiting {
+                thread: tid,
+                for_threads,
+                perhaps,
+                any_is_enough: true,
+                timed: wait.timed,
+            });
+        }
+        let lock = self.analysis.thread(tid).filter(|_| process.pid == self.own)?.lock.as_ref()?;
+        let holders = lock.known_holders();
+        let known = holders.iter().filter(|holder| holder.confidence > Confidence::Possible);
+        let maybe = holders
+            .iter()
+            .filter(|holder| lock.kind.any_is_enough() && holder.confidence == Confidence::Possible);
+        Some(Waiting {
+            thread: tid,
+            for_threads: known.map(|holder| holder.thread).collect(),
+            perhaps: maybe.map(|holder| holder.thread).collect(),
+            any_is_enough: lock.kind.any_is_enough(),
+            timed: lock.timed,
+        })
+    }
+
+    fn confidence(&self, tid: Tid) -> Confidence {
+        let Some((process, thread)) = self.threads.get(&tid) else { return Confidence::Possible };
+        match self.peer_wait(thread, process) {
+            Some(wait) if wait.certain => Confidence::Certain,
+            Some(_) => Confidence::VeryLikely,
+            None => self
+                .analysis
+                .thread(tid)
+                .and_then(|thread| thread.lock.as_ref())
+                .map_or(Confidence::Possible, |lock| {
+                    lock.known_holders().iter().map(|holder| holder.confidence).min().unwrap_or_default()
+                }),
+        }
+    }
+
+    fn step(&self, tid: Tid) -> Option<Step> {
+        let (process, thread) = self.threads.get(&tid)?;
+        let own = self.analysis.thread(tid).filter(|_| process.pid == self.own);
+        let peer = self.peer_wait(thread, process);
+        let lock =
+            own.and_then(|thread| thread.lock.as_ref()).filter(|lock| !lock.known_holders().is_empty());
+        let waits_for = match (peer, lock) {
+            (Some(wait), _) => wait.what.clone(),
+            (None, Some(lock)) if lock.kind == LockKind::Join => "the end of a thread".to_owned(),
+            (None, Some(lock)) => lock.what(),
+            (None, None) => String::new(),
+        };
+        let does = match (own, thread.call) {
+            (Some(thread), _) => thread.words(),
+            (None, None) => "runs".to_owned(),
+            (None, Some(number)) => crate::syscalls::name("x86_64", number)
+                .map_or_else(|| format!("is in system call {number}"), doing),
+        };
+        Some(Step {
+            pid: process.pid,
+            process: process.name.clone(),
+            tid,
+            waits_for,
+            does,
+            object: peer.map(|wait| wait.object),
+        })
+    }
+
+    /// From a thread of the process that waits for another one, to the end. Idle servers wait for data of clients all the time: a chain
+    /// begins at what somebody has, or at a child.
+    fn chain(&self) -> Option<Vec<Step>> {
+        let begins = |wait: &&PeerWait| {
+            matches!(
+                wait.object,
+                PeerObject::FileLock
+                    | PeerObject::Child
+                    | PeerObject::Semaphore
+                    | PeerObject::SharedLock
+                    | PeerObject::PipeRoom
+            )
+        };
+        let process = self.look.process(self.own)?;
+        let start = process.threads.iter().find(|thread| {
+            self.peer_wait(thread, process).filter(begins).is_some_and(|wait| !wait.helpers.is_empty())
+        })?;
+        let mut chain = Vec::new();
+        let mut at = start.tid;
+        for _ in 0..CHAIN {
+            if chain.iter().any(|step: &Step| step.tid == at) {
+                break;
+            }
+            chain.push(self.step(at)?);
+            let (process, thread) = self.threads.get(&at)?;
+            let wait = self.peer_wait(thread, process);
+            let next =
+                wait.and_then(|wait| wait.helpers.iter().find(|pid| **pid != process.pid)).and_then(|pid| {
+                    let helper = self.look.process(*pid)?;
+                    // The thread that waits itself leads further; else the main thread.
+                    helper
+                        .threads
+                        .iter()
+                        .find(|thread| thread.wait.is_some())
+                        .or_else(|| helper.threads.first())
+                });
+            match next {
+                Some(next) => at = next.tid,
+                None => break,
+            }
+        }
+        (chain.len() > 1).then_some(chain)
+    }
+}
+
+/// `sleeps`, for the calls that chains end in for the most part.
+fn doing(call: &'static str) -> String {
+    match call {
+        "nanosleep" | "clock_nanosleep" => "sleeps".to_owned(),
+        "futex" => "waits at a futex".to_owned(),
+        "read" | "recvfrom" | "recvmsg" => "waits for data".to_owned(),
+        "write" | "sendto" | "sendmsg" => "writes".to_owned(),
+        "accept" | "accept4" => "waits for a connection".to_owned(),
+        "epoll_wait" | "epoll_pwait" | "poll" | "ppoll" | "select" | "pselect6" => {
+            "waits for events".to_owned()
+        }
+        "wait4" | "waitid" => "waits for a child".to_owned(),
+        "pause" | "rt_sigtimedwait" | "rt_sigsuspend" => "waits for a signal".to_owned(),
+        other => format!("is in `{other}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dump::DumpThread;
+
+    fn wait(helpers: &[u32], object: PeerObject) -> PeerWait {
+        PeerWait {
+            object,
+            what: "something".to_owned(),
+            helpers: helpers.iter().map(|pid| Pid(*pid)).collect(),
+            all_seen: true,
+            timed: false,
+            certain: true,
+        }
+    }
+
+    /// Processes of one thread each: pid, and what it waits for.
+    fn look(processes: &[(u32, Option<PeerWait>)]) -> PeerLook {
+        let process = |(pid, wait): &(u32, Option<PeerWait>)| PeerProcess {
+            pid: Pid(*pid),
+            parent: None,
+            name: format!("p{pid}"),
+            threads: vec![PeerThread { tid: Tid(*pid), call: Some(1), argument: 0, wait: wait.clone() }],
+        };
+        PeerLook { processes: processes.iter().map(process).collect(), hidden: 0 }
+    }
+
+    fn analysis(tid: u32, call: u32) -> DumpAnalysis {
+        let state = ThreadState::InSystemCall {
+            number: Some(call),
+            name: "write".to_owned(),
+            wait: crate::dump::WaitKind::Output,
+            words: "writes".to_owned(),
+        };
+        DumpAnalysis {
+            threads: vec![DumpThread { tid: Tid(tid), state, ..DumpThread::default() }],
+            ..DumpAnalysis::default()
+        }
+    }
+
+    #[test]
+    fn two_processes_that_write_to_each_other_are_a_circle() {
+        let both = [(7, Some(wait(&[8], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
+        let across = join(&analysis(7, 1), &look(&both));
+        assert_eq!(across.circles.len(), 1);
+        assert_eq!(across.confidence, [Confidence::Certain]);
+        assert_eq!(across.circles[0].iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8]);
+        assert!(
+            join(&analysis(7, 0), &look(&both)).circles.is_empty(),
+            "it did something else when it was frozen"
+        );
+    }
+
+    #[test]
+    fn who_was_not_seen_may_help() {
+        let mut both =
+            [(7, Some(wait(&[8], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
+        if let Some(wait) = &mut both[0].1 {
+            wait.all_seen = false;
+        }
+        assert!(join(&analysis(7, 1), &look(&both)).circles.is_empty());
+        let gone =
+            [(7, Some(wait(&[8, 9], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
+        assert!(join(&analysis(7, 1), &look(&gone)).circles.is_empty(), "9 was not followed");
+    }
+
+    #[test]
+    fn a_reader_that_has_the_only_other_end_waits_for_itself() {
+        let across = join(&analysis(7, 1), &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]));
+        assert_eq!(across.circles.len(), 1);
+    }
+
+    #[test]
+    fn a_chain_ends_at_who_waits_for_nobody() {
+        let processes = [
+            (7, Some(wait(&[8], PeerObject::Child))),
+            (8, Some(wait(&[9], PeerObject::FileLock))),
+            (9, None),
+        ];
+        let chain = join(&analysis(7, 1), &look(&processes)).chain.expect("it waits for a child");
+        assert_eq!(chain.iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8, 9]);
+        assert_eq!(chain[2].does, "writes");
+        let idle = [(7, Some(wait(&[8], PeerObject::Socket))), (8, None)];
+        assert_eq!(join(&analysis(7, 1), &look(&idle)).chain, None, "a server at rest");
+    }
+}

@@ -1,0 +1,237 @@
+//! Who can never go on: threads that wait for each other in circles.
+//!
+//! A thread that waits for a lock goes on when all who hold it have let go; at a semaphore, when one of those who could give it does;
+//! with a time limit, in any case. So first all are found that can go on, then those that only wait for these, and so on. What is left
+//! waits for each other, or behind those who do, and has circles.
+
+use std::collections::BTreeMap;
+
+use biopsy_model::Tid;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A thread that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) thread: Tid,
+    /// For these. None: it is not known for whom.
+    pub(super) for_threads: Vec<Tid>,
+    /// These may help as well.
+    pub(super) perhaps: Vec<Tid>,
+    /// One of them is enough.
+    pub(super) any_is_enough: bool,
+    /// It goes on by itself after a time.
+    pub(super) timed: bool,
+}
+
+/// The circles, each from its smallest thread on, in the order of these.
+pub(super) fn circles(waiting: &[Waiting]) -> Vec<Vec<Tid>> {
+    let stuck = stuck(waiting);
+    let next: BTreeMap<Tid, Vec<Tid>> = waiting
+        .iter()
+        .filter(|one| stuck.contains(&one.thread))
+        .map(|one| {
+            let to = one.for_threads.iter().copied().filter(|to| stuck.contains(to));
+            (one.thread, to.collect())
+        })
+        .collect();
+    let mut found = Vec::new();
+    for group in connected(&next) {
+        let Some(first) = group.iter().min() else { continue };
+        found.extend(shortest(*first, &next, &group));
+    }
+    found.sort_unstable_by_key(|circle: &Vec<Tid>| circle.first().copied());
+    found
+}
+
+/// All that can never go on.
+fn stuck(waiting: &[Waiting]) -> FxHashSet<Tid> {
+    let by_thread: FxHashMap<Tid, &Waiting> = waiting
+        .iter()
+        .filter(|one| !one.timed && !one.for_threads.is_empty())
+        .map(|one| (one.thread, one))
+        .collect();
+    let mut behind: FxHashMap<Tid, Vec<Tid>> = FxHashMap::default();
+    let mut left: FxHashMap<Tid, usize> = FxHashMap::default();
+    let mut open = Vec::new();
+    for (thread, one) in &by_thread {
+        let all = || one.for_threads.iter().chain(&one.perhaps);
+        for to in all() {
+            behind.entry(*to).or_default().push(*thread);
+        }
+        left.insert(*thread, if one.any_is_enough { 1 } else { all().count() });
+        open.extend(all().filter(|to| !by_thread.contains_key(to)));
+    }
+    let mut goes_on: FxHashSet<Tid> = FxHashSet::default();
+    while let Some(thread) = open.pop() {
+        if !goes_on.insert(thread) {
+            continue;
+        }
+        for waiter in behind.get(&thread).into_iter().flatten() {
+            let Some(left) = left.get_mut(waiter) else { continue };
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                open.push(*waiter);
+            }
+        }
+    }
+    by_thread.into_keys().filter(|thread| !goes_on.contains(thread)).collect()
+}
+
+/// Threads of which each reaches each other (Tarjan's strongly connected components, without recursion), and that wait for at least one
+/// of them.
+fn connected(next: &BTreeMap<Tid, Vec<Tid>>) -> Vec<FxHashSet<Tid>> {
+    #[derive(Clone, Copy)]
+    struct Met {
+        number: usize,
+        lowest: usize,
+        on_stack: bool,
+    }
+    let mut met: FxHashMap<Tid, Met> = FxHashMap::default();
+    let (mut stack, mut groups) = (Vec::new(), Vec::new());
+    for start in next.keys() {
+        let mut open = vec![(*start, 0_usize)];
+        while let Some((at, taken)) = open.pop() {
+            if taken == 0 {
+                if met.contains_key(&at) {
+                    continue;
+                }
+                let number = met.len();
+                met.insert(at, Met { number, lowest: number, on_stack: true });
+                stack.push(at);
+            }
+            let ways = next.get(&at).map_or(&[][..], Vec::as_slice);
+            let mut lowest = met.get(&at).map_or(0, |met| met.lowest);
+            // What was open came back.
+            if let Some(back) = taken.checked_sub(1).and_then(|last| met.get(ways.get(last)?)) {
+                lowest = if back.on_stack { lowest.min(back.lowest) } else { lowest };
+            }
+            let mut further = None;
+            for (index, to) in ways.iter().enumerate().skip(taken) {
+                match met.get(to) {
+                    None => {
+                        further = Some((index + 1, *to));
+                        break;
+                    }
+                    Some(known) if known.on_stack => lowest = lowest.min(known.number),
+                    Some(_) => {}
+                }
+            }
+            let Some(own) = met.get_mut(&at) else { continue };
+            own.lowest = lowest;
+            if let Some((taken, to)) = further {
+                open.push((at, taken));
+                open.push((to, 0));
+                continue;
+            }
+            if lowest == own.number {
+                let mut group = FxHashSet::default();
+                while let Some(member) = stack.pop() {
+                    if let Some(member) = met.get_mut(&member) {
+                        member.on_stack = false;
+                    }
+                    group.insert(member);
+                    if member == at {
+                        break;
+                    }
+                }
+                if group.len() > 1 || ways.contains(&at) {
+                    groups.push(group);
+                }
+            }
+        }
+    }
+    groups
+}
+
+/// The shortest way from `first` back to itself inside of `group`.
+fn shortest(first: Tid, next: &BTreeMap<Tid, Vec<Tid>>, group: &FxHashSet<Tid>) -> Option<Vec<Tid>> {
+    let mut from: FxHashMap<Tid, Tid> = FxHashMap::default();
+    let mut open = std::collections::VecDeque::from([first]);
+    while let Some(at) = open.pop_front() {
+        for to in next.get(&at).into_iter().flatten().filter(|to| group.contains(to)) {
+            if *to == first {
+                let mut circle = vec![at];
+                let mut back = at;
+                while back != first {
+                    back = *from.get(&back)?;
+                    circle.push(back);
+                }
+                circle.reverse();
+                return Some(circle);
+            }
+            if let std::collections::hash_map::Entry::Vacant(slot) = from.entry(*to) {
+                slot.insert(at);
+                open.push_back(*to);
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(pairs: &[(u32, &[u32])]) -> Vec<Waiting> {
+        let one = |(thread, others): &(u32, &[u32])| Waiting {
+            thread: Tid(*thread),
+            for_threads: others.iter().map(|other| Tid(*other)).collect(),
+            perhaps: Vec::new(),
+            any_is_enough: false,
+            timed: false,
+        };
+        pairs.iter().map(one).collect()
+    }
+
+    fn found(waiting: &[Waiting]) -> Vec<Vec<u32>> {
+        circles(waiting).iter().map(|circle| circle.iter().map(|tid| tid.0).collect()).collect()
+    }
+
+    #[test]
+    fn circles_are_found_once_whoever_leads_into_them() {
+        let waiting =
+            waits(&[(1, &[3]), (2, &[3]), (3, &[5]), (5, &[4]), (4, &[3]), (7, &[8]), (9, &[9]), (10, &[9])]);
+        assert_eq!(found(&waiting), [vec![3, 5, 4], vec![9]]);
+    }
+
+    #[test]
+    fn a_chain_is_no_circle() {
+        assert!(circles(&waits(&[(1, &[2]), (2, &[3]), (3, &[4])])).is_empty());
+        assert!(circles(&[]).is_empty());
+    }
+
+    #[test]
+    fn one_of_several_holders_is_enough_to_be_stuck() {
+        // 1 waits for all readers, of whom 2 waits for 1, and 3 runs.
+        assert_eq!(found(&waits(&[(1, &[3, 2]), (2, &[1])])), [vec![1, 2]]);
+    }
+
+    #[test]
+    fn who_waits_for_any_is_stuck_only_with_all_of_them() {
+        let mut waiting = waits(&[(1, &[2, 3]), (2, &[1])]);
+        waiting[0].any_is_enough = true;
+        assert!(circles(&waiting).is_empty(), "3 runs, and may help");
+        let mut waiting = waits(&[(1, &[2, 3]), (2, &[1]), (3, &[1])]);
+        waiting[0].any_is_enough = true;
+        assert_eq!(found(&waiting), [vec![1, 2]]);
+        waiting[0].perhaps = vec![Tid(4)];
+        assert!(circles(&waiting).is_empty(), "4 may help too");
+    }
+
+    #[test]
+    fn a_wait_with_a_limit_ends_and_with_it_those_behind() {
+        let mut waiting = waits(&[(1, &[2]), (2, &[3]), (3, &[1])]);
+        waiting[1].timed = true;
+        assert!(circles(&waiting).is_empty());
+    }
+
+    #[test]
+    fn a_hundred_thousand_waits_are_no_trouble() {
+        const ALL: u32 = 100_000;
+        let next: Vec<[u32; 1]> = (1..=ALL).map(|thread| [thread % ALL + 1]).collect();
+        let ring: Vec<(u32, &[u32])> = (1..=ALL).zip(next.iter().map(<[u32; 1]>::as_slice)).collect();
+        assert_eq!(found(&waits(&ring)).first().map(Vec::len), Some(ALL as usize));
+        let star: Vec<(u32, &[u32])> = (2..=ALL).map(|thread| (thread, &[1][..])).collect();
+        assert!(circles(&waits(&star)).is_empty());
+    }
+}

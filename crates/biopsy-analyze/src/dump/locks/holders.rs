@@ -1,0 +1,162 @@
+//! Who holds locks that do not say it: by the code that threads will run next.
+
+use biopsy_image::Image;
+use biopsy_model::Tid;
+use biopsy_model::symbol::place_name;
+use biopsy_stacks::ahead::{Ahead, Hold, HoldMode, Wanted, WaysSay};
+use biopsy_stacks::image::{ImageStacks, Place, ThreadStack};
+use rustc_hash::FxHashMap;
+
+use super::lock::{Confidence, Holder, LockKind, LockOwner, LockWait};
+
+/// Locks that are looked for at most.
+const LOCKS: usize = 4096;
+
+/// Finds out who holds what is waited for, and says so in the waits. Returns what could not be determined, in words.
+pub(in crate::dump) fn infer(
+    image: &dyn Image,
+    stacks: &ImageStacks,
+    waits: &mut [(Tid, &mut LockWait)],
+) -> Vec<String> {
+    let mut wanted: FxHashMap<u64, Wanted> = FxHashMap::default();
+    for (_, wait) in waits.iter() {
+        if let Some(family) = wait.family.filter(|_| wait.thread().is_none() && wanted.len() < LOCKS) {
+            wanted.insert(wait.lock, Wanted { lock: wait.lock, family });
+        }
+    }
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let all: Vec<Wanted> = wanted.into_values().collect();
+    let Some(mut ahead) = Ahead::new(image, stacks, &all) else { return Vec::new() };
+    let waiting: FxHashMap<Tid, (u64, Option<u64>)> =
+        waits.iter().map(|(tid, wait)| (*tid, (wait.lock, wait.mutex))).collect();
+    let mut holds: FxHashMap<u64, Vec<Holder>> = FxHashMap::default();
+    for stack in &stacks.threads {
+        let (waits_for, takes_again) = waiting.get(&stack.tid).copied().unzip();
+        for hold in ahead.holds(stack, waits_for, takes_again.flatten()) {
+            holds.entry(hold.lock).or_default().push(holder(stacks, stack, &hold));
+        }
+    }
+    for (_, wait) in waits.iter_mut() {
+        if let Some(candidates) = holds.get(&wait.lock).filter(|_| wait.thread().is_none()) {
+            settle(wait, candidates);
+        }
+    }
+    let mut problems = Vec::new();
+    if ahead.is_exhausted() {
+        problems.push(
+            "who holds locks that do not say it, in all threads: there is too much code to look at"
+                .to_owned(),
+        );
+    }
+    problems
+}
+
+fn holder(stacks: &ImageStacks, stack: &ThreadStack, hold: &Hold) -> Holder {
+    let confidence = match (hold.ways, hold.cleanup) {
+        (WaysSay::All, true) => Confidence::AlmostCertain,
+        (WaysSay::All, false) | (WaysSay::Some | WaysSay::Nothing, true) => Confidence::VeryLikely,
+        // Where the ways say no, the clean-up knows nothing of what is done in between.
+        (WaysSay::No, _) | (WaysSay::Some | WaysSay::Nothing, false) => Confidence::Possible,
+    };
+    let place = stack.frames.get(hold.frame).and_then(|frame| stacks.place(frame.place));
+    Holder {
+        thread: stack.tid,
+        confidence,
+        site: place.map(|place| site(stacks, place)),
+        shared: hold.mode == HoldMode::Shared,
+    }
+}
+
+/// The function of the frame, or, where that is of a library of threads, locks and guards, the outermost of those inlined into it.
+fn site(stacks: &ImageStacks, place: &Place) -> String {
+    const GUARDS: &[&str] =
+        &["std::", "core::", "alloc::", "parking_lot", "lock_api::", "<std::", "<core::", "<lock_api::"];
+    let own = |name: &&str| !GUARDS.iter().any(|guard| name.starts_with(guard));
+    let names = || place.functions.iter().map(|function| function.name.as_str());
+    if let Some(name) = names().rev().find(own).or_else(|| names().last()) {
+        return name.to_owned();
+    }
+    let module = stacks.module_of(place).map_or("", |module| module.name());
+    place_name(module, place.function_start.unwrap_or(place.offset))
+}
+
+/// Who of the candidates may hold this lock together, by what its word says.
+fn settle(wait: &mut LockWait, candidates: &[Holder]) {
+    let by_readers = wait.owner == LockOwner::Readers;
+    let rwlock = matches!(wait.kind, LockKind::RwLockRead | LockKind::RwLockWrite);
+    // A call that gives back serves readers and writers; an operation on the word says which it was.
+    let fits = |holder: &&Holder| !rwlock || by_readers || !holder.shared;
+    let mut holders: Vec<Holder> = candidates.iter().filter(fits).cloned().collect();
+    if wait.kind.any_is_enough() {
+        wait.holders = holders;
+        return;
+    }
+    let room = wait.held_by.unwrap_or(1) as usize;
+    let sure = |least: Confidence, holders: &[Holder]| {
+        holders.iter().filter(|holder| holder.confidence >= least).count()
+    };
+    // More than can hold it: those that are surer than the others are left.
+    for least in [Confidence::VeryLikely, Confidence::AlmostCertain] {
+        if sure(Confidence::VeryLikely, &holders) > room {
+            for holder in holders.iter_mut().filter(|holder| holder.confidence <= least) {
+                holder.confidence = Confidence::Possible;
+            }
+        }
+    }
+    let known: Vec<&Holder> =
+        holders.iter().filter(|holder| holder.confidence > Confidence::Possible).collect();
+    if let ([one], 1) = (known.as_slice(), room) {
+        wait.owner = LockOwner::Thread(one.thread);
+        wait.proof.push_str("; the owner is inferred: on its way out, the thread gives the lock back");
+        if one.confidence == Confidence::AlmostCertain {
+            wait.proof.push_str(", and the compiler's tables say that it holds it there");
+        }
+    }
+    wait.holders = holders;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(kind: LockKind, owner: LockOwner, held_by: u32) -> LockWait {
+        LockWait { lock: 0x1000, kind, owner, held_by: Some(held_by), ..LockWait::default() }
+    }
+
+    fn may(thread: u32, confidence: Confidence) -> Holder {
+        Holder { thread: Tid(thread), confidence, site: None, shared: false }
+    }
+
+    fn settled(mut wait: LockWait, candidates: &[Holder]) -> (LockOwner, Vec<Confidence>) {
+        settle(&mut wait, candidates);
+        (wait.owner, wait.holders.iter().map(|holder| holder.confidence).collect())
+    }
+
+    #[test]
+    fn one_candidate_is_the_owner_and_two_are_none() {
+        use Confidence::{AlmostCertain, Possible, VeryLikely};
+        let mutex = || wait(LockKind::Mutex, LockOwner::NotKnown, 1);
+        let (owner, _) = settled(mutex(), &[may(7, VeryLikely), may(8, Possible)]);
+        assert_eq!(owner, LockOwner::Thread(Tid(7)));
+        let two = settled(mutex(), &[may(7, VeryLikely), may(8, VeryLikely)]);
+        assert_eq!(two, (LockOwner::NotKnown, vec![Possible, Possible]));
+        let surer = settled(mutex(), &[may(7, AlmostCertain), may(8, VeryLikely)]);
+        assert_eq!(surer, (LockOwner::Thread(Tid(7)), vec![AlmostCertain, Possible]));
+        assert_eq!(settled(mutex(), &[may(7, Possible)]).0, LockOwner::NotKnown);
+    }
+
+    #[test]
+    fn as_many_readers_as_the_lock_counts_are_believed() {
+        use Confidence::{Possible, VeryLikely};
+        let readers = |count| wait(LockKind::RwLockWrite, LockOwner::Readers, count);
+        let reads = |thread| Holder { shared: true, ..may(thread, VeryLikely) };
+        assert_eq!(settled(readers(2), &[reads(7), reads(8)]).1, [VeryLikely, VeryLikely]);
+        assert_eq!(settled(readers(1), &[reads(7), reads(8)]).1, [Possible, Possible]);
+        assert_eq!(settled(readers(1), &[reads(7)]).0, LockOwner::Thread(Tid(7)));
+        let writer =
+            settled(wait(LockKind::RwLockRead, LockOwner::NotKnown, 1), &[reads(7), may(8, VeryLikely)]);
+        assert_eq!(writer.0, LockOwner::Thread(Tid(8)), "a reader does not keep readers out");
+    }
+}

@@ -1,0 +1,174 @@
+//! What goroutines, and threads and tasks of Python wait for, as findings.
+
+use biopsy_analyze::dump::strands::{
+    Confidence, Holder, Owner, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId, StrandKind,
+    StrandState, StrandWait, WaitKind,
+};
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
+use biopsy_analyze::{Finding, FindingId, Severity, analyze_dump, analyze_image};
+use biopsy_model::Tid;
+use biopsy_runtimes::fuzz::{go_image, python_image, read};
+use biopsy_stacks::image::ImageStacks;
+
+fn found(analysis: &DumpAnalysis, id: FindingId) -> Option<&Finding> {
+    analysis.findings.iter().find(|finding| finding.id == id)
+}
+
+fn evidence(finding: &Finding) -> String {
+    finding.evidence.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn two_goroutines_that_wait_for_each_other_are_named_with_both_sites() {
+    let analysis = analyze_image(&go_image(24), vec![], &DumpFacts::default());
+    let finding = analysis.findings.first().expect("there is one");
+    assert_eq!((finding.id, finding.severity), (FindingId::Deadlock, Severity::Critical));
+    assert_eq!(finding.title, "Deadlock: goroutine 2 and goroutine 3 wait for each other");
+    let evidence = evidence(finding);
+    for text in [
+        "goroutine 2 waits for a mutex at 0xc000007100, which goroutine 3 very likely holds, in main.transfer (made.go:13)",
+        "goroutine 3 waits for a mutex at 0xc000007000, which goroutine 2 very likely holds, in main.transfer (made.go:13)",
+    ] {
+        assert!(evidence.contains(text), "{evidence}");
+    }
+}
+
+#[test]
+fn threads_of_python_wait_in_the_graph_of_threads() {
+    for minor in 8..=13 {
+        let image = python_image(minor);
+        let strands = read(&image);
+        let facts = DumpFacts { strands: &strands, ..DumpFacts::default() };
+        let analysis = analyze_dump(&image, &ImageStacks::default(), &facts);
+        assert_eq!(analysis.waits.edges, [(Tid(12), Tid(11))], "3.{minor}");
+        assert_eq!(found(&analysis, FindingId::Deadlock), None);
+    }
+}
+
+/// Threads that each wait for the next one's lock.
+#[test]
+fn two_threads_of_python_that_wait_for_each_other_are_named() {
+    let image = python_image(12);
+    let mut strands = read(&image);
+    let runtime = strands.first_mut().expect("there is one");
+    let ids: Vec<StrandId> = runtime.strands.iter().map(|strand| strand.id).collect();
+    for (strand, other) in runtime.strands.iter_mut().zip([ids[1], ids[0]]) {
+        strand.wait = Some(waits(WaitKind::Mutex, Some((other, Confidence::AlmostCertain))));
+    }
+    let facts = DumpFacts { strands: &strands, ..DumpFacts::default() };
+    let analysis = analyze_dump(&image, &ImageStacks::default(), &facts);
+    let finding = found(&analysis, FindingId::Deadlock).expect("it is found");
+    let evidence = evidence(finding);
+    assert!(
+        evidence.contains("in hold (made.py:10)") && evidence.contains("in want (made.py:20)"),
+        "{evidence}"
+    );
+}
+
+fn waits(kind: WaitKind, owner: Option<(StrandId, Confidence)>) -> StrandWait {
+    let mut wait = StrandWait::of(kind, "chan send");
+    wait.address = Some(0x1000);
+    wait.owners.extend(owner.map(|(id, confidence)| Owner {
+        holder: Holder::Strand(id),
+        confidence,
+        frame: None,
+        proof: "by hand".to_owned(),
+    }));
+    wait
+}
+
+fn goroutine(id: u64, kind: WaitKind, function: &str) -> Strand {
+    let mut strand = Strand::new(StrandId(id), StrandKind::Goroutine);
+    strand.state = StrandState::Waiting;
+    strand.wait = Some(waits(kind, None));
+    strand.frames = vec![StrandFrame { function: function.into(), ..StrandFrame::default() }];
+    strand
+}
+
+fn analysis_of(strands: Vec<Strand>) -> DumpAnalysis {
+    let mut runtime = RuntimeStrands::new(RuntimeKind::Go, b"/bin/a", 0);
+    runtime.total = strands.len() as u64;
+    runtime.strands = strands;
+    let facts = DumpFacts { strands: &[runtime], ..DumpFacts::default() };
+    analyze_dump(&go_image(22), &ImageStacks::default(), &facts)
+}
+
+#[test]
+fn goroutines_that_all_wait_for_each_other_are_a_deadlock_and_a_way_out_is_none() {
+    let stuck = || {
+        vec![goroutine(1, WaitKind::WaitGroup, "main.main"), goroutine(5, WaitKind::ChannelSend, "main.work")]
+    };
+    let analysis = analysis_of(stuck());
+    let finding = found(&analysis, FindingId::Deadlock).expect("it is found");
+    assert_eq!(
+        finding.title,
+        "Deadlock: all 2 goroutines of the program wait for each other; `main` in main.main"
+    );
+    for healthy in [
+        goroutine(6, WaitKind::Io, "net.accept"),
+        goroutine(6, WaitKind::Timer, "main.tick"),
+        goroutine(6, WaitKind::Other, "os/signal.loop"),
+        Strand { state: StrandState::Running, wait: None, ..goroutine(6, WaitKind::Other, "main.compute") },
+    ] {
+        let mut strands = stuck();
+        strands.push(healthy);
+        assert_eq!(found(&analysis_of(strands), FindingId::Deadlock), None);
+    }
+    // A program that leaves the work to C.
+    let mut strands = stuck();
+    strands[0].wait.as_mut().expect("it waits").never_ends = true;
+    assert_eq!(found(&analysis_of(strands), FindingId::Deadlock), None);
+}
+
+#[test]
+fn many_senders_are_said_and_as_many_receivers_are_not() {
+    let of = |kind, count: u64| {
+        let mut strands = vec![goroutine(1, WaitKind::Io, "main.main")];
+        strands.extend((2..count + 2).map(|id| goroutine(id, kind, "main.leak")));
+        analysis_of(strands)
+    };
+    let analysis = of(WaitKind::ChannelSend, 100);
+    let finding = found(&analysis, FindingId::StrandsWait).expect("it is found");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert_eq!(finding.title, "100 goroutines wait for a channel, to send in main.leak");
+    assert_eq!(found(&of(WaitKind::ChannelSend, 99), FindingId::StrandsWait), None);
+    assert_eq!(found(&of(WaitKind::ChannelReceive, 9_999), FindingId::StrandsWait), None);
+    assert!(found(&of(WaitKind::ChannelReceive, 10_000), FindingId::StrandsWait).is_some());
+    assert_eq!(found(&of(WaitKind::Idle, 20_000), FindingId::StrandsWait), None);
+}
+
+#[test]
+fn a_queue_behind_a_lock_names_who_sleeps_with_it() {
+    let of = |count: u64, state| {
+        let mut holder = goroutine(1, WaitKind::Timer, "main.hold");
+        holder.state = state;
+        let mut strands = vec![holder];
+        strands.extend((2..count + 2).map(|id| {
+            let mut strand = goroutine(id, WaitKind::Mutex, "main.want");
+            strand.wait = Some(waits(WaitKind::Mutex, Some((StrandId(1), Confidence::VeryLikely))));
+            strand
+        }));
+        analysis_of(strands)
+    };
+    let analysis = of(5, StrandState::Waiting);
+    let finding = found(&analysis, FindingId::StrandsWait).expect("it is found");
+    assert_eq!(finding.title, "5 goroutines wait for a mutex in main.want");
+    assert!(evidence(finding).contains("goroutine 1 has it (very likely)"), "{}", evidence(finding));
+    assert_eq!(found(&of(4, StrandState::Waiting), FindingId::StrandsWait), None);
+    assert_eq!(found(&of(50, StrandState::Running), FindingId::StrandsWait), None);
+}
+
+#[test]
+fn names_are_shown_only_where_somebody_redacts_them() {
+    let image = python_image(11);
+    let mut strands = read(&image);
+    strands[0].strands[0].name = Some("fetch https://user:secret@host".to_owned());
+    let facts = DumpFacts { strands: &strands, ..DumpFacts::default() };
+    let analysis = analyze_dump(&image, &ImageStacks::default(), &facts);
+    assert_eq!(analysis.strands[0].runtime.strands[0].name, None);
+    let redact = |_: &str| "***".to_owned();
+    let facts = DumpFacts { redact: Some(&redact), ..facts };
+    let analysis = analyze_dump(&image, &ImageStacks::default(), &facts);
+    assert_eq!(analysis.strands[0].runtime.strands[0].name.as_deref(), Some("***"));
+    assert_eq!(analysis.threads[0].name, "***");
+}

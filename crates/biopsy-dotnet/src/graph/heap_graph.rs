@@ -1,0 +1,242 @@
+//! A heap of one moment: spans of objects, roots, and what is live.
+
+use std::io;
+
+use biopsy_model::Avma;
+use biopsy_model::heap::HeapType;
+use rustc_hash::FxHashMap;
+
+use super::bits::Bits;
+use super::object::{MOST_OBJECTS, NO_OBJECT, Object, ObjectIndex, TypeIndex};
+use super::root::Root;
+use super::span::Span;
+
+/// A heap of one moment.
+#[derive(Clone, Default, Debug)]
+pub struct Graph {
+    pub(crate) types: Vec<HeapType>,
+    pub(crate) spans: Vec<Span>,
+    /// The first span with an object that begins in each page of 4 MiB.
+    pages: FxHashMap<u64, u32>,
+    /// The span of the first object of each [`BLOCK`].
+    blocks: Vec<u32>,
+    objects: u32,
+    edges: u64,
+    pub(crate) roots: Vec<Root>,
+    /// Objects that keep others alive without a reference, by a dependent handle: key and value, by key.
+    pub(crate) dependents: Vec<(ObjectIndex, ObjectIndex)>,
+    pub(crate) live: Option<Bits>,
+}
+
+/// Bytes of address space in one entry of the page table.
+const PAGE: u32 = 22;
+/// Objects in one entry of the table of spans, as a power of two.
+const BLOCK: u32 = 10;
+
+impl Graph {
+    /// From spans in any order. Spans that overlap an earlier one are left out, and counted.
+    pub(crate) fn from_spans(types: Vec<HeapType>, mut spans: Vec<Span>) -> (Self, u64) {
+        spans.retain(|span| span.len() > 0);
+        spans.sort_by_key(|span| span.start);
+        let mut graph = Self { types, ..Self::default() };
+        let (mut first, mut end, mut left_out) = (0u32, 0u64, 0u64);
+        for mut span in spans {
+            let count = u32::try_from(span.len()).unwrap_or(u32::MAX);
+            let next = first.checked_add(count).filter(|next| u64::from(*next) <= MOST_OBJECTS);
+            let (Some(next), true) = (next, span.start >= end) else {
+                left_out += span.len() as u64;
+                continue;
+            };
+            span.first = first;
+            (first, end) = (next, span.end);
+            graph.edges += span.edges.len() as u64;
+            let number = graph.spans.len() as u32;
+            // Of beginnings, not of ends: the size of an object is what a damaged heap says it is.
+            for page in span.start >> PAGE..=span.last >> PAGE {
+                graph.pages.entry(page).or_insert(number);
+            }
+            // Every block that begins in this span, or before it where that one was the last.
+            while (graph.blocks.len() as u64) << BLOCK < u64::from(next) {
+                graph.blocks.push(number);
+            }
+            graph.spans.push(span);
+        }
+        graph.objects = first;
+        (graph, left_out)
+    }
+
+    /// How many objects there are, free space included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.objects as usize
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects == 0
+    }
+
+    /// How many references there are.
+    #[must_use]
+    pub fn edge_count(&self) -> u64 {
+        self.edges
+    }
+
+    /// The types; a [`TypeIndex`] counts in here.
+    #[must_use]
+    pub fn types(&self) -> &[HeapType] {
+        &self.types
+    }
+
+    /// The type of this number.
+    #[must_use]
+    pub fn type_of(&self, index: TypeIndex) -> Option<&HeapType> {
+        self.types.get(index.0 as usize)
+    }
+
+    /// What keeps objects alive from outside the heap.
+    #[must_use]
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    /// Keys and values of dependent handles, by key.
+    #[must_use]
+    pub fn dependents(&self) -> &[(ObjectIndex, ObjectIndex)] {
+        &self.dependents
+    }
+
+    /// Which objects are reachable; `None`: nobody has looked.
+    #[must_use]
+    pub fn live(&self) -> Option<&Bits> {
+        self.live.as_ref()
+    }
+
+    /// Sets roots and dependents.
+    pub fn set_roots(&mut self, roots: Vec<Root>, mut dependents: Vec<(ObjectIndex, ObjectIndex)>) {
+        dependents.sort_unstable();
+        dependents.dedup();
+        self.roots = roots;
+        self.dependents = dependents;
+        self.live = None;
+    }
+
+    /// Says which objects are reachable.
+    pub fn set_live(&mut self, live: Bits) {
+        self.live = Some(live);
+    }
+
+    /// The object that begins at the address.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, Avma(address): Avma) -> Option<ObjectIndex> {
+        let mut at = *self.pages.get(&(address >> PAGE))? as usize;
+        loop {
+            let span = self.spans.get(at).filter(|span| span.start <= address)?;
+            if address <= span.last {
+                return Some(span.index(span.find(address)?));
+            }
+            at += 1;
+        }
+    }
+
+    /// The object that the address is in, and whether it is its beginning.
+    #[must_use]
+    pub fn find_holder(&self, Avma(address): Avma) -> Option<(ObjectIndex, bool)> {
+        let at = self.spans.partition_point(|span| span.start <= address).checked_sub(1)?;
+        let span = self.spans.get(at)?;
+        let number = span.find_holder(address)?;
+        Some((span.index(number), span.address(number) == Some(address)))
+    }
+
+    #[inline]
+    fn span_of(&self, index: ObjectIndex) -> Option<(&Span, u32)> {
+        let mut at = *self.blocks.get((index.0 >> BLOCK) as usize)? as usize;
+        loop {
+            let span = self.spans.get(at)?;
+            let number = index.0.checked_sub(span.first)?;
+            if (number as usize) < span.len() {
+                return Some((span, number));
+            }
+            at += 1;
+        }
+    }
+
+    /// The object of this number.
+    #[must_use]
+    pub fn object(&self, index: ObjectIndex) -> Option<Object> {
+        let (span, number) = self.span_of(index)?;
+        Some(Object {
+            index,
+            address: Avma(span.address(number)?),
+            of: TypeIndex(*span.types.get(number as usize)?),
+            size: span.size(number),
+            generation: span.generation,
+        })
+    }
+
+    /// All objects, by address, free space included.
+    pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
+        self.spans.iter().flat_map(|span| {
+            span.starts.iter().zip(&span.types).enumerate().map(move |(number, (position, of))| Object {
+                index: span.index(number as u32),
+                address: Avma(span.start + u64::from(position) * span.unit),
+                of: TypeIndex(*of),
+                size: span.size(number as u32),
+                generation: span.generation,
+            })
+        })
+    }
+
+    /// Calls `each` with every reference of the object, in the order of its fields; what is no object of the graph is left out.
+    ///
+    /// # Errors
+    /// References that were spilled cannot be read.
+    #[inline]
+    pub fn for_each_reference(
+        &self,
+        index: ObjectIndex,
+        buffer: &mut Vec<u32>,
+        mut each: impl FnMut(ObjectIndex),
+    ) -> io::Result<()> {
+        self.for_each_target(index, buffer, |target| target.into_iter().for_each(&mut each))
+    }
+
+    /// The same with references that lead to no object, as `None`.
+    #[inline]
+    pub(crate) fn for_each_target(
+        &self,
+        index: ObjectIndex,
+        buffer: &mut Vec<u32>,
+        mut each: impl FnMut(Option<ObjectIndex>),
+    ) -> io::Result<()> {
+        let Some((span, number)) = self.span_of(index) else { return Ok(()) };
+        let (first, end) = span.edge_range(number);
+        if first == end {
+            return Ok(());
+        }
+        for target in span.edges.get(first, end, buffer)? {
+            each((*target != NO_OBJECT).then_some(ObjectIndex(*target)));
+        }
+        Ok(())
+    }
+
+    /// The references of an object.
+    ///
+    /// # Errors
+    /// As [`Graph::for_each_reference`].
+    pub fn references(&self, index: ObjectIndex) -> io::Result<Vec<ObjectIndex>> {
+        let mut found = Vec::new();
+        self.for_each_reference(index, &mut Vec::new(), |target| found.push(target))?;
+        Ok(found)
+    }
+
+    /// Bytes of memory that the graph takes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        let spans: usize = self.spans.iter().map(Span::heap_bytes).sum();
+        let live = self.live.as_ref().map_or(0, |bits| bits.words().len() * 8);
+        (spans + live + self.roots.capacity() * size_of::<Root>()) as u64
+    }
+}

@@ -1,0 +1,59 @@
+//! Entry point for fuzzing: small made-up images of Go, Python, Java and Node.js processes, changed as the bytes say, through every reader of
+//! this crate. Any panic and any unbounded work is a bug. Tests read the same images as they are.
+
+mod go_image;
+mod java_image;
+mod made_image;
+mod made_module;
+mod node_image;
+mod python_image;
+
+pub use go_image::go_image;
+pub use java_image::{JavaPlaces, java_image};
+pub use made_image::MadeImage;
+pub use node_image::node_image;
+pub use python_image::python_image;
+
+use crate::{Limits, Memory, Module, RuntimeStrands, go, jvm, node, python};
+
+/// Bytes of one change.
+const CHANGE: usize = 4;
+/// Changes of one image.
+const CHANGES: usize = 256;
+
+/// Reads a made-up image. The first byte says of which runtime, the second of which version, then each four bytes change a word: which
+/// (two bytes), how, and by what.
+pub fn fuzz_strands(bytes: &[u8]) {
+    let Some(([which, minor], changes)) = bytes.split_first_chunk::<2>() else { return };
+    let mut image = match which % 4 {
+        0 => go_image(19 + u32::from(minor % 8)),
+        1 => python_image(8 + u32::from(minor % 6)),
+        2 => java_image(u64::from(minor % 8)).0,
+        _ => node_image(u64::from(minor % 8)).0,
+    };
+    for [low, high, how, by] in changes.as_chunks::<CHANGE>().0.iter().take(CHANGES) {
+        image.change(u16::from_le_bytes([*low, *high]).into(), *how, *by);
+    }
+    for runtime in read(&image) {
+        assert!(runtime.strands.len() <= Limits::small().strands, "more strands than allowed");
+        let frames: usize = runtime.strands.iter().map(|strand| strand.frames.len()).sum();
+        // What was inlined into the last frame still counts to it, and tasks have frames of their own.
+        assert!(frames <= Limits::small().frames * 65, "more frames than allowed");
+    }
+}
+
+/// All strands of a made-up image.
+#[must_use]
+pub fn read(image: &MadeImage) -> Vec<RuntimeStrands> {
+    let limits = Limits::small();
+    let memory = Memory::new(image, None, limits.cached_bytes);
+    let mut found = Vec::new();
+    for module in Module::all(image) {
+        found.extend(go::read(&memory, &module, &limits));
+        let python = image.python.as_ref().map(|(runtime, minor)| python::Version::made(*runtime, *minor));
+        found.extend(jvm::read(&memory, &module, &limits));
+        found.extend(node::read(&memory, &module, &limits));
+        found.extend(python.and_then(|version| python::read_version(&memory, &module, &limits, version)));
+    }
+    found
+}

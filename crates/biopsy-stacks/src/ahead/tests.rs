@@ -1,0 +1,55 @@
+use super::*;
+
+fn sum(net: i8, lowest: i8) -> Sum {
+    Sum { net, lowest, mode: HoldMode::Alone }
+}
+
+const LOCK: u64 = 0x1000;
+
+fn frames(all: &[(&[Sum], &[Sum])]) -> Vec<(usize, FrameWays)> {
+    let sums = |of: &[Sum]| of.iter().map(|sum| paths::Sums::from([(LOCK, *sum)])).collect::<Vec<_>>();
+    let frame = |(done, cleanup): &(&[Sum], &[Sum])| FrameWays {
+        ahead: Ways { done: sums(done), ..Ways::default() },
+        cleanup: sums(cleanup),
+    };
+    all.iter().map(frame).enumerate().collect()
+}
+
+fn held(all: &[(&[Sum], &[Sum])], level: i32, acquires: bool) -> Option<(u8, WaysSay, bool)> {
+    hold(&frames(all), LOCK, level, acquires).map(|hold| (hold.times, hold.ways, hold.cleanup))
+}
+
+#[test]
+fn a_lock_that_is_given_back_ahead_is_held() {
+    assert_eq!(held(&[(&[sum(-1, -1)], &[])], 0, false), Some((1, WaysSay::All, false)));
+    assert_eq!(held(&[(&[sum(-1, -1)], &[sum(-1, -1)])], 0, false), Some((1, WaysSay::All, true)));
+    assert_eq!(held(&[(&[sum(0, 0)], &[])], 0, false), None, "taken and given back");
+    assert_eq!(
+        held(&[(&[sum(0, -1)], &[])], 0, false),
+        Some((1, WaysSay::All, false)),
+        "given back, and taken again"
+    );
+}
+
+#[test]
+fn ways_that_disagree_are_said() {
+    assert_eq!(held(&[(&[sum(-1, -1), sum(0, 0)], &[])], 0, false), Some((1, WaysSay::Some, false)));
+}
+
+#[test]
+fn what_is_waited_for_is_given_back_once_more_than_it_is_held() {
+    // The frame of the lock's own code, then the caller.
+    let own = [sum(1, 0), sum(0, 0)];
+    assert_eq!(held(&[(&own, &[]), (&[sum(-1, -1)], &[])], 1, true), None);
+    assert_eq!(held(&[(&own, &[]), (&[sum(-2, -2)], &[])], 1, true), Some((1, WaysSay::All, false)));
+    // A caller further out holds it.
+    let further = held(&[(&own, &[]), (&[sum(-1, -1)], &[]), (&[sum(-1, -1)], &[])], 1, true);
+    assert_eq!(further, Some((1, WaysSay::All, false)));
+}
+
+#[test]
+fn a_mutex_that_is_taken_again_after_a_condition_is_not_held_meanwhile() {
+    assert_eq!(held(&[(&[sum(0, 0)], &[]), (&[sum(-1, -1)], &[])], 1, false), None);
+    let pad = held(&[(&[sum(0, 0)], &[]), (&[sum(-1, -1)], &[sum(-1, -1)])], 1, false);
+    assert_eq!(pad, Some((1, WaysSay::No, true)), "the pad knows nothing of the wait");
+}

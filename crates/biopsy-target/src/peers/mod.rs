@@ -1,0 +1,120 @@
+//! What the threads of a process wait for in other processes, and what these wait for: pipes, sockets of this machine, locks on files,
+//! children, semaphores of System V, locks in shared memory.
+//!
+//! Reads `/proc` and asks the kernel's socket diagnostics; no descriptor of anybody is opened or taken, because whoever has one
+//! keeps the other side from seeing its end. A process is looked at twice where it matters: a wait counts only if the thread is
+//! still in the same system call with the same arguments after everything about it was read.
+
+mod ends;
+mod file_locks;
+mod sockets;
+mod waits;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use biopsy_model::Pid;
+use biopsy_model::peers::{PeerLook, PeerProcess, PeerThread};
+
+use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL};
+use crate::process::stat::Stat;
+use ends::Ends;
+use waits::Waits;
+
+/// Processes that are followed at most.
+const PROCESSES: usize = 64;
+/// Threads of one process at most.
+const THREADS: usize = 2_000;
+
+/// Looks at a process, and at those it waits for.
+#[must_use]
+pub fn look(pid: Pid) -> PeerLook {
+    look_in(&ProcRoot::live(), pid)
+}
+
+/// The same in another `/proc`.
+#[must_use]
+pub fn look_in(root: &ProcRoot, pid: Pid) -> PeerLook {
+    let mut found = PeerLook::default();
+    let mut waits = Waits::new(root);
+    let mut open = VecDeque::from([pid]);
+    let mut met: BTreeMap<Pid, ()> = BTreeMap::from([(pid, ())]);
+    while let Some(pid) = open.pop_front() {
+        if found.processes.len() >= PROCESSES {
+            break;
+        }
+        let Ok(dir) = root.process(pid) else { continue };
+        let Some(process) = process(&dir, pid, &mut waits) else { continue };
+        for helper in
+            process.threads.iter().filter_map(|thread| thread.wait.as_ref()).flat_map(|wait| &wait.helpers)
+        {
+            if met.insert(*helper, ()).is_none() {
+                open.push_back(*helper);
+            }
+        }
+        found.processes.push(process);
+    }
+    found.hidden = waits.hidden();
+    found
+}
+
+fn process(dir: &ProcessDir, pid: Pid, waits: &mut Waits<'_>) -> Option<PeerProcess> {
+    let stat = Stat::parse(&dir.read("stat", SMALL).ok()?)?;
+    let tids = dir.tids(THREADS).ok()?;
+    let threads = tids.into_iter().map(|tid| {
+        let call = |dir: &ProcessDir| Call::parse(&dir.read(&format!("task/{tid}/syscall"), SMALL).ok()?);
+        let before = call(dir);
+        let wait = before.as_ref().and_then(|call| waits.of(dir, pid, call));
+        let stays = wait.is_none() || call(dir) == before;
+        PeerThread {
+            tid,
+            call: before.as_ref().map(|call| call.number),
+            argument: before.as_ref().map_or(0, |call| call.arguments[0]),
+            wait: wait.filter(|_| stays),
+        }
+    });
+    Some(PeerProcess {
+        pid,
+        parent: Some(Pid(stat.parent)),
+        name: String::from_utf8_lossy(&stat.comm).into_owned(),
+        threads: threads.collect(),
+    })
+}
+
+/// The system call that a thread is in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Call {
+    number: u32,
+    arguments: [u64; 6],
+    /// The stack pointer, so that two calls with equal arguments are told apart more often.
+    sp: u64,
+}
+
+impl Call {
+    /// `7 0x1 0x2 0x3 0x4 0x5 0x6 SP PC`; `running`, and `-1 SP PC` of a thread that waits for something else.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let mut hex = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+        let mut arguments = [0; 6];
+        for argument in &mut arguments {
+            *argument = hex()?;
+        }
+        Some(Self { number, arguments, sp: hex()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read_from_the_kernels_line() {
+        let call = Call::parse(b"0 0x3 0x7ff0 0x1 0x0 0x0 0x0 0x7ffd1000 0x7f00\n").expect("well formed");
+        assert_eq!((call.number, call.arguments[0], call.sp), (0, 3, 0x7ffd_1000));
+        assert_eq!(Call::parse(b"running\n"), None);
+        assert_eq!(Call::parse(b"-1 0x7ffd1000 0x7f00\n"), None);
+        assert_eq!(Call::parse(b"0 0x3"), None);
+        assert_eq!(Call::parse(&[0xff; 40]), None);
+    }
+}

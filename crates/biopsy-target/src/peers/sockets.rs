@@ -1,0 +1,146 @@
+//! The other end of a socket of this machine.
+//!
+//! TCP: the socket with the addresses the other way round, in the tables of the process's network namespace. UNIX: only the kernel's
+//! socket diagnostics (sock_diag(7), `UNIX_DIAG_PEER`) say it, for our own namespace.
+
+use std::collections::BTreeMap;
+
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+use crate::process::proc_root::ProcessDir;
+
+/// Bytes of a table, and of all answers, at most.
+const TABLE: usize = 4 << 20;
+const ANSWER: usize = 4 << 20;
+
+const ESTABLISHED: &str = "01";
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const DUMP: u16 = 0x301;
+const DONE: u16 = 3;
+const ERROR: u16 = 2;
+const UNIX_DIAG_PEER: u16 = 2;
+const SHOW_PEER: u32 = 4;
+
+/// Inodes of the other ends of all TCP connections inside of the machine, in the process's network namespace.
+pub(super) fn tcp_peers(dir: &ProcessDir) -> BTreeMap<u64, u64> {
+    let mut peers = BTreeMap::new();
+    for table in ["net/tcp", "net/tcp6"] {
+        let Ok(text) = dir.read(table, TABLE) else { continue };
+        peers_in(&String::from_utf8_lossy(&text), &mut peers);
+    }
+    peers
+}
+
+/// `sl local remote state queues timer retransmits uid timeout inode`.
+fn peers_in(text: &str, peers: &mut BTreeMap<u64, u64>) {
+    let rows = || {
+        text.lines().skip(1).filter_map(|line| {
+            let mut words = line.split_ascii_whitespace().skip(1);
+            let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
+            let inode: u64 = words.nth(5)?.parse().ok()?;
+            (state == ESTABLISHED && inode != 0).then_some((local, remote, inode))
+        })
+    };
+    let by_addresses: BTreeMap<(&str, &str), u64> =
+        rows().map(|(local, remote, inode)| ((local, remote), inode)).collect();
+    peers.extend(
+        rows().filter_map(|(local, remote, inode)| Some((inode, *by_addresses.get(&(remote, local))?))),
+    );
+}
+
+/// Inodes of the other ends of all UNIX sockets of our network namespace. Empty: the kernel does not say it.
+pub(super) fn unix_peers() -> BTreeMap<u64, u64> {
+    ask().unwrap_or_default()
+}
+
+fn ask() -> Option<BTreeMap<u64, u64>> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        Some(netlink::SOCK_DIAG),
+    )
+    .ok()?;
+    // struct nlmsghdr, struct unix_diag_req.
+    let mut request = Vec::with_capacity(40);
+    for (word, bytes) in [(40_u64, 4), (SOCK_DIAG_BY_FAMILY.into(), 2), (DUMP.into(), 2), (1, 4), (0, 4)] {
+        request.extend(word.to_le_bytes().iter().take(bytes));
+    }
+    // Family and protocol, all states, any inode, what to show, any cookie.
+    request.extend([1, 0, 0, 0]);
+    for word in [u32::MAX, 0, SHOW_PEER, u32::MAX, u32::MAX] {
+        request.extend(word.to_le_bytes());
+    }
+    rustix::net::sendto(&socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).ok()?;
+    let mut peers = BTreeMap::new();
+    let mut buffer = vec![0; 64 << 10];
+    let mut taken = 0;
+    while taken < ANSWER {
+        let (length, _) = rustix::net::recv(&socket, &mut buffer[..], RecvFlags::empty()).ok()?;
+        taken += length.max(1);
+        if !take(buffer.get(..length)?, &mut peers) {
+            break;
+        }
+    }
+    Some(peers)
+}
+
+/// Messages of an answer; `false`: it was the last.
+fn take(mut bytes: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
+    let half = |bytes: &[u8], at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    let word = |bytes: &[u8], at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    while let (Some(length), Some(kind)) = (word(bytes, 0), half(bytes, 4)) {
+        let length = length as usize;
+        if matches!(kind, DONE | ERROR) || length < 16 || length > bytes.len() {
+            return false;
+        }
+        let message = bytes.get(16..length).unwrap_or_default();
+        // struct unix_diag_msg: family, type, state, padding, inode, cookie; then attributes.
+        let mut attributes = message.get(16..).unwrap_or_default();
+        while let (Some(size), Some(kind)) = (half(attributes, 0), half(attributes, 2)) {
+            let size = usize::from(size);
+            if size < 4 {
+                break;
+            }
+            if kind == UNIX_DIAG_PEER
+                && let (Some(own), Some(peer)) = (word(message, 4), word(attributes, 4))
+            {
+                peers.insert(own.into(), peer.into());
+            }
+            attributes = attributes.get(size.next_multiple_of(4)..).unwrap_or_default();
+        }
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_has_the_addresses_the_other_way_round() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 0100007F:0CEA 0100007F:D2F0 01 00000000:00000000 00:00000000 00000000   999        0 111 1\n\
+            1: 0100007F:D2F0 0100007F:0CEA 01 00000000:00000000 00:00000000 00000000   999        0 222 1\n\
+            2: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        0 333 1\n";
+        let mut peers = BTreeMap::new();
+        peers_in(table, &mut peers);
+        assert_eq!(peers, BTreeMap::from([(111, 222), (222, 111)]));
+    }
+
+    #[test]
+    fn answers_that_are_damaged_end() {
+        let mut peers = BTreeMap::new();
+        assert!(!take(&[0xff; 64], &mut peers));
+        assert!(take(&[], &mut peers));
+        let mut message = vec![40, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        message.extend([1, 1, 1, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 2, 0, 9, 0, 0, 0]);
+        assert!(take(&message, &mut peers));
+        assert_eq!(peers, BTreeMap::from([(7, 9)]));
+        for length in 0..message.len() {
+            take(&message[..length], &mut BTreeMap::new());
+        }
+    }
+}

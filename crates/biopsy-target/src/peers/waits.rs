@@ -1,0 +1,270 @@
+//! From a system call to what it waits for, and to those who could end that.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use biopsy_model::Pid;
+use biopsy_model::peers::{PeerObject, PeerWait};
+
+use super::ends::{Mode, mode};
+use super::{Call, Ends, file_locks, sockets};
+use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL};
+
+/// `/proc/locks` of a busy database has thousands of lines.
+const LOCKS: usize = 4 << 20;
+/// Descriptors of one `poll` that are followed: whoever waits for more is a server.
+const POLLED: u64 = 4;
+
+/// What was read of the machine, each when it was first needed.
+pub(super) struct Waits<'a> {
+    root: &'a ProcRoot,
+    ends: Option<Ends>,
+    unix: Option<BTreeMap<u64, u64>>,
+    /// By the process whose network namespace it is.
+    tcp: BTreeMap<Pid, BTreeMap<u64, u64>>,
+}
+
+impl<'a> Waits<'a> {
+    pub(super) fn new(root: &'a ProcRoot) -> Self {
+        Self { root, ends: None, unix: None, tcp: BTreeMap::new() }
+    }
+
+    pub(super) fn hidden(&self) -> u32 {
+        self.ends.as_ref().map_or(0, |ends| ends.hidden)
+    }
+
+    fn ends(&mut self) -> &Ends {
+        self.ends.get_or_insert_with(|| Ends::read(self.root))
+    }
+
+    /// What a thread in this call waits for.
+    pub(super) fn of(&mut self, dir: &ProcessDir, pid: Pid, call: &Call) -> Option<PeerWait> {
+        let fd = call.arguments[0] as u32;
+        match call.number {
+            // read, pread64, readv, recvfrom, recvmsg
+            0 | 17 | 19 | 45 | 47 => self.descriptor(dir, pid, fd, false),
+            // write, pwrite64, writev, sendto, sendmsg
+            1 | 18 | 20 | 44 | 46 => self.descriptor(dir, pid, fd, true),
+            7 if (call.arguments[2] as u32).cast_signed() < 0 => self.polled(dir, pid, call),
+            271 if call.arguments[2] == 0 => self.polled(dir, pid, call),
+            73 => self.file_lock(dir, pid, fd),
+            // F_SETLKW, F_OFD_SETLKW.
+            72 if matches!(call.arguments[1], 7 | 38) => self.file_lock(dir, pid, fd),
+            61 => self.child(dir, (call.arguments[0] as u32).cast_signed()),
+            // P_PID of waitid; else any.
+            247 => {
+                let one = if call.arguments[0] == 1 { call.arguments[1] as u32 } else { u32::MAX };
+                self.child(dir, one.cast_signed())
+            }
+            // vfork, and clone that waits until the child runs a program.
+            58 => self.child(dir, -1),
+            65 | 220 => self.semaphore(dir, call),
+            // futex, shared between processes.
+            202 if call.arguments[1] & 128 == 0 => self.shared_lock(dir, pid, call),
+            _ => None,
+        }
+    }
+
+    fn descriptor(&mut self, dir: &ProcessDir, pid: Pid, fd: u32, writes: bool) -> Option<PeerWait> {
+        let link = dir.link(&format!("fd/{fd}")).ok()?;
+        if let Some(inode) = link.strip_prefix(b"socket:[").and_then(|rest| rest.strip_suffix(b"]")) {
+            let inode = std::str::from_utf8(inode).ok()?.parse().ok()?;
+            return self.socket(dir, pid, (fd, inode), writes);
+        }
+        let is_fifo = || {
+            let open = dir.locate(&format!("fd/{fd}")).ok()?;
+            let kind = rustix::fs::fstat(open.as_fd()).ok()?;
+            Some(rustix::fs::FileType::from_raw_mode(kind.st_mode).is_fifo())
+        };
+        if !link.starts_with(b"pipe:") && !is_fifo()? {
+            return None;
+        }
+        let root = self.root;
+        let ends = self.ends();
+        let hidden = ends.hidden;
+        let other = |(pid, number): &&(Pid, u32)| match mode(root, *pid, *number) {
+            Some(Mode::Both) | None => true,
+            Some(Mode::Read) => writes,
+            Some(Mode::Write) => !writes,
+        };
+        let mut helpers: Vec<Pid> = ends.of(&link).iter().filter(other).map(|(pid, _)| *pid).collect();
+        helpers.dedup();
+        let (object, what) = if writes {
+            (PeerObject::PipeRoom, format!("room in the pipe of descriptor {fd}"))
+        } else {
+            (PeerObject::PipeData, format!("data in the pipe of descriptor {fd}"))
+        };
+        Some(PeerWait { object, what, helpers, all_seen: hidden == 0, timed: false, certain: true })
+    }
+
+    fn socket(
+        &mut self,
+        dir: &ProcessDir,
+        pid: Pid,
+        (fd, inode): (u32, u64),
+        writes: bool,
+    ) -> Option<PeerWait> {
+        let unix = self.unix.get_or_insert_with(sockets::unix_peers).get(&inode).copied();
+        let tcp = self.tcp.entry(pid).or_insert_with(|| sockets::tcp_peers(dir));
+        let peer = unix.or_else(|| tcp.get(&inode).copied())?;
+        let ends = self.ends();
+        let mut helpers: Vec<Pid> =
+            ends.of(format!("socket:[{peer}]").as_bytes()).iter().map(|(pid, _)| *pid).collect();
+        helpers.dedup();
+        let all_seen = ends.hidden == 0 || !helpers.is_empty();
+        let what = if writes {
+            format!("room in the socket of descriptor {fd}")
+        } else {
+            format!("data in the socket of descriptor {fd}")
+        };
+        // A socket may have a time limit of its own (SO_RCVTIMEO), which only its owner can ask for.
+        Some(PeerWait { object: PeerObject::Socket, what, helpers, all_seen, timed: false, certain: false })
+    }
+
+    /// struct pollfd: descriptor (4 bytes), events (2), what happened (2). One of them ends it.
+    fn polled(&mut self, dir: &ProcessDir, pid: Pid, call: &Call) -> Option<PeerWait> {
+        let [fds, count, ..] = call.arguments;
+        if !(1..=POLLED).contains(&count) {
+            return None;
+        }
+        let memory = dir.file("mem").ok()?;
+        let mut all: Option<PeerWait> = None;
+        for index in 0..count {
+            let mut entry = [0; 8];
+            memory.read_exact_at(&mut entry, fds.checked_add(index * 8)?).ok()?;
+            let [a, b, c, d, events, ..] = entry;
+            let fd = u32::from_le_bytes([a, b, c, d]);
+            if fd.cast_signed() < 0 {
+                continue;
+            }
+            // POLLOUT is 4. Something else than a pipe or a socket of this machine is a way out that is not followed.
+            let one = self.descriptor(dir, pid, fd, events & 4 != 0)?;
+            match &mut all {
+                None => all = Some(one),
+                Some(all) => {
+                    all.what = format!("{}, or {}", all.what, one.what);
+                    all.helpers.extend(one.helpers);
+                    all.all_seen &= one.all_seen;
+                }
+            }
+        }
+        all
+    }
+
+    fn file_lock(&mut self, dir: &ProcessDir, pid: Pid, fd: u32) -> Option<PeerWait> {
+        let text = self.root.bytes("proc/locks", LOCKS).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let link = dir.link(&format!("fd/{fd}")).ok()?;
+        let inode = || {
+            let open = dir.locate(&format!("fd/{fd}")).ok()?;
+            rustix::fs::fstat(open.as_fd()).ok().map(|stat| stat.st_ino)
+        };
+        let behind = file_locks::behind(&text, pid);
+        let named = behind.and_then(|behind| behind.holder);
+        let waits = behind.is_some() || file_locks::behind_description(&text, inode()?);
+        if !waits {
+            return None;
+        }
+        let what = format!("a lock on `{}`", crate::printable(&String::from_utf8_lossy(&link)));
+        // Whoever took it by flock may have given the description to children, and OFD locks are of descriptions altogether.
+        let root = self.root;
+        let holds = |(pid, number): &&(Pid, u32)| {
+            let text = root.process(*pid).and_then(|dir| dir.read(&format!("fdinfo/{number}"), SMALL));
+            text.is_ok_and(|text| text.windows(5).any(|window| window == b"lock:"))
+        };
+        let ends = self.ends();
+        let hidden = ends.hidden;
+        let mut helpers: Vec<Pid> = ends.of(&link).iter().filter(holds).map(|(pid, _)| *pid).collect();
+        helpers.extend(named);
+        helpers.sort_unstable();
+        helpers.dedup();
+        Some(PeerWait {
+            object: PeerObject::FileLock,
+            what,
+            all_seen: hidden == 0 || named.is_some(),
+            helpers,
+            timed: false,
+            certain: true,
+        })
+    }
+
+    fn child(&mut self, dir: &ProcessDir, wanted: i32) -> Option<PeerWait> {
+        let mut children = Vec::new();
+        for tid in dir.tids(super::THREADS).ok()? {
+            let list = dir.read(&format!("task/{tid}/children"), 64 << 10).unwrap_or_default();
+            let text = String::from_utf8_lossy(&list).into_owned();
+            children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid));
+        }
+        let one = u32::try_from(wanted).ok().filter(|wanted| *wanted > 0).map(Pid);
+        let (what, helpers) = match one {
+            Some(child) => (format!("the end of child process {child}"), vec![child]),
+            None => ("the end of any child process".to_owned(), children.clone()),
+        };
+        let known = one.is_none_or(|child| children.contains(&child));
+        (known && !helpers.is_empty()).then_some(PeerWait {
+            object: PeerObject::Child,
+            what,
+            helpers,
+            all_seen: true,
+            timed: false,
+            certain: true,
+        })
+    }
+
+    /// struct sembuf: number (2 bytes), operation (2), flags (2). The kernel keeps who operated on it last.
+    fn semaphore(&mut self, dir: &ProcessDir, call: &Call) -> Option<PeerWait> {
+        let [id, operations, count, limit, ..] = call.arguments;
+        let memory = dir.file("mem").ok()?;
+        for index in 0..count.min(16) {
+            let mut entry = [0; 6];
+            memory.read_exact_at(&mut entry, operations.checked_add(index * 6)?).ok()?;
+            let [n0, n1, o0, o1, ..] = entry;
+            let (number, operation) = (u16::from_le_bytes([n0, n1]), i16::from_le_bytes([o0, o1]));
+            let semaphore = biopsy_sys::semaphore::look(id as u32 as i32, number).ok()?;
+            if operation >= 0 || i32::from(operation) + semaphore.value >= 0 {
+                continue;
+            }
+            let last = u32::try_from(semaphore.last_pid).ok().filter(|pid| *pid > 0).map(Pid);
+            return Some(PeerWait {
+                object: PeerObject::Semaphore,
+                what: format!("semaphore {number} of System V set {}", id as u32),
+                helpers: last.into_iter().collect(),
+                all_seen: false,
+                timed: call.number == 220 && limit != 0,
+                certain: false,
+            });
+        }
+        None
+    }
+
+    /// pthread_mutex_t: 0 lock  8 owner  12 users  16 kind (128: shared).
+    fn shared_lock(&mut self, dir: &ProcessDir, pid: Pid, call: &Call) -> Option<PeerWait> {
+        let memory = dir.file("mem").ok()?;
+        let mut fields = [0; 20];
+        memory.read_exact_at(&mut fields, call.arguments[0]).ok()?;
+        let (words, _) = fields.as_chunks::<4>();
+        let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        let [lock, _, owner, users, kind] = *words else { return None };
+        let robust = kind & 16 != 0 && lock & 0x3fff_ffff == owner;
+        let fits = kind & 128 != 0 && kind < 0x400 && (1..1 << 24).contains(&users) && (lock == 2 || robust);
+        if !fits || owner == 0 {
+            return None;
+        }
+        // The owner is a thread, as its own namespace numbers it; ours for the most part.
+        let status = self.root.bytes(&format!("proc/{owner}/status"), SMALL).ok()?;
+        let status = String::from_utf8_lossy(&status).into_owned();
+        let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
+        (group != pid.0).then(|| PeerWait {
+            object: PeerObject::SharedLock,
+            what: format!(
+                "a mutex at {:#x} that processes share, which thread {owner} holds",
+                call.arguments[0]
+            ),
+            helpers: vec![Pid(group)],
+            all_seen: true,
+            timed: call.arguments[3] != 0,
+            certain: true,
+        })
+    }
+}
