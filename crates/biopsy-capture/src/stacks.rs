@@ -83,7 +83,7 @@ fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<FrozenProcess, Failu
     // What a runtime knows is in all of its memory; of other programs the stacks are enough.
     let options = FreezeOptions {
         max_pause: look.max_pause,
-        stacks_only: !matches!(info.runtime.kind, RuntimeKind::DotNet | RuntimeKind::Unknown),
+        stacks_only: matches!(info.runtime.kind, RuntimeKind::Native | RuntimeKind::OtherInterpreter),
         ..FreezeOptions::default()
     };
     let plan =

@@ -253,7 +253,7 @@ impl<'i> Memory<'i> {
                     // What came before the byte that is missing has been filled in.
                     done = usize::try_from(missing.wrapping_sub(address)).unwrap_or(done).max(done);
                     let rest = buffer.get_mut(done..).unwrap_or_default();
-                    let more = self.from_file(missing, why, rest);
+                    let more = self.read_file(missing, why, rest);
                     if more == 0 {
                         break;
                     }
@@ -266,7 +266,7 @@ impl<'i> Memory<'i> {
     }
 
     /// What the dump left out and the file still has: text and constants. What the process wrote is in the dump or lost.
-    fn from_file(&self, address: u64, why: Absence, buffer: &mut [u8]) -> usize {
+    fn read_file(&self, address: u64, why: Absence, buffer: &mut [u8]) -> usize {
         let Some(files) = self.files else { return 0 };
         let Some(found) = mapping::find(self.image.mappings(), address) else { return 0 };
         let Backing::File { path, offset, .. } = &found.backing else { return 0 };

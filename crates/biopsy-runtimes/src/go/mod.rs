@@ -33,11 +33,19 @@ const NOTE_OWNER: &[u8] = b"Go";
 /// The Go runtime in this module with its goroutines; `None` when there is none.
 #[must_use]
 pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeStrands> {
-    if !is_go(memory, module) {
+    let has_note = module.has_note(memory, NOTE_OWNER);
+    // A linker of C may have dropped the note of the program itself.
+    let is_program = memory.image().process().executable.as_deref() == Some(&*module.module.path);
+    if !has_note && !is_program {
         return None;
     }
-    let version = version::find(memory, module, limits)?;
     let mut found = RuntimeStrands::new(RuntimeKind::Go, &module.module.path, module.module.start);
+    let Some(version) = version::find(memory, module, limits) else {
+        found.warn(
+            "the program's data is not in the image, or it is older than Go 1.18: goroutines are not read",
+        );
+        return has_note.then_some(found);
+    };
     found.version = Some(version.text);
     let Some(layout) = Layout::of(version.minor) else {
         let known = layout::KNOWN;
@@ -53,12 +61,6 @@ pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option
         found.warn(missing);
     }
     Some(found)
-}
-
-/// A module whose note says so, or the program itself: a linker of C may have dropped the note.
-fn is_go(memory: &Memory<'_>, module: &Module<'_>) -> bool {
-    let is_program = memory.image().process().executable.as_deref() == Some(&*module.module.path);
-    is_program || module.has_note(memory, NOTE_OWNER)
 }
 
 struct Reader<'m, 'i> {

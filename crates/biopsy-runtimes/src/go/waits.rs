@@ -80,7 +80,7 @@ struct Note {
 
 fn note(memory: &Memory<'_>, layout: &Layout, goroutine: &Goroutine, at: u64) -> Option<Note> {
     let word = |offset| memory.u64(at.checked_add(offset)?);
-    if at % 8 != 0 || word(sudog::G)? != goroutine.at {
+    if !at.is_multiple_of(8) || word(sudog::G)? != goroutine.at {
         return None;
     }
     let channel = word(layout.sudog_channel)?;

@@ -67,10 +67,14 @@ pub(crate) fn read_version(
     }
     let reading = Reading { objects: Objects::new(memory, layout, limits), codes: Codes::default(), limits };
     match threads::first_interpreter(&reading, version.runtime) {
-        // A library that nobody initialised has none.
-        None if memory.pointer(version.runtime.saturating_add(layout.runtime_interpreters)).is_none() => None,
         None => {
-            found.warn("the interpreter's data is not where it should be: its threads are not read");
+            let why = match memory.u64(version.runtime.saturating_add(layout.runtime_interpreters)) {
+                // A library that nobody initialised has none.
+                Some(0) => return None,
+                Some(_) => "the interpreter's data is not where it should be: its threads are not read",
+                None => "the interpreter's data is not in the image: its threads are not read",
+            };
+            found.warn(why);
             Some(found)
         }
         Some((offset, first)) => {

@@ -48,7 +48,7 @@ impl<'m, 'i> Objects<'m, 'i> {
     /// Name of the type of an object; empty when it is none.
     pub(super) fn type_name(&self, object: u64) -> Arc<str> {
         let nothing = || Arc::from("");
-        if object % 8 != 0 {
+        if !object.is_multiple_of(8) {
             return nothing();
         }
         let Some(kind) = self.pointer(object, same::TYPE).filter(|kind| kind % 8 == 0) else {
