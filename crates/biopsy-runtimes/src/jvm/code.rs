@@ -36,7 +36,7 @@ const INLINED: usize = 256;
 /// Bytes of a scope that are read: three numbers of five bytes.
 const SCOPE: usize = 15;
 /// Places whose frames are kept.
-const KNOWN: usize = 50_000;
+const KNOWN: usize = 4_000;
 
 /// A heap of the code cache.
 #[derive(Clone, Debug)]

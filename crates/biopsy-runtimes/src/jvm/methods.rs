@@ -63,6 +63,7 @@ impl Vm<'_> {
             true => self.lines(code.checked_add(u64::from(code_size))?),
             false => Box::default(),
         };
+        self.keep(class.len() + name.len() + lines.len())?;
         Some(Method {
             name: format!("{class}.{name}").into(),
             file: (file != 0).then(|| self.constant_name(pool, file)).flatten().map(Arc::from),

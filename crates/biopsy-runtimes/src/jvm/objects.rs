@@ -116,6 +116,7 @@ impl Vm<'_> {
                     if u32::from(access) & ACC_STATIC == 0
                         && let Some(name) = self.constant_name(pool, name)
                     {
+                        self.keep(name.len())?;
                         fields.insert(name.into(), (u32::from(high) << 16 | u32::from(low)) >> 2);
                     }
                 }
@@ -138,6 +139,7 @@ impl Vm<'_> {
                         && let Some(name) =
                             u16::try_from(name).ok().and_then(|name| self.constant_name(pool, name))
                     {
+                        self.keep(name.len())?;
                         fields.insert(name.into(), offset);
                     }
                 }

@@ -2,7 +2,7 @@
 
 use biopsy_elf::MappedElf;
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::compressed::Form;
@@ -31,6 +31,8 @@ pub(super) struct Vm<'m> {
     pub(super) class_pointers: ClassPointers,
     pub(super) fields: RefCell<FxHashMap<u64, Rc<FxHashMap<Box<str>, u32>>>>,
     pub(super) methods: RefCell<FxHashMap<u64, Option<Rc<Method>>>>,
+    /// Bytes of names and tables of lines that may still be kept.
+    texts_left: Cell<usize>,
 }
 
 /// What is not a virtual machine that can be read, and why.
@@ -145,8 +147,15 @@ impl<'m> Vm<'m> {
             class_pointers,
             fields: RefCell::default(),
             methods: RefCell::default(),
+            texts_left: Cell::new(limits.texts),
         };
         Some(Ok((vm, version)))
+    }
+
+    /// Takes so many bytes of what may be kept; `None` when there is no more.
+    pub(super) fn keep(&self, bytes: usize) -> Option<()> {
+        self.texts_left.set(self.texts_left.get().checked_sub(bytes)?);
+        Some(())
     }
 }
 

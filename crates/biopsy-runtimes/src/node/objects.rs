@@ -1,6 +1,6 @@
 //! Objects of V8: strings, functions, scripts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ pub(super) struct Objects<'m> {
     pub(super) layout: Layout,
     functions: RefCell<FxHashMap<u64, Option<Rc<Function>>>>,
     lines: RefCell<FxHashMap<u64, Rc<[u32]>>>,
+    /// Bytes of names and of places of lines that may still be kept.
+    texts_left: Cell<usize>,
 }
 
 /// What a function says of itself.
@@ -76,7 +78,20 @@ fn assigned_to(before: &str) -> Option<String> {
 
 impl<'m> Objects<'m> {
     pub(super) fn new(memory: &'m Memory<'m>, limits: &'m Limits, layout: Layout) -> Self {
-        Self { memory, limits, layout, functions: RefCell::default(), lines: RefCell::default() }
+        Self {
+            memory,
+            limits,
+            layout,
+            functions: RefCell::default(),
+            lines: RefCell::default(),
+            texts_left: Cell::new(limits.texts),
+        }
+    }
+
+    /// Takes so many bytes of what may be kept; `None` when there is no more.
+    fn keep(&self, bytes: usize) -> Option<()> {
+        self.texts_left.set(self.texts_left.get().checked_sub(bytes)?);
+        Some(())
     }
 
     /// Address of a field of an object that a tagged word refers to; `None` for a small number.
@@ -199,6 +214,8 @@ impl<'m> Objects<'m> {
             _ => self.string(name),
         };
         let script_name = script.and_then(|script| self.string(self.word(script, self.layout.script_name)?));
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        self.keep(text(&name) + text(&script_name))?;
         Some(Function {
             name: name.unwrap_or_default().into(),
             script_name: script_name.filter(|name| !name.is_empty()).map(Arc::from),
@@ -286,6 +303,7 @@ impl<'m> Objects<'m> {
         };
         let mut ends: Vec<u32> = units.iter().enumerate().filter_map(is_end).collect();
         ends.push(units.len() as u32);
+        self.keep(size_of_val(ends.as_slice()))?;
         Some(ends)
     }
 }
