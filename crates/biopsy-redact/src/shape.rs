@@ -189,3 +189,6 @@ pub(crate) fn escape_before(before: &[u8]) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -535,7 +535,7 @@ impl State {
         trace.compiled.tiers.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
         trace.loads = self.loads.kept;
         if trace.compiled.methods == 0 {
-            // Where methods are not told (before .NET 10, at level Verbose only), they are counted.
+            // Where methods are not reported (before .NET 10, at level Verbose only), they are counted.
             trace.compiled.methods = self.counters.rise("System.Runtime", "methods-jitted-count");
             let millis = self.counters.sum("System.Runtime", "time-in-jit");
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]

@@ -15,7 +15,7 @@ pub struct GcDump {
     pub process_name: String,
     /// Its pid.
     pub pid: u32,
-    /// When it was collected, seconds since 1970 as the clock of that machine showed them: the zone is not told.
+    /// When it was collected, seconds since 1970 as the clock of that machine showed them: the zone is not reported.
     pub local_unix_seconds: Option<i64>,
     /// The program that wrote it.
     pub tool: String,

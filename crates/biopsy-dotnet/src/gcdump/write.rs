@@ -25,7 +25,7 @@ pub struct WriteOptions {
 #[non_exhaustive]
 pub enum WriteError {
     /// Nodes and their places are 32-bit numbers with sign in this format.
-    #[error("a .gcdump holds {limit} {what} at most; these are {count}")]
+    #[error("a .gcdump holds at most {limit} {what}, this heap has {count}")]
     TooLarge {
         /// Objects, or bytes.
         what: &'static str,
@@ -123,7 +123,7 @@ fn trailer(out: &mut Out<impl Write>, options: &WriteOptions) -> io::Result<()> 
     out.bytes(&[1])?;
     out.bytes(&1f32.to_le_bytes())?;
     out.bytes(&1f32.to_le_bytes())?;
-    // No JavaScript; segments of the heap are not told.
+    // No JavaScript; segments of the heap are not reported.
     out.bytes(&[tag::NULL, tag::NULL])?;
     out.string("")?;
     let ticks = |seconds: i64| seconds.saturating_mul(TICKS_PER_SECOND).saturating_add(TICKS_OF_1970);

@@ -107,7 +107,7 @@ impl Graph {
         &self.dependents
     }
 
-    /// Which objects are reachable; `None`: nobody has looked.
+    /// Which objects are reachable; `None`: not computed yet.
     #[must_use]
     pub fn live(&self) -> Option<&Bits> {
         self.live.as_ref()

@@ -30,13 +30,13 @@ pub enum Generation {
     Pinned,
     /// Made at start-up and never collected, literal strings for example.
     Frozen,
-    /// Not told.
+    /// Not reported.
     #[default]
     Unknown,
 }
 
 impl Generation {
-    /// For people and programs.
+    /// Its name, in reports and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

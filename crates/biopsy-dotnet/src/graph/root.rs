@@ -19,7 +19,7 @@ pub enum RootKind {
     Stack,
     /// A thread's static fields.
     ThreadStatic,
-    /// Told by the runtime without more.
+    /// Reported by the runtime, without a more exact kind.
     Other,
     /// Held by native code on behalf of everybody: JNI.
     NativeGlobal,
@@ -47,7 +47,7 @@ impl RootKind {
         Self::Thread,
     ];
 
-    /// For people and programs.
+    /// Its name, in reports and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

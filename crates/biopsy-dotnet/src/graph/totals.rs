@@ -35,12 +35,12 @@ pub struct TypeTotals {
     pub of: TypeIndex,
     /// All of them.
     pub all: Totals,
-    /// Those that are reachable; `None`: nobody has looked.
+    /// Those that are reachable; `None`: not computed yet.
     pub live: Option<Totals>,
 }
 
 impl TypeTotals {
-    /// Those that are not reachable; `None`: nobody has looked.
+    /// Those that are not reachable; `None`: not computed yet.
     #[must_use]
     pub fn garbage(&self) -> Option<Totals> {
         self.live.map(|live| Totals {

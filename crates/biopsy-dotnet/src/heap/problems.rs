@@ -18,7 +18,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// For people.
+    /// Its description, as shown.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {

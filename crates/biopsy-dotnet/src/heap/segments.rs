@@ -66,7 +66,7 @@ pub(super) struct Collector {
     pub(super) is_server: bool,
     /// A background collection makes free space of garbage while the program runs.
     pub(super) is_being_swept: bool,
-    /// Address of the map of handle tables; 0 where not told.
+    /// Address of the map of handle tables; 0 where not reported.
     pub(super) handle_table_map: u64,
     generation_size: u64,
     start_segment: u64,

@@ -21,7 +21,7 @@ pub enum MetadataError {
         expected: u64,
     },
     /// A row, offset or address is outside of what there is.
-    #[error("{what} {index:#x} is outside of the {limit:#x} that there are")]
+    #[error("{what} {index:#x} is out of range, there are {limit:#x}")]
     Outside {
         /// What it counts.
         what: &'static str,

@@ -41,7 +41,7 @@ impl DebugInfoFormat {
 }
 
 /// The map from the bytes at a compiled method's debug information. `None`: there is none, it is damaged, or it has parts in front
-/// whose size is not told (methods that count their loops).
+/// whose size is not reported (methods that count their loops).
 #[must_use]
 pub(crate) fn parse_debug_info(bytes: &[u8], format: DebugInfoFormat) -> Option<IlMap> {
     let (&flags, bytes) = bytes.split_first()?;

@@ -15,7 +15,7 @@ pub struct MethodName {
     pub namespace_type: Arc<str>,
     /// Name in the metadata: `MoveNext`, `.ctor`, `<Get>b__0`.
     pub method: Box<str>,
-    /// `instance void  (class System.String)`; empty where it was not told.
+    /// `instance void  (class System.String)`; empty where it was not reported.
     pub signature: Box<str>,
 }
 
@@ -30,7 +30,7 @@ impl MethodName {
 /// How well a body is optimised.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum Tier {
-    /// Not told.
+    /// Not reported.
     #[default]
     Unknown,
     /// Not optimised, for good: `NoOptimization`, debug builds.
@@ -125,11 +125,11 @@ pub struct Method {
     pub size: u32,
     /// The runtime's words.
     pub name: MethodName,
-    /// Path or name of the assembly's file, where told.
+    /// Path or name of the assembly's file, where reported.
     pub module: Option<Arc<str>>,
-    /// The runtime's number of the module (address of its `Module`); zero: not told.
+    /// The runtime's number of the module (address of its `Module`); zero: not reported.
     pub module_id: u64,
-    /// The runtime's number of the method (address of its `MethodDesc`); zero: not told.
+    /// The runtime's number of the method (address of its `MethodDesc`); zero: not reported.
     pub method_id: u64,
     /// How well it is optimised.
     pub tier: Tier,
@@ -137,13 +137,13 @@ pub struct Method {
     pub kind: MethodKind,
     /// Token in the metadata of its module (`0x06......`); zero: none.
     pub token: u32,
-    /// Number of this version of the code among those of the method; zero: the first, or not told.
+    /// Number of this version of the code among those of the method; zero: the first, or not reported.
     pub version: u64,
     /// When it was compiled; zero: before anybody listened.
     pub from: MonoNanos,
     /// When it was freed, or its memory was used again; `u64::MAX`: not yet.
     pub to: MonoNanos,
-    /// Which IL each native offset came from, where told.
+    /// Which IL each native offset came from, where reported.
     pub il: Option<Arc<IlMap>>,
 }
 

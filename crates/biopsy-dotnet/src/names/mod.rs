@@ -35,7 +35,7 @@ pub fn display_with(namespace_type: &str, method: &str, signature: &str) -> Stri
     clean(&readable(namespace_type, method, machine))
 }
 
-/// The same for who knows what a state machine is for.
+/// The same where it is known what the state machine is for.
 #[must_use]
 pub fn display_as(namespace_type: &str, method: &str, machine: Machine) -> String {
     clean(&readable(namespace_type, method, machine))

@@ -20,7 +20,7 @@ pub(super) struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// `Dictionary<string, int>`; `Dictionary<,>` where the arguments are not told.
+    /// `Dictionary<string, int>`; `Dictionary<,>` where the arguments are not reported.
     pub(super) fn readable(&self) -> String {
         let mut text = self.name.to_owned();
         if !self.arguments.is_empty() {

@@ -11,7 +11,7 @@ pub struct Event<'a> {
     pub metadata: &'a EventMetadata,
     /// The process, where the stream says.
     pub pid: Option<Pid>,
-    /// The thread that it is about, as the process sees itself (its pid namespace); 0 where that is not told.
+    /// The thread that it is about, as the process sees itself (its pid namespace); 0 where that is not reported.
     pub tid: Tid,
     /// CPU that it was written on.
     pub processor: u32,

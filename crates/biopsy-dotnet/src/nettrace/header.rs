@@ -24,7 +24,7 @@ pub struct Header {
     pub pointer_size: u32,
     /// The process; `None` where the stream does not say, or is about several.
     pub pid: Option<Pid>,
-    /// CPUs, where told.
+    /// CPUs, where reported.
     pub processors: Option<u32>,
     /// What else the writer of a version 6 stream noted: name and value.
     pub properties: Vec<(String, String)>,

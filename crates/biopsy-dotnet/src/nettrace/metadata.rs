@@ -21,7 +21,7 @@ pub struct EventMetadata {
     pub version: u32,
     /// 1 critical, 2 error, 3 warning, 4 informational, 5 verbose.
     pub level: u32,
-    /// 1 start, 2 stop ..., where told.
+    /// 1 start, 2 stop ..., where reported.
     pub opcode: Option<u8>,
     /// How the payload is written; empty where the stream does not say.
     pub fields: Vec<Field>,

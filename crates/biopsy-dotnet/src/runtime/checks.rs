@@ -22,11 +22,11 @@ const IDS: u32 = 1 << 20;
 type Question = (&'static str, Weight, fn(&Runtime<'_>) -> Outcome);
 type Outcome = Result<CheckResult, RuntimeError>;
 
-const COUNTED: &str = "as many threads as are counted";
+const COUNTED: &str = "the list of threads is as long as the counter says";
 const STRANGERS: &str = "threads of the runtime are threads of the process";
 
 /// Said of checks that need more than an excerpt has.
-const EXCERPT: &str = "the dump has an excerpt of the memory, without what it needs";
+const EXCERPT: &str = "the dump has only part of the memory, without what this check needs";
 
 /// Whether the image may lack any memory but that of stacks and of what is asked about them: createdump's kinds without heap.
 fn is_excerpt(runtime: &Runtime<'_>) -> bool {
@@ -80,15 +80,15 @@ fn run(runtime: &Runtime<'_>) -> Vec<Check> {
     let all: [Question; 12] = [
         ("method tables of Object, String, Exception", Weight::Required, basic_types),
         ("names of Object, String, Exception", Weight::Required, basic_names),
-        ("method table of holes in the heap", Weight::Required, holes),
-        ("variables of the collector are found, once", Weight::Told, collector),
+        ("method table of free space in the heap", Weight::Required, holes),
+        ("variables of the collector are found at one place", Weight::Told, collector),
         ("flag of collections is 0 or 1", Weight::Told, collecting),
         (COUNTED, Weight::Moving, thread_count),
         ("managed ids of threads are distinct", Weight::Moving, thread_ids),
         (STRANGERS, Weight::Moving, os_threads),
         ("thread objects are of System.Threading.Thread", Weight::Moving, thread_objects),
-        ("last exceptions are exceptions", Weight::Moving, last_exceptions),
-        ("rooms for new objects are rooms", Weight::Moving, rooms),
+        ("last thrown objects are exceptions", Weight::Moving, last_exceptions),
+        ("allocation contexts are ranges of writable memory", Weight::Moving, rooms),
         ("locks know their objects, and objects their locks", Weight::Told, locks),
     ];
     all.into_iter()
@@ -226,7 +226,7 @@ fn os_threads(runtime: &Runtime<'_>) -> Outcome {
         return Ok(CheckResult::NotApplicable("thread ids are of another namespace"));
     }
     holds(!ids.is_empty() && strangers * 8 <= ids.len(), || {
-        format!("{strangers} of {} are strangers", ids.len())
+        format!("{strangers} of {} are not threads of the process", ids.len())
     })
 }
 
@@ -267,7 +267,10 @@ fn bad_handle(runtime: &Runtime<'_>, place: Option<u64>) -> Result<Option<CheckR
         let handle = runtime.memory().u64(thread.address.0.wrapping_add(place))?;
         let leads = handle <= 1 || handle & 7 == 0 && runtime.memory().u64(handle).is_ok();
         if !leads {
-            return Ok(Some(CheckResult::Fails(format!("thread {} has the handle {handle:#x}", thread.id))));
+            return Ok(Some(CheckResult::Fails(format!(
+                "thread {} has the handle {handle:#x}, which leads nowhere",
+                thread.id
+            ))));
         }
     }
     Ok(None)

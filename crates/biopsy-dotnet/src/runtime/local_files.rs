@@ -110,7 +110,7 @@ impl LocalFiles {
 pub(super) fn begins_file(image: &dyn Image, module: &ImageModule) -> bool {
     match mapping::find(image.mappings(), module.start).map(|found| &found.backing) {
         Some(Backing::File { offset, .. }) => *offset == 0,
-        // Not told: what a minidump calls a module does.
+        // Not reported: what a minidump calls a module does.
         Some(Backing::Anonymous { .. } | Backing::Kernel { .. } | Backing::Unknown) | None => true,
     }
 }

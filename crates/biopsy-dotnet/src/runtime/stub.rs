@@ -23,7 +23,7 @@ pub enum StubKind {
 }
 
 impl StubKind {
-    /// For people.
+    /// Its description, as shown.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

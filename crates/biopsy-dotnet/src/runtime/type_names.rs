@@ -282,3 +282,57 @@ pub(super) fn of_type(row: u32) -> RowOf {
 pub(super) fn no_type(handle: TypeHandle, found: String) -> RuntimeError {
     RuntimeError::Unexpected { what: "a method table", address: handle.0, found }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::metadata::TypeSegment;
+
+    fn composed(path: &[(&str, &str)], arguments: &[&str]) -> String {
+        let path: Vec<_> =
+            path.iter().map(|(namespace, name)| TypeSegment { namespace, name, row: 1 }).collect();
+        let arguments: Vec<Arc<str>> = arguments.iter().map(|one| Arc::from(*one)).collect();
+        compose(&path, &arguments)
+    }
+
+    #[test]
+    fn each_type_of_a_path_takes_the_arguments_that_its_name_counts() {
+        for (path, arguments, wanted) in [
+            (vec![("System", "String")], vec![], "System.String"),
+            (vec![("", "Program")], vec![], "Program"),
+            (vec![("App", "Feed"), ("", "Item")], vec![], "App.Feed+Item"),
+            (vec![("App", "Map`2")], vec!["A", "B"], "App.Map<A, B>"),
+            (vec![("App", "Outer`1"), ("", "Inner`2")], vec!["A", "B", "C"], "App.Outer<A>+Inner<B, C>"),
+            (vec![("App", "Outer`1"), ("", "Plain")], vec!["A"], "App.Outer<A>+Plain"),
+            // Fewer arguments than there should be, and more.
+            (vec![("App", "Map`2")], vec!["A"], "App.Map<A>"),
+            (vec![("App", "Map`2")], vec![], "App.Map<>"),
+            (vec![("App", "Map`1")], vec!["A", "B"], "App.Map<A>"),
+            // What looks like a count and is none.
+            (vec![("App", "Odd`0")], vec!["A"], "App.Odd`0"),
+            (vec![("App", "Odd`x")], vec!["A"], "App.Odd`x"),
+            (vec![("App", "Odd`")], vec!["A"], "App.Odd`"),
+            (vec![("App", "A`B`1")], vec!["A"], "App.A`B<A>"),
+        ] {
+            assert_eq!(composed(&path, &arguments), wanted, "{path:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_cut_whatever_they_are_made_of(
+            counts in prop::collection::vec(0u64..1_000_000_000_000, 1..5),
+            length in 0usize..20_000,
+            arguments in 0usize..8,
+        ) {
+            let names: Vec<String> = counts.iter().map(|count| format!("T`{count}")).collect();
+            let path: Vec<_> = names.iter().map(|name| ("", name.as_str())).collect();
+            let argument = "x".repeat(length);
+            let name = composed(&path, &vec![argument.as_str(); arguments]);
+            prop_assert!(name.len() <= NAME_BYTES + 40 * counts.len(), "{}", name.len());
+            prop_assert_eq!(name.matches('<').count(), name.matches('>').count());
+        }
+    }
+}

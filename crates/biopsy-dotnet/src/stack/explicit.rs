@@ -33,7 +33,7 @@ pub struct ExplicitFrame {
 }
 
 impl ExplicitFrame {
-    /// For people: `[InlinedCallFrame]`.
+    /// As shown: `[InlinedCallFrame]`.
     #[must_use]
     pub fn label(&self) -> String {
         format!("[{}]", self.kind.unwrap_or("explicit frame of the runtime"))

@@ -1,4 +1,4 @@
-//! The runtime as the one who knows compiled code.
+//! A runtime as the source of rules and names for compiled code.
 
 use std::fmt::Debug;
 use std::ops::Deref;

@@ -69,7 +69,7 @@ impl Machines {
             found.add(runtime, object.address, shape, counts);
         }
         if left_out > 0 {
-            counts.problems.push(format!("asynchronous operations: {left_out} more were not looked at"));
+            counts.problems.push(format!("asynchronous operations: {left_out} more were not read"));
         }
         found
     }

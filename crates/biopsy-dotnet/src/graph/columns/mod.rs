@@ -9,7 +9,7 @@
 //! | `types` | object | u32, line in `types.jsonl.zst`, from 0 |
 //! | `sizes` | object | u32, or u64 when one needs it: bytes |
 //! | `generations` | object | u8: 0, 1, 2, 3 large, 4 pinned, 5 frozen, 255 not known |
-//! | `live` | object | u8: 1 reachable, 0 not; missing when nobody has looked |
+//! | `live` | object | u8: 1 reachable, 0 not; missing when it was not computed |
 //! | `edge_starts` | object, and one more | u32 or u64: where its references begin in `edges` |
 //! | `edges` | reference | u32: object; 4294967295: none of these |
 //! | `roots` | root | kind u8, interior u8, thread u32, address u64, object u32 |

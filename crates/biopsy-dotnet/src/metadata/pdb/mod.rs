@@ -33,7 +33,7 @@ pub enum PdbError {
     #[error(transparent)]
     NotPe(#[from] biopsy_image::pe::NotPe),
     /// Something else, a Windows PDB for example.
-    #[error("it is no portable debug information: it begins with `{found:#x}`")]
+    #[error("not portable debug information: it begins with `{found:#x}`")]
     NotPortable {
         /// First four bytes.
         found: u32,
