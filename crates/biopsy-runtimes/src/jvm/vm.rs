@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::compressed::Form;
 use super::layout::Layout;
-use super::methods::Method;
+use super::method::Method;
 use super::tables::Tables;
 use crate::{Limits, Memory, Module};
 
