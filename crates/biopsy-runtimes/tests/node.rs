@@ -61,7 +61,7 @@ fn theirs(line: &str) -> Option<Shown> {
     let text = line.trim_matches(['"', ' ']).strip_prefix("at ")?;
     if text.contains("(eval at ") {
         // `at eval (eval at made (/srv/orders.js:46:37), <anonymous>:5:3)`: of a script without a name.
-        let line = text.rsplitn(3, ':').nth(1).and_then(|line| line.parse().ok());
+        let line = text.rsplit(':').nth(1).and_then(|line| line.parse().ok());
         return Some(Shown { function: String::new(), file: String::new(), line });
     }
     let (function, place) = match text.strip_suffix(')').and_then(|text| text.rsplit_once(" (")) {

@@ -46,13 +46,16 @@ struct CodeHeap {
     segment_bits: u32,
 }
 
+/// Calls at one place, innermost first.
+type Calls = Rc<[StrandFrame]>;
+
 /// The code cache.
 pub(super) struct CodeCache<'v> {
     vm: &'v Vm<'v>,
     heaps: Vec<CodeHeap>,
     interpreter: Range<u64>,
     pub(super) call_stub_return: u64,
-    known: RefCell<FxHashMap<(u64, u64), Rc<[StrandFrame]>>>,
+    known: RefCell<FxHashMap<(u64, u64), Calls>>,
 }
 
 /// A piece of code with frames of one size.
@@ -203,7 +206,7 @@ impl<'v> CodeCache<'v> {
 
     /// The calls of a compiled method at an address of it, innermost first. `exact`: the address is the next instruction, and not
     /// behind a call. `sp`: of the frame, where the return address is if the method was given up.
-    pub(super) fn frames(&self, blob: &Blob, pc: u64, sp: u64, exact: bool) -> Rc<[StrandFrame]> {
+    pub(super) fn frames(&self, blob: &Blob, pc: u64, sp: u64, exact: bool) -> Calls {
         let compiled = self.compiled(blob);
         let pc = match &compiled {
             // What was compiled no longer holds; where it was to go on is in its frame.
@@ -214,7 +217,7 @@ impl<'v> CodeCache<'v> {
             return Rc::clone(known);
         }
         let frames = compiled.and_then(|compiled| self.read_frames(blob, &compiled, pc, exact));
-        let frames: Rc<[StrandFrame]> = frames.unwrap_or_else(|| self.method_alone(blob)).into();
+        let frames: Calls = frames.unwrap_or_else(|| self.method_alone(blob)).into();
         let mut known = self.known.borrow_mut();
         if known.len() >= KNOWN {
             known.clear();

@@ -1,35 +1,16 @@
-//! Methods: names, source files and lines.
+//! Methods by their addresses, checked.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::compressed::Packed;
+use super::method::{Method, is_whole};
 use super::vm::Vm;
-use crate::StrandFrame;
 
 const ACC_NATIVE: u32 = 0x100;
 /// Bytes of a table of line numbers that are read: methods have at most 65,535 bytes of code.
 const LINES: usize = 1 << 18;
-/// Stands for a step that does not fit one byte.
-const ESCAPE: u8 = 0xff;
 /// Methods that are kept.
 const KNOWN: usize = 100_000;
-
-/// A method.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Method {
-    /// `java.lang.Thread.sleep`.
-    pub(super) name: Arc<str>,
-    /// File name of its source.
-    pub(super) file: Option<Arc<str>>,
-    /// It is not made of byte code.
-    pub(super) native: bool,
-    /// Where its byte code begins, and bytes of it.
-    pub(super) code: u64,
-    pub(super) code_size: u32,
-    /// Packed pairs of byte code and line; empty where the class file has none.
-    lines: Box<[u8]>,
-}
 
 impl Vm<'_> {
     /// A method, checked: what does not lead to names of a class and a method is none.
@@ -79,59 +60,10 @@ impl Vm<'_> {
         let mut size = 256;
         loop {
             let bytes = self.memory.bytes(at, size);
-            let mut packed = Packed::new(&bytes, self.form);
-            let ends = std::iter::from_fn(|| step(&mut packed)).any(|step| matches!(step, Step::End));
-            if ends || bytes.len() < size || size >= LINES {
+            if is_whole(&bytes, self.form) || bytes.len() < size || size >= LINES {
                 return bytes.into();
             }
             size *= 4;
-        }
-    }
-}
-
-/// One entry of a table of lines.
-enum Step {
-    /// By so much byte code and so many lines.
-    By(i32, i32),
-    End,
-}
-
-fn step(packed: &mut Packed<'_>) -> Option<Step> {
-    Some(match packed.byte()? {
-        0 => Step::End,
-        ESCAPE => Step::By(packed.signed()?, packed.signed()?),
-        both => Step::By(i32::from(both >> 3), i32::from(both & 7)),
-    })
-}
-
-impl Method {
-    /// The line of a byte code: of the last one at or before it.
-    pub(super) fn line(&self, index: u32, form: super::compressed::Form) -> Option<u32> {
-        let mut packed = Packed::new(&self.lines, form);
-        let (mut at, mut line) = (0i32, 0i32);
-        let mut best: Option<(i32, i32)> = None;
-        while let Some(Step::By(code, lines)) = step(&mut packed) {
-            at = at.wrapping_add(code);
-            line = line.wrapping_add(lines);
-            let wanted = i32::try_from(index).unwrap_or(i32::MAX);
-            if at == wanted {
-                best = Some((at, line));
-                break;
-            }
-            if at < wanted && best.is_none_or(|(found, _)| at >= found) {
-                best = Some((at, line));
-            }
-        }
-        best.and_then(|(_, line)| u32::try_from(line).ok()).filter(|line| *line > 0)
-    }
-
-    /// A frame of it, at a byte code.
-    pub(super) fn frame(&self, index: Option<u32>, form: super::compressed::Form) -> StrandFrame {
-        StrandFrame {
-            function: Arc::clone(&self.name),
-            file: self.file.clone(),
-            line: index.filter(|_| !self.native).and_then(|index| self.line(index, form)),
-            ..StrandFrame::default()
         }
     }
 }

@@ -14,6 +14,7 @@ mod code;
 mod compressed;
 mod frames;
 mod layout;
+mod method;
 mod methods;
 mod monitors;
 mod objects;

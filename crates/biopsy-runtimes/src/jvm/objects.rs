@@ -2,11 +2,9 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
 use super::compressed::Packed;
 use super::layout::Fields;
-use super::vm::{ClassPointers, References, Vm};
+use super::vm::{ClassPointers, FieldOffsets, References, Vm};
 
 /// Classes above a class that are looked at.
 const PARENTS: usize = 64;
@@ -88,7 +86,7 @@ impl Vm<'_> {
     }
 
     /// Offsets of the fields that objects of this very class have.
-    fn fields_of(&self, class: u64) -> Rc<FxHashMap<Box<str>, u32>> {
+    fn fields_of(&self, class: u64) -> Rc<FieldOffsets> {
         if let Some(known) = self.fields.borrow().get(&class) {
             return Rc::clone(known);
         }
@@ -101,10 +99,10 @@ impl Vm<'_> {
         read
     }
 
-    fn read_fields(&self, class: u64) -> Option<FxHashMap<Box<str>, u32>> {
+    fn read_fields(&self, class: u64) -> Option<FieldOffsets> {
         let memory = self.memory;
         let pool = memory.pointer(class.checked_add(self.layout.classes.pool)?)?;
-        let mut fields = FxHashMap::default();
+        let mut fields = FieldOffsets::default();
         match self.layout.classes.fields {
             Fields::Table { array, count, data } => {
                 let array = memory.pointer(class.checked_add(array)?)?;

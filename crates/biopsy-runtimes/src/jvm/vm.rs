@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::compressed::Form;
 use super::layout::Layout;
-use super::methods::Method;
+use super::method::Method;
 use super::tables::Tables;
 use crate::{Limits, Memory, Module};
 
@@ -20,6 +20,9 @@ const FLAG_NAME: usize = 100;
 /// Versions whose layout was held against what they say themselves.
 const UNDERSTOOD: [u32; 3] = [17, 21, 25];
 
+/// Offsets of the fields of a class, by name.
+pub(super) type FieldOffsets = FxHashMap<Box<str>, u32>;
+
 /// A virtual machine.
 pub(super) struct Vm<'m> {
     pub(super) memory: &'m Memory<'m>,
@@ -29,7 +32,7 @@ pub(super) struct Vm<'m> {
     pub(super) form: Form,
     pub(super) references: References,
     pub(super) class_pointers: ClassPointers,
-    pub(super) fields: RefCell<FxHashMap<u64, Rc<FxHashMap<Box<str>, u32>>>>,
+    pub(super) fields: RefCell<FxHashMap<u64, Rc<FieldOffsets>>>,
     pub(super) methods: RefCell<FxHashMap<u64, Option<Rc<Method>>>>,
     /// Bytes of names and tables of lines that may still be kept.
     texts_left: Cell<usize>,

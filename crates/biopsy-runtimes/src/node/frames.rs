@@ -116,7 +116,7 @@ impl Objects<'_> {
 
     /// Whether a chain of frames of JavaScript begins at a frame pointer.
     pub(super) fn is_frame(&self, fp: u64, stack: &Range<u64>) -> bool {
-        if fp % 8 != 0 || !stack.contains(&fp) {
+        if !fp.is_multiple_of(8) || !stack.contains(&fp) {
             return false;
         }
         let word = |offset: u64| self.memory.u64(fp.checked_sub(offset)?);

@@ -68,7 +68,7 @@ pub(super) fn of_thread(
 }
 
 fn isolate(memory: &Memory<'_>, layout: &Layout, address: u64, stack: &Range<u64>) -> Option<Isolate> {
-    if address == 0 || address % 8 != 0 || !memory.is_mapped(address) {
+    if address == 0 || !address.is_multiple_of(8) || !memory.is_mapped(address) {
         return None;
     }
     let bytes = memory.bytes(address, ISOLATE);
@@ -96,5 +96,5 @@ pub(super) fn is_exit(memory: &Memory<'_>, layout: &Layout, fp: u64, stack: &Ran
                 && stack.contains(&caller),
         )
     };
-    fp % 8 == 0 && stack.contains(&fp) && is() == Some(true)
+    fp.is_multiple_of(8) && stack.contains(&fp) && is() == Some(true)
 }

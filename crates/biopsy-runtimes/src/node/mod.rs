@@ -39,10 +39,16 @@ const EVENT_WAITS: [u64; 2] = [232, 281];
 pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option<RuntimeStrands> {
     let read = |address, buffer: &mut [u8]| memory.read_available(address, buffer);
     let elf = MappedElf::read(&read, module.module.start, PROGRAM_HEADERS).ok()?;
-    let dynamic = elf.dynamic()?;
+    let dynamic = elf.dynamic().unwrap_or_default();
     let symbols = Symbols { memory, elf: &elf, dynamic: &dynamic };
     if !symbols::is_v8(&symbols) {
-        return None;
+        // A core lacks the text of files, and the official builds have no build id to know the file by.
+        let is_node = module.file_name() == b"node";
+        return is_node.then(|| {
+            let mut found = RuntimeStrands::new(RuntimeKind::Node, &module.module.path, module.module.start);
+            found.warn("what V8 exports about itself (v8dbg_*) is not in the image");
+            found
+        });
     }
     let mut found = RuntimeStrands::new(RuntimeKind::Node, &module.module.path, module.module.start);
     let Some(v8) = symbols::version(&symbols) else {
