@@ -14,7 +14,6 @@ use biopsy_analyze::dump::StrandRuntime;
 use biopsy_analyze::dump::strands::{Holder, Strand, StrandFrame, StrandGroup, WaitKind};
 use serde::{Deserialize, Serialize};
 
-use super::StacksOptions;
 use crate::text::clean;
 use crate::units::counted;
 
@@ -28,8 +27,21 @@ const FUNCTION: usize = 56;
 const BOLD: &str = "1";
 const DIM: &str = "2";
 
-/// All runtimes, for the terminal. Strands of the runtime itself only with `all`.
-pub(super) fn render(runtimes: &[StrandRuntime], options: StacksOptions) -> String {
+/// How they are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shown {
+    /// Columns; `None`: lines are not cut.
+    pub(super) width: Option<usize>,
+    /// Use ANSI colours.
+    pub(super) color: bool,
+    /// Strands of the runtime itself too.
+    pub(super) all: bool,
+    /// Frames of one stack at most.
+    pub(super) frames: usize,
+}
+
+/// All runtimes, for the terminal.
+pub(super) fn render(runtimes: &[StrandRuntime], options: Shown) -> String {
     let mut out = String::new();
     let mut line = |indent: usize, code: &str, text: &str| {
         let width = options.width.unwrap_or(usize::MAX).saturating_sub(indent);

@@ -69,7 +69,8 @@ pub(super) fn render(analysis: &DumpAnalysis, options: StacksOptions) -> String 
         }
     }
     out.rest(analysis);
-    out.text.push_str(&strands::render(&analysis.strands, options));
+    let StacksOptions { width, color, all, frames, native: _ } = options;
+    out.text.push_str(&strands::render(&analysis.strands, strands::Shown { width, color, all, frames }));
     out.text
 }
 
