@@ -2,7 +2,8 @@
 
 use biopsy_analyze::analyze_image;
 use biopsy_analyze::dump::DumpFacts;
-use biopsy_report::{StacksOptions, render_dump_json, render_stacks_text};
+use biopsy_report::dump::{StacksOptions, render_stacks_text};
+use biopsy_report::render_dump_json;
 
 #[test]
 fn goroutines_are_shown_with_what_they_wait_for_and_who_has_it() {
