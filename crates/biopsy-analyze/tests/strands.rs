@@ -22,7 +22,7 @@ fn evidence(finding: &Finding) -> String {
 fn two_goroutines_that_wait_for_each_other_are_named_with_both_sites() {
     let analysis = analyze_image(&go_image(24), vec![], &DumpFacts::default());
     let finding = analysis.findings.first().expect("there is one");
-    assert_eq!((finding.id, finding.severity), (FindingId::Deadlock, Severity::Critical));
+    assert_eq!((finding.id, finding.severity), (FindingId::StrandDeadlock, Severity::Critical));
     assert_eq!(finding.title, "Deadlock: goroutine 2 and goroutine 3 wait for each other");
     let evidence = evidence(finding);
     for text in [
@@ -99,7 +99,7 @@ fn goroutines_that_all_wait_for_each_other_are_a_deadlock_and_a_way_out_is_none(
         vec![goroutine(1, WaitKind::WaitGroup, "main.main"), goroutine(5, WaitKind::ChannelSend, "main.work")]
     };
     let analysis = analysis_of(stuck());
-    let finding = found(&analysis, FindingId::Deadlock).expect("it is found");
+    let finding = found(&analysis, FindingId::StrandDeadlock).expect("it is found");
     assert_eq!(
         finding.title,
         "Deadlock: all 2 goroutines of the program wait for each other; `main` in main.main"
@@ -112,12 +112,12 @@ fn goroutines_that_all_wait_for_each_other_are_a_deadlock_and_a_way_out_is_none(
     ] {
         let mut strands = stuck();
         strands.push(healthy);
-        assert_eq!(found(&analysis_of(strands), FindingId::Deadlock), None);
+        assert_eq!(found(&analysis_of(strands), FindingId::StrandDeadlock), None);
     }
     // A program that leaves the work to C.
     let mut strands = stuck();
     strands[0].wait.as_mut().expect("it waits").never_ends = true;
-    assert_eq!(found(&analysis_of(strands), FindingId::Deadlock), None);
+    assert_eq!(found(&analysis_of(strands), FindingId::StrandDeadlock), None);
 }
 
 #[test]

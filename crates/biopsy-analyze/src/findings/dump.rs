@@ -1,6 +1,6 @@
 //! What rules on dumps share.
 
-use crate::dump::strands::{Confidence, Strand, StrandKind, StrandRuntime, WaitKind};
+use crate::dump::strands::{Confidence, RuntimeKind, Strand, StrandKind, StrandRuntime, WaitKind};
 use crate::dump::{DumpAnalysis, DumpThread};
 use crate::findings::finding::{Evidence, Reference};
 use biopsy_model::Tid;
@@ -49,6 +49,11 @@ pub(super) fn own(analysis: &DumpAnalysis, thread: &DumpThread) -> Option<String
 
 pub(super) fn at(reference: Reference, text: String) -> Evidence {
     Evidence { text, reference, value: None }
+}
+
+/// Goroutines were read: what their threads' own stacks and names lack, the goroutines have.
+pub(super) fn has_goroutines(analysis: &DumpAnalysis) -> bool {
+    analysis.strands.iter().any(|one| one.runtime.kind == RuntimeKind::Go && one.runtime.total > 0)
 }
 
 /// Share of all threads.

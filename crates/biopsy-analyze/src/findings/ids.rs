@@ -122,6 +122,8 @@ finding_ids! {
     WaitsForProcess = "waits-for-process",
     /// Threads wait for one that holds a lock.
     LockQueue = "lock-queue",
+    /// Goroutines or tasks wait for each other in a circle, or all of them for each other.
+    StrandDeadlock = "strand-deadlock",
     /// Goroutines wait in one place for what another one has to give.
     StrandsWait = "strands-wait",
     /// The process died at a null pointer, or a field of one.

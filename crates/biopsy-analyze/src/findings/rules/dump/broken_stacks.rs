@@ -1,7 +1,7 @@
 //! Stacks that do not reach their root.
 
 use crate::dump::DumpAnalysis;
-use crate::findings::dump::share;
+use crate::findings::dump::{has_goroutines, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Severity};
 use crate::words::threads;
@@ -23,7 +23,11 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::BrokenStacks,
-        severity: if part >= MOST { Severity::Warning } else { Severity::Notice },
+        severity: match part {
+            _ if has_goroutines(analysis) => Severity::Info,
+            MOST.. => Severity::Warning,
+            _ => Severity::Notice,
+        },
         impact: part * 0.5,
         title: format!("The stacks of {} of {} are not whole", threads(broken), analysis.threads.len()),
         explanation: "Their inner frames are right; where they began is not known. Equal stacks may be told apart, or put together, \

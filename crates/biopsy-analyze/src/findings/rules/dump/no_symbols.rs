@@ -1,6 +1,7 @@
 //! Frames without names.
 
 use crate::dump::{DumpAnalysis, SymbolStatus};
+use crate::findings::dump::has_goroutines;
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::words::percent;
@@ -23,7 +24,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::NoSymbols,
-        severity: if part >= MANY { Severity::Notice } else { Severity::Info },
+        severity: if part >= MANY && !has_goroutines(analysis) { Severity::Notice } else { Severity::Info },
         impact: part * 0.3,
         title: format!("{} of the frames have no names", percent(part)),
         explanation:

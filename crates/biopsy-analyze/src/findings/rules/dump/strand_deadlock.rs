@@ -1,7 +1,9 @@
 //! Goroutines or tasks wait for each other in a circle, or all of a program's goroutines for each other.
 
 use crate::dump::DumpAnalysis;
-use crate::dump::strands::{Confidence, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
+use crate::dump::strands::{
+    Confidence, Strand, StrandCycle, StrandKind, StrandRuntime, StrandState, WaitKind,
+};
 use crate::findings::dump::strand_words;
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
@@ -47,20 +49,26 @@ fn circle(runtime: &StrandRuntime) -> Option<Finding> {
              before it takes them."
         }
     };
-    Some(Finding {
-        id: FindingId::Deadlock,
-        severity: Severity::Critical,
-        impact: 0.5,
+    Some(finding(
         title,
-        explanation: format!(
+        0.5,
+        format!(
             "Each of these {word}s waits for something that only the next one can give, so that none of them goes on by itself. {sure}"
         ),
         evidence,
-        next_steps: steps(&[
-            "Take these locks in the same order everywhere, or hold only one of them at a time",
-            "They do not recover: the process has to be restarted",
-        ]),
-    })
+        &[advice(runtime, first), "They do not recover: the process has to be restarted"],
+    ))
+}
+
+fn advice(runtime: &StrandRuntime, circle: &StrandCycle) -> &'static str {
+    let mut members = circle.members.iter().filter_map(|index| runtime.runtime.strands.get(*index));
+    if members.any(|one| one.kind == StrandKind::Task) {
+        "Await in one direction only: one of them must go on without the other"
+    } else if circle.members.len() == 1 {
+        "Do not lock it again while it is held, and do not lock for writing what is locked for reading"
+    } else {
+        "Take these locks in the same order everywhere, or hold only one of them at a time"
+    }
 }
 
 /// Every goroutine of the program waits for another one: for a channel, a lock, a wait group.
@@ -88,18 +96,34 @@ fn standstill(runtime: &StrandRuntime) -> Option<Finding> {
         ));
     }
     let place = runtime.place(main).map_or(String::new(), |place| format!("; `main` in {place}"));
-    Some(Finding {
-        id: FindingId::Deadlock,
-        severity: Severity::Critical,
-        impact: 1.0,
-        title: format!("Deadlock: all {waiting} goroutines of the program wait for each other{place}"),
-        explanation: "Not one goroutine of the program can run, waits for a time, for the outside or is in a system call: all of them \
+    Some(finding(
+        format!("Deadlock: all {waiting} goroutines of the program wait for each other{place}"),
+        1.0,
+        "Not one goroutine of the program can run, waits for a time, for the outside or is in a system call: all of them \
                       wait for what only another goroutine could give them. Go ends such a program by itself only where it links no C \
                       and takes no signals."
             .to_owned(),
         evidence,
-        next_steps: steps(&["Look at who should have sent, closed or unlocked: nobody is left to do it"]),
-    })
+        &["Look at who should have sent, closed or unlocked: nobody is left to do it"],
+    ))
+}
+
+fn finding(
+    title: String,
+    impact: f64,
+    explanation: String,
+    evidence: Vec<Evidence>,
+    next: &[&str],
+) -> Finding {
+    Finding {
+        id: FindingId::StrandDeadlock,
+        severity: Severity::Critical,
+        impact,
+        title,
+        explanation,
+        evidence,
+        next_steps: steps(next),
+    }
 }
 
 fn waits_for_another(strand: &Strand) -> bool {
