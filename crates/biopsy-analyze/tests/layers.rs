@@ -67,8 +67,7 @@ fn rules_do_not_know_what_explains_what() {
     for (path, code) in files("findings/rules") {
         assert!(!code.contains("explains"), "{}", path.display());
         let ids = code.matches("FindingId::").count();
-        let several =
-            ["last_word.rs", "crash.rs", "across.rs"].iter().any(|name| path.ends_with(name));
+        let several = ["last_word.rs", "crash.rs", "across.rs"].iter().any(|name| path.ends_with(name));
         assert!(ids <= 1 || several, "{} speaks of {ids} findings", path.display());
     }
 }

@@ -1,15 +1,14 @@
 //! Goroutines in the text of `stacks` and in JSON.
 
-use biopsy_analyze::analyze_image;
 use biopsy_analyze::dump::DumpFacts;
-use biopsy_report::dump::{StacksOptions, render_stacks_text};
-use biopsy_report::render_dump_json;
+use biopsy_analyze::{Diagnosis, analyze_image};
+use biopsy_report::{StacksOptions, render_json, render_stacks};
 
 #[test]
 fn goroutines_are_shown_with_what_they_wait_for_and_who_has_it() {
     let analysis = analyze_image(&biopsy_runtimes::fuzz::go_image(24), vec![], &DumpFacts::default());
     let options = StacksOptions { width: Some(160), color: false, all: false, native: false, frames: 20 };
-    let text = render_stacks_text(&analysis, options);
+    let text = render_stacks(&analysis, options);
     for part in [
         "Go 1.24.3 · 4 goroutines in 3 different stacks",
         "2 ×  goroutine 2, 3 · waiting",
@@ -18,8 +17,9 @@ fn goroutines_are_shown_with_what_they_wait_for_and_who_has_it() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let json: serde_json::Value = serde_json::from_str(&render_dump_json(&analysis)).expect("it is JSON");
-    let runtime = &json["runtimes"][0];
+    let diagnosis = Diagnosis::new(None, vec![analysis], Vec::new());
+    let json: serde_json::Value = serde_json::from_str(&render_json(&diagnosis, None)).expect("it is JSON");
+    let runtime = &json["dumps"][0]["runtimes"][0];
     assert_eq!(runtime["name"], "Go 1.24.3");
     assert_eq!(runtime["cycles"][0], serde_json::json!(["2", "3"]));
     assert_eq!(runtime["groups"][0]["wait"]["owners"][0]["confidence"], "very likely");
