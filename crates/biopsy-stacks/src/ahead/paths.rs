@@ -41,13 +41,13 @@ pub(super) struct Ways {
     /// Those that come to the end of the function, or of the clean-up; each once.
     pub(super) done: Vec<Sums>,
     /// The state at the end of each of them.
-    ends: Vec<State>,
+    pub(super) ends: Vec<State>,
     /// Those that come back to where they were: a loop without an end.
     pub(super) loops: Vec<Sums>,
     /// A way could not be followed: an address that is not known, code that is not there, too many instructions.
     pub(super) lost: bool,
     /// A loop may have been left by a way that was not gone, because a number said that it would not be.
-    cut_short: bool,
+    pub(super) cut_short: bool,
 }
 
 /// What is looked for.
@@ -337,11 +337,14 @@ impl Search<'_, '_> {
         }
         let mut own = CALL.min(*budget);
         let before = own;
-        let called = self.explore(function, inside, deep + 1, false, decides, &mut own);
+        let mut called = self.explore(function, inside.clone(), deep + 1, false, decides, &mut own);
+        if called.cut_short && decides {
+            called = self.explore(function, inside, deep + 1, false, false, &mut own);
+        }
         *budget -= before - own;
         if called.done.is_empty() {
-            if !called.lost {
-                // No way through it comes back: it panics, or loops for ever.
+            if !called.lost && called.loops.is_empty() {
+                // No way through it comes back: it panics.
                 return Next::Ends;
             }
             way.state.forget_all_but_kept();
