@@ -58,6 +58,8 @@ pub(super) struct CodeView<'a> {
     instructions: FxHashMap<u64, Option<Instruction>>,
     names: FxHashMap<usize, CallNames>,
     touching: FxHashMap<u64, bool>,
+    /// The last question came to calls that were too deep: a no is only a no from there.
+    too_deep: bool,
     /// Locks that are given back by plain stores are looked for: any function may.
     by_stores: bool,
 }
@@ -72,6 +74,7 @@ impl<'a> CodeView<'a> {
             instructions: FxHashMap::default(),
             names: FxHashMap::default(),
             touching: FxHashMap::default(),
+            too_deep: false,
             by_stores,
         }
     }
@@ -222,6 +225,7 @@ impl<'a> CodeView<'a> {
     /// and need no walk.
     pub(super) fn touches_locks(&mut self, start: u64) -> bool {
         let mut left = LOOKED_THROUGH;
+        self.too_deep = false;
         self.touches(start, DEEP, &mut left)
     }
 
@@ -270,10 +274,18 @@ impl<'a> CodeView<'a> {
             found = match self.target(address, slot) {
                 Target::Known(Called::Step { .. }) => true,
                 Target::Known(Called::Ends | Called::Nothing) | Target::Other => false,
-                Target::Function(callee) => deep > 0 && self.touches(callee, deep - 1, left),
+                Target::Function(callee) if deep > 0 => self.touches(callee, deep - 1, left),
+                Target::Function(_) => {
+                    self.too_deep = true;
+                    false
+                }
             };
         }
-        self.touching.insert(start, found);
+        if found || !self.too_deep {
+            self.touching.insert(start, found);
+        } else {
+            self.touching.remove(&start);
+        }
         found
     }
 }
