@@ -1,3 +1,5 @@
+//! Sums over frames.
+
 use super::*;
 
 fn sum(net: i8, lowest: i8) -> Sum {
