@@ -1,5 +1,7 @@
 //! Who holds locks that do not say it, in programs of known truth: names of threads tell who holds and who waits.
 
+#![allow(clippy::print_stdout, reason = "the table is what one looks at it for")]
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 

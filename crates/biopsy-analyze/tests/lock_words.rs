@@ -213,3 +213,93 @@ fn a_word_beside_nothing_is_only_a_futex() {
         }
     }
 }
+
+/// Functions that take and give back a lock, with calls, a loop and a switch, in a file whose addresses are offsets.
+const CODE: &str = "
+static int word;
+__attribute__((noinline)) void give(int *lock) { __sync_lock_release(lock); }
+__attribute__((noinline)) int take(int *lock) { return __sync_bool_compare_and_swap(lock, 0, 1); }
+__attribute__((noinline)) int choose(int how, int *lock) {
+    switch (how) {
+    case 0: give(lock); return 3;
+    case 1: return take(lock);
+    case 2: return __sync_lock_test_and_set(lock, 0);
+    case 3: return __sync_fetch_and_sub(lock, 1);
+    case 4: return choose(how - 1, lock + 1);
+    default: return word;
+    }
+}
+int loops(int *lock, int times) {
+    for (int i = 0; i < times; i++) { while (!take(lock)) choose(i, lock); give(lock); }
+    return word++;
+}
+";
+
+mod hostile {
+    use super::*;
+    use biopsy_stacks::image::{Options, walk};
+    use biopsy_testkit::{Privilege, compile_c, require_all};
+    use proptest::prelude::{ProptestConfig, any, prop, prop_assert, proptest};
+    use std::sync::OnceLock;
+
+    const BASE: u64 = 0x7000_0000_0000;
+
+    fn program() -> &'static [u8] {
+        static PROGRAM: OnceLock<Vec<u8>> = OnceLock::new();
+        PROGRAM.get_or_init(|| {
+            let flags = &["-O2", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,-N"];
+            let mut bytes = std::fs::read(compile_c("hostile-code", CODE, flags)).expect("it was made");
+            bytes.resize(bytes.len().next_multiple_of(4096), 0);
+            bytes
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever the code ahead of a thread is, and whatever its registers and its stack hold.
+        #[test]
+        fn no_code_makes_it_panic_or_run_on(
+            edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..200),
+            places in prop::collection::vec(any::<prop::sample::Index>(), 40),
+            registers in prop::array::uniform27(prop::sample::select(vec![0, 1, 7, HEAP + 0x100, HEAP, STACK + 64, u64::MAX, u64::MAX - 6])),
+            word in prop::sample::select(vec![(0x100_u64, 2_u32), (0x104, 5)]),
+        ) {
+            if !require_all(&[Privilege::Cc]) {
+                return Ok(());
+            }
+            let mut code = program().to_vec();
+            let text = 0x200..code.len();
+            for (at, byte) in edits {
+                let at = text.start + at.index(text.len());
+                code[at] = byte;
+            }
+            let mut stack = vec![0; 4096];
+            for (slot, place) in places.iter().enumerate() {
+                let address = BASE + place.index(program().len()) as u64;
+                stack[slot * 8..slot * 8 + 8].copy_from_slice(&address.to_le_bytes());
+            }
+            let mut heap = vec![0; 4096];
+            heap[0x100..0x104].copy_from_slice(&(2_u32 | 1 << 31).to_le_bytes());
+            heap[word.0 as usize..word.0 as usize + 4].copy_from_slice(&word.1.to_le_bytes());
+            let at = |index: usize| BASE + places[index].index(program().len()) as u64;
+            let waits = GeneralRegisters {
+                orig_rax: 202, rax: (-512_i64).cast_unsigned(), rdi: HEAP + word.0, rsi: WAIT_BITSET, rdx: word.1.into(),
+                rip: at(0), rsp: STACK, ..GeneralRegisters::from_words(&registers)
+            };
+            let runs = GeneralRegisters { orig_rax: u64::MAX, rip: at(1), rsp: STACK + 8, ..waits };
+            let core = CoreBuilder::new()
+                .process(10, "patient", "")
+                .files(&[(BASE, BASE + code.len() as u64, 0, b"/opt/hostile")])
+                .thread(11, 0, &waits)
+                .thread(12, 0, &runs)
+                .memory(HEAP, READ_WRITE, heap)
+                .memory(BASE, 5, code)
+                .memory(STACK, READ_WRITE, stack);
+            let opened = open_bytes("test", core.build(), &Limits::default()).expect("a core");
+            let stacks = walk(&*opened.image, &Options::default());
+            let analysis = analyze_dump(&*opened.image, &stacks, &DumpFacts::of(&opened));
+            prop_assert!(!analysis.findings.is_empty());
+        }
+    }
+}

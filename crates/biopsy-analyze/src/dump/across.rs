@@ -9,10 +9,10 @@ use biopsy_model::peers::{PeerLook, PeerObject, PeerProcess, PeerThread, PeerWai
 use biopsy_model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 
-use super::analysis::DumpAnalysis;
 use super::blocked::{self, Waiting};
 use super::locks::{Confidence, LockKind};
 use super::state::ThreadState;
+use super::threads::DumpThread;
 
 /// Steps of a chain that are followed.
 const CHAIN: usize = 32;
@@ -49,18 +49,19 @@ pub struct Step {
 
 struct Graph<'a> {
     look: &'a PeerLook,
-    analysis: &'a DumpAnalysis,
+    frozen: FxHashMap<Tid, &'a DumpThread>,
     own: Pid,
     threads: FxHashMap<Tid, (&'a PeerProcess, &'a PeerThread)>,
 }
 
-/// Joins both. `look`: of the process that was analysed, which comes first in it.
-pub(crate) fn join(analysis: &DumpAnalysis, look: &PeerLook) -> Across {
+/// Joins both. `frozen`: threads of the process that was analysed, which comes first in `look`.
+pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook) -> Across {
     let Some(own) = look.processes.first().map(|process| process.pid) else { return Across::default() };
     let all =
         look.processes.iter().flat_map(|process| process.threads.iter().map(move |thread| (process, thread)));
     let threads = all.map(|(process, thread)| (thread.tid, (process, thread))).collect();
-    let graph = Graph { look, analysis, own, threads };
+    let graph =
+        Graph { look, frozen: frozen.iter().map(|thread| (thread.tid, thread)).collect(), own, threads };
     let waiting: Vec<Waiting> = graph
         .threads
         .iter()
@@ -89,7 +90,7 @@ impl Graph<'_> {
         if process.pid != self.own {
             return Some(wait);
         }
-        let frozen = self.analysis.thread(thread.tid)?;
+        let frozen = self.frozen.get(&thread.tid)?;
         let same =
             matches!(&frozen.state, ThreadState::InSystemCall { number, .. } if *number == thread.call);
         same.then_some(wait)
@@ -110,7 +111,7 @@ impl Graph<'_> {
                 timed: wait.timed,
             });
         }
-        let lock = self.analysis.thread(tid).filter(|_| process.pid == self.own)?.lock.as_ref()?;
+        let lock = self.frozen.get(&tid).filter(|_| process.pid == self.own)?.lock.as_ref()?;
         let holders = lock.known_holders();
         let known = holders.iter().filter(|holder| holder.confidence > Confidence::Possible);
         let maybe = holders
@@ -131,8 +132,8 @@ impl Graph<'_> {
             Some(wait) if wait.certain => Confidence::Certain,
             Some(_) => Confidence::VeryLikely,
             None => self
-                .analysis
-                .thread(tid)
+                .frozen
+                .get(&tid)
                 .and_then(|thread| thread.lock.as_ref())
                 .map_or(Confidence::Possible, |lock| {
                     lock.known_holders().iter().map(|holder| holder.confidence).min().unwrap_or_default()
@@ -142,7 +143,7 @@ impl Graph<'_> {
 
     fn step(&self, tid: Tid) -> Option<Step> {
         let (process, thread) = self.threads.get(&tid)?;
-        let own = self.analysis.thread(tid).filter(|_| process.pid == self.own);
+        let own = self.frozen.get(&tid).filter(|_| process.pid == self.own);
         let peer = self.peer_wait(thread, process);
         let lock =
             own.and_then(|thread| thread.lock.as_ref()).filter(|lock| !lock.known_holders().is_empty());
@@ -233,7 +234,6 @@ fn doing(call: &'static str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dump::DumpThread;
 
     fn wait(helpers: &[u32], object: PeerObject) -> PeerWait {
         PeerWait {
@@ -257,28 +257,25 @@ mod tests {
         PeerLook { processes: processes.iter().map(process).collect(), hidden: 0 }
     }
 
-    fn analysis(tid: u32, call: u32) -> DumpAnalysis {
+    fn frozen(tid: u32, call: u32) -> Vec<DumpThread> {
         let state = ThreadState::InSystemCall {
             number: Some(call),
             name: "write".to_owned(),
             wait: crate::dump::WaitKind::Output,
             words: "writes".to_owned(),
         };
-        DumpAnalysis {
-            threads: vec![DumpThread { tid: Tid(tid), state, ..DumpThread::default() }],
-            ..DumpAnalysis::default()
-        }
+        vec![DumpThread { tid: Tid(tid), state, ..DumpThread::default() }]
     }
 
     #[test]
     fn two_processes_that_write_to_each_other_are_a_circle() {
         let both = [(7, Some(wait(&[8], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        let across = join(&analysis(7, 1), &look(&both));
+        let across = join(&frozen(7, 1), &look(&both));
         assert_eq!(across.circles.len(), 1);
         assert_eq!(across.confidence, [Confidence::Certain]);
         assert_eq!(across.circles[0].iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8]);
         assert!(
-            join(&analysis(7, 0), &look(&both)).circles.is_empty(),
+            join(&frozen(7, 0), &look(&both)).circles.is_empty(),
             "it did something else when it was frozen"
         );
     }
@@ -290,15 +287,15 @@ mod tests {
         if let Some(wait) = &mut both[0].1 {
             wait.all_seen = false;
         }
-        assert!(join(&analysis(7, 1), &look(&both)).circles.is_empty());
+        assert!(join(&frozen(7, 1), &look(&both)).circles.is_empty());
         let gone =
             [(7, Some(wait(&[8, 9], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        assert!(join(&analysis(7, 1), &look(&gone)).circles.is_empty(), "9 was not followed");
+        assert!(join(&frozen(7, 1), &look(&gone)).circles.is_empty(), "9 was not followed");
     }
 
     #[test]
     fn a_reader_that_has_the_only_other_end_waits_for_itself() {
-        let across = join(&analysis(7, 1), &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]));
+        let across = join(&frozen(7, 1), &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]));
         assert_eq!(across.circles.len(), 1);
     }
 
@@ -309,10 +306,10 @@ mod tests {
             (8, Some(wait(&[9], PeerObject::FileLock))),
             (9, None),
         ];
-        let chain = join(&analysis(7, 1), &look(&processes)).chain.expect("it waits for a child");
+        let chain = join(&frozen(7, 1), &look(&processes)).chain.expect("it waits for a child");
         assert_eq!(chain.iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8, 9]);
         assert_eq!(chain[2].does, "writes");
         let idle = [(7, Some(wait(&[8], PeerObject::Socket))), (8, None)];
-        assert_eq!(join(&analysis(7, 1), &look(&idle)).chain, None, "a server at rest");
+        assert_eq!(join(&frozen(7, 1), &look(&idle)).chain, None, "a server at rest");
     }
 }

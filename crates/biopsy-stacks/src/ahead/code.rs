@@ -11,7 +11,7 @@ use super::family::{Called, called};
 use super::landing;
 use crate::elf::ElfFile;
 use crate::symbols::CallNames;
-use crate::unwind::{FunctionRange, ProcessUnwinder};
+use crate::unwind::{FunctionRange, Modules};
 
 /// Longest function that is looked at, in bytes.
 const FUNCTION: u64 = 256 << 10;
@@ -51,27 +51,30 @@ pub(super) enum Target {
 /// Code of one image.
 pub(super) struct CodeView<'a> {
     image: &'a dyn Image,
-    unwinder: &'a ProcessUnwinder,
+    modules: &'a Modules,
     functions: FxHashMap<u64, Option<FunctionCode>>,
     /// Function starts by any address in them that was asked for.
     starts: FxHashMap<u64, Option<u64>>,
     instructions: FxHashMap<u64, Option<Instruction>>,
     names: FxHashMap<usize, CallNames>,
     touching: FxHashMap<u64, bool>,
+    /// The last question came to calls that were too deep: a no is only a no from there.
+    too_deep: bool,
     /// Locks that are given back by plain stores are looked for: any function may.
     by_stores: bool,
 }
 
 impl<'a> CodeView<'a> {
-    pub(super) fn new(image: &'a dyn Image, unwinder: &'a ProcessUnwinder, by_stores: bool) -> Self {
+    pub(super) fn new(image: &'a dyn Image, modules: &'a Modules, by_stores: bool) -> Self {
         Self {
             image,
-            unwinder,
+            modules,
             functions: FxHashMap::default(),
             starts: FxHashMap::default(),
             instructions: FxHashMap::default(),
             names: FxHashMap::default(),
             touching: FxHashMap::default(),
+            too_deep: false,
             by_stores,
         }
     }
@@ -106,7 +109,7 @@ impl<'a> CodeView<'a> {
     }
 
     fn load(&mut self, address: u64) -> Option<u64> {
-        let module = self.unwinder.find(Avma(address))?;
+        let module = self.modules.find(address)?;
         let file = module.file()?;
         let svma = module.svma(Avma(address))?.0;
         let bias = address.wrapping_sub(svma);
@@ -129,7 +132,7 @@ impl<'a> CodeView<'a> {
         let inside = address.checked_sub(1)?;
         let function = self.function(inside)?;
         let (sites, bias) = function.sites?;
-        let file = self.unwinder.find(Avma(inside))?.file()?;
+        let file = self.modules.find(inside)?.file()?;
         let table = bytes(self.image, file, sites.wrapping_add(bias), sites, SITES)?;
         let pad = landing::pad_of(&table, inside - function.start)?;
         // A pad may be in another part of the function (`.cold`), as far as 32 bits reach.
@@ -151,7 +154,7 @@ impl<'a> CodeView<'a> {
         {
             return Target::Known(known);
         }
-        let library = self.unwinder.find(Avma(address)).and_then(|module| module.file()).is_none_or(|file| {
+        let library = self.modules.find(address).and_then(|module| module.file()).is_none_or(|file| {
             file.path().file_name().is_some_and(|name| is_of_system(&name.to_string_lossy()))
         });
         match self.function(address).filter(|_| !library) {
@@ -162,7 +165,7 @@ impl<'a> CodeView<'a> {
 
     /// The frame's code is of the C library or its like.
     pub(super) fn is_system(&self, address: u64) -> bool {
-        let file = self.unwinder.find(Avma(address)).and_then(|module| module.file());
+        let file = self.modules.find(address).and_then(|module| module.file());
         file.and_then(|file| file.path().file_name())
             .is_some_and(|name| is_of_system(&name.to_string_lossy()))
     }
@@ -188,12 +191,12 @@ impl<'a> CodeView<'a> {
     }
 
     fn file_bytes(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let module = self.unwinder.find(Avma(address))?;
+        let module = self.modules.find(address)?;
         module.file()?.constant_at(module.svma(Avma(address))?.0, length as u64)
     }
 
     fn names_at(&mut self, address: u64) -> Option<(&CallNames, u64)> {
-        let module = self.unwinder.find(Avma(address))?;
+        let module = self.modules.find(address)?;
         let (file, svma) = (module.file()?, module.svma(Avma(address))?.0);
         let names = self.names.entry(Arc::as_ptr(file).addr()).or_insert_with(|| CallNames::read(file));
         Some((names, svma))
@@ -207,7 +210,7 @@ impl<'a> CodeView<'a> {
     /// By the relocation that fills the slot, or by what it holds now. The slot is data, near the code that uses it: the module
     /// is found by any mapping of code below it.
     fn name_of_slot(&mut self, slot: u64) -> Option<String> {
-        let module = self.unwinder.find_below(Avma(slot))?;
+        let module = self.modules.find_below(slot)?;
         let svma = module.svma(Avma(slot))?.0;
         let file = module.file()?;
         let names = self.names.entry(Arc::as_ptr(file).addr()).or_insert_with(|| CallNames::read(file));
@@ -222,6 +225,7 @@ impl<'a> CodeView<'a> {
     /// and need no walk.
     pub(super) fn touches_locks(&mut self, start: u64) -> bool {
         let mut left = LOOKED_THROUGH;
+        self.too_deep = false;
         self.touches(start, DEEP, &mut left)
     }
 
@@ -270,10 +274,18 @@ impl<'a> CodeView<'a> {
             found = match self.target(address, slot) {
                 Target::Known(Called::Step { .. }) => true,
                 Target::Known(Called::Ends | Called::Nothing) | Target::Other => false,
-                Target::Function(callee) => deep > 0 && self.touches(callee, deep - 1, left),
+                Target::Function(callee) if deep > 0 => self.touches(callee, deep - 1, left),
+                Target::Function(_) => {
+                    self.too_deep = true;
+                    false
+                }
             };
         }
-        self.touching.insert(start, found);
+        if found || !self.too_deep {
+            self.touching.insert(start, found);
+        } else {
+            self.touching.remove(&start);
+        }
         found
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn sign(amount: u64, bytes: usize) -> u64 {
 }
 
 /// Whether the condition holds, where the flags say it.
-pub(super) fn holds(condition: ConditionCode, Compared { a, b, bytes }: Compared) -> Option<bool> {
+pub(super) fn holds(condition: ConditionCode, Compared { a, b, bytes, .. }: Compared) -> Option<bool> {
     let (signed_a, signed_b) = (sign(a, bytes).cast_signed(), sign(b, bytes).cast_signed());
     let negative = sign(a.wrapping_sub(b), bytes).cast_signed() < 0;
     Some(match condition {
@@ -50,7 +50,12 @@ pub(super) fn apply(state: &mut State, instruction: &Instruction, now: &dyn Memo
     };
     let flags = |a: Option<Value>, b: Option<Value>| {
         let (a, b) = (a?, b?);
-        (a.steady && b.steady).then_some(Compared { a: a.bits & mask, b: b.bits & mask, bytes })
+        (a.steady && b.steady).then_some(Compared {
+            a: a.bits & mask,
+            b: b.bits & mask,
+            bytes,
+            always: false,
+        })
     };
     let zero = Some(Value::constant(0));
     match instruction.mnemonic() {

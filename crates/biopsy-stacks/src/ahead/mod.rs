@@ -104,14 +104,14 @@ impl<'a> Ahead<'a> {
     /// `None`: the stacks were not walked here, so that nothing is known of their code. `stacks`: of the image.
     #[must_use]
     pub fn new(image: &'a dyn Image, stacks: &'a ImageStacks, wanted: &[Wanted]) -> Option<Self> {
-        let unwinder = stacks.code.unwinder()?;
+        let modules = stacks.code.modules()?;
         let locks: FxHashMap<u64, LockFamily> = wanted
             .iter()
             .filter(|wanted| wanted.lock != 0)
             .map(|wanted| (wanted.lock, wanted.family))
             .collect();
         let by_stores = locks.values().any(|family| family.by_stores());
-        let code = CodeView::new(image, unwinder, by_stores);
+        let code = CodeView::new(image, modules, by_stores);
         Some(Self { image, stacks, code, locks, left: INSTRUCTIONS })
     }
 
@@ -144,10 +144,11 @@ impl<'a> Ahead<'a> {
             .flat_map(|(_, frame)| frame.ahead.done.iter().chain(&frame.ahead.loops).chain(&frame.cleanup))
             .flat_map(|sums| sums.keys().copied())
             .collect();
+        let own = waits_for.map_or(0, |lock| own_code(&frames, lock));
         let hold = |lock: u64| {
             let acquires = waits_for == Some(lock);
             let level = i32::from(acquires || takes_again == Some(lock));
-            hold(&frames, lock, level, acquires)
+            hold(&frames, lock, level, acquires, own)
         };
         touched.into_iter().filter_map(hold).collect()
     }
@@ -191,18 +192,18 @@ struct FrameWays {
 const NOTHING: Sum = Sum { net: 0, lowest: 0, mode: HoldMode::NotKnown };
 
 /// Sums up the frames of a thread for one lock. `level`: what the wait itself will take. `acquires`: it waits for this lock, so that the
-/// innermost frames may be the lock's own code.
-fn hold(frames: &[(usize, FrameWays)], lock: u64, level: i32, acquires: bool) -> Option<Hold> {
+/// innermost frames may be the lock's own code; `own`: so many are that of the lock that it waits for.
+fn hold(frames: &[(usize, FrameWays)], lock: u64, level: i32, acquires: bool, own: usize) -> Option<Hold> {
     let cleaned = frames.iter().find_map(|(index, frame)| {
         let all = !frame.cleanup.is_empty()
             && frame.cleanup.iter().all(|sums| sums.get(&lock).is_some_and(|sum| sum.lowest < 0));
         let mode = frame.cleanup.first().and_then(|sums| sums.get(&lock)).map(|sum| sum.mode);
         mode.filter(|_| all).map(|mode| (*index, mode))
     });
-    let least = total(frames, lock, level, acquires, |sums| {
+    let least = total(frames, lock, (level, acquires, own), |sums| {
         sums.min_by_key(|sum| (sum.lowest, sum.net)).unwrap_or(NOTHING)
     });
-    let most = total(frames, lock, level, acquires, |sums| {
+    let most = total(frames, lock, (level, acquires, own), |sums| {
         sums.max_by_key(|sum| (sum.lowest, sum.net)).unwrap_or(NOTHING)
     });
     let ways = match (least.lowest < 0, most.lowest < 0, least.followed) {
@@ -223,6 +224,15 @@ fn hold(frames: &[(usize, FrameWays)], lock: u64, level: i32, acquires: bool) ->
     Some(Hold { lock, times, mode, ways, cleanup: cleaned.is_some(), frame })
 }
 
+/// How many of the innermost frames are of the code of the lock that is waited for: those before the first that gives it back. They come
+/// back, however their loops look.
+fn own_code(frames: &[(usize, FrameWays)], lock: u64) -> usize {
+    let gives = |(_, frame): &(usize, FrameWays)| {
+        frame.ahead.done.iter().any(|sums| sums.get(&lock).is_some_and(|sum| sum.lowest < 0))
+    };
+    frames.iter().position(gives).unwrap_or(0)
+}
+
 struct Total {
     lowest: i32,
     /// Where it fell below zero first.
@@ -234,16 +244,16 @@ struct Total {
 fn total(
     frames: &[(usize, FrameWays)],
     lock: u64,
-    level: i32,
-    acquires: bool,
+    (level, acquires, own): (i32, bool, usize),
     choose: impl Fn(&mut dyn Iterator<Item = Sum>) -> Sum,
 ) -> Total {
     let mut total = Total { lowest: 0, at: None, followed: true };
     let (mut level, mut inside) = (level, acquires);
-    for (index, frame) in frames {
+    for (position, (index, frame)) in frames.iter().enumerate() {
         let of = |sums: &paths::Sums| sums.get(&lock).copied().unwrap_or(NOTHING);
         let ways = &frame.ahead;
-        let endless = ways.done.is_empty() && !ways.loops.is_empty();
+        // A way that was lost may have been the one that leaves the loop.
+        let endless = ways.done.is_empty() && !ways.loops.is_empty() && !ways.lost;
         let all: Vec<Sum> = if endless { &ways.loops } else { &ways.done }.iter().map(of).collect();
         if all.is_empty() {
             total.followed &= !ways.lost;
@@ -251,7 +261,10 @@ fn total(
         }
         // The code that waits takes it, which was counted at the start.
         inside &= all.iter().all(|sum| sum.lowest >= 0);
-        if inside && all.iter().any(|sum| sum.net > 0) {
+        if inside && (endless || all.iter().any(|sum| sum.net > 0)) {
+            continue;
+        }
+        if endless && position < own {
             continue;
         }
         let sum = choose(&mut all.into_iter());

@@ -190,9 +190,10 @@ impl Search<'_, '_> {
             FlowControl::ConditionalBranch => {
                 let target = instruction.near_branch_target();
                 let holds = way.state.flags.and_then(|flags| holds(instruction.condition_code(), flags));
-                match holds.filter(|_| decides) {
+                let always = way.state.flags.is_some_and(|flags| flags.always);
+                match holds.filter(|_| decides || always) {
                     Some(taken) => {
-                        way.decided = true;
+                        way.decided |= !always;
                         let to = if taken { target } else { next };
                         way.back = to < way.at;
                         Next::Goes(to)
@@ -340,8 +341,8 @@ impl Search<'_, '_> {
         let called = self.explore(function, inside, deep + 1, false, decides, &mut own);
         *budget -= before - own;
         if called.done.is_empty() {
-            if !called.lost {
-                // No way through it comes back: it panics, or loops for ever.
+            if !called.lost && called.loops.is_empty() {
+                // No way through it comes back: it panics.
                 return Next::Ends;
             }
             way.state.forget_all_but_kept();
@@ -435,7 +436,7 @@ impl Search<'_, '_> {
             apply(&mut failed.state, instruction, now);
             failed.state.set(RAX, failed.state.whole(RAX).filter(|_| mnemonic != Mnemonic::Cmpxchg));
             if mnemonic == Mnemonic::Cmpxchg {
-                failed.state.flags = Some(Compared { a: 1, b: 0, bytes: 4 });
+                failed.state.flags = Some(Compared { a: 1, b: 0, bytes: 4, always: true });
             } else {
                 set_swapped(&mut failed.state, instruction, memory, family.held_value());
             }
@@ -443,7 +444,7 @@ impl Search<'_, '_> {
         }
         apply(&mut way.state, instruction, now);
         match mnemonic {
-            Mnemonic::Cmpxchg => way.state.flags = Some(Compared { a: 0, b: 0, bytes: 4 }),
+            Mnemonic::Cmpxchg => way.state.flags = Some(Compared { a: 0, b: 0, bytes: 4, always: true }),
             Mnemonic::Xchg if step.takes => {
                 set_swapped(&mut way.state, instruction, memory, family.free_value())
             }

@@ -17,7 +17,7 @@ const NEAR: u64 = 128;
 /// The lock that the loop around the thread's instruction waits for; `None`: it is in no such loop.
 #[must_use]
 pub fn spins_at(image: &dyn Image, stacks: &ImageStacks, registers: &GeneralRegisters) -> Option<Wanted> {
-    let mut code = CodeView::new(image, stacks.code.unwinder()?, false);
+    let mut code = CodeView::new(image, stacks.code.modules()?, false);
     let around = circle(&mut code, registers.rip)?;
     let waits = |instruction: &Instruction| {
         instruction.mnemonic() == Mnemonic::Pause || instruction.has_lock_prefix() || is_swap(instruction)

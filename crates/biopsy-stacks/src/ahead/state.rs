@@ -54,6 +54,8 @@ pub(super) struct Compared {
     pub(super) a: u64,
     pub(super) b: u64,
     pub(super) bytes: usize,
+    /// It is what makes this way the way that it is: whether an exchange took place.
+    pub(super) always: bool,
 }
 
 /// Registers, what was written since, flags.

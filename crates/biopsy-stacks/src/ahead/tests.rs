@@ -1,3 +1,5 @@
+//! Sums over frames.
+
 use super::*;
 
 fn sum(net: i8, lowest: i8) -> Sum {
@@ -16,7 +18,7 @@ fn frames(all: &[(&[Sum], &[Sum])]) -> Vec<(usize, FrameWays)> {
 }
 
 fn held(all: &[(&[Sum], &[Sum])], level: i32, acquires: bool) -> Option<(u8, WaysSay, bool)> {
-    hold(&frames(all), LOCK, level, acquires).map(|hold| (hold.times, hold.ways, hold.cleanup))
+    hold(&frames(all), LOCK, level, acquires, 0).map(|hold| (hold.times, hold.ways, hold.cleanup))
 }
 
 #[test]
@@ -52,4 +54,22 @@ fn a_mutex_that_is_taken_again_after_a_condition_is_not_held_meanwhile() {
     assert_eq!(held(&[(&[sum(0, 0)], &[]), (&[sum(-1, -1)], &[])], 1, false), None);
     let pad = held(&[(&[sum(0, 0)], &[]), (&[sum(-1, -1)], &[sum(-1, -1)])], 1, false);
     assert_eq!(pad, Some((1, WaysSay::No, true)), "the pad knows nothing of the wait");
+}
+
+#[test]
+fn a_loop_that_is_lost_ends_nothing_and_one_without_end_does() {
+    let outer = || FrameWays {
+        ahead: Ways { done: vec![paths::Sums::from([(LOCK, sum(-1, -1))])], ..Ways::default() },
+        cleanup: Vec::new(),
+    };
+    let inner = |lost| FrameWays {
+        ahead: Ways { loops: vec![paths::Sums::new()], lost, ..Ways::default() },
+        cleanup: Vec::new(),
+    };
+    assert_eq!(hold(&[(0, inner(false)), (1, outer())], LOCK, 0, false, 0), None, "it never comes there");
+    assert!(hold(&[(0, inner(true)), (1, outer())], LOCK, 0, false, 0).is_some());
+    assert!(
+        hold(&[(0, inner(false)), (1, outer()), (2, outer())], LOCK, 1, true, 0).is_some(),
+        "the lock's own loop"
+    );
 }

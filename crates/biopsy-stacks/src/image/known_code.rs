@@ -5,7 +5,7 @@ use std::sync::Arc;
 use biopsy_model::Tid;
 use rustc_hash::FxHashMap;
 
-use crate::unwind::{ProcessUnwinder, WalkedFrame};
+use crate::unwind::{Modules, WalkedFrame};
 
 /// Frames of one thread whose registers are kept: a stack overflow has tens of thousands.
 const KEPT: usize = 64;
@@ -36,15 +36,15 @@ impl FrameRegisters {
 
 /// The code that frames of an image are in, and their registers. Nothing of it is a result: two walks with equal frames are equal.
 #[derive(Clone, Default)]
-pub struct KnownCode(Option<Arc<(ProcessUnwinder, RegistersOf)>>);
+pub struct KnownCode(Option<Arc<(Modules, RegistersOf)>>);
 
 impl KnownCode {
-    pub(super) fn new(unwinder: ProcessUnwinder, registers: RegistersOf) -> Self {
-        Self(Some(Arc::new((unwinder, registers))))
+    pub(super) fn new(modules: Modules, registers: RegistersOf) -> Self {
+        Self(Some(Arc::new((modules, registers))))
     }
 
-    pub(crate) fn unwinder(&self) -> Option<&ProcessUnwinder> {
-        self.0.as_deref().map(|(unwinder, _)| unwinder)
+    pub(crate) fn modules(&self) -> Option<&Modules> {
+        self.0.as_deref().map(|(modules, _)| modules)
     }
 
     /// Registers of the innermost frames of a thread.

@@ -73,7 +73,7 @@ pub fn walk(image: &dyn Image, options: &Options<'_>) -> ImageStacks {
     let abort_message = code.abort_message();
     let (places, missing) = places.resolve(&mut code, options, cache);
     problems.extend(missing);
-    let known = KnownCode::new(code.unwinder, registers);
+    let known = KnownCode::new(code.unwinder.into_modules(), registers);
     ImageStacks { threads, places, modules: code.modules, abort_message, problems, code: known }
 }
 

@@ -33,7 +33,7 @@ pub use stack::{ProcessMemory, StackMemory};
 pub(crate) use table::{FunctionRange, Kind, UnwindTable};
 
 use crate::elf::ElfFile;
-use modules::Modules;
+pub(crate) use modules::Modules;
 use rule::Rule;
 use rules::Rules;
 use stack::Reader;
@@ -124,9 +124,9 @@ impl ProcessUnwinder {
         self.rules.modules.find(address.0)
     }
 
-    /// The mapping that holds `address`, or else the nearest one below it: that of the code which uses the data there.
-    pub(crate) fn find_below(&self, address: Avma) -> Option<&Module> {
-        self.rules.modules.find_below(address.0)
+    /// All mappings, without what was made for unwinding.
+    pub(crate) fn into_modules(self) -> Modules {
+        self.rules.modules
     }
 
     /// How many mappings are known.

@@ -96,7 +96,7 @@ impl Modules {
         self.find_below(address).filter(|module| address < module.range.end)
     }
 
-    /// The same, or the nearest one below.
+    /// The same, or the nearest one below: that of the code which uses the data there.
     pub(crate) fn find_below(&self, address: u64) -> Option<&Module> {
         let after = self.sorted.partition_point(|module| module.range.start <= address);
         self.sorted.get(after.checked_sub(1)?)

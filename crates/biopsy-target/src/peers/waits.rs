@@ -7,8 +7,9 @@ use std::os::unix::fs::FileExt;
 use biopsy_model::Pid;
 use biopsy_model::peers::{PeerObject, PeerWait};
 
-use super::ends::{Mode, mode};
-use super::{Call, Ends, file_locks, sockets};
+use super::call::{Call, THREADS};
+use super::ends::{Ends, Mode, mode};
+use super::{file_locks, sockets};
 use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL};
 
 /// `/proc/locks` of a busy database has thousands of lines.
@@ -191,7 +192,7 @@ impl<'a> Waits<'a> {
 
     fn child(&mut self, dir: &ProcessDir, wanted: i32) -> Option<PeerWait> {
         let mut children = Vec::new();
-        for tid in dir.tids(super::THREADS).ok()? {
+        for tid in dir.tids(THREADS).ok()? {
             let list = dir.read(&format!("task/{tid}/children"), 64 << 10).unwrap_or_default();
             let text = String::from_utf8_lossy(&list).into_owned();
             children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid));

@@ -75,7 +75,7 @@ fn site(stacks: &ImageStacks, place: &Place) -> String {
         &["std::", "core::", "alloc::", "parking_lot", "lock_api::", "<std::", "<core::", "<lock_api::"];
     let own = |name: &&str| !GUARDS.iter().any(|guard| name.starts_with(guard));
     let names = || place.functions.iter().map(|function| function.name.as_str());
-    if let Some(name) = names().rev().find(own).or_else(|| names().last()) {
+    if let Some(name) = names().rev().find(own).or_else(|| names().next_back()) {
         return name.to_owned();
     }
     let module = stacks.module_of(place).map_or("", |module| module.name());
