@@ -100,13 +100,18 @@ impl Layout {
     }
 
     pub(super) fn object(self, fields: u64) -> u64 {
-        self.header.saturating_add(fields).next_multiple_of(8)
+        up(self.header.saturating_add(fields))
     }
 
     pub(super) fn array(self, length: u32, element: FieldType) -> u64 {
         let elements = u64::from(length).saturating_mul(element.bytes(self.reference));
-        self.array_header.saturating_add(elements).next_multiple_of(8)
+        up(self.array_header.saturating_add(elements))
     }
+}
+
+/// The next multiple of what objects are aligned to.
+fn up(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(8).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -136,6 +141,6 @@ mod tests {
         assert_eq!(small.array(10, FieldType::Reference), 56);
         assert_eq!(Layout::guess(8, 1 << 45).array(10, FieldType::Reference), 96);
         assert_eq!(Layout::guess(4, u64::MAX).object(0), 8);
-        assert_eq!(small.object(u64::MAX - 20), u64::MAX & !7);
+        assert_eq!((small.object(u64::MAX - 20), small.object(u64::MAX)), (!7, u64::MAX));
     }
 }

@@ -42,7 +42,6 @@ pub enum Source {
 }
 
 impl Source {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
     fn is_recorded(&self) -> bool {
         *self == Self::Recorded
     }
