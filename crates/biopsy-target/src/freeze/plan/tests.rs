@@ -129,7 +129,7 @@ fn what_forbids_the_fork() {
         &Subject { headroom: None, ..subject() },
         &machine(),
         "memory",
-        "nobody could end the copy in time",
+        "the copy could not be ended in time",
     );
 }
 
