@@ -7,9 +7,11 @@ mod case;
 mod checksum;
 mod clean;
 mod corpus;
+mod detect_secrets;
 mod encode;
 mod engine;
 mod escape;
+mod gitleaks;
 mod half;
 mod kinds;
 mod memory;
@@ -18,18 +20,22 @@ mod places;
 mod random;
 mod score;
 mod shape;
+mod spans;
 mod table;
 #[cfg(test)]
 mod tests;
 mod wellformed;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use regex::Regex;
 
 use crate::run::{Outcome, target_folder};
+use detect_secrets::DetectSecrets;
 use engine::{Biopsy, Engine};
+use gitleaks::Gitleaks;
 use half::Half;
 use score::Miss;
 use table::Results;
@@ -45,6 +51,15 @@ pub(crate) struct Options {
     /// Print so many misses of half A; all of them are in `target/redaction/misses.txt` anyway
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "100")]
     show: Option<usize>,
+    /// gitleaks' table of rules (`config/gitleaks.toml` of its repository), to be scored beside
+    #[arg(long, value_name = "FILE")]
+    gitleaks: Option<PathBuf>,
+    /// A Python with the package `detect-secrets`, to be scored beside
+    #[arg(long, value_name = "PYTHON")]
+    detect_secrets: Option<PathBuf>,
+    /// Score every n-th case only
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    every: usize,
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
@@ -64,11 +79,28 @@ pub(crate) fn run(options: &Options) -> Outcome {
     if let Some(only) = &options.only {
         cases.retain(|case| only.is_match(&case.name()));
     }
-    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Biopsy::new()?)];
+    let mut number = 0;
+    cases.retain(|_| {
+        number += 1;
+        number % options.every.max(1) == 0
+    });
+    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Biopsy::new()?)];
+    if let Some(path) = &options.gitleaks {
+        let gitleaks = Gitleaks::read(path)?;
+        if !gitleaks.left_out.is_empty() {
+            println!("note: gitleaks' rules that cannot be compiled here: {}", gitleaks.left_out.join(", "));
+        }
+        engines.push(Box::new(gitleaks));
+    }
+    if let Some(python) = &options.detect_secrets {
+        engines.push(Box::new(DetectSecrets::new(python)));
+    }
     let mut all = Vec::new();
     for engine in engines {
+        let begin = Instant::now();
         let score = score::score(&*engine, &cases)?;
         let damage = clean::damage(&*engine, &samples, &look_alikes)?;
+        println!("{}: {:.0} s", engine.name(), begin.elapsed().as_secs_f64());
         all.push(Results { name: engine.name().to_owned(), score, damage });
     }
     println!("\n{}", table::markdown(&all));

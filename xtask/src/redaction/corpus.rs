@@ -13,11 +13,11 @@ use super::shape::Value;
 use super::wellformed::Format;
 
 /// Places of its own half that a kind is written at, and of the other one.
-const OWN: usize = 12;
-const OTHER: usize = 3;
+const OWN: usize = 10;
+const OTHER: usize = 2;
 /// The same of encodings, and of places of copies.
-const ENCODINGS: usize = 4;
-const ECHOES: usize = 4;
+const ENCODINGS: usize = 3;
+const ECHOES: usize = 3;
 
 /// Makes the cases of all kinds.
 pub(super) fn make(seed: u64, kinds: &[Kind], places: &Places) -> Vec<Case> {

@@ -38,7 +38,10 @@ const SPOTS: [(&str, Spot); 10] = [
     ("copy in a text", Spot::CopyInText),
 ];
 
-/// All spots that fit a kind with names.
+/// Spots that each kind is planted at.
+const OF_EACH_KIND: usize = 5;
+
+/// Some of the spots that fit a kind with names.
 pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
     let is_shaped = matches!(kind.form, Form::Shaped);
     let Some(key) = kind.keys.iter().find(|key| key.is_ascii() && !key.contains([' ', '\''])) else {
@@ -51,8 +54,10 @@ pub(super) fn cases(seed: u64, kind: &Kind) -> Vec<Case> {
         }
         Spot::Environment | Spot::Arguments | Spot::HeapPair | Spot::HeapJsonWide => true,
     };
-    let spots = SPOTS.iter().filter(|(_, spot)| fits(*spot));
-    spots
+    let spots: Vec<_> = SPOTS.iter().filter(|(_, spot)| fits(*spot)).collect();
+    let chosen = Random::named(seed, &[&kind.name, "memory"]).some(spots, OF_EACH_KIND);
+    chosen
+        .into_iter()
         .map(|(name, spot)| case(kind, key, name, *spot, &mut Random::named(seed, &[&kind.name, name])))
         .collect()
 }

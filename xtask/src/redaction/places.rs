@@ -12,6 +12,9 @@ use super::random::Random;
 use super::wellformed::Format;
 use crate::run::Outcome;
 
+/// Lines in front of what stands far below the beginning of a file.
+const FILLER_ROWS: usize = 2500;
+
 /// All places, by what they take.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,8 +39,8 @@ pub(super) struct Place {
     escape: Escape,
     #[serde(default)]
     key: KeyStyle,
-    refuses: Option<String>,
-    refuses_key: Option<String>,
+    refuses: Option<Pattern>,
+    refuses_key: Option<Pattern>,
     #[serde(default)]
     ascii: bool,
     /// Whether records under a header can stand here.
@@ -111,8 +114,8 @@ impl Place {
         };
         let mut text = fill(&self.text, random);
         if text.contains("{filler}") {
-            let rows: String =
-                (0..2500).map(|_| fill("{time} INFO request {n} took {n} us at {host}\n", random)).collect();
+            let row = fill("{time} INFO request {n} took {n} us at {host}\n", random);
+            let rows = row.repeat(FILLER_ROWS);
             text = text.replace("{filler}", &rows);
         }
         text.replace("{block-trimmed}", lines.trim_end()).replace("{block}", &lines)
@@ -124,8 +127,19 @@ impl Place {
     }
 }
 
-fn matches(pattern: &Option<String>, text: &str) -> bool {
-    pattern.as_ref().is_some_and(|pattern| Regex::new(pattern).is_ok_and(|regex| regex.is_match(text)))
+fn matches(pattern: &Option<Pattern>, text: &str) -> bool {
+    pattern.as_ref().is_some_and(|pattern| pattern.0.is_match(text))
+}
+
+/// A regular expression, compiled once.
+#[derive(Debug)]
+struct Pattern(Regex);
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Regex::new(&text).map(Self).map_err(serde::de::Error::custom)
+    }
 }
 
 impl KeyStyle {

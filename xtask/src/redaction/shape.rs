@@ -51,6 +51,7 @@ impl Shape {
     }
 
     /// Whether a text has this shape.
+    #[cfg(test)]
     pub(super) fn is_met_by(&self, text: &str) -> bool {
         self.whole.is_match(text)
     }
