@@ -153,7 +153,11 @@ impl Maker<'_> {
         );
         let as_it_is =
             matches!(name, "alone" | "windows-lines" | "without-last-line-end" | "byte-order-mark");
-        Case { format: Some(if as_it_is { format } else { place.format }), ..case }
+        let format = if as_it_is { format } else { place.format };
+        // A key of many lines may become one mask, where its lines are not records of a log.
+        let is_one_value =
+            format == Format::Lines && value.secret.contains('\n') && !place.has_line_records();
+        Case { format: (!is_one_value).then_some(format), ..case }
     }
 
     fn arguments(&self, index: usize, list: &[String]) -> Case {
