@@ -66,6 +66,13 @@ pub(crate) struct Options {
     every: usize,
 }
 
+impl Options {
+    /// Everything once, without peers.
+    pub(crate) fn usual() -> Self {
+        Self { seed: 1, only: None, show: None, gitleaks: None, detect_secrets: None, speed: true, every: 1 }
+    }
+}
+
 pub(crate) fn run(options: &Options) -> Outcome {
     let kinds = kinds::read_all()?;
     let places = places::Places::read()?;

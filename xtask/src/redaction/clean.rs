@@ -129,7 +129,7 @@ pub(super) fn damage(engine: &dyn Engine, samples: &[Sample], look_alikes: &[Sam
 /// Characters of a line that are not there any more.
 pub(super) fn changed(line: &str, masked: &str) -> u64 {
     static MASK: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\[redacted:[^\]\s]{1,80}\]|\x01").expect("a fixed expression"));
+        LazyLock::new(|| Regex::new(r"\[redacted:[^\]\s]{1,80}\]").expect("a fixed expression"));
     if line == masked {
         return 0;
     }

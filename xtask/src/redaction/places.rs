@@ -122,9 +122,17 @@ impl Place {
         text.replace("{block-trimmed}", lines.trim_end()).replace("{block}", &lines)
     }
 
+    /// Whether the document is the block, in its own format.
+    pub(super) fn keeps_blocks(&self) -> bool {
+        let is_alone = matches!(self.text.trim_matches(['\u{feff}', '\n']), "{block}" | "{block-trimmed}");
+        is_alone
+            && self.escape == Escape::None
+            && self.line.as_deref().is_none_or(|line| line.trim() == "{line}")
+    }
+
     /// Whether each line of a block is a record of its own here.
     pub(super) fn has_line_records(&self) -> bool {
-        self.line.is_some()
+        self.line.as_deref().is_some_and(|line| line.trim() != "{line}")
     }
 
     /// How a value looks in this place.
