@@ -31,6 +31,9 @@ struct Maker<'c> {
     places: &'c Places,
 }
 
+/// Arguments of a program with a name and its value.
+type WriteArguments = fn(&str, &str) -> Vec<String>;
+
 /// How a text is written around a value: twice with the same sequence, once without the secret.
 type Render<'r> = dyn Fn(&str, &mut Random) -> String + 'r;
 
@@ -174,7 +177,7 @@ impl Maker<'_> {
 
     /// Arguments and environment of a process.
     fn of_process(&self) -> Vec<Case> {
-        let forms: [(&str, fn(&str, &str) -> Vec<String>); 3] = [
+        let forms: [(&str, WriteArguments); 3] = [
             ("option-equals", |key, value| {
                 vec!["app".into(), format!("--{}={value}", kebab(key)), "-v".into()]
             }),
