@@ -7,6 +7,7 @@ use super::ids::FindingId;
 use super::ids::FindingId::*;
 use super::scene::Scene;
 use crate::managed_names::is_pool_thread;
+use crate::trace::cost_names::Cost;
 use crate::trace::threads::ThreadRow;
 use std::cmp::Reverse;
 
@@ -63,6 +64,14 @@ const ROWS: &[Row] = &[
     // Threads that wait for one lock for ever are no queue that moves on.
     row(&[BlockedOnLock, FinalizerBlocked], How::Lowers, &[LockConvoy, LockContention]),
     row(&[FinalizerBlocked], How::Lowers, &[BlockedOnLock]),
+    // The same, once by the runtime's events and once by the functions that run.
+    row(&[ExceptionStorm], How::Once, &[ExceptionStorm]),
+    row(&[RegexBacktracking], How::Once, &[RegexBacktracking]),
+    // What the CPU time goes to says more than that it is used.
+    row(&[GcPressure, AllocatorChurn, PageFaults], How::Silences, &[CpuBound, KernelTime]),
+    row(&[ExceptionStorm, RegexBacktracking], How::Lowers, &[CpuBound, AllocatorChurn, GcPressure]),
+    row(&[ShortLivedProcesses], How::Lowers, &[CpuBound, KernelTime, PageFaults, DiskBound]),
+    Row { these: &[DiskBound], how: How::Lowers, to: &[CpuBound, KernelTime], when: flushes },
     // A runtime that aborts because of an exception: that its thread sent the signal tells nothing more.
     row(&[UnhandledException], How::Silences, &[Abort]),
     // Time says that and since when threads wait, memory says for whom.
@@ -137,6 +146,12 @@ fn gets_the_cpu(scene: &Scene<'_>) -> bool {
     busiest.is_some_and(|row| row.running >= row.ready)
 }
 
+/// Much of the CPU time is the kernel's, writing files through to the disk.
+fn flushes(scene: &Scene<'_>) -> bool {
+    let flush = scene.facts.costs.iter().find(|row| row.cost == Cost::Flush);
+    flush.is_some_and(|row| row.time.as_secs_f64() >= scene.sampled * 0.3)
+}
+
 fn rows(how: How) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(move |row| row.how == how)
 }
@@ -164,9 +179,13 @@ pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
                 let to = |one: &&mut Finding| row.to.contains(&one.id) && one.severity >= Severity::Warning;
                 findings.iter_mut().filter(to).for_each(|one| one.severity = Severity::Critical);
             }
+            How::Silences => {
+                if row.these.iter().any(|&id| is_said(findings, id, Severity::Info)) {
+                    findings.retain(|one| !row.to.contains(&one.id));
+                }
+            }
             How::Lowers
             | How::Raises
-            | How::Silences
             | How::Names
             | How::StandsBefore
             | How::HoldsBack

@@ -2,6 +2,7 @@
 
 use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::frames::as_u32;
@@ -41,7 +42,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let severity = grade(impact, SHARE)?;
     // Where switching takes the CPU, that is the finding.
     let switching = scene.facts.scheduling.as_secs_f64() >= SWITCHING * scene.sampled && scene.sampled > 0.0;
-    let severity = if switching { severity.min(Severity::Notice) } else { severity };
+    // A batch that computes does what it is there for.
+    let harms = harms(scene);
+    let severity = if switching || !harms { severity.min(Severity::Notice) } else { severity };
     let hot = hot_function(scene);
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
 
@@ -93,6 +96,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let mut explanation = format!(
         "Most likely the code itself takes the time: {extent}, and waiting is not what holds it back. "
     );
+    if !harms {
+        explanation.push_str(
+            "Nobody was seen to wait for it: it answers no connections, and its threads do not wait for each other. A job that computes \
+             does just this, and then nothing is wrong. ",
+        );
+    }
     if busy == 1 && of_machine < ALL_CPUS && scene.cpus > 1.0 {
         explanation.push_str(
             "More CPUs will not help while one thread does the work; a faster core or splitting the work will. ",

@@ -6,6 +6,8 @@ use crate::findings::scene::{Scene, touched_by};
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
 use crate::words::{bytes, seconds};
+use biopsy_model::Pid;
+use biopsy_model::process::RuntimeKind;
 
 /// With fewer collections growth means little.
 const FEW_COLLECTIONS: u64 = 3;
@@ -65,8 +67,16 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             None,
         ));
     }
-    // Buffers of events and of the collector come and go by so much.
-    let small = managed && grown < BUDGET / 2.0;
+    // Buffers of events and of the collector come and go by so much; a virtual machine that warms up compiles, and fills what room its
+    // heap has.
+    let warming = is_virtual_machine(scene, trend);
+    let small = managed && grown < BUDGET / 2.0 || warming && grown < BUDGET;
+    if warming {
+        evidence.push(fact(
+            "a virtual machine takes memory from the kernel until its heap has the size that it was given, and collects only then",
+            None,
+        ));
+    }
     let heap = runtime.and_then(|runtime| managed_growth(scene, runtime));
     let native = heap.is_some_and(|heap| grown >= BUDGET && heap < grown * 0.25);
     if let Some(heap) = heap.filter(|_| native) {
@@ -135,6 +145,12 @@ fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s RuntimeSumm
         .runtimes
         .iter()
         .find(|runtime| runtime.seconds > 0.5 && pid == Some(&runtime.pid.to_string()))
+}
+
+/// Its memory has a collector that says nothing to us.
+fn is_virtual_machine(scene: &Scene<'_>, trend: &Trend) -> bool {
+    let pid = trend.key.split(' ').next().and_then(|pid| pid.parse().ok()).map(Pid);
+    pid.is_some_and(|pid| matches!(scene.runtime_of(pid), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go))
 }
 
 /// By how many bytes the managed heap grew, as its runtime counts it.
