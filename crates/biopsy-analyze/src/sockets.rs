@@ -51,7 +51,10 @@ impl Sides {
 /// One line of a list.
 enum Line<'t> {
     Listens(SocketAddr),
-    Connected { local: SocketAddr, remote: SocketAddr },
+    Connected {
+        local: SocketAddr,
+        remote: SocketAddr,
+    },
     UnixListens,
     /// The end that was accepted has the name that was connected to.
     UnixConnected(Option<&'t str>),
@@ -61,7 +64,9 @@ enum Line<'t> {
 pub(crate) fn sides(capture: &Capture) -> BTreeMap<Pid, Sides> {
     let mut lists: BTreeMap<Pid, Vec<Line<'_>>> = BTreeMap::new();
     for (member, text) in capture.context.iter().take(MEMBERS * 64) {
-        let Some((pid, member)) = member.strip_prefix("target/").and_then(|rest| rest.split_once('/')) else { continue };
+        let Some((pid, member)) = member.strip_prefix("target/").and_then(|rest| rest.split_once('/')) else {
+            continue;
+        };
         let Ok(pid) = pid.parse() else { continue };
         let list = lists.entry(Pid(pid)).or_default();
         if matches!(member, "sockets.txt" | "sockets-end.txt") && list.len() < LINES {
@@ -153,11 +158,23 @@ mod tests {
                 "2 sockets\n\ntcp   127.0.0.1:40001 -> 0.0.0.0:0 listening to send 0 to read 0 descriptor 3\n\
                  tcp   127.0.0.1:40001 -> 127.0.0.1:55466 established to send 0 to read 0 descriptor 4\n",
             ),
-            ("target/8/sockets.txt", "tcp   127.0.0.1:55466 -> 127.0.0.1:40001 established to send 0 to read 0 descriptor 3\n"),
+            (
+                "target/8/sockets.txt",
+                "tcp   127.0.0.1:55466 -> 127.0.0.1:40001 established to send 0 to read 0 descriptor 3\n",
+            ),
             ("target/9/limits.txt", "x"),
-            ("target/10/sockets.txt", "tcp   10.0.0.1:41000 -> 10.0.0.2:5432 established to send 0 to read 0 descriptor 3\n"),
-            ("target/11/sockets.txt", "tcp   10.0.0.1:41000 -> 10.0.0.2:43000 established to send 0 to read 0 descriptor 3\n"),
-            ("target/12/sockets.txt", "unix  /run/a b.sock connected descriptor 4\nunix  /run/a b.sock listening descriptor 3\n"),
+            (
+                "target/10/sockets.txt",
+                "tcp   10.0.0.1:41000 -> 10.0.0.2:5432 established to send 0 to read 0 descriptor 3\n",
+            ),
+            (
+                "target/11/sockets.txt",
+                "tcp   10.0.0.1:41000 -> 10.0.0.2:43000 established to send 0 to read 0 descriptor 3\n",
+            ),
+            (
+                "target/12/sockets.txt",
+                "unix  /run/a b.sock connected descriptor 4\nunix  /run/a b.sock listening descriptor 3\n",
+            ),
             ("target/13/sockets.txt", "unix   connected descriptor 4\nunix   connected descriptor 1,2\n"),
             ("target/x/sockets.txt", "tcp nonsense"),
         ]);

@@ -29,7 +29,8 @@ pub(super) fn askers<'s>(scene: &'s Scene<'_>) -> Vec<Asker<'s>> {
     let named = |function| scene.row(function).is_some_and(|row| row.named);
     // A descriptor that may as well be a pipe is worth a word only where a name makes sense of it.
     let sure = |wait: &ThreadWait| wait.reason == WaitReason::Peer || wait.function.is_some_and(named);
-    let service = |wait: &ThreadWait| scene.thread(wait.tid).is_some_and(|row| SERVICES.contains(&row.name.as_str()));
+    let service =
+        |wait: &ThreadWait| scene.thread(wait.tid).is_some_and(|row| SERVICES.contains(&row.name.as_str()));
     let waits = scene.thread_waits(is_peer).into_iter();
     let waits = waits.filter(|wait| wait.function.is_none_or(client) && !service(wait) && sure(wait));
     let askers = waits.filter_map(|wait| {

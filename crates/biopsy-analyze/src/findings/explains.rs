@@ -7,7 +7,6 @@ use super::ids::FindingId;
 use super::ids::FindingId::*;
 use super::scene::Scene;
 use crate::managed_names::is_pool_thread;
-use crate::trace::cost_names::Cost;
 use crate::trace::threads::ThreadRow;
 use std::cmp::Reverse;
 
@@ -71,7 +70,6 @@ const ROWS: &[Row] = &[
     row(&[GcPressure, AllocatorChurn, PageFaults], How::Silences, &[CpuBound, KernelTime]),
     row(&[ExceptionStorm, RegexBacktracking], How::Lowers, &[CpuBound, AllocatorChurn, GcPressure]),
     row(&[ShortLivedProcesses], How::Lowers, &[CpuBound, KernelTime, PageFaults, DiskBound]),
-    Row { these: &[DiskBound], how: How::Lowers, to: &[CpuBound, KernelTime], when: flushes },
     // A runtime that aborts because of an exception: that its thread sent the signal tells nothing more.
     row(&[UnhandledException], How::Silences, &[Abort]),
     // Time says that and since when threads wait, memory says for whom.
@@ -144,12 +142,6 @@ fn gets_the_cpu(scene: &Scene<'_>) -> bool {
     let rows = &scene.analysis.threads.rows;
     let busiest = rows.iter().max_by_key(|row| (row.running + row.ready, Reverse(row.tid)));
     busiest.is_some_and(|row| row.running >= row.ready)
-}
-
-/// Much of the CPU time is the kernel's, writing files through to the disk.
-fn flushes(scene: &Scene<'_>) -> bool {
-    let flush = scene.facts.costs.iter().find(|row| row.cost == Cost::Flush);
-    flush.is_some_and(|row| row.time.as_secs_f64() >= scene.sampled * 0.3)
 }
 
 fn rows(how: How) -> impl Iterator<Item = &'static Row> {

@@ -2,6 +2,7 @@
 
 use crate::findings::scene::{Scene, ThreadWait};
 use crate::managed_names::is_runtime_thread;
+use crate::trace::function::FunctionRow;
 use crate::trace::waits::WaitReason;
 use biopsy_model::Tid;
 
@@ -16,7 +17,8 @@ const WAITING: f64 = 1.5;
 pub(super) fn harms(scene: &Scene<'_>) -> bool {
     let Some(busiest) = scene.analysis.threads.rows.first() else { return true };
     let Some(sides) = scene.sides_of(busiest.tid) else { return true };
-    let busy = scene.analysis.threads.rows.iter().filter(|row| row.running.as_secs_f64() / scene.seconds >= BUSY);
+    let busy =
+        scene.analysis.threads.rows.iter().filter(|row| row.running.as_secs_f64() / scene.seconds >= BUSY);
     sides.serves() || busy.map(|row| waiting_for(scene, row.tid).0).sum::<f64>() >= WAITING
 }
 
@@ -29,7 +31,7 @@ pub(super) fn waiting_for(scene: &Scene<'_>, tid: Tid) -> (f64, usize) {
     let idle = |wait: &ThreadWait| {
         let place = wait.function.and_then(|function| scene.row(function));
         let helper = scene.thread(wait.tid).is_some_and(|row| is_runtime_thread(&row.name));
-        helper || place.is_some_and(|row| row.named && waits_for_work(&row.name))
+        helper || place.is_some_and(is_of_runtime)
     };
     let all = scene.thread_waits(waits);
     let (sure, count) = all
@@ -39,10 +41,29 @@ pub(super) fn waiting_for(scene: &Scene<'_>, tid: Tid) -> (f64, usize) {
     (scene.mean_threads(ended.time).min(sure), count)
 }
 
+/// A runtime's own code: its helpers wait there for something to do.
+fn is_of_runtime(row: &FunctionRow) -> bool {
+    const MODULES: &[&str] = &["libcoreclr", "libjvm", "libnode", "libuv", "libv8", "node"];
+    const NAMES: &[&str] = &["node::", "uv_", "uv__", "v8::"];
+    MODULES.iter().any(|prefix| row.module.starts_with(prefix))
+        || NAMES.iter().any(|prefix| row.name.starts_with(prefix))
+}
+
 /// Names of places where workers wait for something to do.
 pub(super) fn waits_for_work(name: &str) -> bool {
     const PARTS: &[&str] = &[
-        "park", "idle", "queue", "worker", "task", "pop", "take", "fetch", "next", "pool", "schedul", "awaitwork",
+        "park",
+        "idle",
+        "queue",
+        "worker",
+        "task",
+        "pop",
+        "take",
+        "fetch",
+        "next",
+        "pool",
+        "schedul",
+        "awaitwork",
         "commit",
     ];
     let name = name.to_ascii_lowercase();

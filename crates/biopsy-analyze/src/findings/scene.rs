@@ -14,8 +14,8 @@ use crate::trace::wait_sites::WaitSite;
 use crate::trace::waits::WaitReason;
 use crate::words::{percent, shorten};
 use biopsy_model::capture::Capture;
-use biopsy_model::timeline::{SamplingEvent, TraceMethod};
 use biopsy_model::process::RuntimeKind;
+use biopsy_model::timeline::{SamplingEvent, TraceMethod};
 use biopsy_model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -128,7 +128,8 @@ impl<'a> Scene<'a> {
 
     /// How much the CPU is what it lives on: the share of the time that one thread runs, or that all CPUs are used.
     pub(crate) fn busy(&self) -> f64 {
-        let one = self.analysis.threads.rows.first().map_or(0.0, |row| row.running.as_secs_f64() / self.seconds);
+        let one =
+            self.analysis.threads.rows.first().map_or(0.0, |row| row.running.as_secs_f64() / self.seconds);
         one.max(self.cores.unwrap_or(0.0) / self.cpus).min(1.0)
     }
 
@@ -180,9 +181,17 @@ impl<'a> Scene<'a> {
             entry.0 += sum.time.as_secs_f64();
             entry.1 += sum.count;
         }
+        let mut waited: FxHashMap<Tid, f64> = FxHashMap::default();
+        for ((tid, _), sum) in &self.facts.waits.by_thread {
+            *waited.entry(*tid).or_default() += sum.time.as_secs_f64();
+        }
         for (tid, sum) in &mut sums {
             if let Some(&(_, count)) = recorded.get(tid).filter(|(time, _)| *time >= sum.0 / 2.0) {
                 sum.1 = count;
+            } else if let Some(row) = self.thread(*tid).filter(|row| row.voluntary > 0) {
+                // Shorter than what is recorded: the scheduler counted them, as far as they are all of this kind.
+                let nearly_all = sum.0 >= waited.get(tid).copied().unwrap_or_default() * 0.8;
+                sum.1 = if nearly_all { row.voluntary } else { sum.1.min(row.voluntary) };
             }
         }
         let mut waits: Vec<ThreadWait> = sums

@@ -6,13 +6,14 @@ use crate::findings::scene::Scene;
 use crate::trace::cost_names::Cost;
 use crate::trace::function::FunctionHandle;
 use crate::words::percent;
+use biopsy_model::process::RuntimeKind;
 
 /// Functions of the program that are named for a cost.
 const CALLERS: usize = 3;
 /// A smaller share of a cost is not worth a name.
 const WORTH_A_NAME: f64 = 0.1;
 /// CPU samples below which shares are chance.
-const SAMPLES: u64 = 100;
+const SAMPLES: u64 = 40;
 
 /// CPU time of some kinds of cost.
 pub(super) struct Spent {
@@ -50,7 +51,8 @@ pub(super) fn on(scene: &Scene<'_>, kinds: &[(Cost, &str)]) -> Option<Spent> {
         let all = row.time.as_secs_f64();
         let mut text = format!("{} of the CPU time is {words}", percent(all / scene.sampled));
         let named = |list: &[(FunctionHandle, biopsy_model::Nanos)]| {
-            let large = list.iter().filter(|(_, time)| time.as_secs_f64() >= all * WORTH_A_NAME).take(CALLERS);
+            let large =
+                list.iter().filter(|(_, time)| time.as_secs_f64() >= all * WORTH_A_NAME).take(CALLERS);
             let names = large.filter_map(|(function, _)| scene.function_name(Some(*function)));
             names.collect::<Vec<_>>().join(", ")
         };
@@ -61,7 +63,8 @@ pub(super) fn on(scene: &Scene<'_>, kinds: &[(Cost, &str)]) -> Option<Spent> {
         if !callers.is_empty() {
             text.push_str(&format!(", most of it below {callers}"));
         }
-        let reference = row.callers.first().map_or(Reference::Recording, |(function, _)| Reference::Function(*function));
+        let reference =
+            row.callers.first().map_or(Reference::Recording, |(function, _)| Reference::Function(*function));
         evidence.push(at(reference, text, Some(Value::Share(all / scene.sampled))));
     }
     // Memory is asked for by the program and collected by threads of the runtime: the first kind that has a caller tells who.
@@ -74,11 +77,23 @@ pub(super) fn on(scene: &Scene<'_>, kinds: &[(Cost, &str)]) -> Option<Spent> {
     (time > 0.0).then(|| Spent { share, cores: share * scene.cores.unwrap_or(0.0), place, evidence })
 }
 
+/// Share of the CPU time in a collector from which on it is one that collects.
+const COLLECTING: f64 = 0.04;
+
+/// What is allocated is collected as garbage, not given back.
+pub(super) fn collects(scene: &Scene<'_>) -> bool {
+    let busiest = scene.analysis.threads.rows.first().map(|row| scene.runtime_of(row.pid));
+    let known = matches!(busiest, Some(RuntimeKind::Go | RuntimeKind::Jvm | RuntimeKind::Node));
+    let spent = scene.facts.costs.iter().find(|row| row.cost == Cost::Collection);
+    known || spent.is_some_and(|row| row.time.as_secs_f64() >= scene.sampled * COLLECTING)
+}
+
 /// How busy the process is, as evidence.
 pub(super) fn busy_evidence(scene: &Scene<'_>) -> Option<Evidence> {
     let row = scene.analysis.threads.rows.first()?;
     let share = row.running.as_secs_f64() / scene.seconds;
-    let text = format!("the busiest thread, {}, runs {} of the time", scene.thread_name(row.tid), percent(share));
+    let text =
+        format!("the busiest thread, {}, runs {} of the time", scene.thread_name(row.tid), percent(share));
     Some(match scene.cores {
         Some(cores) => at(
             Reference::Thread(row.tid),

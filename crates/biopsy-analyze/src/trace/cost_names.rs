@@ -82,7 +82,10 @@ fn of_user(row: &FunctionRow) -> Option<Cost> {
     if let Some((_, cost)) = EXACT.iter().find(|(names, _)| names.contains(&bare)) {
         return Some(*cost);
     }
-    BEGINNINGS.iter().find(|(prefixes, _)| prefixes.iter().any(|prefix| bare.starts_with(prefix))).map(|(_, cost)| *cost)
+    BEGINNINGS
+        .iter()
+        .find(|(prefixes, _)| prefixes.iter().any(|prefix| bare.starts_with(prefix)))
+        .map(|(_, cost)| *cost)
 }
 
 /// Libraries that do nothing else.

@@ -181,7 +181,10 @@ impl Traced {
         }
         self.waits.longest.iter_mut().for_each(|long| move_option(&mut long.function));
         for row in &mut self.facts.costs {
-            row.callers.iter_mut().chain(&mut row.entries).for_each(|(function, _)| *function = moved(*function));
+            row.callers
+                .iter_mut()
+                .chain(&mut row.entries)
+                .for_each(|(function, _)| *function = moved(*function));
         }
         self.facts.managed.iter_mut().for_each(|row| move_option(&mut row.function));
         self.facts.waits.calls.iter_mut().for_each(|row| move_option(&mut row.function));

@@ -1,11 +1,12 @@
 //! Sums over waits: by reason, by function, by waker.
 
+use super::function::FunctionHandle;
 use super::recorded_waits::{ByCall, BySite, Cause, Ended, OffCpu, Recorded, Sum, Wakes, may_queue};
 use super::threads::ThreadTable;
 use super::wait_sites::{WaitSite, WaitSites};
-use super::function::FunctionHandle;
 use super::waits::{Activation, Behind, Convoy, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits};
 use crate::limits::{ACTIVATIONS, WAIT_FUNCTIONS};
+use crate::managed_names::is_runtime_thread;
 use biopsy_model::timeline::Timeline;
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -71,7 +72,7 @@ pub(crate) fn sum(
         functions: functions(by_function, threads, &group_of),
         activations: activations(&recorded.wakes, &group_of),
         behind: behind(&recorded.causes, &recorded.ended),
-        convoys: convoys(by_thread, &recorded.wakes, window),
+        convoys: convoys(by_thread, &recorded.wakes, threads, window),
         longest: recorded.longest,
     };
     let facts = WaitFacts {
@@ -239,9 +240,13 @@ fn behind(causes: &FxHashMap<Tid, Vec<Cause>>, ended: &[Ended]) -> Vec<Behind> {
     rows
 }
 
-fn convoys(by_thread: &BySite, wakes: &Wakes, window: Nanos) -> Vec<Convoy> {
+fn convoys(by_thread: &BySite, wakes: &Wakes, threads: &ThreadTable, window: Nanos) -> Vec<Convoy> {
     let mut at: FxHashMap<WaitSite, (Sum, FxHashSet<Tid>)> = FxHashMap::default();
-    for (&(tid, site), &sum) in by_thread.iter().filter(|((_, site), _)| may_queue(site.reason)) {
+    // A runtime's own threads pass work around among themselves.
+    let helpers: FxHashSet<Tid> =
+        threads.rows.iter().filter(|row| is_runtime_thread(&row.name)).map(|row| row.tid).collect();
+    let queue = by_thread.iter().filter(|((tid, site), _)| may_queue(site.reason) && !helpers.contains(tid));
+    for (&(tid, site), &sum) in queue {
         let entry = at.entry(site).or_default();
         entry.0.merge(sum);
         entry.1.insert(tid);

@@ -4,7 +4,7 @@ use crate::findings::evidence::steps;
 use crate::findings::finding::{Finding, FindingId, Severity};
 use crate::findings::harm::harms;
 use crate::findings::scene::Scene;
-use crate::findings::spent::{busy_evidence, on};
+use crate::findings::spent::{busy_evidence, collects, on};
 use crate::trace::cost_names::Cost;
 use crate::words::percent;
 
@@ -13,14 +13,11 @@ use crate::words::percent;
 const SHARE: [f64; 2] = [0.5, 0.3];
 /// CPUs in use below which it harms nobody.
 const LEAST_CORES: f64 = 0.3;
-/// Where garbage is collected, that is the finding.
-const COLLECTING: f64 = 0.04;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     scene.cores.filter(|&used| used >= LEAST_CORES)?;
     let spent = on(scene, &[(Cost::Allocation, "in the allocator")])?;
-    let collecting = on(scene, &[(Cost::Collection, "garbage collection")]).map_or(0.0, |spent| spent.share);
-    if spent.share < SHARE[1] || collecting >= COLLECTING {
+    if spent.share < SHARE[1] || collects(scene) {
         return None;
     }
     let loud = spent.share >= SHARE[0] && harms(scene);

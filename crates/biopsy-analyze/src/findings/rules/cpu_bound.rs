@@ -4,6 +4,7 @@ use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, is_worth_naming};
+use crate::trace::cost_names::Cost;
 use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::frames::as_u32;
 use crate::trace::function::{FunctionHandle, FunctionKind};
@@ -19,6 +20,8 @@ const SHARE: [f64; 3] = [f64::INFINITY, BUSY_THREAD, 0.4];
 const WANTS_ONE: f64 = 0.03;
 /// From this share of the CPU time in the scheduler on, switching is the finding.
 const SWITCHING: f64 = 0.3;
+/// The same of flushes to a disk, which the disk's finding tells.
+const FLUSHING: f64 = 0.3;
 /// A thread that wants a CPU for so much more of the time than it gets one is held back.
 const HELD_BACK: f64 = 0.2;
 /// A fifth of all CPU time in one function's own code is what people call a hot function.
@@ -44,7 +47,10 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let switching = scene.facts.scheduling.as_secs_f64() >= SWITCHING * scene.sampled && scene.sampled > 0.0;
     // A batch that computes does what it is there for.
     let harms = harms(scene);
-    let severity = if switching || !harms { severity.min(Severity::Notice) } else { severity };
+    // Nor where it is the kernel that hands pages to a disk which somebody waits for.
+    let flush = scene.facts.costs.iter().find(|row| row.cost == Cost::Flush);
+    let flushing = flush.is_some_and(|row| row.time.as_secs_f64() >= FLUSHING * scene.sampled);
+    let severity = if switching || flushing || !harms { severity.min(Severity::Notice) } else { severity };
     let hot = hot_function(scene);
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
 

@@ -64,7 +64,8 @@ fn by_flushes(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     }
     let severity = grade(share, ONE_THREAD)?;
-    let function = cost.and_then(|row| row.callers.first().map(|(function, _)| *function)).or(longest.function);
+    let function =
+        cost.and_then(|row| row.callers.first().map(|(function, _)| *function)).or(longest.function);
     let place = scene.function_name(function).map_or(String::new(), |place| format!(" in {place}"));
     let call = longest.call;
     let mut evidence = vec![
@@ -79,12 +80,16 @@ fn by_flushes(scene: &Scene<'_>) -> Option<Finding> {
             Some(Value::Share(share)),
         ),
         fact(
-            format!("it waits {} times a second, so most likely it flushes behind each small write", number(rate)),
+            format!(
+                "it waits {} times a second, so most likely it flushes behind each small write",
+                number(rate)
+            ),
             Some(Value::PerSecond(rate)),
         ),
     ];
     if threads.len() > 1 {
-        evidence.push(fact(format!("{} threads flush", threads.len()), Some(Value::Count(threads.len() as f64))));
+        evidence
+            .push(fact(format!("{} threads flush", threads.len()), Some(Value::Count(threads.len() as f64))));
     }
     evidence.extend(disks(scene));
     let title = format!(

@@ -4,14 +4,12 @@ use crate::findings::evidence::steps;
 use crate::findings::finding::{Finding, FindingId, Severity};
 use crate::findings::harm::harms;
 use crate::findings::scene::Scene;
-use crate::findings::spent::{busy_evidence, on};
+use crate::findings::spent::{busy_evidence, collects, on};
 use crate::trace::cost_names::Cost;
 use crate::words::percent;
 
 /// Share of the CPU time from which on memory is what it goes to, and from which on it is worth a word: calibrated in the design note.
 const SHARE: [f64; 2] = [0.5, 0.3];
-/// Of it, collecting: without a collector it is churn in an allocator.
-const COLLECTING: f64 = 0.04;
 /// CPUs in use below which it harms nobody.
 const LEAST_CORES: f64 = 0.3;
 
@@ -20,9 +18,8 @@ const KINDS: &[(Cost, &str)] =
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     scene.cores.filter(|&used| used >= LEAST_CORES)?;
-    let collecting = on(scene, &[(Cost::Collection, "garbage collection")])?;
     let spent = on(scene, KINDS)?;
-    if collecting.share < COLLECTING || spent.share < SHARE[1] {
+    if spent.share < SHARE[1] || !collects(scene) {
         return None;
     }
     let loud = spent.share >= SHARE[0] && harms(scene);

@@ -2,6 +2,7 @@
 
 use crate::findings::evidence::{at, fact, metric, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
+use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, touched_by};
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
@@ -18,6 +19,8 @@ const BUDGET: f64 = 64e6;
 const HORIZON: f64 = 3_600.0;
 const SHORT_HORIZON: f64 = 600.0;
 const SHORT: f64 = 30.0;
+/// Share of the time that a job computes.
+const WORKS: f64 = 0.6;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let trends =
@@ -77,6 +80,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             None,
         ));
     }
+    // A compiler, a sort: it takes the memory that its work needs, and ends.
+    let works = scene.busy() >= WORKS && !harms(scene);
+    if works {
+        evidence.push(fact("it computes all the time and answers nobody: a job that takes what its work needs looks like this", None));
+    }
     let heap = runtime.and_then(|runtime| managed_growth(scene, runtime));
     let native = heap.is_some_and(|heap| grown >= BUDGET && heap < grown * 0.25);
     if let Some(heap) = heap.filter(|_| native) {
@@ -87,7 +95,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::MemoryGrowth,
-        severity: match (soon, fills || small) {
+        severity: match (soon, fills || small || works) {
             (_, true) => Severity::Notice,
             (true, false) => Severity::Critical,
             (false, false) => Severity::Warning,
@@ -150,7 +158,9 @@ fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s RuntimeSumm
 /// Its memory has a collector that says nothing to us.
 fn is_virtual_machine(scene: &Scene<'_>, trend: &Trend) -> bool {
     let pid = trend.key.split(' ').next().and_then(|pid| pid.parse().ok()).map(Pid);
-    pid.is_some_and(|pid| matches!(scene.runtime_of(pid), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go))
+    pid.is_some_and(|pid| {
+        matches!(scene.runtime_of(pid), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go)
+    })
 }
 
 /// By how many bytes the managed heap grew, as its runtime counts it.

@@ -23,7 +23,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let spent = on(scene, KINDS).filter(|spent| spent.share >= SHARE[1])?;
     // What is touched and kept is growth, which has a finding of its own; what starts touches much.
     let grows = scene.analysis.metrics.trends.iter().any(|trend| {
-        trend.growing && trend.table == "processes" && matches!(trend.column.as_str(), "memory.anon" | "memory.rss")
+        trend.growing
+            && trend.table == "processes"
+            && matches!(trend.column.as_str(), "memory.anon" | "memory.rss")
     });
     let given_back = on(scene, &KINDS[1..]).map_or(0.0, |spent| spent.share);
     if grows || given_back < spent.share * 0.05 {

@@ -55,7 +55,8 @@ fn by_waits(scene: &Scene<'_>) -> Option<Finding> {
 
 /// Go and event loops wait for all connections in one place. What is left is who sends and receives.
 fn by_sockets(scene: &Scene<'_>) -> Option<Finding> {
-    let spent = on(scene, &[(Cost::Sockets, "sending and receiving")]).filter(|spent| spent.share >= SOCKETS)?;
+    let spent =
+        on(scene, &[(Cost::Sockets, "sending and receiving")]).filter(|spent| spent.share >= SOCKETS)?;
     let asks = scene.sides.values().find(|sides| !sides.asked.is_empty())?;
     let rows = &scene.analysis.threads.rows;
     let switches: u64 = rows.iter().map(|row| row.voluntary).sum();

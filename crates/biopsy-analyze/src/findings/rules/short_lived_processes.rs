@@ -36,9 +36,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     let (parent, _) = lives.parents.iter().max_by_key(|(pid, count)| (**count, std::cmp::Reverse(**pid)))?;
     let table = &scene.analysis.threads.rows;
-    let used: f64 = table.iter().filter(|row| lives.pids.contains(&row.pid)).map(|row| row.running.as_secs_f64()).sum();
+    let used: f64 =
+        table.iter().filter(|row| lives.pids.contains(&row.pid)).map(|row| row.running.as_secs_f64()).sum();
     let used = used / scene.seconds;
-    let waits = scene.thread_waits(|reason| matches!(reason, WaitReason::Child | WaitReason::Pipe | WaitReason::Descriptor));
+    let waits = scene.thread_waits(|reason| {
+        matches!(reason, WaitReason::Child | WaitReason::Pipe | WaitReason::Descriptor)
+    });
     let waiter = waits.iter().find(|wait| scene.thread(wait.tid).is_some_and(|row| row.pid == *parent));
     let held = waiter.map_or(0.0, |wait| wait.share);
     let started = on(scene, &[(Cost::Processes, "starting and ending processes")]);
@@ -92,7 +95,11 @@ fn waits_for(scene: &Scene<'_>, wait: &ThreadWait) -> Evidence {
     let place = scene.function_name(wait.function).map_or(String::new(), |name| format!(" in {name}"));
     at(
         wait.function.map_or(Reference::Thread(wait.tid), Reference::WaitFunction),
-        format!("{} waits {} of the time for child processes{place}", scene.thread_name(wait.tid), percent(wait.share)),
+        format!(
+            "{} waits {} of the time for child processes{place}",
+            scene.thread_name(wait.tid),
+            percent(wait.share)
+        ),
         Some(Value::Share(wait.share)),
     )
 }

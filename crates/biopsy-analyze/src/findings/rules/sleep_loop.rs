@@ -2,13 +2,14 @@
 
 use crate::findings::evidence::{at, fact, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
-use crate::findings::scene::{Scene, ThreadWait};
+use crate::findings::scene::Scene;
 use crate::managed_names::is_runtime_thread;
 use crate::trace::waits::WaitReason;
 use crate::words::{percent, seconds};
 
-/// Sleeps a second and thread from which on a sleep is part of the work. Timers of healthy programs are slower.
-const OFTEN: f64 = 4.0;
+/// Sleeps a second and thread from which on a sleep is part of the work. Timers of healthy programs are slower: whoever sleeps 50 ms and
+/// more keeps a pace.
+const OFTEN: f64 = 20.0;
 /// Share of the time that a thread sleeps.
 const SHARE: f64 = 0.5;
 /// Share of the time that it waits for something else, or runs, from which on it does something between its sleeps.
@@ -21,12 +22,6 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let is_timer = |name: &str| {
         ["sysmon", "runtime.", "timer", "Timer", "watchdog"].iter().any(|part| name.contains(part))
     };
-    let rows = &scene.analysis.threads;
-    // Several looks at one sleep are several samples; the scheduler counted the sleeps.
-    let counted = |tid, count: u64| match scene.thread(tid) {
-        Some(row) if rows.exact && row.voluntary > 0 => count.min(row.voluntary),
-        _ => count,
-    };
     // Who works, or waits for others, between its sleeps keeps a pace.
     let works = scene.thread_waits(|reason| {
         matches!(reason, WaitReason::Disk | WaitReason::Peer | WaitReason::Child | WaitReason::Lock)
@@ -36,13 +31,15 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         let runs = scene.thread(tid).map_or(0.0, |row| row.running.as_secs_f64() / scene.seconds);
         waits >= WORKS || runs >= RUNS
     };
-    let waits: Vec<ThreadWait> =
-        waits.into_iter().map(|wait| ThreadWait { count: counted(wait.tid, wait.count), ..wait }).collect();
     let worst = waits.iter().find(|wait| {
         let row = wait.function.and_then(|function| scene.row(function));
         // The runtime hands on its events ten times a second while somebody listens, which is what we do.
         let of_runtime = scene.thread(wait.tid).is_some_and(|row| is_runtime_thread(&row.name));
-        !of_runtime && !works(wait.tid) && wait.share >= SHARE && often(wait.count) && !row.is_some_and(|row| is_timer(&row.name))
+        !of_runtime
+            && !works(wait.tid)
+            && wait.share >= SHARE
+            && often(wait.count)
+            && !row.is_some_and(|row| is_timer(&row.name))
     })?;
     let alike = waits.iter().filter(|wait| wait.share >= SHARE && wait.function == worst.function).count();
     let place = scene.function_name(worst.function);

@@ -19,7 +19,8 @@ const RETRANSMITS: f64 = 1.0;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let askers = askers(scene);
-    let long = |asker: &&Asker<'_>| asker.wait.share >= SHARE && asker.wait.count >= WAITS && asker.mean >= SLOW;
+    let long =
+        |asker: &&Asker<'_>| asker.wait.share >= SHARE && asker.wait.count >= WAITS && asker.mean >= SLOW;
     let mut slow = askers.iter().filter(long);
     let asker = slow.next()?;
     let others = slow.count();
