@@ -77,6 +77,27 @@ pub(super) fn on(scene: &Scene<'_>, kinds: &[(Cost, &str)]) -> Option<Spent> {
     (time > 0.0).then(|| Spent { share, cores: share * scene.cores.unwrap_or(0.0), place, evidence })
 }
 
+/// A smaller share of the CPU time is no news.
+const NEWS: f64 = 0.1;
+
+/// The largest of what is not the program's own work, as evidence of what the CPU time goes to.
+pub(super) fn largest(scene: &Scene<'_>) -> Option<Evidence> {
+    const KINDS: &[(Cost, &str)] = &[
+        (Cost::Allocation, "allocation of memory"),
+        (Cost::Collection, "garbage collection"),
+        (Cost::Exceptions, "throwing and catching exceptions"),
+        (Cost::Regex, "matching of regular expressions"),
+        (Cost::PageFaults, "page faults"),
+        (Cost::Mappings, "taking memory from the kernel and giving it back"),
+        (Cost::Flush, "flushing files to the disk"),
+        (Cost::Processes, "starting and ending processes"),
+        (Cost::Sockets, "sending and receiving"),
+    ];
+    let largest = scene.facts.costs.first()?;
+    let kind = KINDS.iter().find(|(cost, _)| *cost == largest.cost)?;
+    on(scene, &[*kind]).filter(|spent| spent.share >= NEWS)?.evidence.pop()
+}
+
 /// Share of the CPU time in a collector from which on it is one that collects.
 const COLLECTING: f64 = 0.04;
 

@@ -43,22 +43,48 @@ fn spends(share: f64, stacks: &[&[&str]], sockets: &str) -> Build {
 
 #[test]
 fn what_cpu_time_goes_to_is_said_before_that_it_is_used() {
-    type Row = (FindingId, &'static [&'static [&'static str]], [f64; 2]);
+    type Row = (FindingId, &'static [&'static [&'static str]], Option<f64>, f64);
     let rows: [Row; 6] = [
-        (FindingId::AllocatorChurn, &[&["libc.so.6!malloc", "libc.so.6!_int_malloc"], &["libc.so.6!free"]], [0.3, 0.5]),
-        (FindingId::GcPressure, &[&["server!runtime.mallocgc"], &["server!runtime.mallocgc", "server!runtime.gcAssistAlloc"]], [0.3, 0.5]),
-        (FindingId::PageFaults, &[&["k:asm_exc_page_fault", "k:clear_page_erms"], &["libc.so.6!madvise", "k:do_syscall_64", "k:__x64_sys_madvise"]], [0.25, 0.5]),
-        (FindingId::ExceptionStorm, &[&["libstdc++.so.6!__cxa_throw", "libgcc_s.so.1!_Unwind_RaiseException"]], [0.1, 0.25]),
-        (FindingId::RegexBacktracking, &[&["libpcre2-8.so.0!pcre2_match_8", "libpcre2-8.so.0!match"]], [0.4, 0.7]),
-        (FindingId::RegexBacktracking, &[&["server!std::__detail::_Executor::_M_dfs"]], [0.4, 0.7]),
+        (
+            FindingId::AllocatorChurn,
+            &[&["libc.so.6!malloc", "libc.so.6!_int_malloc"], &["libc.so.6!free"]],
+            None,
+            0.3,
+        ),
+        (
+            FindingId::GcPressure,
+            &[&["server!runtime.mallocgc"], &["server!runtime.mallocgc", "server!runtime.gcAssistAlloc"]],
+            None,
+            0.3,
+        ),
+        (
+            FindingId::PageFaults,
+            &[
+                &["k:asm_exc_page_fault", "k:clear_page_erms"],
+                &["libc.so.6!madvise", "k:do_syscall_64", "k:__x64_sys_madvise"],
+            ],
+            None,
+            0.3,
+        ),
+        (
+            FindingId::ExceptionStorm,
+            &[&["libstdc++.so.6!__cxa_throw", "libgcc_s.so.1!_Unwind_RaiseException"]],
+            Some(0.1),
+            0.25,
+        ),
+        (
+            FindingId::RegexBacktracking,
+            &[&["libpcre2-8.so.0!pcre2_match_8", "libpcre2-8.so.0!match"]],
+            Some(0.3),
+            0.6,
+        ),
+        (FindingId::RegexBacktracking, &[&["server!std::__detail::_Executor::_M_dfs"]], Some(0.3), 0.6),
     ];
-    for (id, stacks, [notice, warning]) in rows {
-        for (share, expected) in [
-            (notice - 0.02, None),
-            (notice + 0.02, Some(Notice)),
-            (warning - 0.02, Some(Notice)),
-            (warning + 0.02, Some(Warning)),
-        ] {
+    for (id, stacks, notice, warning) in rows {
+        let below = notice.map(|_| Notice);
+        let mut table = vec![(warning - 0.02, below), (warning + 0.02, Some(Warning))];
+        table.extend(notice.into_iter().flat_map(|from| [(from - 0.02, None), (from + 0.02, Some(Notice))]));
+        for (share, expected) in table {
             let analysis = analyze(&spends(share, stacks, SERVES).done());
             assert_eq!(severity(&analysis, id), expected, "{id} at {share}:\n{}", outline(&analysis));
         }
@@ -67,6 +93,17 @@ fn what_cpu_time_goes_to_is_said_before_that_it_is_used() {
         assert_eq!(first.id, id, "{}", outline(&analysis));
         assert!(first.title.contains("`answer`"), "{}", first.title);
     }
+}
+
+/// Where it is less than the finding asks for, the CPU's finding says it.
+#[test]
+fn a_smaller_cost_is_evidence() {
+    let analysis = analyze(&spends(0.25, &[&["libc.so.6!malloc"]], SERVES).done());
+    let first = &analysis.findings[0];
+    assert_eq!(first.id, FindingId::CpuBound);
+    let texts: Vec<&str> = first.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
+    let told = "25 % of the CPU time is allocation of memory (`malloc`), most of it below `answer`";
+    assert!(texts.contains(&told), "{texts:?}");
 }
 
 /// Of a batch nobody waits for, the same is worth a word and no alarm.
@@ -80,7 +117,12 @@ fn a_job_that_computes_raises_no_alarm() {
         let mut build = server(sockets);
         build.cpu(PID, 0.95, &["server!main", "server!work", "server!hash"]);
         let analysis = analyze(&build.done());
-        assert_eq!(severity(&analysis, FindingId::CpuBound), Some(expected), "{sockets}:\n{}", outline(&analysis));
+        assert_eq!(
+            severity(&analysis, FindingId::CpuBound),
+            Some(expected),
+            "{sockets}:\n{}",
+            outline(&analysis)
+        );
     }
 }
 
@@ -99,7 +141,8 @@ fn pages_that_are_kept_are_growth() {
     assert_eq!(first_id(&analysis), FindingId::MemoryGrowth, "{}", outline(&analysis));
 }
 
-const RECEIVES: &[&str] = &["server!main", "server!exchange", "libc.so.6!recv", "k:tcp_recvmsg", "k:sk_wait_data"];
+const RECEIVES: &[&str] =
+    &["server!main", "server!exchange", "libc.so.6!recv", "k:tcp_recvmsg", "k:sk_wait_data"];
 
 fn receives(sockets: &str, each_ms: f64) -> Build {
     let mut build = server(sockets);
@@ -118,7 +161,9 @@ fn receives(sockets: &str, each_ms: f64) -> Build {
 #[test]
 fn only_who_asks_has_a_slow_peer() {
     let unclear = "unix   connected descriptor 4\n";
-    for (sockets, expected) in [(ASKS, Some(Warning)), (ANSWERS, None), (unclear, Some(Notice)), ("", Some(Notice))] {
+    for (sockets, expected) in
+        [(ASKS, Some(Warning)), (ANSWERS, None), (unclear, Some(Notice)), ("", Some(Notice))]
+    {
         let analysis = analyze(&receives(sockets, 30.0).done());
         assert_eq!(severity(&analysis, FindingId::SlowPeer), expected, "{sockets}:\n{}", outline(&analysis));
     }
@@ -128,14 +173,16 @@ fn only_who_asks_has_a_slow_peer() {
 
 #[test]
 fn many_short_answers_are_round_trips() {
-    for (sockets, each_ms, expected) in [
-        (ASKS, 0.5, Some(Notice)),
-        (ASKS, 4.0, Some(Notice)),
-        (ASKS, 8.0, None),
-        (ANSWERS, 0.5, None),
-    ] {
+    for (sockets, each_ms, expected) in
+        [(ASKS, 0.5, Some(Notice)), (ASKS, 4.0, Some(Notice)), (ASKS, 8.0, None), (ANSWERS, 0.5, None)]
+    {
         let analysis = analyze(&receives(sockets, each_ms).done());
-        assert_eq!(severity(&analysis, FindingId::RoundTrips), expected, "{each_ms}:\n{}", outline(&analysis));
+        assert_eq!(
+            severity(&analysis, FindingId::RoundTrips),
+            expected,
+            "{each_ms}:\n{}",
+            outline(&analysis)
+        );
         if expected.is_some() {
             assert_eq!(severity(&analysis, FindingId::SlowPeer), None, "{each_ms}");
         }
@@ -145,7 +192,8 @@ fn many_short_answers_are_round_trips() {
 /// Go waits for all connections in one place: what is left is who sends and receives.
 #[test]
 fn round_trips_of_a_runtime_that_waits_in_one_place() {
-    let sends: &[&str] = &["server!main", "server!load_lines", "server!syscall.write", "k:ksys_write", "k:sock_write_iter"];
+    let sends: &[&str] =
+        &["server!main", "server!load_lines", "server!syscall.write", "k:ksys_write", "k:sock_write_iter"];
     for (sockets, switches, expected) in
         [(ASKS, 4_000, Some(Notice)), (ASKS, 500, None), (ANSWERS, 4_000, None), ("", 4_000, None)]
     {

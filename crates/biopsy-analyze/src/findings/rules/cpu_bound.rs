@@ -4,6 +4,7 @@ use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, is_worth_naming};
+use crate::findings::spent;
 use crate::trace::cost_names::Cost;
 use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::frames::as_u32;
@@ -76,6 +77,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             None,
         ));
     }
+    evidence.extend(spent::largest(scene));
     evidence.extend(machine(scene, used));
     let held_back = wanting >= busy_thread + HELD_BACK;
     if held_back {

@@ -57,8 +57,11 @@ fn by_flushes(scene: &Scene<'_>) -> Option<Finding> {
     // Its CPU time is not known by thread.
     let each = cpu / (threads.len().max(1) as f64);
     let (tid, waited) = threads.iter().max_by_key(|(_, time)| **time)?;
-    let share = (waited.as_secs_f64() / scene.seconds + each).min(1.0);
-    let switches = scene.thread(*tid).map_or(0, |row| row.voluntary);
+    let row = scene.thread(*tid);
+    // Of the time that it got: what others keep from it is neither waiting nor work.
+    let kept = row.map_or(0.0, |row| row.ready.as_secs_f64() / scene.seconds).min(0.9);
+    let share = ((waited.as_secs_f64() / scene.seconds + each) / (1.0 - kept)).min(1.0);
+    let switches = row.map_or(0, |row| row.voluntary);
     let rate = switches as f64 / scene.seconds;
     if rate < FLUSHES_A_SECOND || each < FLUSH_CPU {
         return None;
@@ -72,7 +75,8 @@ fn by_flushes(scene: &Scene<'_>) -> Option<Finding> {
         at(
             function.map_or(Reference::Thread(*tid), Reference::WaitFunction),
             format!(
-                "{} is in `{call}` for {} of the time{place}: {} waiting for the disk, the rest handing pages to it",
+                "{} is in `{call}` for {} of the time that it is not kept from the CPU{place}: {} of the time waiting for the disk, else handing \
+                 pages to it",
                 scene.thread_name(*tid),
                 percent(share),
                 percent(waited.as_secs_f64() / scene.seconds)

@@ -7,7 +7,7 @@ use crate::findings::spent::{busy_evidence, on};
 use crate::trace::cost_names::Cost;
 use crate::words::percent;
 
-/// Share of the CPU time: a program that works as intended is below a hundredth.
+/// Share of the CPU time: no healthy program had a sample there, storms were at 83 % and more.
 const SHARE: [f64; 2] = [0.25, 0.1];
 /// CPUs' worth of throwing below which it harms nobody.
 const LEAST_CORES: f64 = 0.05;

@@ -8,8 +8,8 @@ use crate::findings::spent::{busy_evidence, on};
 use crate::trace::cost_names::Cost;
 use crate::words::percent;
 
-/// Share of the CPU time in page faults and mappings: from the first on it is what the time goes to, from the second on worth a word.
-const SHARE: [f64; 2] = [0.5, 0.25];
+/// Share of the CPU time in page faults and mappings from which on they are what it goes to: healthy programs at work were at 5 % at most.
+const SHARE: f64 = 0.3;
 /// CPUs in use below which it harms nobody.
 const LEAST_CORES: f64 = 0.2;
 
@@ -20,7 +20,7 @@ const KINDS: &[(Cost, &str)] = &[
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     scene.cores.filter(|&used| used >= LEAST_CORES)?;
-    let spent = on(scene, KINDS).filter(|spent| spent.share >= SHARE[1])?;
+    let spent = on(scene, KINDS).filter(|spent| spent.share >= SHARE)?;
     // What is touched and kept is growth, which has a finding of its own; what starts touches much.
     let grows = scene.analysis.metrics.trends.iter().any(|trend| {
         trend.growing
@@ -31,12 +31,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     if grows || given_back < spent.share * 0.05 {
         return None;
     }
-    let loud = spent.share >= SHARE[0] && harms(scene);
     let mut evidence = spent.evidence.clone();
     evidence.extend(busy_evidence(scene));
     Some(Finding {
         id: FindingId::PageFaults,
-        severity: if loud { Severity::Warning } else { Severity::Notice },
+        severity: if harms(scene) { Severity::Warning } else { Severity::Notice },
         impact: scene.busy(),
         title: format!(
             "Page faults: {} of the CPU time of {} is the kernel giving and taking memory, most{}",

@@ -4,6 +4,7 @@ use crate::findings::asking::{Asker, askers};
 use crate::findings::evidence::{at, fact, metric, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::Scene;
+use crate::trace::wait_sums::CallWait;
 use crate::trace::waits::WaitReason;
 use crate::words::{number, percent, seconds};
 
@@ -25,10 +26,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let asker = slow.next()?;
     let others = slow.count();
     let (worst, mean) = (asker.wait, asker.mean);
-    let row = scene.analysis.waits.reasons.iter().find(|row| row.reason == worst.reason)?;
+    let calls = &scene.facts.waits.calls;
+    let same = |row: &&CallWait| row.tid == worst.tid && row.function == worst.function;
+    let call = calls.iter().find(same).map_or("recv", |row| row.call);
     let place = scene.function_name(worst.function);
     let in_place = place.as_ref().map_or(String::new(), |place| format!(" in {place}"));
-    let call = row.syscalls.first().map_or("recv", |(name, _)| name.as_str());
     let mut evidence = vec![
         at(
             worst.function.map_or(Reference::Thread(worst.tid), Reference::WaitFunction),
