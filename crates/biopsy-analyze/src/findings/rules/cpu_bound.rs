@@ -120,7 +120,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     Some(Finding {
         id: FindingId::CpuBound,
         severity,
-        impact,
+        // Behind what the disk's finding says.
+        impact: if flushing { impact * 0.25 } else { impact },
         title: format!("CPU-bound{place}: {} {}", scene.name, uses),
         explanation,
         evidence,
