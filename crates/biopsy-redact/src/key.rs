@@ -102,7 +102,7 @@ impl KeyRule {
         if how == How::Block {
             return true;
         }
-        if !value.quoted && is_remark(text, value.range.start) {
+        if !value.quoted && (is_remark(text, value.range.start) || is_source(text, &value.range)) {
             return false;
         }
         if !value.quoted && plausible::is_code(bytes, lists) {
@@ -151,6 +151,47 @@ impl KeyRule {
         }
         Some(name)
     }
+}
+
+/// `secret: Kind = x`, `ptr = state->secret;`, `key = svld1(p)`: source code, in which nothing that is no string is a value. A space
+/// in front tells it from `password=a->b`.
+fn is_source(text: &[u8], range: &Range<usize>) -> bool {
+    let is_spaced = range.start > 0 && text[range.start - 1].is_ascii_whitespace();
+    let value = &text[range.clone()];
+    let is_name = |bytes: &[u8]| {
+        bytes.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':'))
+    };
+    if !is_spaced {
+        return false;
+    }
+    // The type of what is declared: it is followed by what it gets.
+    let behind = &text[range.end..text.len().min(range.end + 3)];
+    if is_name(value) && behind.starts_with(b" =") && !behind.starts_with(b" ==") {
+        return true;
+    }
+    // References and pointers.
+    let target = value.strip_prefix(b"&").or_else(|| value.strip_prefix(b"*")).unwrap_or(value);
+    let target = target.strip_prefix(b"mut ").unwrap_or(target);
+    if target.len() < value.len() && (target.starts_with(b"[") || is_name(target.trim_ascii_end())) {
+        return true;
+    }
+    // Calls, members and paths.
+    let head = value.iter().position(|b| matches!(b, b'(' | b'-' | b'[')).unwrap_or(value.len());
+    let (name, rest) = value.split_at(head);
+    let goes_on = rest.starts_with(b"(") || rest.starts_with(b"->") || rest.starts_with(b"[");
+    (is_name(name) && (goes_on || memchr::memmem::find(name, b"::").is_some()))
+        || (rest.is_empty() && is_statement(text, range, value))
+}
+
+/// `x = name;` at the end of a line: a name that no password generator and no person makes.
+fn is_statement(text: &[u8], range: &Range<usize>, value: &[u8]) -> bool {
+    let ends = match value.strip_suffix(b";") {
+        Some(_) => matches!(text.get(range.end), None | Some(b'\n' | b'\r' | b' ')),
+        None => matches!(text.get(range.end..range.end + 2), Some(b";\n" | b";\r")),
+    };
+    let name = value.strip_suffix(b";").unwrap_or(value);
+    ends && name.iter().all(|b| b.is_ascii_alphabetic() || *b == b'_')
 }
 
 /// `password: (attempt 2)`: words in brackets.
