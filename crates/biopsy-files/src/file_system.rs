@@ -1,7 +1,9 @@
 //! Which file systems answer without waiting for anybody else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -57,23 +59,32 @@ pub struct Found {
 /// mount is met that is not known, and kept: make one for each process and use it for moments, since numbers are used again.
 #[derive(Debug)]
 pub struct Mounts {
-    tables: Vec<PathBuf>,
-    known: Mutex<BTreeMap<u64, String>>,
+    /// Folder in `/proc` of the process whose mounts count too.
+    process: Option<PathBuf>,
+    known: Mutex<BTreeMap<u64, Kind>>,
+    /// Mounts whose layers are near.
+    layers_near: Mutex<BTreeSet<u64>>,
+}
+
+/// What a file system is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Kind {
+    name: String,
+    /// Folders that it is laid over, as whoever mounted it named them.
+    layers: Vec<PathBuf>,
 }
 
 impl Mounts {
     /// Our own.
     #[must_use]
     pub fn own() -> Self {
-        Self { tables: vec![PathBuf::from("/proc/self/mountinfo")], known: Mutex::default() }
+        Self { process: None, known: Mutex::default(), layers_near: Mutex::default() }
     }
 
     /// Our own, and those of the process with this folder in `/proc`.
     #[must_use]
     pub fn of(process: &Path) -> Self {
-        let mut mounts = Self::own();
-        mounts.tables.push(process.join("mountinfo"));
-        mounts
+        Self { process: Some(process.to_owned()), ..Self::own() }
     }
 
     /// What an `O_PATH` descriptor stands for, by what the kernel has at hand: nobody who serves a file system is asked.
@@ -87,6 +98,7 @@ impl Mounts {
             bytes: facts.stx_size,
             file_system: self
                 .kind(facts.stx_mnt_id)
+                .map(|kind| kind.name)
                 .or_else(|| is_kernels_own(&facts).then(|| "tmpfs".to_owned())),
         })
     }
@@ -99,7 +111,7 @@ impl Mounts {
         if found.stx_dev_major != 0 {
             return Ok(());
         }
-        let kind = self.kind(found.stx_mnt_id);
+        let kind = self.kind(found.stx_mnt_id).map(|kind| kind.name);
         if kind.as_deref().map_or_else(|| is_kernels_own(found), |kind| NEAR.contains(&kind)) {
             return Ok(());
         }
@@ -107,12 +119,33 @@ impl Mounts {
         Err(Refused::FileSystem { path: path.to_owned(), kind })
     }
 
-    fn kind(&self, mount: u64) -> Option<String> {
+    /// The folders that the file system is laid over, if nobody has yet said that they are near.
+    pub(crate) fn layers(&self, found: &Statx) -> Vec<PathBuf> {
+        let near = self.layers_near.lock().unwrap_or_else(PoisonError::into_inner);
+        match found.stx_dev_major != 0 || near.contains(&found.stx_mnt_id) {
+            true => Vec::new(),
+            false => self.kind(found.stx_mnt_id).map_or_else(Vec::new, |kind| kind.layers),
+        }
+    }
+
+    /// Where paths of layers may be meant: in our root, and in that of the process, each with its mounts.
+    pub(crate) fn roots(&self) -> Vec<(PathBuf, Self)> {
+        let process = self.process.as_deref().map(|process| (process.join("root"), Self::of(process)));
+        [(PathBuf::from("/"), Self::own())].into_iter().chain(process).collect()
+    }
+
+    /// The layers of this one need not be looked at again.
+    pub(crate) fn layers_are_near(&self, found: &Statx) {
+        let mut near = self.layers_near.lock().unwrap_or_else(PoisonError::into_inner);
+        near.insert(found.stx_mnt_id);
+    }
+
+    fn kind(&self, mount: u64) -> Option<Kind> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.contains_key(&mount) {
             known.clear();
-            for table in &self.tables {
-                let text = read_kernels(table).unwrap_or_default();
+            for folder in [Some(Path::new("/proc/self")), self.process.as_deref()].into_iter().flatten() {
+                let text = read_kernels(folder.join("mountinfo")).unwrap_or_default();
                 known.extend(text.split(|byte| *byte == b'\n').filter_map(number_and_kind));
             }
         }
@@ -121,11 +154,77 @@ impl Mounts {
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue` (proc_pid_mountinfo(5)).
-fn number_and_kind(line: &[u8]) -> Option<(u64, String)> {
-    let line = String::from_utf8_lossy(line);
-    let (number, rest) = line.split_once(' ')?;
-    let (_, rest) = rest.split_once(" - ")?;
-    Some((number.parse().ok()?, rest.split(' ').next()?.to_owned()))
+fn number_and_kind(line: &[u8]) -> Option<(u64, Kind)> {
+    let number = line.split(|byte| *byte == b' ').next()?;
+    let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+    let at = line.windows(3).position(|part| part == b" - ")?;
+    let mut rest = line.get(at + 3..)?.split(|byte| *byte == b' ');
+    let name = String::from_utf8_lossy(rest.next()?).into_owned();
+    let layers = match name.as_str() {
+        "overlay" => layers(rest.nth(1).unwrap_or_default()),
+        _ => Vec::new(),
+    };
+    Some((number, Kind { name, layers }))
+}
+
+/// `ro,lowerdir=/a:/b::/data,upperdir=/c,workdir=/d`, and since Linux 6.8 `lowerdir+=/a,datadir+=/b` (overlayfs.rst).
+fn layers(options: &[u8]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for option in options.split(|byte| *byte == b',') {
+        let Some(equals) = option.iter().position(|byte| *byte == b'=') else { continue };
+        let (name, value) =
+            (option.get(..equals).unwrap_or_default(), option.get(equals + 1..).unwrap_or_default());
+        let value = without_octal(value);
+        match name {
+            b"lowerdir" => found.extend(split_at_colons(&value)),
+            b"upperdir" | b"lowerdir+" | b"datadir+" => found.push(value),
+            _ => {}
+        }
+    }
+    // One that is not absolute was named from a folder that nobody knows any more.
+    let absolute = found.into_iter().filter(|path| path.first() == Some(&b'/'));
+    absolute.map(|path| PathBuf::from(OsString::from_vec(path))).collect()
+}
+
+/// `\040` is a space.
+fn without_octal(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let mut rest = text;
+    while let Some((&first, behind)) = rest.split_first() {
+        let digits = behind
+            .get(..3)
+            .filter(|digits| first == b'\\' && digits.iter().all(|digit| matches!(digit, b'0'..=b'7')));
+        match digits {
+            Some(digits) => {
+                plain.push(
+                    digits.iter().fold(0_u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')),
+                );
+                rest = behind.get(3..).unwrap_or_default();
+            }
+            None => {
+                plain.push(first);
+                rest = behind;
+            }
+        }
+    }
+    plain
+}
+
+/// Layers are told apart by `:`; one in a name has a backslash before it.
+fn split_at_colons(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut parts = vec![Vec::new()];
+    let mut escaped = false;
+    for &byte in text {
+        match (escaped, byte) {
+            (false, b'\\') => escaped = true,
+            (false, b':') => parts.push(Vec::new()),
+            _ => {
+                parts.last_mut().expect("there is one").push(byte);
+                escaped = false;
+            }
+        }
+    }
+    parts
 }
 
 /// Memory that is in no mount: memfd_create(2), shared anonymous memory, System V.
@@ -145,9 +244,22 @@ mod tests {
     #[test]
     fn types_are_found_by_the_number_of_the_mount() {
         let line = b"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - nfs4 server:/x rw";
-        assert_eq!(number_and_kind(line), Some((36, "nfs4".to_owned())));
+        let kind = |name: &str, layers: &[&str]| Kind {
+            name: name.to_owned(),
+            layers: layers.iter().map(PathBuf::from).collect(),
+        };
+        assert_eq!(number_and_kind(line), Some((36, kind("nfs4", &[]))));
         assert_eq!(number_and_kind(b""), None);
         assert_eq!(number_and_kind(b"36 35 98:0 /"), None);
+        for (options, layers) in [
+            ("ro,lowerdir=/a:/b::/data,redirect_dir=on", &["/a", "/b", "/data"][..]),
+            ("rw,lowerdir=/a\\040x\\134:y:l/relative,upperdir=/c,workdir=/d", &["/a x:y", "/c"]),
+            ("rw,lowerdir+=/a:b,datadir+=/c,x", &["/a:b", "/c"]),
+            ("rw", &[]),
+        ] {
+            let line = format!("67 44 0:39 / /m rw - overlay overlay {options}");
+            assert_eq!(number_and_kind(line.as_bytes()), Some((67, kind("overlay", layers))), "{options}");
+        }
     }
 
     #[test]
