@@ -61,15 +61,16 @@ pub struct Found {
 pub struct Mounts {
     /// Folder in `/proc` of the process whose mounts count too.
     process: Option<PathBuf>,
-    known: Mutex<BTreeMap<u64, Kind>>,
+    known: Mutex<BTreeMap<u64, Mount>>,
     /// Mounts whose layers are near.
     layers_near: Mutex<BTreeSet<u64>>,
 }
 
-/// What a file system is.
+/// One line of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Kind {
-    name: String,
+struct Mount {
+    kind: String,
+    on_block_device: bool,
     /// Folders that it is laid over, as whoever mounted it named them.
     layers: Vec<PathBuf>,
 }
@@ -87,6 +88,13 @@ impl Mounts {
         Self { process: Some(process.to_owned()), ..Self::own() }
     }
 
+    /// Whether files of the mount with this number (`mnt_id` of proc_pid_fdinfo(5)) answer without waiting for anybody else. Asks
+    /// for nothing but the table: for files of others that may be on a server that does not answer, where even looking waits.
+    #[must_use]
+    pub fn is_near(&self, mount: u64) -> bool {
+        self.mount(mount).is_some_and(|mount| mount.on_block_device || NEAR.contains(&mount.kind.as_str()))
+    }
+
     /// What an `O_PATH` descriptor stands for, by what the kernel has at hand: nobody who serves a file system is asked.
     ///
     /// # Errors
@@ -98,7 +106,6 @@ impl Mounts {
             bytes: facts.stx_size,
             file_system: self
                 .kind(facts.stx_mnt_id)
-                .map(|kind| kind.name)
                 .or_else(|| is_kernels_own(&facts).then(|| "tmpfs".to_owned())),
         })
     }
@@ -111,7 +118,7 @@ impl Mounts {
         if found.stx_dev_major != 0 {
             return Ok(());
         }
-        let kind = self.kind(found.stx_mnt_id).map(|kind| kind.name);
+        let kind = self.kind(found.stx_mnt_id);
         if kind.as_deref().map_or_else(|| is_kernels_own(found), |kind| NEAR.contains(&kind)) {
             return Ok(());
         }
@@ -124,7 +131,7 @@ impl Mounts {
         let near = self.layers_near.lock().unwrap_or_else(PoisonError::into_inner);
         match found.stx_dev_major != 0 || near.contains(&found.stx_mnt_id) {
             true => Vec::new(),
-            false => self.kind(found.stx_mnt_id).map_or_else(Vec::new, |kind| kind.layers),
+            false => self.mount(found.stx_mnt_id).map_or_else(Vec::new, |mount| mount.layers),
         }
     }
 
@@ -140,13 +147,17 @@ impl Mounts {
         near.insert(found.stx_mnt_id);
     }
 
-    fn kind(&self, mount: u64) -> Option<Kind> {
+    fn kind(&self, mount: u64) -> Option<String> {
+        self.mount(mount).map(|mount| mount.kind)
+    }
+
+    fn mount(&self, mount: u64) -> Option<Mount> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.contains_key(&mount) {
             known.clear();
             for folder in [Some(Path::new("/proc/self")), self.process.as_deref()].into_iter().flatten() {
                 let text = read_kernels(folder.join("mountinfo")).unwrap_or_default();
-                known.extend(text.split(|byte| *byte == b'\n').filter_map(number_and_kind));
+                known.extend(text.split(|byte| *byte == b'\n').filter_map(number_and_mount));
             }
         }
         known.get(&mount).cloned()
@@ -154,17 +165,19 @@ impl Mounts {
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue` (proc_pid_mountinfo(5)).
-fn number_and_kind(line: &[u8]) -> Option<(u64, Kind)> {
-    let number = line.split(|byte| *byte == b' ').next()?;
-    let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+fn number_and_mount(line: &[u8]) -> Option<(u64, Mount)> {
     let at = line.windows(3).position(|part| part == b" - ")?;
-    let mut rest = line.get(at + 3..)?.split(|byte| *byte == b' ');
-    let name = String::from_utf8_lossy(rest.next()?).into_owned();
-    let layers = match name.as_str() {
-        "overlay" => layers(rest.nth(1).unwrap_or_default()),
+    let of_mount = String::from_utf8_lossy(line.get(..at)?);
+    let mut words = of_mount.split(' ');
+    let number = words.next()?.parse().ok()?;
+    let (major, _) = words.nth(1)?.split_once(':')?;
+    let mut of_file_system = line.get(at + 3..)?.split(|byte| *byte == b' ');
+    let kind = String::from_utf8_lossy(of_file_system.next()?).into_owned();
+    let layers = match kind.as_str() {
+        "overlay" => layers(of_file_system.nth(1).unwrap_or_default()),
         _ => Vec::new(),
     };
-    Some((number, Kind { name, layers }))
+    Some((number, Mount { kind, on_block_device: major != "0", layers }))
 }
 
 /// `ro,lowerdir=/a:/b::/data,upperdir=/c,workdir=/d`, and since Linux 6.8 `lowerdir+=/a,datadir+=/b` (overlayfs.rst).
@@ -243,14 +256,17 @@ mod tests {
 
     #[test]
     fn types_are_found_by_the_number_of_the_mount() {
-        let line = b"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - nfs4 server:/x rw";
-        let kind = |name: &str, layers: &[&str]| Kind {
-            name: name.to_owned(),
+        let line = b"36 35 0:50 /mnt1 /mnt\\0402 rw,noatime master:1 - nfs4 server:/x rw";
+        let made = |kind: &str, layers: &[&str]| Mount {
+            kind: kind.to_owned(),
+            on_block_device: false,
             layers: layers.iter().map(PathBuf::from).collect(),
         };
-        assert_eq!(number_and_kind(line), Some((36, kind("nfs4", &[]))));
-        assert_eq!(number_and_kind(b""), None);
-        assert_eq!(number_and_kind(b"36 35 98:0 /"), None);
+        assert_eq!(number_and_mount(line), Some((36, made("nfs4", &[]))));
+        let line = b"36 35 98:0 / / rw - ext4 /dev/root rw";
+        assert!(number_and_mount(line).unwrap().1.on_block_device);
+        assert_eq!(number_and_mount(b""), None);
+        assert_eq!(number_and_mount(b"36 35 98:0 /"), None);
         for (options, layers) in [
             ("ro,lowerdir=/a:/b::/data,redirect_dir=on", &["/a", "/b", "/data"][..]),
             ("rw,lowerdir=/a\\040x\\134:y:l/relative,upperdir=/c,workdir=/d", &["/a x:y", "/c"]),
@@ -258,7 +274,7 @@ mod tests {
             ("rw", &[]),
         ] {
             let line = format!("67 44 0:39 / /m rw - overlay overlay {options}");
-            assert_eq!(number_and_kind(line.as_bytes()), Some((67, kind("overlay", layers))), "{options}");
+            assert_eq!(number_and_mount(line.as_bytes()), Some((67, made("overlay", layers))), "{options}");
         }
     }
 
@@ -277,5 +293,9 @@ mod tests {
         assert_eq!(mounts.look_at(&memory).unwrap(), wanted);
         let status = File::open("/proc/self/status").unwrap().into();
         assert_eq!(mounts.look_at(&status).unwrap().file_system.as_deref(), Some("proc"));
+        let mount_of = |handle: OwnedFd| look(&handle).unwrap().stx_mnt_id;
+        assert!(mounts.is_near(mount_of(tempfile::tempfile().unwrap().into())));
+        assert!(!mounts.is_near(mount_of(File::open("/proc/self/status").unwrap().into())));
+        assert!(!mounts.is_near(u64::MAX));
     }
 }
