@@ -44,6 +44,7 @@ mod recorded;
 pub mod runtimes;
 mod syscalls;
 pub mod trace;
+mod whose;
 mod words;
 
 pub use analysis::Analysis;
@@ -65,3 +66,4 @@ pub use trace::threads::{StripBucket, ThreadGroup, ThreadRow, ThreadTable};
 pub use trace::waits::{
     Activation, Behind, Convoy, LongWait, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
 };
+pub use whose::Whose;
