@@ -7,7 +7,7 @@ use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref()?;
-    let place = crash.function.as_ref().map_or(String::new(), |name| format!(" in `{name}`"));
+    let place = crash.place.as_ref().map_or(String::new(), |place| format!(" in {}", place.name()));
     let title = format!("The process died of {}{place}: {}", crash.signal_name, what(crash));
     Some(Finding {
         id: id(crash),
@@ -115,13 +115,9 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
     let mut list = Vec::new();
     let thread = analysis.thread(crash.thread);
     let label = thread.map_or_else(|| format!("thread {}", crash.thread), |thread| thread.label());
-    let place = thread.and_then(|thread| {
-        let group = analysis.groups.get(thread.group)?;
-        group.program_frames().next()?;
-        Some(format!("; of the program itself in {}", group.place()?))
-    });
-    let place = place.unwrap_or_default();
-    list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}{place}")));
+    let place = crash.place.as_ref();
+    let inside = place.map_or(String::new(), |place| format!(", in {}", place.words()));
+    list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}{inside}")));
     if let Some(message) = &crash.message {
         list.push(fact(format!("the C library said: {message}"), None));
     }
@@ -159,12 +155,9 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
             None,
         ));
     }
-    if let Some((file, line)) = &crash.source {
+    if let Some((file, line)) = place.and_then(|place| place.source.as_ref()) {
         let line = line.map_or(String::new(), |line| format!(":{line}"));
         list.push(fact(format!("in {file}{line}"), None));
-    }
-    if let Some(innermost) = &crash.innermost {
-        list.push(fact(format!("the innermost function is `{innermost}`, which only passes it on"), None));
     }
     list
 }
