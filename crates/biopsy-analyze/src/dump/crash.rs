@@ -5,12 +5,14 @@ use biopsy_model::Tid;
 use biopsy_stacks::image::{ImageStacks, ThreadStack};
 use biopsy_stacks::unwind::FoundBy;
 
+use super::crash_reasons;
 use super::facts::DumpFacts;
 use super::frame_rows;
 use super::instruction::{self, Access, Instruction};
 use super::places::{self, StackPlace};
 use super::signal;
 use super::strand_place;
+use super::thrown::{self, Thrown};
 
 /// Addresses below are a null pointer plus an offset: the kernel maps nothing there (`vm.mmap_min_addr` is 65536).
 const NULL_REACH: u64 = 0x1_0000;
@@ -46,6 +48,8 @@ pub struct Crash {
     pub place: Option<StackPlace>,
     /// What the functions on the way say of the reason, in words.
     pub reason: Option<&'static str>,
+    /// What was thrown, where that is why it ended.
+    pub thrown: Option<Thrown>,
     /// What the C library said before it aborted, redacted.
     pub message: Option<String>,
     /// There is a message, and it is not shown because nobody redacts it.
@@ -173,7 +177,10 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         address,
         access,
         place,
-        reason: reason(stacks, stack).or_else(|| raw.as_deref().and_then(reason_in)),
+        reason: stack
+            .and_then(|stack| reason(stacks, stack, facts))
+            .or_else(|| raw.as_deref().and_then(crash_reasons::by_message)),
+        thrown: stack.and_then(|stack| thrown::find(image, facts.files, stacks, stack, facts.redact)),
         message_withheld: raw.is_some() && facts.redact.is_none(),
         message: raw.zip(facts.redact).map(|(raw, redact)| redact(&raw)),
         instruction: decoded.filter(|_| signal.number != 6),
@@ -213,7 +220,8 @@ fn foreign(
         access,
         instruction: decoded,
         place,
-        reason: reason(stacks, stack),
+        reason: stack.and_then(|stack| reason(stacks, stack, facts)),
+        thrown: None,
         message: None,
         message_withheld: false,
     })
@@ -407,58 +415,13 @@ fn place_of(
     Some(recurses.unwrap_or(place))
 }
 
-/// What it means that the process ended through these functions.
-fn reason(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Option<&'static str> {
-    const REASONS: &[(&str, &str)] = &[
-        ("__stack_chk_fail", "a buffer on the stack overflowed: the canary behind it was overwritten"),
-        ("__fortify_fail", "a checked function of the C library found a buffer overflow"),
-        ("__chk_fail", "a checked function of the C library found a buffer overflow"),
-        ("malloc_printerr", "the heap is damaged, or memory was freed twice"),
-        ("__assert_fail", "an assertion failed"),
-        ("__cxxabiv1::__terminate", "a C++ exception was not caught, or `std::terminate` was called"),
-        ("std::terminate", "a C++ exception was not caught, or `std::terminate` was called"),
-        ("core::panicking", "a Rust panic"),
-        ("rust_panic", "a Rust panic"),
-        ("runtime.fatalpanic", "a Go panic"),
-        ("runtime.dieFromSignal", "a Go panic, or a fatal error of its runtime"),
-        (
-            "PROCAbort",
-            "the .NET runtime ended the process: an unhandled exception, or a fatal error of the runtime",
-        ),
-        ("VMError::report_and_die", "the Java virtual machine found a fatal error"),
-    ];
-    let frames = stack?.frames.iter().take(64).filter_map(|frame| stacks.place(frame.place));
-    let mut names = frames.flat_map(|place| &place.functions).map(|function| function.name.as_str());
-    names.find_map(|name| REASONS.iter().find(|(known, _)| name.starts_with(known)).map(|(_, words)| *words))
-}
-
-/// The same by the message that glibc aborts with: a C library whose internal functions have no names tells it all the same
-/// (malloc/malloc.c, debug/, assert/assert.c).
-fn reason_in(message: &str) -> Option<&'static str> {
-    const HEAP: &[&str] = &[
-        "free(): ",
-        "malloc(): ",
-        "realloc(): ",
-        "calloc(): ",
-        "malloc_consolidate(): ",
-        "munmap_chunk(): ",
-        "mremap_chunk(): ",
-        "malloc_check_get_size: ",
-        "double free or corruption",
-        "corrupted ",
-        "break adjusted to free malloc space",
-    ];
-    if HEAP.iter().any(|beginning| message.starts_with(beginning)) {
-        return Some("the heap is damaged, or memory was freed twice");
-    }
-    if message.starts_with("*** stack smashing detected") {
-        return Some("a buffer on the stack overflowed: the canary behind it was overwritten");
-    }
-    if message.starts_with("*** buffer overflow detected") {
-        return Some("a checked function of the C library found a buffer overflow");
-    }
-    (message.contains(": Assertion `") && message.trim_end().ends_with("' failed."))
-        .then_some("an assertion failed")
+/// What the functions on the way say of the reason: those of the thread, and of the strand on it.
+fn reason(stacks: &ImageStacks, stack: &ThreadStack, facts: &DumpFacts<'_>) -> Option<&'static str> {
+    let frames = stack.frames.iter().take(64).filter_map(|frame| stacks.place(frame.place));
+    let native = frames.flat_map(|place| &place.functions).map(|function| function.name.as_str());
+    let strand = strand_place::on_thread(facts.strands.iter(), stack.tid);
+    let strand = strand.map_or(&[][..], |(_, strand)| strand.frames.as_slice());
+    crash_reasons::by_functions(native.chain(strand.iter().take(64).map(|frame| &*frame.function)))
 }
 
 /// struct abort_msg_s of glibc: u32 size (of the mapping), then the text.
@@ -473,21 +436,6 @@ fn abort_message(image: &dyn Image, stacks: &ImageStacks) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_the_c_library_says_of_the_reason() {
-        let said = |message| reason_in(message).map(|reason| reason.split(' ').next().unwrap_or_default());
-        for heap in [
-            "free(): double free detected in tcache 2",
-            "corrupted size vs. prev_size",
-            "malloc(): invalid size",
-        ] {
-            assert!(reason_in(heap).unwrap().contains("freed twice"), "{heap}");
-        }
-        assert_eq!(said("*** stack smashing detected ***: terminated"), Some("a"));
-        assert_eq!(said("server: pool.c:12: take: Assertion `count > 0' failed."), Some("an"));
-        assert_eq!(said("my own words about free(): nothing"), None);
-    }
 
     #[test]
     fn patterns_text_and_canonical_addresses() {

@@ -11,6 +11,7 @@ mod across;
 mod analysis;
 mod blocked;
 mod crash;
+mod crash_reasons;
 mod facts;
 mod frame_rows;
 mod from_registers;
@@ -29,6 +30,7 @@ mod strand_place;
 pub mod strands;
 mod system_call;
 mod threads;
+mod thrown;
 mod undetermined;
 mod waits;
 
@@ -52,6 +54,7 @@ pub use places::StackPlace;
 pub use state::{ThreadState, WaitKind};
 pub use strands::StrandRuntime;
 pub use threads::DumpThread;
+pub use thrown::Thrown;
 pub use waits::{Circle, LockQueue, WaitGraph};
 
 /// The facts of a dump, without findings. `stacks`: of the same image.

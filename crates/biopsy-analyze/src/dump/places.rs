@@ -136,7 +136,8 @@ fn label(row: &FrameRow) -> String {
     whole_function(&row.label()).to_owned()
 }
 
-/// Names on the way, from the outermost: all, or the first and the innermost ones.
+/// Names on the way, from the outermost: all, or the first and the innermost one. What a library calls in itself is left out where
+/// its names say so, by an underscore in front.
 fn through(rows: &[FrameRow]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in rows.iter().rev().filter(|row| row.function.is_some() && !row.is_note()) {
@@ -145,9 +146,13 @@ fn through(rows: &[FrameRow]) -> Vec<String> {
             names.push(name);
         }
     }
+    let inside = |name: &str| name.starts_with('_') && name != "__cxa_throw";
+    if names.iter().any(|name| !inside(name)) {
+        names.retain(|name| !inside(name));
+    }
     if names.len() > THROUGH {
-        let inner = names.split_off(names.len() - (THROUGH - 1));
-        names.truncate(1);
+        let inner = names.pop();
+        names.truncate(THROUGH - 2);
         names.push("…".to_owned());
         names.extend(inner);
     }

@@ -92,12 +92,16 @@ impl StrandRuntime {
     }
 }
 
-/// Reads the strands of an image. `roots`: folders below which files of the process are looked for where a core has left out their
-/// text.
+/// Files of the process, for where a core has left out their text. `roots`: folders below which they are looked for.
 #[must_use]
-pub fn read(image: &dyn Image, roots: &[PathBuf]) -> Vec<RuntimeStrands> {
-    let files = Files(LocalFiles::new(image, roots));
-    biopsy_runtimes::read_strands(image, Some(&files), &biopsy_runtimes::Limits::default())
+pub fn files(image: &dyn Image, roots: &[PathBuf]) -> impl biopsy_runtimes::MissingFiles + use<> {
+    Files(LocalFiles::new(image, roots))
+}
+
+/// Reads the strands of an image.
+#[must_use]
+pub fn read(image: &dyn Image, files: &dyn biopsy_runtimes::MissingFiles) -> Vec<RuntimeStrands> {
+    biopsy_runtimes::read_strands(image, Some(files), &biopsy_runtimes::Limits::default())
 }
 
 /// Files of this machine that were made sure to be those that were mapped.

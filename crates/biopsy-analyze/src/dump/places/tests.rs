@@ -40,10 +40,9 @@ fn the_program_is_named_with_the_way_behind_it() {
         words(&["x:libc.so.6!pthread_mutex_lock", "x:a!std::mutex::lock", "p:a!route_parcel", "p:a!main"]),
         "`route_parcel` → `std::mutex::lock` → `pthread_mutex_lock`, called by `main`"
     );
-    assert_eq!(
-        words(&["x:c!a", "x:c!b", "x:c!c", "l:c!d", "l:c!e", "p:a!work"]),
-        "`work` → `e` → … → `b` → `a`"
-    );
+    assert_eq!(words(&["x:c!a", "x:c!b", "x:c!c", "l:c!d", "l:c!e", "p:a!work"]), "`work` → `e` → … → `a`");
+    assert_eq!(words(&["x:c!__GI_raise", "x:c!raise", "x:c!_Z", "p:a!work"]), "`work` → `raise`");
+    assert_eq!(words(&["x:c!__lll_lock", "p:a!work"]), "`work` → `__lll_lock`");
     // Stripped: the module and where in it.
     assert_eq!(words(&["x:libc.so.6!", "p:router!", "x:libc.so.6!start"]), "`router+0x40`");
     // Nothing of the program: a library is better than the C library.

@@ -57,14 +57,24 @@ fn what(crash: &Crash) -> String {
         (Some(AddressKind::Guard), _) => "a guard page was hit".to_owned(),
         (Some(AddressKind::BehindFile), _) => "a mapped file is shorter than its mapping".to_owned(),
         (Some(AddressKind::Kernel), _) => "an address of the kernel was used".to_owned(),
-        (None, _) if crash.signal == 6 && crash.reason.is_some() => {
-            crash.reason.unwrap_or_default().to_owned()
+        // How a program ends itself: by `abort`, or by an instruction that is there for it.
+        (None, _) if ends_itself(crash) && crash.reason.is_some() => {
+            let reason = crash.reason.unwrap_or_default();
+            match &crash.thrown {
+                Some(thrown) => format!("{reason}: `{}`", thrown.type_name),
+                None => reason.to_owned(),
+            }
         }
         (Some(AddressKind::Accessible | AddressKind::NotReported) | None, _) => match &crash.code {
             Some((_, Some(words))) if crash.signal != 6 => (*words).to_owned(),
             _ => crash.meaning.to_owned(),
         },
     }
+}
+
+/// SIGILL, SIGTRAP, SIGABRT.
+fn ends_itself(crash: &Crash) -> bool {
+    matches!(crash.signal, 4..=6)
 }
 
 fn explanation(crash: &Crash) -> String {
@@ -121,7 +131,11 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
     if let Some(message) = &crash.message {
         list.push(fact(format!("the C library said: {message}"), None));
     }
-    if let Some(reason) = crash.reason.filter(|_| crash.signal != 6) {
+    if let Some(thrown) = &crash.thrown {
+        let says = thrown.message.as_ref().map_or(String::new(), |message| format!(": {message}"));
+        list.push(fact(format!("`{}` was thrown{says}", thrown.type_name), None));
+    }
+    if let Some(reason) = crash.reason.filter(|_| !ends_itself(crash)) {
         list.push(fact(format!("the functions on the way say: {reason}"), None));
     }
     if let Some((code, words)) = crash.code {

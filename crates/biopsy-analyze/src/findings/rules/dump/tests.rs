@@ -267,6 +267,7 @@ fn crash(signal: i32, address_kind: Option<AddressKind>, access: Option<Access>)
         instruction: None,
         place: Some(StackPlace { function: "parse".to_owned(), own: true, ..StackPlace::default() }),
         reason: None,
+        thrown: None,
         message: None,
         message_withheld: false,
     }
