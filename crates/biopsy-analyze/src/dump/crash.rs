@@ -180,7 +180,9 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         reason: stack
             .and_then(|stack| reason(stacks, stack, facts))
             .or_else(|| raw.as_deref().and_then(crash_reasons::by_message)),
-        thrown: stack.and_then(|stack| thrown::find(image, facts.files, stacks, stack, facts.redact)),
+        thrown: stack.and_then(|stack| {
+            thrown::find(image, facts.files, stacks, stack, facts.redact).or_else(|| panic(stack, facts))
+        }),
         message_withheld: raw.is_some() && facts.redact.is_none(),
         message: raw.zip(facts.redact).map(|(raw, redact)| redact(&raw)),
         instruction: decoded.filter(|_| signal.number != 6),
@@ -382,10 +384,17 @@ fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize> {
             stack.frames.get(*position).is_some_and(|frame| frame.found == FoundBy::SignalFrame);
         interrupted
             && stack.frames.get(position - 1).is_some_and(|trampoline| {
-                let mut number = [0; 4];
-                let info = trampoline.sp.0.saturating_add(SIGINFO_BEHIND);
-                let whole = image.read(info, &mut number).is_ok_and(|read| read == number.len());
-                whole && matches!(i32::from_le_bytes(number), 4..=8 | 11 | 31)
+                let number = |offset| {
+                    let mut number = [0; 4];
+                    let read = image.read(trampoline.sp.0.saturating_add(offset), &mut number);
+                    read.is_ok_and(|read| read == number.len()).then(|| i32::from_le_bytes(number))
+                };
+                match number(SIGINFO_BEHIND) {
+                    Some(4..=8 | 11 | 31) => true,
+                    Some(1..=64) | None => false,
+                    // A handler that did not ask for it has none: the processor's trap tells, if it was one.
+                    Some(_) => matches!(number(TRAP_BEHIND), Some(6 | 13 | 14 | 16 | 17 | 19)),
+                }
             })
     })
 }
@@ -393,6 +402,9 @@ fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize> {
 /// From the stack pointer of the code that a handler returns to, which is that of `struct ucontext`, to `struct siginfo`, which
 /// begins with the number of the signal (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h).
 const SIGINFO_BEHIND: u64 = 304;
+/// To the number of the trap in its registers (`trapno` of `struct sigcontext_64`): 6 no instruction, 13 protection, 14 page fault, 16 and
+/// 19 arithmetic, 17 alignment.
+const TRAP_BEHIND: u64 = 200;
 
 /// Rows that are looked at: a stack that overflowed has more, and they are alike.
 const ROWS: usize = 4_096;
@@ -413,6 +425,13 @@ fn place_of(
     let place = places::of(&rows, strand)?;
     let recurses = overflown.then(|| places::recursing(&rows, strand, &place)).flatten();
     Some(recurses.unwrap_or(place))
+}
+
+/// The panic of the goroutine on this thread.
+fn panic(stack: &ThreadStack, facts: &DumpFacts<'_>) -> Option<Thrown> {
+    let (_, strand) = strand_place::on_thread(facts.strands.iter(), stack.tid)?;
+    let message = strand.panics_with.as_deref().zip(facts.redact).map(|(text, redact)| redact(text))?;
+    Some(Thrown { type_name: None, message: Some(message.replace(['\n', '\r'], " ")) })
 }
 
 /// What the functions on the way say of the reason: those of the thread, and of the strand on it.

@@ -90,9 +90,13 @@ pub(super) fn of(rows: &[FrameRow], strand: Option<(&RuntimeStrands, &Strand)>) 
         let frame = strand_place::of_program(runtime.kind, &strand.frames)?;
         Some(of_frame(frame, strand_place::whose(runtime.kind, frame) == Whose::Program))
     });
-    match native {
-        Some((at, place)) if language.is_none() || place.own && is_inside(rows, at, strand) => Some(place),
-        _ => language,
+    match (native, language) {
+        (Some((at, place)), Some(language)) => {
+            // Of a stripped program the language knows the names.
+            let named = rows.get(at).is_some_and(|row| row.function.is_some()) || !language.own;
+            Some(if place.own && named && is_inside(rows, at, strand) { place } else { language })
+        }
+        (native, language) => native.map(|(_, place)| place).or(language),
     }
 }
 

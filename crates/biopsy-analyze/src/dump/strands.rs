@@ -121,6 +121,8 @@ pub(super) fn analyze(facts: &DumpFacts<'_>) -> Vec<StrandRuntime> {
         for strand in &mut runtime.strands {
             let name = strand.name.take();
             strand.name = name.and_then(|name| facts.redact.map(|redact| redact(&name)));
+            let text = strand.panics_with.take();
+            strand.panics_with = text.and_then(|text| facts.redact.map(|redact| redact(&text)));
         }
         let by_id = runtime.strands.iter().enumerate().map(|(index, strand)| (strand.id, index)).collect();
         StrandRuntime { groups: groups(&runtime), cycles: cycles(&runtime), by_id, runtime }

@@ -1,4 +1,5 @@
-//! What was thrown when nobody caught it: type and message of a C++ exception, from memory.
+//! What was thrown when nobody caught it: type and message of a C++ exception, from memory; the text of a panic of Go is its
+//! goroutine's.
 //!
 //! The Itanium ABI (`cxxabi.h`, libsupc++'s `unwind-cxx.h`): in front of each exception that GCC's library made stands a header, whose
 //! last part names its maker. Behind `__cxa_throw` its address is on the stack. An exception is believed that is thrown by the count
@@ -28,9 +29,10 @@ const BASES: usize = 16;
 /// What was thrown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Thrown {
-    /// Its type.
-    pub type_name: String,
-    /// What it says, redacted; where it is one of the standard library's exceptions that carry a text, or is made from them.
+    /// Its type, where that is known.
+    pub type_name: Option<String>,
+    /// What it says, redacted; where it is one of the standard library's exceptions that carry a text, or is made from them, or a
+    /// panic of Go.
     pub message: Option<String>,
 }
 
@@ -67,7 +69,7 @@ pub(super) fn find(
     let (at, mangled) = found?;
     let text =
         message(&memory, at).zip(redact).map(|(text, redact)| redact(&text).replace(['\n', '\r'], " "));
-    Some(Thrown { type_name: type_name(&mangled), message: text.filter(|text| !text.is_empty()) })
+    Some(Thrown { type_name: Some(type_name(&mangled)), message: text.filter(|text| !text.is_empty()) })
 }
 
 /// The mangled name of the type of an exception that is thrown, and where that is.

@@ -36,8 +36,9 @@ const WAITING: &[&str] = &[
 #[rustfmt::skip]
 const STARTING: &[&str] = &["System.Threading.Thread.Start", "System.Threading.Thread+StartHelper", "System.Threading.StartHelper"];
 
-/// `module`: empty, or the file name of the assembly.
+/// `module`: empty, or path or file name of the assembly.
 pub(super) fn whose(module: &str, name: &str) -> Whose {
+    let module = module.rsplit('/').next().unwrap_or(module);
     if is_plumbing(name) {
         Whose::Plumbing
     } else if is_library(name) || !module.is_empty() && is_framework(module) {

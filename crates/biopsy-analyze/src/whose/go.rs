@@ -12,30 +12,37 @@ const STANDARD: &[&str] = &[
     "vendor", "weak",
 ];
 
-/// Those that are how a program runs and waits.
-const PLUMBING: &[&str] = &["context", "internal", "runtime", "sync", "syscall", "time", "unsafe"];
+/// How a program waits.
+#[rustfmt::skip]
+const PLUMBING: &[&str] = &[
+    "internal/", "runtime.findRunnable", "runtime.futex", "runtime.gopark", "runtime.lock", "runtime.mcall",
+    "runtime.note", "runtime.park", "runtime.schedule", "runtime.sema", "runtime.stop", "runtime.usleep", "sync.",
+    "sync/", "syscall.", "time.Sleep",
+];
 
 /// Where other people's modules lie: the module cache, and copies of it. A path in it has the version: `gin@v1.9.1/context.go`.
 const DOWNLOADED: &[&str] = &["/pkg/mod/", "/vendor/", "@v"];
 
 pub(super) fn whose(name: &str, file: &str) -> Whose {
-    match standard(name) {
-        Some(package) if PLUMBING.contains(&package) => Whose::Plumbing,
-        Some(_) => Whose::Library,
-        None if DOWNLOADED.iter().any(|part| file.contains(part)) => Whose::Library,
-        // What the compiler or the linker made: `type:.eq.main.key`, `go:main.inittasks`; and assembly without a package.
-        None if name.starts_with("type:") || name.starts_with("go:") || name.starts_with("_rt0_") => {
-            Whose::Plumbing
-        }
-        None => Whose::Program,
+    if is_standard(name) {
+        let waits = PLUMBING.iter().any(|prefix| name.starts_with(prefix));
+        return if waits { Whose::Plumbing } else { Whose::Library };
+    }
+    // What the compiler or the linker made: `type:.eq.main.key`, `go:main.inittasks`.
+    if ["type:", "go:", "_rt0_"].iter().any(|prefix| name.starts_with(prefix)) {
+        Whose::Plumbing
+    } else if DOWNLOADED.iter().any(|part| file.contains(part)) {
+        Whose::Library
+    } else {
+        Whose::Program
     }
 }
 
-/// The first part of the package, for a function of the standard library: `net` of `net/http.(*conn).serve`.
-pub(super) fn standard(name: &str) -> Option<&'static str> {
+/// A function of the standard library: `net/http.(*conn).serve`.
+pub(super) fn is_standard(name: &str) -> bool {
     // `example.com/net/http` has a dot in its first part; `sort_orders` has no package.
     let (path, _) = name.split_once(['(', '[']).unwrap_or((name, ""));
     let is_host = path.split_once('/').is_some_and(|(first, _)| first.contains('.'));
-    let package = name.split_once(['.', '/']).map(|(package, _)| package).filter(|_| !is_host)?;
-    STANDARD.iter().find(|known| **known == package).copied()
+    let package = name.split_once(['.', '/']).map(|(package, _)| package);
+    !is_host && package.is_some_and(|package| STANDARD.contains(&package))
 }

@@ -18,7 +18,7 @@ pub enum Whose {
     Program,
     /// A library, a framework or an interpreter: the place where nothing of the program is there.
     Library,
-    /// C library, the standard library of a compiled language, locks, allocators, a runtime's machinery: what a person would call the
+    /// C library, the standard library of a compiled language, locks, allocators, machinery of a runtime: what a person would call the
     /// place only if there is nothing else.
     Plumbing,
 }

@@ -6,7 +6,7 @@ use super::{Code, Whose, go};
 #[rustfmt::skip]
 const PLUMBING_MODULES: &[&str] = &[
     "[vdso]", "ld-linux", "ld-musl", "libSystem.", "libc++", "libc-", "libc.so", "libclrgc", "libclrjit",
-    "libcoreclr", "libgcc_s", "libhostfxr", "libhostpolicy", "libjava.so", "libjli.so", "libjvm", "libm.so",
+    "libcoreclr", "libgcc_s", "libhostfxr", "libhostpolicy", "libjava.so", "libjli.so", "libm.so",
     "libmscor", "libnet.so", "libnio.so", "libpthread", "librt.", "libstdc++", "libsystem_", "libverify.so",
     "linux-vdso",
 ];
@@ -15,7 +15,7 @@ const PLUMBING_MODULES: &[&str] = &[
 #[rustfmt::skip]
 const LIBRARY_MODULES: &[&str] = &[
     "libQt", "libabsl_", "libaio.", "libboost_", "libcrypto", "libcurl", "libev.", "libevent", "libfolly", "libgio-",
-    "libglib-", "libgobject-", "libgomp", "libgrpc", "libgtk", "libicu", "libiomp", "libjemalloc", "liblua",
+    "libglib-", "libgobject-", "libgomp", "libgrpc", "libgtk", "libicu", "libiomp", "libjemalloc", "libjvm", "liblua",
     "libmariadb", "libmimalloc", "libmysqlclient", "libnode.", "libnuma", "libomp", "libopenblas", "libperl",
     "libphp", "libpq.", "libprotobuf", "libpython", "librdkafka", "libruby", "libsqlite3", "libssl", "libsystemd",
     "libtbb", "libtcmalloc", "liburing", "libuv", "libv8", "libxml2", "libz.", "libzstd",
@@ -178,7 +178,7 @@ fn of_name(name: &str) -> Whose {
         return Whose::Library;
     }
     // Go's functions have a package before a dot, and C has none in a name.
-    if piece.contains('.') && !piece.contains("::") && go::standard(piece).is_some() {
+    if piece.contains('.') && !piece.contains("::") && go::is_standard(piece) {
         return go::whose(piece, "");
     }
     Whose::Program

@@ -51,7 +51,8 @@ fn names_of_machine_code() {
         ("/srv/billing", "example.com/net/http.work", Program),
         ("/srv/billing", "net/http.(*conn).serve", Library),
         ("/srv/billing", "sort.Slice", Library),
-        ("/srv/billing", "runtime.mallocgc", Plumbing),
+        ("/srv/billing", "runtime.mallocgc", Library),
+        ("/srv/billing", "runtime.gopark", Plumbing),
         ("/srv/billing", "sync.(*Mutex).Lock", Plumbing),
         ("/usr/lib/x86_64-linux-gnu/libc.so.6", "anything", Plumbing),
         ("libstdc++.so.6.0.30", "libstdc++.so.6.0.30+0x9d8b9", Plumbing),
@@ -122,6 +123,8 @@ fn frames_of_languages() {
         (Language::Managed, "System.Text.RegularExpressions.Regex.IsMatch", "", Library),
         (Language::Managed, "Shop.Orders.Load", "", Program),
         (Language::Managed, "", "", Plumbing),
+        (Language::Managed, "java.util.HashMap.resize", "HashMap.java", Library),
+        (Language::Managed, "Scenes.loadTexture", "Scenes.java", Program),
     ];
     for (language, function, file, whose) in table {
         let function = Some(*function).filter(|name| !name.is_empty());

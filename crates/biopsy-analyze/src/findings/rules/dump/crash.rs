@@ -60,8 +60,8 @@ fn what(crash: &Crash) -> String {
         // How a program ends itself: by `abort`, or by an instruction that is there for it.
         (None, _) if ends_itself(crash) && crash.reason.is_some() => {
             let reason = crash.reason.unwrap_or_default();
-            match &crash.thrown {
-                Some(thrown) => format!("{reason}: `{}`", thrown.type_name),
+            match crash.thrown.as_ref().and_then(|thrown| thrown.type_name.as_ref()) {
+                Some(name) => format!("{reason}: `{name}`"),
                 None => reason.to_owned(),
             }
         }
@@ -132,8 +132,12 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
         list.push(fact(format!("the C library said: {message}"), None));
     }
     if let Some(thrown) = &crash.thrown {
-        let says = thrown.message.as_ref().map_or(String::new(), |message| format!(": {message}"));
-        list.push(fact(format!("`{}` was thrown{says}", thrown.type_name), None));
+        let text = match (&thrown.type_name, &thrown.message) {
+            (Some(name), Some(message)) => format!("`{name}` was thrown: {message}"),
+            (Some(name), None) => format!("`{name}` was thrown"),
+            (None, message) => format!("it panicked: {}", message.as_deref().unwrap_or_default()),
+        };
+        list.push(fact(text, None));
     }
     if let Some(reason) = crash.reason.filter(|_| !ends_itself(crash)) {
         list.push(fact(format!("the functions on the way say: {reason}"), None));
