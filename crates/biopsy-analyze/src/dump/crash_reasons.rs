@@ -64,6 +64,8 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     ("runtime.closechan", "a Go panic: a channel was closed that is closed or nil"),
     ("runtime.chansend", "a Go panic: something was sent to a closed channel"),
     ("runtime.fatalpanic", "a Go panic"),
+    ("runtime.fatalthrow", "a fatal error of Go's runtime"),
+    ("runtime.throw", "a fatal error of Go's runtime"),
     ("runtime.gopanic", "a Go panic"),
     ("runtime.dieFromSignal", "a Go panic, or a fatal error of its runtime"),
     // .NET.

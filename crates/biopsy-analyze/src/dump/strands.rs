@@ -13,6 +13,7 @@ pub use biopsy_runtimes::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::crash_reasons;
 use super::facts::DumpFacts;
 use super::locks::{self, LockKind, LockOwner, LockWait};
 use super::strand_place;
@@ -76,6 +77,16 @@ impl StrandRuntime {
     #[must_use]
     pub fn place(&self, strand: &Strand) -> Option<String> {
         strand_place::of_program(self.runtime.kind, &strand.frames).map(strand_place::words)
+    }
+
+    /// The goroutine whose panic ends the process, and what its functions say of the reason: nobody recovers any more.
+    #[must_use]
+    pub fn panics(&self) -> Option<(&Strand, &'static str)> {
+        const ENDS: &[&str] = &["runtime.fatalpanic", "runtime.fatalthrow"];
+        let ends = |strand: &&Strand| strand.frames.iter().any(|frame| ENDS.contains(&&*frame.function));
+        let strand = self.runtime.strands.iter().find(ends)?;
+        let names = strand.frames.iter().take(64).map(|frame| &*frame.function);
+        Some((strand, crash_reasons::by_functions(names)?))
     }
 
     /// Whom a strand waits for that is known well enough, with where they have it.

@@ -1,6 +1,6 @@
 //! .NET: the class library, frameworks on it, and how threads of it wait.
 
-use super::Whose;
+use super::answer::Whose;
 
 /// How the names of the class library and of its usual companions begin.
 #[rustfmt::skip]

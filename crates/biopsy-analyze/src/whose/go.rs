@@ -1,6 +1,6 @@
 //! Go: packages of its standard library, and modules that were downloaded.
 
-use super::Whose;
+use super::answer::Whose;
 
 /// Packages of the standard library, by their first part.
 #[rustfmt::skip]

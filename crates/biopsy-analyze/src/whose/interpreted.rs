@@ -1,6 +1,6 @@
 //! Python and JavaScript: what a source file's path says.
 
-use super::Whose;
+use super::answer::Whose;
 
 /// What lies in these folders was installed, not written here.
 const PYTHON_PACKAGES: &[&str] = &["/site-packages/", "/dist-packages/"];

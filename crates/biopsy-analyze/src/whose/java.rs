@@ -1,6 +1,6 @@
 //! Java: packages of its class library and of the usual frameworks.
 
-use super::Whose;
+use super::answer::Whose;
 
 /// How locks and waiting are made.
 #[rustfmt::skip]

@@ -4,56 +4,16 @@
 //! list is ever complete, and nothing but the choice of which function of a stack is named depends on it.
 //! [Why so](../../../../docs/design/19-places.md).
 
+mod answer;
+mod code;
 pub(crate) mod dotnet;
 mod go;
 mod interpreted;
 mod java;
 mod native;
 
-/// Whose code a function is. The smaller, the better it says where the program is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Whose {
-    /// The program's own.
-    #[default]
-    Program,
-    /// A library, a framework or an interpreter: the place where nothing of the program is there.
-    Library,
-    /// C library, the standard library of a compiled language, locks, allocators, machinery of a runtime: what a person would call the
-    /// place only if there is nothing else.
-    Plumbing,
-}
-
-/// What kind of code a function is, as far as whoever found it knows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Language {
-    /// Machine code of a file: C, C++, Rust, Go.
-    #[default]
-    Native,
-    /// Compiled or interpreted by a runtime: .NET or Java, or whatever its source file says.
-    Managed,
-    /// Go, by its own tables.
-    Go,
-    /// Python.
-    Python,
-    /// Java and other languages of its virtual machine.
-    Java,
-    /// JavaScript.
-    JavaScript,
-}
-
-/// A function, by all that tells whose it is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Code<'a> {
-    pub(crate) language: Language,
-    /// Path or file name of the module; empty where it is in none.
-    pub(crate) module: &'a str,
-    /// Its name.
-    pub(crate) function: Option<&'a str>,
-    /// Its source file.
-    pub(crate) file: Option<&'a str>,
-    /// It was inlined into another one.
-    pub(crate) inlined: bool,
-}
+pub use answer::Whose;
+pub(crate) use code::{Code, Language};
 
 impl Code<'_> {
     /// Whose it is.

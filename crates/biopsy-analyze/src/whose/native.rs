@@ -1,6 +1,8 @@
 //! Machine code: C, C++, Rust, and what is linked into or mapped beside a program.
 
-use super::{Code, Whose, go};
+use super::answer::Whose;
+use super::code::Code;
+use super::go;
 
 /// Modules that are plumbing as a whole, by the start of their file name.
 #[rustfmt::skip]

@@ -7,6 +7,31 @@ use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity};
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    of_dotnet(analysis).or_else(|| of_go(analysis))
+}
+
+/// A process of Go that ends by `exit`: where a signal ends it, that is the finding.
+fn of_go(analysis: &DumpAnalysis) -> Option<Finding> {
+    if analysis.crash.is_some() {
+        return None;
+    }
+    let (runtime, strand, reason) =
+        analysis.strands.iter().find_map(|one| one.panics().map(|(strand, reason)| (one, strand, reason)))?;
+    let place = runtime.place(strand).map_or(String::new(), |place| format!(" in {place}"));
+    let mut evidence = vec![fact(format!("{} panicked{place}", runtime.label(strand)), None)];
+    evidence.extend(strand.panics_with.as_ref().map(|text| fact(format!("it panicked: {text}"), None)));
+    Some(Finding {
+        id: FindingId::UnhandledException,
+        severity: Severity::Critical,
+        impact: 1.0,
+        title: format!("The process ended itself{place}: {reason}"),
+        explanation: "A goroutine panicked, and nobody recovered: Go ends the whole process then.".to_owned(),
+        evidence,
+        next_steps: steps(&["Look at the function and line, and at who gave it what it panicked at"]),
+    })
+}
+
+fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref().filter(|crash| crash.signal == 6 || crash.signal == 11)?;
     // Killed from outside: what the thread threw last has nothing to do with it.
     if crash.sender.is_some() {
