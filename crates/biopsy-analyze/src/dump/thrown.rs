@@ -74,7 +74,7 @@ pub(super) fn find(
 
 /// The mangled name of the type of an exception that is thrown, and where that is.
 fn exception(image: &dyn Image, memory: &Memory<'_>, at: u64) -> Option<(u64, String)> {
-    if at % 8 != 0 || image.read_u64(at).ok()? != MAKER {
+    if !at.is_multiple_of(8) || image.read_u64(at).ok()? != MAKER {
         return None;
     }
     let references = memory.u32(at.checked_sub(REFERENCES)?)?;

@@ -12,11 +12,11 @@ const NODE_PACKAGES: &[&str] = &["/node_modules/", "node_modules/"];
 /// Of a script from standard input or the command line the interpreter says `<stdin>` or `<string>`: that is the program.
 pub(super) fn python(file: &str) -> Whose {
     let has = |parts: &[&str]| parts.iter().any(|part| file.contains(part));
+    let written_here = matches!(file, "<stdin>" | "<string>") || is_cell(file);
+    let made = file.is_empty() || file.starts_with('<') && !written_here;
     if has(PYTHON_PACKAGES) {
         Whose::Library
-    } else if has(PYTHON_LIBRARY) || is_zipped_library(file) || file.is_empty() {
-        Whose::Plumbing
-    } else if file.starts_with('<') && !matches!(file, "<stdin>" | "<string>") && !is_cell(file) {
+    } else if has(PYTHON_LIBRARY) || is_zipped_library(file) || made {
         Whose::Plumbing
     } else {
         Whose::Program

@@ -52,18 +52,18 @@ const LIBRARY_SOURCES: &[&str] = &[
 #[rustfmt::skip]
 const PLUMBING_PREFIXES: &[&str] = &[
     "LWLock", "OSMutex", "PGSemaphore", "PolicyMutex", "TTASEventMutex", "TTASMutex", "WaitEventSet", "WaitLatch",
-    "_Unwind_", "__cxa_", "__cxxabiv1::", "__gnu_cxx::", "__gthread", "__gthrw_", "__interceptor_", "__rg_",
-    "__rdl_", "__rust", "__sanitizer", "__tsan", "alloc::", "core::", "decltype", "inline_mysql_", "lock_api",
+    "_Unwind_", "_cgo_", "__cxa_", "__cxxabiv1::", "__gnu_cxx::", "__gthread", "__gthrw_", "__interceptor_", "__rg_",
+    "__rdl_", "__rust", "__sanitizer", "__tsan", "alloc::", "core::", "crosscall", "decltype", "inline_mysql_", "lock_api",
     "my_cond", "operator delete", "operator new", "os_event", "panic_abort::", "panic_unwind::", "parking_lot",
     "psi_", "pthread_", "rust_begin_unwind", "rust_eh_personality", "rust_panic", "safe_cond", "safe_mutex",
     "srw_lock", "srw_mutex", "ssux_lock", "std::", "test::run_test", "test::__rust", "vio_io_wait",
-    "vio_socket_io_wait",
+    "vio_socket_io_wait", "x_cgo_",
 ];
 
 /// Names that begin like this are of libraries that programs carry inside of themselves.
 #[rustfmt::skip]
 const LIBRARY_PREFIXES: &[&str] = &[
-    "BIO_", "BZ2_", "Builtins_", "CRYPTO_", "Curl_", "EVP_", "Eigen::", "LZ4_", "OPENSSL_", "OPENSSL_", "Perl_",
+    "BIO_", "BZ2_", "Builtins_", "CRYPTO_", "Curl_", "EVP_", "Eigen::", "LZ4_", "OPENSSL_", "Perl_",
     "Poco::", "Qt", "SSL_", "ZSTD_", "absl::", "actix_", "ares_", "asio::", "async_executor::", "async_std::",
     "axum::", "boost::", "bufferevent_", "crossbeam", "curl_", "evbuffer_", "event_base_", "fmt::v", "folly::",
     "futures_", "google::protobuf::", "grpc::", "grpc_", "h2::", "hashbrown::", "hyper::", "hyper_util::",
@@ -93,7 +93,7 @@ const PLUMBING_NAMES: &[&str] = &[
     "sem_wait", "semop", "semtimedop", "send", "sendmsg", "sendto", "sigaction", "sleep", "snprintf",
     "spawn_thread", "stack_chk_fail", "start_thread", "strcmp", "strcpy", "strlen", "strncmp", "strtod", "strtol",
     "strtoul", "sync", "sync_file_range", "syscall", "syscall_cancel", "syscall_cancel_arch", "syscall_cp",
-    "sysmalloc", "tcache_put", "thread_create", "timedwait", "timedwait_cp", "unlink_chunk", "usleep", "vfprintf",
+    "sysmalloc", "tcache_put", "thread_create", "threadentry", "timedwait", "timedwait_cp", "unlink_chunk", "usleep", "vfprintf",
     "vsnprintf", "wait", "wait4", "waitid", "waitpid", "write", "writev", "<signal handler called>",
 ];
 

@@ -53,6 +53,7 @@ fn names_of_machine_code() {
         ("/srv/billing", "sort.Slice", Library),
         ("/srv/billing", "runtime.mallocgc", Library),
         ("/srv/billing", "runtime.gopark", Plumbing),
+        ("/srv/billing", "crosscall_amd64", Plumbing),
         ("/srv/billing", "sync.(*Mutex).Lock", Plumbing),
         ("/usr/lib/x86_64-linux-gnu/libc.so.6", "anything", Plumbing),
         ("libstdc++.so.6.0.30", "libstdc++.so.6.0.30+0x9d8b9", Plumbing),
