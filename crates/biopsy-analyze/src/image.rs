@@ -22,7 +22,8 @@ pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'
 #[must_use]
 pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'_>) -> DumpAnalysis {
     let runtimes = Runtimes::open(image, &roots);
-    let strands = dump::strands::read(image, &roots);
+    let files = dump::strands::files(image, &roots);
+    let strands = dump::strands::read(image, &files);
     let code = runtimes.code();
     let explicit = runtimes.explicit_frames();
     let options = Options {
@@ -34,7 +35,9 @@ pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'
     };
     let mut stacks = walk(image, &options);
     explicit.add_to(&mut stacks);
-    analyze_dump(image, &stacks, &DumpFacts { managed: Some(&runtimes), strands: &strands, ..facts.clone() })
+    let facts =
+        DumpFacts { managed: Some(&runtimes), strands: &strands, files: Some(&files), ..facts.clone() };
+    analyze_dump(image, &stacks, &facts)
 }
 
 /// The same of a dump that was opened. `file_bytes`: its size. Without a redactor, texts from the memory of the process are not

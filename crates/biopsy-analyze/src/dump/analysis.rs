@@ -8,6 +8,8 @@ use super::managed::Managed;
 use super::memory::MemorySplit;
 use super::modules::ModuleRow;
 use super::orphaned::OrphanedLock;
+use super::places::{self, StackPlace};
+use super::strand_place;
 use super::strands::StrandRuntime;
 use super::threads::DumpThread;
 use super::waits::WaitGraph;
@@ -51,6 +53,15 @@ impl DumpAnalysis {
     #[must_use]
     pub fn thread(&self, tid: biopsy_model::Tid) -> Option<&DumpThread> {
         self.threads.iter().find(|thread| thread.tid == tid)
+    }
+
+    /// Where the program itself stands on a thread: in its language, where it has one.
+    #[must_use]
+    pub fn place(&self, tid: biopsy_model::Tid) -> Option<StackPlace> {
+        let group = self.thread(tid).and_then(|thread| self.groups.get(thread.group));
+        let rows = group.map_or(&[][..], |group| &group.frames);
+        let strand = strand_place::on_thread(self.strands.iter().map(|one| &one.runtime), tid);
+        places::of(rows, strand)
     }
 
     pub(super) fn assign_groups(&mut self) {

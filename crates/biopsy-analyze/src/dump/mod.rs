@@ -11,6 +11,7 @@ mod across;
 mod analysis;
 mod blocked;
 mod crash;
+mod crash_reasons;
 mod facts;
 mod frame_rows;
 mod from_registers;
@@ -22,12 +23,14 @@ pub mod managed;
 mod memory;
 mod modules;
 mod orphaned;
+mod places;
 mod signal;
 mod state;
 mod strand_place;
 pub mod strands;
 mod system_call;
 mod threads;
+mod thrown;
 mod undetermined;
 mod waits;
 
@@ -47,9 +50,11 @@ pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
 pub use orphaned::OrphanedLock;
+pub use places::StackPlace;
 pub use state::{ThreadState, WaitKind};
 pub use strands::StrandRuntime;
 pub use threads::DumpThread;
+pub use thrown::Thrown;
 pub use waits::{Circle, LockQueue, WaitGraph};
 
 /// The facts of a dump, without findings. `stacks`: of the same image.

@@ -13,6 +13,7 @@ pub use biopsy_runtimes::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::crash_reasons;
 use super::facts::DumpFacts;
 use super::locks::{self, LockKind, LockOwner, LockWait};
 use super::strand_place;
@@ -78,6 +79,16 @@ impl StrandRuntime {
         strand_place::of_program(self.runtime.kind, &strand.frames).map(strand_place::words)
     }
 
+    /// The goroutine whose panic ends the process, and what its functions say of the reason: nobody recovers any more.
+    #[must_use]
+    pub fn panics(&self) -> Option<(&Strand, &'static str)> {
+        const ENDS: &[&str] = &["runtime.fatalpanic", "runtime.fatalthrow"];
+        let ends = |strand: &&Strand| strand.frames.iter().any(|frame| ENDS.contains(&&*frame.function));
+        let strand = self.runtime.strands.iter().find(ends)?;
+        let names = strand.frames.iter().take(64).map(|frame| &*frame.function);
+        Some((strand, crash_reasons::by_functions(names)?))
+    }
+
     /// Whom a strand waits for that is known well enough, with where they have it.
     pub fn owners<'s>(&'s self, strand: &'s Strand) -> impl Iterator<Item = (&'s Strand, &'s Owner)> {
         let owners = strand.wait.iter().flat_map(|wait| &wait.owners);
@@ -92,12 +103,16 @@ impl StrandRuntime {
     }
 }
 
-/// Reads the strands of an image. `roots`: folders below which files of the process are looked for where a core has left out their
-/// text.
+/// Files of the process, for where a core has left out their text. `roots`: folders below which they are looked for.
 #[must_use]
-pub fn read(image: &dyn Image, roots: &[PathBuf]) -> Vec<RuntimeStrands> {
-    let files = Files(LocalFiles::new(image, roots));
-    biopsy_runtimes::read_strands(image, Some(&files), &biopsy_runtimes::Limits::default())
+pub fn files(image: &dyn Image, roots: &[PathBuf]) -> impl biopsy_runtimes::MissingFiles + use<> {
+    Files(LocalFiles::new(image, roots))
+}
+
+/// Reads the strands of an image.
+#[must_use]
+pub fn read(image: &dyn Image, files: &dyn biopsy_runtimes::MissingFiles) -> Vec<RuntimeStrands> {
+    biopsy_runtimes::read_strands(image, Some(files), &biopsy_runtimes::Limits::default())
 }
 
 /// Files of this machine that were made sure to be those that were mapped.
@@ -117,6 +132,8 @@ pub(super) fn analyze(facts: &DumpFacts<'_>) -> Vec<StrandRuntime> {
         for strand in &mut runtime.strands {
             let name = strand.name.take();
             strand.name = name.and_then(|name| facts.redact.map(|redact| redact(&name)));
+            let text = strand.panics_with.take();
+            strand.panics_with = text.and_then(|text| facts.redact.map(|redact| redact(&text)));
         }
         let by_id = runtime.strands.iter().enumerate().map(|(index, strand)| (strand.id, index)).collect();
         StrandRuntime { groups: groups(&runtime), cycles: cycles(&runtime), by_id, runtime }

@@ -85,7 +85,7 @@ fn crash(crash: &dump::Crash) -> Crash {
         address_words: crash.address_kind.as_ref().map(dump::AddressKind::words),
         access: crash.access.map(|access| access.word().to_owned()),
         instruction: crash.instruction.as_ref().map(|instruction| instruction.text.clone()),
-        function: crash.function.clone(),
+        function: crash.place.as_ref().map(|place| place.function.clone()),
         reason: crash.reason.map(str::to_owned),
         message: crash.message.clone(),
     }

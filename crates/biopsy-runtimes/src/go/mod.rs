@@ -12,11 +12,14 @@ mod goroutine;
 mod holders;
 mod layout;
 mod module_data;
+mod panics;
 mod reasons;
 mod stack;
 mod threads;
 mod version;
 mod waits;
+
+use std::ops::Range;
 
 use functions::Functions;
 use goroutine::{Goroutine, Place, Status};
@@ -69,6 +72,7 @@ struct Reader<'m, 'i> {
     functions: Functions<'m, 'i>,
     reasons: Reasons,
     threads: Threads,
+    types: Range<u64>,
     limits: &'m Limits,
 }
 
@@ -81,7 +85,7 @@ fn read_goroutines(
 ) -> Result<(), &'static str> {
     let data = module_data::find(memory, module, layout, limits)
         .ok_or("the runtime's table of functions is not in the image; give the program's own file")?;
-    let variables = data.variables.clone();
+    let (variables, types) = (data.variables.clone(), data.types.clone());
     let functions = Functions::read(memory, layout, data, limits)
         .ok_or("the runtime's table of functions cannot be read")?;
     let (list, length) = goroutine::find_all(memory, layout, &variables, limits.searched_bytes)
@@ -91,7 +95,7 @@ fn read_goroutines(
         found.warn("the runtime's texts for what goroutines wait for were not found");
     }
     let threads = Threads::of(memory);
-    let reader = Reader { memory, layout: *layout, functions, reasons, threads, limits };
+    let reader = Reader { memory, layout: *layout, functions, reasons, threads, types, limits };
     reader.all(list, length, found)
 }
 
@@ -175,6 +179,7 @@ impl Reader<'_, '_> {
             _ => walk(goroutine.saved, false),
         };
         (strand.frames, strand.cut) = (walked.frames, walked.cut);
+        strand.panics_with = panics::text(self.memory, goroutine.at, &self.types, self.limits.text);
         if strand.state == StrandState::Waiting {
             strand.wait =
                 Some(waits::wait(self.memory, &self.layout, &self.reasons, goroutine, &strand.frames));

@@ -1,7 +1,7 @@
 //! Many wait for one that is not stuck itself.
 
 use crate::dump::{DumpAnalysis, LockKind, LockQueue, WaitGraph};
-use crate::findings::dump::{at, label, place, share};
+use crate::findings::dump::{at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::words::threads;
@@ -46,7 +46,13 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         id: FindingId::LockQueue,
         severity,
         impact: share(analysis, waiting),
-        title: format!("{} wait for {}, which{sure} holds {}", threads(waiting), label(analysis, owner), held(queue.kind)),
+        title: format!(
+            "{} wait for {}, which{sure} holds {}{}",
+            threads(waiting),
+            label(analysis, owner),
+            held(queue.kind),
+            in_functions(analysis, &[owner])
+        ),
         explanation: "At the moment of the dump one thread has what the others need. That is a moment, not a proof: when it stays \
                       so in a second dump, what the holder does is the reason. It is not a deadlock."
             .to_owned(),
