@@ -25,6 +25,8 @@ pub struct Strand {
     pub cut: bool,
     /// Where it was started, where the runtime keeps that.
     pub started_at: Option<StrandFrame>,
+    /// The pool whose tasks it runs: an address that its workers have in common.
+    pub pool: Option<u64>,
     /// It is the runtime's own (a collector, a finalizer), and not of the program.
     pub of_runtime: bool,
 }
@@ -43,6 +45,7 @@ impl Strand {
             frames: Vec::new(),
             cut: false,
             started_at: None,
+            pool: None,
             of_runtime: false,
         }
     }

@@ -27,6 +27,12 @@ pub struct StrandWait {
     pub never_ends: bool,
     /// Who has the thing, or would end the wait; readers may be several. Empty: not known.
     pub owners: Vec<Owner>,
+    /// Why nobody is left who would end it, as far as that can be known.
+    pub nobody: Option<String>,
+    /// It waits for a task that nobody has begun, and that lies in the queue of this pool ([`Strand::pool`](crate::Strand::pool)).
+    pub queued_in: Option<u64>,
+    /// The expression that is awaited, as the source has it up to its arguments, where the runtime keeps the source.
+    pub awaited: Option<String>,
 }
 
 impl StrandWait {
@@ -44,6 +50,9 @@ impl StrandWait {
             ends_by_itself: matches!(kind, WaitKind::Timer),
             never_ends: false,
             owners: Vec::new(),
+            nobody: None,
+            queued_in: None,
+            awaited: None,
         }
     }
 }
@@ -135,6 +144,12 @@ impl WaitKind {
             Self::Idle => "work",
             Self::Other => "something",
         }
+    }
+
+    /// One of those who could end it is enough; of a lock or a wait group all have to let go.
+    #[must_use]
+    pub fn any_is_enough(self) -> bool {
+        matches!(self, Self::ChannelSend | Self::ChannelReceive | Self::Select | Self::Semaphore | Self::Condition)
     }
 
     /// Whoever has it can be named, and is one or more strands: circles of these are deadlocks.

@@ -34,7 +34,7 @@ mod waits;
 use biopsy_image::Image;
 use biopsy_stacks::image::ImageStacks;
 
-pub use across::{Across, Step};
+pub use across::{Across, SilentPeer, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
 pub use facts::{DumpFacts, ThreadFacts};
@@ -83,7 +83,7 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         findings: Vec::new(),
     };
     analysis.damaged |= analysis.memory.missing.iter().any(|missing| missing.reason.is_damage());
-    analysis.across = facts.peers.map(|look| across::join(&analysis.threads, look));
+    analysis.across = facts.peers.map(|look| across::join(&analysis.threads, look, &analysis.strands));
     analysis.assign_groups();
     analysis.undetermined = undetermined::list(image, stacks, facts, &analysis);
     analysis.add_undetermined(&not_inferred);

@@ -63,7 +63,7 @@ pub(super) fn of_program(kind: RuntimeKind, frames: &[StrandFrame]) -> Option<&S
     frames.iter().find(|frame| !is_of_library(kind, frame)).or_else(|| frames.first())
 }
 
-fn is_of_library(kind: RuntimeKind, frame: &StrandFrame) -> bool {
+pub(super) fn is_of_library(kind: RuntimeKind, frame: &StrandFrame) -> bool {
     let (function, file) = (&*frame.function, frame.file.as_deref().unwrap_or_default());
     match kind {
         RuntimeKind::Go => {

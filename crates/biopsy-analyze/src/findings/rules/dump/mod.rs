@@ -12,16 +12,20 @@ pub(super) mod incomplete_dump;
 pub(super) mod lock_queue;
 pub(super) mod many_threads;
 pub(super) mod memory_split;
+pub(super) mod never_woken;
 pub(super) mod no_symbols;
 pub(super) mod orphaned_lock;
 pub(super) mod overview;
 pub(super) mod pool_starvation;
 pub(super) mod running;
 pub(super) mod scrubbed;
+pub(super) mod silent_peer;
+pub(super) mod starved_pool;
 pub(super) mod strand_deadlock;
 pub(super) mod strands_wait;
 pub(super) mod unhandled_exception;
 pub(super) mod waiting_operations;
+pub(super) mod waiting_tasks;
 
 #[cfg(test)]
 mod tests;

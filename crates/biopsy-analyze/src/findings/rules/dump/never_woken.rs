@@ -1,0 +1,122 @@
+//! Somebody waits, and nobody is left who would end that.
+
+use crate::dump::DumpAnalysis;
+use crate::dump::strands::{Strand, StrandRuntime, WaitKind};
+use crate::findings::dump::NAMED;
+use crate::findings::evidence::{fact, steps};
+use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
+use std::collections::BTreeMap;
+
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    let all = analysis.strands.iter();
+    let found = all.flat_map(|runtime| [left_alone(runtime), mixed(runtime)]).flatten();
+    found.max_by(|a, b| a.severity.cmp(&b.severity).then(a.impact.total_cmp(&b.impact)))
+}
+
+/// Strands that wait for what no other comes to give.
+fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
+    let alone: Vec<&Strand> = runtime.runtime.strands.iter().filter(|strand| is_alone(strand)).collect();
+    // A wait group counts those who were there; a channel may find somebody who comes later.
+    let counts = |strand: &&&Strand| strand.wait.as_ref().is_some_and(|wait| wait.kind == WaitKind::WaitGroup);
+    let first = alone.iter().find(counts).or(alone.first())?;
+    let wait = first.wait.as_ref()?;
+    let same: Vec<&&Strand> =
+        alone.iter().filter(|one| one.wait.as_ref().is_some_and(|other| other.kind == wait.kind)).collect();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for strand in &same {
+        *places.entry(runtime.place(strand).unwrap_or_default()).or_default() += 1;
+    }
+    let (count, word) = (same.len(), first.kind.word());
+    let most = places.iter().max_by_key(|(_, count)| **count)?;
+    let (who, waits) = if count == 1 { (format!("1 {word}"), "waits") } else { (format!("{count} {word}s"), "wait") };
+    let mut evidence: Vec<Evidence> = places
+        .iter()
+        .take(NAMED)
+        .map(|(place, count)| fact(format!("{count} in {place}"), Some(Value::Count(*count as f64))))
+        .collect();
+    evidence.extend(wait.nobody.iter().map(|why| fact(why.clone(), None)));
+    if let Some(object) = &wait.object {
+        let at = wait.address.map_or(String::new(), |at| format!(" at {at:#x}"));
+        evidence.push(fact(format!("what is waited for: `{object}`{at} ({})", wait.reason), None));
+    }
+    if let Some(start) = &first.started_at {
+        evidence.push(fact(format!("started by {}", start.function), None));
+    }
+    let (severity, advice) = match wait.kind {
+        WaitKind::WaitGroup => {
+            (Severity::Warning, "Look for a way out of what is counted (an error, a panic) that leaves `Done` out; defer it")
+        }
+        _ => (Severity::Notice, "Look for the one that should take: has it ended, or gone on without taking?"),
+    };
+    Some(Finding {
+        id: FindingId::NeverWoken,
+        severity,
+        impact: (count as f64 / runtime.runtime.strands.len().max(1) as f64).clamp(0.1, 0.9),
+        title: format!("{who} {waits} for {} in {}, and nobody is left who would end that", wait.kind.words(), most.0),
+        explanation: "What is ahead of every other one was followed in the code, with the values that it has: none comes to end this wait. \
+                      One that is started later could, so that this is very likely, and not certain."
+            .to_owned(),
+        evidence,
+        next_steps: steps(&[advice, "Look a second time: do they still stand there?"]),
+    })
+}
+
+fn is_alone(strand: &Strand) -> bool {
+    !strand.of_runtime
+        && strand.wait.as_ref().is_some_and(|wait| wait.nobody.is_some() && !wait.ends_by_itself && wait.owners.is_empty())
+}
+
+/// Threads that wait at one monitor for different things: who notifies one wakes any of them.
+fn mixed(runtime: &StrandRuntime) -> Option<Finding> {
+    let strands = &runtime.runtime.strands;
+    let mut monitors: BTreeMap<u64, Vec<&Strand>> = BTreeMap::new();
+    for strand in strands.iter().filter(|strand| !strand.of_runtime) {
+        let Some(wait) = strand.wait.as_ref() else { continue };
+        // Somebody who is about to enter it, or waits with a limit, may notify.
+        if let (WaitKind::Condition | WaitKind::Monitor, Some(at)) = (wait.kind, wait.address) {
+            monitors.entry(at).or_default().push(strand);
+        }
+    }
+    let is_stuck = |strand: &&Strand| {
+        let wait = strand.wait.as_ref();
+        wait.is_some_and(|wait| wait.kind == WaitKind::Condition && !wait.ends_by_itself && wait.reason == OBJECT_WAIT)
+    };
+    let found = monitors.values().filter(|waiters| waiters.iter().all(is_stuck)).filter_map(|waiters| {
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        for waiter in waiters {
+            *places.entry(runtime.place(waiter)?).or_default() += 1;
+        }
+        (places.len() > 1).then_some((waiters, places))
+    });
+    let (waiters, places) = found.max_by_key(|(waiters, _)| waiters.len())?;
+    let object = waiters.first()?.wait.as_ref()?.object.clone().unwrap_or_default();
+    let mut named: Vec<(&String, &usize)> = places.iter().collect();
+    named.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let listed: Vec<String> = named.iter().take(NAMED).map(|(place, count)| format!("{count} in {place}")).collect();
+    Some(Finding {
+        id: FindingId::NeverWoken,
+        severity: Severity::Notice,
+        impact: waiters.len() as f64 / strands.len().max(1) as f64,
+        title: format!(
+            "{} threads wait to be notified at one monitor (`{object}`) for different things: {}",
+            waiters.len(),
+            listed.join(", ")
+        ),
+        explanation: "All of them are in `wait()` of the same object, without a time limit, and nobody holds it or is about to enter it. \
+                      `notify()` wakes any one of them: where that is one who waits for something else, it waits on, and the \
+                      notification is lost. Whether somebody will come to notify them is not known: a program at rest may look the same."
+            .to_owned(),
+        evidence: named
+            .iter()
+            .take(NAMED)
+            .map(|(place, count)| fact(format!("{count} wait in {place}"), Some(Value::Count(**count as f64))))
+            .collect(),
+        next_steps: steps(&[
+            "Use `notifyAll()` where threads wait for different things at one object, or a condition for each of them",
+            "Look a second time: did any of them move?",
+        ]),
+    })
+}
+
+/// What `wait()` of an object is called by the reader of Java's threads.
+const OBJECT_WAIT: &str = "in Object.wait()";
