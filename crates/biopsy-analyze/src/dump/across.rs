@@ -7,7 +7,7 @@
 
 use biopsy_model::peers::{PeerLook, PeerObject, PeerProcess, PeerThread, PeerWait};
 use biopsy_model::{Pid, Tid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blocked::{self, Waiting};
 use super::locks::{Confidence, LockKind, LockWait};
@@ -29,6 +29,8 @@ pub struct Across {
     pub confidence: Vec<Confidence>,
     /// Where the chain ends that most threads of the process wait at the beginning of; only if there is no circle.
     pub chain: Option<Vec<Step>>,
+    /// The last one of the chain waits for the process that was analysed.
+    pub chain_returns: bool,
     /// Processes from which threads wait for answers to what these have not read.
     pub silent: Vec<SilentPeer>,
 }
@@ -70,6 +72,8 @@ pub struct Step {
 struct Graph<'a> {
     look: &'a PeerLook,
     frozen: FxHashMap<Tid, &'a DumpThread>,
+    /// Threads that had just come back from a system call when they were frozen.
+    returned: &'a FxHashSet<Tid>,
     own: Pid,
     threads: FxHashMap<Tid, (&'a PeerProcess, &'a PeerThread)>,
     /// Threads that wait until a child ends, by what their language says, whatever the system calls for that are.
@@ -77,7 +81,7 @@ struct Graph<'a> {
 }
 
 /// Joins both. `frozen`: threads of the process that was analysed, which comes first in `look`.
-pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook, strands: &[StrandRuntime]) -> Across {
+pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook, strands: &[StrandRuntime], returned: &FxHashSet<Tid>) -> Across {
     let Some(own) = look.processes.first().map(|process| process.pid) else { return Across::default() };
     let all =
         look.processes.iter().flat_map(|process| process.threads.iter().map(move |thread| (process, thread)));
@@ -85,6 +89,7 @@ pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook, strands: &[StrandRunt
     let graph = Graph {
         look,
         frozen: frozen.iter().map(|thread| (thread.tid, thread)).collect(),
+        returned,
         own,
         threads,
         for_child: strands.iter().flat_map(waits_for_child).collect(),
@@ -109,7 +114,9 @@ pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook, strands: &[StrandRunt
     }
     across.silent = graph.silent();
     if across.circles.is_empty() {
-        across.chain = graph.chain();
+        if let Some((chain, returns)) = graph.chain() {
+            (across.chain, across.chain_returns) = (Some(chain), returns);
+        }
     }
     across
 }
@@ -124,7 +131,10 @@ impl Graph<'_> {
         let frozen = self.frozen.get(&thread.tid)?;
         let same =
             matches!(&frozen.state, ThreadState::InSystemCall { number, .. } if *number == thread.call);
-        same.then_some(wait)
+        // To stop a thread ends a write that has written a part.
+        let room = matches!(wait.object, PeerObject::PipeRoom | PeerObject::SocketRoom);
+        let interrupted = room && frozen.state == ThreadState::Running && self.returned.contains(&thread.tid);
+        (same || interrupted).then_some(wait)
     }
 
     fn lock(&self, tid: Tid, process: &PeerProcess) -> Option<&LockWait> {
@@ -252,7 +262,7 @@ impl Graph<'_> {
 
     /// From a thread of the process that waits for another one, to the end. Idle servers wait for data of clients all the time: a chain
     /// begins at what somebody has, or at a child.
-    fn chain(&self) -> Option<Vec<Step>> {
+    fn chain(&self) -> Option<(Vec<Step>, bool)> {
         let begins = |wait: &&PeerWait| {
             matches!(
                 wait.object,
@@ -265,9 +275,12 @@ impl Graph<'_> {
         };
         let process = self.look.process(self.own)?;
         let start = process.threads.iter().find(|thread| {
-            self.peer_wait(thread, process).filter(begins).is_some_and(|wait| !wait.helpers.is_empty())
+            let wait = self.peer_wait(thread, process);
+            let begins = |wait: &&PeerWait| begins(wait) || self.for_child.contains_key(&thread.tid);
+            wait.filter(begins).is_some_and(|wait| !wait.helpers.is_empty())
         })?;
         let mut chain = Vec::new();
+        let mut returns = false;
         let mut at = start.tid;
         for _ in 0..CHAIN {
             if chain.iter().any(|step: &Step| step.tid == at) {
@@ -276,6 +289,7 @@ impl Graph<'_> {
             chain.push(self.step(at)?);
             let (process, thread) = self.threads.get(&at)?;
             let wait = self.peer_wait(thread, process);
+            returns = process.pid != self.own && wait.is_some_and(|wait| wait.helpers.contains(&self.own));
             let next =
                 wait.and_then(|wait| wait.helpers.iter().find(|pid| **pid != process.pid)).and_then(|pid| {
                     let helper = self.look.process(*pid)?;
@@ -291,7 +305,7 @@ impl Graph<'_> {
                 None => break,
             }
         }
-        (chain.len() > 1).then_some(chain)
+        (chain.len() > 1).then_some((chain, returns))
     }
 }
 
@@ -370,12 +384,12 @@ mod tests {
     #[test]
     fn two_processes_that_write_to_each_other_are_a_circle() {
         let both = [(7, Some(wait(&[8], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        let across = join(&frozen(7, 1), &look(&both), &[]);
+        let across = join(&frozen(7, 1), &look(&both), &[], &FxHashSet::default());
         assert_eq!(across.circles.len(), 1);
         assert_eq!(across.confidence, [Confidence::Certain]);
         assert_eq!(across.circles[0].iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8]);
         assert!(
-            join(&frozen(7, 0), &look(&both), &[]).circles.is_empty(),
+            join(&frozen(7, 0), &look(&both), &[], &FxHashSet::default()).circles.is_empty(),
             "it did something else when it was frozen"
         );
     }
@@ -387,15 +401,15 @@ mod tests {
         if let Some(wait) = &mut both[0].1 {
             wait.all_seen = false;
         }
-        assert!(join(&frozen(7, 1), &look(&both), &[]).circles.is_empty());
+        assert!(join(&frozen(7, 1), &look(&both), &[], &FxHashSet::default()).circles.is_empty());
         let gone =
             [(7, Some(wait(&[8, 9], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        assert!(join(&frozen(7, 1), &look(&gone), &[]).circles.is_empty(), "9 was not followed");
+        assert!(join(&frozen(7, 1), &look(&gone), &[], &FxHashSet::default()).circles.is_empty(), "9 was not followed");
     }
 
     #[test]
     fn a_reader_that_has_the_only_other_end_waits_for_itself() {
-        let across = join(&frozen(7, 1), &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]), &[]);
+        let across = join(&frozen(7, 1), &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]), &[], &FxHashSet::default());
         assert_eq!(across.circles.len(), 1);
     }
 
@@ -406,10 +420,10 @@ mod tests {
             (8, Some(wait(&[9], PeerObject::FileLock))),
             (9, None),
         ];
-        let chain = join(&frozen(7, 1), &look(&processes), &[]).chain.expect("it waits for a child");
+        let chain = join(&frozen(7, 1), &look(&processes), &[], &FxHashSet::default()).chain.expect("it waits for a child");
         assert_eq!(chain.iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8, 9]);
         assert_eq!(chain[2].does, "writes");
         let idle = [(7, Some(wait(&[8], PeerObject::Socket))), (8, None)];
-        assert_eq!(join(&frozen(7, 1), &look(&idle), &[]).chain, None, "a server at rest");
+        assert_eq!(join(&frozen(7, 1), &look(&idle), &[], &FxHashSet::default()).chain, None, "a server at rest");
     }
 }

@@ -15,6 +15,7 @@ const TABLE: usize = 4 << 20;
 const ANSWER: usize = 4 << 20;
 
 const ESTABLISHED: &str = "01";
+const LISTENING: &str = "0A";
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const DUMP: u16 = 0x301;
 const DONE: u16 = 3;
@@ -52,14 +53,27 @@ fn peers_in(text: &str, peers: &mut BTreeMap<u64, Peer>) {
             let inode: u64 = words.nth(4)?.parse().ok()?;
             let unread = queues.split_once(':').and_then(|(_, unread)| u64::from_str_radix(unread, 16).ok());
             let own = Peer { inode, unread: unread.unwrap_or(0) };
-            (state == ESTABLISHED && inode != 0).then_some((local, remote, own))
+            Some((local, remote, state, own))
         })
     };
-    let by_addresses: BTreeMap<(&str, &str), Peer> =
-        rows().map(|(local, remote, own)| ((local, remote), own)).collect();
-    peers.extend(
-        rows().filter_map(|(local, remote, own)| Some((own.inode, *by_addresses.get(&(remote, local))?))),
-    );
+    let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
+    // A connection that nobody has accepted yet has no inode: who listens at its port may.
+    let listeners: BTreeMap<String, u64> = rows()
+        .filter(|(_, _, state, _)| *state == LISTENING)
+        .filter_map(|(local, _, _, own)| Some((port(local)?, own.inode)))
+        .collect();
+    let established = || rows().filter(|(_, _, state, _)| *state == ESTABLISHED);
+    let by_addresses: BTreeMap<(&str, &str), Peer> = established()
+        .map(|(local, remote, _, own)| {
+            let listener = || port(local).and_then(|port| listeners.get(&port).copied());
+            let inode = if own.inode == 0 { listener().unwrap_or(0) } else { own.inode };
+            ((local, remote), Peer { inode, ..own })
+        })
+        .collect();
+    peers.extend(established().filter(|(_, _, _, own)| own.inode != 0).filter_map(|(local, remote, _, own)| {
+        let peer = *by_addresses.get(&(remote, local))?;
+        (peer.inode != 0).then_some((own.inode, peer))
+    }));
 }
 
 /// The other ends of all UNIX sockets of our network namespace, by inode. Empty: the kernel does not say it.
@@ -146,11 +160,14 @@ mod tests {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
             0: 0100007F:0CEA 0100007F:D2F0 01 00000000:00000000 00:00000000 00000000   999        0 111 1\n\
             1: 0100007F:D2F0 0100007F:0CEA 01 00000000:0000001F 00:00000000 00000000   999        0 222 1\n\
-            2: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        0 333 1\n";
+            2: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        0 333 1\n\
+            3: 0100007F:0CEA 0100007F:D2F2 01 00000000:0000002A 00:00000000 00000000   999        0 0 1\n\
+            4: 0100007F:D2F2 0100007F:0CEA 01 00000000:00000000 00:00000000 00000000   999        0 444 1\n";
         let mut peers = BTreeMap::new();
         peers_in(table, &mut peers);
         let other = |inode, unread| Peer { inode, unread };
-        assert_eq!(peers, BTreeMap::from([(111, other(222, 0x1f)), (222, other(111, 0))]));
+        let expected = [(111, other(222, 0x1f)), (222, other(111, 0)), (444, other(333, 0x2a))];
+        assert_eq!(peers, BTreeMap::from(expected), "444 was not accepted yet, and waits for who listens");
     }
 
     #[test]

@@ -53,8 +53,11 @@ impl<'a> Waits<'a> {
             1 | 18 | 20 | 44 | 46 => self.descriptor(dir, pid, fd, true),
             7 if (call.arguments[2] as u32).cast_signed() < 0 => self.polled(dir, pid, call),
             271 if call.arguments[2] == 0 => self.polled(dir, pid, call),
-            // epoll_wait, epoll_pwait without a limit.
-            232 | 281 if (call.arguments[3] as u32).cast_signed() < 0 => self.events(dir, pid, fd),
+            // epoll_wait, epoll_pwait.
+            232 | 281 => match (call.arguments[3] as u32).cast_signed() {
+                0 => None,
+                limit => self.events(dir, pid, fd, limit > 0),
+            },
             73 => self.file_lock(dir, pid, fd),
             // F_SETLKW, F_OFD_SETLKW.
             72 if matches!(call.arguments[1], 7 | 38) => self.file_lock(dir, pid, fd),
@@ -163,7 +166,7 @@ impl<'a> Waits<'a> {
     }
 
     /// Descriptors of an `epoll`: one of them ends it.
-    fn events(&mut self, dir: &ProcessDir, pid: Pid, epoll: u32) -> Option<PeerWait> {
+    fn events(&mut self, dir: &ProcessDir, pid: Pid, epoll: u32, timed: bool) -> Option<PeerWait> {
         let watched = events::watched(&dir.read(&format!("fdinfo/{epoll}"), EVENTS).ok()?);
         if watched.is_empty() || watched.len() > WATCHED {
             return None;
@@ -173,7 +176,7 @@ impl<'a> Waits<'a> {
             what: format!("events of {} descriptors", watched.len()),
             helpers: Vec::new(),
             all_seen: true,
-            timed: false,
+            timed,
             certain: false,
             unread: 0,
         };

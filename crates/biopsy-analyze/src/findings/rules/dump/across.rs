@@ -82,7 +82,10 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
     let chain = analysis.across.as_ref()?.chain.as_ref()?;
     let (first, last) = (chain.first()?, chain.last()?);
     // Waiting for a child is what shells and supervisors do all day; a lock that somebody keeps is worth a look.
+    let across = analysis.across.as_ref()?;
     let severity = match first.object? {
+        // The one that waits may be the one who should do something; another thread of it may as well.
+        _ if across.chain_returns => Severity::Notice,
         PeerObject::FileLock | PeerObject::Semaphore | PeerObject::SharedLock => Severity::Notice,
         PeerObject::PipeData
         | PeerObject::PipeRoom
@@ -102,7 +105,10 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
             first.waits_for,
             place(analysis, first.tid).map_or(String::new(), |place| format!(", in {place}")),
             who(last),
-            last.does
+            match across.chain_returns {
+                true => format!("waits for {}, which the first one has the other end of", last.waits_for),
+                false => last.does.clone(),
+            }
         ),
         explanation: "A thread of this process waits for another process. That is a moment, not a proof: if it stays so, what the last \
                       one does is the reason."

@@ -1,16 +1,61 @@
 //! Somebody waits, and nobody is left who would end that.
 
-use crate::dump::DumpAnalysis;
+use crate::dump::{DumpAnalysis, LockKind, StuckWait};
 use crate::dump::strands::{Strand, StrandRuntime, WaitKind};
-use crate::findings::dump::NAMED;
+use crate::findings::dump::{NAMED, at, place, share};
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+use crate::words::threads;
+use biopsy_model::Tid;
 use std::collections::BTreeMap;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let all = analysis.strands.iter();
     let found = all.flat_map(|runtime| [left_alone(runtime), mixed(runtime)]).flatten();
+    let found = found.chain(analysis.stuck.iter().filter_map(|stuck| of_threads(analysis, stuck)));
     found.max_by(|a, b| a.severity.cmp(&b.severity).then(a.impact.total_cmp(&b.impact)))
+}
+
+/// Threads at a condition or semaphore.
+fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
+    let count = stuck.waiters.len();
+    let mut places: BTreeMap<String, Vec<Tid>> = BTreeMap::new();
+    for tid in &stuck.waiters {
+        places.entry(place(analysis, *tid).unwrap_or_default()).or_default().push(*tid);
+    }
+    let most = places.iter().max_by_key(|(_, tids)| tids.len())?.0;
+    let waits = if count == 1 { "waits" } else { "wait" };
+    let inside = if most.is_empty() { String::new() } else { format!(", in {most}") };
+    let (nobody, meaning, advice) = match stuck.kind {
+        LockKind::Semaphore => (
+            "has not one slot left, and nobody has one",
+            "Whoever takes a slot of this semaphore gives it back further on in the same code. All slots are gone, and no thread is where \
+             one would be given back. One that is given back by other code than where it was taken would not be seen.",
+            "Look for a way out between taking and giving back (an exception, an early return) that leaves the giving back out",
+        ),
+        _ => (
+            "no code of the program signals",
+            "Who waits at a condition goes on when somebody signals it. The code of the program was searched for all uses of this one: \
+             it is waited at, and never signalled.",
+            "Signal the condition where what is waited for becomes true",
+        ),
+    };
+    let mut evidence: Vec<Evidence> = Vec::new();
+    for (place, tids) in places.iter().take(NAMED) {
+        let Some(first) = tids.first() else { continue };
+        let place = if place.is_empty() { "an unknown place" } else { place.as_str() };
+        evidence.push(at(Reference::Thread(*first), format!("{} in {place}", threads(tids.len()))));
+    }
+    evidence.push(fact(format!("how that is known ({}): {}", stuck.confidence.words(), stuck.proof), None));
+    Some(Finding {
+        id: FindingId::NeverWoken,
+        severity: Severity::Warning,
+        impact: share(analysis, count).max(0.3),
+        title: format!("{} {waits} for {} that {nobody}{inside}", threads(count), stuck.kind.words()),
+        explanation: meaning.to_owned(),
+        evidence,
+        next_steps: steps(&[advice, "They do not go on by themselves"]),
+    })
 }
 
 /// Strands that wait for what no other comes to give.
