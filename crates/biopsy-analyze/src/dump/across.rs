@@ -6,11 +6,11 @@
 //! every circle through it. What was not seen (a process of another user) may help too.
 
 use biopsy_model::peers::{PeerLook, PeerObject, PeerProcess, PeerThread, PeerWait};
-use biopsy_model::{Pid, Tid};
+use biopsy_model::{Confidence, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blocked::{self, Waiting};
-use super::locks::{Confidence, LockKind, LockWait};
+use super::locks::{LockKind, LockWait};
 use super::state::ThreadState;
 use super::strands::{Strand, StrandRuntime};
 use super::threads::DumpThread;

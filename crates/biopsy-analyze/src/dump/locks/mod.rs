@@ -28,7 +28,7 @@ use biopsy_stacks::image::{ImageStacks, ThreadStack};
 use super::state::{ThreadState, WaitKind};
 use futex_wait::{FUTEX_WAIT, FutexWait};
 
-pub use lock::{Confidence, Holder, LockKind, LockOwner, LockWait};
+pub use lock::{Holder, LockKind, LockOwner, LockWait};
 pub use stuck::StuckWait;
 
 pub(super) use holders::infer;

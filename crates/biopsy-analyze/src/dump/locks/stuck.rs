@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use biopsy_model::Tid;
+use biopsy_model::{Confidence, Tid};
 use biopsy_stacks::ahead::{Ahead, Looked};
 use rustc_hash::FxHashMap;
 
-use super::lock::{Confidence, LockKind, LockWait};
+use super::lock::{LockKind, LockWait};
 
 /// Conditions that are asked about.
 const CONDITIONS: usize = 64;
