@@ -21,7 +21,9 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::documents::dump::DumpDocument;
-use crate::documents::{header::Header, look, peers, processes::Process, redaction::Redaction, runtime, warnings};
+use crate::documents::{
+    header::Header, look, peers, processes::Process, redaction::Redaction, runtime, warnings,
+};
 use crate::error::WriteError;
 use crate::logs::LogWriter;
 use crate::metrics::TableWriter;

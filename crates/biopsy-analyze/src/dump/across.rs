@@ -81,7 +81,12 @@ struct Graph<'a> {
 }
 
 /// Joins both. `frozen`: threads of the process that was analysed, which comes first in `look`.
-pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook, strands: &[StrandRuntime], returned: &FxHashSet<Tid>) -> Across {
+pub(crate) fn join(
+    frozen: &[DumpThread],
+    look: &PeerLook,
+    strands: &[StrandRuntime],
+    returned: &FxHashSet<Tid>,
+) -> Across {
     let Some(own) = look.processes.first().map(|process| process.pid) else { return Across::default() };
     let all =
         look.processes.iter().flat_map(|process| process.threads.iter().map(move |thread| (process, thread)));
@@ -103,7 +108,7 @@ pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook, strands: &[StrandRunt
     for circle in blocked::circles(&waiting) {
         let steps: Vec<Step> = circle.iter().filter_map(|tid| graph.step(*tid)).collect();
         // Those of locks alone are the analysis's own.
-        if steps.iter().any(|step| step.object.is_some()) {
+        if steps.iter().any(|step| step.object.is_some_and(|object| object != PeerObject::Inside)) {
             let sure = circle.iter().map(|tid| graph.confidence(*tid)).min();
             // Two ends of a connection at rest wait for each other's data too, and so do event loops.
             let rests = |step: &Step| matches!(step.object, Some(PeerObject::Socket | PeerObject::Events));
@@ -146,10 +151,14 @@ impl Graph<'_> {
         let mut silent: Vec<SilentPeer> = Vec::new();
         let Some(own) = self.look.process(self.own) else { return silent };
         for thread in &own.threads {
-            let wait = self.peer_wait(thread, own).filter(|wait| wait.unread > 0 && wait.object == PeerObject::Socket);
+            let wait = self
+                .peer_wait(thread, own)
+                .filter(|wait| wait.unread > 0 && wait.object == PeerObject::Socket);
             // Behind a socket that several have, it is not known who should read.
             let Some((wait, [peer])) = wait.map(|wait| (wait, wait.helpers.as_slice())) else { continue };
-            let Some(process) = self.look.process(*peer).filter(|peer| peer.pid != self.own) else { continue };
+            let Some(process) = self.look.process(*peer).filter(|peer| peer.pid != self.own) else {
+                continue;
+            };
             if let Some(known) = silent.iter_mut().find(|known| known.pid == process.pid) {
                 known.waiters.push(thread.tid);
                 known.unread += wait.unread;
@@ -176,7 +185,8 @@ impl Graph<'_> {
         {
             let of = |pid: &Pid| self.look.process(*pid).into_iter().flat_map(|process| &process.threads);
             // Its own process may help too, by another thread; circles lead through others where there are any.
-            let alone = wait.object != PeerObject::Inside && wait.helpers.iter().all(|pid| *pid == process.pid);
+            let alone = !matches!(wait.object, PeerObject::Inside | PeerObject::Events)
+                && wait.helpers.iter().all(|pid| *pid == process.pid);
             let (own, others): (Vec<&Pid>, Vec<&Pid>) =
                 wait.helpers.iter().partition(|pid| **pid == process.pid && !alone);
             let for_threads: Vec<Tid> = others.into_iter().flat_map(of).map(|thread| thread.tid).collect();
@@ -297,7 +307,9 @@ impl Graph<'_> {
                     helper
                         .threads
                         .iter()
-                        .find(|thread| thread.wait.as_ref().is_some_and(|wait| wait.object != PeerObject::Inside))
+                        .find(|thread| {
+                            thread.wait.as_ref().is_some_and(|wait| wait.object != PeerObject::Inside)
+                        })
                         .or_else(|| helper.threads.first())
                 });
             match next {
@@ -312,7 +324,9 @@ impl Graph<'_> {
 /// It runs, or is in a call that reads.
 fn may_read(thread: &PeerThread) -> bool {
     // read, poll, readv, select, recvfrom, recvmsg, epoll_wait, pselect6, ppoll, epoll_pwait, recvmmsg, io_uring_enter
-    thread.call.is_none_or(|call| matches!(call, 0 | 7 | 19 | 23 | 45 | 47 | 232 | 270 | 271 | 281 | 299 | 426 | 441))
+    thread.call.is_none_or(|call| {
+        matches!(call, 0 | 7 | 19 | 23 | 45 | 47 | 232 | 270 | 271 | 281 | 299 | 426 | 441)
+    })
 }
 
 /// Threads whose language says that they wait for a child, in which function. Node waits for it in an event loop of its own.
@@ -404,12 +418,20 @@ mod tests {
         assert!(join(&frozen(7, 1), &look(&both), &[], &FxHashSet::default()).circles.is_empty());
         let gone =
             [(7, Some(wait(&[8, 9], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        assert!(join(&frozen(7, 1), &look(&gone), &[], &FxHashSet::default()).circles.is_empty(), "9 was not followed");
+        assert!(
+            join(&frozen(7, 1), &look(&gone), &[], &FxHashSet::default()).circles.is_empty(),
+            "9 was not followed"
+        );
     }
 
     #[test]
     fn a_reader_that_has_the_only_other_end_waits_for_itself() {
-        let across = join(&frozen(7, 1), &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]), &[], &FxHashSet::default());
+        let across = join(
+            &frozen(7, 1),
+            &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]),
+            &[],
+            &FxHashSet::default(),
+        );
         assert_eq!(across.circles.len(), 1);
     }
 
@@ -420,10 +442,16 @@ mod tests {
             (8, Some(wait(&[9], PeerObject::FileLock))),
             (9, None),
         ];
-        let chain = join(&frozen(7, 1), &look(&processes), &[], &FxHashSet::default()).chain.expect("it waits for a child");
+        let chain = join(&frozen(7, 1), &look(&processes), &[], &FxHashSet::default())
+            .chain
+            .expect("it waits for a child");
         assert_eq!(chain.iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8, 9]);
         assert_eq!(chain[2].does, "writes");
         let idle = [(7, Some(wait(&[8], PeerObject::Socket))), (8, None)];
-        assert_eq!(join(&frozen(7, 1), &look(&idle), &[], &FxHashSet::default()).chain, None, "a server at rest");
+        assert_eq!(
+            join(&frozen(7, 1), &look(&idle), &[], &FxHashSet::default()).chain,
+            None,
+            "a server at rest"
+        );
     }
 }

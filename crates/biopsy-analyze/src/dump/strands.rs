@@ -191,9 +191,8 @@ fn waiting(runtime: &RuntimeStrands) -> Vec<Waiting<usize>> {
 
 /// At least one circle of each knot.
 fn cycles(runtime: &RuntimeStrands) -> Vec<StrandCycle> {
-    let is_thread = |index: &usize| {
-        runtime.strands.get(*index).is_some_and(|strand| strand.kind == StrandKind::Thread)
-    };
+    let is_thread =
+        |index: &usize| runtime.strands.get(*index).is_some_and(|strand| strand.kind == StrandKind::Thread);
     let circles = blocked::circles(&waiting(runtime)).into_iter();
     let circles = circles.filter(|members| !members.iter().all(is_thread)).take(CYCLES);
     circles.map(|members| StrandCycle { confidence: weakest(runtime, &members), members }).collect()

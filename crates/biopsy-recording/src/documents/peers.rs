@@ -84,7 +84,12 @@ impl From<Peers> for PeerLook {
 
 impl From<PeerProcess> for Process {
     fn from(one: PeerProcess) -> Self {
-        Self { pid: one.pid.0, parent: one.parent.map(|pid| pid.0), name: one.name, threads: one.threads.into() }
+        Self {
+            pid: one.pid.0,
+            parent: one.parent.map(|pid| pid.0),
+            name: one.name,
+            threads: one.threads.into(),
+        }
     }
 }
 

@@ -63,7 +63,8 @@ pub(super) fn find(
         let Some(wait) = &mut strand.wait else { continue };
         let mut owners: Vec<(usize, Confidence)> = Vec::new();
         for (deed, at) in &deeds {
-            let sure = known.get(&(*deed, *at)).into_iter().flatten().map(|one| (*one, Confidence::VeryLikely));
+            let sure =
+                known.get(&(*deed, *at)).into_iter().flatten().map(|one| (*one, Confidence::VeryLikely));
             let maybe = perhaps.get(deed).into_iter().flatten().map(|one| (*one, Confidence::Possible));
             owners.extend(sure.chain(maybe).filter(|(one, _)| *one != number));
         }
@@ -124,12 +125,15 @@ fn nobody(memory: &Memory<'_>, kind: WaitKind, address: Option<u64>) -> Option<S
             let state = memory.u64(address?)?;
             // Its halves have changed places over time (sync/waitgroup.go): one is the counter, one the waiters.
             let counter = memory.u32(address?.checked_add(COUNTER)?)? & 0x7fff_ffff;
-            let counted = if state != 0 && counter != 0 { format!(", which counts {counter},") } else { String::new() };
-            Some(format!("no goroutine that is left{counted} comes to `Done` of this wait group by the code ahead of it"))
+            let counted =
+                if state != 0 && counter != 0 { format!(", which counts {counter},") } else { String::new() };
+            Some(format!(
+                "no goroutine that is left{counted} comes to `Done` of this wait group by the code ahead of it"
+            ))
         }
-        WaitKind::ChannelSend => {
-            Some("no goroutine that is left comes to take from this channel by the code ahead of it".to_owned())
-        }
+        WaitKind::ChannelSend => Some(
+            "no goroutine that is left comes to take from this channel by the code ahead of it".to_owned(),
+        ),
         _ => None,
     }
 }

@@ -140,7 +140,8 @@ fn held_by(
         inner_is_condition = is_condition;
     }
     for deferred in deferred(memory, layout, goroutine) {
-        let frame = strand.frames.iter().position(|frame| !frame.inlined && frame.sp.map(|sp| sp.0) == deferred.sp);
+        let frame =
+            strand.frames.iter().position(|frame| !frame.inlined && frame.sp.map(|sp| sp.0) == deferred.sp);
         add(walker.ahead(deferred.start, Some(deferred.closure), false).held, frame);
     }
     let own = strand.wait.as_ref().and_then(|wait| {

@@ -24,6 +24,8 @@ mod threads;
 mod vm;
 mod waits;
 
+use std::cell::RefCell;
+
 use biopsy_image::{GeneralRegisters, Image};
 use biopsy_model::Tid;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -103,7 +105,7 @@ fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
         left -= walk.frames.len();
         read.push((walk, in_java));
     }
-    let waits = Waits { vm, threads: &threads, ids: &ids };
+    let waits = Waits { vm, threads: &threads, ids: &ids, notify: RefCell::default() };
     let pools = Pools::of(vm, &threads);
     for (number, ((thread, id), (walk, in_java))) in threads.iter().zip(&ids).zip(read).enumerate() {
         let mut wait = waits.of(thread, &walk.frames);

@@ -57,5 +57,7 @@ fn pool(vm: &Vm<'_>, thread: &JavaThread) -> Option<u64> {
     let held = || vm.reference(vm.reference(object, "holder")?, "task");
     let worker = vm.reference(object, "target").or_else(held)?;
     let class = vm.class_name(vm.class_of(worker)?)?;
-    (class == "java.util.concurrent.ThreadPoolExecutor$Worker").then(|| vm.reference(worker, "this$0")).flatten()
+    (class == "java.util.concurrent.ThreadPoolExecutor$Worker")
+        .then(|| vm.reference(worker, "this$0"))
+        .flatten()
 }

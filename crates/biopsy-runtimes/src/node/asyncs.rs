@@ -39,7 +39,8 @@ impl Objects<'_> {
         let mut promises: FxHashSet<u64> = FxHashSet::default();
         for mapping in self.memory.image().mappings() {
             let protection = mapping.protection;
-            let of_heap = matches!(mapping.backing, Backing::Anonymous { .. }) && protection.read && protection.write;
+            let of_heap =
+                matches!(mapping.backing, Backing::Anonymous { .. }) && protection.read && protection.write;
             if !of_heap || mapping.shared {
                 continue;
             }
@@ -51,7 +52,10 @@ impl Objects<'_> {
                     bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
                 for (index, window) in words.windows(WORDS).enumerate() {
                     let is_new = |promise: &u64| !promises.contains(promise);
-                    if is_like(window) && window.get(WORD_PROMISE).is_some_and(is_new) && self.is_call(window, &mut maps) {
+                    if is_like(window)
+                        && window.get(WORD_PROMISE).is_some_and(is_new)
+                        && self.is_call(window, &mut maps)
+                    {
                         promises.extend(window.get(WORD_PROMISE));
                         found.extend(self.call(at + index as u64 * 8 + 1, window));
                     }
@@ -80,7 +84,8 @@ impl Objects<'_> {
         let function = self.function(*window.get(WORD_FUNCTION)?).filter(|_| pending)?;
         let bytecode = self.bytecode(*window.get(WORD_FUNCTION)?);
         let offset = small(*window.get(WORD_OFFSET)?).and_then(|offset| u32::try_from(offset).ok());
-        let offset = offset.and_then(|offset| offset.checked_sub(u32::try_from(self.layout.bytecode_data).ok()? - 1));
+        let offset =
+            offset.and_then(|offset| offset.checked_sub(u32::try_from(self.layout.bytecode_data).ok()? - 1));
         let position = bytecode.zip(offset).and_then(|(bytecode, offset)| self.position(bytecode, offset));
         let mut strand = Strand::new(StrandId(object), StrandKind::Task);
         strand.state = StrandState::Waiting;

@@ -33,7 +33,8 @@ use threads::SystemThreads;
 pub(crate) use version::Found as Version;
 
 use crate::{
-    InterpreterLock, Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind, WaitKind,
+    InterpreterLock, Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind,
+    WaitKind,
 };
 
 /// What runs an event loop: without it in any stack there are no tasks to look for.

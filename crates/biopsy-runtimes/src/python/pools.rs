@@ -37,7 +37,11 @@ impl Pools {
         let mut pools = Self::default();
         let mut seen = Vec::new();
         for (number, thread) in threads.iter().enumerate() {
-            let worker = thread.frames.iter().rev().find(|frame| is_of(frame, "/concurrent/futures/thread.py", &["_worker"]));
+            let worker = thread
+                .frames
+                .iter()
+                .rev()
+                .find(|frame| is_of(frame, "/concurrent/futures/thread.py", &["_worker"]));
             let Some(queue) = worker.and_then(|worker| {
                 let mut variables = worker.variables(&reading.objects).into_iter();
                 variables.find(|one| reading.objects.is(*one, "_queue.SimpleQueue"))
@@ -61,7 +65,11 @@ impl Pools {
     }
 
     /// The future that a thread waits for, and the pool in whose queue its task still lies.
-    pub(super) fn waited_for(&self, reading: &Reading<'_, '_, '_>, thread: &PythonThread) -> Option<(u64, Option<u64>)> {
+    pub(super) fn waited_for(
+        &self,
+        reading: &Reading<'_, '_, '_>,
+        thread: &PythonThread,
+    ) -> Option<(u64, Option<u64>)> {
         let names = &["result", "exception"];
         let inner = thread.frames.iter().take(INNER);
         let frame = inner.filter(|frame| is_of(frame, "/concurrent/futures/_base.py", names)).last()?;

@@ -124,7 +124,11 @@ impl<'a> CodeView<'a> {
         }
         let target = Some(instruction.near_branch_target()).filter(|target| *target != 0)?;
         let (address, named) = self.through_stub(target);
-        named.or_else(|| self.function(address).filter(|function| function.start == address).and_then(|_| self.name(address)))
+        named.or_else(|| {
+            self.function(address)
+                .filter(|function| function.start == address)
+                .and_then(|_| self.name(address))
+        })
     }
 
     fn load(&mut self, address: u64) -> Option<u64> {

@@ -51,7 +51,8 @@ impl CodeView<'_> {
     fn never_signalled(&mut self, image: &dyn Image, address: u64) -> Option<bool> {
         let (file, bias) = self.module_below(address)?;
         let svma = address.wrapping_sub(bias);
-        if !is_variable(&file, svma)? {
+        // What other modules may link to is signalled by whoever does.
+        if !is_variable(&file, ".symtab", svma)? || is_variable(&file, ".dynsym", svma) == Some(true) {
             return Some(false);
         }
         for data in file.loads().filter(|load| !load.is_executable()) {
@@ -96,11 +97,17 @@ impl CodeView<'_> {
             let at = end.checked_sub(length)?;
             let instruction = self.decode(at)?;
             let forms = match instruction.mnemonic() {
-                Mnemonic::Lea => instruction.is_ip_rel_memory_operand() && instruction.ip_rel_memory_address() == address,
-                Mnemonic::Mov => instruction.op1_kind() == OpKind::Immediate32 && u64::from(instruction.immediate32()) == address,
+                Mnemonic::Lea => {
+                    instruction.is_ip_rel_memory_operand() && instruction.ip_rel_memory_address() == address
+                }
+                Mnemonic::Mov => {
+                    instruction.op1_kind() == OpKind::Immediate32
+                        && u64::from(instruction.immediate32()) == address
+                }
                 _ => false,
             };
-            (forms && instruction.next_ip() == end && instruction.op0_kind() == OpKind::Register).then_some(instruction)
+            (forms && instruction.next_ip() == end && instruction.op0_kind() == OpKind::Register)
+                .then_some(instruction)
         })?;
         let mut holds = vec![forms.op0_register().full_register()];
         let mut at = end;
@@ -113,7 +120,10 @@ impl CodeView<'_> {
                         return Some(true);
                     }
                 }
-                FlowControl::Call | FlowControl::IndirectCall | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {
+                FlowControl::Call
+                | FlowControl::IndirectCall
+                | FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch => {
                     let name = self.name_of_call(&instruction);
                     // A jump inside of the function goes on with the same.
                     if name.is_none() && instruction.flow_control() == FlowControl::UnconditionalBranch {
@@ -185,13 +195,17 @@ fn step(instruction: &Instruction, holds: &mut Vec<Register>) -> Option<bool> {
         }
     }
     // Something is worked out from it.
-    let based = holds.contains(&instruction.memory_base().full_register()) || holds.contains(&instruction.memory_index().full_register());
+    let based = holds.contains(&instruction.memory_base().full_register())
+        || holds.contains(&instruction.memory_index().full_register());
     if based && instruction.mnemonic() == Mnemonic::Lea {
         return None;
     }
     let compares = matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
     if let Some(to) = to.filter(|to| !compares && holds.contains(to)) {
-        if !matches!(instruction.mnemonic(), Mnemonic::Mov | Mnemonic::Lea | Mnemonic::Xor | Mnemonic::Pop | Mnemonic::Movzx) {
+        if !matches!(
+            instruction.mnemonic(),
+            Mnemonic::Mov | Mnemonic::Lea | Mnemonic::Xor | Mnemonic::Pop | Mnemonic::Movzx
+        ) {
             return None;
         }
         holds.retain(|one| *one != to);
@@ -200,12 +214,17 @@ fn step(instruction: &Instruction, holds: &mut Vec<Register>) -> Option<bool> {
 }
 
 /// The symbol table has a variable there, of the size of a condition. `None`: there is no such table.
-fn is_variable(file: &ElfFile, svma: u64) -> Option<bool> {
-    let table = file.section_bytes(".symtab", SYMBOLS).ok()??;
+fn is_variable(file: &ElfFile, table: &str, svma: u64) -> Option<bool> {
+    let table = file.section_bytes(table, SYMBOLS).ok()??;
     let long = |bytes: &[u8; SYMBOL], at: usize| {
-        bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        bytes
+            .get(at..at + 8)
+            .and_then(|bytes| bytes.first_chunk::<8>())
+            .map_or(0, |bytes| u64::from_le_bytes(*bytes))
     };
-    let is_it = |symbol: &[u8; SYMBOL]| symbol[4] & 0xf == OBJECT && long(symbol, 8) == Svma(svma).0 && SIZES.contains(&long(symbol, 16));
+    let is_it = |symbol: &[u8; SYMBOL]| {
+        symbol[4] & 0xf == OBJECT && long(symbol, 8) == Svma(svma).0 && SIZES.contains(&long(symbol, 16))
+    };
     Some(table.as_chunks::<SYMBOL>().0.iter().any(is_it))
 }
 

@@ -142,12 +142,7 @@ impl<'a> Ahead<'a> {
     /// Which of the wanted locks the thread holds, and which it will give back. `waits_for`: the lock that it waits to get now, and
     /// `takes_again`: one that it takes when its wait ends (the mutex of a condition), both of which its own code will give back too.
     #[must_use]
-    pub fn look(
-        &mut self,
-        stack: &ThreadStack,
-        waits_for: Option<u64>,
-        takes_again: Option<u64>,
-    ) -> Looked {
+    pub fn look(&mut self, stack: &ThreadStack, waits_for: Option<u64>, takes_again: Option<u64>) -> Looked {
         let registers = self.stacks.code.registers(stack.tid);
         let (Some(first), Some(last)) = (registers.first(), registers.last()) else {
             return Looked { lost: true, ..Looked::default() };

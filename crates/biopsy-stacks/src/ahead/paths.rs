@@ -357,7 +357,8 @@ impl Search<'_, '_> {
             end.set(RAX, result);
             let mut after = Way { at: next, state: end, ..way.clone() };
             for (lock, sum) in sums {
-                let before = after.sums.entry(lock).or_insert(Sum { net: 0, lowest: 0, mode: sum.mode, gave: false });
+                let before =
+                    after.sums.entry(lock).or_insert(Sum { net: 0, lowest: 0, mode: sum.mode, gave: false });
                 let lowest = before.net.saturating_add(sum.lowest);
                 if lowest < before.lowest {
                     (before.lowest, before.mode) = (lowest.max(-MOST), sum.mode);

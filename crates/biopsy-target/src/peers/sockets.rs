@@ -74,10 +74,12 @@ fn peers_in(text: &str, peers: &mut BTreeMap<u64, Peer>) {
             ((local, remote), Peer { inode, ..own })
         })
         .collect();
-    peers.extend(established().filter(|(_, _, _, own)| own.inode != 0).filter_map(|(local, remote, _, own)| {
-        let peer = *by_addresses.get(&(remote, local))?;
-        (peer.inode != 0).then_some((own.inode, peer))
-    }));
+    peers.extend(established().filter(|(_, _, _, own)| own.inode != 0).filter_map(
+        |(local, remote, _, own)| {
+            let peer = *by_addresses.get(&(remote, local))?;
+            (peer.inode != 0).then_some((own.inode, peer))
+        },
+    ));
 }
 
 /// The other ends of all UNIX sockets of our network namespace, by inode. Empty: the kernel does not say it.

@@ -100,7 +100,15 @@ impl<'a> Waits<'a> {
         } else {
             (PeerObject::PipeData, format!("data in the pipe of descriptor {fd}"))
         };
-        Some(PeerWait { object, what, helpers, all_seen: hidden == 0, timed: false, certain: true, unread: 0 })
+        Some(PeerWait {
+            object,
+            what,
+            helpers,
+            all_seen: hidden == 0,
+            timed: false,
+            certain: true,
+            unread: 0,
+        })
     }
 
     fn socket(
@@ -202,7 +210,10 @@ impl<'a> Waits<'a> {
         if !waits {
             return None;
         }
-        let what = format!("a file lock (`flock` or `fcntl`) on `{}`", crate::printable(&String::from_utf8_lossy(&link)));
+        let what = format!(
+            "a file lock (`flock` or `fcntl`) on `{}`",
+            crate::printable(&String::from_utf8_lossy(&link))
+        );
         // Whoever took it by flock may have given the description to children, and OFD locks are of descriptions altogether.
         let root = self.root;
         let holds = |(pid, number): &&(Pid, u32)| {

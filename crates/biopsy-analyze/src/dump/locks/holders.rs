@@ -55,7 +55,9 @@ pub(in crate::dump) fn infer(
     let of_counter = |wait: &LockWait| wait.family == Some(LockFamily::Counter);
     for (_, wait) in waits.iter_mut() {
         // Until its code says so it is no semaphore.
-        if let Some(candidates) = holds.get(&wait.lock).filter(|_| wait.thread().is_none() && !of_counter(wait)) {
+        if let Some(candidates) =
+            holds.get(&wait.lock).filter(|_| wait.thread().is_none() && !of_counter(wait))
+        {
             settle(wait, candidates);
         }
     }

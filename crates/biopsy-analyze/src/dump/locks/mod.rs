@@ -75,7 +75,8 @@ pub(super) fn find(
 /// A word that is 0 and waited for to be something else: what it is only the code tells that changes it. So far a futex. libstdc++ 12
 /// gives no time limit, and leaves whatever is in the register: its waits with one are of another kind.
 fn counter(wait: &FutexWait<'_>) -> Option<LockWait> {
-    let fits = wait.operation == FUTEX_WAIT && wait.is_unchanged() && wait.expected == 0 && wait.named.is_none();
+    let fits =
+        wait.operation == FUTEX_WAIT && wait.is_unchanged() && wait.expected == 0 && wait.named.is_none();
     fits.then(|| LockWait {
         family: Some(LockFamily::Counter),
         timed: false,

@@ -36,9 +36,11 @@ pub(super) fn find(
 ) -> Vec<StuckWait> {
     for (tid, wait) in waits.iter_mut() {
         let gives = looked.get(tid).is_some_and(|looked| looked.gives.contains(&wait.lock));
+        wait.gives_back = gives;
         if gives && wait.kind == LockKind::Futex && wait.family.is_some() {
             wait.kind = LockKind::Semaphore;
-            wait.proof = format!("the word at {:#x} is 0, and the code behind the wait counts it up again", wait.lock);
+            wait.proof =
+                format!("the word at {:#x} is 0, and the code behind the wait counts it up again", wait.lock);
         }
     }
     let mut by_lock: BTreeMap<(u64, LockKindKey), Vec<usize>> = BTreeMap::new();
@@ -66,7 +68,9 @@ pub(super) fn find(
                 );
                 (LockKind::Condition, Confidence::AlmostCertain, proof)
             }
-            LockKindKey::Semaphore if is_lost(looked, lock, &waiters, all().all(|(_, wait)| wait.holders.is_empty())) => {
+            LockKindKey::Semaphore
+                if is_lost(looked, lock, &waiters, all().all(|(_, wait)| wait.holders.is_empty())) =>
+            {
                 let proof = format!(
                     "each of the {} who wait for the semaphore at {lock:#x} gives it back behind its wait, so that it counts slots; no \
                      thread is between taking and giving back: slots were lost on a way that leaves the giving back out",
@@ -93,7 +97,9 @@ fn is_lost(looked: &FxHashMap<Tid, Looked>, lock: u64, waiters: &[Tid], nobody_h
     let pairs = |tid: &Tid| looked.get(tid).is_some_and(|looked| looked.gives.contains(&lock));
     let others = looked.iter().filter(|(tid, _)| !waiters.contains(tid));
     // Somebody whose code could not be followed, or who gives it without having waited, may give it.
-    let may_give = others.into_iter().any(|(_, looked)| looked.lost || looked.holds.iter().any(|hold| hold.lock == lock));
+    let may_give = others
+        .into_iter()
+        .any(|(_, looked)| looked.lost || looked.holds.iter().any(|hold| hold.lock == lock));
     nobody_holds && waiters.len() >= WAITERS && waiters.iter().all(pairs) && !may_give
 }
 
@@ -116,7 +122,10 @@ mod tests {
             is_lost(&looked(all), 0x1000, &waiters, true)
         };
         assert!(lost(&[(1, true, false), (2, true, false), (3, false, false)], &[1, 2]));
-        assert!(!lost(&[(1, true, false), (2, false, false)], &[1, 2]), "a consumer does not give back what it takes");
+        assert!(
+            !lost(&[(1, true, false), (2, false, false)], &[1, 2]),
+            "a consumer does not give back what it takes"
+        );
         assert!(!lost(&[(1, true, false), (2, true, false), (3, false, true)], &[1, 2]), "3 may give it");
         assert!(!lost(&[(1, true, false)], &[1]), "one alone");
     }

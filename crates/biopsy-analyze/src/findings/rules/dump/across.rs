@@ -127,7 +127,10 @@ fn step(analysis: &DumpAnalysis, step: &Step) -> Evidence {
     let thread = if step.pid.0 == step.tid.0 { String::new() } else { format!(", thread {},", step.tid) };
     // Of other processes only what the kernel says is known.
     let own = step.pid == analysis.identity.pid;
-    let inside = own.then(|| place(analysis, step.tid)).flatten().map_or(String::new(), |place| format!(", in {place}"));
+    let inside = own
+        .then(|| place(analysis, step.tid))
+        .flatten()
+        .map_or(String::new(), |place| format!(", in {place}"));
     let text = if step.waits_for.is_empty() {
         format!("{}{thread} {}{inside}", who(step), step.does)
     } else {

@@ -1,7 +1,7 @@
 //! Somebody waits, and nobody is left who would end that.
 
-use crate::dump::{DumpAnalysis, LockKind, StuckWait};
 use crate::dump::strands::{Strand, StrandRuntime, WaitKind};
+use crate::dump::{DumpAnalysis, LockKind, StuckWait};
 use crate::findings::dump::{NAMED, at, place, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
@@ -62,7 +62,8 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
 fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
     let alone: Vec<&Strand> = runtime.runtime.strands.iter().filter(|strand| is_alone(strand)).collect();
     // A wait group counts those who were there; a channel may find somebody who comes later.
-    let counts = |strand: &&&Strand| strand.wait.as_ref().is_some_and(|wait| wait.kind == WaitKind::WaitGroup);
+    let counts =
+        |strand: &&&Strand| strand.wait.as_ref().is_some_and(|wait| wait.kind == WaitKind::WaitGroup);
     let first = alone.iter().find(counts).or(alone.first())?;
     let wait = first.wait.as_ref()?;
     let same: Vec<&&Strand> =
@@ -73,7 +74,8 @@ fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
     }
     let (count, word) = (same.len(), first.kind.word());
     let most = places.iter().max_by_key(|(_, count)| **count)?;
-    let (who, waits) = if count == 1 { (format!("1 {word}"), "waits") } else { (format!("{count} {word}s"), "wait") };
+    let (who, waits) =
+        if count == 1 { (format!("1 {word}"), "waits") } else { (format!("{count} {word}s"), "wait") };
     let mut evidence: Vec<Evidence> = places
         .iter()
         .take(NAMED)
@@ -88,10 +90,13 @@ fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
         evidence.push(fact(format!("started by {}", start.function), None));
     }
     let (severity, advice) = match wait.kind {
-        WaitKind::WaitGroup => {
-            (Severity::Warning, "Look for a way out of what is counted (an error, a panic) that leaves `Done` out; defer it")
+        WaitKind::WaitGroup => (
+            Severity::Warning,
+            "Look for a way out of what is counted (an error, a panic) that leaves `Done` out; defer it",
+        ),
+        _ => {
+            (Severity::Notice, "Look for the one that should take: has it ended, or gone on without taking?")
         }
-        _ => (Severity::Notice, "Look for the one that should take: has it ended, or gone on without taking?"),
     };
     Some(Finding {
         id: FindingId::NeverWoken,
@@ -108,7 +113,10 @@ fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
 
 fn is_alone(strand: &Strand) -> bool {
     !strand.of_runtime
-        && strand.wait.as_ref().is_some_and(|wait| wait.nobody.is_some() && !wait.ends_by_itself && wait.owners.is_empty())
+        && strand
+            .wait
+            .as_ref()
+            .is_some_and(|wait| wait.nobody.is_some() && !wait.ends_by_itself && wait.owners.is_empty())
 }
 
 /// Threads that wait at one monitor for different things: who notifies one wakes any of them.
@@ -124,7 +132,7 @@ fn mixed(runtime: &StrandRuntime) -> Option<Finding> {
     }
     let is_stuck = |strand: &&Strand| {
         let wait = strand.wait.as_ref();
-        wait.is_some_and(|wait| wait.kind == WaitKind::Condition && !wait.ends_by_itself && wait.reason == OBJECT_WAIT)
+        wait.is_some_and(|wait| wait.kind == WaitKind::Condition && !wait.ends_by_itself && wait.wakes_one)
     };
     let found = monitors.values().filter(|waiters| waiters.iter().all(is_stuck)).filter_map(|waiters| {
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -137,18 +145,19 @@ fn mixed(runtime: &StrandRuntime) -> Option<Finding> {
     let object = waiters.first()?.wait.as_ref()?.object.clone().unwrap_or_default();
     let mut named: Vec<(&String, &usize)> = places.iter().collect();
     named.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let listed: Vec<String> = named.iter().take(NAMED).map(|(place, count)| format!("{count} in {place}")).collect();
+    let listed: Vec<String> =
+        named.iter().take(NAMED).map(|(place, count)| format!("{count} in {place}")).collect();
     Some(Finding {
         id: FindingId::NeverWoken,
         severity: Severity::Notice,
         impact: waiters.len() as f64 / strands.len().max(1) as f64,
         title: format!(
-            "{} threads wait to be notified at one monitor (`{object}`) for different things: {}",
+            "{} threads wait to be notified at one monitor (`{object}`) in different places: {}",
             waiters.len(),
             listed.join(", ")
         ),
-        explanation: "All of them are in `wait()` of the same object, without a time limit, and nobody holds it or is about to enter it. \
-                      `notify()` wakes any one of them: where that is one who waits for something else, it waits on, and the \
+        explanation: "All of them are in `wait()` of the same object, without a time limit, nobody holds it or is about to enter it, and its \
+                      class calls `notify()`, which wakes any one of them: where that is one who waits for something else, it waits on, and the \
                       notification is lost. Whether somebody will come to notify them is not known: a program at rest may look the same."
             .to_owned(),
         evidence: named
@@ -162,6 +171,3 @@ fn mixed(runtime: &StrandRuntime) -> Option<Finding> {
         ]),
     })
 }
-
-/// What `wait()` of an object is called by the reader of Java's threads.
-const OBJECT_WAIT: &str = "in Object.wait()";

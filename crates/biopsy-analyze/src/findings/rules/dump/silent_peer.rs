@@ -29,7 +29,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         })
         .collect();
     evidence.push(fact(
-        format!("process {} ({}) has not read {} bytes that were sent to it; it {}", peer.pid, peer.process, peer.unread, peer.does),
+        format!(
+            "process {} ({}) has not read {} bytes that were sent to it; it {}",
+            peer.pid, peer.process, peer.unread, peer.does
+        ),
         Some(Value::Bytes(peer.unread as f64)),
     ));
     Some(Finding {

@@ -19,12 +19,17 @@ fn of_runtime(runtime: &StrandRuntime) -> Option<Finding> {
     for worker in workers {
         *places.entry(runtime.place(worker).unwrap_or_default()).or_default() += 1;
     }
-    let behind = runtime.runtime.strands.iter().filter(|one| !workers.iter().any(|worker| worker.id == one.id));
+    let behind =
+        runtime.runtime.strands.iter().filter(|one| !workers.iter().any(|worker| worker.id == one.id));
     let behind = behind.filter(|one| queue(one).is_some_and(|queue| pools.contains_key(&queue))).count();
     let most = places.iter().max_by_key(|(_, count)| **count)?.0;
     let count = workers.len();
     let whose = if own { "the same pool" } else { "pools whose workers all wait likewise" };
-    let all = if count == 1 { "The only worker of a pool waits".to_owned() } else { format!("All {count} workers of a pool wait") };
+    let all = if count == 1 {
+        "The only worker of a pool waits".to_owned()
+    } else {
+        format!("All {count} workers of a pool wait")
+    };
     let mut evidence: Vec<Evidence> = places
         .iter()
         .take(NAMED)
@@ -35,12 +40,18 @@ fn of_runtime(runtime: &StrandRuntime) -> Option<Finding> {
         let at = wait.address.map_or(String::new(), |at| format!(" at {at:#x}"));
         let object = wait.object.as_deref().unwrap_or("task");
         evidence.push(fact(
-            format!("{} waits for the `{object}`{at}, which nobody has begun: it lies in the queue", runtime.label(first)),
+            format!(
+                "{} waits for the `{object}`{at}, which nobody has begun: it lies in the queue",
+                runtime.label(first)
+            ),
             None,
         ));
     }
     if behind > 0 {
-        evidence.push(fact(format!("{behind} more threads wait for tasks of it"), Some(Value::Count(behind as f64))));
+        evidence.push(fact(
+            format!("{behind} more threads wait for tasks of it"),
+            Some(Value::Count(behind as f64)),
+        ));
     }
     Some(Finding {
         id: FindingId::PoolStarvation,
@@ -91,7 +102,8 @@ mod tests {
         let worker = |(number, (pool, queue)): (usize, &(u64, Option<u64>))| {
             let mut strand = Strand::new(StrandId(number as u64), StrandKind::Thread);
             strand.pool = Some(*pool);
-            strand.wait = queue.map(|queue| StrandWait { queued_in: Some(queue), ..StrandWait::of(WaitKind::Future, "") });
+            strand.wait = queue
+                .map(|queue| StrandWait { queued_in: Some(queue), ..StrandWait::of(WaitKind::Future, "") });
             strand
         };
         all.iter().enumerate().map(worker).collect()

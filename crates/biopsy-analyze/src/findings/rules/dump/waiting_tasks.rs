@@ -14,7 +14,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let (runtime, group) = groups
         .filter(|(runtime, group)| {
             runtime.first(group).is_some_and(|first| {
-                let future = first.wait.as_ref().filter(|wait| wait.kind == WaitKind::Future && wait.owners.is_empty());
+                let future = first
+                    .wait
+                    .as_ref()
+                    .filter(|wait| wait.kind == WaitKind::Future && wait.owners.is_empty());
                 first.kind == StrandKind::Task
                     && first.state == StrandState::Waiting
                     && future.is_some_and(|wait| !wait.ends_by_itself)
@@ -29,14 +32,18 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let wait = first.wait.as_ref()?;
     let place = runtime.place(first)?;
     let object = wait.object.as_deref().unwrap_or("future");
-    let outer = first.frames.iter().skip(1).take(3).map(|frame| frame.function.to_string()).collect::<Vec<_>>();
+    let outer =
+        first.frames.iter().skip(1).take(3).map(|frame| frame.function.to_string()).collect::<Vec<_>>();
     let mut evidence = Vec::new();
     if !outer.is_empty() {
         evidence.push(fact(format!("awaited by `{}`", outer.join("`, `")), None));
     }
     evidence.extend(wait.awaited.iter().map(|awaited| fact(format!("what is awaited: `{awaited}`"), None)));
     evidence.push(fact(
-        format!("{count} of {} that are under way", runtime.runtime.strands.iter().filter(|one| one.kind == StrandKind::Task).count()),
+        format!(
+            "{count} of {} that are under way",
+            runtime.runtime.strands.iter().filter(|one| one.kind == StrandKind::Task).count()
+        ),
         Some(Value::Count(count as f64)),
     ));
     Some(Finding {
