@@ -20,12 +20,10 @@ pub(super) mod pool_starvation;
 pub(super) mod running;
 pub(super) mod scrubbed;
 pub(super) mod silent_peer;
-pub(super) mod starved_pool;
 pub(super) mod strand_deadlock;
 pub(super) mod strands_wait;
 pub(super) mod unhandled_exception;
 pub(super) mod waiting_operations;
-pub(super) mod waiting_tasks;
 
 #[cfg(test)]
 mod tests;

@@ -47,15 +47,13 @@ fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
         evidence.push(at(Reference::Thread(*first), format!("{} in {place}", threads(tids.len()))));
     }
     evidence.push(fact(format!("how that is known ({}): {}", stuck.confidence.words(), stuck.proof), None));
-    Some(Finding {
-        id: FindingId::NeverWoken,
-        severity: Severity::Warning,
-        impact: share(analysis, count).max(0.3),
-        title: format!("{} {waits} for {} that {nobody}{inside}", threads(count), stuck.kind.words()),
-        explanation: meaning.to_owned(),
+    Some(finding(
+        (Severity::Warning, share(analysis, count).max(0.3)),
+        format!("{} {waits} for {} that {nobody}{inside}", threads(count), stuck.kind.words()),
+        meaning,
         evidence,
-        next_steps: steps(&[advice, "They do not go on by themselves"]),
-    })
+        &[advice, "They do not go on by themselves"],
+    ))
 }
 
 /// Strands that wait for what no other comes to give.
@@ -98,17 +96,18 @@ fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
             (Severity::Notice, "Look for the one that should take: has it ended, or gone on without taking?")
         }
     };
-    Some(Finding {
-        id: FindingId::NeverWoken,
-        severity,
-        impact: (count as f64 / runtime.runtime.strands.len().max(1) as f64).clamp(0.1, 0.9),
-        title: format!("{who} {waits} for {} in {}, and nobody is left who would end that", wait.kind.words(), most.0),
-        explanation: "What is ahead of every other one was followed in the code, with the values that it has: none comes to end this wait. \
-                      One that is started later could, so that this is very likely, and not certain."
-            .to_owned(),
+    Some(finding(
+        (severity, (count as f64 / runtime.runtime.strands.len().max(1) as f64).clamp(0.1, 0.9)),
+        format!(
+            "{who} {waits} for {} in {}, and nobody is left who would end that",
+            wait.kind.words(),
+            most.0
+        ),
+        "What is ahead of every other one was followed in the code, with the values that it has: none comes to end this wait. \
+                      One that is started later could, so that this is very likely, and not certain.",
         evidence,
-        next_steps: steps(&[advice, "Look a second time: do they still stand there?"]),
-    })
+        &[advice, "Look a second time: do they still stand there?"],
+    ))
 }
 
 fn is_alone(strand: &Strand) -> bool {
@@ -147,27 +146,44 @@ fn mixed(runtime: &StrandRuntime) -> Option<Finding> {
     named.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let listed: Vec<String> =
         named.iter().take(NAMED).map(|(place, count)| format!("{count} in {place}")).collect();
-    Some(Finding {
-        id: FindingId::NeverWoken,
-        severity: Severity::Notice,
-        impact: waiters.len() as f64 / strands.len().max(1) as f64,
-        title: format!(
+    Some(finding(
+        (Severity::Notice, waiters.len() as f64 / strands.len().max(1) as f64),
+        format!(
             "{} threads wait to be notified at one monitor (`{object}`) in different places: {}",
             waiters.len(),
             listed.join(", ")
         ),
-        explanation: "All of them are in `wait()` of the same object, without a time limit, nobody holds it or is about to enter it, and its \
+        "All of them are in `wait()` of the same object, without a time limit, nobody holds it or is about to enter it, and its \
                       class calls `notify()`, which wakes any one of them: where that is one who waits for something else, it waits on, and the \
-                      notification is lost. Whether somebody will come to notify them is not known: a program at rest may look the same."
-            .to_owned(),
-        evidence: named
+                      notification is lost. Whether somebody will come to notify them is not known: a program at rest may look the same.",
+        named
             .iter()
             .take(NAMED)
-            .map(|(place, count)| fact(format!("{count} wait in {place}"), Some(Value::Count(**count as f64))))
+            .map(|(place, count)| {
+                fact(format!("{count} wait in {place}"), Some(Value::Count(**count as f64)))
+            })
             .collect(),
-        next_steps: steps(&[
+        &[
             "Use `notifyAll()` where threads wait for different things at one object, or a condition for each of them",
             "Look a second time: did any of them move?",
-        ]),
-    })
+        ],
+    ))
+}
+
+fn finding(
+    (severity, impact): (Severity, f64),
+    title: String,
+    explanation: &str,
+    evidence: Vec<Evidence>,
+    next_steps: &[&str],
+) -> Finding {
+    Finding {
+        id: FindingId::NeverWoken,
+        severity,
+        impact,
+        title,
+        explanation: explanation.to_owned(),
+        evidence,
+        next_steps: steps(next_steps),
+    }
 }
