@@ -6,17 +6,20 @@
 //! nowhere else. Beside these lie what rules share: `scene` and `dump` are what they look at, the others what several of them ask.
 
 mod allocating;
+mod asking;
 mod dotnet;
 mod dump;
 mod evidence;
 mod explains;
 pub mod finding;
 mod from_memory;
+mod harm;
 pub mod ids;
 mod incident;
 mod requests;
 mod rules;
 mod scene;
+mod spent;
 mod want_of_cpu;
 
 use crate::analysis::Analysis;
