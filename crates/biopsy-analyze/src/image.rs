@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use biopsy_image::{Image, Opened};
+use biopsy_model::peers::PeerLook;
 use biopsy_redact::Redactor;
 use biopsy_stacks::image::{ImageStacks, Options, walk};
 
@@ -41,13 +42,14 @@ pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'
 }
 
 /// The same of a dump that was opened. `file_bytes`: its size. Without a redactor, texts from the memory of the process are not
-/// shown.
+/// shown. `peers`: what its threads waited for in other processes, where somebody looked.
 #[must_use]
 pub fn analyze_opened(
     opened: &Opened,
     file_bytes: Option<u64>,
     roots: Vec<PathBuf>,
     redactor: Option<&Redactor>,
+    peers: Option<&PeerLook>,
 ) -> DumpAnalysis {
     let redact =
         |text: &str| redactor.map_or_else(String::new, |redactor| redactor.text(text).text.into_owned());
@@ -62,6 +64,7 @@ pub fn analyze_opened(
         command_line,
         redact: redactor.is_some().then_some(&redact),
         heap: true,
+        peers,
         ..DumpFacts::of(opened)
     };
     analyze_image(&*opened.image, roots, &facts)

@@ -27,6 +27,8 @@ pub struct Strand {
     pub started_at: Option<StrandFrame>,
     /// The text that it panics with; not redacted.
     pub panics_with: Option<String>,
+    /// The pool whose tasks it runs: an address that its workers have in common.
+    pub pool: Option<u64>,
     /// It is the runtime's own (a collector, a finalizer), and not of the program.
     pub of_runtime: bool,
 }
@@ -46,6 +48,7 @@ impl Strand {
             cut: false,
             started_at: None,
             panics_with: None,
+            pool: None,
             of_runtime: false,
         }
     }

@@ -4,6 +4,7 @@ use super::across::Across;
 use super::crash::Crash;
 use super::groups::StackGroup;
 use super::identity::Identity;
+use super::locks::StuckWait;
 use super::managed::Managed;
 use super::memory::MemorySplit;
 use super::modules::ModuleRow;
@@ -30,6 +31,8 @@ pub struct DumpAnalysis {
     pub waits: WaitGraph,
     /// A lock that was copied by fork while another thread held it, and that this process waits for.
     pub orphaned: Option<OrphanedLock>,
+    /// Waits that nobody is left to end.
+    pub stuck: Vec<StuckWait>,
     /// Waits for other processes, where somebody looked at them.
     pub across: Option<Across>,
     /// What managed runtimes say beyond single threads; `None`: there is none, or nobody opened it.

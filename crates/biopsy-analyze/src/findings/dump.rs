@@ -47,6 +47,10 @@ pub(super) fn strand_words(runtime: &StrandRuntime, strand: &Strand) -> String {
         let gap = if sure.is_empty() { "" } else { " " };
         match wait.kind {
             WaitKind::Future | WaitKind::Join => format!(", which is {}", runtime.label(holder)),
+            WaitKind::ChannelSend => format!(", from which {}{gap}{sure} takes", runtime.label(holder)),
+            WaitKind::ChannelReceive => format!(", to which {}{gap}{sure} sends", runtime.label(holder)),
+            WaitKind::Select => format!(", which {}{gap}{sure} uses", runtime.label(holder)),
+            WaitKind::WaitGroup => format!(", which {}{gap}{sure} counts down", runtime.label(holder)),
             _ => format!(", which {}{gap}{sure} holds", runtime.label(holder)),
         }
     });

@@ -3,12 +3,13 @@
 //! ```text
 //! version ─► layout ─► module_data ─► functions (names, lines, sizes of frames)
 //!                          └─► variables ─► goroutine::find_all, reasons
-//!                                              └─► goroutine ─► stack ─► waits ─► holders (forward)
+//!                                              └─► goroutine ─► stack ─► waits ─► holders, helpers (forward)
 //! ```
 
 mod forward;
 mod functions;
 mod goroutine;
+mod helpers;
 mod holders;
 mod layout;
 mod module_data;
@@ -144,6 +145,11 @@ impl Reader<'_, '_> {
         let named = holders::find(self.memory, &self.layout, &walker, &goroutines, &mut found.strands);
         if let Err(warning) = named {
             found.warn(warning);
+        }
+        // With some of them missing nobody is the last one.
+        if unread == 0 && found.total == found.strands.len() as u64 {
+            let (memory, layout) = (self.memory, &self.layout);
+            helpers::find(memory, layout, &self.functions, &walker, &goroutines, &mut found.strands);
         }
         if unread > 0 {
             found.warn(format!("{unread} of {length} goroutines could not be read"));

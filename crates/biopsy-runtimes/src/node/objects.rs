@@ -95,7 +95,7 @@ impl<'m> Objects<'m> {
     }
 
     /// Address of a field of an object that a tagged word refers to; `None` for a small number.
-    fn field(&self, object: u64, offset: u64) -> Option<u64> {
+    pub(super) fn field(&self, object: u64, offset: u64) -> Option<u64> {
         (object & 3 == HEAP).then(|| (object - HEAP).checked_add(offset)).flatten()
     }
 

@@ -22,7 +22,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         let joins = analysis
             .thread(*waiter)
             .and_then(|thread| thread.lock.as_ref())
-            .is_some_and(|lock| lock.kind == LockKind::Join);
+            // Who waits for work to be done waits for nobody who has it.
+            .is_some_and(|lock| {
+                lock.kind == LockKind::Join || (lock.kind == LockKind::Semaphore && !lock.gives_back)
+            });
         if !joins && !waiting.contains(owner) && !stuck.contains(owner) {
             roots.entry(*owner).or_insert_with(|| WaitGraph::behind(&waiters, &[*owner]).len());
         }

@@ -441,7 +441,7 @@ fn broken_stacks() {
         (analysis.groups[1].end, analysis.groups[1].cut) = (StackEnd::NoUnwindInfo, cut);
         analysis
     };
-    let table = [(0, None), (1, Some(Notice)), (4, Some(Notice)), (5, Some(Warning)), (10, Some(Warning))];
+    let table = [(0, None), (1, Some(Info)), (4, Some(Info)), (5, Some(Notice)), (10, Some(Notice))];
     check(FindingId::BrokenStacks, &table, |broken| with(broken, false));
     // What we cut ourselves is not broken.
     check(FindingId::BrokenStacks, &[(5, None)], |broken| with(broken, true));
