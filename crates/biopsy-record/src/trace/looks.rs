@@ -185,6 +185,7 @@ impl Looks {
             // Gone, or a stack pointer that points nowhere.
             Err(_) => return Ok(None),
         };
+        let language = frames.language_now(times.tgid, tid);
         if source
             .now(tid)
             .is_none_or(|after| (after.sequence, after.sp, after.ip) != (times.sequence, times.sp, times.ip))
@@ -193,7 +194,10 @@ impl Looks {
         }
         let registers = UserRegisters::new(times.ip, times.sp, times.bp);
         let stack = StackMemory { base: times.sp, bytes: &self.memory[..got] };
-        frames.user_stack(times.tgid, tid, &registers, stack, &[], sink).map(Some).map_err(LookError::Sink)
+        frames
+            .user_stack(times.tgid, tid, &registers, stack, &[], language.as_ref(), sink)
+            .map(Some)
+            .map_err(LookError::Sink)
     }
 
     /// The stack of the wait that had this sequence number, if it was looked at.

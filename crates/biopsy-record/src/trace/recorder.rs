@@ -11,6 +11,7 @@ use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceSettings};
 use biopsy_model::{MonoNanos, Nanos};
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
+use rustc_hash::FxHashMap;
 
 use crate::favour;
 
@@ -19,6 +20,7 @@ use super::commands::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
 use super::kernel::{KernelRecord, KernelStats, ThreadTimes};
+use super::languages::{Finder, FoundLanguage, Language};
 use super::looks::Looks;
 use super::managed::Managed;
 use super::names::Names;
@@ -55,6 +57,7 @@ pub(super) struct Recorder {
     slices: Slices,
     names: Names,
     managed: Managed,
+    interpreters: Finder,
     /// New frames that are no managed code, until they are asked for.
     native: Vec<(FrameHandle, Frame)>,
     wait_period: Option<u64>,
@@ -109,6 +112,7 @@ impl Recorder {
         }
         let names = Names::start(processes.elf_cache())?;
         let managed = Managed::start()?;
+        let interpreters = Finder::start()?;
         let period = Nanos(SECOND / u64::from(plan.frequency_hz.max(1)));
         let state = State {
             frames: Frames::new(processes, interner),
@@ -117,6 +121,7 @@ impl Recorder {
             period,
             skipped: 0,
             ended: Vec::new(),
+            language: FxHashMap::default(),
             error: None,
         };
         let switches = SwitchTimes::new(plan.wait_threshold);
@@ -129,6 +134,7 @@ impl Recorder {
             slices: Slices::default(),
             names,
             managed,
+            interpreters,
             native: Vec::new(),
             wait_period,
             max_bytes,
@@ -222,6 +228,54 @@ impl Recorder {
         }
         self.tell_hints();
         self.serve_managed();
+        self.find_languages();
+    }
+
+    /// What was found of interpreters: the sampling program is told where their frames are.
+    fn find_languages(&mut self) {
+        for (pid, found) in self.interpreters.found() {
+            if !self.state.frames.processes.contains(pid) {
+                continue;
+            }
+            match found {
+                FoundLanguage::Python(python) => {
+                    self.set_language(pid, Language::new(pid, std::sync::Arc::new(*python)));
+                }
+                FoundLanguage::NotRead(why) => {
+                    let message =
+                        format!("samples of process {pid} show the C code of its interpreter: {why}");
+                    let result = self.state.sink.warn("trace.interpreter-not-read", message, None);
+                    self.state.keep(result);
+                }
+            }
+        }
+    }
+
+    fn set_language(&mut self, pid: u32, language: Language) {
+        let why = match (&self.attached.kernel, &language.python().walk) {
+            (None, _) => Some("they are read by the kernel part of the trace, which is not there".to_owned()),
+            (_, None) => Some(format!(
+                "where threads of this Python {} keep their state was not found",
+                language.python().version
+            )),
+            (Some(kernel), Some(walk)) => kernel.set_language(pid, walk).err().map(|error| error.to_string()),
+        };
+        if let Some(why) = why {
+            let message = format!(
+                "samples of process {pid} show the C code of Python in place of its functions: {why} (its waits have them)"
+            );
+            let result = self.state.sink.warn("trace.interpreter-not-read", message, None);
+            self.state.keep(result);
+        }
+        self.state.frames.set_language(pid, language);
+    }
+
+    fn forget_language(&mut self, pid: u32) {
+        if self.state.frames.forget_language(pid)
+            && let Some(kernel) = &self.attached.kernel
+        {
+            let _ = kernel.forget_language(pid);
+        }
     }
 
     /// Asks the thread of managed code for rules that are wanted, and for names: each round, because a process that ends takes
@@ -387,12 +441,25 @@ impl Recorder {
     fn ask_managed(&mut self) {
         let Frames { processes, interner, .. } = &mut self.state.frames;
         // Processes come before their frames, and end after them.
-        let mut ended = Vec::new();
+        let (mut ended, mut gone, mut forked) = (Vec::new(), Vec::new(), Vec::new());
         for change in processes.changes.drain(..) {
             match change {
-                ProcessChange::Started(pid, rules) => self.managed.process(pid, &rules),
-                ProcessChange::Exec(pid) => self.managed.exec(pid),
-                ProcessChange::Exited(pid) => ended.push(pid),
+                ProcessChange::Started(pid, rules) => {
+                    self.managed.process(pid, &rules);
+                    self.interpreters.look(pid);
+                }
+                ProcessChange::Exec(pid) => {
+                    self.managed.exec(pid);
+                    self.interpreters.look(pid);
+                    forked.retain(|(_, child)| *child != pid);
+                    gone.push(pid);
+                }
+                ProcessChange::Exited(pid) => {
+                    self.interpreters.forget(pid);
+                    ended.push(pid);
+                    gone.push(pid);
+                }
+                ProcessChange::Forked { parent, child } => forked.push((parent, child)),
             }
         }
         let (managed, native) = processes.split_managed(interner.take_unnamed());
@@ -400,6 +467,15 @@ impl Recorder {
         self.native.extend(native);
         for pid in ended {
             self.managed.exit(pid);
+        }
+        for (parent, child) in forked {
+            if let Some(language) = self.state.frames.language(parent).map(|of| of.of_child(child)) {
+                self.interpreters.forget(child);
+                self.set_language(child, language);
+            }
+        }
+        for pid in gone {
+            self.forget_language(pid);
         }
     }
 
@@ -483,6 +559,7 @@ impl Recorder {
         kernel.read(usize::MAX, |record| match record {
             KernelRecord::Sample { .. } => samples += 1,
             KernelRecord::Wait { .. } => waits += 1,
+            KernelRecord::Language { .. } => {}
         });
         if samples + waits == 0 {
             return;

@@ -16,6 +16,7 @@ mod objects;
 mod owners;
 mod reading;
 mod registers;
+mod sampled;
 mod tasks;
 mod threads;
 mod version;
@@ -26,6 +27,7 @@ use layout::Layout;
 use objects::Objects;
 use owners::Held;
 use reading::Reading;
+pub use sampled::{Call, FoundPython, FrameWalk, RawFrame, RawStack, Run, SampledPython, find};
 use threads::SystemThreads;
 pub(crate) use version::Found as Version;
 

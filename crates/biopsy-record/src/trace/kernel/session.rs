@@ -2,6 +2,7 @@
 
 use std::io;
 
+use biopsy_runtimes::python::FrameWalk;
 use biopsy_sys::bpf::btf::Btf;
 use biopsy_sys::bpf::{Link, LoadError, Program, ProgramKind, RingBuf};
 use biopsy_sys::limits::LockedMemoryRoom;
@@ -10,7 +11,7 @@ use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_stat
 use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps};
 use super::switches::TaskLayout;
 use super::user_registers::UserRegisters;
-use super::{forks, samples, switches, wakings};
+use super::{forks, languages, samples, switches, wakings};
 
 /// Why the kernel part could not be used. The caller falls back, and says why.
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +185,16 @@ impl KernelSession {
         self.maps.hints.update(&tid.to_ne_bytes(), &value, false)
     }
 
+    /// Tells the sampling program where a process's interpreter has the frames of its language.
+    pub(crate) fn set_language(&self, pid: u32, walk: &FrameWalk) -> io::Result<()> {
+        self.maps.languages.update(&pid.to_ne_bytes(), &languages::place(walk), false)
+    }
+
+    /// A process has no interpreter any more.
+    pub(crate) fn forget_language(&self, pid: u32) -> io::Result<()> {
+        self.maps.languages.delete(&pid.to_ne_bytes())
+    }
+
     /// Forgets a thread that has ended.
     pub(crate) fn forget(&self, tid: u32) -> io::Result<()> {
         self.maps.hints.delete(&tid.to_ne_bytes())?;
@@ -246,8 +257,9 @@ impl KernelSession {
 /// The program for samples, and where it and the others find the registers of user mode: Linux 5.15 tells, before that they are
 /// taken from where they lie. Tried, for versions say little about the kernels of some distributions.
 fn load_samples(maps: &Maps, btf: &Btf) -> Result<(Program, UserRegisters), KernelError> {
+    let thread_pointer = thread_pointer(btf);
     let load = |registers| {
-        let program = samples::program(maps, registers);
+        let program = samples::program(maps, registers, thread_pointer);
         Program::load(ProgramKind::PerfEvent, "biopsy_sample", &program).map(|loaded| (loaded, registers))
     };
     let stack = btf.member_offset("task_struct", "stack").and_then(|stack| i32::try_from(stack).ok());
@@ -258,6 +270,12 @@ fn load_samples(maps: &Maps, btf: &Btf) -> Result<(Program, UserRegisters), Kern
         }
         (told, _) => Ok(told?),
     }
+}
+
+/// Offset of the user's thread pointer in `task_struct`. Without it there are no frames of interpreted languages.
+fn thread_pointer(btf: &Btf) -> Option<i32> {
+    let thread = btf.member_offset("task_struct", "thread")?;
+    i32::try_from(thread.checked_add(btf.member_offset("thread_struct", "fsbase")?)?).ok()
 }
 
 fn task_layout(btf: &Btf) -> Result<TaskLayout, KernelError> {

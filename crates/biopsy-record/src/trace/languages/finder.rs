@@ -1,0 +1,133 @@
+//! Finds interpreters, on a thread of its own: reading what a process has mapped takes milliseconds.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use biopsy_model::Pid;
+use biopsy_runtimes::Limits;
+use biopsy_runtimes::python::{self, FoundPython, SampledPython};
+use biopsy_target::address_space::LiveImage;
+use rustc_hash::FxHashMap;
+
+/// A process that has just started has its interpreter soon, if at all: after so long it is looked at again, each time.
+const AGAIN: [Duration; 6] = [
+    Duration::from_millis(30),
+    Duration::from_millis(100),
+    Duration::from_millis(300),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(10),
+];
+/// What the path of a mapped file has in it where an interpreter may be.
+const NAME: &[u8] = b"python";
+
+/// What was found in a process.
+#[derive(Debug)]
+pub(crate) enum FoundLanguage {
+    Python(Box<SampledPython>),
+    /// Its frames are not read, and why.
+    NotRead(String),
+}
+
+enum Request {
+    Look(u32),
+    Forget(u32),
+}
+
+/// The asking end.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    /// `None` while ending.
+    requests: Option<Sender<Request>>,
+    answers: Receiver<(u32, FoundLanguage)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Finder {
+    /// Starts the thread; it ends with this value.
+    pub(crate) fn start() -> io::Result<Self> {
+        let (requests, asked) = channel();
+        let (tell, answers) = channel();
+        let thread =
+            std::thread::Builder::new().name("biopsy-lang".to_owned()).spawn(move || run(&asked, &tell))?;
+        Ok(Self { requests: Some(requests), answers, thread: Some(thread) })
+    }
+
+    /// A process started, or executes another program.
+    pub(crate) fn look(&self, pid: u32) {
+        self.send(Request::Look(pid));
+    }
+
+    /// It has ended.
+    pub(crate) fn forget(&self, pid: u32) {
+        self.send(Request::Forget(pid));
+    }
+
+    fn send(&self, request: Request) {
+        if let Some(requests) = &self.requests {
+            let _ = requests.send(request);
+        }
+    }
+
+    /// What has been found since the last call.
+    pub(crate) fn found(&self) -> Vec<(u32, FoundLanguage)> {
+        self.answers.try_iter().collect()
+    }
+}
+
+impl Drop for Finder {
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // It panicked, or it ended: there is nothing to be done about either.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(asked: &Receiver<Request>, tell: &Sender<(u32, FoundLanguage)>) {
+    let mut waiting: FxHashMap<u32, (usize, Instant)> = FxHashMap::default();
+    loop {
+        let next = waiting.values().map(|(_, at)| *at).min();
+        let request = match next {
+            None => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => asked.recv_timeout(at.saturating_duration_since(Instant::now())),
+        };
+        let now = Instant::now();
+        match request {
+            Ok(Request::Look(pid)) => drop(waiting.insert(pid, (0, now))),
+            Ok(Request::Forget(pid)) => drop(waiting.remove(&pid)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let due: Vec<u32> = waiting.iter().filter(|(_, (_, at))| *at <= now).map(|(pid, _)| *pid).collect();
+        for pid in due {
+            if let Some(found) = look(pid) {
+                waiting.remove(&pid);
+                if tell.send((pid, found)).is_err() {
+                    return;
+                }
+            } else if let Some(entry) = waiting.get_mut(&pid) {
+                let again = AGAIN.get(entry.0).copied();
+                *entry = (entry.0 + 1, now + again.unwrap_or_default());
+                if again.is_none() {
+                    waiting.remove(&pid);
+                }
+            }
+        }
+    }
+}
+
+/// What a process runs, if it can be told already.
+fn look(pid: u32) -> Option<FoundLanguage> {
+    let maps = biopsy_files::read_kernels(format!("/proc/{pid}/maps")).ok()?;
+    memchr::memmem::find(&maps, NAME)?;
+    let image = LiveImage::open(Pid(pid)).ok()?;
+    match python::find(&image, &Limits::default()) {
+        FoundPython::None | FoundPython::Starting => None,
+        FoundPython::NotRead(why) => Some(FoundLanguage::NotRead(why)),
+        FoundPython::Read(python) => Some(FoundLanguage::Python(Box::new(python))),
+    }
+}
