@@ -69,7 +69,7 @@ pub(crate) struct Frames {
     /// Changes to tell the kernel part.
     pub(crate) hints: Vec<Hint>,
     /// Interpreters by process.
-    languages: FxHashMap<u32, Language>,
+    pub(crate) languages: FxHashMap<u32, Language>,
     addresses: Vec<Avma>,
     walked: Vec<WalkedFrame>,
     frames: Vec<Frame>,

@@ -96,6 +96,15 @@ impl Looks {
         Ok(())
     }
 
+    /// More is known of a process now: its threads that wait are looked at again.
+    pub(crate) fn look_again(&mut self, pid: u32, sink: &mut Sink) -> io::Result<()> {
+        for (tid, look) in self.by_thread.iter_mut().filter(|(_, look)| look.times.tgid == pid) {
+            write(*tid, look, sink)?;
+        }
+        self.by_thread.retain(|_, look| look.times.tgid != pid);
+        Ok(())
+    }
+
     /// Looks at the threads that wait somewhere new.
     pub(crate) fn look(
         &mut self,

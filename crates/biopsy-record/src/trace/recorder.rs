@@ -75,6 +75,7 @@ impl Recorder {
     /// Writes down what is there at the start.
     pub(super) fn new(
         attached: Attached,
+        interpreters: Finder,
         plan: Plan,
         wait_period: Option<u64>,
         max_bytes: u64,
@@ -112,7 +113,6 @@ impl Recorder {
         }
         let names = Names::start(processes.elf_cache())?;
         let managed = Managed::start()?;
-        let interpreters = Finder::start()?;
         let period = Nanos(SECOND / u64::from(plan.frequency_hz.max(1)));
         let state = State {
             frames: Frames::new(processes, interner),
@@ -145,6 +145,8 @@ impl Recorder {
             waits_before: (now, 0),
             all_exited: false,
         };
+        let found = recorder.interpreters.found_first();
+        recorder.set_languages(found);
         for pid in recorder.plan.pids.clone() {
             recorder.note_sleepers(pid, now)?;
         }
@@ -233,7 +235,12 @@ impl Recorder {
 
     /// What was found of interpreters: the sampling program is told where their frames are.
     fn find_languages(&mut self) {
-        for (pid, found) in self.interpreters.found() {
+        let found = self.interpreters.found();
+        self.set_languages(found);
+    }
+
+    fn set_languages(&mut self, found: Vec<(u32, FoundLanguage)>) {
+        for (pid, found) in found {
             if !self.state.frames.processes.contains(pid) {
                 continue;
             }
@@ -268,6 +275,8 @@ impl Recorder {
             self.state.keep(result);
         }
         self.state.frames.set_language(pid, language);
+        let result = self.looks.look_again(pid, &mut self.state.sink);
+        self.state.keep(result);
     }
 
     fn forget_language(&mut self, pid: u32) {
@@ -439,14 +448,16 @@ impl Recorder {
     }
 
     fn ask_managed(&mut self) {
-        let Frames { processes, interner, .. } = &mut self.state.frames;
+        let Frames { processes, interner, languages, .. } = &mut self.state.frames;
         // Processes come before their frames, and end after them.
         let (mut ended, mut gone, mut forked) = (Vec::new(), Vec::new(), Vec::new());
         for change in processes.changes.drain(..) {
             match change {
                 ProcessChange::Started(pid, rules) => {
                     self.managed.process(pid, &rules);
-                    self.interpreters.look(pid);
+                    if !languages.contains_key(&pid) {
+                        self.interpreters.look(pid);
+                    }
                 }
                 ProcessChange::Exec(pid) => {
                     self.managed.exec(pid);

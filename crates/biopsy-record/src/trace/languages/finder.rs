@@ -20,6 +20,8 @@ const AGAIN: [Duration; 6] = [
     Duration::from_secs(3),
     Duration::from_secs(10),
 ];
+/// Samples wait in the ring buffer for the first look, at most so long.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
 /// What the path of a mapped file has in it where an interpreter may be.
 const NAME: &[u8] = b"python";
 
@@ -42,17 +44,35 @@ pub(crate) struct Finder {
     /// `None` while ending.
     requests: Option<Sender<Request>>,
     answers: Receiver<(u32, FoundLanguage)>,
+    first: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Finder {
-    /// Starts the thread; it ends with this value.
-    pub(crate) fn start() -> io::Result<Self> {
+    /// Starts the thread, which looks at these processes first; it ends with this value.
+    pub(crate) fn start(pids: Vec<u32>) -> io::Result<Self> {
         let (requests, asked) = channel();
         let (tell, answers) = channel();
-        let thread =
-            std::thread::Builder::new().name("biopsy-lang".to_owned()).spawn(move || run(&asked, &tell))?;
-        Ok(Self { requests: Some(requests), answers, thread: Some(thread) })
+        let (looked, first) = channel();
+        let thread = std::thread::Builder::new().name("biopsy-lang".to_owned()).spawn(move || {
+            for pid in pids {
+                if let Some(found) = look(pid)
+                    && tell.send((pid, found)).is_err()
+                {
+                    return;
+                }
+            }
+            drop(looked);
+            run(&asked, &tell);
+        })?;
+        Ok(Self { requests: Some(requests), answers, first, thread: Some(thread) })
+    }
+
+    /// What was found in the first processes, as far as that did not take too long.
+    pub(crate) fn found_first(&self) -> Vec<(u32, FoundLanguage)> {
+        // Nobody sends anything: the look is over when the other end is gone.
+        let _ = self.first.recv_timeout(FIRST_LOOK);
+        self.found()
     }
 
     /// A process started, or executes another program.
