@@ -9,7 +9,7 @@ use biopsy_stacks::unwind::{ProcessUnwinder, StackMemory, UserRegisters, WalkedF
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::intern::Interner;
-use super::languages::{Language, Piece, mix};
+use super::languages::{Language, Timeline, Unmixed};
 use super::maps;
 use super::processes::Processes;
 use super::sink::Sink;
@@ -144,7 +144,7 @@ impl Frames {
         } else if unwound.needed_beyond {
             self.guess_base(pid, tid, registers.sp);
         }
-        if let Some(language) = language {
+        if self.languages.contains_key(&pid) {
             return self.intern_mixed(pid, kernel, unwound.end, stack, language, sink);
         }
         self.intern(pid, kernel, unwound.end, sink)
@@ -214,32 +214,19 @@ impl Frames {
         kernel: &[u64],
         end: StackEnd,
         stack: StackMemory<'_>,
-        raw: &RawStack,
+        raw: Option<&RawStack>,
         sink: &mut Sink,
     ) -> io::Result<(Option<StackHandle>, StackEnd)> {
         let Self { processes, interner, languages, walked, frames, .. } = self;
         let Some(language) = languages.get_mut(&pid) else { return self.intern(pid, kernel, end, sink) };
         let now = biopsy_sys::clock::monotonic_nanos();
         let word = |address: u64| stack_word(stack, address);
-        let runs = language.runs(raw, &word);
-        let evaluates = language.evaluates();
         frames.clear();
         kernel_frames(processes, kernel, frames);
-        let pieces = mix(walked, end, &runs, |frame| evaluates.contains(&frame.lookup.0));
-        let last = runs.len().checked_sub(1).filter(|_| raw.cut);
-        for piece in pieces {
-            match piece {
-                Piece::Native(number) => {
-                    frames.extend(walked.get(number).map(|frame| processes.user_frame(pid, frame.lookup)));
-                }
-                Piece::Run(number) => {
-                    let calls = runs.get(number).map_or(&[][..], |run| &run.calls);
-                    language.frames(calls, now, processes, interner, sink, frames)?;
-                    if last == Some(number) {
-                        frames.push(language.left_out(processes, interner, sink)?);
-                    }
-                }
-            }
+        let mut timeline = Timeline { processes, interner, sink };
+        let unmixed = Unmixed { walked, end, word: &word, raw };
+        if !language.mixed(unmixed, now, &mut timeline, frames)? {
+            return self.intern(pid, kernel, end, sink);
         }
         let cut = frames.len() > DEEPEST;
         frames.truncate(DEEPEST);

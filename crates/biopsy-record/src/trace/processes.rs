@@ -11,7 +11,7 @@ use biopsy_model::stack::{Frame, FrameHandle, FrameSpace};
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{Avma, FileOffset, MonoNanos, Pid, Tid};
 use biopsy_stacks::elf::{ElfCache, ElfFile};
-use biopsy_stacks::unwind::{ExecutableMapping, ProcessUnwinder};
+use biopsy_stacks::unwind::{CompiledCode, ExecutableMapping, ProcessUnwinder};
 use rustc_hash::FxHashMap;
 
 use super::intern::Interner;
@@ -170,6 +170,19 @@ impl Processes {
             process.maps_read = 0;
             self.changes.push(ProcessChange::Exec(pid));
         }
+    }
+
+    /// Who knows how code outside of files unwinds.
+    pub(crate) fn set_compiled(&mut self, pid: u32, code: Box<dyn CompiledCode>) {
+        if let Some(process) = self.by_pid.get_mut(&pid) {
+            process.unwinder.set_compiled(Some(code));
+        }
+    }
+
+    /// Whether a module is executable memory that belongs to no file.
+    pub(crate) fn is_anonymous(&self, module: Option<ModuleHandle>) -> bool {
+        let defined = module.and_then(|module| self.defined.get(module.0 as usize));
+        defined.is_some_and(|module| module.kind == ModuleKind::Jit)
     }
 
     /// New rules of managed code are there for a process.

@@ -1,6 +1,7 @@
 //! The loop: reads what the kernel has, unwinds, and writes, fifty times a second.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use biopsy_model::loss::LossKind;
 use biopsy_model::stack::{Frame, FrameHandle};
 use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceSettings};
 use biopsy_model::{MonoNanos, Nanos};
+use biopsy_runtimes::python::SampledPython;
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
 use rustc_hash::FxHashMap;
@@ -20,7 +22,7 @@ use super::commands::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
 use super::kernel::{KernelRecord, KernelStats, ThreadTimes};
-use super::languages::{Finder, FoundLanguage, Language};
+use super::languages::{Finder, FoundLanguage, Java, Language, Python};
 use super::looks::Looks;
 use super::managed::Managed;
 use super::names::Names;
@@ -246,7 +248,15 @@ impl Recorder {
             }
             match found {
                 FoundLanguage::Python(python) => {
-                    self.set_language(pid, Language::new(pid, std::sync::Arc::new(*python)));
+                    let python = Python::new(pid, Arc::new(*python));
+                    self.set_language(pid, Language::Python(Box::new(python)));
+                }
+                FoundLanguage::Java(java) => {
+                    let java = Java::new(pid, Arc::new(*java));
+                    if let Some(rules) = java.rules() {
+                        self.state.frames.processes.set_compiled(pid, rules);
+                        self.set_language(pid, Language::Java(Box::new(java)));
+                    }
                 }
                 FoundLanguage::NotRead(why) => {
                     let message =
@@ -259,15 +269,9 @@ impl Recorder {
     }
 
     fn set_language(&mut self, pid: u32, language: Language) {
-        let why = match (&self.attached.kernel, &language.python().walk) {
-            (None, _) => Some("they are read by the kernel part of the trace, which is not there".to_owned()),
-            (_, None) => Some(format!(
-                "where threads of this Python {} keep their state was not found",
-                language.python().version
-            )),
-            (Some(kernel), Some(walk)) => kernel.set_language(pid, walk).err().map(|error| error.to_string()),
-        };
-        if let Some(why) = why {
+        if let Language::Python(python) = &language
+            && let Some(why) = self.read_frames_at_samples(pid, python.python())
+        {
             let message = format!(
                 "samples of process {pid} show the C code of Python in place of its functions: {why} (its waits have them)"
             );
@@ -277,6 +281,18 @@ impl Recorder {
         self.state.frames.set_language(pid, language);
         let result = self.looks.look_again(pid, &mut self.state.sink);
         self.state.keep(result);
+    }
+
+    /// Why the sampling program cannot read the frames of a Python.
+    fn read_frames_at_samples(&self, pid: u32, python: &SampledPython) -> Option<String> {
+        match (&self.attached.kernel, &python.walk) {
+            (None, _) => Some("they are read by the kernel part of the trace, which is not there".to_owned()),
+            (_, None) => {
+                let version = &python.version;
+                Some(format!("where threads of this Python {version} keep their state was not found"))
+            }
+            (Some(kernel), Some(walk)) => kernel.set_language(pid, walk).err().map(|error| error.to_string()),
+        }
     }
 
     fn forget_language(&mut self, pid: u32) {
@@ -480,7 +496,7 @@ impl Recorder {
             self.managed.exit(pid);
         }
         for (parent, child) in forked {
-            if let Some(language) = self.state.frames.language(parent).map(|of| of.of_child(child)) {
+            if let Some(language) = self.state.frames.language(parent).and_then(|of| of.of_child(child)) {
                 self.interpreters.forget(child);
                 self.set_language(child, language);
             }

@@ -18,6 +18,7 @@ mod method;
 mod methods;
 mod monitors;
 mod objects;
+mod sampled;
 mod tables;
 mod threads;
 mod vm;
@@ -33,6 +34,7 @@ use crate::{
 };
 use code::CodeCache;
 use frames::{Registers, Walk, Walker};
+pub use sampled::{FoundJava, JavaRule, SampledJava, find};
 use threads::{JavaThread, status};
 use vm::Vm;
 use waits::Waits;

@@ -18,6 +18,8 @@ pub(crate) enum Rule {
     Root,
     /// The usual case.
     Offsets(FrameRule),
+    /// The frame pointer leads to the caller's and the return address, the word below it is the caller's stack pointer.
+    Linked,
     /// Expressions, or numbers too large for `Offsets`: evaluated from the table each time.
     Evaluate,
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
 use biopsy_runtimes::Limits;
+use biopsy_runtimes::jvm::{self, FoundJava, SampledJava};
 use biopsy_runtimes::python::{self, FoundPython, SampledPython};
 use biopsy_target::address_space::LiveImage;
 use rustc_hash::FxHashMap;
@@ -23,12 +24,14 @@ const AGAIN: [Duration; 6] = [
 /// Samples wait in the ring buffer for the first look, at most so long.
 const FIRST_LOOK: Duration = Duration::from_millis(500);
 /// What the path of a mapped file has in it where an interpreter may be.
-const NAME: &[u8] = b"python";
+const PYTHON: &[u8] = b"python";
+const JAVA: &[u8] = b"/libjvm.so";
 
 /// What was found in a process.
 #[derive(Debug)]
 pub(crate) enum FoundLanguage {
     Python(Box<SampledPython>),
+    Java(Box<SampledJava>),
     /// Its frames are not read, and why.
     NotRead(String),
 }
@@ -143,8 +146,19 @@ fn run(asked: &Receiver<Request>, tell: &Sender<(u32, FoundLanguage)>) {
 /// What a process runs, if it can be told already.
 fn look(pid: u32) -> Option<FoundLanguage> {
     let maps = biopsy_files::read_kernels(format!("/proc/{pid}/maps")).ok()?;
-    memchr::memmem::find(&maps, NAME)?;
+    let has = |name: &[u8]| memchr::memmem::find(&maps, name).is_some();
+    let (java, python) = (has(JAVA), has(PYTHON));
+    if !java && !python {
+        return None;
+    }
     let image = LiveImage::open(Pid(pid)).ok()?;
+    if java {
+        return match jvm::find(&image, &Limits::default()) {
+            FoundJava::None | FoundJava::Starting => None,
+            FoundJava::NotRead(why) => Some(FoundLanguage::NotRead(why)),
+            FoundJava::Read(java) => Some(FoundLanguage::Java(java)),
+        };
+    }
     match python::find(&image, &Limits::default()) {
         FoundPython::None | FoundPython::Starting => None,
         FoundPython::NotRead(why) => Some(FoundLanguage::NotRead(why)),

@@ -9,9 +9,14 @@
 //! while it sleeps; code objects afterwards, with a check each second that they are still the same.
 
 mod finder;
+mod java;
+mod language;
 mod mix;
-mod process;
+mod named;
+mod python;
 
 pub(crate) use finder::{Finder, FoundLanguage};
-pub(crate) use mix::{Piece, mix};
-pub(crate) use process::Language;
+pub(crate) use java::Java;
+pub(crate) use language::{Language, Unmixed};
+pub(crate) use named::Timeline;
+pub(crate) use python::Python;
