@@ -22,7 +22,7 @@ use super::commands::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
 use super::kernel::{KernelRecord, KernelStats, ThreadTimes};
-use super::languages::{Finder, FoundLanguage, Java, Language, Python};
+use super::languages::{Finder, FoundLanguage, Java, Language, Node, Python};
 use super::looks::Looks;
 use super::managed::Managed;
 use super::names::Names;
@@ -257,6 +257,10 @@ impl Recorder {
                         self.state.frames.processes.set_compiled(pid, rules);
                         self.set_language(pid, Language::Java(Box::new(java)));
                     }
+                }
+                FoundLanguage::Node(node) => {
+                    let node = Node::new(pid, Arc::new(*node));
+                    self.set_language(pid, Language::Node(Box::new(node)));
                 }
                 FoundLanguage::NotRead(why) => {
                     let message =

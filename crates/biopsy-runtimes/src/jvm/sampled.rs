@@ -16,9 +16,10 @@ use crate::{Limits, Memory, Module, StrandFrame};
 
 /// Bytes of memory that are kept while one thing is read.
 const CACHED: usize = 256 << 10;
-/// How instructions look that make a frame: `sub rsp, 8 bits`, `sub rsp, 32 bits`.
-const MAKE_ROOM: [(&[u8], u64); 2] = [(&[0x48, 0x83, 0xec], 4), (&[0x48, 0x81, 0xec], 7)];
-const PUSH_FRAME_POINTER: u8 = 0x55;
+/// How instructions look that make a frame: `push rbp`, `sub rsp` with a number of 8 or of 32 bits; and bytes of them.
+const MAKE_FRAME: [([u8; 4], usize); 2] = [([0x55, 0x48, 0x83, 0xec], 5), ([0x55, 0x48, 0x81, 0xec], 8)];
+/// Bytes before a whole frame in which it is made: a check for the collector may follow (21).
+const ENTRY: u64 = 64;
 
 /// How a frame leads to its caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +32,8 @@ pub enum JavaRule {
     Pushed,
     /// A frame of the interpreter: the frame pointer leads to the caller's, and below it is the caller's stack pointer.
     Interpreted,
+    /// A stub: the return address is at the stack pointer if it leads to code of Java, else the frame pointer leads to it.
+    Stub,
     /// The frame pointer is all there is.
     FramePointer,
 }
@@ -179,18 +182,18 @@ fn at_instruction(vm: &Vm<'_>, blob: &Blob, pc: u64) -> JavaRule {
     }
     let made = blob.code.saturating_add(blob.frame_complete);
     if !blob.compiled || pc >= made {
-        // A stub that says no size has most likely none.
-        return if blob.frame_bytes >= 16 { JavaRule::Bytes(blob.frame_bytes) } else { JavaRule::Bare };
+        return if blob.frame_bytes >= 16 { JavaRule::Bytes(blob.frame_bytes) } else { JavaRule::Stub };
     }
-    // The frame pointer is pushed just before the room is made, with which the frame is there.
-    let pushes = MAKE_ROOM.iter().find_map(|(bytes, length)| {
-        let room = made.checked_sub(*length)?;
-        let found = vm.memory.array::<3>(room)? == **bytes;
-        let push = room.checked_sub(1).filter(|at| vm.memory.u8(*at) == Some(PUSH_FRAME_POINTER));
-        found.then_some(push).flatten()
+    // The frame pointer is pushed just before the room is made.
+    let from = made.saturating_sub(ENTRY).max(blob.code);
+    let entry = vm.memory.bytes(from, usize::try_from(made - from).unwrap_or(0));
+    let made = entry.windows(4).enumerate().rev().find_map(|(at, four)| {
+        let (_, bytes) = MAKE_FRAME.iter().find(|(known, _)| known == four)?;
+        Some((from + at as u64, from + (at + bytes) as u64))
     });
-    match pushes {
-        Some(push) if pc > push => JavaRule::Pushed,
+    match made {
+        Some((_, made)) if pc >= made => of_frame(blob),
+        Some((push, _)) if pc > push => JavaRule::Pushed,
         _ => JavaRule::Bare,
     }
 }

@@ -13,6 +13,7 @@ mod frames;
 mod isolate;
 mod objects;
 mod positions;
+mod sampled;
 mod symbols;
 
 use std::ops::Range;
@@ -27,6 +28,7 @@ use crate::{
 use frames::Walk;
 use isolate::{Isolate, Place};
 use objects::Objects;
+pub use sampled::{FoundNode, SampledNode, ScriptFrame, find};
 use symbols::{Layout, Symbols};
 
 /// Program headers of an executable; real ones have about a dozen.

@@ -126,6 +126,10 @@ impl Frame {
                 Some(Err(unreadable)) => Step::Unreadable(unreadable),
                 None => self.without_rule(rules, registers, stack),
             },
+            Rule::Stub => match called_by_compiled(rules, registers, stack) {
+                Some(caller) => self.checked(registers, caller, false),
+                None => self.without_rule(rules, registers, stack),
+            },
             Rule::Evaluate => match self.evaluate(rules, registers, stack) {
                 Some(Evaluated::Root) => Step::End(StackEnd::Root),
                 Some(Evaluated::Unreadable(unreadable)) => Step::Unreadable(unreadable),
@@ -234,6 +238,17 @@ fn by_offsets(
     }
     caller.set(RSP, cfa);
     Some(Ok(caller))
+}
+
+/// The word at the stack pointer, where it leads to code that a runtime compiled.
+fn called_by_compiled(rules: &Rules, registers: &Registers, stack: &mut Reader<'_>) -> Option<Registers> {
+    let ip = stack.word(registers.sp()).ok()?;
+    rules.modules.find(ip.wrapping_sub(1)).filter(|module| module.file.is_none())?;
+    let mut caller = *registers;
+    caller.keep_callee_saved();
+    caller.set(RIP, ip);
+    caller.set(RSP, registers.sp().wrapping_add(8));
+    Some(caller)
 }
 
 /// `None`: there is no frame pointer, or what is there is no frame.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use biopsy_model::Pid;
 use biopsy_runtimes::Limits;
 use biopsy_runtimes::jvm::{self, FoundJava, SampledJava};
+use biopsy_runtimes::node::{self, FoundNode, SampledNode};
 use biopsy_runtimes::python::{self, FoundPython, SampledPython};
 use biopsy_target::address_space::LiveImage;
 use rustc_hash::FxHashMap;
@@ -26,12 +27,14 @@ const FIRST_LOOK: Duration = Duration::from_millis(500);
 /// What the path of a mapped file has in it where an interpreter may be.
 const PYTHON: &[u8] = b"python";
 const JAVA: &[u8] = b"/libjvm.so";
+const NODE: &[u8] = b"node";
 
 /// What was found in a process.
 #[derive(Debug)]
 pub(crate) enum FoundLanguage {
     Python(Box<SampledPython>),
     Java(Box<SampledJava>),
+    Node(Box<SampledNode>),
     /// Its frames are not read, and why.
     NotRead(String),
 }
@@ -147,8 +150,8 @@ fn run(asked: &Receiver<Request>, tell: &Sender<(u32, FoundLanguage)>) {
 fn look(pid: u32) -> Option<FoundLanguage> {
     let maps = biopsy_files::read_kernels(format!("/proc/{pid}/maps")).ok()?;
     let has = |name: &[u8]| memchr::memmem::find(&maps, name).is_some();
-    let (java, python) = (has(JAVA), has(PYTHON));
-    if !java && !python {
+    let (java, node, python) = (has(JAVA), has(NODE), has(PYTHON));
+    if !java && !node && !python {
         return None;
     }
     let image = LiveImage::open(Pid(pid)).ok()?;
@@ -158,6 +161,13 @@ fn look(pid: u32) -> Option<FoundLanguage> {
             FoundJava::NotRead(why) => Some(FoundLanguage::NotRead(why)),
             FoundJava::Read(java) => Some(FoundLanguage::Java(java)),
         };
+    }
+    if node {
+        match node::find(&image) {
+            FoundNode::None => {}
+            FoundNode::NotRead(why) => return Some(FoundLanguage::NotRead(why)),
+            FoundNode::Read(node) => return Some(FoundLanguage::Node(node)),
+        }
     }
     match python::find(&image, &Limits::default()) {
         FoundPython::None | FoundPython::Starting => None,

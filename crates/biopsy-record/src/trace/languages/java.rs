@@ -165,6 +165,7 @@ fn compiled_rule(rule: JavaRule) -> CompiledRule {
         JavaRule::Pushed => frame(16, [LOST, -2, LOST, LOST, LOST, LOST]),
         JavaRule::Bare => frame(8, [LOST, UNCHANGED, LOST, LOST, LOST, LOST]),
         JavaRule::Interpreted => CompiledRule::Linked,
+        JavaRule::Stub => CompiledRule::Stub,
         JavaRule::FramePointer => CompiledRule::Unknown,
     }
 }

@@ -8,6 +8,7 @@ use biopsy_stacks::unwind::WalkedFrame;
 
 use super::java::Java;
 use super::named::Timeline;
+use super::node::Node;
 use super::python::Python;
 
 /// An interpreter that is sampled.
@@ -15,6 +16,7 @@ use super::python::Python;
 pub(crate) enum Language {
     Python(Box<Python>),
     Java(Box<Java>),
+    Node(Box<Node>),
 }
 
 /// A stack as it was unwound.
@@ -45,6 +47,7 @@ impl Language {
                 Ok(true)
             }
             (Self::Python(_), None) => Ok(false),
+            (Self::Node(node), _) => node.mixed(walked, word, now, timeline, frames).map(|()| true),
             (Self::Java(java), _) => java.mixed(walked, word, now, timeline, frames).map(|()| true),
         }
     }
@@ -53,7 +56,7 @@ impl Language {
     pub(crate) fn stack_now(&mut self, tid: u32, now: u64) -> Option<RawStack> {
         match self {
             Self::Python(python) => python.stack_now(tid, now),
-            Self::Java(_) => None,
+            Self::Java(_) | Self::Node(_) => None,
         }
     }
 
@@ -61,7 +64,7 @@ impl Language {
     pub(crate) fn forget_thread(&mut self, tid: u32) {
         match self {
             Self::Python(python) => python.forget_thread(tid),
-            Self::Java(_) => {}
+            Self::Java(_) | Self::Node(_) => {}
         }
     }
 
@@ -69,7 +72,7 @@ impl Language {
     pub(crate) fn of_child(&self, pid: u32) -> Option<Self> {
         match self {
             Self::Python(python) => Some(Self::Python(Box::new(python.of_child(pid)))),
-            Self::Java(_) => None,
+            Self::Java(_) | Self::Node(_) => None,
         }
     }
 }

@@ -13,10 +13,12 @@ mod java;
 mod language;
 mod mix;
 mod named;
+mod node;
 mod python;
 
 pub(crate) use finder::{Finder, FoundLanguage};
 pub(crate) use java::Java;
 pub(crate) use language::{Language, Unmixed};
 pub(crate) use named::Timeline;
+pub(crate) use node::Node;
 pub(crate) use python::Python;

@@ -26,6 +26,8 @@ pub enum CompiledRule {
     NoFrame,
     /// By the frame pointer, as usual; the caller's stack pointer is not above it but in the word below (the interpreter of HotSpot).
     Linked,
+    /// A stub: without a frame where compiled code has called it just now, else with a frame pointer.
+    Stub,
     /// It is code of the runtime, and the runtime says nothing about it: its frame pointer is tried.
     Unknown,
 }
@@ -41,6 +43,7 @@ impl CompiledRule {
             Self::Frame(rule) => Rule::Offsets(rule),
             Self::NoFrame => Rule::Offsets(Self::no_frame()),
             Self::Linked => Rule::Linked,
+            Self::Stub => Rule::Stub,
             Self::Unknown => Rule::Nothing,
         }
     }
