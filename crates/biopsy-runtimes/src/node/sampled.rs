@@ -83,6 +83,13 @@ impl SampledNode {
         Some(ScriptFrame { function, byte_code: slot(32).unwrap_or(0), offset: slot(40).unwrap_or(0) })
     }
 
+    /// Whether the frame at a frame pointer is one of a compiled regular expression.
+    #[must_use]
+    pub fn is_regular_expression(&self, fp: u64, word: &dyn Fn(u64) -> Option<u64>) -> bool {
+        let marker = fp.checked_sub(8).and_then(word).filter(|marker| marker & 1 == 0);
+        marker.is_some_and(|marker| self.layout.frames.regular_expression == Some(marker >> 1))
+    }
+
     /// What a function shares with all others of the same text; `None`: it is no function any more.
     #[must_use]
     pub fn shared(&self, image: &dyn Image, function: u64) -> Option<u64> {

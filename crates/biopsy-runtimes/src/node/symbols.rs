@@ -95,6 +95,8 @@ pub(super) struct Frames {
     pub(super) exits: Vec<u64>,
     /// Those of `exits` that are functions of JavaScript, made of native code.
     pub(super) builtins: Vec<u64>,
+    /// Of compiled regular expressions, where they say so.
+    pub(super) regular_expression: Option<u64>,
     /// The largest number of a type of frames.
     pub(super) most: u64,
 }
@@ -185,6 +187,7 @@ impl Layout {
                 entry: [entry("Entry")?, entry("ConstructEntry")?],
                 exits: all(&["Exit", "BuiltinExit", "ApiCallbackExit", "ApiAccessorExit"]),
                 builtins: all(&["BuiltinExit"]),
+                regular_expression: marker("Irregexp"),
                 most: 64,
             },
         })

@@ -18,6 +18,10 @@ const CHECK_AFTER: u64 = 1_000_000_000;
 /// Functions and texts that are kept.
 const KEPT: usize = 1 << 16;
 
+/// Compiled code that is of no function.
+const REGULAR_EXPRESSION: &str = "(regular expression)";
+const COMPILED: &str = "(code made by V8)";
+
 /// What functions of one text share.
 #[derive(Debug, Default)]
 struct Shared {
@@ -71,10 +75,15 @@ impl Node {
             let is_script = by_frame_pointer || timeline.processes.is_anonymous(native.module);
             let own = caller.is_none_or(|caller| caller.fp != frame.fp);
             let place = frame.fp.filter(|_| is_script && own).and_then(|fp| self.node.frame(fp, word));
-            let call = match place {
+            let mut call = match place {
                 Some(place) => self.call(place, now, timeline)?,
                 None => None,
             };
+            if call.is_none() && timeline.processes.is_anonymous(native.module) {
+                let matches = frame.fp.is_some_and(|fp| self.node.is_regular_expression(fp, word));
+                let words = if matches { REGULAR_EXPRESSION } else { COMPILED };
+                call = Some(self.named.words(words, timeline)?);
+            }
             frames.push(call.unwrap_or(native));
         }
         Ok(())
