@@ -58,6 +58,15 @@ pub(crate) struct Hint {
     pub(crate) frame_pointers: bool,
 }
 
+/// What was recorded beside the registers and the stack of a thread.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Beside<'a> {
+    /// Kernel addresses, innermost first.
+    pub(crate) kernel: &'a [u64],
+    /// Frames of an interpreter, where they are not on the stack.
+    pub(crate) language: Option<&'a RawStack>,
+}
+
 /// Unwinds and interns.
 #[derive(Debug)]
 pub(crate) struct Frames {
@@ -103,17 +112,17 @@ impl Frames {
         }
     }
 
-    /// Interns the stack of a sample whose user part is to be unwound; `kernel` innermost first.
+    /// Interns the stack of a sample whose user part is to be unwound.
     pub(crate) fn user_stack(
         &mut self,
         pid: u32,
         tid: u32,
         registers: &UserRegisters,
         stack: StackMemory<'_>,
-        kernel: &[u64],
-        language: Option<&RawStack>,
+        beside: Beside<'_>,
         sink: &mut Sink,
     ) -> io::Result<(Option<StackHandle>, StackEnd)> {
+        let Beside { kernel, language } = beside;
         let now = biopsy_sys::clock::monotonic_nanos();
         self.processes.heal(pid, registers.ip, now, &mut self.interner, sink)?;
         self.addresses.clear();

@@ -13,7 +13,7 @@ use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
 use rustc_hash::FxHashMap;
 
-use super::frames::Frames;
+use super::frames::{Beside, Frames};
 use super::kernel::{ThreadTimes, thread_state};
 use super::sink::Sink;
 
@@ -203,10 +203,8 @@ impl Looks {
         }
         let registers = UserRegisters::new(times.ip, times.sp, times.bp);
         let stack = StackMemory { base: times.sp, bytes: &self.memory[..got] };
-        frames
-            .user_stack(times.tgid, tid, &registers, stack, &[], language.as_ref(), sink)
-            .map(Some)
-            .map_err(LookError::Sink)
+        let beside = Beside { kernel: &[], language: language.as_ref() };
+        frames.user_stack(times.tgid, tid, &registers, stack, beside, sink).map(Some).map_err(LookError::Sink)
     }
 
     /// The stack of the wait that had this sequence number, if it was looked at.

@@ -10,7 +10,7 @@ use biopsy_runtimes::python::RawStack;
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
 use rustc_hash::FxHashMap;
 
-use super::frames::Frames;
+use super::frames::{Beside, Frames};
 use super::kernel::KernelRecord;
 use super::looks::Looks;
 use super::maps::MapsEntry;
@@ -67,7 +67,8 @@ impl State {
                     frames.chain(tgid, tid, &chain, &kernel, sink)
                 } else {
                     let stack = StackMemory { base: sp, bytes: stack };
-                    frames.user_stack(tgid, tid, &registers, stack, &kernel, language.as_ref(), sink)
+                    let beside = Beside { kernel: &kernel, language: language.as_ref() };
+                    frames.user_stack(tgid, tid, &registers, stack, beside, sink)
                 };
                 self.sample(tid, cpu, time, result);
             }
@@ -178,7 +179,8 @@ impl State {
             Some((ip, sp, bp)) if !sample.stack.is_empty() => {
                 let stack = StackMemory { base: sp, bytes: &sample.stack };
                 let registers = UserRegisters::new(ip, sp, bp);
-                frames.user_stack(sample.pid, sample.tid, &registers, stack, &sample.kernel, None, sink)
+                let beside = Beside { kernel: &sample.kernel, language: None };
+                frames.user_stack(sample.pid, sample.tid, &registers, stack, beside, sink)
             }
             _ if !sample.user_chain.is_empty() => {
                 let chain: Vec<Avma> = sample.user_chain.iter().map(|&address| Avma(address)).collect();

@@ -48,6 +48,7 @@ elif "fork" in sys.argv:
         if os.fork() == 0:
             compute()
             os._exit(0)
+        wait_for_nothing()
 
     threading.Thread(target=fork, daemon=True).start()
 else:

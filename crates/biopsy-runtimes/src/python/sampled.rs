@@ -112,7 +112,7 @@ pub enum FoundPython {
     /// One that is not read, and why.
     NotRead(String),
     /// One that is read.
-    Read(SampledPython),
+    Read(Box<SampledPython>),
 }
 
 /// Looks for the interpreter of a process that runs.
@@ -140,7 +140,8 @@ pub fn find(image: &dyn Image, limits: &Limits) -> FoundPython {
         let walk = thread_place(&memory, &states).and_then(|thread| layout.walk(thread));
         let evaluates = version::function(&memory, &module, b"_PyEval_EvalFrameDefault").unwrap_or(0..0);
         let (version, module) = (found.text, module.module.start);
-        return FoundPython::Read(SampledPython { version, walk, module, evaluates, layout, interpreter });
+        let found = SampledPython { version, walk, module, evaluates, layout, interpreter };
+        return FoundPython::Read(Box::new(found));
     }
     FoundPython::None
 }
@@ -338,5 +339,84 @@ impl SampledPython {
             next = pointer(at, walk.previous);
         }
         stack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interpreter of this version whose data is nowhere.
+    fn python(minor: u32) -> SampledPython {
+        let layout = Layout::of(minor).unwrap();
+        let version = format!("3.{minor}");
+        SampledPython { version, walk: None, module: 0, evaluates: 0..0, layout, interpreter: 0 }
+    }
+
+    /// Code objects by the frames' addresses; of version 3.12 on, 3 is the owner of a frame that lies on the stack.
+    fn frame(python: &SampledPython, at: u64, code: u64, owner: u8) -> RawFrame {
+        let (instruction, marks) = match python.layout.shape {
+            FrameShape::Object { .. } => (6, 6),
+            FrameShape::Structure { owner: place, top, .. } => {
+                (code + python.layout.code_start + 12, u64::from(owner) << (8 * (place - top)))
+            }
+        };
+        RawFrame { at, code, instruction, marks }
+    }
+
+    fn shown(runs: &[Run]) -> Vec<(Option<u64>, Vec<(u64, i64)>)> {
+        let calls = |run: &Run| run.calls.iter().map(|call| (call.code, call.offset)).collect();
+        runs.iter().map(|run| (run.anchor, calls(run))).collect()
+    }
+
+    #[test]
+    fn to_3_10_each_frame_is_a_run_of_its_own() {
+        for (minor, offset) in [(8, 6), (10, 12)] {
+            let python = python(minor);
+            let frames = vec![frame(&python, 0x10, 0xa000, 0), frame(&python, 0x20, 0xb000, 0)];
+            let runs = python.runs(&RawStack { holder: 0, frames, cut: false }, &|_| None);
+            assert_eq!(shown(&runs), [(None, vec![(0xa000, offset)]), (None, vec![(0xb000, offset)])]);
+        }
+    }
+
+    #[test]
+    fn in_3_11_structures_on_the_stack_say_where_runs_begin() {
+        let python = python(11);
+        let frames: Vec<RawFrame> = (1..=3).map(|at| frame(&python, at, at * 0x1000, 0)).collect();
+        let stack = RawStack { holder: 0x7000, frames, cut: false };
+        // { unused, innermost frame, the one before }
+        let words = [(0x7008, 1), (0x7010, 0x7100), (0x7108, 3), (0x7110, 0x7200)];
+        let word = |at: u64| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
+        let expected = [(Some(0x7000), vec![(0x1000, 12), (0x2000, 12)]), (Some(0x7100), vec![(0x3000, 12)])];
+        assert_eq!(shown(&python.runs(&stack, &word)), expected);
+        // A stack that is not there, and one whose structures lead to each other.
+        assert_eq!(python.runs(&stack, &|_| None).len(), 1);
+        assert_eq!(python.runs(&stack, &|at| Some(at ^ 0x100)).len(), 1);
+    }
+
+    #[test]
+    fn from_3_12_on_frames_of_the_interpreter_end_runs() {
+        for minor in [12, 13] {
+            let python = python(minor);
+            let owners =
+                [(1, 0), (0x7100, OWNED_BY_C), (2, 0), (3, 1), (0x7200, OWNED_BY_C), (0x7300, OWNED_BY_C)];
+            let frames = owners.iter().map(|(at, owner)| frame(&python, *at, at * 0x1000, *owner)).collect();
+            let runs = python.runs(&RawStack { holder: 0, frames, cut: true }, &|_| None);
+            let expected =
+                [(Some(0x7100), vec![(0x1000, 12)]), (Some(0x7200), vec![(0x2000, 12), (0x3000, 12)])];
+            assert_eq!(shown(&runs), expected);
+        }
+    }
+
+    #[test]
+    fn any_frames_have_an_answer() {
+        for minor in layout::KNOWN {
+            let python = python(minor);
+            for word in [0, 1, u64::MAX, 0x8000_0000_0000_0000] {
+                let frames = vec![RawFrame { at: word, code: word, instruction: !word, marks: word }; 300];
+                let runs = python.runs(&RawStack { holder: word, frames, cut: true }, &|at| Some(at | word));
+                assert!(runs.iter().map(|run| run.calls.len()).sum::<usize>() <= 300);
+            }
+        }
     }
 }

@@ -172,6 +172,6 @@ fn look(pid: u32) -> Option<FoundLanguage> {
     match python::find(&image, &Limits::default()) {
         FoundPython::None | FoundPython::Starting => None,
         FoundPython::NotRead(why) => Some(FoundLanguage::NotRead(why)),
-        FoundPython::Read(python) => Some(FoundLanguage::Python(Box::new(python))),
+        FoundPython::Read(python) => Some(FoundLanguage::Python(python)),
     }
 }

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use biopsy_model::stack::{Frame, StackEnd};
+use biopsy_model::stack::Frame;
 use biopsy_runtimes::python::RawStack;
-use biopsy_stacks::unwind::WalkedFrame;
 
 use super::java::Java;
+use super::mix::Unmixed;
 use super::named::Timeline;
 use super::node::Node;
 use super::python::Python;
@@ -19,18 +19,6 @@ pub(crate) enum Language {
     Node(Box<Node>),
 }
 
-/// A stack as it was unwound.
-#[derive(Clone, Copy)]
-pub(crate) struct Unmixed<'a> {
-    /// Innermost first.
-    pub(crate) walked: &'a [WalkedFrame],
-    pub(crate) end: StackEnd,
-    /// Reads the stack.
-    pub(crate) word: &'a dyn Fn(u64) -> Option<u64>,
-    /// Frames of the interpreter that were read at that moment.
-    pub(crate) raw: Option<&'a RawStack>,
-}
-
 impl Language {
     /// Appends native frames and calls of the language, innermost first. `false`: there are none of the language.
     pub(crate) fn mixed(
@@ -40,11 +28,10 @@ impl Language {
         timeline: &mut Timeline<'_>,
         frames: &mut Vec<Frame>,
     ) -> io::Result<bool> {
-        let Unmixed { walked, end, word, raw } = stack;
+        let Unmixed { walked, word, raw, .. } = stack;
         match (self, raw) {
             (Self::Python(python), Some(raw)) => {
-                python.mixed(walked, end, raw, word, now, timeline, frames)?;
-                Ok(true)
+                python.mixed(stack, raw, now, timeline, frames).map(|()| true)
             }
             (Self::Python(_), None) => Ok(false),
             (Self::Node(node), _) => node.mixed(walked, word, now, timeline, frames).map(|()| true),

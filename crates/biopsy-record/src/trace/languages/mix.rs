@@ -1,7 +1,7 @@
 //! Puts calls of a language where the interpreter's own function stands in a stack.
 
 use biopsy_model::stack::StackEnd;
-use biopsy_runtimes::python::Run;
+use biopsy_runtimes::python::{RawStack, Run};
 use biopsy_stacks::unwind::WalkedFrame;
 
 /// A part of a mixed stack.
@@ -11,6 +11,18 @@ pub(crate) enum Piece {
     Native(usize),
     /// All calls of the run of this number.
     Run(usize),
+}
+
+/// A stack as it was unwound.
+#[derive(Clone, Copy)]
+pub(crate) struct Unmixed<'a> {
+    /// Innermost first.
+    pub(crate) walked: &'a [WalkedFrame],
+    pub(crate) end: StackEnd,
+    /// Reads the stack.
+    pub(crate) word: &'a dyn Fn(u64) -> Option<u64>,
+    /// Frames of the interpreter that were read at that moment.
+    pub(crate) raw: Option<&'a RawStack>,
 }
 
 /// The order of native frames and runs of calls, innermost first. A run replaces the call of the interpreter's own function that

@@ -18,7 +18,8 @@ mod python;
 
 pub(crate) use finder::{Finder, FoundLanguage};
 pub(crate) use java::Java;
-pub(crate) use language::{Language, Unmixed};
+pub(crate) use language::Language;
+pub(crate) use mix::Unmixed;
 pub(crate) use named::Timeline;
 pub(crate) use node::Node;
 pub(crate) use python::Python;

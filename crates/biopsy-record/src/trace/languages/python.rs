@@ -4,14 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use biopsy_model::Tid;
-use biopsy_model::stack::{Frame, StackEnd};
+use biopsy_model::stack::Frame;
 use biopsy_runtimes::Limits;
 use biopsy_runtimes::python::{Call, RawStack, SampledPython};
-use biopsy_stacks::unwind::WalkedFrame;
 use rustc_hash::FxHashMap;
 
 use super::super::processes::task_ids;
-use super::mix::{Piece, mix};
+use super::mix::{Piece, Unmixed, mix};
 use super::named::{Memory, Named, Timeline};
 
 /// A code object is asked so often whether it is still the same: the memory of one that is gone is used again.
@@ -102,14 +101,13 @@ impl Python {
     /// Appends native frames and calls, innermost first.
     pub(super) fn mixed(
         &mut self,
-        walked: &[WalkedFrame],
-        end: StackEnd,
+        stack: Unmixed<'_>,
         raw: &RawStack,
-        word: &dyn Fn(u64) -> Option<u64>,
         now: u64,
         timeline: &mut Timeline<'_>,
         frames: &mut Vec<Frame>,
     ) -> io::Result<()> {
+        let Unmixed { walked, end, word, .. } = stack;
         let runs = self.python.runs(raw, word);
         let evaluates = self.python.evaluates.clone();
         let last = runs.len().checked_sub(1).filter(|_| raw.cut);
