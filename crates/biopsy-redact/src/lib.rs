@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod columns;
 mod command_line;
 mod counts;
 mod env;
@@ -60,3 +61,4 @@ pub use pseudonym::{BundleKey, MASK_START};
 pub use redactor::{LEARNED_RULE, Options, Redacted, RedactedBytes, Redactor};
 pub use rules::rule_pack_digest;
 pub use stream::{ChunkRedactor, StreamSummary};
+pub use wide::is_text;

@@ -1,15 +1,17 @@
 //! One pass over a text: keywords by one automaton, rules only where a keyword is, spans without overlap.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::util::captures::Captures;
 
 use crate::RedactError;
+use crate::columns;
 use crate::key::KeyRule;
 use crate::plausible::Lists;
 use crate::pseudonym::Pseudonym;
-use crate::rules::{self, Kind, Rule, Words};
+use crate::rules::{self, Kind, Rule, RuleSet, Words};
 use crate::shape::Shape;
 use crate::wide::Order;
 
@@ -21,6 +23,7 @@ pub(crate) struct Engine {
     by_keyword: Vec<Vec<usize>>,
     matchers: Vec<Matcher>,
     rules: Vec<Rule>,
+    allowed: HashSet<Vec<u8>>,
     lists: Lists,
 }
 
@@ -28,6 +31,7 @@ pub(crate) struct Engine {
 enum Matcher {
     Shape(Shape),
     Key(KeyRule),
+    Columns,
 }
 
 /// A stretch of text to be masked.
@@ -52,14 +56,14 @@ pub(crate) struct Span {
 impl Engine {
     /// Compiles the built-in packs and `extra` ones.
     pub(crate) fn new(personal: bool, extra: &[String]) -> Result<Self, RedactError> {
-        let rules = rules::load(personal, extra)?;
+        let RuleSet { rules, allowed } = rules::load(personal, extra)?;
         let lists = Lists::new(Words::load()?);
         let mut literals: Vec<String> = Vec::new();
         let mut by_keyword: Vec<Vec<usize>> = Vec::new();
         let mut matchers = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             let keywords = match rule.kind {
-                Kind::Shape => rule.keywords.clone(),
+                Kind::Shape | Kind::Columns => rule.keywords.clone(),
                 Kind::Key => KeyRule::keywords(rule),
             };
             for keyword in keywords {
@@ -75,6 +79,7 @@ impl Engine {
             }
             matchers.push(match rule.kind {
                 Kind::Key => Matcher::Key(KeyRule::new(rule)),
+                Kind::Columns => Matcher::Columns,
                 Kind::Shape => Matcher::Shape(Shape::compile(rule).map_err(|problem| RedactError::Rule {
                     pack: "-".to_owned(),
                     rule: rule.id.clone(),
@@ -88,7 +93,7 @@ impl Engine {
             .ascii_case_insensitive(true)
             .build(&literals)
             .map_err(RedactError::Keywords)?;
-        Ok(Self { keywords, by_keyword, matchers, rules, lists })
+        Ok(Self { keywords, by_keyword, matchers, rules, allowed, lists })
     }
 
     /// The rules in force.
@@ -99,6 +104,16 @@ impl Engine {
     /// The shared word lists.
     pub(crate) fn lists(&self) -> &Lists {
         &self.lists
+    }
+
+    /// Values that a pack says are no secrets.
+    pub(crate) fn allowed(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.allowed.iter().cloned()
+    }
+
+    /// Whether a pack says that this is no secret.
+    pub(crate) fn allows(&self, value: &[u8]) -> bool {
+        !self.allowed.is_empty() && self.allowed.contains(value)
     }
 
     /// Appends what the rules find in `text`, in no order. Keywords inside `masks` are ours.
@@ -123,7 +138,9 @@ impl Engine {
                             continue;
                         };
                         floors[*rule] = found.end;
-                        for range in found.values {
+                        for range in
+                            found.values.into_iter().filter(|range| !self.allows(&text[range.clone()]))
+                        {
                             let open = range.end == text.len();
                             let learn = self.rules[*rule].learn;
                             spans.push(Span {
@@ -137,6 +154,7 @@ impl Engine {
                             });
                         }
                     }
+                    Matcher::Columns => self.find_columns(*rule, text, hit.start(), spans),
                     Matcher::Key(key) => {
                         // A name inside a value that is masked as a whole needs no look; this also bounds the work
                         // on `password=password=password=...`.
@@ -144,6 +162,9 @@ impl Engine {
                             continue;
                         }
                         for value in key.find(text, hit.range(), &self.lists) {
+                            if self.allows(&text[value.range.clone()]) {
+                                continue;
+                            }
                             if value.range.end > inside.end {
                                 inside = value.range.clone();
                             }
@@ -163,8 +184,30 @@ impl Engine {
         }
     }
 
+    /// Values of a statement in columns whose name is that of a secret.
+    fn find_columns(&self, rule: usize, text: &[u8], at: usize, spans: &mut Vec<Span>) {
+        for field in columns::find(text, at) {
+            let (name, value) = (&text[field.column], &text[field.value.clone()]);
+            let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+            if self.rule_for_name(&name, &value).is_some() {
+                spans.push(Span {
+                    range: field.value,
+                    rule: Some(rule),
+                    pseudonym: None,
+                    open: field.open,
+                    learn: self.rules[rule].learn,
+                    wide: None,
+                    wrap: None,
+                });
+            }
+        }
+    }
+
     /// The key rule that says that variables or options of this name hold secrets.
     pub(crate) fn rule_for_name(&self, name: &str, value: &str) -> Option<usize> {
+        if self.allows(value.as_bytes()) {
+            return None;
+        }
         self.keywords.find_overlapping_iter(name.as_bytes()).find_map(|hit| {
             self.by_keyword[hit.pattern().as_usize()].iter().copied().find(|rule| {
                 match &self.matchers[*rule] {
@@ -172,7 +215,7 @@ impl Engine {
                         key.names_a_secret(name.as_bytes(), hit.range(), &self.lists)
                             && key.accepts_value(value.as_bytes(), &self.lists)
                     }
-                    Matcher::Shape(_) => false,
+                    Matcher::Shape(_) | Matcher::Columns => false,
                 }
             })
         })

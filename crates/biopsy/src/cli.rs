@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::capture::CaptureArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::ps::PsArgs;
+use crate::commands::redact::RedactArgs;
 use crate::dump::DumpArgs;
 use crate::render::terminal::ColorChoice;
 use crate::snapshot::SnapshotArgs;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Analyze(AnalyzeArgs),
     /// Write a recording in the format of another tool.
     Export(ExportArgs),
+    Redact(RedactArgs),
     Ps(PsArgs),
     Doctor(DoctorArgs),
     /// Write the completions of a shell to standard output.

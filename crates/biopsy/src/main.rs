@@ -84,6 +84,7 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
         Command::Stacks(args) => stacks::run(args, cli.color),
         Command::Analyze(args) => commands::analyze(args, terminal),
         Command::Export(args) => commands::export(args),
+        Command::Redact(args) => commands::redact(args, terminal),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

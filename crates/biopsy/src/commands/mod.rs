@@ -5,10 +5,12 @@ pub(crate) mod doctor;
 mod export;
 pub(crate) mod input;
 pub(crate) mod ps;
+pub(crate) mod redact;
 mod shell;
 
 pub(crate) use analyze::analyze;
 pub(crate) use export::export;
+pub(crate) use redact::redact;
 pub(crate) use shell::{completions, man};
 
 use crate::exit_codes::Code;
