@@ -29,10 +29,8 @@ use frames::Walk;
 use isolate::{Isolate, Place};
 use objects::Objects;
 pub use sampled::{FoundNode, SampledNode, ScriptFrame, find};
-use symbols::{Layout, Symbols};
+use symbols::{Layout, PROGRAM_HEADERS, Symbols};
 
-/// Program headers of an executable; real ones have about a dozen.
-const PROGRAM_HEADERS: u64 = 256;
 /// `epoll_wait` and `epoll_pwait` of x86-64.
 const EVENT_WAITS: [u64; 2] = [232, 281];
 

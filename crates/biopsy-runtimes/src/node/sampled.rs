@@ -6,10 +6,9 @@
 use biopsy_elf::MappedElf;
 use biopsy_image::Image;
 
-use super::PROGRAM_HEADERS;
 use super::frames::TAG;
 use super::objects::{Function, Objects, small};
-use super::symbols::{self, Layout, Symbols};
+use super::symbols::{self, Layout, PROGRAM_HEADERS, Symbols};
 use crate::{Limits, Memory, Module, StrandFrame};
 
 /// Bytes of memory that are kept while one thing is read.

@@ -7,6 +7,8 @@ use biopsy_elf::{Dynamic, MappedElf};
 
 use crate::Memory;
 
+/// Program headers of an executable; real ones have about a dozen.
+pub(super) const PROGRAM_HEADERS: u64 = 256;
 /// Largest offset of a field in an object; classes of V8 have some dozens of fields.
 const OFFSET: i32 = 4_096;
 

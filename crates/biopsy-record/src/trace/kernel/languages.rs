@@ -3,7 +3,7 @@
 //! An interpreter writes its frames over as soon as functions return, so that they are read here, at the moment of the sample. Where
 //! they are, user space says for each process. Names are found afterwards: code holds still.
 
-use biopsy_runtimes::python::{FrameWalk, RawFrame, RawStack};
+use biopsy_runtimes::python::FrameWalk;
 use biopsy_sys::bpf::asm::{
     Assembler, Cond,
     Helper::{
@@ -156,14 +156,4 @@ pub(super) fn place(walk: &FrameWalk) -> Vec<u8> {
     put(language_place::MARKS, walk.marks);
     put(language_place::BYTES, walk.bytes);
     value
-}
-
-/// Frames from the bytes of a record, behind its head.
-pub(super) fn parse(holder: u64, next: u64, bytes: &[u8]) -> RawStack {
-    let frame = |words: &[u8]| {
-        let word = |at: usize| u64::from_ne_bytes(words[at..at + 8].try_into().expect("8 bytes"));
-        RawFrame { at: word(0), code: word(8), instruction: word(16), marks: word(24) }
-    };
-    let frames = bytes.chunks_exact(language::FRAME as usize).map(frame).collect();
-    RawStack { holder, frames, cut: next != 0 }
 }

@@ -1,9 +1,7 @@
 //! Layouts shared by the programs and their reader.
 
 use biopsy_model::timeline::WaitState;
-use biopsy_runtimes::python::RawStack;
-
-use super::languages;
+use biopsy_runtimes::python::{RawFrame, RawStack};
 
 /// Offsets in the value of the `threads` map; u64 but where it says otherwise.
 ///
@@ -306,7 +304,7 @@ impl<'a> KernelRecord<'a> {
                 Some(Self::Language {
                     cpu: half(language::CPU)?,
                     tid: half(language::TID)?,
-                    stack: languages::parse(field(language::HOLDER)?, field(language::NEXT)?, frames),
+                    stack: language_frames(field(language::HOLDER)?, field(language::NEXT)?, frames),
                 })
             }
             wait::KIND => {
@@ -331,4 +329,14 @@ impl<'a> KernelRecord<'a> {
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+/// Frames from the bytes of a record, behind its head.
+fn language_frames(holder: u64, next: u64, bytes: &[u8]) -> RawStack {
+    let frame = |words: &[u8]| {
+        let word = |at: usize| u64::from_ne_bytes(words[at..at + 8].try_into().expect("8 bytes"));
+        RawFrame { at: word(0), code: word(8), instruction: word(16), marks: word(24) }
+    };
+    let frames = bytes.chunks_exact(language::FRAME as usize).map(frame).collect();
+    RawStack { holder, frames, cut: next != 0 }
 }
