@@ -364,7 +364,10 @@ mod tests {
         RawFrame { at, code, instruction, marks }
     }
 
-    fn shown(runs: &[Run]) -> Vec<(Option<u64>, Vec<(u64, i64)>)> {
+    /// Code object and offset of each call.
+    type Calls = Vec<(u64, i64)>;
+
+    fn shown(runs: &[Run]) -> Vec<(Option<u64>, Calls)> {
         let calls = |run: &Run| run.calls.iter().map(|call| (call.code, call.offset)).collect();
         runs.iter().map(|run| (run.anchor, calls(run))).collect()
     }
