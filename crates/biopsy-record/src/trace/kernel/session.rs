@@ -356,6 +356,7 @@ mod tests {
                 samples += 1;
                 with_stack += usize::from(!stack.is_empty());
             }
+            KernelRecord::Language { .. } => panic!("nobody was said to run an interpreter"),
             KernelRecord::Wait { start, end, syscall, wakened, state, .. } => {
                 assert!(end - start >= 1_000_000);
                 // On a busy machine the thread may also be preempted inside the call; nobody wakes it then.

@@ -103,10 +103,13 @@ mod tests {
         pieces.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
+    /// What, how the stack ended, anchors, calls of the interpreter's function, the order.
+    type Case = (&'static str, StackEnd, &'static [Option<u64>], &'static [usize], &'static str);
+
     #[test]
     fn runs_replace_the_calls_that_run_them() {
         use StackEnd::{Root, Truncated};
-        let cases: [(&str, StackEnd, &[Option<u64>], &[usize], &str); 9] = [
+        let cases: [Case; 9] = [
             ("anchors", Root, &[Some(0x1110), Some(0x1350)], &[], "0 a 2 b 4 5"),
             ("an anchor in the last frame of a whole stack", Root, &[Some(0x1510)], &[], "0 1 2 3 4 a"),
             ("an anchor behind a stack that was cut", Truncated, &[Some(0x1510)], &[], "0 1 2 3 4 5 a"),
