@@ -62,7 +62,7 @@ impl FrameTable {
         let kind = match (frame.space, module.map(|module| module.kind)) {
             (FrameSpace::Kernel, _) | (_, Some(ModuleKind::Kernel)) => FunctionKind::Kernel,
             (_, Some(ModuleKind::Elf | ModuleKind::Vdso)) => FunctionKind::Native,
-            (_, Some(ModuleKind::Jit | ModuleKind::OtherFile)) => FunctionKind::Jit,
+            (_, Some(ModuleKind::Jit | ModuleKind::OtherFile | ModuleKind::Source)) => FunctionKind::Jit,
             (_, None) => FunctionKind::Unknown,
         };
         let symbols = timeline.symbols.get(handle.0 as usize).and_then(Option::as_ref);

@@ -19,6 +19,7 @@ mod methods;
 mod monitors;
 mod objects;
 mod pools;
+mod sampled;
 mod tables;
 mod threads;
 mod vm;
@@ -37,6 +38,7 @@ use crate::{
 use code::CodeCache;
 use frames::{Registers, Walk, Walker};
 use pools::Pools;
+pub use sampled::{FoundJava, JavaRule, SampledJava, find};
 use threads::{JavaThread, status};
 use vm::Vm;
 use waits::Waits;

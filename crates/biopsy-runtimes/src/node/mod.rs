@@ -14,6 +14,7 @@ mod frames;
 mod isolate;
 mod objects;
 mod positions;
+mod sampled;
 mod symbols;
 
 use std::ops::Range;
@@ -28,10 +29,9 @@ use crate::{
 use frames::Walk;
 use isolate::{Isolate, Place};
 use objects::Objects;
-use symbols::{Layout, Symbols};
+pub use sampled::{FoundNode, SampledNode, ScriptFrame, find};
+use symbols::{Layout, PROGRAM_HEADERS, Symbols};
 
-/// Program headers of an executable; real ones have about a dozen.
-const PROGRAM_HEADERS: u64 = 256;
 /// `epoll_wait` and `epoll_pwait` of x86-64.
 const EVENT_WAITS: [u64; 2] = [232, 281];
 

@@ -7,6 +7,8 @@ use biopsy_elf::{Dynamic, MappedElf};
 
 use crate::Memory;
 
+/// Program headers of an executable; real ones have about a dozen.
+pub(super) const PROGRAM_HEADERS: u64 = 256;
 /// Largest offset of a field in an object; classes of V8 have some dozens of fields.
 const OFFSET: i32 = 4_096;
 
@@ -100,6 +102,8 @@ pub(super) struct Frames {
     pub(super) exits: Vec<u64>,
     /// Those of `exits` that are functions of JavaScript, made of native code.
     pub(super) builtins: Vec<u64>,
+    /// Of compiled regular expressions, where they say so.
+    pub(super) regular_expression: Option<u64>,
     /// The largest number of a type of frames.
     pub(super) most: u64,
 }
@@ -196,6 +200,7 @@ impl Layout {
                 entry: [entry("Entry")?, entry("ConstructEntry")?],
                 exits: all(&["Exit", "BuiltinExit", "ApiCallbackExit", "ApiAccessorExit"]),
                 builtins: all(&["BuiltinExit"]),
+                regular_expression: marker("Irregexp"),
                 most: 64,
             },
         })

@@ -18,6 +18,7 @@ mod owners;
 mod pools;
 mod reading;
 mod registers;
+mod sampled;
 mod tasks;
 mod threads;
 mod version;
@@ -29,6 +30,7 @@ use objects::Objects;
 use owners::Held;
 use pools::Pools;
 use reading::Reading;
+pub use sampled::{Call, FoundPython, FrameWalk, RawFrame, RawStack, Run, SampledPython, find};
 use threads::SystemThreads;
 pub(crate) use version::Found as Version;
 

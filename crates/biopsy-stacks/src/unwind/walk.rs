@@ -138,6 +138,15 @@ impl Frame {
                 Some(Err(unreadable)) => Step::Unreadable(unreadable),
                 None => self.without_rule(rules, registers, stack),
             },
+            Rule::Linked => match linked(registers, stack) {
+                Some(Ok(caller)) => self.checked(registers, caller, false),
+                Some(Err(unreadable)) => Step::Unreadable(unreadable),
+                None => self.without_rule(rules, registers, stack),
+            },
+            Rule::Stub => match called_by_compiled(rules, registers, stack) {
+                Some(caller) => self.checked(registers, caller, false),
+                None => self.without_rule(rules, registers, stack),
+            },
             Rule::Evaluate => match self.evaluate(rules, registers, stack) {
                 Some(Evaluated::Root) => Step::End(StackEnd::Root),
                 Some(Evaluated::Unreadable(unreadable)) => Step::Unreadable(unreadable),
@@ -245,6 +254,40 @@ fn by_offsets(
         Err(unreadable) => return Some(Err(unreadable)),
     }
     caller.set(RSP, cfa);
+    Some(Ok(caller))
+}
+
+/// The word at the stack pointer, where it leads to code that a runtime compiled.
+fn called_by_compiled(rules: &Rules, registers: &Registers, stack: &mut Reader<'_>) -> Option<Registers> {
+    let ip = stack.word(registers.sp()).ok()?;
+    rules.modules.find(ip.wrapping_sub(1)).filter(|module| module.file.is_none())?;
+    let mut caller = *registers;
+    caller.keep_callee_saved();
+    caller.set(RIP, ip);
+    caller.set(RSP, registers.sp().wrapping_add(8));
+    Some(caller)
+}
+
+/// `None`: there is no frame pointer, or what is there is no frame.
+fn linked(registers: &Registers, stack: &mut Reader<'_>) -> Option<Result<Registers, Unreadable>> {
+    let fp = registers.get(RBP).filter(|fp| fp % 8 == 0 && *fp > registers.sp())?;
+    let words = [fp.wrapping_sub(8), fp, fp.wrapping_add(8)].map(|at| stack.word(at));
+    let [sp, saved, ip] = match words {
+        [Ok(sp), Ok(saved), Ok(ip)] => [sp, saved, ip],
+        [Err(unreadable), ..] | [_, Err(unreadable), _] | [.., Err(unreadable)] => {
+            return Some(Err(unreadable));
+        }
+    };
+    if sp < fp.wrapping_add(16) {
+        return None;
+    }
+    let mut caller = *registers;
+    for register in CALLEE_SAVED {
+        caller.forget(register);
+    }
+    caller.set(RBP, saved);
+    caller.set(RIP, ip);
+    caller.set(RSP, sp);
     Some(Ok(caller))
 }
 
