@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod catalogue;
 mod ci;
 mod demo;
 mod dist;
@@ -38,6 +39,8 @@ enum Command {
     Ci,
     /// The repository's own rules: module lines, crate edges, lists, machine paths, licences
     Tidy,
+    /// The catalogue of findings in the guide, made anew from the texts of the findings
+    Catalogue(catalogue::Options),
     /// The promised numbers, side by side with perf and samply
     Bench(bench::Options),
     /// biopsy is killed at random moments beside six servers under load
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Ci => ci::run(),
         Command::Tidy => tidy::run(),
+        Command::Catalogue(options) => catalogue::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Kills(options) => kills::run(&options),
         Command::Demo(options) => demo::run(&options),

@@ -48,7 +48,8 @@ mod words;
 
 pub use analysis::Analysis;
 pub use completeness::{Completeness, LossTotal, NamedShares};
-pub use diagnosis::{Diagnosis, Source};
+pub use diagnosis::{Diagnosis, SeveralRecordings, Source};
+pub use findings::catalogue::{About, Kind, Said};
 pub use findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 pub use heap::{HeapSummary, HeapTypeRow};
 pub use image::{analyze_dump, analyze_image, analyze_opened};

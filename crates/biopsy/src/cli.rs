@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::capture::CaptureArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::explain::ExplainArgs;
 use crate::commands::ps::PsArgs;
 use crate::dump::DumpArgs;
 use crate::render::terminal::ColorChoice;
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Stacks(StacksArgs),
     /// Report on a recording (also one that was cut short), a core or minidump of any writer, or a perf.data file.
     Analyze(AnalyzeArgs),
+    Explain(ExplainArgs),
     /// Write a recording in the format of another tool.
     Export(ExportArgs),
     Ps(PsArgs),
@@ -52,8 +54,10 @@ pub(crate) enum Command {
 /// Arguments of `analyze`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, or a perf.data file.
-    pub(crate) file: PathBuf,
+    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, or a perf.data file. Several of one incident
+    /// become one report: dumps of one process at several moments tell who is stuck.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Write the report as a page for a browser.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,

@@ -2,12 +2,14 @@
 
 pub(crate) mod analyze;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 mod export;
 pub(crate) mod input;
 pub(crate) mod ps;
 mod shell;
 
 pub(crate) use analyze::analyze;
+pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use shell::{completions, man};
 
