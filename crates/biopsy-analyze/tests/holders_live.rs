@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use biopsy_analyze::analyze_dump;
-use biopsy_analyze::dump::{Confidence, DumpAnalysis, DumpFacts, ThreadFacts};
+use biopsy_analyze::dump::{DumpAnalysis, DumpFacts, ThreadFacts};
 use biopsy_image::{Limits, open};
-use biopsy_model::Tid;
+use biopsy_model::{Confidence, Tid};
 use biopsy_stacks::image::{Options, walk};
 use biopsy_testkit::{Privilege, TargetProcess, compile_c, compile_cpp, compile_rust, require_all};
 

@@ -1,11 +1,12 @@
 //! What goroutines, and threads and tasks of Python wait for, as findings.
 
 use biopsy_analyze::dump::strands::{
-    Confidence, Holder, Owner, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId, StrandKind,
-    StrandState, StrandWait, WaitKind,
+    Holder, Owner, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId, StrandKind, StrandState,
+    StrandWait, WaitKind,
 };
 use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
 use biopsy_analyze::{Finding, FindingId, Severity, analyze_dump, analyze_image};
+use biopsy_model::Confidence;
 use biopsy_model::Tid;
 use biopsy_runtimes::fuzz::{go_image, python_image, read};
 use biopsy_stacks::image::ImageStacks;

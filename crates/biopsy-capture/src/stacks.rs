@@ -9,7 +9,7 @@ use biopsy_model::Nanos;
 use biopsy_model::peers::PeerLook;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_redact::Redactor;
-use biopsy_target::freeze::{self, FreezeOptions, FrozenProcess, Method};
+use biopsy_target::freeze::{self, FreezeOptions, FreezePlan, FrozenProcess, Method};
 
 use crate::dump::freeze_failure;
 use crate::failure::{Failure, FailureKind};
@@ -56,8 +56,9 @@ pub(crate) fn look(
         tries += 1;
         // Before the process is frozen: then its threads stand in other calls.
         let peers = biopsy_target::peers::look(info.key.pid);
-        let frozen = freeze(options, info)?;
+        let (frozen, missing) = freeze(options, info)?;
         let mut analysis = analyze(options, &frozen, name, redactor, &peers);
+        analysis.undetermined.extend(missing);
         if info.exe.is_empty() {
             // Programs of a runtime are named after their own file, which is found by that of the runtime.
             let note = "whether it has a better name: its executable could not be read";
@@ -81,15 +82,40 @@ pub(crate) fn look(
     }
 }
 
-fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<FrozenProcess, Failure> {
-    // What a runtime knows is in all of its memory; of other programs the stacks are enough.
-    let options = FreezeOptions {
-        max_pause: look.max_pause,
-        stacks_only: matches!(info.runtime.kind, RuntimeKind::Native | RuntimeKind::OtherInterpreter),
-        ..FreezeOptions::default()
+/// Freezes a process, and says what is missing for that: what a runtime knows is in all of its memory; of other programs, and where
+/// all of it would take too long or cannot be shared by a fork, the stacks are enough.
+fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<(FrozenProcess, Option<String>), Failure> {
+    let stacks_only =
+        FreezeOptions { max_pause: look.max_pause, stacks_only: true, ..FreezeOptions::default() };
+    let all = FreezeOptions { stacks_only: false, ..stacks_only.clone() };
+    let plan_of = |options: &FreezeOptions| {
+        freeze::plan(std::slice::from_ref(&info.key), options).map_err(|error| freeze_failure(&error))
     };
-    let plan =
-        freeze::plan(std::slice::from_ref(&info.key), &options).map_err(|error| freeze_failure(&error))?;
+    let shares = |plan: &FreezePlan| {
+        plan.predicted_pause <= look.max_pause
+            && plan.processes.iter().all(|process| process.method == Method::CopyOnWrite)
+    };
+    let (options, plan, missing) = match info.runtime.kind {
+        RuntimeKind::Native | RuntimeKind::OtherInterpreter => {
+            let plan = plan_of(&stacks_only)?;
+            (stacks_only, plan, None)
+        }
+        RuntimeKind::DotNet | RuntimeKind::Unknown => {
+            let plan = plan_of(&all)?;
+            (all, plan, None)
+        }
+        RuntimeKind::Go | RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Python => {
+            let plan = plan_of(&all)?;
+            if shares(&plan) {
+                (all, plan, None)
+            } else {
+                let why = plan.processes.first().map_or_else(String::new, |one| one.why.clone());
+                let missing = format!("what its runtime runs: only stacks were copied ({why})");
+                let plan = plan_of(&stacks_only)?;
+                (stacks_only, plan, Some(missing))
+            }
+        }
+    };
     if let Some(refused) = plan.processes.iter().find(|one| one.method == Method::Refused) {
         let message = format!("process {} is not frozen: {}", info.key.pid, refused.why);
         return Err(Failure::new(FailureKind::Target, message));
@@ -105,7 +131,8 @@ fn freeze(look: &LookOptions, info: &ProcessInfo) -> Result<FrozenProcess, Failu
         return Err(Failure::new(FailureKind::Target, message).with_hint(Some(hint)));
     }
     let mut frozen = freeze::freeze(plan, &options).map_err(|error| freeze_failure(&error))?;
-    frozen.pop().ok_or_else(|| Failure::new(FailureKind::Bug, "nothing was frozen"))
+    let frozen = frozen.pop().ok_or_else(|| Failure::new(FailureKind::Bug, "nothing was frozen"))?;
+    Ok((frozen, missing))
 }
 
 fn analyze(

@@ -58,7 +58,14 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Mounts {
     tables: Vec<PathBuf>,
-    known: Mutex<BTreeMap<u64, String>>,
+    known: Mutex<BTreeMap<u64, Mount>>,
+}
+
+/// One line of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Mount {
+    kind: String,
+    on_block_device: bool,
 }
 
 impl Mounts {
@@ -74,6 +81,13 @@ impl Mounts {
         let mut mounts = Self::own();
         mounts.tables.push(process.join("mountinfo"));
         mounts
+    }
+
+    /// Whether files of the mount with this number (`mnt_id` of proc_pid_fdinfo(5)) answer without waiting for anybody else. Asks
+    /// for nothing but the table: for files of others that may be on a server that does not answer, where even looking waits.
+    #[must_use]
+    pub fn is_near(&self, mount: u64) -> bool {
+        self.mount(mount).is_some_and(|mount| mount.on_block_device || NEAR.contains(&mount.kind.as_str()))
     }
 
     /// What an `O_PATH` descriptor stands for, by what the kernel has at hand: nobody who serves a file system is asked.
@@ -108,12 +122,16 @@ impl Mounts {
     }
 
     fn kind(&self, mount: u64) -> Option<String> {
+        self.mount(mount).map(|mount| mount.kind)
+    }
+
+    fn mount(&self, mount: u64) -> Option<Mount> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.contains_key(&mount) {
             known.clear();
             for table in &self.tables {
                 let text = read_kernels(table).unwrap_or_default();
-                known.extend(text.split(|byte| *byte == b'\n').filter_map(number_and_kind));
+                known.extend(text.split(|byte| *byte == b'\n').filter_map(number_and_mount));
             }
         }
         known.get(&mount).cloned()
@@ -121,11 +139,14 @@ impl Mounts {
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue` (proc_pid_mountinfo(5)).
-fn number_and_kind(line: &[u8]) -> Option<(u64, String)> {
+fn number_and_mount(line: &[u8]) -> Option<(u64, Mount)> {
     let line = String::from_utf8_lossy(line);
-    let (number, rest) = line.split_once(' ')?;
-    let (_, rest) = rest.split_once(" - ")?;
-    Some((number.parse().ok()?, rest.split(' ').next()?.to_owned()))
+    let (of_mount, of_file_system) = line.split_once(" - ")?;
+    let mut words = of_mount.split(' ');
+    let number = words.next()?.parse().ok()?;
+    let (major, _) = words.nth(1)?.split_once(':')?;
+    let kind = of_file_system.split(' ').next()?.to_owned();
+    Some((number, Mount { kind, on_block_device: major != "0" }))
 }
 
 /// Memory that is in no mount: memfd_create(2), shared anonymous memory, System V.
@@ -144,10 +165,13 @@ mod tests {
 
     #[test]
     fn types_are_found_by_the_number_of_the_mount() {
-        let line = b"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - nfs4 server:/x rw";
-        assert_eq!(number_and_kind(line), Some((36, "nfs4".to_owned())));
-        assert_eq!(number_and_kind(b""), None);
-        assert_eq!(number_and_kind(b"36 35 98:0 /"), None);
+        let line = b"36 35 0:50 /mnt1 /mnt\\0402 rw,noatime master:1 - nfs4 server:/x rw";
+        let nfs = Mount { kind: "nfs4".to_owned(), on_block_device: false };
+        assert_eq!(number_and_mount(line), Some((36, nfs)));
+        let line = b"36 35 98:0 / / rw - ext4 /dev/root rw";
+        assert!(number_and_mount(line).unwrap().1.on_block_device);
+        assert_eq!(number_and_mount(b""), None);
+        assert_eq!(number_and_mount(b"36 35 98:0 /"), None);
     }
 
     #[test]
@@ -165,5 +189,9 @@ mod tests {
         assert_eq!(mounts.look_at(&memory).unwrap(), wanted);
         let status = File::open("/proc/self/status").unwrap().into();
         assert_eq!(mounts.look_at(&status).unwrap().file_system.as_deref(), Some("proc"));
+        let mount_of = |handle: OwnedFd| look(&handle).unwrap().stx_mnt_id;
+        assert!(mounts.is_near(mount_of(tempfile::tempfile().unwrap().into())));
+        assert!(!mounts.is_near(mount_of(File::open("/proc/self/status").unwrap().into())));
+        assert!(!mounts.is_near(u64::MAX));
     }
 }

@@ -19,6 +19,7 @@
 
 pub mod address;
 pub mod capture;
+mod confidence;
 pub mod dump;
 pub mod heap;
 pub mod ids;
@@ -39,6 +40,7 @@ pub mod timeline;
 mod words;
 
 pub use address::{Avma, FileOffset, Svma};
+pub use confidence::Confidence;
 pub use ids::{BootId, Pid, ProcessKey, Tid};
 pub use severity::Severity;
 pub use time::{ClockPair, MonoNanos, Nanos};

@@ -18,7 +18,6 @@
 
 #![forbid(unsafe_code)]
 
-mod confidence;
 mod find;
 mod frame;
 pub mod fuzz;
@@ -35,7 +34,7 @@ mod strand;
 mod strand_id;
 mod wait;
 
-pub use confidence::Confidence;
+pub use biopsy_model::Confidence;
 pub use find::Module;
 pub use frame::StrandFrame;
 pub use kind::{RuntimeKind, StrandKind};

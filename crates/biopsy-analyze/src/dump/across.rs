@@ -6,11 +6,11 @@
 //! every circle through it. What was not seen (a process of another user) may help too.
 
 use biopsy_model::peers::{PeerLook, PeerObject, PeerProcess, PeerThread, PeerWait};
-use biopsy_model::{Pid, Tid};
+use biopsy_model::{Confidence, Pid, Tid};
 use rustc_hash::FxHashMap;
 
 use super::blocked::{self, Waiting};
-use super::locks::{Confidence, LockKind};
+use super::locks::LockKind;
 use super::state::ThreadState;
 use super::threads::DumpThread;
 

@@ -42,7 +42,7 @@ pub use frame_rows::FrameRow;
 pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
-pub use locks::{Confidence, Holder, LockKind, LockOwner, LockWait};
+pub use locks::{Holder, LockKind, LockOwner, LockWait};
 pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};

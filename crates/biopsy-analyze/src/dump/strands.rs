@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use biopsy_dotnet::runtime::{LocalFiles, MissingFiles as _};
 use biopsy_image::Image;
-use biopsy_model::Tid;
+use biopsy_model::{Confidence, Tid};
 pub use biopsy_runtimes::{
-    Confidence, Holder, InterpreterLock, Owner, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId,
-    StrandKind, StrandState, StrandWait, WaitKind,
+    Holder, InterpreterLock, Owner, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId, StrandKind,
+    StrandState, StrandWait, WaitKind,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -236,7 +236,7 @@ pub(super) fn waits(facts: &DumpFacts<'_>) -> Vec<(Tid, LockWait)> {
             let proof = best.map_or_else(|| wait.reason.clone(), |owner| owner.proof.clone());
             let holder = owner.zip(best).map(|(thread, best)| locks::Holder {
                 thread,
-                confidence: as_of_locks(best.confidence),
+                confidence: best.confidence,
                 site: None,
                 shared: false,
             });
@@ -249,15 +249,6 @@ pub(super) fn waits(facts: &DumpFacts<'_>) -> Vec<(Tid, LockWait)> {
         }
     }
     all
-}
-
-fn as_of_locks(confidence: Confidence) -> locks::Confidence {
-    match confidence {
-        Confidence::Possible => locks::Confidence::Possible,
-        Confidence::VeryLikely => locks::Confidence::VeryLikely,
-        Confidence::AlmostCertain => locks::Confidence::AlmostCertain,
-        Confidence::Certain => locks::Confidence::Certain,
-    }
 }
 
 fn lock_kind(kind: WaitKind) -> Option<LockKind> {

@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
-use biopsy_model::Tid;
+use biopsy_model::{Confidence, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blocked;
-use super::locks::{Confidence, Holder, LockKind, LockOwner};
+use super::locks::{Holder, LockKind, LockOwner};
 use super::threads::DumpThread;
 
 /// Who waits for whom. A thread waits for at most one thing, which several others may have to give.

@@ -1,9 +1,9 @@
 //! What rules on dumps share.
 
-use crate::dump::strands::{Confidence, RuntimeKind, Strand, StrandKind, StrandRuntime, WaitKind};
+use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, WaitKind};
 use crate::dump::{DumpAnalysis, DumpThread};
 use crate::findings::finding::{Evidence, Reference};
-use biopsy_model::Tid;
+use biopsy_model::{Confidence, Tid};
 
 pub(super) fn label(analysis: &DumpAnalysis, tid: Tid) -> String {
     analysis.thread(tid).map_or_else(|| format!("thread {tid}"), DumpThread::label)

@@ -11,7 +11,7 @@ mod file_locks;
 mod sockets;
 mod waits;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use biopsy_model::Pid;
 use biopsy_model::peers::{PeerLook, PeerProcess, PeerThread};
@@ -36,7 +36,7 @@ pub fn look_in(root: &ProcRoot, pid: Pid) -> PeerLook {
     let mut found = PeerLook::default();
     let mut waits = Waits::new(root);
     let mut open = VecDeque::from([pid]);
-    let mut met: BTreeMap<Pid, ()> = BTreeMap::from([(pid, ())]);
+    let mut met = BTreeSet::from([pid]);
     while let Some(pid) = open.pop_front() {
         if found.processes.len() >= PROCESSES {
             break;
@@ -46,7 +46,7 @@ pub fn look_in(root: &ProcRoot, pid: Pid) -> PeerLook {
         for helper in
             process.threads.iter().filter_map(|thread| thread.wait.as_ref()).flat_map(|wait| &wait.helpers)
         {
-            if met.insert(*helper, ()).is_none() {
+            if met.insert(*helper) {
                 open.push_back(*helper);
             }
         }

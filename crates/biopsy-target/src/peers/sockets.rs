@@ -4,15 +4,19 @@
 //! socket diagnostics (sock_diag(7), `UNIX_DIAG_PEER`) say it, for our own namespace.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use crate::process::proc_root::ProcessDir;
+use crate::process::proc_root::{ProcRoot, ProcessDir};
 
 /// Bytes of a table, and of all answers, at most.
 const TABLE: usize = 4 << 20;
 const ANSWER: usize = 4 << 20;
+/// The kernel answers at once.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 const ESTABLISHED: &str = "01";
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -50,8 +54,32 @@ fn peers_in(text: &str, peers: &mut BTreeMap<u64, u64>) {
 }
 
 /// Inodes of the other ends of all UNIX sockets of our network namespace. Empty: the kernel does not say it.
-pub(super) fn unix_peers() -> BTreeMap<u64, u64> {
-    ask().unwrap_or_default()
+///
+/// Asking makes the kernel load the module `unix_diag` where it is one: a machine that is not ours is not changed for that.
+pub(super) fn unix_peers(root: &ProcRoot) -> BTreeMap<u64, u64> {
+    if can_answer(root) { ask().unwrap_or_default() } else { BTreeMap::new() }
+}
+
+fn can_answer(root: &ProcRoot) -> bool {
+    const MODULE: &str = "unix_diag";
+    let Ok(modules) = root.bytes("proc/modules", TABLE) else {
+        // A kernel without modules: it has it, or does not know the question.
+        return true;
+    };
+    let loaded = String::from_utf8_lossy(&modules).lines().any(|line| line.split(' ').next() == Some(MODULE));
+    loaded || is_built_in(root, MODULE)
+}
+
+/// `kernel/net/unix/unix_diag.ko` is a line of `modules.builtin`.
+fn is_built_in(root: &ProcRoot, module: &str) -> bool {
+    let Ok(release) = root.text("proc/sys/kernel/osrelease") else { return false };
+    if release.contains('/') {
+        return false;
+    }
+    let list = root.bytes(&format!("lib/modules/{release}/modules.builtin"), TABLE).unwrap_or_default();
+    String::from_utf8_lossy(&list)
+        .lines()
+        .any(|line| line.rsplit('/').next().and_then(|file| file.strip_suffix(".ko")) == Some(module))
 }
 
 fn ask() -> Option<BTreeMap<u64, u64>> {
@@ -62,6 +90,7 @@ fn ask() -> Option<BTreeMap<u64, u64>> {
         Some(netlink::SOCK_DIAG),
     )
     .ok()?;
+    rustix::net::sockopt::set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE)).ok()?;
     // struct nlmsghdr, struct unix_diag_req.
     let mut request = Vec::with_capacity(40);
     for (word, bytes) in [(40_u64, 4), (SOCK_DIAG_BY_FAMILY.into(), 2), (DUMP.into(), 2), (1, 4), (0, 4)] {
@@ -128,6 +157,26 @@ mod tests {
         let mut peers = BTreeMap::new();
         peers_in(table, &mut peers);
         assert_eq!(peers, BTreeMap::from([(111, 222), (222, 111)]));
+    }
+
+    #[test]
+    fn a_module_that_is_not_loaded_is_not_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = ProcRoot::at(folder.path());
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert!(can_answer(&root), "a kernel without modules");
+        write("proc/modules", "tcp_diag 16384 0 - Live 0x0\nunix_diag_x 1 0 - Live 0x0\n");
+        assert!(!can_answer(&root));
+        write("proc/sys/kernel/osrelease", "6.1.0\n");
+        write("lib/modules/6.1.0/modules.builtin", "kernel/fs/ext4/ext4.ko\nkernel/net/unix/unix_diag.ko\n");
+        assert!(can_answer(&root));
+        write("lib/modules/6.1.0/modules.builtin", "");
+        write("proc/modules", "unix_diag 16384 0 - Live 0x0\n");
+        assert!(can_answer(&root));
     }
 
     #[test]

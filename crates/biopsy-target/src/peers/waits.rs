@@ -1,7 +1,6 @@
 //! From a system call to what it waits for, and to those who could end that.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
 use biopsy_model::Pid;
@@ -73,12 +72,7 @@ impl<'a> Waits<'a> {
             let inode = std::str::from_utf8(inode).ok()?.parse().ok()?;
             return self.socket(dir, pid, (fd, inode), writes);
         }
-        let is_fifo = || {
-            let open = dir.locate(&format!("fd/{fd}")).ok()?;
-            let kind = rustix::fs::fstat(open.as_fd()).ok()?;
-            Some(rustix::fs::FileType::from_raw_mode(kind.st_mode).is_fifo())
-        };
-        if !link.starts_with(b"pipe:") && !is_fifo()? {
+        if !link.starts_with(b"pipe:") && !is_fifo(dir, fd)? {
             return None;
         }
         let root = self.root;
@@ -106,7 +100,7 @@ impl<'a> Waits<'a> {
         (fd, inode): (u32, u64),
         writes: bool,
     ) -> Option<PeerWait> {
-        let unix = self.unix.get_or_insert_with(sockets::unix_peers).get(&inode).copied();
+        let unix = self.unix.get_or_insert_with(|| sockets::unix_peers(self.root)).get(&inode).copied();
         let tcp = self.tcp.entry(pid).or_insert_with(|| sockets::tcp_peers(dir));
         let peer = unix.or_else(|| tcp.get(&inode).copied())?;
         let ends = self.ends();
@@ -157,10 +151,7 @@ impl<'a> Waits<'a> {
         let text = self.root.bytes("proc/locks", LOCKS).ok()?;
         let text = String::from_utf8_lossy(&text);
         let link = dir.link(&format!("fd/{fd}")).ok()?;
-        let inode = || {
-            let open = dir.locate(&format!("fd/{fd}")).ok()?;
-            rustix::fs::fstat(open.as_fd()).ok().map(|stat| stat.st_ino)
-        };
+        let inode = || Facts::of(dir, fd)?.inode;
         let behind = file_locks::behind(&text, pid);
         let named = behind.and_then(|behind| behind.holder);
         let waits = behind.is_some() || file_locks::behind_description(&text, inode()?);
@@ -267,5 +258,48 @@ impl<'a> Waits<'a> {
             timed: call.arguments[3] != 0,
             certain: true,
         })
+    }
+}
+
+/// What proc_pid_fdinfo(5) says of a descriptor. The file itself is not looked at: whoever waits may wait for a server of files that
+/// does not answer, and stat(2) of such a file would wait with them.
+struct Facts {
+    mount: u64,
+    /// Since Linux 5.14.
+    inode: Option<u64>,
+}
+
+impl Facts {
+    fn of(dir: &ProcessDir, fd: u32) -> Option<Self> {
+        Self::parse(&String::from_utf8_lossy(&dir.read(&format!("fdinfo/{fd}"), SMALL).ok()?))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let number = |key| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+        Some(Self { mount: number("mnt_id:")?, inode: number("ino:") })
+    }
+}
+
+/// Whether a descriptor that has a path is a named pipe; `None`: it is on a file system that may not answer.
+fn is_fifo(dir: &ProcessDir, fd: u32) -> Option<bool> {
+    let mounts = dir.mounts();
+    if !mounts.is_near(Facts::of(dir, fd)?.mount) {
+        return None;
+    }
+    let found = mounts.look_at(&dir.locate(&format!("fd/{fd}")).ok()?).ok()?;
+    Some(found.kind.is_fifo())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_of_a_descriptor_are_read_from_old_and_new_kernels() {
+        let new = Facts::parse("pos:\t0\nflags:\t0100000\nmnt_id:\t29\nino:\t4711\n").unwrap();
+        assert_eq!((new.mount, new.inode), (29, Some(4711)));
+        let old = Facts::parse("pos:\t0\nflags:\t02\nmnt_id:\t15\n").unwrap();
+        assert_eq!((old.mount, old.inode), (15, None));
+        assert!(Facts::parse("pos:\t0\n").is_none());
     }
 }

@@ -1,13 +1,13 @@
 //! Who holds locks that do not say it: by the code that threads will run next.
 
 use biopsy_image::Image;
-use biopsy_model::Tid;
 use biopsy_model::symbol::place_name;
+use biopsy_model::{Confidence, Tid};
 use biopsy_stacks::ahead::{Ahead, Hold, HoldMode, Wanted, WaysSay};
 use biopsy_stacks::image::{ImageStacks, Place, ThreadStack};
 use rustc_hash::FxHashMap;
 
-use super::lock::{Confidence, Holder, LockKind, LockOwner, LockWait};
+use super::lock::{Holder, LockKind, LockOwner, LockWait};
 
 /// Locks that are looked for at most.
 const LOCKS: usize = 4096;

@@ -1,6 +1,6 @@
 //! What a thread waits for, and who has it.
 
-use biopsy_model::Tid;
+use biopsy_model::{Confidence, Tid};
 use biopsy_stacks::ahead::LockFamily;
 
 /// What is waited for at a futex.
@@ -28,33 +28,6 @@ pub struct LockWait {
     pub held_by: Option<u32>,
     /// How code gives it back, for locks that do not say who has them.
     pub family: Option<LockFamily>,
-}
-
-/// How sure it is that a thread holds a lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Confidence {
-    /// It may: its code may give the lock back, or others may as well.
-    Possible,
-    /// The code that it will run gives the lock back.
-    VeryLikely,
-    /// The same, and the compiler's tables say that it is held at this instruction.
-    AlmostCertain,
-    /// The lock itself says so.
-    #[default]
-    Certain,
-}
-
-impl Confidence {
-    /// `very likely`.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Possible => "possibly",
-            Self::VeryLikely => "very likely",
-            Self::AlmostCertain => "almost certainly",
-            Self::Certain => "certainly",
-        }
-    }
 }
 
 /// A thread that holds a lock.

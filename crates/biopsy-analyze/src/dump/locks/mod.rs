@@ -26,7 +26,7 @@ use biopsy_stacks::image::{ImageStacks, ThreadStack};
 use super::state::{ThreadState, WaitKind};
 use futex_wait::FutexWait;
 
-pub use lock::{Confidence, Holder, LockKind, LockOwner, LockWait};
+pub use lock::{Holder, LockKind, LockOwner, LockWait};
 
 pub(super) use holders::infer;
 pub(super) use spin::find as find_spin;

@@ -1,9 +1,10 @@
 //! Processes wait for each other in a circle, or for one at the end of a chain.
 
-use crate::dump::{Confidence, DumpAnalysis, Step};
+use crate::dump::{DumpAnalysis, Step};
 use crate::findings::dump::at;
 use crate::findings::evidence::steps;
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
+use biopsy_model::Confidence;
 use biopsy_model::peers::PeerObject;
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
 //! Threads wait for each other in a circle.
 
-use crate::dump::{Confidence, DumpAnalysis, LockKind, WaitGraph};
+use crate::dump::{DumpAnalysis, LockKind, WaitGraph};
 use crate::findings::dump::{at, label, place, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::words::threads;
-use biopsy_model::Tid;
+use biopsy_model::{Confidence, Tid};
 
 /// Members of a circle that are named one by one.
 const NAMED: usize = 12;

@@ -1,11 +1,11 @@
 //! Many wait for one that is not stuck itself.
 
-use crate::dump::{Confidence, DumpAnalysis, LockKind, LockQueue, WaitGraph};
+use crate::dump::{DumpAnalysis, LockKind, LockQueue, WaitGraph};
 use crate::findings::dump::{at, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::words::threads;
-use biopsy_model::Tid;
+use biopsy_model::{Confidence, Tid};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Goroutines or tasks wait for each other in a circle, or all of a program's goroutines for each other.
 
+use biopsy_model::Confidence;
+
 use crate::dump::DumpAnalysis;
-use crate::dump::strands::{
-    Confidence, Strand, StrandCycle, StrandKind, StrandRuntime, StrandState, WaitKind,
-};
+use crate::dump::strands::{Strand, StrandCycle, StrandKind, StrandRuntime, StrandState, WaitKind};
 use crate::findings::dump::strand_words;
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
