@@ -217,6 +217,7 @@ export interface Thread {
   tid: number;
   name?: string;
   doing: string;
+  movement?: string;
   lock?: Lock;
   group: number;
 }
@@ -324,6 +325,7 @@ export interface Dump {
     whole_stacks?: number;
     named_frames?: number;
   };
+  looks?: { count: number; span_ns?: number; pauses_ns?: number[]; lasting_cycles?: number[]; summary: string };
   threads: Thread[];
   groups: StackGroup[];
   waits: { edges: [number, number][]; cycles: number[][]; queues: Queue[] };

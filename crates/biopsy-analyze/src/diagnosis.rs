@@ -10,7 +10,7 @@ use crate::dump::DumpAnalysis;
 use crate::findings::finding::Finding;
 use crate::findings::{self, Incident};
 use crate::heap::HeapSummary;
-use crate::image::analyze_opened;
+use crate::image::{analyze_opened, join_dumps};
 use crate::recorded::Recorded;
 
 /// What all evidence says.
@@ -109,7 +109,8 @@ impl Diagnosis {
         Ok(Self { undetermined, ..Self::new(recorded.map(Recorded::new), dumps, heaps) })
     }
 
-    /// Of several files of one incident, each analysed by itself.
+    /// Of several files of one incident, each analysed by itself. Dumps of one process at several moments become one: the last of them,
+    /// with what moved.
     ///
     /// # Errors
     /// More than one of them is a recording over time: these are of different times, and are compared, not put together.
@@ -125,7 +126,7 @@ impl Diagnosis {
             heaps.extend(one.heaps);
             undetermined.extend(one.undetermined);
         }
-        Ok(Self { undetermined, ..Self::new(recorded, dumps, heaps) })
+        Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps) })
     }
 
     /// All findings, the most important first, each with what its evidence refers to. Never empty but where there is no evidence.

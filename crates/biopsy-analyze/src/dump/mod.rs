@@ -18,6 +18,7 @@ mod groups;
 mod identity;
 mod instruction;
 mod locks;
+mod looks;
 pub mod managed;
 mod memory;
 mod modules;
@@ -31,6 +32,8 @@ mod threads;
 mod undetermined;
 mod waits;
 
+pub(crate) use looks::{join, join_same};
+
 use biopsy_image::Image;
 use biopsy_stacks::image::ImageStacks;
 
@@ -43,6 +46,7 @@ pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
 pub use locks::{Holder, LockKind, LockOwner, LockWait};
+pub use looks::{Looks, Movement};
 pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
@@ -76,6 +80,7 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         waits,
         strands,
         orphaned,
+        looks: None,
         damaged: facts.damaged,
         memory: memory::split(image, stacks),
         modules: modules::rows(stacks),

@@ -128,6 +128,7 @@ impl FindingId {
             Self::OrphanedLock => hang::ORPHANED_LOCK,
             Self::WaitsForProcess => hang::WAITS_FOR_PROCESS,
             Self::LockQueue => hang::LOCK_QUEUE,
+            Self::NoProgress => hang::NO_PROGRESS,
             Self::StrandDeadlock => hang::STRAND_DEADLOCK,
             Self::StrandsWait => hang::STRANDS_WAIT,
             Self::NullPointer => crash::NULL_POINTER,

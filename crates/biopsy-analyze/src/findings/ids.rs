@@ -130,6 +130,8 @@ finding_ids! {
     WaitsForProcess = "waits-for-process",
     /// Threads wait for one that holds a lock.
     LockQueue = "lock-queue",
+    /// Threads want a lock and did not run between several looks.
+    NoProgress = "no-progress",
     /// Goroutines or tasks wait for each other in a circle, or all of them for each other.
     StrandDeadlock = "strand-deadlock",
     /// Goroutines wait in one place for what another one has to give.

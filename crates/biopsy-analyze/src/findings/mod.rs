@@ -15,6 +15,7 @@ pub mod finding;
 mod from_memory;
 pub mod ids;
 mod incident;
+mod looks;
 mod requests;
 mod rules;
 mod scene;
@@ -52,6 +53,7 @@ pub(crate) fn of_recording(capture: &Capture, analysis: &Analysis, facts: &Facts
 pub(crate) fn of_dump(analysis: &DumpAnalysis) -> Vec<Finding> {
     let mut findings: Vec<Finding> = rules::OF_DUMP.iter().filter_map(|rule| rule(analysis)).collect();
     explains::silence(&mut findings);
+    looks::settle(analysis, &mut findings);
     in_order(findings)
 }
 

@@ -85,7 +85,7 @@ impl TypedValueParser for FindingIdParser {
             let all = "`biopsy explain` alone lists all findings".into();
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![all]));
         } else {
-            error.insert(ContextKind::SuggestedValue, ContextValue::String(near.join("`, `")));
+            error.insert(ContextKind::SuggestedValue, ContextValue::Strings(near));
         }
         Err(error)
     }

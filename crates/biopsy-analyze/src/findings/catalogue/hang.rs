@@ -70,6 +70,18 @@ pub(super) const LOCK_QUEUE: About = About {
     to_do: &["Look again: `biopsy stacks TARGET --looks 3`", "Do less while the lock is held"],
 };
 
+pub(super) const NO_PROGRESS: About = About {
+    means: "Threads want a lock and got it at none of several moments. Whoever holds it is stuck, has ended, or takes very long; who that is, \
+            could not be read.",
+    said: &[memory(
+        "in several looks at least a second apart, threads that want a lock stand in the same place and did not run in between (warning from \
+         one, critical from ten), and neither `deadlock` nor `lock-queue` says whom they wait for",
+        "stacks; how often the kernel let each thread run (of dumps: stacks alone)",
+    )],
+    disproved_by: "A later look that shows one of them elsewhere.",
+    to_do: &["Look at the other threads that did not run: one of them most likely has the lock"],
+};
+
 pub(super) const STRANDS_WAIT: About = About {
     means: "Very many goroutines stand in one place: they pile up behind what one of them, or somebody outside, does not give.",
     said: &[memory(

@@ -96,6 +96,7 @@ pub(super) const OF_DUMP: &[OfDump] = &[
     dump::orphaned_lock::find,
     dump::abandoned_lock::find,
     dump::lock_queue::find,
+    dump::no_progress::find,
     dump::across::chain,
     dump::strands_wait::find,
     dump::finalizer_blocked::find,

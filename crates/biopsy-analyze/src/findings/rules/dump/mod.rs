@@ -12,6 +12,7 @@ pub(super) mod incomplete_dump;
 pub(super) mod lock_queue;
 pub(super) mod many_threads;
 pub(super) mod memory_split;
+pub(super) mod no_progress;
 pub(super) mod no_symbols;
 pub(super) mod orphaned_lock;
 pub(super) mod overview;
