@@ -9,6 +9,7 @@
 mod bench;
 mod catalogue;
 mod ci;
+mod comparisons;
 mod demo;
 mod dist;
 mod distribution;
@@ -45,6 +46,8 @@ enum Command {
     Bench(bench::Options),
     /// biopsy is killed at random moments beside six servers under load
     Kills(kills::Options),
+    /// Recordings of the same load compared, and of one with a function made slower: what `biopsy compare` claims
+    Comparisons(comparisons::Options),
     /// A private MariaDB under load, captured
     Demo(demo::Options),
     /// Each verb with its 1st, 2nd ... n-th system call failing: nothing harmed, nothing lost in silence, nothing left
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Catalogue(options) => catalogue::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Kills(options) => kills::run(&options),
+        Command::Comparisons(options) => comparisons::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Score(options) => score::run(&options),

@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+pub mod compare;
 pub mod completeness;
 mod diagnosis;
 pub mod dump;

@@ -5,6 +5,7 @@
 //! when one is added. Moments are seconds since the start of the window (`at`, `from`, `to`), lengths of time end
 //! in `_ns` or `_seconds`, shares are 0 to 1.
 
+pub mod comparison;
 pub mod dump;
 mod explanations;
 mod findings;

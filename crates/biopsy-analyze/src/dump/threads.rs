@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 use super::facts::DumpFacts;
 use super::from_registers;
 use super::locks::{self, LockWait};
-use super::looks::{Movement, stand};
 use super::managed::threads::{self as managed_threads, ManagedThreadFacts};
+use super::movement::{Movement, stand};
 use super::state::ThreadState;
 
 /// A thread of the dump.

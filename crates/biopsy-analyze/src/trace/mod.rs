@@ -3,7 +3,7 @@
 //! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names` (words and types); `frames`; `calls`;
 //! `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
 
-mod calls;
+pub(crate) mod calls;
 pub(crate) mod facts;
 pub mod flame;
 pub(crate) mod frames;

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::input::{Diagnosed, diagnose};
-use crate::cli::SymbolArgs;
+use super::symbols::SymbolArgs;
 use crate::exit_codes::Code;
 use crate::render::out;
 use crate::render::terminal::Terminal;

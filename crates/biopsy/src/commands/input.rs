@@ -7,7 +7,7 @@ use biopsy_capture::{Failure, FailureKind};
 use biopsy_import::{Evidence, EvidenceError};
 use biopsy_redact::Redactor;
 
-use crate::cli::SymbolArgs;
+use super::symbols::SymbolArgs;
 
 /// Looks what a file or folder holds.
 pub(crate) fn look(path: &Path) -> Result<Evidence, Failure> {

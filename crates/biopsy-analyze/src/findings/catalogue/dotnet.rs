@@ -1,18 +1,18 @@
 //! What a .NET runtime does, and is made to do.
 
-use super::{About, dotnet, memory};
+use super::about::{About, of_dotnet, of_memory};
 
 pub(super) const POOL_STARVATION: About = About {
     means: "Threads of the pool block on tasks that need a thread of the pool to complete: everything asynchronous comes late, health checks \
             and timers, too.",
     said: &[
-        dotnet(
+        of_dotnet(
             "2 threads of the pool or more block on tasks at a time on average (`Wait()`, `.Result`, `GetResult()`), for 20 % of the pool's \
              time: names the method. Critical from as many as there are CPUs (4 at least) and 50 %. Without stacks: 4 adjustments of the pool \
              for want of threads",
             "stacks of waits; thread pool events",
         ),
-        memory(
+        of_memory(
             "3 threads of the pool or more block until a task completes (warning from 8): names the methods",
             "stacks, runtime's memory",
         ),
@@ -26,7 +26,7 @@ pub(super) const POOL_STARVATION: About = About {
 
 pub(super) const EXCEPTION_STORM: About = About {
     means: "Exceptions are thrown all the time, caught or not. Each costs tens of microseconds, and some other work that failed.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "50 exceptions a second are thrown, caught or not (critical from 300, notice from 10): type, place, the function of the class \
          library that threw",
         "exception events",
@@ -39,7 +39,7 @@ pub(super) const EXCEPTION_STORM: About = About {
 
 pub(super) const REGEX_BACKTRACKING: About = About {
     means: "A regular expression takes the CPU: most likely it tries very many ways to match a text that does not.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "half of the CPU time, and 0.3 cores, are in `System.Text.RegularExpressions` (critical from 0.6 cores)",
         "CPU samples",
     )],
@@ -52,7 +52,7 @@ pub(super) const REGEX_BACKTRACKING: About = About {
 
 pub(super) const ALLOCATION_STORM: About = About {
     means: "One place makes most of the garbage. It costs collections, which all threads feel.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "one place makes 40 % of all bytes, and 100 MB are allocated a second (critical from 400 MB)",
         "allocation samples",
     )],
@@ -62,7 +62,7 @@ pub(super) const ALLOCATION_STORM: About = About {
 
 pub(super) const GC_PINNED: About = About {
     means: "Many objects may not be moved, so the heap is full of holes around them and collections come more often.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "a collection meets 1,000 pinned objects or more (critical from 2,000 and a collection a second)",
         "collections",
     )],
@@ -74,7 +74,7 @@ pub(super) const GC_PINNED: About = About {
 
 pub(super) const GC_PAUSES: About = About {
     means: "All threads stand still for garbage collections, so long or so often that requests feel it.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "all threads stand still 10 % of the time (critical from 25 %, notice from 5 %), or for half a second at once",
         "collections",
     )],
@@ -87,14 +87,14 @@ pub(super) const GC_PAUSES: About = About {
 
 pub(super) const GC_INDUCED: About = About {
     means: "The program asks for collections itself: they are full and blocking, and make objects old that would have died young.",
-    said: &[dotnet("the program asks for collections, 3 times or more", "collections")],
+    said: &[of_dotnet("the program asks for collections, 3 times or more", "collections")],
     disproved_by: "It is asked for once, after a large load that does not come again.",
     to_do: &["Look for `GC.Collect` in the program and its libraries, and leave it out"],
 };
 
 pub(super) const BLOCKED_ON_LOCK: About = About {
     means: "Threads wanted a lock before the recording began and did not get it until it ended: most likely a deadlock, or an owner that is stuck.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "threads wait to enter a monitor or `Lock` from the first to the last moment: critical from 2 threads, most likely a deadlock where \
          they wait at different places. Who owns the locks tells `biopsy stacks`",
         "stacks of waits",
@@ -106,8 +106,8 @@ pub(super) const BLOCKED_ON_LOCK: About = About {
 pub(super) const FINALIZER_BLOCKED: About = About {
     means: "The one thread that runs finalizers waits in one of them: nothing that has a finalizer is freed any more, and memory grows.",
     said: &[
-        dotnet("the finalizer thread waits in a finalizer", "stacks of waits"),
-        memory("the finalizer thread waits for a lock, and who holds it", "runtime's memory"),
+        of_dotnet("the finalizer thread waits in a finalizer", "stacks of waits"),
+        of_memory("the finalizer thread waits for a lock, and who holds it", "runtime's memory"),
     ],
     disproved_by: "A second look shows it elsewhere: it waited for a moment.",
     to_do: &["Take no locks and wait for nothing in finalizers: release what is native, and no more"],

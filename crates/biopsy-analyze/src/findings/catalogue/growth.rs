@@ -1,10 +1,10 @@
 //! What gets more and more.
 
-use super::{About, dotnet, recorded};
+use super::about::{About, of_dotnet, of_recording};
 
 pub(super) const RUNAWAY_THREADS: About = About {
     means: "Threads are started and do not end. Each costs memory, and one day no more can be started.",
-    said: &[recorded(
+    said: &[of_recording(
         "8 more threads (those that a .NET runtime starts for listeners aside) at the end than at the start, a third more, and still growing",
         "thread starts; metrics",
     )],
@@ -17,7 +17,7 @@ pub(super) const RUNAWAY_THREADS: About = About {
 
 pub(super) const MEMORY_GROWTH: About = About {
     means: "Memory grows steadily. Growth is what is seen; whether it is a leak, a cache that fills, or work that piles up, it does not say.",
-    said: &[recorded(
+    said: &[of_recording(
         "anonymous memory grows by 8 MB and 10 %, in a straight line, to the end. Critical when a limit is less than an hour away. Of .NET: \
          silent below 64 MB and a notice above while there were fewer than three collections, since until then a heap only fills its room; a \
          notice below 32 MB; says when the growth is outside of the managed heap",
@@ -32,7 +32,7 @@ pub(super) const MEMORY_GROWTH: About = About {
 
 pub(super) const GROWING_TYPE: About = About {
     means: "Memory grows, and a heap of the same process shows one type that accounts for it. Not who keeps the objects.",
-    said: &[recorded(
+    said: &[of_recording(
         "memory grows (as `memory-growth`), and in a heap snapshot of the same process one type has a quarter of the live bytes, and at least \
          half as many as memory grew by. Not who holds them",
         "metrics or runtime events; a heap",
@@ -46,7 +46,7 @@ pub(super) const GROWING_TYPE: About = About {
 
 pub(super) const DESCRIPTOR_GROWTH: About = About {
     means: "Files or sockets are opened and not closed. At the limit of descriptors the process can open nothing, and accept no one.",
-    said: &[recorded(
+    said: &[of_recording(
         "open descriptors grow by 16 and 20 %, in a straight line, to the end. Names the file, or peer and state of the sockets, that there \
          are most more of, and the function that opens them",
         "metrics; lists of descriptors at start and end; CPU samples",
@@ -57,7 +57,7 @@ pub(super) const DESCRIPTOR_GROWTH: About = About {
 
 pub(super) const MANAGED_HEAP_GROWTH: About = About {
     means: "More is alive after each stretch of garbage collections: something keeps objects. What, only a snapshot tells.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "what is left after collections grows by 16 MB and 30 %, from each third of the recording to the next",
         "collections, memory of the process, counters",
     )],
@@ -67,7 +67,7 @@ pub(super) const MANAGED_HEAP_GROWTH: About = About {
 
 pub(super) const HEAP_FRAGMENTATION: About = About {
     means: "The heap is full of holes between large objects that live long: memory is used that holds nothing.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "30 % of the heap, and 64 MB, are free room between objects, and most of the heap are large objects",
         "counters, collections",
     )],
@@ -80,7 +80,7 @@ pub(super) const HEAP_FRAGMENTATION: About = About {
 
 pub(super) const TIMER_GROWTH: About = About {
     means: "Timers, or tokens that cancel after a time, are made and never disposed. The runtime keeps each, and all its callback refers to.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "active timers rise at each reading, by 500 and by half",
         "counters; CPU samples say who makes them",
     )],

@@ -1,10 +1,10 @@
 //! What threads and operations wait for at one moment.
 
-use super::{About, memory};
+use super::about::{About, of_memory};
 
 pub(super) const DEADLOCK: About = About {
     means: "Threads hold what the next one wants, in a circle: none of them ever goes on, and whoever comes by waits behind them.",
-    said: &[memory(
+    said: &[of_memory(
         "threads wait for each other in a circle; owners are read from the locks (threads of Python and Java too), or inferred from the code \
          that gives them back, which is said",
         "memory of the locks; code, for those that keep no owner",
@@ -18,7 +18,7 @@ pub(super) const DEADLOCK: About = About {
 
 pub(super) const STRAND_DEADLOCK: About = About {
     means: "Goroutines or tasks wait for each other in a circle, or all of a program wait and nobody is left who could end it.",
-    said: &[memory(
+    said: &[of_memory(
         "goroutines or tasks wait for each other in a circle, or all goroutines of a program for each other",
         "the runtime's memory; the code ahead of each goroutine",
     )],
@@ -28,7 +28,7 @@ pub(super) const STRAND_DEADLOCK: About = About {
 
 pub(super) const WAITS_FOR_PROCESS: About = About {
     means: "What this process waits for lies in another one: a lock on a file, a child that does not end, a full or empty pipe.",
-    said: &[memory(
+    said: &[of_memory(
         "a thread waits for another process (a lock on a file, a child, a semaphore, a pipe), and what the one at the end of the chain does. A \
          `deadlock` may lead through processes too",
         "what `/proc` says at the same time (`stacks`)",
@@ -39,7 +39,7 @@ pub(super) const WAITS_FOR_PROCESS: About = About {
 
 pub(super) const ORPHANED_LOCK: About = About {
     means: "The process was forked while another thread of its parent held a lock. In the child nobody can give it back: it waits for ever.",
-    said: &[memory(
+    said: &[of_memory(
         "the only thread of a process waits for a lock that another thread of its parent held at `fork`",
         "what `/proc` says at the same time (`stacks`)",
     )],
@@ -52,7 +52,7 @@ pub(super) const ORPHANED_LOCK: About = About {
 
 pub(super) const ABANDONED_LOCK: About = About {
     means: "The thread that holds a lock has ended without giving it back. Whoever wants it waits for ever.",
-    said: &[memory(
+    said: &[of_memory(
         "a lock is held by a thread that is not there any more",
         "memory of the locks, the list of threads",
     )],
@@ -62,7 +62,7 @@ pub(super) const ABANDONED_LOCK: About = About {
 
 pub(super) const LOCK_QUEUE: About = About {
     means: "Threads wait for one that holds a lock. At one moment that is usual; where it stays so, what the holder does is the reason.",
-    said: &[memory(
+    said: &[of_memory(
         "threads wait for one that holds a lock (notice from 2, warning from 5). A moment, not a proof",
         "memory of the locks; code, for those that keep no owner",
     )],
@@ -73,7 +73,7 @@ pub(super) const LOCK_QUEUE: About = About {
 pub(super) const NO_PROGRESS: About = About {
     means: "Threads want a lock and got it at none of several moments. Whoever holds it is stuck, has ended, or takes very long; who that is, \
             could not be read.",
-    said: &[memory(
+    said: &[of_memory(
         "in several looks at least a second apart, threads that want a lock stand in the same place and did not run in between (warning from \
          one, critical from ten), and neither `deadlock` nor `lock-queue` says whom they wait for",
         "stacks; how often the kernel let each thread run (of dumps: stacks alone)",
@@ -84,7 +84,7 @@ pub(super) const NO_PROGRESS: About = About {
 
 pub(super) const STRANDS_WAIT: About = About {
     means: "Very many goroutines stand in one place: they pile up behind what one of them, or somebody outside, does not give.",
-    said: &[memory(
+    said: &[of_memory(
         "goroutines wait in one place: 5 or more for a lock whose holder does not run (warning), 100 or more to send (warning), 10,000 or \
          more to receive (notice)",
         "runtime's memory",
@@ -95,21 +95,24 @@ pub(super) const STRANDS_WAIT: About = About {
 
 pub(super) const EQUAL_THREADS: About = About {
     means: "Many threads stand in the same place. A pool that waits for work looks like this; so do threads that pile up behind something.",
-    said: &[memory("20 threads or more stand in the same place (warning from 200)", "stacks")],
+    said: &[of_memory("20 threads or more stand in the same place (warning from 200)", "stacks")],
     disproved_by: "It is the place where the pool waits for work.",
     to_do: &["Compare with a second look: do they grow, and do they still stand there?"],
 };
 
 pub(super) const FULL_CHANNEL: About = About {
     means: "Writers wait because a bounded channel is full: whoever should read from it is too slow, or has ended.",
-    said: &[memory("async operations wait for room in a bounded channel (warning from 10)", "managed heap")],
+    said: &[of_memory(
+        "async operations wait for room in a bounded channel (warning from 10)",
+        "managed heap",
+    )],
     disproved_by: "The channel is there to slow the writers down, and its reader is at work.",
     to_do: &["Look at what became of the reader"],
 };
 
 pub(super) const WAITING_OPERATIONS: About = About {
     means: "Many asynchronous operations await one object that does not complete: a semaphore that is not released, a promise that nobody keeps.",
-    said: &[memory(
+    said: &[of_memory(
         "20 async operations or more await one object (warning from 100), or 50 equal ones await objects of one kind (notice)",
         "managed heap",
     )],

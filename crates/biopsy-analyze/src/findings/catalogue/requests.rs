@@ -1,10 +1,10 @@
 //! What happens to requests.
 
-use super::{About, dotnet};
+use super::about::{About, of_dotnet};
 
 pub(super) const N_PLUS_ONE: About = About {
     means: "One request runs the same command again and again, mostly one query for each row of another. Each costs a round trip.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "one request runs the same command 15 times (critical from 100)",
         "command and request events",
     )],
@@ -14,7 +14,7 @@ pub(super) const N_PLUS_ONE: About = About {
 
 pub(super) const SLOW_DEPENDENCY: About = About {
     means: "Another server takes most of the time of the requests served here. What is slow is there, or on the way.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "requests to one server take 0.2 s (critical from 1 s), are half of the time of all requests sent, and these half of the time of \
          what is served",
         "request events",
@@ -28,7 +28,7 @@ pub(super) const SLOW_DEPENDENCY: About = About {
 
 pub(super) const REQUESTS_UNANSWERED: About = About {
     means: "Requests came in and no answer went out for as long as was recorded: something they await does not happen.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "requests are open for 3 s, five times as long as their like; or counters show requests that are there all the time: more than those \
          seen explain",
         "request events, counters",
@@ -39,7 +39,7 @@ pub(super) const REQUESTS_UNANSWERED: About = About {
 
 pub(super) const FAILED_REQUESTS: About = About {
     means: "Answers of a route are errors of the server: clients do not get what they asked for.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "5 % of the requests to a route fail (critical from 50 %, notice from 1 %)",
         "request events",
     )],
@@ -49,7 +49,7 @@ pub(super) const FAILED_REQUESTS: About = About {
 
 pub(super) const SLOW_REQUESTS: About = About {
     means: "Requests to a route take long. What went on meanwhile is listed; the same time alone is not a cause.",
-    said: &[dotnet(
+    said: &[of_dotnet(
         "half of the requests to a route take longer than a second; lists what went on meanwhile",
         "request events and all others",
     )],

@@ -1,11 +1,11 @@
 //! What threads do with their time: run, switch, wait for each other, for disks and for peers.
 
-use super::{About, dotnet, recorded};
+use super::about::{About, of_dotnet, of_recording};
 
 pub(super) const CPU_BOUND: About = About {
     means: "The process is slow because it computes: a thread has the CPU, or wants it, nearly all the time. It is no fault by itself; a \
             job that is meant to compute looks the same.",
-    said: &[recorded(
+    said: &[of_recording(
         "a thread runs (or is ready to) 70 % of the time, or the process uses 70 % of all CPUs (notice from 40 %). Names the function with \
          20 % of the CPU time of its own, or the deepest one below which half of it is",
         "CPU samples, thread states",
@@ -20,7 +20,7 @@ pub(super) const CPU_BOUND: About = About {
 
 pub(super) const KERNEL_TIME: About = About {
     means: "The program makes the kernel work: many small system calls, page faults or copies. The kernel is rarely at fault itself.",
-    said: &[recorded(
+    said: &[of_recording(
         "half of the CPU time is inside the kernel, switching aside",
         "CPU samples with kernel frames",
     )],
@@ -34,7 +34,7 @@ pub(super) const KERNEL_TIME: About = About {
 pub(super) const SWITCH_STORM: About = About {
     means: "Threads hand very small pieces of work to each other, or take turns at a lock for very short times. Each switch costs \
             microseconds and cold caches.",
-    said: &[recorded(
+    said: &[of_recording(
         "20,000 context switches of the threads' own will a second and core in use, or 25 % of the CPU time in the scheduler",
         "thread states, samples",
     )],
@@ -48,13 +48,13 @@ pub(super) const SWITCH_STORM: About = About {
 pub(super) const LOCK_CONVOY: About = About {
     means: "Threads stand in a row for one lock: more of them make nothing faster. They get on, one at a time; it is not a deadlock.",
     said: &[
-        recorded(
+        of_recording(
             "3 threads or more queue at one place for a lock, 1.5 of them at a time on average, for 20 % of their time (critical from 50 %). \
              Locks of language runtimes are made of conditions: there 4 threads, half of their time, and nearly all waiting ended by each \
              other are asked for, and it is a warning, or a notice where the place has no name",
             "stacks of waits; or system call and who woke whom",
         ),
-        dotnet(
+        of_dotnet(
             "3 threads or more queue at one place, 1.5 at a time, for 20 % of their time (critical from 50 %): the runtime's own count",
             "contention events",
         ),
@@ -68,14 +68,14 @@ pub(super) const LOCK_CONVOY: About = About {
 
 pub(super) const LOCK_CONTENTION: About = About {
     means: "Threads lose time waiting for locks, but in no one place: several locks, or one that is taken in many places. The threads get on.",
-    said: &[recorded("as `lock-convoy`, in no one place", "stacks of waits")],
+    said: &[of_recording("as `lock-convoy`, in no one place", "stacks of waits")],
     disproved_by: "Waits that turn out to be for work: a pool's own queue is a lock and a condition, too.",
     to_do: &["Look at the waiting flame graph for the callers of the lock functions"],
 };
 
 pub(super) const SINGLE_THREAD_BOTTLENECK: About = About {
     means: "One thread does the work that all others wait for, and it has no time left. More CPUs or more of the others do not help.",
-    said: &[recorded(
+    said: &[of_recording(
         "one thread runs 85 % of the time and ends half of what the others wait for locks and conditions",
         "thread states, wake-ups",
     )],
@@ -88,7 +88,7 @@ pub(super) const SINGLE_THREAD_BOTTLENECK: About = About {
 
 pub(super) const DISK_BOUND: About = About {
     means: "Threads wait for the disk: reads that no cache had, or writes that must be safe before the program goes on.",
-    said: &[recorded(
+    said: &[of_recording(
         "a thread waits 50 % of the time for disks (critical from 75 %, notice from 30 %); or, *through others*: threads wait for each \
          other, and those who end their waits had just waited for a disk, one thread's worth in all",
         "kernel frames or system call of waits; without a trace the kernel's own account",
@@ -102,7 +102,7 @@ pub(super) const DISK_BOUND: About = About {
 
 pub(super) const SLOW_PEER: About = About {
     means: "The process waits for answers from somewhere else: what is slow is another server, or the way to it.",
-    said: &[recorded(
+    said: &[of_recording(
         "a thread receives from sockets 50 % of the time, in 5 waits or more, in a function that is not one that waits for clients' requests",
         "waits",
     )],
@@ -116,7 +116,7 @@ pub(super) const SLOW_PEER: About = About {
 pub(super) const SLEEP_LOOP: About = About {
     means: "The program looks again and again whether something has happened, and sleeps in between. Each look comes late by up to the \
             length of the sleep. A deliberate pace looks the same and is fine.",
-    said: &[recorded("a thread sleeps 50 % of the time, 4 times a second or more", "waits")],
+    said: &[of_recording("a thread sleeps 50 % of the time, 4 times a second or more", "waits")],
     disproved_by: "The pace is meant: a rate limit, a timer, a heart-beat.",
     to_do: &["See what the function waits for, and whether it can be told instead of looking"],
 };
