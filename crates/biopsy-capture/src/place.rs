@@ -141,8 +141,15 @@ fn without_ending(path: &Path) -> PathBuf {
 /// # Errors
 /// [`FailureKind::Output`].
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let written = create_new(path).and_then(|mut file| file.write_all(bytes));
-    written.map_err(|error| {
+    write_new_with(path, |file| file.write_all(bytes))
+}
+
+/// The same for what is written piece by piece.
+///
+/// # Errors
+/// As [`write_new`].
+pub fn write_new_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
+    create_new(path).and_then(|mut file| write(&mut file)).map_err(|error| {
         let failure =
             Failure::new(FailureKind::Output, format!("cannot write `{}`: {error}", path.display()));
         let exists = error.kind() == io::ErrorKind::AlreadyExists;

@@ -60,3 +60,4 @@ pub use pseudonym::{BundleKey, MASK_START};
 pub use redactor::{LEARNED_RULE, Options, Redacted, RedactedBytes, Redactor};
 pub use rules::rule_pack_digest;
 pub use stream::{ChunkRedactor, StreamSummary};
+pub use wide::is_text;

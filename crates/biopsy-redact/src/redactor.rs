@@ -87,6 +87,15 @@ impl Redactor {
         Ok(Self { key, engine, learned: Learned::new(), allow_env, learn_from_text: options.learn_from_text })
     }
 
+    /// Runs the examples of the last of these packs, with all of them in force; says of each that does not hold what it gives and
+    /// what it should give.
+    ///
+    /// # Errors
+    /// A pack is wrong.
+    pub fn broken_examples(packs: &[String]) -> Result<Vec<String>, RedactError> {
+        crate::rules::broken_examples(packs)
+    }
+
     /// A redactor for another bundle, with the same rules, which are not compiled again, and nothing learned.
     #[must_use]
     pub fn for_bundle(&self, key: BundleKey) -> Self {
@@ -126,7 +135,7 @@ impl Redactor {
     /// Remembers a value that was found by its key, so that it is masked wherever else it stands. Short and common
     /// values are refused: `false`.
     pub fn learn(&self, value: &str, _key: &str) -> bool {
-        self.learned.learn(value.as_bytes(), Source::Told, &self.key, self.engine.lists())
+        self.learn_told(value.as_bytes())
     }
 
     /// Rises when something is learned. Text that was redacted under a lower number may hold the new value: pass it
@@ -145,7 +154,7 @@ impl Redactor {
     /// Fingerprints of all learned values, for [`crate::verify::verify`].
     #[must_use]
     pub fn fingerprints(&self) -> Fingerprints {
-        self.learned.fingerprints(&self.key)
+        self.learned.fingerprints(&self.key).allowing(self.engine.allowed())
     }
 
     /// A mask for a value that the caller knows to be one: `pseudonym("host", name)` gives `[redacted:host:1a2b3c4d]`.
@@ -298,7 +307,7 @@ impl Redactor {
 
     /// Learns a value that a rule found by the name of a variable or option.
     pub(crate) fn learn_told(&self, value: &[u8]) -> bool {
-        self.learned.learn(value, Source::Told, &self.key, self.engine.lists())
+        !self.engine.allows(value) && self.learned.learn(value, Source::Told, &self.key, self.engine.lists())
     }
 }
 

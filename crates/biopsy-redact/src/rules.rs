@@ -7,6 +7,10 @@ use serde::Deserialize;
 use crate::RedactError;
 use crate::pseudonym::RULE_ID_MAX;
 
+mod examples;
+
+pub(crate) use examples::broken_examples;
+
 /// The packs that are always in force, with their file names.
 const PACKS: [(&str, &str); 3] = [
     ("server-logs", include_str!("../rules/server-logs.toml")),
@@ -29,6 +33,16 @@ struct PackFile {
     _description: String,
     #[serde(default)]
     rule: Vec<Rule>,
+    /// Values that are no secrets, whatever stands in front of them.
+    #[serde(default)]
+    allow: Vec<String>,
+}
+
+/// The rules in force, and values that none of them masks.
+#[derive(Debug, Default)]
+pub(crate) struct RuleSet {
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) allowed: HashSet<Vec<u8>>,
 }
 
 /// How a rule finds its values.
@@ -140,11 +154,9 @@ pub(crate) struct Rule {
     /// Examples: text, then the values that must be masked. `¦` is dropped; it keeps examples from looking like live
     /// secrets to the scanners of code hosts.
     #[serde(default, rename = "match")]
-    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
     pub(crate) matches: Vec<Vec<String>>,
     /// Examples that must stay as they are.
     #[serde(default)]
-    #[cfg_attr(not(test), expect(dead_code, reason = "examples are run by the tests"))]
     pub(crate) no_match: Vec<String>,
 }
 
@@ -208,29 +220,30 @@ impl Words {
 }
 
 /// All rules in force, in the order of the packs.
-pub(crate) fn load(personal: bool, extra: &[String]) -> Result<Vec<Rule>, RedactError> {
-    let mut rules = Vec::new();
+pub(crate) fn load(personal: bool, extra: &[String]) -> Result<RuleSet, RedactError> {
+    let mut set = RuleSet::default();
     for (name, text) in PACKS {
-        read_pack(name, text, &mut rules)?;
+        read_pack(name, text, &mut set)?;
     }
     if personal {
-        read_pack(PERSONAL.0, PERSONAL.1, &mut rules)?;
+        read_pack(PERSONAL.0, PERSONAL.1, &mut set)?;
     }
     for (index, text) in extra.iter().enumerate() {
-        read_pack(&format!("extra {}", index + 1), text, &mut rules)?;
+        read_pack(&format!("extra {}", index + 1), text, &mut set)?;
     }
-    Ok(rules)
+    Ok(set)
 }
 
-fn read_pack(name: &str, text: &str, rules: &mut Vec<Rule>) -> Result<(), RedactError> {
+fn read_pack(name: &str, text: &str, set: &mut RuleSet) -> Result<(), RedactError> {
     let file: PackFile = toml::from_str(text)
         .map_err(|source| RedactError::Pack { pack: name.to_owned(), source: Box::new(source) })?;
     for rule in file.rule {
-        if let Some(problem) = problem_of(&rule, rules) {
+        if let Some(problem) = problem_of(&rule, &set.rules) {
             return Err(RedactError::Rule { pack: name.to_owned(), rule: rule.id, problem });
         }
-        rules.push(rule);
+        set.rules.push(rule);
     }
+    set.allowed.extend(file.allow.into_iter().map(String::into_bytes));
     Ok(())
 }
 

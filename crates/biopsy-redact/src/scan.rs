@@ -1,5 +1,6 @@
 //! One pass over a text: keywords by one automaton, rules only where a keyword is, spans without overlap.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -9,7 +10,7 @@ use crate::RedactError;
 use crate::key::KeyRule;
 use crate::plausible::Lists;
 use crate::pseudonym::Pseudonym;
-use crate::rules::{self, Kind, Rule, Words};
+use crate::rules::{self, Kind, Rule, RuleSet, Words};
 use crate::shape::Shape;
 use crate::wide::Order;
 
@@ -21,6 +22,7 @@ pub(crate) struct Engine {
     by_keyword: Vec<Vec<usize>>,
     matchers: Vec<Matcher>,
     rules: Vec<Rule>,
+    allowed: HashSet<Vec<u8>>,
     lists: Lists,
 }
 
@@ -52,7 +54,7 @@ pub(crate) struct Span {
 impl Engine {
     /// Compiles the built-in packs and `extra` ones.
     pub(crate) fn new(personal: bool, extra: &[String]) -> Result<Self, RedactError> {
-        let rules = rules::load(personal, extra)?;
+        let RuleSet { rules, allowed } = rules::load(personal, extra)?;
         let lists = Lists::new(Words::load()?);
         let mut literals: Vec<String> = Vec::new();
         let mut by_keyword: Vec<Vec<usize>> = Vec::new();
@@ -88,7 +90,7 @@ impl Engine {
             .ascii_case_insensitive(true)
             .build(&literals)
             .map_err(RedactError::Keywords)?;
-        Ok(Self { keywords, by_keyword, matchers, rules, lists })
+        Ok(Self { keywords, by_keyword, matchers, rules, allowed, lists })
     }
 
     /// The rules in force.
@@ -99,6 +101,16 @@ impl Engine {
     /// The shared word lists.
     pub(crate) fn lists(&self) -> &Lists {
         &self.lists
+    }
+
+    /// Values that a pack says are no secrets.
+    pub(crate) fn allowed(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.allowed.iter().cloned()
+    }
+
+    /// Whether a pack says that this is no secret.
+    pub(crate) fn allows(&self, value: &[u8]) -> bool {
+        !self.allowed.is_empty() && self.allowed.contains(value)
     }
 
     /// Appends what the rules find in `text`, in no order. Keywords inside `masks` are ours.
@@ -123,7 +135,9 @@ impl Engine {
                             continue;
                         };
                         floors[*rule] = found.end;
-                        for range in found.values {
+                        for range in
+                            found.values.into_iter().filter(|range| !self.allows(&text[range.clone()]))
+                        {
                             let open = range.end == text.len();
                             let learn = self.rules[*rule].learn;
                             spans.push(Span {
@@ -144,6 +158,9 @@ impl Engine {
                             continue;
                         }
                         for value in key.find(text, hit.range(), &self.lists) {
+                            if self.allows(&text[value.range.clone()]) {
+                                continue;
+                            }
                             if value.range.end > inside.end {
                                 inside = value.range.clone();
                             }
@@ -165,6 +182,9 @@ impl Engine {
 
     /// The key rule that says that variables or options of this name hold secrets.
     pub(crate) fn rule_for_name(&self, name: &str, value: &str) -> Option<usize> {
+        if self.allows(value.as_bytes()) {
+            return None;
+        }
         self.keywords.find_overlapping_iter(name.as_bytes()).find_map(|hit| {
             self.by_keyword[hit.pattern().as_usize()].iter().copied().find(|rule| {
                 match &self.matchers[*rule] {

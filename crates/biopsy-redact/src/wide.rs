@@ -60,6 +60,14 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<Order> {
     }
 }
 
+/// Whether a file that begins so is text: no control bytes that no text has, or UTF-16.
+#[must_use]
+pub fn is_text(head: &[u8]) -> bool {
+    // ANSI escapes, form feeds and the like are in logs; NUL is not, and many of the others are not.
+    let strange = head.iter().filter(|b| matches!(b, 1..=6 | 14..=26 | 28..=31 | 0x7f)).count();
+    (!head.contains(&0) && strange * 50 <= head.len()) || detect(head).is_some()
+}
+
 fn unit(pair: &[u8], order: Order) -> u16 {
     let pair = [pair[0], pair[1]];
     match order {

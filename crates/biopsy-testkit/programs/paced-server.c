@@ -10,7 +10,7 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static long waiting;
 static volatile uint64_t sink;
 // Rounds of each function for an order, in thousands.
-static long rounds[5] = {150, 350, 75, 125, 200};
+static long rounds[5] = {250, 1300, 130, 200, 300};
 
 static inline uint64_t mix(uint64_t word, long thousands) {
     for (long i = 0; i < thousands * 1000 / 4; i++) word = (word ^ (word >> 29)) * 0xbf58476d1ce4e5b9u + (uint64_t)i;

@@ -9,6 +9,7 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::ps::PsArgs;
+use crate::commands::redact::RedactArgs;
 use crate::commands::symbols::SymbolArgs;
 use crate::dump::DumpArgs;
 use crate::render::terminal::ColorChoice;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Write a recording in the format of another tool.
     Export(ExportArgs),
+    Redact(RedactArgs),
     Ps(PsArgs),
     Doctor(DoctorArgs),
     /// Write the completions of a shell to standard output.

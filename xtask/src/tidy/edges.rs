@@ -24,6 +24,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("biopsy-dotnet-ipc", &["biopsy-bytes", "biopsy-files", "biopsy-model"]),
     ("biopsy-runtimes", &["biopsy-elf", "biopsy-model", "biopsy-image"]),
     ("biopsy-redact", &["biopsy-model"]),
+    ("biopsy-redact-files", &["biopsy-redact"]),
     ("biopsy-recording", &["biopsy-bytes", "biopsy-model"]),
     (
         "biopsy-record",
@@ -93,6 +94,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-dotnet",
             "biopsy-dotnet-ipc",
             "biopsy-redact",
+            "biopsy-redact-files",
             "biopsy-recording",
             "biopsy-record",
             "biopsy-capture",
@@ -117,6 +119,7 @@ const READ_HALF: &[&str] = &[
     "biopsy-runtimes",
     "biopsy-recording",
     "biopsy-redact",
+    "biopsy-redact-files",
     "biopsy-import",
     "biopsy-analyze",
     "biopsy-report",
@@ -129,10 +132,14 @@ const CAPTURE_ONLY: &[&str] =
 const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
     (
         "rustix",
-        &["biopsy-files", "biopsy-image", "biopsy-recording"],
+        &["biopsy-files", "biopsy-image", "biopsy-recording", "biopsy-redact-files"],
         "files by handle, links not followed, holes of files",
     ),
-    ("tempfile", &["biopsy-image", "biopsy-import"], "a file without a name, for what does not fit memory"),
+    (
+        "tempfile",
+        &["biopsy-image", "biopsy-import", "biopsy-redact-files"],
+        "a file without a name, for what does not fit memory",
+    ),
     (
         "getrandom",
         &["biopsy-recording", "biopsy-redact"],

@@ -16,7 +16,7 @@ pub enum Unit {
 /// What is compared.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Quantity {
-    /// CPU time of a function's own code.
+    /// CPU time of a function of the program itself: its own code, and what libraries and the kernel do for it.
     Function {
         /// Its kind.
         kind: FunctionKind,

@@ -1,12 +1,14 @@
 //! What a recording holds of each quantity, by slices of its time.
 
+use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::{SamplingEvent, Timeline, WaitState};
 use rustc_hash::FxHashMap;
 
 use super::difference::Quantity;
+use crate::limits::STACK_DEPTH;
 use crate::recorded::Recorded;
 use crate::trace::calls::{CallTree, Purpose};
-use crate::trace::frames::FrameTable;
+use crate::trace::frames::{FrameTable, Role};
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::wait_sites::{WaitSite, WaitSites};
 use crate::trace::window::{Buckets, length};
@@ -83,6 +85,7 @@ impl Slices {
         let tree = CallTree::new(timeline, frames, Purpose::Cpu { by_timer });
         let mut own = tree.zeros();
         let mut by_function: FxHashMap<FunctionHandle, Series> = FxHashMap::default();
+        let mut of_stack: FxHashMap<StackHandle, Option<FunctionHandle>> = FxHashMap::default();
         for sample in &timeline.samples {
             let Some(slice) = buckets.of(sample.time) else { continue };
             let node = tree.node_of(sample.stack) as usize;
@@ -91,8 +94,9 @@ impl Slices {
             let weight = sample.weight.as_secs_f64();
             self.samples += 1;
             self.cpu_seconds += weight;
+            let own = sample.stack.and_then(|stack| *of_stack.entry(stack).or_insert_with(|| place(timeline, frames, stack)));
             let series = by_function
-                .entry(call.function)
+                .entry(own.unwrap_or(call.function))
                 .or_insert_with(|| Series { slices: vec![0.0; self.count], samples: 0 });
             series.samples += 1;
             if let Some(slot) = series.slices.get_mut(slice) {
@@ -155,6 +159,18 @@ impl Slices {
             sum.slices.iter_mut().zip(&series.slices).for_each(|(sum, part)| *sum += part);
         }
     }
+}
+
+/// The function that time is counted for: the innermost one of the program itself, so that what libraries and the kernel do is done by
+/// the one that asked for it. Inlined functions count for the one that they were inlined into: what is inlined differs from build to
+/// build.
+fn place(timeline: &Timeline, frames: &FrameTable, stack: StackHandle) -> Option<FunctionHandle> {
+    let outer = timeline.frames_of(Some(stack)).take(STACK_DEPTH).filter_map(|frame| frames.of(frame).last().copied());
+    let mut own = outer.filter(|function| {
+        let is_code = |kind| matches!(kind, FunctionKind::Native | FunctionKind::Jit);
+        frames.role(*function) == Role::Plain && frames.row(*function).is_some_and(|row| is_code(row.kind))
+    });
+    own.next()
 }
 
 /// A function by what is the same in another recording of the same program.

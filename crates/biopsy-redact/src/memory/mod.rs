@@ -135,7 +135,7 @@ impl MemoryScanner {
         let mut detectors = Vec::new();
         let mut names = Vec::new();
         let mut anchors: Vec<Anchor> = Vec::new();
-        for rule in rules::load(false, &[])?.iter().filter(|rule| rule.memory.is_some()) {
+        for rule in rules::load(false, &[])?.rules.iter().filter(|rule| rule.memory.is_some()) {
             let index = detectors.len();
             let detector = Detector::new(rule)?;
             for DetectorAnchor { text, exact, offset, length } in detector.anchors() {

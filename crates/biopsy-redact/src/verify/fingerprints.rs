@@ -23,6 +23,8 @@ pub struct Fingerprints {
     base: u64,
     filter: Vec<u64>,
     by_head: HashMap<u64, Vec<OfLength>>,
+    /// Values that a policy calls none.
+    allowed: Vec<Vec<u8>>,
 }
 
 /// Values of one length: hash and HMAC of each.
@@ -79,7 +81,19 @@ impl Fingerprints {
             base: word(16) % (PRIME - 257) + 257,
             filter: vec![0; FILTER_BITS / 64],
             by_head: HashMap::new(),
+            allowed: Vec::new(),
         }
+    }
+
+    /// With values that are no secrets, whatever stands in front of them.
+    pub(crate) fn allowing(mut self, values: impl Iterator<Item = Vec<u8>>) -> Self {
+        self.allowed.extend(values);
+        self
+    }
+
+    /// Whether one of them stands there.
+    pub(crate) fn is_allowed_at(&self, text: &[u8], at: usize) -> bool {
+        text.get(at..).is_some_and(|rest| self.allowed.iter().any(|value| rest.starts_with(value)))
     }
 
     /// Adds a value; the shortest that can be found again has 6 bytes.

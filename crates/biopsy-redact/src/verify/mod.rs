@@ -184,7 +184,7 @@ fn look_through(
 
 /// One window: as it stands, and decoded in every way that its bytes suggest.
 fn look_at(window: &[u8], learned: &Fingerprints, report: &mut impl FnMut(usize, What)) {
-    plain(window, report);
+    plain(window, learned, report);
     learned.find(window, &mut |at| {
         if !inside_mask(window, at) {
             report(at, What::Learned("in clear"));
@@ -192,7 +192,7 @@ fn look_at(window: &[u8], learned: &Fingerprints, report: &mut impl FnMut(usize,
     });
     views::each(window, &mut |view| {
         if view.text_like {
-            plain(&view.bytes, &mut |at, what| report(view.source(at), what));
+            plain(&view.bytes, learned, &mut |at, what| report(view.source(at), what));
         }
         learned.find(&view.bytes, &mut |at| {
             if !inside_mask(&view.bytes, at) {
@@ -209,7 +209,12 @@ fn look_at(window: &[u8], learned: &Fingerprints, report: &mut impl FnMut(usize,
     }
 }
 
-fn plain(text: &[u8], report: &mut impl FnMut(usize, What)) {
+fn plain(text: &[u8], learned: &Fingerprints, report: &mut impl FnMut(usize, What)) {
+    let mut report = |at, what| {
+        if !learned.is_allowed_at(text, at) {
+            report(at, what);
+        }
+    };
     shapes::find(text, &mut |at, shape| report(at, What::Shape(shape)));
     pairs::find(text, &mut |at| report(at, What::Pair));
 }

@@ -57,7 +57,7 @@ pub struct Side {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Difference {
-    /// `function` (CPU time of its own code), `wait`, `lock`, `request` (time from start to answer).
+    /// `function` (CPU time of its own code, and of what libraries and the kernel do for it), `wait`, `lock`, `request` (time from start to answer).
     pub kind: String,
     /// The function, or method and route; empty: not known.
     pub name: String,

@@ -7,6 +7,7 @@ pub(crate) mod explain;
 mod export;
 pub(crate) mod input;
 pub(crate) mod ps;
+pub(crate) mod redact;
 mod shell;
 pub(crate) mod symbols;
 
@@ -14,6 +15,7 @@ pub(crate) use analyze::analyze;
 pub(crate) use compare::compare;
 pub(crate) use explain::explain;
 pub(crate) use export::export;
+pub(crate) use redact::redact;
 pub(crate) use shell::{completions, man};
 
 use crate::exit_codes::Code;

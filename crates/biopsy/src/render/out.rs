@@ -41,6 +41,24 @@ pub(crate) fn file(bytes: &[u8]) -> Result<Code, Failure> {
     if stdout_is_terminal() { bytes_of_text(bytes, false) } else { written(stdout().write_all(bytes)) }
 }
 
+/// Standard output for files of any size: as they are, or as text where a terminal shows them.
+#[derive(Debug)]
+pub(crate) struct Shown;
+
+impl Write for Shown {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if stdout_is_terminal() {
+            stdout().write_all(safe(&String::from_utf8_lossy(bytes), false).as_bytes())?;
+            return Ok(bytes.len());
+        }
+        stdout().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        stdout().flush()
+    }
+}
+
 /// Standard output for what no terminal shows: memory.
 #[expect(clippy::disallowed_methods, reason = "this is the place")]
 pub(crate) fn stdout() -> io::StdoutLock<'static> {

@@ -1,0 +1,318 @@
+//! `biopsy redact`: files and folders again, without their secrets.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use biopsy_capture::words::{grouped, size};
+use biopsy_capture::{Failure, FailureKind};
+use biopsy_redact::{Hit, Options, Redactor};
+use biopsy_redact_files::{LeftOut, RewriteError, Rewritten, RewrittenFile, check, find, rewrite, stream};
+use clap::Args;
+use serde::Serialize;
+
+use crate::exit_codes::Code;
+use crate::render::out;
+use crate::render::table::{Align, Cell, Column, write_table};
+use crate::render::terminal::Terminal;
+
+/// Longest line that is shown by `--check`, in characters.
+const SHOWN: usize = 160;
+
+/// Write logs and configuration again without their secrets: one file, or all files of a folder; packed ones (gzip, zstd, zip) stay packed.
+///
+/// What is found by its key in one file is masked in all of them, names included. The input is only read. What cannot be looked into
+/// (programs, pictures, links) is left out and named. The result is checked by a second reader before it gets its name.
+#[derive(Debug, Args)]
+pub(crate) struct RedactArgs {
+    /// A file, a folder, or `-` for standard input (which is gone over once: what is learned late is not masked in what came before).
+    #[arg(value_name = "FILE|FOLDER", required_unless_present = "test")]
+    input: Option<PathBuf>,
+    /// Where to write to; `-`: standard output [default: beside the input, `NAME.redacted`]
+    #[arg(short, long, value_name = "PATH", conflicts_with = "check")]
+    output: Option<PathBuf>,
+    /// Write nothing; show each line in which something would be masked, and end with 8 if there is one.
+    #[arg(long)]
+    check: bool,
+    /// Rules of your own: names whose values are secrets, shapes, and values that are none. Can be given several times.
+    #[arg(long = "policy", value_name = "FILE")]
+    policies: Vec<PathBuf>,
+    /// Run the examples of the policies, and say which do not hold.
+    #[arg(long, requires = "policies", conflicts_with_all = ["input", "output", "check"])]
+    test: bool,
+    /// Mask e-mail addresses, too.
+    #[arg(long)]
+    personal: bool,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `biopsy redact`.
+pub(crate) fn redact(args: &RedactArgs, terminal: Terminal) -> Result<Code, Failure> {
+    let packs = args.policies.iter().map(|path| read_policy(path)).collect::<Result<Vec<_>, _>>()?;
+    let Some(input) = &args.input else { return test(&args.policies, &packs) };
+    let options = Options { personal: args.personal, extra_packs: packs.clone(), ..Options::default() };
+    let redactor = Redactor::new(options).map_err(|error| policy_failure(&args.policies, &packs, &error))?;
+    if input.as_os_str() == "-" {
+        return standard_input(args, &redactor);
+    }
+    let found = find(input).map_err(failure)?;
+    if args.check {
+        return check_all(args, &redactor, &found, terminal);
+    }
+    if args.output.as_ref().is_some_and(|output| output.as_os_str() == "-") {
+        return to_standard_output(&redactor, input, found);
+    }
+    let output = args.output.clone().unwrap_or_else(|| beside(input));
+    let rewritten = rewrite(&redactor, input, found, &output, |_| {}).map_err(failure)?;
+    show(args, &rewritten, &output, terminal)
+}
+
+/// One file, finished and checked before its first byte is shown.
+fn to_standard_output(
+    redactor: &Redactor,
+    input: &Path,
+    found: biopsy_redact_files::Found,
+) -> Result<Code, Failure> {
+    if input.is_dir() {
+        return Err(Failure::new(FailureKind::Usage, "a folder does not fit standard output")
+            .with_hint(Some("name a folder with `--output`")));
+    }
+    let output_failure = |error: std::io::Error| Failure::from_error(FailureKind::Output, &error);
+    let place = tempfile::tempdir().map_err(output_failure)?;
+    let path = place.path().join("whole");
+    let rewritten = rewrite(redactor, input, found, &path, |_| {}).map_err(failure)?;
+    if rewritten.files.is_empty() {
+        let why = rewritten.left_out.first().map_or_else(String::new, |left| left.why.clone());
+        return Err(Failure::new(FailureKind::BadInput, format!("`{}` is left out: {why}", input.display())));
+    }
+    let copied = std::fs::File::open(&path).and_then(|mut file| std::io::copy(&mut file, &mut out::Shown));
+    out::written(copied.map(|_| ()))
+}
+
+fn standard_input(args: &RedactArgs, redactor: &Redactor) -> Result<Code, Failure> {
+    if args.check {
+        return Err(Failure::new(
+            FailureKind::Usage,
+            "standard input cannot be checked: `--check` needs a file",
+        ));
+    }
+    let from = std::io::stdin().lock();
+    match &args.output {
+        Some(path) if path.as_os_str() != "-" => {
+            let write = |file: &mut std::fs::File| stream(redactor, from, file).map(|_| ());
+            biopsy_capture::place::write_new_with(path, write).map(|()| Code::Ok)
+        }
+        _ => {
+            let mut to = std::io::BufWriter::new(out::Shown);
+            out::written(stream(redactor, from, &mut to).and_then(|_| to.flush()))
+        }
+    }
+}
+
+/// Each line in which something would be masked.
+fn check_all(
+    args: &RedactArgs,
+    redactor: &Redactor,
+    found: &biopsy_redact_files::Found,
+    terminal: Terminal,
+) -> Result<Code, Failure> {
+    let mut lines = Vec::new();
+    let left_out = check(redactor, found, |file, marked| {
+        lines.push(CheckedLine {
+            file: file.display().to_string(),
+            line: marked.line,
+            text: crate::render::table::cut(&marked.text, SHOWN, terminal.unicode),
+            rules: marked.hits.into_iter().map(|hit| hit.rule).collect(),
+        });
+    })
+    .map_err(failure)?;
+    let code = if lines.is_empty() { Code::Ok } else { Code::Secrets };
+    if args.json {
+        let left_out = left_out.iter().map(LeftOutRow::new).collect();
+        out::document(&Checked { lines, left_out })?;
+        return Ok(code);
+    }
+    let mut text = String::new();
+    for line in &lines {
+        text.push_str(&format!("{}:{}: {}: {}\n", line.file, line.line, line.rules.join(", "), line.text));
+    }
+    out::text(&text, false)?;
+    say_left_out(&left_out);
+    Ok(code)
+}
+
+fn test(paths: &[PathBuf], packs: &[String]) -> Result<Code, Failure> {
+    let mut wrong = 0;
+    for (index, path) in paths.iter().enumerate() {
+        let broken = Redactor::broken_examples(&packs[..=index])
+            .map_err(|error| policy_failure(paths, packs, &error))?;
+        for example in &broken {
+            out::text(&format!("{}: {example}\n", path.display()), false)?;
+        }
+        wrong += broken.len();
+    }
+    if wrong == 0 {
+        out::say(format_args!("all examples hold"));
+        return Ok(Code::Ok);
+    }
+    Err(Failure::new(FailureKind::BadInput, format!("{wrong} examples do not hold")))
+}
+
+fn read_policy(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(FailureKind::BadInput, format!("cannot read the policy `{}`: {error}", path.display()))
+    })
+}
+
+/// Which file it is, and where in it.
+fn policy_failure(paths: &[PathBuf], packs: &[String], error: &biopsy_redact::RedactError) -> Failure {
+    let guilty = (1..=packs.len()).find(|count| {
+        Redactor::new(Options { extra_packs: packs[..*count].to_vec(), ..Options::default() }).is_err()
+    });
+    let name = guilty
+        .and_then(|count| paths.get(count - 1))
+        .map_or_else(String::new, |path| path.display().to_string());
+    let why = Failure::from_error(FailureKind::BadInput, error).to_string();
+    Failure::new(FailureKind::BadInput, format!("the policy `{name}` cannot be used: {why}"))
+        .with_hint(error.hint())
+}
+
+fn failure(error: RewriteError) -> Failure {
+    let kind = match &error {
+        RewriteError::Secrets { .. } => FailureKind::Secrets,
+        error if error.is_output() => FailureKind::Output,
+        _ => FailureKind::BadInput,
+    };
+    Failure::from_error(kind, &error).with_hint(error.hint())
+}
+
+/// `app.log` becomes `app.redacted.log`, `logs` becomes `logs.redacted`.
+fn beside(input: &Path) -> PathBuf {
+    let name = input
+        .canonicalize()
+        .ok()
+        .and_then(|path| path.file_name().map(ToOwned::to_owned))
+        .unwrap_or_default();
+    let name = name.to_string_lossy();
+    let new_name = match name.split_once('.') {
+        Some((stem, ending)) if !stem.is_empty() && !input.is_dir() => format!("{stem}.redacted.{ending}"),
+        _ => format!("{name}.redacted"),
+    };
+    input.parent().map_or_else(|| PathBuf::from(&new_name), |parent| parent.join(&new_name))
+}
+
+fn show(
+    args: &RedactArgs,
+    rewritten: &Rewritten,
+    output: &Path,
+    terminal: Terminal,
+) -> Result<Code, Failure> {
+    let code = if rewritten.files.is_empty() { Code::Partial } else { Code::Ok };
+    if args.json {
+        out::document(&Done {
+            output: output.display().to_string(),
+            files: rewritten.files.iter().map(FileRow::new).collect(),
+            left_out: rewritten.left_out.iter().map(LeftOutRow::new).collect(),
+        })?;
+        return Ok(code);
+    }
+    let mut counts: Vec<Hit> = Vec::new();
+    for hit in rewritten.files.iter().flat_map(|file| &file.hits) {
+        match counts.iter_mut().find(|known| known.rule == hit.rule) {
+            Some(known) => known.count += hit.count,
+            None => counts.push(hit.clone()),
+        }
+    }
+    counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.rule.cmp(&b.rule)));
+    let columns = [
+        Column { title: "MASKED", align: Align::Right, expendable: 0 },
+        Column { title: "RULE", align: Align::Left, expendable: 0 },
+    ];
+    let rows: Vec<Vec<Cell>> =
+        counts.iter().map(|hit| vec![Cell::new(grouped(hit.count)), Cell::new(&hit.rule)]).collect();
+    let mut text = Vec::new();
+    if !rows.is_empty() {
+        out::written(write_table(&mut text, terminal, &columns, &rows))?;
+    }
+    out::bytes_of_text(&text, terminal.colour)?;
+    say_left_out(&rewritten.left_out);
+    let bytes: u64 = rewritten.files.iter().map(|file| file.bytes_in).sum();
+    let files = rewritten.files.len();
+    match files {
+        0 => out::say(format_args!("nothing was written: there is no text in it")),
+        _ => out::say(format_args!(
+            "wrote {} ({files} {}, {} of text)",
+            output.display(),
+            plural(files),
+            size(bytes)
+        )),
+    }
+    Ok(code)
+}
+
+fn plural(files: usize) -> &'static str {
+    if files == 1 { "file" } else { "files" }
+}
+
+fn say_left_out(left_out: &[LeftOut]) {
+    for left in left_out {
+        out::say(format_args!("left out: {}: {}", left.name.display(), left.why));
+    }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Done {
+    output: String,
+    files: Vec<FileRow>,
+    left_out: Vec<LeftOutRow>,
+}
+
+/// What `--check --json` prints.
+#[derive(Serialize)]
+struct Checked {
+    lines: Vec<CheckedLine>,
+    left_out: Vec<LeftOutRow>,
+}
+
+#[derive(Serialize)]
+struct CheckedLine {
+    file: String,
+    line: u64,
+    rules: Vec<String>,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct FileRow {
+    path: String,
+    bytes: u64,
+    masked: Vec<RuleRow>,
+}
+
+#[derive(Serialize)]
+struct RuleRow {
+    rule: String,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct LeftOutRow {
+    name: String,
+    why: String,
+}
+
+impl FileRow {
+    fn new(file: &RewrittenFile) -> Self {
+        let masked =
+            file.hits.iter().map(|hit| RuleRow { rule: hit.rule.clone(), count: hit.count }).collect();
+        Self { path: file.path.display().to_string(), bytes: file.bytes_in, masked }
+    }
+}
+
+impl LeftOutRow {
+    fn new(left: &LeftOut) -> Self {
+        Self { name: left.name.display().to_string(), why: left.why.clone() }
+    }
+}
