@@ -27,7 +27,8 @@ impl Chance {
 fn recording(seed: u64, seconds: u64, shares: [f64; 5], name: &str) -> Build {
     let mut build = Build::new(name, seconds, 2);
     build.thread(1, "worker");
-    let stacks = NAMES.map(|function| build.stack(&["server!main", "server!handle", &format!("server!{function}")]));
+    let stacks =
+        NAMES.map(|function| build.stack(&["server!main", "server!handle", &format!("server!{function}")]));
     let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9).wrapping_add(7));
     (0..10).for_each(|_| {
         chance.next();
@@ -88,7 +89,8 @@ fn a_function_that_is_slower_is_named_first() {
     for seed in 0..20 {
         let mut slower = USUAL;
         slower[1] *= 1.2;
-        let comparison = hold(recording(seed, 15, USUAL, "server"), recording(seed + 500, 15, slower, "server"));
+        let comparison =
+            hold(recording(seed, 15, USUAL, "server"), recording(seed + 500, 15, slower, "server"));
         right += usize::from(named(&comparison).first().is_some_and(|name| name == "price"));
         if let Some(first) = comparison.differences.first() {
             let ratio = first.ratio().unwrap_or_default();
@@ -124,7 +126,17 @@ fn waits_for_a_lock_are_compared_by_their_site() {
         let mut build = recording(seed, 10, USUAL, "server");
         build.thread(2, "writer");
         let stack = ["server!main", "server!append", "libc.so.6!pthread_mutex_lock", "k:futex_wait"];
-        build.wait(2, Waiting { stack: &stack, syscall: call::FUTEX, state: WaitState::Sleep, share, each_ms: 4.0, waker: None });
+        build.wait(
+            2,
+            Waiting {
+                stack: &stack,
+                syscall: call::FUTEX,
+                state: WaitState::Sleep,
+                share,
+                each_ms: 4.0,
+                waker: None,
+            },
+        );
         build
     };
     let comparison = hold(with_lock(1, 0.2), with_lock(2, 0.5));
@@ -154,7 +166,11 @@ fn what_speaks_against_a_comparison_is_said() {
         (hold(usual(), recording(2, 2, USUAL, "server")), "too short"),
         (compare(&Recorded::new(usual().done()), &Recorded::new(usual().without_trace())), "no trace"),
     ] {
-        assert!(comparison.refused.as_ref().is_some_and(|why| why.contains(words)), "{:?}", comparison.refused);
+        assert!(
+            comparison.refused.as_ref().is_some_and(|why| why.contains(words)),
+            "{:?}",
+            comparison.refused
+        );
         assert!(comparison.differences.is_empty());
     }
 }
@@ -167,6 +183,7 @@ fn the_calls_of_both_are_one_tree() {
     let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names.iter().filter(|name| **name == "price").count(), 1, "{names:?}");
     assert!((nodes[0].before - 0.5).abs() < 0.05 && (nodes[0].after - 0.5).abs() < 0.05, "{:?}", nodes[0]);
-    let below: f64 = nodes.iter().filter(|node| NAMES.contains(&node.name.as_str())).map(|node| node.before).sum();
+    let below: f64 =
+        nodes.iter().filter(|node| NAMES.contains(&node.name.as_str())).map(|node| node.before).sum();
     assert!((below - nodes[0].before).abs() < 1e-9);
 }

@@ -138,13 +138,16 @@ pub(crate) fn look(
     options: &LookOptions,
     redactor: &Redactor,
 ) -> Result<DumpAnalysis, Failure> {
-    let mut tries = 0;
+    let (mut tries, mut stood_still) = (0, Nanos(0));
     loop {
         tries += 1;
         // Before the process is frozen: then its threads stand in other calls.
         let peers = biopsy_target::peers::look(info.key.pid);
         let (frozen, missing) = freeze(options, info)?;
         let mut analysis = analyze(options, &frozen, name, redactor, &peers);
+        // All of it, each try included.
+        stood_still = stood_still + analysis.identity.pause.unwrap_or_default();
+        analysis.identity.pause = Some(stood_still);
         analysis.undetermined.extend(missing);
         if info.exe.is_empty() {
             // Programs of a runtime are named after their own file, which is found by that of the runtime.

@@ -94,7 +94,9 @@ impl Slices {
             let weight = sample.weight.as_secs_f64();
             self.samples += 1;
             self.cpu_seconds += weight;
-            let own = sample.stack.and_then(|stack| *of_stack.entry(stack).or_insert_with(|| place(timeline, frames, stack)));
+            let own = sample
+                .stack
+                .and_then(|stack| *of_stack.entry(stack).or_insert_with(|| place(timeline, frames, stack)));
             let series = by_function
                 .entry(own.unwrap_or(call.function))
                 .or_insert_with(|| Series { slices: vec![0.0; self.count], samples: 0 });
@@ -165,7 +167,10 @@ impl Slices {
 /// the one that asked for it. Inlined functions count for the one that they were inlined into: what is inlined differs from build to
 /// build.
 fn place(timeline: &Timeline, frames: &FrameTable, stack: StackHandle) -> Option<FunctionHandle> {
-    let outer = timeline.frames_of(Some(stack)).take(STACK_DEPTH).filter_map(|frame| frames.of(frame).last().copied());
+    let outer = timeline
+        .frames_of(Some(stack))
+        .take(STACK_DEPTH)
+        .filter_map(|frame| frames.of(frame).last().copied());
     let mut own = outer.filter(|function| {
         let is_code = |kind| matches!(kind, FunctionKind::Native | FunctionKind::Jit);
         frames.role(*function) == Role::Plain && frames.row(*function).is_some_and(|row| is_code(row.kind))
