@@ -16,6 +16,8 @@ const LEAST: f64 = 0.06;
 const LEAST_ALONE: f64 = 0.08;
 /// Waits waver more than code.
 const LEAST_OF_WAITS: f64 = 0.15;
+/// Waits come in bursts that few slices show: their noise is taken for so much larger.
+const BURSTS: f64 = 1.5;
 /// Quantities below this, in seconds per second, are not looked at.
 const SMALLEST: f64 = 0.002;
 /// The rest of a program tells the machine's part if it has so much of the CPU time.
@@ -63,7 +65,8 @@ pub(super) fn judge(
             (Quantity::Function { .. }, None) => LEAST_ALONE,
             (Quantity::Wait { .. } | Quantity::Request { .. }, _) => LEAST_OF_WAITS,
         };
-        let chance = least(&one, &other, CHANCE, tests);
+        let bursts = if matches!(pair.quantity, Quantity::Function { .. }) { 1.0 } else { BURSTS };
+        let chance = bursts * least(&one, &other, CHANCE, tests);
         let noise = chance.max(part * one.mean.min(other.mean));
         let difference =
             Difference { quantity: pair.quantity.clone(), before: one.mean, after: other.mean, noise };
