@@ -18,6 +18,7 @@ mod fixtures;
 mod fuzz;
 mod kills;
 mod observe;
+mod redaction;
 mod run;
 mod score;
 mod tidy;
@@ -54,6 +55,8 @@ enum Command {
     Faults(faults::Options),
     /// How often the first finding is the cause, on the programs of `fixtures/sick`
     Score(score::Options),
+    /// How many planted secrets of `fixtures/secrets` the redactor masks, and what it does to clean text
+    Redaction(redaction::Options),
     /// Fuzz targets, with the stable compiler
     Fuzz(fuzz::Options),
     /// The same on other kernels and processors, in emulated machines
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Score(options) => score::run(&options),
+        Command::Redaction(options) => redaction::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Vm(options) => vm::run(&options),
         Command::Distribution(options) => distribution::run(&options),

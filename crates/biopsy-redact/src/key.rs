@@ -102,6 +102,9 @@ impl KeyRule {
         if how == How::Block {
             return true;
         }
+        if !value.quoted && (is_remark(text, value.range.start) || is_source(text, &value.range)) {
+            return false;
+        }
         if !value.quoted && plausible::is_code(bytes, lists) {
             return false;
         }
@@ -148,6 +151,58 @@ impl KeyRule {
         }
         Some(name)
     }
+}
+
+/// `secret: Kind = x`, `ptr = state->secret;`, `key = svld1(p)`: source code, in which nothing that is no string is a value. A space
+/// in front tells it from `password=a->b`.
+fn is_source(text: &[u8], range: &Range<usize>) -> bool {
+    let is_spaced = range.start > 0 && text[range.start - 1].is_ascii_whitespace();
+    let value = &text[range.clone()];
+    let is_name = |bytes: &[u8]| {
+        bytes.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':'))
+    };
+    if !is_spaced {
+        return false;
+    }
+    // The type of what is declared: it is followed by what it gets.
+    let behind = &text[range.end..text.len().min(range.end + 3)];
+    if is_name(value) && behind.starts_with(b" =") && !behind.starts_with(b" ==") {
+        return true;
+    }
+    // References and pointers.
+    let target = value.strip_prefix(b"&").or_else(|| value.strip_prefix(b"*")).unwrap_or(value);
+    let target = target.strip_prefix(b"mut ").unwrap_or(target);
+    if target.len() < value.len() && (target.starts_with(b"[") || is_name(target.trim_ascii_end())) {
+        return true;
+    }
+    // Calls, members and paths.
+    let head = value.iter().position(|b| matches!(b, b'(' | b'-' | b'[')).unwrap_or(value.len());
+    let (name, rest) = value.split_at(head);
+    let goes_on = rest.starts_with(b"(") || rest.starts_with(b"->") || rest.starts_with(b"[");
+    (is_name(name) && (goes_on || memchr::memmem::find(name, b"::").is_some()))
+        || (rest.is_empty() && is_statement(text, range, value))
+}
+
+/// `x = name;` at the end of a line: a name that no password generator and no person makes.
+fn is_statement(text: &[u8], range: &Range<usize>, value: &[u8]) -> bool {
+    let ends = match value.strip_suffix(b";") {
+        Some(_) => matches!(text.get(range.end), None | Some(b'\n' | b'\r' | b' ')),
+        None => matches!(text.get(range.end..range.end + 2), Some(b";\n" | b";\r")),
+    };
+    let name = value.strip_suffix(b";").unwrap_or(value);
+    ends && name.iter().all(|b| b.is_ascii_alphabetic() || *b == b'_')
+}
+
+/// `password: (attempt 2)`: words in brackets.
+fn is_remark(text: &[u8], at: usize) -> bool {
+    let rest = &text[at..text.len().min(at + 128)];
+    let Some(inside) = rest.strip_prefix(b"(") else { return false };
+    let Some(end) = inside.iter().position(|b| matches!(b, b')' | b'\n')) else { return false };
+    let words = &inside[..end];
+    inside[end] == b')'
+        && words.contains(&b' ')
+        && words.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b' ' | b',' | b'-' | b'/' | b'\''))
 }
 
 /// `secrets = ledger.Secrets`, `password=form.password`, `dbPassword: newPassword`: a variable that carries the name on.
@@ -305,6 +360,11 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let mut percent = false;
     let mut colon = false;
     let length = match lower.as_slice() {
+        // The colon of full width that Chinese and Japanese texts have.
+        [0xef, 0xbc, 0x9a, ..] => {
+            colon = true;
+            3
+        }
         [b'=', b'=', b'=', ..] => 3,
         [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
         [b'=', ..] => 1,
@@ -457,7 +517,8 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
             b.is_ascii_whitespace()
                 || matches!(b, b'"' | b'\'' | b'`' | b'[' | b'(' | b'=' | b':' | b',' | 0 | 0x80..)
         });
-    if !is_flag {
+    // `/password x` of Windows, and no path: `/secret-santa page=2`, `GET /password reset`.
+    if !is_flag || (text[dash] == b'/' && !is_windows_option(text, name, behind)) {
         return None;
     }
     let value = if quoted && text.get(behind) == Some(&b',') {
@@ -476,6 +537,15 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
         .get(value)
         .is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'<' | b'[' | b'&' | b';' | b')' | b'\n' | b'\r')))
     .then_some(Place { key: name.start, at: value, how: How::Flag, key_quote: None, whole_line: false })
+}
+
+/// Behind a slash: one word, and a value that could be one.
+fn is_windows_option(text: &[u8], name: &Range<usize>, behind: usize) -> bool {
+    let value = text.get(behind..).unwrap_or_default();
+    let value = &value[..value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len())];
+    text[name.clone()].iter().all(u8::is_ascii_alphanumeric)
+        && !value.contains(&b'=')
+        && !value.iter().all(u8::is_ascii_alphabetic)
 }
 
 /// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,

@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod columns;
 mod command_line;
 mod counts;
 mod env;

@@ -177,6 +177,10 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
     {
         return true;
     }
+    // `true|false`: what may stand there.
+    if bare.contains(&b'|') && bare.split(|b| *b == b'|').all(|word| lists.is_trivial(word)) {
+        return true;
+    }
     lists.words().code_roots.iter().any(|root| bare.len() > root.len() && bare.starts_with(root.as_bytes()))
 }
 

@@ -53,6 +53,8 @@ pub(crate) enum Kind {
     Shape,
     /// By the name in front of it: `NAME=value`, `"NAME": "value"`, `--NAME value`, `<NAME>value</NAME>` ...
     Key,
+    /// By the column of a statement that the value stands in, if that is the name of a secret for a key rule.
+    Columns,
 }
 
 /// Where the words of a key rule may stand in a name.
@@ -262,7 +264,7 @@ fn problem_of(rule: &Rule, known: &[Rule]) -> Option<String> {
         return Some("`description` is missing".to_owned());
     }
     let (needed, name) = match rule.kind {
-        Kind::Shape => (&rule.keywords, "keywords"),
+        Kind::Shape | Kind::Columns => (&rule.keywords, "keywords"),
         Kind::Key => (&rule.words, "words"),
     };
     if needed.is_empty() || needed.iter().any(String::is_empty) {

@@ -7,6 +7,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::util::captures::Captures;
 
 use crate::RedactError;
+use crate::columns;
 use crate::key::KeyRule;
 use crate::plausible::Lists;
 use crate::pseudonym::Pseudonym;
@@ -30,6 +31,7 @@ pub(crate) struct Engine {
 enum Matcher {
     Shape(Shape),
     Key(KeyRule),
+    Columns,
 }
 
 /// A stretch of text to be masked.
@@ -61,7 +63,7 @@ impl Engine {
         let mut matchers = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             let keywords = match rule.kind {
-                Kind::Shape => rule.keywords.clone(),
+                Kind::Shape | Kind::Columns => rule.keywords.clone(),
                 Kind::Key => KeyRule::keywords(rule),
             };
             for keyword in keywords {
@@ -77,6 +79,7 @@ impl Engine {
             }
             matchers.push(match rule.kind {
                 Kind::Key => Matcher::Key(KeyRule::new(rule)),
+                Kind::Columns => Matcher::Columns,
                 Kind::Shape => Matcher::Shape(Shape::compile(rule).map_err(|problem| RedactError::Rule {
                     pack: "-".to_owned(),
                     rule: rule.id.clone(),
@@ -151,6 +154,7 @@ impl Engine {
                             });
                         }
                     }
+                    Matcher::Columns => self.find_columns(*rule, text, hit.start(), spans),
                     Matcher::Key(key) => {
                         // A name inside a value that is masked as a whole needs no look; this also bounds the work
                         // on `password=password=password=...`.
@@ -180,6 +184,25 @@ impl Engine {
         }
     }
 
+    /// Values of a statement in columns whose name is that of a secret.
+    fn find_columns(&self, rule: usize, text: &[u8], at: usize, spans: &mut Vec<Span>) {
+        for field in columns::find(text, at) {
+            let (name, value) = (&text[field.column], &text[field.value.clone()]);
+            let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+            if self.rule_for_name(&name, &value).is_some() {
+                spans.push(Span {
+                    range: field.value,
+                    rule: Some(rule),
+                    pseudonym: None,
+                    open: field.open,
+                    learn: self.rules[rule].learn,
+                    wide: None,
+                    wrap: None,
+                });
+            }
+        }
+    }
+
     /// The key rule that says that variables or options of this name hold secrets.
     pub(crate) fn rule_for_name(&self, name: &str, value: &str) -> Option<usize> {
         if self.allows(value.as_bytes()) {
@@ -192,7 +215,7 @@ impl Engine {
                         key.names_a_secret(name.as_bytes(), hit.range(), &self.lists)
                             && key.accepts_value(value.as_bytes(), &self.lists)
                     }
-                    Matcher::Shape(_) => false,
+                    Matcher::Shape(_) | Matcher::Columns => false,
                 }
             })
         })

@@ -104,7 +104,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         ],
     ),
     ("biopsy-testkit", &["biopsy-sys"]),
-    ("xtask", &["biopsy-testkit"]),
+    ("xtask", &["biopsy-redact", "biopsy-testkit"]),
 ];
 
 /// The half that reads recordings on any machine and trusts nothing in them ...

@@ -72,7 +72,7 @@ impl Detector {
             _ if !memory.anchors.is_empty() => memory.anchors,
             // Names that are not ASCII are left to the text rules.
             Kind::Key => KeyRule::keywords(rule).into_iter().filter(|word| word.is_ascii()).collect(),
-            Kind::Shape => rule.keywords.clone(),
+            Kind::Shape | Kind::Columns => rule.keywords.clone(),
         };
         let how = match rule.kind {
             _ if rule.id == PRIVATE_KEY => {
@@ -83,6 +83,7 @@ impl Detector {
                 How::PrivateKey
             }
             Kind::Key => How::Key(KeyRule::new(rule)),
+            Kind::Columns => return Err(wrong("statements are not read in memory".to_owned())),
             Kind::Shape => {
                 // Matches begin at the anchor. That it begins a word is not asked: in memory anything may stand in front,
                 // such as the end of another text or of a number.

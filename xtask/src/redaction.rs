@@ -1,0 +1,134 @@
+//! `cargo xtask redaction`: planted secrets of hundreds of kinds at dozens of places, and how many the redactor masks.
+//!
+//! Kinds and places are tables in `fixtures/secrets`; what is made from them is the same in each run. Kinds and places
+//! belong to half A or B by their names: rules may be tuned on A, and figures are of B, whose misses are never shown.
+
+mod case;
+mod checksum;
+mod clean;
+mod corpus;
+mod detect_secrets;
+mod encode;
+mod engine;
+mod escape;
+mod gitleaks;
+mod half;
+mod kinds;
+mod memory;
+mod needle;
+mod places;
+mod random;
+mod score;
+mod shape;
+mod spans;
+mod table;
+#[cfg(test)]
+mod tests;
+mod wellformed;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use regex::Regex;
+
+use crate::run::{Outcome, target_folder};
+use detect_secrets::DetectSecrets;
+use engine::{Biopsy, Engine};
+use gitleaks::Gitleaks;
+use half::Half;
+use score::Miss;
+use table::Results;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Another corpus of the same kinds
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only cases whose name (`beside a key / api-key / yaml`) matches
+    #[arg(long, value_name = "REGEX")]
+    only: Option<Regex>,
+    /// Print so many misses of half A; all of them are in `target/redaction/misses.txt` anyway
+    #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "100")]
+    show: Option<usize>,
+    /// gitleaks' table of rules (`config/gitleaks.toml` of its repository), to be scored beside
+    #[arg(long, value_name = "FILE")]
+    gitleaks: Option<PathBuf>,
+    /// A Python with the package `detect-secrets`, to be scored beside
+    #[arg(long, value_name = "PYTHON")]
+    detect_secrets: Option<PathBuf>,
+    /// Score every n-th case only
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    every: usize,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let kinds = kinds::read_all()?;
+    let places = places::Places::read()?;
+    let mut cases = corpus::make(options.seed, &kinds, &places);
+    let samples = clean::samples()?;
+    let look_alikes = clean::look_alikes(options.seed)?;
+    println!(
+        "{} planted secrets of {} kinds; {} clean lines of {} sorts; {} look-alikes",
+        cases.len(),
+        kinds.len(),
+        samples.iter().map(|sample| sample.text.lines().count()).sum::<usize>(),
+        samples.len(),
+        look_alikes.len()
+    );
+    if let Some(only) = &options.only {
+        cases.retain(|case| only.is_match(&case.name()));
+    }
+    let mut number = 0;
+    cases.retain(|_| {
+        number += 1;
+        number % options.every.max(1) == 0
+    });
+    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Biopsy::new()?)];
+    if let Some(path) = &options.gitleaks {
+        let gitleaks = Gitleaks::read(path)?;
+        if !gitleaks.left_out.is_empty() {
+            println!("note: gitleaks' rules that cannot be compiled here: {}", gitleaks.left_out.join(", "));
+        }
+        engines.push(Box::new(gitleaks));
+    }
+    if let Some(python) = &options.detect_secrets {
+        engines.push(Box::new(DetectSecrets::new(python)));
+    }
+    let mut all = Vec::new();
+    for engine in engines {
+        let begin = Instant::now();
+        let score = score::score(&*engine, &cases)?;
+        let damage = clean::damage(&*engine, &samples, &look_alikes)?;
+        println!("{}: {:.0} s", engine.name(), begin.elapsed().as_secs_f64());
+        all.push(Results { name: engine.name().to_owned(), score, damage });
+    }
+    println!("\n{}", table::markdown(&all));
+    let folder = target_folder()?.join("redaction");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
+    let facts = serde_json::json!({ "seed": options.seed, "kinds": kinds.len(), "cases": cases.len() });
+    write(&folder.join("redaction.json"), &format!("{:#}\n", table::json(&all, facts)))?;
+    let misses: Vec<&Miss> = all[0].score.misses.iter().chain(&all[0].damage.misses).collect();
+    write(&folder.join("misses.txt"), &shown(&misses))?;
+    if let Some(count) = options.show {
+        println!("{}", shown(&misses[..misses.len().min(count)]));
+    }
+    println!("{} misses of half {} are in `{}`", misses.len(), Half::A, folder.join("misses.txt").display());
+    Ok(())
+}
+
+/// Misses, with what was given and what came out.
+fn shown(misses: &[&Miss]) -> String {
+    let mut text = String::new();
+    for miss in misses {
+        let short =
+            |text: &str| text.chars().take(600).collect::<String>().trim_end().replace('\n', "\n    ");
+        let _ = writeln!(text, "{}\n  < {}\n  > {}", miss.case, short(&miss.given), short(&miss.came_out));
+    }
+    text
+}
+
+fn write(path: &Path, text: &str) -> Outcome {
+    std::fs::write(path, text).map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+}

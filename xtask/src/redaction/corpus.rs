@@ -1,0 +1,436 @@
+//! The corpus: kinds at places, the same in each run.
+
+use super::case::{Case, Class, Input, line};
+use super::encode::Encoding;
+use super::escape::fill;
+use super::half::Half;
+use super::kinds::{Form, Kind};
+use super::memory;
+use super::needle::Needle;
+use super::places::{Place, Places, kebab, upper};
+use super::random::Random;
+use super::shape::Value;
+use super::wellformed::Format;
+
+/// Places of its own half that a kind is written at, and of the other one.
+const OWN: usize = 10;
+const OTHER: usize = 2;
+/// The same of encodings, and of places of copies.
+const ENCODINGS: usize = 3;
+const ECHOES: usize = 3;
+
+/// Makes the cases of all kinds.
+pub(super) fn make(seed: u64, kinds: &[Kind], places: &Places) -> Vec<Case> {
+    kinds.iter().flat_map(|kind| Maker { seed, kind, places }.cases()).collect()
+}
+
+/// Makes the cases of one kind.
+struct Maker<'c> {
+    seed: u64,
+    kind: &'c Kind,
+    places: &'c Places,
+}
+
+/// How a text is written around a value: twice with the same sequence, once without the secret.
+type Render<'r> = dyn Fn(&str, &mut Random) -> String + 'r;
+
+impl Maker<'_> {
+    fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        let has_key = !self.kind.keys.is_empty();
+        if has_key {
+            cases.extend(
+                self.chosen("pair", &self.places.pair).filter_map(|(name, place)| self.pair(name, place)),
+            );
+            cases.extend(self.of_process());
+            if !self.kind.common {
+                cases.extend(self.repeated());
+                cases.extend(self.repeated_encoded());
+            }
+        }
+        match &self.kind.form {
+            Form::Keyed => {}
+            Form::Shaped => {
+                let bare = |random: &mut Random| random.pick(&self.places.bare).clone();
+                cases.extend(self.texts(Class::Shape, &bare));
+            }
+            Form::Texts(texts) => {
+                cases.extend(self.texts(Class::Structure, &|random| random.pick(texts).clone()))
+            }
+            Form::Arguments(lists) => {
+                let joined = |random: &mut Random| command(lists, random);
+                cases.extend(self.texts(Class::Structure, &joined));
+                cases.extend(lists.iter().enumerate().map(|(index, list)| self.arguments(index, list)));
+            }
+            Form::Block { text, rows, format } => {
+                let chosen =
+                    self.chosen("block", &self.places.block).filter(|(_, place)| place.takes_block(*rows));
+                cases.extend(chosen.map(|(name, place)| self.block(name, place, text, *format)));
+            }
+        }
+        cases.extend(self.encoded());
+        if has_key {
+            cases.extend(memory::cases(self.seed, self.kind));
+        }
+        cases
+    }
+
+    fn random(&self, name: &str) -> Random {
+        Random::named(self.seed, &[&self.kind.name, name])
+    }
+
+    /// Places of one sort for this kind.
+    fn chosen<'p>(
+        &self,
+        sort: &str,
+        places: &'p std::collections::BTreeMap<String, Place>,
+    ) -> impl Iterator<Item = (&'p str, &'p Place)> + use<'p> {
+        let (own, other) = places
+            .iter()
+            .map(|(name, place)| (name.as_str(), place))
+            .partition(|(name, _)| Places::half(name) == self.kind.half);
+        let mut random = self.random(sort);
+        let own: Vec<_> = random.some(own, OWN);
+        let other: Vec<_> = random.some(other, OTHER);
+        own.into_iter().chain(other)
+    }
+
+    /// A value with a name that a place takes; several are tried.
+    fn named_value(
+        &self,
+        random: &mut Random,
+        takes: impl Fn(&str, &str) -> bool,
+    ) -> Option<(String, Value)> {
+        (0..8).find_map(|_| {
+            let key = random.pick(&self.kind.keys).clone();
+            let value = self.kind.make(random);
+            takes(&key, &value.text).then_some((key, value))
+        })
+    }
+
+    fn pair(&self, name: &str, place: &Place) -> Option<Case> {
+        let mut random = self.random(name);
+        let (key, value) = self.named_value(&mut random, |key, value| place.takes_pair(key, value))?;
+        let render = |value: &str, random: &mut Random| place.pair(&key, value, random);
+        let case =
+            self.case(Class::Key, name, Places::half(name), &value, &render, Encoding::Plain, &mut random);
+        let needle = Needle::new(&value.secret, &place.written(&value.secret), Encoding::Plain);
+        Some(Case { needle, format: Some(place.format), ..case })
+    }
+
+    fn texts(&self, class: Class, template: &dyn Fn(&mut Random) -> String) -> Vec<Case> {
+        let make = |(name, place): (&str, &Place)| {
+            let mut random = self.random(name);
+            let template = fill(&template(&mut random), &mut random);
+            let value = self.kind.make(&mut random);
+            place.takes_text(&value.text).then(|| {
+                let render = |value: &str, random: &mut Random| {
+                    place.text(&template.replace("{secret}", value), random)
+                };
+                let case =
+                    self.case(class, name, Places::half(name), &value, &render, Encoding::Plain, &mut random);
+                let needle = Needle::new(&value.secret, &place.written(&value.secret), Encoding::Plain);
+                Case { needle, format: Some(place.format), ..case }
+            })
+        };
+        self.chosen("text", &self.places.text).filter_map(make).collect()
+    }
+
+    fn block(&self, name: &str, place: &Place, text: &str, format: Format) -> Case {
+        let mut random = self.random(name);
+        let template = fill(text, &mut random);
+        let value = self.kind.make(&mut random);
+        let render =
+            |value: &str, random: &mut Random| place.block(&template.replace("{secret}", value), random);
+        let case = self.case(
+            Class::Structure,
+            name,
+            Places::half(name),
+            &value,
+            &render,
+            Encoding::Plain,
+            &mut random,
+        );
+        let as_it_is =
+            matches!(name, "alone" | "windows-lines" | "without-last-line-end" | "byte-order-mark");
+        Case { format: Some(if as_it_is { format } else { place.format }), ..case }
+    }
+
+    fn arguments(&self, index: usize, list: &[String]) -> Case {
+        let place = format!("arguments {index}");
+        let mut random = self.random(&place);
+        let value = self.kind.make(&mut random);
+        let filled: Vec<String> = list.iter().map(|word| fill(word, &mut random)).collect();
+        let with = |secret: &str| {
+            Input::Arguments(filled.iter().map(|word| word.replace("{secret}", secret)).collect())
+        };
+        self.of_input(Class::Arguments, &place, &value, &with)
+    }
+
+    /// Arguments and environment of a process.
+    fn of_process(&self) -> Vec<Case> {
+        let forms: [(&str, fn(&str, &str) -> Vec<String>); 3] = [
+            ("option-equals", |key, value| {
+                vec!["app".into(), format!("--{}={value}", kebab(key)), "-v".into()]
+            }),
+            ("option-next", |key, value| {
+                vec!["app".into(), format!("--{}", kebab(key)), value.into(), "run".into()]
+            }),
+            ("setting", |key, value| {
+                vec!["java".into(), format!("-D{key}={value}"), "-jar".into(), "a.jar".into()]
+            }),
+        ];
+        let mut cases = Vec::new();
+        for (place, form) in forms {
+            let mut random = self.random(place);
+            if let Some((key, value)) =
+                self.named_value(&mut random, |key, _| key.is_ascii() && !key.contains(' '))
+            {
+                cases.push(
+                    self.of_input(Class::Arguments, place, &value, &|value| {
+                        Input::Arguments(form(&key, value))
+                    }),
+                );
+            }
+        }
+        for place in ["variable", "variable of a container"] {
+            let mut random = self.random(place);
+            if let Some((key, value)) = self.named_value(&mut random, |key, _| key.is_ascii()) {
+                let with = |value: &str| Input::Variable { name: upper(&key), value: value.to_owned() };
+                cases.push(self.of_input(Class::Environment, place, &value, &with));
+            }
+        }
+        cases
+    }
+
+    /// A value that is masked with its name, and stands elsewhere without it.
+    fn repeated(&self) -> Vec<Case> {
+        let orders = ["file behind", "file before", "line behind", "line before"];
+        let make = |(index, (name, echo)): (usize, (&str, &Place))| {
+            let order = orders[index % orders.len()];
+            let mut random = self.random(&format!("echo {name}"));
+            let takes = |_: &str, value: &str| echo.takes_text(value);
+            let (key, value) = self.named_value(&mut random, takes)?;
+            let source = source(&key);
+            let (source, bare) = (source.replace("{value}", &value.text), source.replace("{value}", ""));
+            let text = echo.text(&value.secret, &mut random.clone());
+            let background = echo.text("", &mut random);
+            let (documents, scored) = match order {
+                "file behind" => (vec![source.clone(), text], 1),
+                "file before" => (vec![text, source.clone()], 0),
+                "line behind" => (vec![format!("{source}{text}")], 0),
+                _ => (vec![format!("{text}{source}")], 0),
+            };
+            Some(Case {
+                needle: Needle::new(&value.secret, &echo.written(&value.secret), Encoding::Plain),
+                source: Some((source.into_bytes(), bare.clone().into_bytes())),
+                ..self.bare_case(
+                    Class::Repeated,
+                    &format!("{name}, {order}"),
+                    self.kind.half.both(Places::half(name)),
+                    documents.into_iter().map(|text| Input::Text(text.into_bytes())).collect(),
+                    scored,
+                    format!("{bare}{background}").into_bytes(),
+                )
+            })
+        };
+        let echoes = self.chosen("echo", &self.places.echo).take(OWN).collect::<Vec<_>>();
+        let echoes = self.random("echoes").some(echoes, ECHOES);
+        echoes.into_iter().enumerate().filter_map(make).collect()
+    }
+
+    fn encodings(&self, sort: &str) -> Vec<(&'static str, Encoding)> {
+        let (own, other) =
+            Encoding::ALL.iter().copied().partition(|(name, _)| Places::half(name) == self.kind.half);
+        let mut random = self.random(sort);
+        let own: Vec<_> = random.some(own, ENCODINGS);
+        own.into_iter().chain(random.some(other, 1)).collect()
+    }
+
+    fn repeated_encoded(&self) -> Vec<Case> {
+        let make = |(name, encoding): (&str, Encoding)| {
+            let mut random = self.random(&format!("echo in {name}"));
+            let (key, value) = self.named_value(&mut random, |_, value| value.len() >= 8)?;
+            let source = source(&key);
+            let (source, bare) = (source.replace("{value}", &value.text), source.replace("{value}", ""));
+            let text = wrapped(encoding, &value.secret, &mut random.clone());
+            Some(Case {
+                needle: Needle::new(&value.secret, &value.secret, encoding),
+                source: Some((source.clone().into_bytes(), bare.into_bytes())),
+                ..self.bare_case(
+                    Class::RepeatedEncoded,
+                    name,
+                    self.kind.half.both(Places::half(name)),
+                    vec![Input::Text(source.into_bytes()), Input::Text(text)],
+                    1,
+                    wrapped(encoding, "?", &mut random),
+                )
+            })
+        };
+        self.encodings("echo encodings").into_iter().filter_map(make).collect()
+    }
+
+    /// A text with the secret, encoded as a whole.
+    fn encoded(&self) -> Vec<Case> {
+        let make = |(name, encoding): (&str, Encoding)| {
+            let mut random = self.random(&format!("in {name}"));
+            let value = self.kind.make(&mut random);
+            let template = self.template(&mut random);
+            let render = |value: &str, random: &mut Random| {
+                wrapped(encoding, &template.replace("{secret}", value), random)
+            };
+            let text = render(&value.text, &mut random.clone());
+            let background = render(&value.text.replace(&value.secret, "?"), &mut random);
+            Case {
+                needle: Needle::new(&value.secret, &value.secret, encoding),
+                ..self.bare_case(
+                    Class::Encoded,
+                    name,
+                    self.kind.half.both(Places::half(name)),
+                    vec![Input::Text(text)],
+                    0,
+                    background,
+                )
+            }
+        };
+        self.encodings("encodings").into_iter().map(make).collect()
+    }
+
+    /// A text that says by itself what the secret in it is.
+    fn template(&self, random: &mut Random) -> String {
+        let keyed = |random: &mut Random| {
+            let key = random.pick(&self.kind.keys).clone();
+            let forms =
+                ["user=app;{key}={secret};port=1", "{key}={secret}", "user: app\n{key}: {secret}\nport: 1\n"];
+            random.pick(&forms).replace("{key}", &key)
+        };
+        let template = match &self.kind.form {
+            Form::Shaped if random.below(2) == 0 => random.pick(&self.places.bare).clone(),
+            Form::Shaped | Form::Keyed => keyed(random),
+            Form::Texts(texts) => random.pick(texts).clone(),
+            Form::Arguments(lists) => command(lists, random),
+            Form::Block { text, .. } => text.clone(),
+        };
+        fill(&template, random)
+    }
+
+    fn of_input(&self, class: Class, place: &str, value: &Value, with: &dyn Fn(&str) -> Input) -> Case {
+        let background = with(&value.text.replace(&value.secret, "")).bytes();
+        let half = self.kind.half.both(Places::half(place));
+        Case {
+            needle: Needle::new(&value.secret, &value.secret, Encoding::Plain),
+            ..self.bare_case(class, place, half, vec![with(&value.text)], 0, background)
+        }
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing of the case, and all callers are in this file"
+    )]
+    fn case(
+        &self,
+        class: Class,
+        place: &str,
+        half: Half,
+        value: &Value,
+        render: &Render<'_>,
+        encoding: Encoding,
+        random: &mut Random,
+    ) -> Case {
+        let text = render(&value.text, &mut random.clone());
+        let background = render(&value.text.replace(&value.secret, ""), random);
+        let half = self.kind.half.both(half);
+        Case {
+            needle: Needle::new(&value.secret, &value.secret, encoding),
+            ..self.bare_case(
+                class,
+                place,
+                half,
+                vec![Input::Text(text.into_bytes())],
+                0,
+                background.into_bytes(),
+            )
+        }
+    }
+
+    fn bare_case(
+        &self,
+        class: Class,
+        place: &str,
+        half: Half,
+        bundle: Vec<Input>,
+        scored: usize,
+        background: Vec<u8>,
+    ) -> Case {
+        Case {
+            kind: self.kind.name.clone(),
+            place: place.to_owned(),
+            half,
+            class,
+            bundle,
+            scored,
+            background,
+            needle: Needle::new("", "", Encoding::Plain),
+            source: None,
+            format: None,
+            may_change: Vec::new(),
+        }
+    }
+}
+
+/// One of several commands as one would type it; the secret comes later.
+fn command(lists: &[Vec<String>], random: &mut Random) -> String {
+    let list = random.pick::<Vec<String>>(lists);
+    let words: Vec<String> =
+        list.iter().map(|word| fill(word, random).replace("{secret}", "SECRET")).collect();
+    line(&words).replace("SECRET", "{secret}")
+}
+
+/// Where a value stands with its name, in a form that everybody knows.
+fn source(key: &str) -> String {
+    format!("{{\"settings\":{{\"host\":\"db1\",\"{key}\":\"{{value}}\"}}}}\n")
+}
+
+/// A document with a text in another form.
+fn wrapped(encoding: Encoding, text: &str, random: &mut Random) -> Vec<u8> {
+    let templates: &[&str] = match encoding {
+        Encoding::JsonString => &["{\"event\":\"sent\",\"body\":\"{e}\",\"n\":{n}}\n"],
+        Encoding::JsonStringTwice => &["{\"log\":\"{\\\"body\\\":\\\"{e}\\\"}\\n\",\"stream\":\"stdout\"}\n"],
+        Encoding::UnicodeEscapesAll | Encoding::UnicodeEscapesSpecials => {
+            &["{\"event\":\"sent\",\"body\":\"{e}\",\"n\":{n}}\n", "{iso} body=\"{e}\" n={n}\n"]
+        }
+        Encoding::HtmlEntities => &["<tr><td>{n}</td><td>{e}</td></tr>\n", "<msg n=\"{n}\">{e}</msg>\n"],
+        Encoding::QuotedPrintable => {
+            &["Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\n{e}\n"]
+        }
+        Encoding::PercentSpecials | Encoding::PercentAll | Encoding::PercentTwice => &[
+            "GET /relay?n={n}&body={e}&v=1 HTTP/1.1\n",
+            "{iso} target=https%3A%2F%2Fexample.com%2F data={e}\n",
+        ],
+        Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Utf16LeMarked => {
+            &["{time} INFO starting shop\r\n{time} INFO {e}\r\n{time} INFO done\r\n"]
+        }
+        Encoding::BytesDecimal | Encoding::BytesHex | Encoding::HexSpaced => {
+            &["{time} TRACE body=[{e}] n={n}\n", "data: {e}\n"]
+        }
+        Encoding::Plain
+        | Encoding::Base64
+        | Encoding::Base64Url
+        | Encoding::Base64NoPadding
+        | Encoding::Base64OfUtf16
+        | Encoding::Base64Twice
+        | Encoding::HexLower
+        | Encoding::HexUpper
+        | Encoding::GzipBase64 => &[
+            "{time} DEBUG body {e} n={n}\n",
+            "{\"event\":\"sent\",\"body\":\"{e}\",\"n\":{n}}\n",
+            "data: {e}\nkind: x\n",
+            "payload={e}\n",
+        ],
+    };
+    let document = fill(random.pick::<&str>(templates), random);
+    if encoding.is_wide() {
+        return encoding.encode(&document.replace("{e}", text));
+    }
+    document.replace("{e}", &String::from_utf8_lossy(&encoding.encode(text))).into_bytes()
+}

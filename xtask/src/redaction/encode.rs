@@ -1,0 +1,206 @@
+//! The forms that a text may take on its way: base64 and its kin, escapes, wide characters, compressed.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// One of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Encoding {
+    /// As it is.
+    Plain,
+    Base64,
+    Base64Url,
+    Base64NoPadding,
+    Base64OfUtf16,
+    Base64Twice,
+    HexLower,
+    HexUpper,
+    HexSpaced,
+    BytesDecimal,
+    BytesHex,
+    PercentSpecials,
+    PercentAll,
+    PercentTwice,
+    UnicodeEscapesAll,
+    UnicodeEscapesSpecials,
+    HtmlEntities,
+    QuotedPrintable,
+    GzipBase64,
+    JsonString,
+    JsonStringTwice,
+    Utf16Le,
+    Utf16Be,
+    Utf16LeMarked,
+}
+
+impl Encoding {
+    /// All but the plain one, with names that decide their half.
+    pub(super) const ALL: [(&'static str, Self); 23] = [
+        ("base64", Self::Base64),
+        ("base64-url", Self::Base64Url),
+        ("base64-no-padding", Self::Base64NoPadding),
+        ("base64-of-utf16", Self::Base64OfUtf16),
+        ("base64-twice", Self::Base64Twice),
+        ("hex", Self::HexLower),
+        ("hex-upper", Self::HexUpper),
+        ("hex-spaced", Self::HexSpaced),
+        ("bytes-decimal", Self::BytesDecimal),
+        ("bytes-hex", Self::BytesHex),
+        ("percent", Self::PercentSpecials),
+        ("percent-all", Self::PercentAll),
+        ("percent-twice", Self::PercentTwice),
+        ("unicode-escapes-all", Self::UnicodeEscapesAll),
+        ("unicode-escapes", Self::UnicodeEscapesSpecials),
+        ("html-entities", Self::HtmlEntities),
+        ("quoted-printable", Self::QuotedPrintable),
+        ("gzip-base64", Self::GzipBase64),
+        ("json-string", Self::JsonString),
+        ("json-string-twice", Self::JsonStringTwice),
+        ("utf16-le", Self::Utf16Le),
+        ("utf16-be", Self::Utf16Be),
+        ("utf16-le-marked", Self::Utf16LeMarked),
+    ];
+
+    /// Whether it is of whole documents.
+    pub(super) fn is_wide(self) -> bool {
+        matches!(self, Self::Utf16Le | Self::Utf16Be | Self::Utf16LeMarked)
+    }
+
+    /// The text in this form.
+    pub(super) fn encode(self, text: &str) -> Vec<u8> {
+        let bytes = text.as_bytes();
+        match self {
+            Self::Plain => bytes.to_vec(),
+            Self::Base64 => base64(bytes, STANDARD, true).into_bytes(),
+            Self::Base64Url => base64(bytes, URL, true).into_bytes(),
+            Self::Base64NoPadding => base64(bytes, STANDARD, false).into_bytes(),
+            Self::Base64OfUtf16 => base64(&wide(text, false), STANDARD, true).into_bytes(),
+            Self::Base64Twice => {
+                base64(base64(bytes, STANDARD, true).as_bytes(), STANDARD, true).into_bytes()
+            }
+            Self::HexLower => each(bytes, "", |byte| format!("{byte:02x}")),
+            Self::HexUpper => each(bytes, "", |byte| format!("{byte:02X}")),
+            Self::HexSpaced => each(bytes, " ", |byte| format!("{byte:02x}")),
+            Self::BytesDecimal => each(bytes, ", ", |byte| byte.to_string()),
+            Self::BytesHex => each(bytes, ", ", |byte| format!("0x{byte:02x}")),
+            Self::PercentSpecials => percent(text).into_bytes(),
+            Self::PercentAll => each(bytes, "", |byte| format!("%{byte:02X}")),
+            Self::PercentTwice => percent(&percent(text)).into_bytes(),
+            Self::UnicodeEscapesAll => escapes(text, |_| true),
+            Self::UnicodeEscapesSpecials => {
+                escapes(text, |letter| !letter.is_ascii() || "\"'&<>+=;".contains(letter))
+            }
+            Self::HtmlEntities => entities(text),
+            Self::QuotedPrintable => quoted_printable(bytes),
+            Self::GzipBase64 => base64(&gzip(bytes), STANDARD, true).into_bytes(),
+            Self::JsonString => json(text).into_bytes(),
+            Self::JsonStringTwice => json(&json(text)).into_bytes(),
+            Self::Utf16Le => wide(text, false),
+            Self::Utf16Be => wide(text, true),
+            Self::Utf16LeMarked => [vec![0xff, 0xfe], wide(text, false)].concat(),
+        }
+    }
+}
+
+pub(super) const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+pub(super) const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+pub(super) fn base64(bytes: &[u8], alphabet: &[u8; 64], padded: bool) -> String {
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let mut sum = [0; 3];
+        sum[..group.len()].copy_from_slice(group);
+        let bits = u32::from_be_bytes([0, sum[0], sum[1], sum[2]]);
+        let letters = [18, 12, 6, 0].map(|shift| alphabet[(bits >> shift & 63) as usize] as char);
+        text.extend(letters.iter().take(group.len() + 1));
+        if padded {
+            text.extend(std::iter::repeat_n('=', 3 - group.len()));
+        }
+    }
+    text
+}
+
+/// UTF-16 in either order.
+pub(super) fn wide(text: &str, big_endian: bool) -> Vec<u8> {
+    text.encode_utf16()
+        .flat_map(|unit| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() })
+        .collect()
+}
+
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("a vector takes what is written")
+}
+
+pub(super) fn percent(text: &str) -> String {
+    let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        match is_kept(byte) {
+            true => escaped.push(byte as char),
+            false => _ = write!(escaped, "%{byte:02X}"),
+        }
+    }
+    escaped
+}
+
+/// What stands between the quotes of a JSON string.
+pub(super) fn json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn each(bytes: &[u8], between: &str, form: impl Fn(u8) -> String) -> Vec<u8> {
+    bytes.iter().map(|byte| form(*byte)).collect::<Vec<_>>().join(between).into_bytes()
+}
+
+fn escapes(text: &str, is_escaped: impl Fn(char) -> bool) -> Vec<u8> {
+    let mut escaped = String::new();
+    for letter in text.chars() {
+        match is_escaped(letter) {
+            true => {
+                letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(escaped, "\\u{unit:04x}"))
+            }
+            false => escaped.push(letter),
+        }
+    }
+    escaped.into_bytes()
+}
+
+fn entities(text: &str) -> Vec<u8> {
+    let mut escaped = String::new();
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            letter if letter.is_alphanumeric() && letter.is_ascii() || " .-_".contains(letter) => {
+                escaped.push(letter)
+            }
+            letter => _ = write!(escaped, "&#{};", letter as u32),
+        }
+    }
+    escaped.into_bytes()
+}
+
+fn quoted_printable(bytes: &[u8]) -> Vec<u8> {
+    let mut encoded = String::new();
+    let mut column = 0;
+    for byte in bytes {
+        let form = match byte {
+            b'=' | 127.. | ..32 => format!("={byte:02X}"),
+            byte => (*byte as char).to_string(),
+        };
+        if column + form.len() > 75 {
+            encoded.push_str("=\r\n");
+            column = 0;
+        }
+        column += form.len();
+        encoded.push_str(&form);
+    }
+    encoded.into_bytes()
+}

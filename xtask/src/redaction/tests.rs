@@ -1,0 +1,151 @@
+//! The corpus is what it says, and the scorer counts right.
+
+use std::collections::BTreeMap;
+
+use super::case::{Bundle, Case, Input};
+use super::engine::{Engine, Masked};
+use super::half::Half;
+use super::kinds::Kind;
+use super::places::Places;
+use super::random::Random;
+use super::{clean, corpus, kinds, score};
+use crate::run::Outcome;
+
+const SEED: u64 = 1;
+
+fn all() -> (Vec<Kind>, Vec<Case>) {
+    let kinds = kinds::read_all().expect("the tables can be read");
+    let cases = corpus::make(SEED, &kinds, &Places::read().expect("the places can be read"));
+    (kinds, cases)
+}
+
+/// Masks nothing, or everything.
+struct Toy {
+    masks: bool,
+}
+
+impl Engine for Toy {
+    fn name(&self) -> &str {
+        "toy"
+    }
+
+    fn mask(&self, bundles: &[Bundle]) -> Outcome<Vec<Masked>> {
+        let output = |input: &Input| if self.masks { Vec::new() } else { input.bytes() };
+        Ok(bundles.iter().map(|bundle| Some(bundle.iter().map(output).collect())).collect())
+    }
+}
+
+#[test]
+fn the_corpus_is_the_same_in_each_run_and_another_one_with_another_seed() {
+    let (kinds, cases) = all();
+    let (_, again) = all();
+    assert_eq!(cases.len(), again.len());
+    for (one, other) in cases.iter().zip(&again) {
+        assert_eq!(one.bundle, other.bundle, "{}", one.name());
+    }
+    let places = Places::read().expect("the places can be read");
+    let others = corpus::make(SEED + 1, &kinds, &places);
+    let is_same = |(one, other): &(&Case, &Case)| one.bundle == other.bundle;
+    assert!(cases.iter().zip(&others).filter(is_same).count() < cases.len() / 100);
+}
+
+#[test]
+fn every_kind_has_its_shape_its_checksum_and_ten_places() {
+    let (kinds, cases) = all();
+    assert!(kinds.len() >= 250, "{} kinds", kinds.len());
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in &cases {
+        *places.entry(&case.kind).or_default() += 1;
+    }
+    for kind in &kinds {
+        for number in 0..20 {
+            let value = kind.make(&mut Random::named(SEED, &[&kind.name, &number.to_string()]));
+            assert!(
+                kind.shapes.iter().any(|shape| shape.is_met_by(&value.text)),
+                "{}: {}",
+                kind.name,
+                value.text
+            );
+            assert!(
+                kind.finish.is_none_or(|checksum| checksum.holds(&value.text)),
+                "{}: {}",
+                kind.name,
+                value.text
+            );
+            assert!(
+                value.text.contains(&value.secret) && value.secret.len() >= 6,
+                "{}: {}",
+                kind.name,
+                value.text
+            );
+        }
+        assert!(
+            places.get(kind.name.as_str()).is_some_and(|count| *count >= 10),
+            "{}: too few places",
+            kind.name
+        );
+    }
+}
+
+#[test]
+fn halves_are_about_equal() {
+    let (kinds, cases) = all();
+    let samples = clean::samples().expect("there is clean text");
+    let look_alikes = clean::look_alikes(SEED).expect("there are look-alikes");
+    let lines: usize = samples.iter().map(|sample| sample.text.lines().count()).sum();
+    assert!(lines >= 5000 && samples.len() >= 20 && look_alikes.len() >= 300, "{lines} lines");
+    let of_a = |halves: &mut dyn Iterator<Item = (Half, usize)>| {
+        let (mut a, mut both) = (0, 0);
+        for (half, weight) in halves.filter(|(half, _)| *half != Half::Mixed) {
+            a += if half == Half::A { weight } else { 0 };
+            both += weight;
+        }
+        a as f64 / both as f64
+    };
+    for (what, share) in [
+        ("kinds", of_a(&mut kinds.iter().map(|kind| (kind.half, 1)))),
+        ("cases", of_a(&mut cases.iter().map(|case| (case.half, 1)))),
+        ("clean lines", of_a(&mut samples.iter().map(|sample| (sample.half, sample.text.lines().count())))),
+        ("look-alikes", of_a(&mut look_alikes.iter().map(|sample| (sample.half, 1)))),
+    ] {
+        assert!((0.4..=0.6).contains(&share), "{what}: {share:.2} are of half A");
+    }
+}
+
+#[test]
+fn who_masks_nothing_scores_nothing_and_who_masks_everything_all_of_it() {
+    let (_, cases) = all();
+    let nothing = score::score(&Toy { masks: false }, &cases).expect("a toy does not fail");
+    for (case, count) in &nothing.recall {
+        assert_eq!(count.good, 0, "{case:?}");
+    }
+    assert!(nothing.formed.values().all(|count| count.good == count.all), "{:?}", nothing.formed);
+    assert!(nothing.misses.iter().all(|miss| !miss.given.is_empty()));
+    let everything = score::score(&Toy { masks: true }, &cases).expect("a toy does not fail");
+    for (case, count) in &everything.recall {
+        assert_eq!(count.good, count.all, "{case:?}");
+    }
+    let of_a = cases.iter().filter(|case| case.half == Half::A).count();
+    assert!(nothing.misses.len() <= of_a, "only those of half A are shown");
+}
+
+#[test]
+fn damage_to_clean_text_is_counted_in_characters_and_lines() {
+    assert_eq!(clean::changed("a=12345;b", "a=12345;b"), 0);
+    assert_eq!(clean::changed("a=12345;b", "a=[redacted:x:00112233];b"), 5);
+    assert_eq!(clean::changed("one two", "[redacted:x:00112233] [redacted:x:00112233]"), 6);
+    let samples = clean::samples().expect("there is clean text");
+    let look_alikes = clean::look_alikes(SEED).expect("there are look-alikes");
+    let nothing = clean::damage(&Toy { masks: false }, &samples, &look_alikes).expect("a toy does not fail");
+    let everything =
+        clean::damage(&Toy { masks: true }, &samples, &look_alikes).expect("a toy does not fail");
+    for half in [Half::A, Half::B] {
+        assert_eq!((nothing.characters[&half].good, nothing.lines[&half].good), (0, 0));
+        assert_eq!(nothing.look_alikes[&half].good, nothing.look_alikes[&half].all);
+        assert_eq!(everything.look_alikes[&half].good, 0);
+        assert!(
+            everything.lines[&half].good > everything.lines[&half].all / 2,
+            "empty lines stay as they are"
+        );
+    }
+}
