@@ -9,7 +9,8 @@ fn biopsy(arguments: &[&str]) -> Output {
 
 fn recording(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings");
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect();
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect();
     found.sort();
     found.into_iter().find(|path| path.to_string_lossy().contains(name)).expect("there is such a recording")
 }

@@ -132,7 +132,10 @@ fn several_looks_tell_who_is_stuck_from_who_waits_anew() {
             .iter()
             .filter_map(|thread| thread["movement"].as_str())
             .collect();
-        assert!(workers.len() >= 2 && workers.iter().all(|one| (*one != "stuck") == moving), "{program:?}: {workers:?}");
+        assert!(
+            workers.len() >= 2 && workers.iter().all(|one| (*one != "stuck") == moving),
+            "{program:?}: {workers:?}"
+        );
         let found = report["findings"][0]["id"].as_str();
         assert!(id.is_none_or(|id| found == Some(id)), "{program:?}: {found:?}");
         if moving {
