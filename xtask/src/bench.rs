@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use options::Options;
 
+use crate::redaction;
 use crate::run::{Outcome, release_program, target_folder};
 use recorder::{Kind, Tools};
 use table::Table;
@@ -73,6 +74,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     }
     if options.wants("nettrace") {
         nettrace::measure(&tools.biopsy, options, &mut table)?;
+    }
+    if options.wants("redaction") && !options.quick {
+        redaction::run(&redaction::Options::usual())?;
     }
     println!("{}", table.summary());
     let file = fresh_file(&folder)?;

@@ -21,6 +21,7 @@ mod random;
 mod score;
 mod shape;
 mod spans;
+mod speed;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -57,9 +58,19 @@ pub(crate) struct Options {
     /// A Python with the package `detect-secrets`, to be scored beside
     #[arg(long, value_name = "PYTHON")]
     detect_secrets: Option<PathBuf>,
+    /// Measure the speed on one core and the memory too, with a release build
+    #[arg(long)]
+    speed: bool,
     /// Score every n-th case only
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
+}
+
+impl Options {
+    /// Everything once, without peers.
+    pub(crate) fn usual() -> Self {
+        Self { seed: 1, only: None, show: None, gitleaks: None, detect_secrets: None, speed: true, every: 1 }
+    }
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
@@ -107,6 +118,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let folder = target_folder()?.join("redaction");
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
+    if options.speed {
+        println!("{}", speed::measure(&samples, &folder)?);
+    }
     let facts = serde_json::json!({ "seed": options.seed, "kinds": kinds.len(), "cases": cases.len() });
     write(&folder.join("redaction.json"), &format!("{:#}\n", table::json(&all, facts)))?;
     let misses: Vec<&Miss> = all[0].score.misses.iter().chain(&all[0].damage.misses).collect();

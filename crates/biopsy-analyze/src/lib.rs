@@ -43,6 +43,7 @@ mod managed_names;
 pub mod metrics;
 mod recorded;
 pub mod runtimes;
+mod sockets;
 mod syscalls;
 pub mod trace;
 mod words;

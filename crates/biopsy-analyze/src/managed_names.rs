@@ -88,11 +88,20 @@ pub(crate) fn is_pool_thread(name: &str) -> bool {
     name.starts_with(".NET TP Worker") || name.starts_with(".NET ThreadPool")
 }
 
-/// A thread that the runtime has for its own work (collections, timers, events, compiling), so not one that runs the application's
+/// A thread that a runtime has for its own work (collections, timers, events, compiling), so not one that runs the application's
 /// code. Some of them are only there because somebody, biopsy for one, listens to events.
 pub(crate) fn is_runtime_thread(name: &str) -> bool {
     name.starts_with(".NET ") && !is_pool_thread(name) && !name.starts_with(".NET Finalizer")
+        || HELPERS.iter().any(|helper| name.starts_with(helper))
 }
+
+/// Threads that virtual machines have for their own work (`comm` is cut after 15 bytes).
+#[rustfmt::skip]
+const HELPERS: &[&str] = &[
+    "Attach Listener", "C1 CompilerThre", "C2 CompilerThre", "Common-Cleaner", "DelayedTaskSche", "G1 ", "GC Thread", "JVMCI",
+    "Monitor Deflati", "Notification Th", "Reference Handl", "Service Thread", "Shenandoah", "Signal Dispatch", "Signal Inspecto",
+    "StrDedup", "Sweeper thread", "V8Worker", "VM Periodic Tas", "VM Thread", "ZWorker", "libuv-worker",
+];
 
 /// The library that the runtime itself is in.
 pub(crate) fn is_runtime_module(module: &str) -> bool {

@@ -1,7 +1,9 @@
 //! Which file systems answer without waiting for anybody else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -57,8 +59,11 @@ pub struct Found {
 /// mount is met that is not known, and kept: make one for each process and use it for moments, since numbers are used again.
 #[derive(Debug)]
 pub struct Mounts {
-    tables: Vec<PathBuf>,
+    /// Folder in `/proc` of the process whose mounts count too.
+    process: Option<PathBuf>,
     known: Mutex<BTreeMap<u64, Mount>>,
+    /// Mounts whose layers are near.
+    layers_near: Mutex<BTreeSet<u64>>,
 }
 
 /// One line of a table.
@@ -66,21 +71,21 @@ pub struct Mounts {
 struct Mount {
     kind: String,
     on_block_device: bool,
+    /// Folders that it is laid over, as whoever mounted it named them.
+    layers: Vec<PathBuf>,
 }
 
 impl Mounts {
     /// Our own.
     #[must_use]
     pub fn own() -> Self {
-        Self { tables: vec![PathBuf::from("/proc/self/mountinfo")], known: Mutex::default() }
+        Self { process: None, known: Mutex::default(), layers_near: Mutex::default() }
     }
 
     /// Our own, and those of the process with this folder in `/proc`.
     #[must_use]
     pub fn of(process: &Path) -> Self {
-        let mut mounts = Self::own();
-        mounts.tables.push(process.join("mountinfo"));
-        mounts
+        Self { process: Some(process.to_owned()), ..Self::own() }
     }
 
     /// Whether files of the mount with this number (`mnt_id` of proc_pid_fdinfo(5)) answer without waiting for anybody else. Asks
@@ -121,6 +126,27 @@ impl Mounts {
         Err(Refused::FileSystem { path: path.to_owned(), kind })
     }
 
+    /// The folders that the file system is laid over, if nobody has yet said that they are near.
+    pub(crate) fn layers(&self, found: &Statx) -> Vec<PathBuf> {
+        let near = self.layers_near.lock().unwrap_or_else(PoisonError::into_inner);
+        match found.stx_dev_major != 0 || near.contains(&found.stx_mnt_id) {
+            true => Vec::new(),
+            false => self.mount(found.stx_mnt_id).map_or_else(Vec::new, |mount| mount.layers),
+        }
+    }
+
+    /// Where paths of layers may be meant: in our root, and in that of the process, each with its mounts.
+    pub(crate) fn roots(&self) -> Vec<(PathBuf, Self)> {
+        let process = self.process.as_deref().map(|process| (process.join("root"), Self::of(process)));
+        [(PathBuf::from("/"), Self::own())].into_iter().chain(process).collect()
+    }
+
+    /// The layers of this one need not be looked at again.
+    pub(crate) fn layers_are_near(&self, found: &Statx) {
+        let mut near = self.layers_near.lock().unwrap_or_else(PoisonError::into_inner);
+        near.insert(found.stx_mnt_id);
+    }
+
     fn kind(&self, mount: u64) -> Option<String> {
         self.mount(mount).map(|mount| mount.kind)
     }
@@ -129,8 +155,8 @@ impl Mounts {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.contains_key(&mount) {
             known.clear();
-            for table in &self.tables {
-                let text = read_kernels(table).unwrap_or_default();
+            for folder in [Some(Path::new("/proc/self")), self.process.as_deref()].into_iter().flatten() {
+                let text = read_kernels(folder.join("mountinfo")).unwrap_or_default();
                 known.extend(text.split(|byte| *byte == b'\n').filter_map(number_and_mount));
             }
         }
@@ -140,13 +166,78 @@ impl Mounts {
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue` (proc_pid_mountinfo(5)).
 fn number_and_mount(line: &[u8]) -> Option<(u64, Mount)> {
-    let line = String::from_utf8_lossy(line);
-    let (of_mount, of_file_system) = line.split_once(" - ")?;
+    let at = line.windows(3).position(|part| part == b" - ")?;
+    let of_mount = String::from_utf8_lossy(line.get(..at)?);
     let mut words = of_mount.split(' ');
     let number = words.next()?.parse().ok()?;
     let (major, _) = words.nth(1)?.split_once(':')?;
-    let kind = of_file_system.split(' ').next()?.to_owned();
-    Some((number, Mount { kind, on_block_device: major != "0" }))
+    let mut of_file_system = line.get(at + 3..)?.split(|byte| *byte == b' ');
+    let kind = String::from_utf8_lossy(of_file_system.next()?).into_owned();
+    let layers = match kind.as_str() {
+        "overlay" => layers(of_file_system.nth(1).unwrap_or_default()),
+        _ => Vec::new(),
+    };
+    Some((number, Mount { kind, on_block_device: major != "0", layers }))
+}
+
+/// `ro,lowerdir=/a:/b::/data,upperdir=/c,workdir=/d`, and since Linux 6.8 `lowerdir+=/a,datadir+=/b` (overlayfs.rst).
+fn layers(options: &[u8]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for option in options.split(|byte| *byte == b',') {
+        let Some(equals) = option.iter().position(|byte| *byte == b'=') else { continue };
+        let (name, value) =
+            (option.get(..equals).unwrap_or_default(), option.get(equals + 1..).unwrap_or_default());
+        let value = without_octal(value);
+        match name {
+            b"lowerdir" => found.extend(split_at_colons(&value)),
+            b"upperdir" | b"lowerdir+" | b"datadir+" => found.push(value),
+            _ => {}
+        }
+    }
+    // One that is not absolute was named from a folder that nobody knows any more.
+    let absolute = found.into_iter().filter(|path| path.first() == Some(&b'/'));
+    absolute.map(|path| PathBuf::from(OsString::from_vec(path))).collect()
+}
+
+/// `\040` is a space.
+fn without_octal(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let mut rest = text;
+    while let Some((&first, behind)) = rest.split_first() {
+        let digits = behind
+            .get(..3)
+            .filter(|digits| first == b'\\' && digits.iter().all(|digit| matches!(digit, b'0'..=b'7')));
+        match digits {
+            Some(digits) => {
+                plain.push(
+                    digits.iter().fold(0_u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')),
+                );
+                rest = behind.get(3..).unwrap_or_default();
+            }
+            None => {
+                plain.push(first);
+                rest = behind;
+            }
+        }
+    }
+    plain
+}
+
+/// Layers are told apart by `:`; one in a name has a backslash before it.
+fn split_at_colons(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut parts = vec![Vec::new()];
+    let mut escaped = false;
+    for &byte in text {
+        match (escaped, byte) {
+            (false, b'\\') => escaped = true,
+            (false, b':') => parts.push(Vec::new()),
+            _ => {
+                parts.last_mut().expect("there is one").push(byte);
+                escaped = false;
+            }
+        }
+    }
+    parts
 }
 
 /// Memory that is in no mount: memfd_create(2), shared anonymous memory, System V.
@@ -166,12 +257,25 @@ mod tests {
     #[test]
     fn types_are_found_by_the_number_of_the_mount() {
         let line = b"36 35 0:50 /mnt1 /mnt\\0402 rw,noatime master:1 - nfs4 server:/x rw";
-        let nfs = Mount { kind: "nfs4".to_owned(), on_block_device: false };
-        assert_eq!(number_and_mount(line), Some((36, nfs)));
+        let made = |kind: &str, layers: &[&str]| Mount {
+            kind: kind.to_owned(),
+            on_block_device: false,
+            layers: layers.iter().map(PathBuf::from).collect(),
+        };
+        assert_eq!(number_and_mount(line), Some((36, made("nfs4", &[]))));
         let line = b"36 35 98:0 / / rw - ext4 /dev/root rw";
         assert!(number_and_mount(line).unwrap().1.on_block_device);
         assert_eq!(number_and_mount(b""), None);
         assert_eq!(number_and_mount(b"36 35 98:0 /"), None);
+        for (options, layers) in [
+            ("ro,lowerdir=/a:/b::/data,redirect_dir=on", &["/a", "/b", "/data"][..]),
+            ("rw,lowerdir=/a\\040x\\134:y:l/relative,upperdir=/c,workdir=/d", &["/a x:y", "/c"]),
+            ("rw,lowerdir+=/a:b,datadir+=/c,x", &["/a:b", "/c"]),
+            ("rw", &[]),
+        ] {
+            let line = format!("67 44 0:39 / /m rw - overlay overlay {options}");
+            assert_eq!(number_and_mount(line.as_bytes()), Some((67, made("overlay", layers))), "{options}");
+        }
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::file_system::{Mounts, look};
 /// Links that are followed on one path: as many as the kernel follows.
 const MOST_LINKS: usize = 40;
 
+/// Overlays over overlays that are looked through: the kernel allows no more (`FILESYSTEM_MAX_STACK_DEPTH`).
+const MOST_OVERLAYS: usize = 2;
+
 /// What to do with links on the way.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Links {
@@ -66,7 +69,7 @@ pub fn open(path: &Path, links: Links) -> Result<Opened, Refused> {
 /// [`Refused`].
 pub fn open_handle(handle: &OwnedFd, mounts: &Mounts) -> Result<File, Refused> {
     let facts = look(handle)?;
-    mounts.check(&facts, Path::new("it"))?;
+    check_near(mounts, &facts, Path::new("it"), MOST_OVERLAYS)?;
     check_regular(&facts)?;
     Ok(reopen(handle)?)
 }
@@ -134,6 +137,10 @@ impl Root {
     }
 
     fn walk(&self, path: &Path, links: Links) -> Result<Found, Refused> {
+        self.walk_through(path, links, MOST_OVERLAYS)
+    }
+
+    fn walk_through(&self, path: &Path, links: Links, overlays: usize) -> Result<Found, Refused> {
         // The folders on the way, for `..`; the root is not left.
         let mut folders: Vec<OwnedFd> = Vec::new();
         let mut todo: Vec<OsString> = Vec::new();
@@ -151,7 +158,7 @@ impl Root {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let handle = rustix::fs::openat(folder, &part, flags, Mode::empty())?;
             let facts = look(&handle)?;
-            self.mounts.check(&facts, Path::new(&part))?;
+            check_near(&self.mounts, &facts, Path::new(&part), overlays)?;
             match kind_of(&facts) {
                 FileType::Symlink if links == Links::Refuse => {
                     return Err(Refused::Link { path: PathBuf::from(part) });
@@ -244,6 +251,27 @@ impl Trace {
 fn open_kernels_link(path: &Path, process: &Path) -> Result<File, Refused> {
     let handle = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     open_handle(&handle, &Mounts::of(process))
+}
+
+/// Refuses what is on a file system that can make its readers wait, or laid over one. Layers are where whoever mounted it saw them;
+/// those that are in neither root cannot be looked at.
+fn check_near(mounts: &Mounts, facts: &Statx, path: &Path, overlays: usize) -> Result<(), Refused> {
+    mounts.check(facts, path)?;
+    let layers = mounts.layers(facts);
+    let Some(overlays) = overlays.checked_sub(1).filter(|_| !layers.is_empty()) else { return Ok(()) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    for (root, own) in mounts.roots() {
+        let Ok(handle) = rustix::fs::openat(CWD, root, flags, Mode::empty()) else { continue };
+        let root = Root::of(handle, own);
+        for layer in &layers {
+            if let Err(Refused::FileSystem { kind, .. }) = root.walk_through(layer, Links::Follow, overlays) {
+                let kind = format!("overlay over {kind}");
+                return Err(Refused::FileSystem { path: path.to_owned(), kind });
+            }
+        }
+    }
+    mounts.layers_are_near(facts);
+    Ok(())
 }
 
 fn check_regular(facts: &Statx) -> Result<(), Refused> {

@@ -28,8 +28,10 @@
 mod columns;
 mod command_line;
 mod counts;
+mod encoded;
 mod env;
 mod error;
+mod examples;
 mod forms;
 mod fuzz;
 mod in_place;
@@ -53,6 +55,7 @@ pub use command_line::RedactedCommand;
 pub use counts::{Hit, RedactionLog};
 pub use env::EnvValue;
 pub use error::RedactError;
+pub use examples::broken_examples;
 pub use fuzz::fuzz_redact;
 pub use in_place::InPlace;
 pub use learned::Learning;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::encoded;
 use crate::learned::{Learned, Learning, Source};
 use crate::pseudonym::{self, BundleKey, Pseudonym};
 use crate::scan::{self, Engine, Span};
@@ -13,6 +14,9 @@ use crate::{Hit, RedactError, wide};
 
 /// Rule id of values that were found by key somewhere and turned up elsewhere.
 pub const LEARNED_RULE: &str = "learned";
+
+/// How often what was unpacked is unpacked again.
+const ENCODED_TWICE: usize = 1;
 
 /// How often a text is gone over until nothing changes. Each round leaves less that is not masked.
 const ROUNDS_MAX: usize = 8;
@@ -85,15 +89,6 @@ impl Redactor {
         let mut allow_env = engine.lists().words().environment.clone();
         allow_env.extend(options.allow_env);
         Ok(Self { key, engine, learned: Learned::new(), allow_env, learn_from_text: options.learn_from_text })
-    }
-
-    /// Runs the examples of the last of these packs, with all of them in force; says of each that does not hold what it gives and
-    /// what it should give.
-    ///
-    /// # Errors
-    /// A pack is wrong.
-    pub fn broken_examples(packs: &[String]) -> Result<Vec<String>, RedactError> {
-        crate::rules::broken_examples(packs)
     }
 
     /// A redactor for another bundle, with the same rules, which are not compiled again, and nothing learned.
@@ -219,6 +214,7 @@ impl Redactor {
     fn find(&self, text: &[u8], masks: &[Range<usize>], new: usize, spans: &mut Vec<Span>) {
         let from = spans.len();
         self.engine.find(text, masks, spans);
+        self.find_escaped(text, spans);
         if self.learn_from_text {
             // What overlaps a mask holds pieces of it, and those are no secrets.
             let ours = |range: &Range<usize>| {
@@ -233,6 +229,54 @@ impl Redactor {
             }
         }
         self.learned.find(text, false, spans);
+        self.find_encoded(text, masks, spans, ENCODED_TWICE);
+    }
+
+    /// What rules find once escapes are undone.
+    fn find_escaped(&self, text: &[u8], spans: &mut Vec<Span>) {
+        for undone in encoded::unescaped(text) {
+            let mut inner = Vec::new();
+            self.engine.find(&undone.text, &pseudonym::masks_in(&undone.text), &mut inner);
+            spans.extend(inner.into_iter().filter_map(|span| {
+                let range = undone.source(&span.range)?;
+                let open = span.open && range.end == text.len();
+                // As it stands it is no value: its escapes belong to the text around it.
+                Some(Span { range, open, learn: false, wrap: None, ..span })
+            }));
+        }
+    }
+
+    /// Texts in base64, hex and the like that hold a secret are masked as a whole.
+    fn find_encoded(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>, depth: usize) {
+        for run in encoded::runs(text) {
+            if masks.iter().any(|mask| mask.start < run.range.end && run.range.start < mask.end) {
+                continue;
+            }
+            let mut inner = Vec::new();
+            self.engine.find(&run.text, &[], &mut inner);
+            if self.learn_from_text {
+                for span in inner.iter().filter(|span| span.learn && !span.open) {
+                    let value = crate::plausible::trim_end_punctuation(&run.text[span.range.clone()]);
+                    self.learned.learn(value, Source::Text, &self.key, self.engine.lists());
+                }
+            }
+            self.learned.find(&run.text, false, &mut inner);
+            if depth > 0 {
+                self.find_encoded(&run.text, &[], &mut inner, depth - 1);
+            }
+            if let Some(first) = inner.first() {
+                let open = run.range.end == text.len();
+                spans.push(Span {
+                    range: run.range,
+                    rule: first.rule,
+                    pseudonym: None,
+                    open,
+                    learn: false,
+                    wide: None,
+                    wrap: None,
+                });
+            }
+        }
     }
 
     /// Appends what is learned and stands in `text`. `alone`: without the base64 around it.

@@ -7,10 +7,6 @@ use serde::Deserialize;
 use crate::RedactError;
 use crate::pseudonym::RULE_ID_MAX;
 
-mod examples;
-
-pub(crate) use examples::broken_examples;
-
 /// The packs that are always in force, with their file names.
 const PACKS: [(&str, &str); 3] = [
     ("server-logs", include_str!("../rules/server-logs.toml")),

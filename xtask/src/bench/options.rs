@@ -20,7 +20,8 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(super) no_long: bool,
     /// Only these workloads: `serving` (M), `compressing` (Z), `long`, `dumping` (D), `dumping-large`, `following` (S),
-    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H)
+    /// `killing` (K), `catching` (L), `scrubbing`, `dotnet` (N), `dotnet-attach` (N6), `nettrace`, `heap` (H),
+    /// `redaction` (as `cargo xtask redaction --speed`)
     #[arg(long, value_delimiter = ',')]
     pub(super) only: Vec<String>,
     /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`, `debug`,

@@ -31,6 +31,9 @@ struct Maker<'c> {
     places: &'c Places,
 }
 
+/// Arguments of a program with a name and its value.
+type WriteArguments = fn(&str, &str) -> Vec<String>;
+
 /// How a text is written around a value: twice with the same sequence, once without the secret.
 type Render<'r> = dyn Fn(&str, &mut Random) -> String + 'r;
 
@@ -63,9 +66,12 @@ impl Maker<'_> {
                 cases.extend(lists.iter().enumerate().map(|(index, list)| self.arguments(index, list)));
             }
             Form::Block { text, rows, format } => {
-                let chosen =
-                    self.chosen("block", &self.places.block).filter(|(_, place)| place.takes_block(*rows));
-                cases.extend(chosen.map(|(name, place)| self.block(name, place, text, *format)));
+                // Records have fewer places, and stand at each twice.
+                for round in if *rows { &["", ", again"][..] } else { &[""] } {
+                    let chosen = self.chosen("block", &self.places.block);
+                    let chosen = chosen.filter(|(_, place)| place.takes_block(*rows));
+                    cases.extend(chosen.map(|(name, place)| self.block(name, round, place, text, *format)));
+                }
             }
         }
         cases.extend(self.encoded());
@@ -136,8 +142,8 @@ impl Maker<'_> {
         self.chosen("text", &self.places.text).filter_map(make).collect()
     }
 
-    fn block(&self, name: &str, place: &Place, text: &str, format: Format) -> Case {
-        let mut random = self.random(name);
+    fn block(&self, name: &str, round: &str, place: &Place, text: &str, format: Format) -> Case {
+        let mut random = self.random(&format!("{name}{round}"));
         let template = fill(text, &mut random);
         let value = self.kind.make(&mut random);
         let render =
@@ -151,9 +157,11 @@ impl Maker<'_> {
             Encoding::Plain,
             &mut random,
         );
-        let as_it_is =
-            matches!(name, "alone" | "windows-lines" | "without-last-line-end" | "byte-order-mark");
-        Case { format: Some(if as_it_is { format } else { place.format }), ..case }
+        let format = if place.keeps_blocks() { format } else { place.format };
+        // A key of many lines may become one mask, where its lines are not records of a log.
+        let is_one_value =
+            format == Format::Lines && value.secret.contains('\n') && !place.has_line_records();
+        Case { format: (!is_one_value).then_some(format), ..case }
     }
 
     fn arguments(&self, index: usize, list: &[String]) -> Case {
@@ -169,7 +177,7 @@ impl Maker<'_> {
 
     /// Arguments and environment of a process.
     fn of_process(&self) -> Vec<Case> {
-        let forms: [(&str, fn(&str, &str) -> Vec<String>); 3] = [
+        let forms: [(&str, WriteArguments); 3] = [
             ("option-equals", |key, value| {
                 vec!["app".into(), format!("--{}={value}", kebab(key)), "-v".into()]
             }),

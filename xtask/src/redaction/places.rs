@@ -107,10 +107,11 @@ impl Place {
     pub(super) fn block(&self, block: &str, random: &mut Random) -> String {
         let lines: String = match &self.line {
             None => self.escape.write(block),
-            Some(template) => block
-                .lines()
-                .map(|line| fill(template, random).replace("{line}", &self.escape.write(line)) + "\n")
-                .collect(),
+            Some(template) => {
+                let template = fill(template, random);
+                let write = |line: &str| template.replace("{line}", &self.escape.write(line)) + "\n";
+                block.lines().map(write).collect()
+            }
         };
         let mut text = fill(&self.text, random);
         if text.contains("{filler}") {
@@ -119,6 +120,19 @@ impl Place {
             text = text.replace("{filler}", &rows);
         }
         text.replace("{block-trimmed}", lines.trim_end()).replace("{block}", &lines)
+    }
+
+    /// Whether the document is the block, in its own format.
+    pub(super) fn keeps_blocks(&self) -> bool {
+        let is_alone = matches!(self.text.trim_matches(['\u{feff}', '\n']), "{block}" | "{block-trimmed}");
+        is_alone
+            && self.escape == Escape::None
+            && self.line.as_deref().is_none_or(|line| line.trim() == "{line}")
+    }
+
+    /// Whether each line of a block is a record of its own here.
+    pub(super) fn has_line_records(&self) -> bool {
+        self.line.as_deref().is_some_and(|line| line.trim() != "{line}")
     }
 
     /// How a value looks in this place.

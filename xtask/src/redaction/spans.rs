@@ -4,7 +4,7 @@ use super::case::{Bundle, Input};
 use super::engine::Masked;
 
 /// What stands where a peer found a secret.
-const GONE: u8 = 1;
+const GONE: &[u8] = b"[redacted:peer]";
 
 /// A text of a bundle with what was found in it taken out; `None` for what is no text.
 pub(super) fn without(
@@ -17,7 +17,7 @@ pub(super) fn without(
     for range in ranges.into_iter().rev() {
         let end = range.end.min(text.len());
         if range.start < end {
-            text.splice(range.start..end, [GONE]);
+            text.splice(range.start..end, GONE.iter().copied());
         }
     }
     Some(text)

@@ -19,6 +19,18 @@ fn all() -> (Vec<Kind>, Vec<Case>) {
     (kinds, cases)
 }
 
+/// Cases of some of the kinds: of all it takes long in a program that is not optimised.
+fn some() -> (Vec<Kind>, Vec<Case>) {
+    let mut kinds = kinds::read_all().expect("the tables can be read");
+    let mut number = 0;
+    kinds.retain(|_| {
+        number += 1;
+        number % 7 == 0
+    });
+    let cases = corpus::make(SEED, &kinds, &Places::read().expect("the places can be read"));
+    (kinds, cases)
+}
+
 /// Masks nothing, or everything.
 struct Toy {
     masks: bool,
@@ -37,8 +49,8 @@ impl Engine for Toy {
 
 #[test]
 fn the_corpus_is_the_same_in_each_run_and_another_one_with_another_seed() {
-    let (kinds, cases) = all();
-    let (_, again) = all();
+    let (kinds, cases) = some();
+    let (_, again) = some();
     assert_eq!(cases.len(), again.len());
     for (one, other) in cases.iter().zip(&again) {
         assert_eq!(one.bundle, other.bundle, "{}", one.name());
@@ -114,7 +126,7 @@ fn halves_are_about_equal() {
 
 #[test]
 fn who_masks_nothing_scores_nothing_and_who_masks_everything_all_of_it() {
-    let (_, cases) = all();
+    let (_, cases) = some();
     let nothing = score::score(&Toy { masks: false }, &cases).expect("a toy does not fail");
     for (case, count) in &nothing.recall {
         assert_eq!(count.good, 0, "{case:?}");

@@ -415,7 +415,7 @@ mod tests {
         let refused = "`biopsy-stacks` is of the read half and is not among those that may use `rustix`";
         assert_eq!(with_foreign("biopsy-stacks", "rustix"), [refused]);
         let mut graph = allowed_graph();
-        for user in ["biopsy-image", "biopsy-import"] {
+        for user in ["biopsy-image", "biopsy-import", "biopsy-redact-files"] {
             graph.foreign.get_mut(user).unwrap().remove("tempfile");
         }
         let found = violations(&graph);

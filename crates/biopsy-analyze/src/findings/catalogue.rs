@@ -1,6 +1,7 @@
 //! What each finding means, when it is said, what would disprove it and what to do then: the text of `biopsy explain` and of the guide.
 
 mod about;
+mod costs;
 mod crash;
 mod dotnet;
 mod dump;
@@ -21,6 +22,11 @@ impl FindingId {
     pub fn about(self) -> About {
         match self {
             Self::CpuBound => work::CPU_BOUND,
+            Self::GcPressure => costs::GC_PRESSURE,
+            Self::AllocatorChurn => costs::ALLOCATOR_CHURN,
+            Self::PageFaults => costs::PAGE_FAULTS,
+            Self::ShortLivedProcesses => costs::SHORT_LIVED_PROCESSES,
+            Self::RoundTrips => costs::ROUND_TRIPS,
             Self::KernelTime => work::KERNEL_TIME,
             Self::SwitchStorm => work::SWITCH_STORM,
             Self::LockConvoy => work::LOCK_CONVOY,

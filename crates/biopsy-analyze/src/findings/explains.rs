@@ -63,6 +63,13 @@ const ROWS: &[Row] = &[
     // Threads that wait for one lock for ever are no queue that moves on.
     row(&[BlockedOnLock, FinalizerBlocked], How::Lowers, &[LockConvoy, LockContention]),
     row(&[FinalizerBlocked], How::Lowers, &[BlockedOnLock]),
+    // The same, once by the runtime's events and once by the functions that run.
+    row(&[ExceptionStorm], How::Once, &[ExceptionStorm]),
+    row(&[RegexBacktracking], How::Once, &[RegexBacktracking]),
+    // What the CPU time goes to says more than that it is used.
+    row(&[GcPressure, AllocatorChurn, PageFaults], How::Silences, &[CpuBound, KernelTime]),
+    row(&[ExceptionStorm, RegexBacktracking], How::Lowers, &[CpuBound, AllocatorChurn, GcPressure]),
+    row(&[ShortLivedProcesses], How::Lowers, &[CpuBound, KernelTime, PageFaults, DiskBound]),
     // A runtime that aborts because of an exception: that its thread sent the signal tells nothing more.
     row(&[UnhandledException], How::Silences, &[Abort]),
     // Who is waited for says more than that somebody waits.
@@ -166,9 +173,13 @@ pub(super) fn settle(scene: &Scene<'_>, findings: &mut Vec<Finding>) {
                 let to = |one: &&mut Finding| row.to.contains(&one.id) && one.severity >= Severity::Warning;
                 findings.iter_mut().filter(to).for_each(|one| one.severity = Severity::Critical);
             }
+            How::Silences => {
+                if row.these.iter().any(|&id| is_said(findings, id, Severity::Info)) {
+                    findings.retain(|one| !row.to.contains(&one.id));
+                }
+            }
             How::Lowers
             | How::Raises
-            | How::Silences
             | How::Names
             | How::StandsBefore
             | How::HoldsBack

@@ -44,6 +44,16 @@ finding_ids! {
     LockContention = "lock-contention",
     /// One thread is at its limit while the others wait for it.
     SingleThreadBottleneck = "single-thread-bottleneck",
+    /// Allocating and collecting garbage takes the CPU time.
+    GcPressure = "gc-pressure",
+    /// The allocator takes the CPU time.
+    AllocatorChurn = "allocator-churn",
+    /// Pages fault in again and again.
+    PageFaults = "page-faults",
+    /// Processes are started that end at once.
+    ShortLivedProcesses = "short-lived-processes",
+    /// Many questions to a peer, one after another.
+    RoundTrips = "round-trips",
     /// Threads wait for disks.
     DiskBound = "disk-bound",
     /// A thread waits for answers from a socket.

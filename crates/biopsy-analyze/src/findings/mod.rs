@@ -6,6 +6,7 @@
 //! nowhere else. Beside these lie what rules share: `scene` and `dump` are what they look at, the others what several of them ask.
 
 mod allocating;
+mod asking;
 pub mod catalogue;
 mod dotnet;
 mod dump;
@@ -13,12 +14,14 @@ mod evidence;
 mod explains;
 pub mod finding;
 mod from_memory;
+mod harm;
 pub mod ids;
 mod incident;
 mod looks;
 mod requests;
 mod rules;
 mod scene;
+mod spent;
 mod want_of_cpu;
 
 use crate::analysis::Analysis;

@@ -4,6 +4,7 @@ use super::evidence::at;
 use super::finding::{Evidence, Reference, Value};
 use crate::analysis::Analysis;
 use crate::metrics::series::{self, Series};
+use crate::sockets::{Sides, sides};
 use crate::trace::facts::Facts;
 use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::frames::{Role, role_of};
@@ -13,9 +14,11 @@ use crate::trace::wait_sites::WaitSite;
 use crate::trace::waits::WaitReason;
 use crate::words::{percent, shorten};
 use biopsy_model::capture::Capture;
+use biopsy_model::process::RuntimeKind;
 use biopsy_model::timeline::{SamplingEvent, TraceMethod};
-use biopsy_model::{Nanos, Tid};
+use biopsy_model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The recording as detectors see it.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) cores: Option<f64>,
     /// CPU time the samples stand for, in seconds.
     pub(crate) sampled: f64,
+    /// On which side of their connections the processes are, of which that was recorded.
+    pub(crate) sides: BTreeMap<Pid, Sides>,
 }
 
 /// Waiting of one thread at one kind of place.
@@ -66,6 +71,7 @@ impl<'a> Scene<'a> {
             },
             cores: None,
             sampled: analysis.completeness.sampled.as_secs_f64(),
+            sides: sides(capture),
         };
         // What other tools looked at by the clock alone says nothing of CPU time.
         let by_clock = |timeline: &biopsy_model::timeline::Timeline| {
@@ -115,6 +121,24 @@ impl<'a> Scene<'a> {
         self.analysis.threads.rows.iter().find(|row| row.tid == tid)
     }
 
+    /// Connections of a thread's process; `None`: not recorded.
+    pub(crate) fn sides_of(&self, tid: Tid) -> Option<&Sides> {
+        self.sides.get(&self.thread(tid)?.pid)
+    }
+
+    /// How much the CPU is what it lives on: the share of the time that one thread runs, or that all CPUs are used.
+    pub(crate) fn busy(&self) -> f64 {
+        let one =
+            self.analysis.threads.rows.first().map_or(0.0, |row| row.running.as_secs_f64() / self.seconds);
+        one.max(self.cores.unwrap_or(0.0) / self.cpus).min(1.0)
+    }
+
+    /// What runs a process; `Unknown` where it was not recorded.
+    pub(crate) fn runtime_of(&self, pid: Pid) -> RuntimeKind {
+        let info = self.capture.processes.iter().find(|info| info.key.pid == pid);
+        info.map_or(RuntimeKind::Unknown, |info| info.runtime.kind)
+    }
+
     /// The target's pid, for commands to try next; `PID` where it is not known.
     pub(crate) fn pid(&self) -> String {
         self.capture.header.target.as_ref().map_or_else(|| "PID".to_owned(), |key| key.pid.to_string())
@@ -157,9 +181,17 @@ impl<'a> Scene<'a> {
             entry.0 += sum.time.as_secs_f64();
             entry.1 += sum.count;
         }
+        let mut waited: FxHashMap<Tid, f64> = FxHashMap::default();
+        for ((tid, _), sum) in &self.facts.waits.by_thread {
+            *waited.entry(*tid).or_default() += sum.time.as_secs_f64();
+        }
         for (tid, sum) in &mut sums {
             if let Some(&(_, count)) = recorded.get(tid).filter(|(time, _)| *time >= sum.0 / 2.0) {
                 sum.1 = count;
+            } else if let Some(row) = self.thread(*tid).filter(|row| row.voluntary > 0) {
+                // Shorter than what is recorded: the scheduler counted them, as far as they are all of this kind.
+                let nearly_all = sum.0 >= waited.get(tid).copied().unwrap_or_default() * 0.8;
+                sum.1 = if nearly_all { row.voluntary } else { sum.1.min(row.voluntary) };
             }
         }
         let mut waits: Vec<ThreadWait> = sums

@@ -1,9 +1,11 @@
 //! What a trace says: functions, call trees, threads, waits.
 //!
-//! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names` (words and types); `frames`; `calls`;
-//! `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
+//! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names`, `cost_names` (words and types); `frames`; `calls`;
+//! `costs`, `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
 
 pub(crate) mod calls;
+pub(crate) mod cost_names;
+pub(crate) mod costs;
 pub(crate) mod facts;
 pub mod flame;
 pub(crate) mod frames;
@@ -75,6 +77,7 @@ pub(crate) fn read(capture: &Capture, timeline: &Timeline, window: Option<(MonoN
         }
     }
 
+    facts.costs = costs::sum(&cpu_tree, &cpu, &frames);
     frames.mark_tiers(timeline);
     let mut threads = ThreadTable::new(timeline, window);
     threads.add_top_functions(timeline, &cpu_tree, &frames);
@@ -177,7 +180,14 @@ impl Traced {
             move_option(&mut row.cause_function);
         }
         self.waits.longest.iter_mut().for_each(|long| move_option(&mut long.function));
+        for row in &mut self.facts.costs {
+            row.callers
+                .iter_mut()
+                .chain(&mut row.entries)
+                .for_each(|(function, _)| *function = moved(*function));
+        }
         self.facts.managed.iter_mut().for_each(|row| move_option(&mut row.function));
+        self.facts.waits.calls.iter_mut().for_each(|row| move_option(&mut row.function));
         self.facts.waits.by_thread = std::mem::take(&mut self.facts.waits.by_thread)
             .into_iter()
             .map(|((tid, mut site), sum)| {

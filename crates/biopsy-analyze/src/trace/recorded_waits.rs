@@ -30,8 +30,8 @@ impl Sum {
 
 /// Sums by thread and site.
 pub(crate) type BySite = FxHashMap<(Tid, WaitSite), Sum>;
-/// Time by reason and system call.
-pub(super) type ByCall = FxHashMap<(WaitReason, Option<u32>), Nanos>;
+/// Time by thread, system call and site.
+pub(super) type ByCall = FxHashMap<(Tid, Option<u32>, WaitSite), Nanos>;
 /// Waits that a thread ended, and the time that the woken one was ready after them: by waker, woken thread and site.
 pub(super) type Wakes = FxHashMap<(Tid, Tid, WaitSite), (Sum, Nanos)>;
 
@@ -41,7 +41,7 @@ pub(super) struct OffCpu {
     pub(super) by_thread: BySite,
     /// Time that the samples stand for.
     pub(super) time: Nanos,
-    by_call: FxHashMap<(Tid, Option<u32>, WaitSite), Nanos>,
+    pub(super) by_call: ByCall,
 }
 
 impl OffCpu {
@@ -56,14 +56,6 @@ impl OffCpu {
             }
         }
         read
-    }
-
-    pub(super) fn calls(&self) -> ByCall {
-        let mut calls = ByCall::default();
-        for (&(_, syscall, site), &time) in &self.by_call {
-            add(&mut calls, (site.reason, syscall), time);
-        }
-        calls
     }
 
     /// Where each thread usually waits in each system call, if nearly always at one site.
@@ -86,7 +78,7 @@ impl OffCpu {
 pub(super) struct Recorded {
     pub(super) by_thread: BySite,
     pub(super) all: Sum,
-    pub(super) calls: ByCall,
+    pub(super) by_call: ByCall,
     pub(super) wakes: Wakes,
     /// Single long waits for something.
     pub(super) longest: Vec<LongWait>,
@@ -134,7 +126,7 @@ impl Recorded {
         let time = waited(wait);
         self.all.add(time);
         self.by_thread.entry((wait.tid, site)).or_default().add(time);
-        add(&mut self.calls, (site.reason, wait.syscall), time);
+        add(&mut self.by_call, (wait.tid, wait.syscall, site), time);
         if is_cause(site.reason) {
             self.causes.entry(wait.tid).or_default().push((wait.start, wait.start + time, site));
         }

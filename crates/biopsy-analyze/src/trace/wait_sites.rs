@@ -293,6 +293,8 @@ const KERNEL: &[(&str, WaitReason)] = &[
     ("rt_mutex", WaitReason::KernelLock),
     ("nanosleep", WaitReason::Sleep),
     ("do_wait", WaitReason::Child),
+    ("kernel_clone", WaitReason::Child),
+    ("wait_for_vfork", WaitReason::Child),
     ("kernel_wait", WaitReason::Child),
     ("sigtimedwait", WaitReason::Signal),
     ("sigsuspend", WaitReason::Signal),
@@ -408,7 +410,7 @@ fn without_stack(syscall: Option<&str>, state: WaitState) -> WaitReason {
         "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync" | "pread64" | "pwrite64"
         | "preadv" | "pwritev" | "preadv2" | "pwritev2" => WaitReason::Disk,
         "nanosleep" | "clock_nanosleep" => WaitReason::Sleep,
-        "wait4" | "waitid" => WaitReason::Child,
+        "wait4" | "waitid" | "vfork" | "clone" | "clone3" => WaitReason::Child,
         "pause" | "rt_sigtimedwait" | "rt_sigsuspend" => WaitReason::Signal,
         "semop" | "semtimedop" | "flock" => WaitReason::Lock,
         "mmap" | "munmap" | "mprotect" | "madvise" | "brk" | "mremap" if state == WaitState::Disk => {

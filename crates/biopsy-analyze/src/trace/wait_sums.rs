@@ -1,10 +1,12 @@
 //! Sums over waits: by reason, by function, by waker.
 
+use super::function::FunctionHandle;
 use super::recorded_waits::{ByCall, BySite, Cause, Ended, OffCpu, Recorded, Sum, Wakes, may_queue};
 use super::threads::ThreadTable;
 use super::wait_sites::{WaitSite, WaitSites};
 use super::waits::{Activation, Behind, Convoy, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits};
 use crate::limits::{ACTIVATIONS, WAIT_FUNCTIONS};
+use crate::managed_names::is_runtime_thread;
 use biopsy_model::timeline::Timeline;
 use biopsy_model::{Nanos, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,10 +19,21 @@ pub(crate) struct WaitFacts {
     pub(crate) recorded: BySite,
     /// By thread and site, from the source the public tables use.
     pub(crate) by_thread: BySite,
+    /// The same by system call, most time first.
+    pub(crate) calls: Vec<CallWait>,
     /// Waits for locks and conditions that a thread ended: by waker.
     pub(crate) ended_by: FxHashMap<Tid, Sum>,
     /// All waits for locks and conditions with a known waker.
     pub(crate) ended: Sum,
+}
+
+/// Waiting of one thread in one system call at one place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallWait {
+    pub(crate) tid: Tid,
+    pub(crate) call: &'static str,
+    pub(crate) function: Option<FunctionHandle>,
+    pub(crate) time: Nanos,
 }
 
 /// Off-CPU samples that stand for this share of the recorded waits, in tenths, tell how much time went where: they see short waits
@@ -49,21 +62,22 @@ pub(crate) fn sum(
     let from_samples = !sampled.by_thread.is_empty() && tell(TELL_HOW_MUCH);
     let by_thread = if from_samples { &sampled.by_thread } else { &recorded.by_thread };
     let by_function = if tell(TELL_WHERE) { &sampled.by_thread } else { by_thread };
-    let calls = if from_samples { &sampled.calls() } else { &recorded.calls };
+    let by_call = if from_samples { &sampled.by_call } else { &recorded.by_call };
     let waits = Waits {
         total,
         recorded: recorded.all.time,
         count: recorded.all.count,
         sampled: sampled.time,
-        reasons: reasons(by_thread, calls, sites),
+        reasons: reasons(by_thread, by_call, sites),
         functions: functions(by_function, threads, &group_of),
         activations: activations(&recorded.wakes, &group_of),
         behind: behind(&recorded.causes, &recorded.ended),
-        convoys: convoys(by_thread, &recorded.wakes, window),
+        convoys: convoys(by_thread, &recorded.wakes, threads, window),
         longest: recorded.longest,
     };
     let facts = WaitFacts {
         by_thread: by_thread.clone(),
+        calls: calls(by_call, sites),
         recorded: recorded.by_thread,
         ended_by: recorded.ended_by,
         ended: recorded.ended_sum,
@@ -71,7 +85,21 @@ pub(crate) fn sum(
     (waits, facts)
 }
 
-fn reasons(by_thread: &BySite, calls: &ByCall, sites: &WaitSites<'_>) -> Vec<WaitReasonRow> {
+fn calls(by_call: &ByCall, sites: &WaitSites<'_>) -> Vec<CallWait> {
+    let rows = by_call.iter().filter_map(|(&(tid, syscall, site), &time)| {
+        Some(CallWait { tid, call: sites.syscall_name(syscall)?, function: site.function, time })
+    });
+    let mut rows: Vec<CallWait> = rows.collect();
+    rows.sort_by_key(|row| (Reverse(row.time), row.tid, row.call, row.function));
+    rows
+}
+
+fn reasons(by_thread: &BySite, by_call: &ByCall, sites: &WaitSites<'_>) -> Vec<WaitReasonRow> {
+    let mut calls: FxHashMap<(WaitReason, Option<u32>), Nanos> = FxHashMap::default();
+    for (&(_, syscall, site), &time) in by_call {
+        let sum = calls.entry((site.reason, syscall)).or_default();
+        *sum = *sum + time;
+    }
     let mut sums: FxHashMap<WaitReason, (Sum, FxHashSet<Tid>)> = FxHashMap::default();
     for (&(tid, site), &sum) in by_thread {
         let entry = sums.entry(site.reason).or_default();
@@ -212,9 +240,13 @@ fn behind(causes: &FxHashMap<Tid, Vec<Cause>>, ended: &[Ended]) -> Vec<Behind> {
     rows
 }
 
-fn convoys(by_thread: &BySite, wakes: &Wakes, window: Nanos) -> Vec<Convoy> {
+fn convoys(by_thread: &BySite, wakes: &Wakes, threads: &ThreadTable, window: Nanos) -> Vec<Convoy> {
     let mut at: FxHashMap<WaitSite, (Sum, FxHashSet<Tid>)> = FxHashMap::default();
-    for (&(tid, site), &sum) in by_thread.iter().filter(|((_, site), _)| may_queue(site.reason)) {
+    // A runtime's own threads pass work around among themselves.
+    let helpers: FxHashSet<Tid> =
+        threads.rows.iter().filter(|row| is_runtime_thread(&row.name)).map(|row| row.tid).collect();
+    let queue = by_thread.iter().filter(|((tid, site), _)| may_queue(site.reason) && !helpers.contains(tid));
+    for (&(tid, site), &sum) in queue {
         let entry = at.entry(site).or_default();
         entry.0.merge(sum);
         entry.1.insert(tid);

@@ -287,8 +287,8 @@ fn sleep_loop() {
     check(FindingId::SleepLoop, &[(0.48, None), (0.52, Some(Notice)), (0.99, Some(Notice))], |share| {
         build(share, 10.0)
     });
-    // Four times a second and more.
-    check(FindingId::SleepLoop, &[(225.0, Some(Notice)), (250.0, None), (1_000.0, None)], |each| {
+    // Twenty times a second and more.
+    check(FindingId::SleepLoop, &[(40.0, Some(Notice)), (50.0, None), (1_000.0, None)], |each| {
         build(0.9, each)
     });
 }
@@ -455,7 +455,9 @@ fn single_thread_bottleneck() {
     };
     let id = FindingId::SingleThreadBottleneck;
     check(id, &[(0.83, None), (0.87, Some(Critical))], |running| build(running, 4, 50));
-    check(id, &[(0, None), (1, Some(Warning)), (2, Some(Critical))], |waiters| build(0.95, waiters, 50));
+    check(id, &[(0, None), (1, Some(Notice)), (2, Some(Warning)), (4, Some(Critical))], |waiters| {
+        build(0.95, waiters, 50)
+    });
     // Woken by somebody else, they do not wait for the busy one.
     check(id, &[(50, Some(Critical)), (PID, None), (0, None)], |waker| build(0.95, 4, waker));
     // Two full threads are no bottleneck of one.

@@ -4,6 +4,8 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::os::unix::net::UnixListener;
 
+use biopsy_testkit::{Privilege, require_all, require_that};
+
 use super::*;
 
 fn text(opened: Result<Opened, Refused>) -> String {
@@ -142,4 +144,40 @@ fn a_link_leads_only_where_its_maker_may_go() {
     std::fs::hard_link(at("open/root"), at("users/named")).unwrap();
     assert!(matches!(opened("users/named"), Err(Refused::Foreign { maker: USER, owner: 0 })));
     assert_eq!(text(opened("open/root")), "root");
+}
+
+/// Reading a file of an overlay reads it where it really is.
+#[test]
+fn an_overlay_is_as_near_as_what_it_is_laid_over() {
+    if !require_all(&[Privilege::Root, Privilege::Namespaces]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["near", "base", "over", "far", "twice"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    std::fs::write(folder.path().join("near/file"), "near").unwrap();
+    // The kernel's own files stand for those of a server. The mounts go with the process.
+    let script = "mount -t overlay over -o lowerdir=$PWD/near:$PWD/base over &&
+        mount -t overlay far -o lowerdir=$PWD/near:/sys/kernel/mm far &&
+        mount -t overlay twice -o lowerdir=$PWD/near:$PWD/far twice && echo mounted && read end";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).current_dir(folder.path());
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = [0; 7];
+    let is_mounted = child.stdout.as_mut().unwrap().read_exact(&mut said).is_ok();
+    let opened = |name: &str| {
+        let path = folder.path().join(name).join("file");
+        open(&PathBuf::from(format!("/proc/{}/root{}", child.id(), path.display())), Links::Refuse)
+    };
+    if require_that(is_mounted, "no overlay can be mounted") {
+        assert_eq!(text(opened("over")), "near");
+        let refused =
+            "`far` is on a file system of type overlay over sysfs, which can keep its readers waiting";
+        assert_eq!(refusal(opened("far")), refused);
+        assert!(refusal(opened("twice")).contains("of type overlay over overlay over sysfs"));
+    }
+    drop(child.stdin.take());
+    child.wait().unwrap();
 }

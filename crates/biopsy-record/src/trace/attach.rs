@@ -1,5 +1,6 @@
 //! Attaching: from the best method down to what an unprivileged user may do. Never a signal, never a stop.
 
+use std::collections::BTreeMap;
 use std::{fmt, io};
 
 use biopsy_model::Tid;
@@ -72,6 +73,8 @@ struct Refusal {
     text: String,
     /// The thread is not there any more, which is no reason against the method.
     thread_gone: bool,
+    /// It may not be traced by us, with this method.
+    not_permitted: bool,
 }
 
 impl Refusal {
@@ -79,13 +82,14 @@ impl Refusal {
         Self {
             text: format!("perf_event_open({scope:?}, {:?}): {error}", config.source),
             thread_gone: error.raw_os_error() == Some(libc::ESRCH),
+            not_permitted: error.kind() == io::ErrorKind::PermissionDenied,
         }
     }
 }
 
 impl From<String> for Refusal {
     fn from(text: String) -> Self {
-        Self { text, thread_gone: false }
+        Self { text, thread_gone: false, not_permitted: false }
     }
 }
 
@@ -101,6 +105,13 @@ impl From<Refusal> for String {
     }
 }
 
+/// A thread with the process that it belongs to.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    pid: u32,
+    tid: u32,
+}
+
 /// Open events and programs. Everything ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Attached {
@@ -108,6 +119,8 @@ pub(crate) struct Attached {
     pub(crate) source: Source,
     pub(crate) kernel: Option<KernelSession>,
     pub(crate) attempts: Vec<Attempt>,
+    /// Processes below the target that we may not trace, as a setuid program that it started, with what the kernel said.
+    pub(crate) left_out: BTreeMap<u32, String>,
     rings: Vec<Ring>,
     events: Vec<Event>,
     parser: PerfParser,
@@ -184,15 +197,16 @@ fn per_cpu(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
     open.attached(Method::PerCpu, source, None, &samples, &side_band)
 }
 
-fn threads(plan: &Plan) -> Result<Vec<u32>, String> {
+fn threads(plan: &Plan) -> Result<Vec<Task>, String> {
     let mut all = Vec::new();
     for &pid in &plan.pids {
-        all.extend(task_ids(pid).map_err(|error| format!("list of the threads of process {pid}: {error}"))?);
+        let tids = task_ids(pid).map_err(|error| format!("list of the threads of process {pid}: {error}"))?;
+        all.extend(tids.into_iter().map(|tid| Task { pid, tid }));
     }
     Ok(all)
 }
 
-fn per_task(plan: &Plan, tids: &[u32], cpus: &[u32], exclude_kernel: bool) -> Result<Attached, String> {
+fn per_task(plan: &Plan, tasks: &[Task], cpus: &[u32], exclude_kernel: bool) -> Result<Attached, String> {
     // The scope is only looked at for what the machine can count: of threads, this one is surely there.
     let own = Scope::ThreadOnCpu { tid: Tid(0), cpu: cpus[0] };
     let source = sampling_source(own, exclude_kernel);
@@ -201,7 +215,7 @@ fn per_task(plan: &Plan, tids: &[u32], cpus: &[u32], exclude_kernel: bool) -> Re
     let mut open = Opened::default();
     for &cpu in cpus {
         let mut ring_event = None;
-        for &tid in tids {
+        for &Task { pid, tid } in tasks {
             let scope = Scope::ThreadOnCpu { tid: Tid(tid), cpu };
             let at = open.events.len();
             let opened = match ring_event {
@@ -212,6 +226,10 @@ fn per_task(plan: &Plan, tids: &[u32], cpus: &[u32], exclude_kernel: bool) -> Re
                 Ok(()) => ring_event = ring_event.or(Some(at)),
                 // It ended while we were attaching: events that were opened for it before stay, and say nothing.
                 Err(refusal) if refusal.thread_gone => {}
+                // A setuid program that the target has started is no reason to trace nothing.
+                Err(refusal) if refusal.not_permitted && plan.pids.first() != Some(&pid) => {
+                    open.left_out.entry(pid).or_insert(refusal.text);
+                }
                 Err(refusal) => return Err(refusal.into()),
             }
         }
@@ -227,6 +245,7 @@ fn per_task(plan: &Plan, tids: &[u32], cpus: &[u32], exclude_kernel: bool) -> Re
 struct Opened {
     events: Vec<Event>,
     rings: Vec<Ring>,
+    left_out: BTreeMap<u32, String>,
 }
 
 impl Opened {
@@ -273,6 +292,7 @@ impl Opened {
             source,
             kernel,
             attempts: Vec::new(),
+            left_out: self.left_out,
             rings: self.rings,
             events: self.events,
             parser,
@@ -354,8 +374,9 @@ mod tests {
             only: None,
         };
         let cpus = biopsy_sys::limits::online_cpus().unwrap();
-        for tids in [[gone, own], [own, gone]] {
-            let attached = per_task(&plan, &tids, &cpus, true).unwrap();
+        let [gone, own] = [gone, own].map(|pid| Task { pid, tid: pid });
+        for tasks in [[gone, own], [own, gone]] {
+            let attached = per_task(&plan, &tasks, &cpus, true).unwrap();
             assert_eq!(attached.rings.len(), cpus.len(), "one for each CPU");
         }
         assert_eq!(per_task(&plan, &[gone], &cpus, true).unwrap_err(), "the process has no threads");

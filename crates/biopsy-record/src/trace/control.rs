@@ -91,7 +91,7 @@ pub fn start(
     masking: Option<Masking>,
 ) -> Result<TraceHandle, TraceError> {
     let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
-    let plan = Plan {
+    let mut plan = Plan {
         pids: options.pids.iter().map(|pid| pid.0).collect(),
         follow_children: options.follow_children,
         frequency_hz: options.frequency_hz.unwrap_or_else(|| default_frequency(cpus)),
@@ -102,6 +102,7 @@ pub fn start(
         pid: options.pids.first().copied().unwrap_or_default(),
         attempts,
     })?;
+    plan.pids.retain(|pid| !attached.left_out.contains_key(pid));
     let progress = Arc::new(Progress::default());
     let sink = Sink::new(timeline, masking, Arc::clone(&progress))?;
     let recorder = Recorder::new(attached, plan, options.wait_period.map(nanos), options.max_bytes, sink)?;

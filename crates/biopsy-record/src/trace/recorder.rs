@@ -97,6 +97,11 @@ impl Recorder {
             let message = format!("the trace method `{}` was refused: {}", attempt.method, attempt.error);
             sink.warn("trace.method-refused", message, None)?;
         }
+        for (pid, refusal) in &attached.left_out {
+            let message = format!("process {pid} is not in the trace: {refusal}");
+            let hint = "run as root, or as the user of that process".to_owned();
+            sink.warn("trace.process-refused", message, Some(hint))?;
+        }
         if attached.kernel.as_ref().is_some_and(|kernel| !kernel.tells_interrupts) {
             tracing::debug!(
                 "wake-ups from interrupts inside system calls are credited to the interrupted thread"

@@ -107,6 +107,10 @@ impl Conditions {
         Ok(Self { all, warnings, _listener: listener })
     }
 
+    pub(super) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
     pub(super) fn warnings(&self) -> &[String] {
         &self.warnings
     }

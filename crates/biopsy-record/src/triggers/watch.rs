@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use biopsy_model::ProcessKey;
-use biopsy_target::catch::{CatchError, CatchOn, Caught, Followed, Follower};
+use biopsy_target::catch::{CatchError, CatchOn, Caught, Followed, Follower, disarms_setuid};
 
 use super::comparison::Quantity;
 use super::conditions::{Conditions, Due};
@@ -139,6 +139,12 @@ impl Watch {
             options,
         };
         watch.follow()?;
+        if watch.follower.is_some() && disarms_setuid(key.pid) {
+            watch.conditions.warn(format!(
+                "while it is followed, process {} executes setuid programs without their rights (its children execute them as ever);                  run biopsy as root, or grant CAP_SYS_PTRACE",
+                key.pid
+            ));
+        }
         Ok(watch)
     }
 

@@ -1,7 +1,7 @@
 //! Runs the examples of every rule of every pack, and packs that are wrong.
 
-use super::examples::{broken, broken_examples, splice};
 use super::load;
+use crate::examples::{broken, broken_examples, splice};
 use crate::{BundleKey, Options, RedactError, Redactor};
 
 /// A redactor that learns nothing, so that one example does not decide about the next.

@@ -87,8 +87,7 @@ impl Catcher {
         let Some(parent) = options.below.clone() else {
             return Err(no_way("no parent is named that could be traced instead"));
         };
-        // A setuid program that is executed under a tracer without that capability runs without its rights.
-        if capabilities & CAP_SYS_PTRACE == 0 && !is_without_new_privileges(parent.pid) {
+        if disarms_setuid(parent.pid) {
             return Err(CatchError::WouldDisarmSetuid { pid: parent.pid });
         }
         let chosen = ChosenWay {
@@ -232,6 +231,13 @@ fn kernel_is_at_least(major: u32, minor: u32) -> bool {
 fn own_capabilities() -> u64 {
     let status = ProcRoot::live().myself().and_then(|process| process.read("status", SMALL));
     status.map_or(0, |text| Status::parse(&text).capabilities)
+}
+
+/// Whether the process loses something by being traced by us: a setuid program that is executed under a tracer without
+/// CAP_SYS_PTRACE runs without its rights. One that cannot get any (`no_new_privs`) loses nothing.
+#[must_use]
+pub fn disarms_setuid(pid: Pid) -> bool {
+    own_capabilities() & CAP_SYS_PTRACE == 0 && !is_without_new_privileges(pid)
 }
 
 fn is_without_new_privileges(pid: Pid) -> bool {

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use biopsy_files::{Refused, Root};
 use biopsy_model::Pid;
 use rustix::fs::{CWD, Mode, OFlags};
 
@@ -148,7 +149,7 @@ impl Marks {
         if !mount.may_execute || self.seen.contains(&mount.device) {
             return;
         }
-        if mount.served {
+        if mount.served || mount.is_overlay && is_over_served(pid, &mount.point) {
             let shown = crate::printable(&String::from_utf8_lossy(&mount.point));
             self.refused.push(format!(
                 "programs on `{shown}` are not seen: a server or a program gives its files out"
@@ -175,6 +176,13 @@ impl Marks {
     }
 }
 
+/// Whether an overlay has folders of a server below it, as far as their paths are known here.
+fn is_over_served(pid: Pid, point: &[u8]) -> bool {
+    let point = PathBuf::from(OsString::from_vec(point.to_vec()));
+    let root = Root::at(Path::new(&format!("/proc/{pid}/root")));
+    root.is_ok_and(|root| matches!(root.open_folder(&point), Err(Refused::FileSystem { .. })))
+}
+
 /// One line of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
@@ -183,6 +191,8 @@ struct Mount {
     may_execute: bool,
     /// By a server or a program, see [`SERVED`].
     served: bool,
+    /// Its files are those of other file systems.
+    is_overlay: bool,
 }
 
 impl Mount {
@@ -199,6 +209,7 @@ impl Mount {
             point: unescaped(words.get(4)?),
             may_execute: !no_exec && !WITHOUT_PROGRAMS.contains(kind),
             served: SERVED.contains(kind) || kind.starts_with(b"fuse."),
+            is_overlay: *kind == b"overlay",
         })
     }
 }
@@ -229,13 +240,20 @@ mod tests {
         let mount = Mount::parse(line).unwrap();
         assert_eq!(
             mount,
-            Mount { device: (98, 0), point: b"/mnt 2/a".to_vec(), may_execute: true, served: false }
+            Mount {
+                device: (98, 0),
+                point: b"/mnt 2/a".to_vec(),
+                may_execute: true,
+                served: false,
+                is_overlay: false
+            }
         );
         for kind in ["nfs4", "cifs", "fuse.sshfs", "9p"] {
             let line = format!("36 35 0:50 / /mnt rw - {kind} host:/x rw");
             let mount = Mount::parse(line.as_bytes()).unwrap();
             assert!(mount.may_execute && mount.served, "{kind}");
         }
+        assert!(Mount::parse(b"67 44 0:39 / /m rw - overlay overlay rw,lowerdir=/a").unwrap().is_overlay);
         let mount = Mount::parse(b"23 28 0:21 / /proc rw,relatime - proc proc rw").unwrap();
         assert!(!mount.may_execute);
         let mount = Mount::parse(b"25 28 0:23 / /run rw,nosuid,noexec - tmpfs tmpfs rw").unwrap();

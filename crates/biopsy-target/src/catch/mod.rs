@@ -38,7 +38,7 @@ mod signals;
 mod statistics;
 mod tracer;
 
-pub use catcher::{Catcher, ChosenWay};
+pub use catcher::{Catcher, ChosenWay, disarms_setuid};
 pub use caught::{Caught, Cause, Release};
 pub use error::CatchError;
 pub use follower::{Followed, Follower};

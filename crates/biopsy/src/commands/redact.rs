@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use biopsy_capture::words::{grouped, size};
 use biopsy_capture::{Failure, FailureKind};
-use biopsy_redact::{Hit, Options, Redactor};
+use biopsy_redact::{Hit, Options, Redactor, broken_examples};
 use biopsy_redact_files::{LeftOut, RewriteError, Rewritten, RewrittenFile, check, find, rewrite, stream};
 use clap::Args;
 use serde::Serialize;
@@ -145,8 +145,8 @@ fn check_all(
 fn test(paths: &[PathBuf], packs: &[String]) -> Result<Code, Failure> {
     let mut wrong = 0;
     for (index, path) in paths.iter().enumerate() {
-        let broken = Redactor::broken_examples(&packs[..=index])
-            .map_err(|error| policy_failure(paths, packs, &error))?;
+        let broken =
+            broken_examples(&packs[..=index]).map_err(|error| policy_failure(paths, packs, &error))?;
         for example in &broken {
             out::text(&format!("{}: {example}\n", path.display()), false)?;
         }

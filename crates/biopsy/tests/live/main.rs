@@ -11,6 +11,7 @@ mod exports;
 mod faults;
 mod harm;
 mod secrets;
+mod setuid;
 mod shapes;
 mod sick;
 mod signals;

@@ -1,6 +1,6 @@
 //! What a .NET runtime does, and is made to do.
 
-use super::about::{About, of_dotnet, of_memory};
+use super::about::{About, of_dotnet, of_memory, of_recording};
 
 pub(super) const POOL_STARVATION: About = About {
     means: "Threads of the pool block on tasks that need a thread of the pool to complete: everything asynchronous comes late, health checks \
@@ -26,11 +26,17 @@ pub(super) const POOL_STARVATION: About = About {
 
 pub(super) const EXCEPTION_STORM: About = About {
     means: "Exceptions are thrown all the time, caught or not. Each costs tens of microseconds, and some other work that failed.",
-    said: &[of_dotnet(
-        "50 exceptions a second are thrown, caught or not (critical from 300, notice from 10): type, place, the function of the class \
+    said: &[
+        of_recording(
+            "throwing and catching take 10 % of the CPU time (warning from 25 %): C++, Java, JavaScript, panics",
+            "CPU samples",
+        ),
+        of_dotnet(
+            "50 exceptions a second are thrown, caught or not (critical from 300, notice from 10): type, place, the function of the class \
          library that threw",
-        "exception events",
-    )],
+            "exception events",
+        ),
+    ],
     disproved_by: "A burst at the start that ends by itself.",
     to_do: &[
         "Look at why it is thrown in the method that is named; use the `Try...` form where failing is usual",
@@ -39,10 +45,16 @@ pub(super) const EXCEPTION_STORM: About = About {
 
 pub(super) const REGEX_BACKTRACKING: About = About {
     means: "A regular expression takes the CPU: most likely it tries very many ways to match a text that does not.",
-    said: &[of_dotnet(
-        "half of the CPU time, and 0.3 cores, are in `System.Text.RegularExpressions` (critical from 0.6 cores)",
-        "CPU samples",
-    )],
+    said: &[
+        of_recording(
+            "engines of regular expressions that backtrack take 30 % of the CPU time (warning from 60 %, where a thread is busy): PCRE, `std::regex`, Java, V8, Python and others",
+            "CPU samples",
+        ),
+        of_dotnet(
+            "half of the CPU time, and 0.3 cores, are in `System.Text.RegularExpressions` (critical from 0.6 cores)",
+            "CPU samples",
+        ),
+    ],
     disproved_by: "Very many short matches, each of which is quick.",
     to_do: &[
         "Give it a time limit, or `RegexOptions.NonBacktracking`",

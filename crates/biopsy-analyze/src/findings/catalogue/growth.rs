@@ -18,9 +18,7 @@ pub(super) const RUNAWAY_THREADS: About = About {
 pub(super) const MEMORY_GROWTH: About = About {
     means: "Memory grows steadily. Growth is what is seen; whether it is a leak, a cache that fills, or work that piles up, it does not say.",
     said: &[of_recording(
-        "anonymous memory grows by 8 MB and 10 %, in a straight line, to the end. Critical when a limit is less than an hour away. Of .NET: \
-         silent below 64 MB and a notice above while there were fewer than three collections, since until then a heap only fills its room; a \
-         notice below 32 MB; says when the growth is outside of the managed heap",
+        "anonymous memory grows by 8 MB and 10 %, in a straight line, to the end. Critical when a limit is less than an hour away. Of .NET: silent below 64 MB and a notice above while there were fewer than three collections, since until then a heap only fills its room; a notice below 32 MB; says when the growth is outside of the managed heap. A notice below 64 MB of a virtual machine (Java, Node, Go), and of a job that computes all the time and answers nobody: a compiler takes what its work needs",
         "metrics; page faults in samples say where",
     )],
     disproved_by: "It comes to rest: a cache at its bound, a heap that is collected at last.",

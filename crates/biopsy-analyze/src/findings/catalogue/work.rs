@@ -6,8 +6,7 @@ pub(super) const CPU_BOUND: About = About {
     means: "The process is slow because it computes: a thread has the CPU, or wants it, nearly all the time. It is no fault by itself; a \
             job that is meant to compute looks the same.",
     said: &[of_recording(
-        "a thread runs (or is ready to) 70 % of the time, or the process uses 70 % of all CPUs (notice from 40 %). Names the function with \
-         20 % of the CPU time of its own, or the deepest one below which half of it is",
+        "a thread runs (or is ready to) 70 % of the time, or the process uses 70 % of all CPUs (notice from 40 %). Names the function with 20 % of the CPU time of its own, or the deepest one below which half of it is. A warning where somebody waits for it (connections that others made, or several of its own threads); a job that computes and answers nobody is a notice",
         "CPU samples, thread states",
     )],
     disproved_by: "Requests that are no faster when that function is made faster, or a recording of a time when all was well that shows \
@@ -76,7 +75,7 @@ pub(super) const LOCK_CONTENTION: About = About {
 pub(super) const SINGLE_THREAD_BOTTLENECK: About = About {
     means: "One thread does the work that all others wait for, and it has no time left. More CPUs or more of the others do not help.",
     said: &[of_recording(
-        "one thread runs 85 % of the time and ends half of what the others wait for locks and conditions",
+        "one thread runs 85 % of the time and ends half of what the others wait for locks and conditions, and 0.8 threads wait for it on average (warning from 1.5, critical from 3). Threads that a runtime has for its own work do not count",
         "thread states, wake-ups",
     )],
     disproved_by: "Others that wait just as long while that thread is idle.",
@@ -89,8 +88,7 @@ pub(super) const SINGLE_THREAD_BOTTLENECK: About = About {
 pub(super) const DISK_BOUND: About = About {
     means: "Threads wait for the disk: reads that no cache had, or writes that must be safe before the program goes on.",
     said: &[of_recording(
-        "a thread waits 50 % of the time for disks (critical from 75 %, notice from 30 %); or, *through others*: threads wait for each \
-         other, and those who end their waits had just waited for a disk, one thread's worth in all",
+        "a thread waits 50 % of the time for disks (critical from 75 %, notice from 30 %); or, *through others*: threads wait for each other, and those who end their waits had just waited for a disk, one thread's worth in all; or a thread *flushes again and again*: waiting and the kernel's work in `fsync` and its like, 50 times a second, counted together",
         "kernel frames or system call of waits; without a trace the kernel's own account",
     )],
     disproved_by: "A thread whose only task is to write in the background while nobody waits for it.",
@@ -103,8 +101,8 @@ pub(super) const DISK_BOUND: About = About {
 pub(super) const SLOW_PEER: About = About {
     means: "The process waits for answers from somewhere else: what is slow is another server, or the way to it.",
     said: &[of_recording(
-        "a thread receives from sockets 50 % of the time, in 5 waits or more, in a function that is not one that waits for clients' requests",
-        "waits",
+        "a thread receives from sockets 50 % of the time, in 5 waits or more of 5 ms or more each, of a process that asks others. Silent where all its connections were made by others: a server at rest; a notice where the side cannot be told. Names the peer",
+        "waits, lists of sockets",
     )],
     disproved_by: "The peer is a client of this process that has nothing to ask: then the wait is idleness.",
     to_do: &[
@@ -116,7 +114,10 @@ pub(super) const SLOW_PEER: About = About {
 pub(super) const SLEEP_LOOP: About = About {
     means: "The program looks again and again whether something has happened, and sleeps in between. Each look comes late by up to the \
             length of the sleep. A deliberate pace looks the same and is fine.",
-    said: &[of_recording("a thread sleeps 50 % of the time, 4 times a second or more", "waits")],
+    said: &[of_recording(
+        "a thread sleeps 50 % of the time, 20 times a second or more, and neither runs a quarter of the time nor waits for something else a tenth of it",
+        "waits",
+    )],
     disproved_by: "The pace is meant: a rate limit, a timer, a heart-beat.",
     to_do: &["See what the function waits for, and whether it can be told instead of looking"],
 };

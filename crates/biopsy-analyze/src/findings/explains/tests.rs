@@ -89,6 +89,26 @@ const EXPLAINED: &[(FindingId, FindingId)] = &[
     (FinalizerBlocked, LockConvoy),
     (FinalizerBlocked, LockContention),
     (FinalizerBlocked, BlockedOnLock),
+    (ExceptionStorm, CpuBound),
+    (ExceptionStorm, AllocatorChurn),
+    (ExceptionStorm, GcPressure),
+    (RegexBacktracking, CpuBound),
+    (RegexBacktracking, AllocatorChurn),
+    (RegexBacktracking, GcPressure),
+    (ShortLivedProcesses, CpuBound),
+    (ShortLivedProcesses, KernelTime),
+    (ShortLivedProcesses, PageFaults),
+    (ShortLivedProcesses, DiskBound),
+];
+
+/// What the CPU time goes to says more than that it is used.
+const SILENCED: &[(FindingId, FindingId)] = &[
+    (GcPressure, CpuBound),
+    (GcPressure, KernelTime),
+    (AllocatorChurn, CpuBound),
+    (AllocatorChurn, KernelTime),
+    (PageFaults, CpuBound),
+    (PageFaults, KernelTime),
 ];
 
 #[test]
@@ -117,7 +137,10 @@ fn nothing_else_is_lowered_by_anything() {
     let pool = threads(&[(".NET TP Worker", 1, 0, true)]);
     for &one in FindingId::ALL {
         for &other in FindingId::ALL.iter().filter(|&&other| other != one) {
-            if EXPLAINED.contains(&(one, other)) || EXPLAINED.contains(&(other, one)) {
+            let known = |pair| {
+                EXPLAINED.contains(&pair) || SILENCED.contains(&pair) || pair == (UnhandledException, Abort)
+            };
+            if known((one, other)) || known((other, one)) {
                 continue;
             }
             let before = [(one, Severity::Warning), (other, Severity::Critical)];
@@ -145,7 +168,8 @@ fn a_queue_that_is_seen_twice_is_said_once_by_who_was_asked_first() {
     let twice =
         [(LockConvoy, Severity::Warning), (CpuBound, Severity::Notice), (LockConvoy, Severity::Critical)];
     assert_eq!(settled(&threads(&[]), &twice), twice[..2]);
-    assert_eq!(pairs(How::Once), [(LockConvoy, LockConvoy)]);
+    let once = [LockConvoy, ExceptionStorm, RegexBacktracking].map(|id| (id, id));
+    assert_eq!(pairs(How::Once), once);
 }
 
 #[test]
@@ -180,13 +204,21 @@ fn what_was_lowered_explains_nothing_any_more() {
 }
 
 #[test]
+fn what_the_time_goes_to_is_said_instead_of_that_it_is_used() {
+    for &(tells, told) in SILENCED {
+        let both = [(told, Severity::Warning), (tells, Severity::Notice)];
+        assert_eq!(settled(&threads(&[]), &both), both[1..], "{tells}");
+    }
+}
+
+#[test]
 fn an_abort_that_an_exception_caused_is_said_once() {
     let said = |found: &[FindingId]| {
         let mut findings: Vec<Finding> = found.iter().map(|&id| finding(id, Severity::Critical)).collect();
         silence(&mut findings);
         findings.iter().map(|one| one.id).collect::<Vec<_>>()
     };
-    assert_eq!(pairs(How::Silences), [(UnhandledException, Abort)]);
+    assert_eq!(pairs(How::Silences), [SILENCED, &[(UnhandledException, Abort)]].concat());
     assert_eq!(said(&[Abort, UnhandledException, Overview]), [UnhandledException, Overview]);
     assert_eq!(said(&[Abort, Overview]), [Abort, Overview]);
     assert_eq!(said(&[UnhandledException, BadPointer]), [UnhandledException, BadPointer]);

@@ -2,7 +2,10 @@
 
 use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, is_worth_naming};
+use crate::findings::spent;
+use crate::trace::cost_names::Cost;
 use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::frames::as_u32;
 use crate::trace::function::{FunctionHandle, FunctionKind};
@@ -18,6 +21,8 @@ const SHARE: [f64; 3] = [f64::INFINITY, BUSY_THREAD, 0.4];
 const WANTS_ONE: f64 = 0.03;
 /// From this share of the CPU time in the scheduler on, switching is the finding.
 const SWITCHING: f64 = 0.3;
+/// The same of flushes to a disk, which the disk's finding tells.
+const FLUSHING: f64 = 0.3;
 /// A thread that wants a CPU for so much more of the time than it gets one is held back.
 const HELD_BACK: f64 = 0.2;
 /// A fifth of all CPU time in one function's own code is what people call a hot function.
@@ -41,7 +46,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let severity = grade(impact, SHARE)?;
     // Where switching takes the CPU, that is the finding.
     let switching = scene.facts.scheduling.as_secs_f64() >= SWITCHING * scene.sampled && scene.sampled > 0.0;
-    let severity = if switching { severity.min(Severity::Notice) } else { severity };
+    // A batch that computes does what it is there for.
+    let harms = harms(scene);
+    // Nor where it is the kernel that hands pages to a disk which somebody waits for.
+    let flush = scene.facts.costs.iter().find(|row| row.cost == Cost::Flush);
+    let flushing = flush.is_some_and(|row| row.time.as_secs_f64() >= FLUSHING * scene.sampled);
+    let severity = if switching || flushing || !harms { severity.min(Severity::Notice) } else { severity };
     let hot = hot_function(scene);
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
 
@@ -67,6 +77,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             None,
         ));
     }
+    evidence.extend(spent::largest(scene));
     evidence.extend(machine(scene, used));
     let held_back = wanting >= busy_thread + HELD_BACK;
     if held_back {
@@ -93,6 +104,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let mut explanation = format!(
         "Most likely the code itself takes the time: {extent}, and waiting is not what holds it back. "
     );
+    if !harms {
+        explanation.push_str(
+            "Nobody was seen to wait for it: it answers no connections, and its threads do not wait for each other. A job that computes \
+             does just this, and then nothing is wrong. ",
+        );
+    }
     if busy == 1 && of_machine < ALL_CPUS && scene.cpus > 1.0 {
         explanation.push_str(
             "More CPUs will not help while one thread does the work; a faster core or splitting the work will. ",
@@ -103,7 +120,8 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     Some(Finding {
         id: FindingId::CpuBound,
         severity,
-        impact,
+        // Behind what the disk's finding says.
+        impact: if flushing { impact * 0.25 } else { impact },
         title: format!("CPU-bound{place}: {} {}", scene.name, uses),
         explanation,
         evidence,

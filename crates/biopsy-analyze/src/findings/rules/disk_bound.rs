@@ -4,8 +4,11 @@ use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::scene::{Scene, ThreadWait};
 use crate::metrics::series::Series;
+use crate::trace::cost_names::Cost;
 use crate::trace::waits::WaitReason;
 use crate::words::{number, percent, seconds, threads};
+use biopsy_model::{Nanos, Tid};
+use std::collections::BTreeMap;
 
 /// Share of the time that one thread waits for disks. Half of one thread's time: a database's log writer gets there on a healthy
 /// machine, so it takes more to warn.
@@ -19,16 +22,86 @@ const DIRECT: f64 = 0.2;
 const INDIRECT: f64 = 0.3;
 /// Share of the waits at one site that others' disk accesses stand behind.
 const EXPLAINED: f64 = 0.2;
+/// System calls that end when what was written is on the disk.
+const FLUSHES: [&str; 6] = ["fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync"];
+/// Waits a second of a thread that flushes: a log that is flushed now and then is below.
+const FLUSHES_A_SECOND: f64 = 50.0;
+/// CPU time of a flushing thread in the kernel, as share of the time: less, and waiting alone tells all.
+const FLUSH_CPU: f64 = 0.02;
 /// What a disk says of itself is worth a line from here on.
 const WORTH_A_LINE: f64 = 0.05;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let waits = scene.thread_waits(|reason| reason == WaitReason::Disk);
+    if let Some(flushing) = by_flushes(scene) {
+        return Some(flushing);
+    }
     match waits.first() {
         Some(worst) => by_trace(scene, &waits, *worst).or_else(|| behind(scene, &waits)),
         None if scene.facts.waits.by_thread.is_empty() => by_metrics(scene),
         None => None,
     }
+}
+
+/// A flush behind each record: the time in it is partly waiting, partly CPU time of the kernel that hands the pages to the disk.
+fn by_flushes(scene: &Scene<'_>) -> Option<Finding> {
+    let calls = scene.facts.waits.calls.iter().filter(|row| FLUSHES.contains(&row.call));
+    let mut threads: BTreeMap<Tid, Nanos> = BTreeMap::new();
+    for row in calls.clone() {
+        let sum = threads.entry(row.tid).or_default();
+        *sum = *sum + row.time;
+    }
+    let longest = calls.max_by_key(|row| row.time)?;
+    let cost = scene.facts.costs.iter().find(|row| row.cost == Cost::Flush);
+    let cpu = cost.map_or(0.0, |row| row.time.as_secs_f64()) / scene.seconds;
+    // Its CPU time is not known by thread.
+    let each = cpu / (threads.len().max(1) as f64);
+    let (tid, waited) = threads.iter().max_by_key(|(_, time)| **time)?;
+    let row = scene.thread(*tid);
+    // Of the time that it got: what others keep from it is neither waiting nor work.
+    let kept = row.map_or(0.0, |row| row.ready.as_secs_f64() / scene.seconds).min(0.9);
+    let share = ((waited.as_secs_f64() / scene.seconds + each) / (1.0 - kept)).min(1.0);
+    let switches = row.map_or(0, |row| row.voluntary);
+    let rate = switches as f64 / scene.seconds;
+    if rate < FLUSHES_A_SECOND || each < FLUSH_CPU {
+        return None;
+    }
+    let severity = grade(share, ONE_THREAD)?;
+    let function =
+        cost.and_then(|row| row.callers.first().map(|(function, _)| *function)).or(longest.function);
+    let place = scene.function_name(function).map_or(String::new(), |place| format!(" in {place}"));
+    let call = longest.call;
+    let mut evidence = vec![
+        at(
+            function.map_or(Reference::Thread(*tid), Reference::WaitFunction),
+            format!(
+                "{} is in `{call}` for {} of the time that it is not kept from the CPU{place}: {} of the time waiting for the disk, else handing \
+                 pages to it",
+                scene.thread_name(*tid),
+                percent(share),
+                percent(waited.as_secs_f64() / scene.seconds)
+            ),
+            Some(Value::Share(share)),
+        ),
+        fact(
+            format!(
+                "it waits {} times a second, so most likely it flushes behind each small write",
+                number(rate)
+            ),
+            Some(Value::PerSecond(rate)),
+        ),
+    ];
+    if threads.len() > 1 {
+        evidence
+            .push(fact(format!("{} threads flush", threads.len()), Some(Value::Count(threads.len() as f64))));
+    }
+    evidence.extend(disks(scene));
+    let title = format!(
+        "Disk-bound{place}: {} spends {} of the time flushing to the disk (`{call}`), again and again",
+        scene.name,
+        percent(share)
+    );
+    Some(finding(severity, share, title, evidence))
 }
 
 fn by_trace(scene: &Scene<'_>, waits: &[ThreadWait], worst: ThreadWait) -> Option<Finding> {

@@ -2,6 +2,7 @@
 
 use crate::findings::evidence::{at, fact, grade, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+use crate::findings::harm::waits_for_work;
 use crate::findings::scene::Scene;
 use crate::trace::waits::{Convoy, Party, WaitReason};
 use crate::words::{cores, number, percent, seconds, threads};
@@ -63,6 +64,10 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
 }
 
 fn severity(scene: &Scene<'_>, convoy: &Convoy) -> Option<Severity> {
+    // Stacks that say lock, and no function of the program in them: a runtime's own threads, among themselves.
+    if convoy.function.is_none() && convoy.reason == WaitReason::Lock {
+        return None;
+    }
     if convoy.reason != WaitReason::Condition {
         return grade(convoy.share, SHARE);
     }
@@ -77,27 +82,6 @@ fn severity(scene: &Scene<'_>, convoy: &Convoy) -> Option<Severity> {
     }
     let warning = if row.is_some() { SHARE_OF_CONDITION } else { f64::INFINITY };
     grade(convoy.share, [f64::INFINITY, warning, SHARE_OF_CONDITION])
-}
-
-/// Names of places where workers wait for something to do.
-fn waits_for_work(name: &str) -> bool {
-    const PARTS: &[&str] = &[
-        "park",
-        "idle",
-        "queue",
-        "worker",
-        "task",
-        "pop",
-        "take",
-        "fetch",
-        "next",
-        "pool",
-        "schedul",
-        "awaitwork",
-        "commit",
-    ];
-    let name = name.to_ascii_lowercase();
-    PARTS.iter().any(|part| name.contains(part))
 }
 
 fn convoy_evidence(scene: &Scene<'_>, convoy: &Convoy) -> Vec<Evidence> {

@@ -2,10 +2,13 @@
 
 use crate::findings::evidence::{at, fact, metric, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
+use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, touched_by};
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
 use crate::words::{bytes, seconds};
+use biopsy_model::Pid;
+use biopsy_model::process::RuntimeKind;
 
 /// With fewer collections growth means little.
 const FEW_COLLECTIONS: u64 = 3;
@@ -16,6 +19,8 @@ const BUDGET: f64 = 64e6;
 const HORIZON: f64 = 3_600.0;
 const SHORT_HORIZON: f64 = 600.0;
 const SHORT: f64 = 30.0;
+/// Share of the time that a job computes.
+const WORKS: f64 = 0.6;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let trends =
@@ -65,8 +70,21 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             None,
         ));
     }
-    // Buffers of events and of the collector come and go by so much.
-    let small = managed && grown < BUDGET / 2.0;
+    // Buffers of events and of the collector come and go by so much; a virtual machine that warms up compiles, and fills what room its
+    // heap has.
+    let warming = is_virtual_machine(scene, trend);
+    let small = managed && grown < BUDGET / 2.0 || warming && grown < BUDGET;
+    if warming {
+        evidence.push(fact(
+            "a virtual machine takes memory from the kernel until its heap has the size that it was given, and collects only then",
+            None,
+        ));
+    }
+    // A compiler, a sort: it takes the memory that its work needs, and ends.
+    let works = scene.busy() >= WORKS && !harms(scene);
+    if works {
+        evidence.push(fact("it computes all the time and answers nobody: a job that takes what its work needs looks like this", None));
+    }
     let heap = runtime.and_then(|runtime| managed_growth(scene, runtime));
     let native = heap.is_some_and(|heap| grown >= BUDGET && heap < grown * 0.25);
     if let Some(heap) = heap.filter(|_| native) {
@@ -77,7 +95,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::MemoryGrowth,
-        severity: match (soon, fills || small) {
+        severity: match (soon, fills || small || works) {
             (_, true) => Severity::Notice,
             (true, false) => Severity::Critical,
             (false, false) => Severity::Warning,
@@ -135,6 +153,14 @@ fn runtime_of<'s>(scene: &'s Scene<'_>, trend: &Trend) -> Option<&'s RuntimeSumm
         .runtimes
         .iter()
         .find(|runtime| runtime.seconds > 0.5 && pid == Some(&runtime.pid.to_string()))
+}
+
+/// Its memory has a collector that says nothing to us.
+fn is_virtual_machine(scene: &Scene<'_>, trend: &Trend) -> bool {
+    let pid = trend.key.split(' ').next().and_then(|pid| pid.parse().ok()).map(Pid);
+    pid.is_some_and(|pid| {
+        matches!(scene.runtime_of(pid), RuntimeKind::Jvm | RuntimeKind::Node | RuntimeKind::Go)
+    })
 }
 
 /// By how many bytes the managed heap grew, as its runtime counts it.

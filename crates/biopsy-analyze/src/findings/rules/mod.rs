@@ -2,6 +2,7 @@
 //! those that need what a .NET runtime said, in `dump` those that look at memory at one moment.
 
 mod accept_queue;
+mod allocator_churn;
 mod cgroup_throttled;
 mod cpu_bound;
 mod cpu_saturated_by_others;
@@ -10,6 +11,8 @@ mod descriptor_growth;
 mod disk_bound;
 mod dotnet;
 mod dump;
+mod exception_storm;
+mod gc_pressure;
 mod growing_type;
 mod kernel_time;
 mod last_word;
@@ -18,8 +21,12 @@ mod lock_convoy;
 mod log_errors;
 mod memory_growth;
 mod memory_pressure;
+mod page_faults;
 mod recording_incomplete;
+mod regex_backtracking;
+mod round_trips;
 mod runaway_threads;
+mod short_lived_processes;
 mod single_thread_bottleneck;
 mod sleep_loop;
 mod slow_peer;
@@ -68,6 +75,12 @@ pub(super) const OF_RECORDING: &[OfRecording] = &[
     cgroup_throttled::find,
     cpu_saturated_by_others::find,
     cpu_steal::find,
+    gc_pressure::find,
+    allocator_churn::find,
+    page_faults::find,
+    exception_storm::find,
+    regex_backtracking::find,
+    short_lived_processes::find,
     lock_convoy::find,
     lock_contention::find,
     single_thread_bottleneck::find,
@@ -80,6 +93,7 @@ pub(super) const OF_RECORDING: &[OfRecording] = &[
     kernel_time::find,
     switch_storm::find,
     slow_peer::find,
+    round_trips::find,
     accept_queue::find,
     sleep_loop::find,
     log_errors::find,

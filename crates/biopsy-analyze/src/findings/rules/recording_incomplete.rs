@@ -17,14 +17,17 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let whole = &scene.analysis.completeness;
     let mut evidence = Vec::new();
     let mut impact = 0.0f64;
-    let mut severity = Severity::Notice;
+    // That outer functions are unknown in places takes nothing from what is known.
+    let mut severity = Severity::Info;
     if whole.partial {
         evidence.push(fact("it was cut short: the recorder did not come to its end", None));
         impact = impact.max(0.2);
+        severity = Severity::Notice;
     }
     if scene.capture.header.ended_by == EndedBy::DiskFull {
         evidence.push(fact("it ended because the disk was full", None));
         impact = impact.max(0.3);
+        severity = Severity::Notice;
     }
     for loss in &whole.losses {
         let share = loss.share.unwrap_or(0.0);
@@ -40,6 +43,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             loss.share.map(Value::Share),
         ));
         impact = impact.max(share);
+        severity = severity.max(Severity::Notice);
         if share >= LOST_MUCH {
             severity = Severity::Warning;
         }
@@ -49,7 +53,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             format!("only {} of the stacks reach the thread's first function", percent(root)),
             Some(Value::Share(root)),
         ));
-        impact = impact.max((1.0 - root) / 2.0);
+        impact = impact.max((1.0 - root) / 100.0);
     }
     if evidence.is_empty() {
         return None;

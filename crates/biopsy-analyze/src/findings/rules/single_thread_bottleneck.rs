@@ -1,20 +1,17 @@
 //! One thread at its limit while others wait for it.
 
-use crate::findings::evidence::{at, fact, steps};
-use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
+use crate::findings::evidence::{at, fact, grade, steps};
+use crate::findings::finding::{Finding, FindingId, Reference, Value};
+use crate::findings::harm::waiting_for;
 use crate::findings::scene::Scene;
-use crate::trace::waits::WaitReason;
 use crate::words::{percent, threads};
 
 /// A thread that runs this much has no room left.
 const FULL: f64 = 0.85;
-/// Mean number of threads that wait for it: about one, and from the second on more than one.
-const WAITING: f64 = 0.8;
-const SEVERAL_WAIT: f64 = 1.5;
+/// Mean number of threads that wait for it. One waits for the end of every job; several are a queue.
+const WAITING: [f64; 3] = [3.0, 1.5, 0.8];
 /// Share of the waits for locks and conditions that it ends: less, and others are in the way too.
 const ENDED: f64 = 0.5;
-/// A thread that waits less is not counted.
-const COUNTED: f64 = 0.3;
 
 pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let row = scene.analysis.threads.rows.first()?;
@@ -25,15 +22,12 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         return None;
     }
     let ended = scene.facts.waits.ended_by.get(&row.tid)?;
-    let mean = scene.mean_threads(ended.time);
+    let (mean, waiting) = waiting_for(scene, row.tid);
     let share = ended.time.as_secs_f64() / scene.facts.waits.ended.time.as_secs_f64().max(1e-9);
-    if mean < WAITING || share < ENDED {
+    if share < ENDED {
         return None;
     }
-    let waits =
-        |reason| matches!(reason, WaitReason::Lock | WaitReason::Condition | WaitReason::LockOrCondition);
-    let waiting =
-        scene.thread_waits(waits).iter().filter(|wait| wait.share >= COUNTED && wait.tid != row.tid).count();
+    let severity = grade(mean, WAITING)?;
     let name = scene.thread_name(row.tid);
     let mut evidence = vec![
         at(
@@ -61,7 +55,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let place = place.map_or(String::new(), |place| format!(" (mostly in {place})"));
     Some(Finding {
         id: FindingId::SingleThreadBottleneck,
-        severity: if mean >= SEVERAL_WAIT { Severity::Critical } else { Severity::Warning },
+        severity,
         impact: running,
         title: format!(
             "One thread is the bottleneck: `{}` uses a whole core{place} while {} wait for it",

@@ -1,20 +1,24 @@
 //! The examples of rules, run.
 
-use super::Rule;
+use crate::rules::{self, Rule};
 use crate::{Options, RedactError, Redactor};
 
-/// Says of each example of the last of `packs` that does not hold what it gives and what it should give.
-pub(crate) fn broken_examples(packs: &[String]) -> Result<Vec<String>, RedactError> {
+/// Runs the examples of the last of these packs, with all of them in force; says of each that does not hold what it gives and what it
+/// should give.
+///
+/// # Errors
+/// A pack is wrong.
+pub fn broken_examples(packs: &[String]) -> Result<Vec<String>, RedactError> {
     // It learns nothing, so that one example does not decide about the next.
     let options = Options { learn_from_text: false, extra_packs: packs.to_vec(), ..Options::default() };
     let redactor = Redactor::new(options)?;
-    let before = super::load(false, &packs[..packs.len().saturating_sub(1)])?.rules.len();
-    let rules = super::load(false, packs)?.rules;
+    let before = rules::load(false, &packs[..packs.len().saturating_sub(1)])?.rules.len();
+    let rules = rules::load(false, packs)?.rules;
     Ok(rules[before..].iter().flat_map(|rule| broken(&redactor, rule)).collect())
 }
 
 /// The same of one rule that is in force.
-pub(super) fn broken(redactor: &Redactor, rule: &Rule) -> Vec<String> {
+pub(crate) fn broken(redactor: &Redactor, rule: &Rule) -> Vec<String> {
     let mut wrong = Vec::new();
     for example in &rule.matches {
         let Some((text, values)) = example.split_first() else {
@@ -45,7 +49,7 @@ pub(super) fn broken(redactor: &Redactor, rule: &Rule) -> Vec<String> {
 }
 
 /// `¦` keeps examples from looking like live secrets to the scanners of code hosts.
-pub(super) fn splice(example: &str) -> String {
+pub(crate) fn splice(example: &str) -> String {
     example.replace('¦', "")
 }
 

@@ -1,0 +1,126 @@
+//! What CPU time was spent on besides the program's own work: several rules ask.
+
+use crate::findings::evidence::{at, fact};
+use crate::findings::finding::{Evidence, Reference, Value};
+use crate::findings::scene::Scene;
+use crate::trace::cost_names::Cost;
+use crate::trace::function::FunctionHandle;
+use crate::words::percent;
+use biopsy_model::process::RuntimeKind;
+
+/// Functions of the program that are named for a cost.
+const CALLERS: usize = 3;
+/// A smaller share of a cost is not worth a name.
+const WORTH_A_NAME: f64 = 0.1;
+/// CPU samples below which shares are chance.
+const SAMPLES: u64 = 40;
+
+/// CPU time of some kinds of cost.
+pub(super) struct Spent {
+    /// Share of the CPU time, 0 to 1.
+    pub(super) share: f64,
+    /// CPUs' worth of time.
+    pub(super) cores: f64,
+    /// Where in the program most of it is.
+    pub(super) place: Option<FunctionHandle>,
+    /// A line for each kind, with the functions of the program below which it is.
+    pub(super) evidence: Vec<Evidence>,
+}
+
+impl Spent {
+    /// ` in ...`, or nothing.
+    pub(super) fn in_place(&self, scene: &Scene<'_>) -> String {
+        scene.function_name(self.place).map_or(String::new(), |name| format!(" below {name}"))
+    }
+}
+
+/// How much of the CPU time is of these kinds; `None`: none of it, or too few samples to tell.
+pub(super) fn on(scene: &Scene<'_>, kinds: &[(Cost, &str)]) -> Option<Spent> {
+    let samples: u64 = scene.analysis.threads.rows.iter().map(|row| row.samples).sum();
+    if scene.sampled <= 0.0 || samples < SAMPLES {
+        return None;
+    }
+    let rows = scene.facts.costs.iter().filter_map(|row| {
+        let (_, words) = kinds.iter().find(|(cost, _)| *cost == row.cost)?;
+        Some((row, *words))
+    });
+    let rows: Vec<_> = rows.collect();
+    let time: f64 = rows.iter().map(|(row, _)| row.time.as_secs_f64()).sum();
+    let mut evidence = Vec::new();
+    for (row, words) in &rows {
+        let all = row.time.as_secs_f64();
+        let mut text = format!("{} of the CPU time is {words}", percent(all / scene.sampled));
+        let named = |list: &[(FunctionHandle, biopsy_model::Nanos)]| {
+            let large =
+                list.iter().filter(|(_, time)| time.as_secs_f64() >= all * WORTH_A_NAME).take(CALLERS);
+            let names = large.filter_map(|(function, _)| scene.function_name(Some(*function)));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let (entries, callers) = (named(&row.entries), named(&row.callers));
+        if !entries.is_empty() {
+            text.push_str(&format!(" ({entries})"));
+        }
+        if !callers.is_empty() {
+            text.push_str(&format!(", most of it below {callers}"));
+        }
+        let reference =
+            row.callers.first().map_or(Reference::Recording, |(function, _)| Reference::Function(*function));
+        evidence.push(at(reference, text, Some(Value::Share(all / scene.sampled))));
+    }
+    // Memory is asked for by the program and collected by threads of the runtime: the first kind that has a caller tells who.
+    let place = kinds.iter().find_map(|(cost, _)| {
+        let row = rows.iter().map(|(row, _)| row).find(|row| row.cost == *cost)?;
+        let (function, own) = row.callers.first()?;
+        (own.as_secs_f64() >= row.time.as_secs_f64() * WORTH_A_NAME).then_some(*function)
+    });
+    let share = time / scene.sampled;
+    (time > 0.0).then(|| Spent { share, cores: share * scene.cores.unwrap_or(0.0), place, evidence })
+}
+
+/// A smaller share of the CPU time is no news.
+const NEWS: f64 = 0.1;
+
+/// The largest of what is not the program's own work, as evidence of what the CPU time goes to.
+pub(super) fn largest(scene: &Scene<'_>) -> Option<Evidence> {
+    const KINDS: &[(Cost, &str)] = &[
+        (Cost::Allocation, "allocation of memory"),
+        (Cost::Collection, "garbage collection"),
+        (Cost::Exceptions, "throwing and catching exceptions"),
+        (Cost::Regex, "matching of regular expressions"),
+        (Cost::PageFaults, "page faults"),
+        (Cost::Mappings, "taking memory from the kernel and giving it back"),
+        (Cost::Flush, "flushing files to the disk"),
+        (Cost::Processes, "starting and ending processes"),
+        (Cost::Sockets, "sending and receiving"),
+    ];
+    let largest = scene.facts.costs.first()?;
+    let kind = KINDS.iter().find(|(cost, _)| *cost == largest.cost)?;
+    on(scene, &[*kind]).filter(|spent| spent.share >= NEWS)?.evidence.pop()
+}
+
+/// Share of the CPU time in a collector from which on it is one that collects.
+const COLLECTING: f64 = 0.04;
+
+/// What is allocated is collected as garbage, not given back.
+pub(super) fn collects(scene: &Scene<'_>) -> bool {
+    let busiest = scene.analysis.threads.rows.first().map(|row| scene.runtime_of(row.pid));
+    let known = matches!(busiest, Some(RuntimeKind::Go | RuntimeKind::Jvm | RuntimeKind::Node));
+    let spent = scene.facts.costs.iter().find(|row| row.cost == Cost::Collection);
+    known || spent.is_some_and(|row| row.time.as_secs_f64() >= scene.sampled * COLLECTING)
+}
+
+/// How busy the process is, as evidence.
+pub(super) fn busy_evidence(scene: &Scene<'_>) -> Option<Evidence> {
+    let row = scene.analysis.threads.rows.first()?;
+    let share = row.running.as_secs_f64() / scene.seconds;
+    let text =
+        format!("the busiest thread, {}, runs {} of the time", scene.thread_name(row.tid), percent(share));
+    Some(match scene.cores {
+        Some(cores) => at(
+            Reference::Thread(row.tid),
+            format!("{text}; in all {} are used", crate::words::cores(cores)),
+            Some(Value::Cores(cores)),
+        ),
+        None => fact(text, Some(Value::Share(share))),
+    })
+}

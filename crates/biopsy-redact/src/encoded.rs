@@ -1,0 +1,301 @@
+//! Texts inside of text: base64, hex and lists of bytes are unpacked and gone over; what holds a secret is masked as a whole.
+//! Escapes (percent, `\u0070`, `&#112;`, quoted-printable) are undone with a way back, so that the value alone is masked.
+//!
+//! Only what unpacks to text is looked into: hashes, ids, keys and pictures do not.
+
+use std::io::Read;
+use std::ops::Range;
+
+use crate::wide;
+
+/// Shortest run of base64 or hex that is unpacked: shorter ones hold no key with a value.
+const RUN_MIN: usize = 16;
+/// Longest run that is unpacked, in bytes.
+const RUN_MAX: usize = 32 << 10;
+/// Fewest numbers of a list of bytes.
+const LIST_MIN: usize = 8;
+/// Most bytes that a compressed text may unpack to.
+const INFLATED_MAX: u64 = 256 << 10;
+/// Longest stretch whose escapes are undone at once.
+const ESCAPED_MAX: usize = 8 << 10;
+
+/// A stretch that is a text in another form.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Run {
+    /// Where it stands.
+    pub(crate) range: Range<usize>,
+    /// The text.
+    pub(crate) text: Vec<u8>,
+}
+
+/// Texts in base64, in hex, and as lists of bytes.
+pub(crate) fn runs(text: &[u8]) -> Vec<Run> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        if !is_base64(text[at]) {
+            at += 1;
+            continue;
+        }
+        let mut end = at + text[at..].iter().take(RUN_MAX).take_while(|b| is_base64(**b)).count();
+        if end - at >= RUN_MIN {
+            end += text[end..].iter().take(2).take_while(|b| **b == b'=').count();
+            found.extend(unpack(&text[at..end]).map(|text| Run { range: at..end, text }));
+        } else if text[at].is_ascii_digit()
+            && let Some((list_end, bytes)) = list(text, at)
+        {
+            end = list_end;
+            found.extend(as_text(bytes).map(|text| Run { range: at..list_end, text }));
+        }
+        at = end;
+    }
+    found
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
+/// The text of a run, if it is one.
+fn unpack(run: &[u8]) -> Option<Vec<u8>> {
+    let digits = run.len() - usize::from(run.len() % 2 == 1);
+    if run[..digits].iter().all(u8::is_ascii_hexdigit) {
+        let pairs = run[..digits].chunks_exact(2);
+        let bytes: Option<Vec<u8>> = pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect();
+        if let Some(text) = bytes.and_then(as_text) {
+            return Some(text);
+        }
+    }
+    as_text(from_base64(run))
+}
+
+/// Bytes as the text that they are: UTF-8, UTF-16, or one of them compressed.
+fn as_text(bytes: Vec<u8>) -> Option<Vec<u8>> {
+    if bytes.starts_with(&[0x1f, 0x8b, 8]) {
+        let mut text = Vec::new();
+        // A stream that is cut off gives what there is of it.
+        let _ = flate2::read::GzDecoder::new(bytes.as_slice()).take(INFLATED_MAX).read_to_end(&mut text);
+        return is_printable(&text).then_some(text);
+    }
+    if let Some(order) = wide::detect(&bytes) {
+        let text = wide::fold(&bytes, order).text;
+        return is_printable(&text).then_some(text);
+    }
+    is_printable(&bytes).then_some(bytes)
+}
+
+/// At least eight characters, of which none is a control character that no text has. The last one may be cut in two.
+fn is_printable(bytes: &[u8]) -> bool {
+    let whole = match std::str::from_utf8(bytes) {
+        Ok(_) => bytes,
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        Err(_) => return false,
+    };
+    whole.len() >= 8
+        && whole.iter().all(|b| *b >= b' ' && *b != 0x7f || matches!(b, b'\n' | b'\r' | b'\t' | 0x1b))
+}
+
+fn from_base64(run: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(run.len() * 3 / 4);
+    let (mut bits, mut count) = (0_u32, 0);
+    for byte in run {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => break,
+        };
+        bits = bits << 6 | u32::from(six);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count & 0xff) as u8);
+        }
+    }
+    bytes
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// `112, 97, 115`, `0x70,0x61`, `70 61 73`: where it ends, and its bytes.
+fn list(text: &[u8], start: usize) -> Option<(usize, Vec<u8>)> {
+    let reach = &text[start..text.len().min(start + RUN_MAX)];
+    let mut bytes = Vec::new();
+    let (mut at, mut end) = (0, 0);
+    loop {
+        let (length, value) = number(&reach[at..])?;
+        bytes.push(value);
+        end = at.saturating_add(length).max(end);
+        at = end + reach[end..].iter().take(2).take_while(|b| matches!(b, b',' | b' ')).count();
+        let goes_on = at > end && number(&reach[at..]).is_some();
+        if !goes_on {
+            return (bytes.len() >= LIST_MIN).then_some((start + end, bytes));
+        }
+    }
+}
+
+/// A byte in decimal, or in hex behind `0x`.
+fn number(text: &[u8]) -> Option<(usize, u8)> {
+    let is_hex = text.len() > 2 && text[0] == b'0' && matches!(text[1], b'x' | b'X');
+    let (skip, radix) = if is_hex { (2, 16) } else { (0, 10) };
+    let digits = text[skip..].iter().take(4).take_while(|b| char::from(**b).is_digit(radix)).count();
+    let word = std::str::from_utf8(&text[skip..skip + digits]).ok()?;
+    Some((skip + digits, u8::from_str_radix(word, radix).ok()?))
+}
+
+/// A stretch whose escapes are undone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unescaped {
+    /// The text.
+    pub(crate) text: Vec<u8>,
+    /// Where each of its bytes, and its end, stands in what it was made of.
+    pub(crate) at: Vec<usize>,
+}
+
+impl Unescaped {
+    /// The place of a range.
+    pub(crate) fn source(&self, range: &Range<usize>) -> Option<Range<usize>> {
+        Some(*self.at.get(range.start)?..*self.at.get(range.end)?)
+    }
+}
+
+/// Stretches with at least three escapes, each from the start of its line or from 8 KiB before.
+pub(crate) fn unescaped(text: &[u8]) -> Vec<Unescaped> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let limit = text.len().min(start + ESCAPED_MAX);
+        let end = memchr::memchr(b'\n', &text[start..limit]).map_or(limit, |newline| start + newline + 1);
+        let line = &text[start..end];
+        if memchr::memchr3(b'%', b'&', b'\\', line).is_some() || memchr::memchr(b'=', line).is_some() {
+            found.extend(undo(line, start));
+        }
+        start = end;
+    }
+    found
+}
+
+/// Undoes the escapes of a line; `None`: it has hardly any.
+fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
+    let mut undone =
+        Unescaped { text: Vec::with_capacity(line.len()), at: Vec::with_capacity(line.len() + 1) };
+    let (mut at, mut escapes) = (0, 0);
+    while at < line.len() {
+        let (length, character) = match escape(&line[at..]) {
+            Some(found) => {
+                escapes += 1;
+                found
+            }
+            None => (1, u32::from(line[at])),
+        };
+        if length == 1 {
+            undone.text.push(line[at]);
+            undone.at.push(start + at);
+        } else {
+            let mut utf8 = [0; 4];
+            let one = [character as u8];
+            // Percent and quoted-printable give bytes, the others give characters.
+            let bytes: &[u8] = match char::from_u32(character) {
+                Some(character) if length > 3 => character.encode_utf8(&mut utf8).as_bytes(),
+                _ => &one,
+            };
+            undone.text.extend_from_slice(bytes);
+            undone.at.extend(std::iter::repeat_n(start + at, bytes.len()));
+        }
+        at += length;
+    }
+    undone.at.push(start + line.len());
+    (escapes >= 3).then_some(undone)
+}
+
+/// The escape that a text begins with: its length and character.
+fn escape(text: &[u8]) -> Option<(usize, u32)> {
+    let hex = |digits: &[u8]| u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+    match text {
+        [b'%' | b'=', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
+            Some((3, hex(&text[1..3])?))
+        }
+        [b'\\', b'u', ..] => Some((6, hex(text.get(2..6)?)?)),
+        [b'\\', b'x', ..] => Some((4, hex(text.get(2..4)?)?)),
+        [b'&', b'#', ..] => {
+            let end = memchr::memchr(b';', &text[..text.len().min(10)])?;
+            let digits = &text[2..end];
+            let character = match digits.strip_prefix(b"x").or_else(|| digits.strip_prefix(b"X")) {
+                Some(digits) => hex(digits)?,
+                None => std::str::from_utf8(digits).ok()?.parse().ok()?,
+            };
+            Some((end + 1, character))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        runs(text.as_bytes()).into_iter().map(|run| String::from_utf8(run.text).expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn texts_are_unpacked_whatever_their_form_is() {
+        assert_eq!(texts("body cGFzc3dvcmQ9aHVudGVyMg== end"), ["password=hunter2"]);
+        assert_eq!(texts("x=cGFzc3dvcmQ9aHVudGVyMg;"), ["password=hunter2"]);
+        assert_eq!(texts("70617373776f72643d68756e74657232"), ["password=hunter2"]);
+        assert_eq!(texts("[112, 97, 115, 115, 61, 97, 98, 99, 100]"), ["pass=abcd"]);
+        assert_eq!(texts("{0x70,0x61,0x73,0x73,0x3d,0x61,0x62,0x63,0x64}"), ["pass=abcd"]);
+        assert_eq!(texts("cAB3AGQAPQBhAGIAYwBkAGUAZgA="), ["pwd=abcdef"]);
+    }
+
+    #[test]
+    fn what_is_no_text_is_left_alone() {
+        for none in [
+            "d41d8cd98f00b204e9800998ecf8427e",
+            "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+            "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
+            "/usr/share/dotnet/shared/Microsoft",
+            "1, 2, 3, 4, 5, 6, 7, 8, 9",
+            "300, 97, 115, 115, 61, 97, 98, 99",
+            "",
+        ] {
+            assert_eq!(texts(none), Vec::<String>::new(), "{none}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_undone_with_a_way_back() {
+        let line = "a \\u0070wd%3d&#120;&#x79;z end";
+        let found = unescaped(line.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&found[0].text), "a pwd=xyz end");
+        let value = found[0].source(&(6..9)).unwrap();
+        assert_eq!(&line[value], "&#120;&#x79;z");
+        assert_eq!(unescaped(b"100 % of it, 5% more\n"), []);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_taken(text in proptest::collection::vec(proptest::num::u8::ANY, 0..600)) {
+            for run in runs(&text) {
+                proptest::prop_assert!(run.range.end <= text.len());
+            }
+            for one in unescaped(&text) {
+                proptest::prop_assert_eq!(one.at.len(), one.text.len() + 1);
+                proptest::prop_assert!(one.at.is_sorted() && one.at.iter().all(|at| *at <= text.len()));
+            }
+        }
+
+        #[test]
+        fn what_was_packed_is_found(text in "[ -~]{12,200}") {
+            let hex: String = text.bytes().map(|b| format!("{b:02x}")).collect();
+            let list: Vec<String> = text.bytes().map(|b| b.to_string()).collect();
+            for packed in [hex, list.join(", ")] {
+                proptest::prop_assert_eq!(texts(&packed), [text.clone()]);
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// Has a child that runs a setuid copy of this program, and becomes one itself when it is told to.
+#include "target.h"
+
+#include <fcntl.h>
+
+static void become(const char *program, const char *what) {
+    execl(program, "helper", what, (char *)NULL);
+    perror(program);
+    _exit(2);
+}
+
+int main(int count, char **arguments) {
+    limit_own_life();
+    if (count > 1 && strcmp(arguments[1], "child") == 0) {
+        printf("CHILD %d %d\n", getpid(), geteuid());
+        fflush(stdout);
+        wait_for_stop();
+    }
+    if (count > 1 && strcmp(arguments[1], "self") == 0) {
+        printf("SELF %d\n", geteuid());
+        fflush(stdout);
+        wait_for_stop();
+    }
+    // The child ends when this process does, which alone has the other end.
+    int ends[2];
+    if (count < 2 || pipe2(ends, O_CLOEXEC) != 0) return 2;
+    if (fork() == 0) {
+        dup2(ends[0], 0);
+        become(arguments[1], "child");
+    }
+    printf("READY %d\n", getpid());
+    fflush(stdout);
+    char line[16];
+    if (fgets(line, sizeof line, stdin) != NULL) become(arguments[1], "self");
+    return 0;
+}
