@@ -217,6 +217,7 @@ export interface Thread {
   tid: number;
   name?: string;
   doing: string;
+  movement?: string;
   lock?: Lock;
   group: number;
 }
@@ -324,6 +325,7 @@ export interface Dump {
     whole_stacks?: number;
     named_frames?: number;
   };
+  looks?: { count: number; span_ns?: number; pauses_ns?: number[]; lasting_cycles?: number[]; summary: string };
   threads: Thread[];
   groups: StackGroup[];
   waits: { edges: [number, number][]; cycles: number[][]; queues: Queue[] };
@@ -370,6 +372,49 @@ export interface Heap {
 }
 
 /** What is there whatever the evidence is. */
+export interface Side {
+  file: string;
+  name: string;
+  start?: string;
+  seconds: number;
+  cores: number;
+  samples: number;
+  requests?: number;
+}
+
+export interface Difference {
+  kind: string;
+  name: string;
+  module?: string;
+  reason?: string;
+  before: number;
+  after: number;
+  change?: number;
+  noise: number;
+  became?: 'slower' | 'faster';
+}
+
+export interface Call {
+  parent: number;
+  name: string;
+  module?: string;
+  before: number;
+  after: number;
+}
+
+/** Two recordings held against each other: a page of its own. */
+export interface Comparison {
+  before: Side;
+  after: Side;
+  unit: string;
+  differences: Difference[];
+  unchanged: Difference[];
+  compared: number;
+  calls: Call[];
+  remarks: string[];
+  refused?: string;
+}
+
 export interface Whole {
   report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; undetermined?: string[] };
   name: string;
@@ -588,6 +633,12 @@ export interface Page extends Whole {
 
 export function read(): Whole {
   return JSON.parse(document.getElementById('data')?.textContent ?? '{}') as Whole;
+}
+
+/** Two recordings held against each other, where the page is about that. */
+export function compared(): Comparison | null {
+  const data = JSON.parse(document.getElementById('data')?.textContent ?? '{}') as { comparison?: Comparison };
+  return data.comparison ?? null;
 }
 
 export function isRecorded(page: Whole): page is Page {

@@ -109,6 +109,7 @@ export function facts(dump: Dump): HTMLElement {
     ['Executable', code(identity.executable)],
     ['Command', code(identity.command_line)],
     ['Kernel', identity.kernel ? `Linux ${identity.kernel}` : null],
+    ['Looks', dump.looks?.summary],
     ['Paused', identity.pause_ns === undefined ? null : ns(identity.pause_ns)],
   ];
   return h('dl', { class: 'facts' }, rows.filter(([, value]) => value).map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));

@@ -1,6 +1,7 @@
 // Draws the page from the data inside it.
 
-import { isRecorded, read, type Page, type Whole } from './data';
+import { comparison, comparisonHeader } from './comparison';
+import { compared, isRecorded, read, type Page, type Whole } from './data';
 import { h, section } from './dom';
 import { context, logs } from './details';
 import { flame } from './flame';
@@ -19,19 +20,29 @@ import { waits } from './waits';
 const SHORT: Record<string, string> = { runtimes: 'Runtime', functions: 'Functions', unknown: 'Not determined', flame: 'Flame graph' };
 
 function start(): void {
-  const page = read();
   const root = document.getElementById('page');
   if (!root) return;
+  const two = compared();
+  if (two) {
+    const all = comparison(two);
+    root.append(...comparisonHeader(two), navigation(all), h('main', null, all), h('footer', null, 'biopsy · this page needs no network and sends nothing.'));
+    return;
+  }
+  const page = read();
   const places: Places = {};
   const axis = isRecorded(page) ? new Axis(page) : null;
   const sections = [...(isRecorded(page) && axis ? recorded(page, axis, places) : []), ...moments(page, places)];
   const found = safely('findings', () => findings(page, axis, places));
   const all = page.report.findings.length > 0 || axis ? [found, ...sections] : sections;
-  const nav = h('nav', { 'aria-label': 'Sections' }, all.map((element) => h('a', { href: `#${element.id}` }, SHORT[element.id] ?? element.querySelector('h2')?.textContent ?? element.id)));
+  const nav = navigation(all);
   const main = h('main', null, all);
   const tool = isRecorded(page) ? page.report.recording.tool : '';
   root.append(...(isRecorded(page) ? [header(page), completeness(page)] : momentHeader(page)), nav, main, h('footer', null, `${tool || 'biopsy'} · this page needs no network and sends nothing; of memory it has derived data only`));
   follow(nav, all.map((element) => element.id));
+}
+
+function navigation(all: HTMLElement[]): HTMLElement {
+  return h('nav', { 'aria-label': 'Sections' }, all.map((element) => h('a', { href: `#${element.id}` }, SHORT[element.id] ?? element.querySelector('h2')?.textContent ?? element.id)));
 }
 
 /** What was recorded over time. */

@@ -89,6 +89,7 @@ function stack(group: StackGroup, open: boolean, threads: Map<number, Dump['thre
         { class: 'what' },
         h('b', null, group.names),
         mark ? h('span', { class: 'mark' }, mark) : null,
+        still(group, threads) ? h('span', { class: 'mark still' }, still(group, threads)) : null,
         h('span', { class: 'doing' }, marked(group.doing), group.own_function ? [', in ', h('span', { class: 'function' }, group.own_function)] : null),
       ),
     ),
@@ -103,6 +104,15 @@ function stack(group: StackGroup, open: boolean, threads: Map<number, Dump['thre
     h('ol', { class: 'frames' }, rows, rows.length === 0 ? h('li', { class: 'gap' }, 'no frames') : null),
     group.ends_early ? h('p', { class: 'end' }, group.ends_early) : null,
   );
+}
+
+/** What all threads of a group did between several looks, where they did the same. */
+const MOVEMENTS: Record<string, string> = { stuck: 'did not run', 'same-place': 'same place', again: 'ran in between', moved: 'moved', new: 'new' };
+
+function still(group: StackGroup, threads: Map<number, Dump['threads'][number]>): string | null {
+  const moved = new Set(group.threads.map((tid) => threads.get(tid)?.movement));
+  const [only] = moved;
+  return moved.size === 1 && only ? (MOVEMENTS[only] ?? only) : null;
 }
 
 function frame(row: Frame, repeats: boolean): HTMLElement {

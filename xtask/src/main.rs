@@ -7,7 +7,9 @@
 )]
 
 mod bench;
+mod catalogue;
 mod ci;
+mod comparisons;
 mod demo;
 mod dist;
 mod distribution;
@@ -39,10 +41,14 @@ enum Command {
     Ci,
     /// The repository's own rules: module lines, crate edges, lists, machine paths, licences
     Tidy,
+    /// The catalogue of findings in the guide, made anew from the texts of the findings
+    Catalogue(catalogue::Options),
     /// The promised numbers, side by side with perf and samply
     Bench(bench::Options),
     /// biopsy is killed at random moments beside six servers under load
     Kills(kills::Options),
+    /// Recordings of the same load compared, and of one with a function made slower: what `biopsy compare` claims
+    Comparisons(comparisons::Options),
     /// A private MariaDB under load, captured
     Demo(demo::Options),
     /// Each verb with its 1st, 2nd ... n-th system call failing: nothing harmed, nothing lost in silence, nothing left
@@ -67,8 +73,10 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Ci => ci::run(),
         Command::Tidy => tidy::run(),
+        Command::Catalogue(options) => catalogue::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Kills(options) => kills::run(&options),
+        Command::Comparisons(options) => comparisons::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Score(options) => score::run(&options),

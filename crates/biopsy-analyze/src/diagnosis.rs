@@ -10,7 +10,7 @@ use crate::dump::DumpAnalysis;
 use crate::findings::finding::Finding;
 use crate::findings::{self, Incident};
 use crate::heap::HeapSummary;
-use crate::image::analyze_opened;
+use crate::image::{analyze_opened, join_dumps};
 use crate::recorded::Recorded;
 
 /// What all evidence says.
@@ -27,6 +27,18 @@ pub struct Diagnosis {
     /// What only all evidence together says.
     findings: Vec<Finding>,
 }
+
+/// Several recordings over time were to be read as one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeveralRecordings;
+
+impl std::fmt::Display for SeveralRecordings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("several of the files are recordings over time, which one report cannot be about")
+    }
+}
+
+impl std::error::Error for SeveralRecordings {}
 
 /// Where a finding comes from: what its evidence refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +109,26 @@ impl Diagnosis {
         let mut undetermined = if recorded.is_some() { Vec::new() } else { evidence.warnings() };
         undetermined.extend(not_read);
         Ok(Self { undetermined, ..Self::new(recorded.map(Recorded::new), dumps, heaps) })
+    }
+
+    /// Of several files of one incident, each analysed by itself. Dumps of one process at several moments become one: the last of them,
+    /// with what moved.
+    ///
+    /// # Errors
+    /// More than one of them is a recording over time: these are of different times, and are compared, not put together.
+    pub fn of_several(all: Vec<Self>) -> Result<Self, SeveralRecordings> {
+        let mut recorded = None;
+        let (mut dumps, mut heaps, mut undetermined) = (Vec::new(), Vec::new(), Vec::new());
+        for one in all {
+            if one.recorded.is_some() && recorded.is_some() {
+                return Err(SeveralRecordings);
+            }
+            recorded = recorded.or(one.recorded);
+            dumps.extend(one.dumps);
+            heaps.extend(one.heaps);
+            undetermined.extend(one.undetermined);
+        }
+        Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps) })
     }
 
     /// All findings, the most important first, each with what its evidence refers to. Never empty but where there is no evidence.

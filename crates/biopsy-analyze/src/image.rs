@@ -1,9 +1,11 @@
 //! From an image to its analysis: the runtimes in it, its stacks by their help, and what all that means.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use biopsy_image::{Image, Opened};
 use biopsy_model::peers::PeerLook;
+use biopsy_model::{Nanos, Tid};
 use biopsy_redact::Redactor;
 use biopsy_stacks::image::{ImageStacks, Options, walk};
 
@@ -39,6 +41,28 @@ pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'
     let facts =
         DumpFacts { managed: Some(&runtimes), strands: &strands, files: Some(&files), ..facts.clone() };
     analyze_dump(image, &stacks, &facts)
+}
+
+/// Puts looks at one process together, the oldest first: the last one, with what the others say of it. `idle`: of each time between two
+/// looks, the threads that did not run, where that was counted. `None`: there is no look.
+#[must_use]
+pub fn join_looks(
+    all: Vec<DumpAnalysis>,
+    idle: Option<&[BTreeSet<Tid>]>,
+    span: Option<Nanos>,
+) -> Option<DumpAnalysis> {
+    let mut joined = dump::join(all, idle, span)?;
+    joined.findings = findings::of_dump(&joined);
+    Some(joined)
+}
+
+/// Puts dumps of one process together wherever there are several.
+pub(crate) fn join_dumps(all: Vec<DumpAnalysis>) -> Vec<DumpAnalysis> {
+    let mut joined = dump::join_same(all);
+    for one in joined.iter_mut().filter(|one| one.looks.is_some()) {
+        one.findings = findings::of_dump(one);
+    }
+    joined
 }
 
 /// The same of a dump that was opened. `file_bytes`: its size. Without a redactor, texts from the memory of the process are not

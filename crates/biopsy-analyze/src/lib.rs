@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+pub mod compare;
 pub mod completeness;
 mod diagnosis;
 pub mod dump;
@@ -50,10 +51,11 @@ mod words;
 
 pub use analysis::Analysis;
 pub use completeness::{Completeness, LossTotal, NamedShares};
-pub use diagnosis::{Diagnosis, Source};
+pub use diagnosis::{Diagnosis, SeveralRecordings, Source};
+pub use findings::catalogue::{About, Kind, Said};
 pub use findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 pub use heap::{HeapSummary, HeapTypeRow};
-pub use image::{analyze_dump, analyze_image, analyze_opened};
+pub use image::{analyze_dump, analyze_image, analyze_opened, join_looks};
 pub use logs::{LogSummary, LogTopic};
 pub use metrics::{MetricSummary, Notable, NotableKind, Trend};
 pub use recorded::{Recorded, analyze};

@@ -1,18 +1,20 @@
 //! The stacks of a process now, read from a frozen copy of its memory: it need not answer anything, so it works when it hangs.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use biopsy_analyze::analyze_image;
 use biopsy_analyze::dump::{DumpAnalysis, DumpFacts};
-use biopsy_model::Nanos;
+use biopsy_analyze::{analyze_image, join_looks};
 use biopsy_model::peers::PeerLook;
 use biopsy_model::process::{ProcessInfo, RuntimeKind};
+use biopsy_model::{Nanos, Pid};
 use biopsy_redact::Redactor;
+use biopsy_target::Runs;
 use biopsy_target::freeze::{self, FreezeOptions, FreezePlan, FrozenProcess, Method};
 
 use crate::dump::freeze_failure;
 use crate::failure::{Failure, FailureKind};
+use crate::job::Job;
 use crate::recording::new_redactor;
 use crate::target;
 use crate::words::pause_text;
@@ -27,6 +29,15 @@ pub struct LookOptions {
     pub max_pause: Duration,
     /// The objects of a managed heap are looked at, too: asynchronous operations.
     pub heap: bool,
+}
+
+/// How often a process is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Looks {
+    /// Times.
+    pub count: usize,
+    /// From the start of one to the start of the next.
+    pub every: Duration,
 }
 
 impl Default for LookOptions {
@@ -44,6 +55,82 @@ pub fn take(target: &str, options: &LookOptions) -> Result<DumpAnalysis, Failure
     look(&target.info, &target.name, options, &new_redactor()?)
 }
 
+/// Several looks at what was named: the last one, with what did not move in any of them. What there is so far comes back when the
+/// process ends, cannot be frozen again, or the job is asked to end.
+///
+/// # Errors
+/// As of [`take`], of the first look.
+pub fn take_several(
+    target: &str,
+    options: &LookOptions,
+    looks: &Looks,
+    job: &Job,
+) -> Result<DumpAnalysis, Failure> {
+    let target = target::find(target)?;
+    let redactor = new_redactor()?;
+    let pid = target.info.key.pid;
+    let begun = Instant::now();
+    let mut all: Vec<DumpAnalysis> = Vec::new();
+    let (mut idle, mut why) = (Vec::new(), None);
+    let mut last = begun;
+    while all.len() < looks.count {
+        if !all.is_empty() {
+            let before = settled(pid);
+            job.step(format!("look {} of {} in {}", all.len() + 1, looks.count, pause_text(looks.every)));
+            if !sleep(job, looks.every.saturating_sub(last.elapsed())) {
+                why = Some("it was stopped".to_owned());
+                break;
+            }
+            idle.push(Runs::read(pid).idle_since(&before));
+        }
+        last = Instant::now();
+        let same = biopsy_target::check_same(&target.info.key)
+            .map_err(|error| Failure::from_error(FailureKind::Target, &error));
+        match same.and_then(|()| look(&target.info, &target.name, options, &redactor)) {
+            Ok(analysis) => all.push(analysis),
+            Err(failure) if all.is_empty() => return Err(failure),
+            Err(failure) => {
+                why = Some(failure.to_string());
+                break;
+            }
+        }
+    }
+    let taken = all.len();
+    idle.truncate(taken.saturating_sub(1));
+    let span = Nanos(u64::try_from(last.duration_since(begun).as_nanos()).unwrap_or(u64::MAX));
+    let mut joined =
+        join_looks(all, Some(&idle), Some(span)).ok_or_else(|| Job::stopped("no look was taken"))?;
+    if let Some(why) = why {
+        joined.add_undetermined(&[format!(
+            "what {} more looks would show, of {}: {why}",
+            looks.count - taken,
+            looks.count
+        )]);
+    }
+    Ok(joined)
+}
+
+/// How often each thread ran until now, as soon as all of them are back where the freeze interrupted them.
+fn settled(pid: Pid) -> Runs {
+    const SETTLING: Duration = Duration::from_millis(20);
+    std::thread::sleep(SETTLING);
+    Runs::read(pid)
+}
+
+/// Sleeps; `false`: the job was asked to end meanwhile.
+fn sleep(job: &Job, length: Duration) -> bool {
+    const STEP: Duration = Duration::from_millis(50);
+    let end = Instant::now() + length;
+    while !job.is_asked() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(STEP));
+    }
+    false
+}
+
 /// The stacks of all threads of a process, and what is known of them.
 pub(crate) fn look(
     info: &ProcessInfo,
@@ -51,13 +138,16 @@ pub(crate) fn look(
     options: &LookOptions,
     redactor: &Redactor,
 ) -> Result<DumpAnalysis, Failure> {
-    let mut tries = 0;
+    let (mut tries, mut stood_still) = (0, Nanos(0));
     loop {
         tries += 1;
         // Before the process is frozen: then its threads stand in other calls.
         let peers = biopsy_target::peers::look(info.key.pid);
         let (frozen, missing) = freeze(options, info)?;
         let mut analysis = analyze(options, &frozen, name, redactor, &peers);
+        // All of it, each try included.
+        stood_still = stood_still + analysis.identity.pause.unwrap_or_default();
+        analysis.identity.pause = Some(stood_still);
         analysis.undetermined.extend(missing);
         if info.exe.is_empty() {
             // Programs of a runtime are named after their own file, which is found by that of the runtime.

@@ -28,6 +28,11 @@ const STYLE: &str = include_str!("../../../ui/dist/report.css");
 pub(crate) fn render(diagnosis: &Diagnosis, mask: Option<Mask<'_>>) -> String {
     let data = json::data(&page::page(diagnosis), mask);
     let title = format!("{} · biopsy report", diagnosis.name());
+    shell(&data, &masked_text(title, mask), &masked_text(crate::markdown::render(diagnosis), mask))
+}
+
+/// A page around data. `plain`: what is shown where no script runs. Everything is masked already.
+pub(crate) fn shell(data: &str, title: &str, plain: &str) -> String {
     let mut html = String::with_capacity(data.len() + SCRIPT.len() + STYLE.len() + 16_384);
     html.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(
@@ -38,15 +43,11 @@ pub(crate) fn render(diagnosis: &Diagnosis, mask: Option<Mask<'_>>) -> String {
     );
     html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     html.push_str("<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n");
-    let _ = writeln!(html, "<title>{}</title>", text(&masked_text(title, mask)));
+    let _ = writeln!(html, "<title>{}</title>", text(title));
     let _ = writeln!(html, "<style>{STYLE}</style>\n</head>\n<body>\n<div id=\"page\"></div>");
-    let _ = writeln!(
-        html,
-        "<noscript><pre class=\"plain\">{}</pre></noscript>",
-        text(&masked_text(crate::markdown::render(diagnosis), mask))
-    );
+    let _ = writeln!(html, "<noscript><pre class=\"plain\">{}</pre></noscript>", text(plain));
     html.push_str("<script type=\"application/json\" id=\"data\">");
-    push_json(&mut html, &data);
+    push_json(&mut html, data);
     html.push_str("</script>\n<script>");
     html.push_str(SCRIPT);
     html.push_str("</script>\n</body>\n</html>\n");

@@ -7,6 +7,8 @@
 //! - [`render_html`]: one self-contained page for people
 //! - [`render_json`]: the stable schema of [`schema`], for programs (`docs/formats/report-schema.md`)
 //! - [`render_markdown`]: short, for tickets; [`render_text`]: shorter, for the terminal; [`render_stacks`]: all stacks of a process
+//! - [`render_comparison_text`] and its like: two recordings held against each other
+//! - [`render_explanation`], [`catalogue`]: what findings mean, and where they were found
 //! - [`export`]: the recording in the formats of other tools
 //!
 //! What it does not: it states nothing that is not in the analysis. Findings are made there.
@@ -20,6 +22,8 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod comparison;
+mod explain;
 pub mod export;
 mod html;
 mod json;
@@ -37,6 +41,10 @@ mod words;
 use biopsy_analyze::Diagnosis;
 use biopsy_analyze::dump::DumpAnalysis;
 
+pub use comparison::{
+    render_comparison_html, render_comparison_json, render_comparison_markdown, render_comparison_text,
+};
+pub use explain::{catalogue, explanations, render_explanation, render_explanations_json, render_ids};
 pub use mask::Mask;
 pub use text::{StacksOptions, TextOptions};
 

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use biopsy_analyze::{Diagnosis, Source};
 
 use crate::units::{count, evidence_text};
-use escape::plain;
+pub(crate) use escape::plain;
 
 /// Dumps that are written whole.
 const DUMPS: usize = 5;

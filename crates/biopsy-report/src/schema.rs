@@ -5,7 +5,9 @@
 //! when one is added. Moments are seconds since the start of the window (`at`, `from`, `to`), lengths of time end
 //! in `_ns` or `_seconds`, shares are 0 to 1.
 
+pub mod comparison;
 pub mod dump;
+mod explanations;
 mod findings;
 pub mod heap;
 pub mod managed;
@@ -15,6 +17,7 @@ pub mod strands;
 mod tables;
 
 pub use dump::Dump;
+pub use explanations::{Explanation, Explanations, Said};
 pub use findings::{Evidence, Finding, Number, Reference, Source};
 pub use heap::Heap;
 pub use recording::{

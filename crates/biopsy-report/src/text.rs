@@ -12,9 +12,7 @@ mod strands;
 use biopsy_analyze::Diagnosis;
 
 use crate::units::count;
-use page::Page;
-
-pub(crate) use page::clean;
+pub(crate) use page::{Page, clean};
 pub use page::{StacksOptions, TextOptions};
 pub(crate) use stacks::stacks;
 

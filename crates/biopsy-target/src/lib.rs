@@ -51,6 +51,7 @@ pub use printable::printable;
 pub use process::command::short_command;
 pub use process::identity::{IdentityError, check_same, is_same};
 pub use process::proc_root::ProcRoot;
+pub use process::runs::Runs;
 pub use process::usage::{CpuReading, Usage, up_time_short, up_time_text};
 pub use process::users::user_name;
 pub use process::{cgroup, identity, proc_root, usage};

@@ -47,6 +47,9 @@ pub enum Program {
     Launcher,
     /// Threads `ping` and `pong` switch some 100,000 times a second in `throw_and_catch`.
     SwitchStorm,
+    /// Healthy: orders at a fixed pace, five functions for each. Arguments: which is slower (0 to 4: `parse_order`, `price_order`,
+    /// `check_stock`, `render_invoice`, `compress_page`; 5: none), by how many percent, orders a second (800).
+    PacedServer,
     /// Measures how long it was kept from running. Arguments: megabytes of memory (64), threads (20), `huge` or `small` pages;
     /// answers a line of stdin with `GAP nanoseconds EINTR count`.
     PauseProbe,
@@ -102,6 +105,7 @@ impl Program {
         Self::ExecsMidway,
         Self::ForkChildren,
         Self::SwitchStorm,
+        Self::PacedServer,
         Self::PauseProbe,
         Self::SignalStorm,
         Self::Registers,
@@ -138,6 +142,7 @@ impl Program {
             Self::ExecsMidway => "execs-midway",
             Self::ForkChildren => "fork-children",
             Self::SwitchStorm => "switch-storm",
+            Self::PacedServer => "paced-server",
             Self::ShortLived => "short-lived",
             Self::Launcher => "launcher",
             Self::PauseProbe => "pause-probe",
@@ -211,6 +216,7 @@ impl Program {
             Self::ExecsMidway => Source::C(include_str!("../programs/execs-midway.c")),
             Self::ForkChildren => Source::C(include_str!("../programs/fork-children.c")),
             Self::SwitchStorm => Source::C(include_str!("../programs/switch-storm.c")),
+            Self::PacedServer => Source::C(include_str!("../programs/paced-server.c")),
             Self::ShortLived => Source::C(include_str!("../programs/short-lived.c")),
             Self::Launcher => Source::C(include_str!("../programs/launcher.c")),
             Self::PauseProbe => Source::C(include_str!("../programs/pause-probe.c")),

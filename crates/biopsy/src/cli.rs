@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::capture::CaptureArgs;
+use crate::commands::compare::CompareArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::explain::ExplainArgs;
 use crate::commands::ps::PsArgs;
 use crate::commands::redact::RedactArgs;
+use crate::commands::symbols::SymbolArgs;
 use crate::dump::DumpArgs;
 use crate::render::terminal::ColorChoice;
 use crate::snapshot::SnapshotArgs;
 use crate::stacks::StacksArgs;
-use biopsy_capture::{Failure, FailureKind};
 
 /// Takes evidence from a living server without hurting it: a timeline trace, metrics, logs and context on one clock,
 /// in one bundle, with a report that names the cause.
@@ -40,6 +42,8 @@ pub(crate) enum Command {
     Stacks(StacksArgs),
     /// Report on a recording (also one that was cut short), a core or minidump of any writer, or a perf.data file.
     Analyze(AnalyzeArgs),
+    Compare(CompareArgs),
+    Explain(ExplainArgs),
     /// Write a recording in the format of another tool.
     Export(ExportArgs),
     Redact(RedactArgs),
@@ -54,8 +58,10 @@ pub(crate) enum Command {
 /// Arguments of `analyze`.
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, or a perf.data file.
-    pub(crate) file: PathBuf,
+    /// A bundle, a recording's folder, a core (plain, zstd, gzip, lz4, xz), a minidump, or a perf.data file. Several of one incident
+    /// become one report: dumps of one process at several moments tell who is stuck.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Write the report as a page for a browser.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -67,30 +73,6 @@ pub(crate) struct AnalyzeArgs {
     pub(crate) markdown: bool,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
-}
-
-/// Where files may be looked for that a dump or recording names.
-#[derive(Debug, Args)]
-pub(crate) struct SymbolArgs {
-    /// Look for the programs and libraries of the process below FOLDER, at the paths that it knew; `/`: on this machine. Only
-    /// those are used that are the same. Without it no file is opened because a dump names it. Can be given several times.
-    #[arg(long = "symbols", value_name = "FOLDER")]
-    folders: Vec<PathBuf>,
-}
-
-impl SymbolArgs {
-    /// The folders by names without links, which are not followed below them.
-    pub(crate) fn roots(&self) -> Result<Vec<PathBuf>, Failure> {
-        let real = |folder: &PathBuf| {
-            std::fs::canonicalize(folder).map_err(|error| {
-                Failure::new(
-                    FailureKind::Usage,
-                    format!("cannot look for files in `{}`: {error}", folder.display()),
-                )
-            })
-        };
-        self.folders.iter().map(real).collect()
-    }
 }
 
 /// Arguments of `export`.

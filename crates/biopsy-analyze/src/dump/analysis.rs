@@ -5,6 +5,7 @@ use super::crash::Crash;
 use super::groups::StackGroup;
 use super::identity::Identity;
 use super::locks::StuckWait;
+use super::looks::Looks;
 use super::managed::Managed;
 use super::memory::MemorySplit;
 use super::modules::ModuleRow;
@@ -29,6 +30,8 @@ pub struct DumpAnalysis {
     pub groups: Vec<StackGroup>,
     /// Who waits for whom.
     pub waits: WaitGraph,
+    /// What earlier looks at the same process say; `None`: there was one look.
+    pub looks: Option<Looks>,
     /// A lock that was copied by fork while another thread held it, and that this process waits for.
     pub orphaned: Option<OrphanedLock>,
     /// Waits that nobody is left to end.

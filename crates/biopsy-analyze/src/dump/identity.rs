@@ -1,6 +1,7 @@
 //! Which process a dump is of.
 
 use biopsy_image::Image;
+use biopsy_image::process::auxiliary::{BASE, ENTRY, SYSINFO_EHDR};
 use biopsy_model::{Nanos, Pid};
 
 use super::facts::DumpFacts;
@@ -16,6 +17,8 @@ pub struct Identity {
     pub parent: Option<Pid>,
     /// Real user and group id.
     pub owner: Option<(u32, u32)>,
+    /// Where the kernel put its program, differently for each that is started; equal for dumps of one process.
+    pub address_space: Option<u64>,
     /// Path of the executable.
     pub executable: Option<String>,
     /// Command line, redacted by the caller.
@@ -44,7 +47,24 @@ pub struct Identity {
     pub threads: usize,
 }
 
+/// Entry, linker and vdso by the auxiliary vector, mixed.
+fn address_space(auxiliary: &[(u64, u64)]) -> Option<u64> {
+    let told = auxiliary.iter().filter(|(kind, _)| [BASE, ENTRY, SYSINFO_EHDR].contains(kind));
+    let mixed = told.fold(0_u64, |sum, (_, address)| sum.rotate_left(21) ^ address);
+    (mixed != 0).then_some(mixed)
+}
+
 impl Identity {
+    /// It is the same process, as far as both dumps tell: pids are used again, addresses are not.
+    #[must_use]
+    pub fn is_same_process(&self, other: &Self) -> bool {
+        let same_space = match (self.address_space, other.address_space) {
+            (Some(own), Some(other)) => own == other,
+            _ => self.executable == other.executable,
+        };
+        self.pid == other.pid && self.pid.0 != 0 && same_space
+    }
+
     pub(super) fn new(image: &dyn Image, facts: &DumpFacts<'_>) -> Self {
         let process = image.process();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -56,6 +76,7 @@ impl Identity {
             pid: process.pid,
             parent: process.parent,
             owner: process.owner,
+            address_space: address_space(&process.auxiliary),
             executable,
             command_line: facts.command_line.clone(),
             kernel: process.kernel.clone(),

@@ -18,10 +18,13 @@ mod from_registers;
 mod groups;
 mod identity;
 mod instruction;
+mod join;
 mod locks;
+mod looks;
 pub mod managed;
 mod memory;
 mod modules;
+mod movement;
 mod orphaned;
 mod places;
 mod signal;
@@ -33,6 +36,8 @@ mod threads;
 mod thrown;
 mod undetermined;
 mod waits;
+
+pub(crate) use join::{join, join_same};
 
 use biopsy_image::Image;
 use biopsy_stacks::ahead::LockFamily;
@@ -47,9 +52,11 @@ pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
 pub use locks::{Holder, LockKind, LockOwner, LockWait, StuckWait};
+pub use looks::Looks;
 pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
+pub use movement::Movement;
 pub use orphaned::OrphanedLock;
 pub use places::StackPlace;
 pub use state::{ThreadState, WaitKind};
@@ -89,6 +96,7 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         strands,
         orphaned,
         stuck: inferred.stuck,
+        looks: None,
         damaged: facts.damaged,
         memory: memory::split(image, stacks),
         modules: modules::rows(stacks),

@@ -9,6 +9,7 @@ use super::facts::DumpFacts;
 use super::from_registers;
 use super::locks::{self, LockWait};
 use super::managed::threads::{self as managed_threads, ManagedThreadFacts};
+use super::movement::{Movement, stand};
 use super::state::ThreadState;
 
 /// A thread of the dump.
@@ -28,6 +29,10 @@ pub struct DumpThread {
     pub cpu: Option<Nanos>,
     /// The kernel function it waits in, likewise.
     pub wait_channel: Option<String>,
+    /// Where it stands, exactly: equal only where no frame differs.
+    pub stand: Option<u64>,
+    /// What it did between several looks; `None`: there was one.
+    pub movement: Option<Movement>,
     /// What a managed runtime knows of it.
     pub managed: Option<ManagedThreadFacts>,
     /// Number of the signal it was stopped by or died of.
@@ -90,6 +95,8 @@ pub(super) fn threads(
             lock,
             cpu: beside.and_then(|beside| beside.cpu),
             wait_channel: beside.and_then(|beside| beside.wait_channel.clone()),
+            stand: stand(stack),
+            movement: None,
             managed,
             signal: thread.signal.as_ref().map(|signal| signal.number),
             group: 0,

@@ -72,6 +72,8 @@ const ROWS: &[Row] = &[
     row(&[ShortLivedProcesses], How::Lowers, &[CpuBound, KernelTime, PageFaults, DiskBound]),
     // A runtime that aborts because of an exception: that its thread sent the signal tells nothing more.
     row(&[UnhandledException], How::Silences, &[Abort]),
+    // Who is waited for says more than that somebody waits.
+    row(&[Deadlock, LockQueue, AbandonedLock, OrphanedLock], How::Silences, &[NoProgress]),
     // Time says that and since when threads wait, memory says for whom.
     row(&[Deadlock, OrphanedLock, AbandonedLock], How::Names, &[BlockedOnLock]),
     row(&[LockQueue], How::Names, &[LockConvoy]),

@@ -7,6 +7,7 @@
 
 mod allocating;
 mod asking;
+pub mod catalogue;
 mod dotnet;
 mod dump;
 mod evidence;
@@ -16,6 +17,7 @@ mod from_memory;
 mod harm;
 pub mod ids;
 mod incident;
+mod looks;
 mod requests;
 mod rules;
 mod scene;
@@ -54,6 +56,7 @@ pub(crate) fn of_recording(capture: &Capture, analysis: &Analysis, facts: &Facts
 pub(crate) fn of_dump(analysis: &DumpAnalysis) -> Vec<Finding> {
     let mut findings: Vec<Finding> = rules::OF_DUMP.iter().filter_map(|rule| rule(analysis)).collect();
     explains::silence(&mut findings);
+    looks::settle(analysis, &mut findings);
     in_order(findings)
 }
 

@@ -12,6 +12,7 @@ use crate::trace::function::{FunctionHandle, FunctionKind, FunctionRow};
 use crate::trace::threads::ThreadRow;
 use crate::trace::wait_sites::WaitSite;
 use crate::trace::waits::WaitReason;
+use crate::whose::Whose;
 use crate::words::{percent, shorten};
 use biopsy_model::capture::Capture;
 use biopsy_model::process::RuntimeKind;
@@ -206,6 +207,33 @@ impl<'a> Scene<'a> {
             .collect();
         waits.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.tid.cmp(&b.tid)));
         waits
+    }
+
+    /// The function of the program in which, with what it calls of libraries, interpreters and the kernel, most time of `tree` goes, and
+    /// its share of it.
+    pub(crate) fn program_of(&self, tree: &FlameTree) -> Option<(FunctionHandle, f64)> {
+        let mut nearest: Vec<Option<FunctionHandle>> = vec![None; tree.nodes.len()];
+        let mut sums: FxHashMap<FunctionHandle, f64> = FxHashMap::default();
+        // Parents stand in front of their children.
+        for (at, node) in tree.nodes.iter().enumerate() {
+            let mut name = nearest.get(at).copied().flatten();
+            if let FlameKind::Function(function) = node.kind
+                && self.row(function).is_some_and(|row| is_worth_naming(row) && row.whose == Whose::Program)
+            {
+                name = Some(function);
+            }
+            for &child in &node.children {
+                if let Some(slot) = nearest.get_mut(child as usize) {
+                    *slot = name;
+                }
+            }
+            if let Some(name) = name {
+                *sums.entry(name).or_default() += node.own.as_secs_f64();
+            }
+        }
+        let (function, time) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+        let all = tree.total().as_secs_f64();
+        (all > 0.0).then_some((function, time / all))
     }
 
     /// The caller that a person would name: the nearest function above `functions` in `tree` that is not plumbing

@@ -3,7 +3,7 @@
 //! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names`, `cost_names` (words and types); `frames`; `calls`;
 //! `costs`, `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
 
-mod calls;
+pub(crate) mod calls;
 pub(crate) mod cost_names;
 pub(crate) mod costs;
 pub(crate) mod facts;

@@ -32,7 +32,7 @@ fn hot_library_function_is_named_with_its_caller() {
     );
     let analysis = analyze(&build.done());
     assert!(
-        analysis.findings[0].title.contains("`__memmove_avx_unaligned` called from `render_page`"),
+        analysis.findings[0].title.contains("`render_page` → `__memmove_avx_unaligned`"),
         "{}",
         outline(&analysis)
     );

@@ -8,7 +8,7 @@ use super::across::{across, circle, holder, orphaned, stuck};
 use super::managed::{managed, managed_thread};
 use super::strands::runtime;
 use crate::schema::dump::{
-    Crash, Dump, Frame, Group, Identity, Lock, Memory, MissingBytes, Module, Queue, Row, Thread, Waits,
+    Crash, Dump, Frame, Group, Identity, Lock, Looks, Memory, MissingBytes, Module, Queue, Row, Thread, Waits,
 };
 use crate::units::hex;
 use crate::words::dump as words;
@@ -31,12 +31,24 @@ pub(crate) fn dump(analysis: &DumpAnalysis) -> Dump {
         stuck: analysis.stuck.iter().map(stuck).collect(),
         orphaned: analysis.orphaned.as_ref().map(orphaned),
         across: analysis.across.as_ref().map(across),
+        looks: looks(analysis),
         managed: analysis.managed.as_ref().map(managed),
         runtimes: analysis.strands.iter().map(runtime).collect(),
         memory: memory(&analysis.memory),
         modules: analysis.modules.iter().map(module).collect(),
         undetermined: analysis.undetermined.clone(),
     }
+}
+
+fn looks(analysis: &DumpAnalysis) -> Option<Looks> {
+    let looks = analysis.looks.as_ref()?;
+    Some(Looks {
+        count: looks.count,
+        span_ns: looks.span.map(|span| span.0),
+        pauses_ns: looks.pauses.iter().map(|pause| pause.0).collect(),
+        lasting_cycles: looks.lasting.clone(),
+        summary: words::looks(analysis)?,
+    })
 }
 
 fn memory(memory: &dump::MemorySplit) -> Memory {
@@ -110,6 +122,7 @@ fn thread(thread: &dump::DumpThread) -> Thread {
         system_call,
         doing: thread.words(),
         lock: thread.lock.as_ref().map(lock),
+        movement: thread.movement.map(|movement| movement.word().to_owned()),
         managed: thread.managed.as_ref().map(managed_thread),
         cpu_ns: thread.cpu.map(|time| time.0),
         wait_channel: thread.wait_channel.clone(),

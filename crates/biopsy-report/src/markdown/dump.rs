@@ -40,6 +40,7 @@ pub(super) fn head(text: &mut String, analysis: &DumpAnalysis, level: &str) {
         }
     };
     fact("Taken", words::taken(identity));
+    fact("Looks", words::looks(analysis));
     fact("File", Some(plain(&words::file(identity))));
     fact("Executable", identity.executable.as_deref().map(code));
     fact("Command", identity.command_line.as_deref().map(code));

@@ -29,6 +29,9 @@ pub struct Dump {
     /// Waits for other processes; absent where nobody looked at them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub across: Option<Across>,
+    /// What earlier looks at the same process say; absent: there was one look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looks: Option<Looks>,
     /// What managed runtimes say; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed: Option<Managed>,
@@ -41,6 +44,25 @@ pub struct Dump {
     pub modules: Vec<Module>,
     /// What could not be determined, and why.
     pub undetermined: Vec<String>,
+}
+
+/// What several looks at one process say beyond the last of them.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Looks {
+    /// How many there were, the last one included.
+    pub count: usize,
+    /// From the first to the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span_ns: Option<u64>,
+    /// How long the process stood still for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pauses_ns: Vec<u64>,
+    /// Circles of waits that were there in all of them: indices into the cycles of `waits`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lasting_cycles: Vec<usize>,
+    /// In a sentence.
+    pub summary: String,
 }
 
 /// Which process, and which file.
@@ -161,6 +183,9 @@ pub struct Thread {
     /// What it waits for at a futex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock: Option<Lock>,
+    /// What it did between several looks: `stuck`, `same-place`, `again`, `moved`, `new`; absent: there was one look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub movement: Option<String>,
     /// What a managed runtime knows of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed: Option<ManagedThread>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Finding {
-    /// Stable id, listed in `docs/guide/findings.md`.
+    /// Stable id; `biopsy explain` and `docs/guide/findings.md` say what it means.
     pub id: String,
     /// What it was found in, and what its evidence refers to.
     #[serde(skip_serializing_if = "Source::is_recorded")]

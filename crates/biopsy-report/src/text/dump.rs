@@ -45,6 +45,9 @@ fn stacks(page: &mut Page, analysis: &DumpAnalysis) {
         body.push_str(&format!(", {} of the stacks whole", share(whole)));
     }
     page.line("threads", "2", &body);
+    if let Some(looks) = words::looks(analysis) {
+        page.line("looks", "2", &looks);
+    }
     for (index, group) in analysis.groups.iter().take(GROUPS).enumerate() {
         page.line(&format!("  {} ×", group.members.len()), "1", &line(analysis, group));
         if index < STACKS {
@@ -62,7 +65,9 @@ fn line(analysis: &DumpAnalysis, group: &StackGroup) -> String {
         (_, true) => "deadlocked: ",
         _ => "",
     };
-    format!("{mark}{} — {}", words::names(analysis, group), group.doing)
+    let members = group.members.iter().filter_map(|index| analysis.threads.get(*index));
+    let moved = words::movement(members).map_or(String::new(), |words| format!("; {words}"));
+    format!("{mark}{} — {}{moved}", words::names(analysis, group), group.doing)
 }
 
 fn rows(page: &mut Page, group: &StackGroup) {

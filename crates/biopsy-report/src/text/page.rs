@@ -40,7 +40,7 @@ impl Page {
     }
 
     /// `word` in the colour `code` (ANSI SGR).
-    pub(super) fn painted(&self, code: &str, word: &str) -> String {
+    pub(crate) fn painted(&self, code: &str, word: &str) -> String {
         if self.color { format!("\x1b[{code}m{word}\x1b[0m") } else { word.to_owned() }
     }
 

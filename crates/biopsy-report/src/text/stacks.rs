@@ -147,6 +147,9 @@ impl Out {
         parts.push(format!("{threads} in {stacks}"));
         parts.extend(identity.pause.map(|pause| format!("stood still {}", duration(pause))));
         self.push(0, BOLD, &parts.join(" · "));
+        if let Some(looks) = words::looks(analysis) {
+            self.push(0, DIM, &looks);
+        }
         self.text.push('\n');
     }
 
@@ -174,6 +177,9 @@ impl Out {
         let line = format!("{}  {}", self.painted(DIM, &count), self.painted(color, &shown));
         self.text.push_str(&line);
         self.text.push('\n');
+        if let Some(movement) = words::movement(threads.iter().copied()) {
+            self.push(indent, DIM, movement);
+        }
         for line in facts(analysis, group, &threads) {
             self.push(indent, YELLOW, &line);
         }

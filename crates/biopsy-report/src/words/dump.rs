@@ -1,7 +1,8 @@
 //! Words and numbers of a dump that the forms of the report share.
 
 use biopsy_analyze::dump::managed::{HeapTable, OperationGroup};
-use biopsy_analyze::dump::{DumpAnalysis, FrameRow, Identity, StackGroup};
+use biopsy_analyze::dump::{DumpAnalysis, DumpThread, FrameRow, Identity, Movement, StackGroup};
+use biopsy_model::Nanos;
 use biopsy_model::stack::StackEnd;
 use jiff::Timestamp;
 
@@ -28,6 +29,37 @@ pub(crate) fn file(identity: &Identity) -> String {
         None => {}
     }
     parts.join(", ")
+}
+
+/// `3 looks over 4.0 s, stood still 12.1 ms in all · 4 of 9 threads did not run in between`.
+pub(crate) fn looks(analysis: &DumpAnalysis) -> Option<String> {
+    let looks = analysis.looks.as_ref()?;
+    let mut text = format!("{} looks", looks.count);
+    if let Some(span) = looks.span {
+        text.push_str(&format!(" over {}", units::duration(span)));
+    }
+    if !looks.pauses.is_empty() {
+        let all = looks.pauses.iter().fold(Nanos(0), |sum, pause| sum + *pause);
+        text.push_str(&format!(", stood still {} in all", units::duration(all)));
+    }
+    let of = |movement| analysis.threads.iter().filter(|thread| thread.movement == Some(movement)).count();
+    let (stuck, same) = (of(Movement::Stuck), of(Movement::SamePlace));
+    let all = units::counted(analysis.threads.len() as u64, "thread", "threads");
+    text.push_str(&if same > 0 {
+        format!(
+            " · {} of {all} in the same place each time (whether they ran in between is not known)",
+            stuck + same
+        )
+    } else {
+        format!(" · {stuck} of {all} did not run in between")
+    });
+    Some(text)
+}
+
+/// What all of these threads did between looks; `None`: there was one look, or they did not do the same.
+pub(crate) fn movement<'a>(mut threads: impl Iterator<Item = &'a DumpThread>) -> Option<&'static str> {
+    let first = threads.next()?.movement?;
+    threads.all(|thread| thread.movement == Some(first)).then(|| first.words())
 }
 
 /// Why the stack ends where it does; `None` at the root.

@@ -6,6 +6,7 @@ pub(crate) mod elf;
 pub mod identity;
 pub(crate) mod maps;
 pub mod proc_root;
+pub(crate) mod runs;
 pub(crate) mod seen;
 pub(crate) mod stat;
 pub(crate) mod status;

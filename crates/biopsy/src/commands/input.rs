@@ -1,9 +1,13 @@
-//! Opening whatever file a reading command was given.
+//! Opening whatever files a reading command was given.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use biopsy_analyze::Diagnosis;
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_import::{Evidence, EvidenceError};
+use biopsy_redact::Redactor;
+
+use super::symbols::SymbolArgs;
 
 /// Looks what a file or folder holds.
 pub(crate) fn look(path: &Path) -> Result<Evidence, Failure> {
@@ -14,4 +18,38 @@ pub(crate) fn look(path: &Path) -> Result<Evidence, Failure> {
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn bad_input(error: EvidenceError) -> Failure {
     Failure::from_error(FailureKind::BadInput, &error).with_hint(error.hint())
+}
+
+/// What files say, and what masks secrets in it.
+#[derive(Debug)]
+pub(crate) struct Diagnosed {
+    /// What they say.
+    pub(crate) diagnosis: Diagnosis,
+    redactor: Redactor,
+}
+
+impl Diagnosed {
+    /// A text with its secrets masked.
+    pub(crate) fn mask(&self, text: &str) -> String {
+        self.redactor.text(text).text.into_owned()
+    }
+
+    /// There are texts from memory, which nobody masked. What was recorded was masked when it was.
+    pub(crate) fn from_memory(&self) -> bool {
+        !self.diagnosis.dumps.is_empty() || !self.diagnosis.heaps.is_empty()
+    }
+}
+
+/// Reads and analyses files of one incident.
+pub(crate) fn diagnose(files: &[PathBuf], symbols: &SymbolArgs) -> Result<Diagnosed, Failure> {
+    let roots = symbols.roots()?;
+    let redactor = Redactor::new(biopsy_redact::Options::default())
+        .map_err(|error| Failure::from_error(FailureKind::Bug, &error))?;
+    let mut all = Vec::with_capacity(files.len());
+    for file in files {
+        all.push(Diagnosis::of(&mut look(file)?, &roots, Some(&redactor)).map_err(bad_input)?);
+    }
+    let diagnosis =
+        Diagnosis::of_several(all).map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
+    Ok(Diagnosed { diagnosis, redactor })
 }

@@ -1,14 +1,19 @@
 //! The commands that read, and those that tell.
 
 pub(crate) mod analyze;
+pub(crate) mod compare;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 mod export;
 pub(crate) mod input;
 pub(crate) mod ps;
 pub(crate) mod redact;
 mod shell;
+pub(crate) mod symbols;
 
 pub(crate) use analyze::analyze;
+pub(crate) use compare::compare;
+pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use redact::redact;
 pub(crate) use shell::{completions, man};

@@ -31,6 +31,13 @@ pub(crate) struct StacksArgs {
     /// Refuse if the process would have to stand still longer than this.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "250ms")]
     pub(crate) max_pause: Duration,
+    /// Look so many times, and say which threads did not run in between: these are stuck, or have nothing to do; a wait that came anew
+    /// each time is no hang. The process stands still for each look.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub(crate) looks: u8,
+    /// Time from one look to the next.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
+    pub(crate) every: Duration,
     /// For programs: print the report as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

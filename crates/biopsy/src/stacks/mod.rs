@@ -5,7 +5,7 @@ mod args;
 use std::time::Duration;
 
 use biopsy_analyze::Diagnosis;
-use biopsy_capture::stacks::{self, LookOptions};
+use biopsy_capture::stacks::{self, LookOptions, Looks};
 use biopsy_capture::{Failure, Job, Patience};
 use biopsy_report::{StacksOptions, render_json, render_stacks};
 
@@ -20,9 +20,15 @@ pub(crate) use args::StacksArgs;
 /// Runs `biopsy stacks`.
 pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure> {
     let job = Job::new(Box::new(Screen::new(color, true, args.json)));
-    interrupt::listen(&job, Patience::Limited(Duration::ZERO), color)?;
+    // Between looks it ends at once, with those there are.
+    let patience = if args.looks > 1 { Duration::from_secs(5) } else { Duration::ZERO };
+    interrupt::listen(&job, Patience::Limited(patience), color)?;
     let options = LookOptions { max_pause: args.max_pause, heap: !args.no_heap };
-    let analysis = stacks::take(&args.target, &options)?;
+    let looks = Looks { count: args.looks.into(), every: args.every };
+    let analysis = match args.looks {
+        0 | 1 => stacks::take(&args.target, &options)?,
+        _ => stacks::take_several(&args.target, &options, &looks, &job)?,
+    };
     let terminal = Terminal::of_stdout(color);
     if args.json {
         let diagnosis = Diagnosis::new(None, vec![analysis], Vec::new());

@@ -151,6 +151,43 @@ fn native_programs_have_stacks_too() {
     assert_says(&text, &["append_under_lock"]);
 }
 
+/// Of a deadlock nobody runs; in a queue that moves on everybody does, though all wait at each look.
+#[test]
+fn several_looks_tell_who_is_stuck_from_who_waits_anew() {
+    if !require_all(&[Privilege::Cc, Privilege::Ptrace]) {
+        return;
+    }
+    let several = &["--looks", "3", "--every", "300ms", "--json"];
+    for (program, id, moving) in
+        [(Program::Deadlock, Some("deadlock"), false), (Program::LockConvoy, None, true)]
+    {
+        let mut target = TargetProcess::start(program, &[]);
+        let survival = Survival::before(target.pid());
+        let text = stacks(target.pid(), several);
+        survival.assert_unharmed();
+        target.stop();
+        let report: Value = serde_json::from_str(&text).unwrap();
+        let dump = &report["dumps"][0];
+        assert_eq!(dump["looks"]["count"], 3, "{program:?}");
+        assert_eq!(dump["looks"]["pauses_ns"].as_array().map(Vec::len), Some(3), "{program:?}");
+        let workers: Vec<&str> = dump["threads"].as_array().unwrap()[1..]
+            .iter()
+            .filter_map(|thread| thread["movement"].as_str())
+            .collect();
+        assert!(
+            workers.len() >= 2 && workers.iter().all(|one| (*one != "stuck") == moving),
+            "{program:?}: {workers:?}"
+        );
+        let found = report["findings"][0]["id"].as_str();
+        assert!(id.is_none_or(|id| found == Some(id)), "{program:?}: {found:?}");
+        if moving {
+            let hangs = report["findings"].as_array().unwrap().iter();
+            let worst = hangs.filter(|one| one["severity"] == "warning" || one["severity"] == "critical");
+            assert_eq!(worst.count(), 0, "{program:?}: {report:#}");
+        }
+    }
+}
+
 #[test]
 fn a_process_that_is_not_there_is_said_to_be_missing() {
     let text = complaint(&mut biopsy(["stacks", "no-such-process-anywhere"]));

@@ -10,6 +10,7 @@ use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::frames::as_u32;
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::threads::ThreadRow;
+use crate::whose::Whose;
 use crate::words::{cores, percent, threads};
 
 /// A thread that runs this much of the time waits for nothing worth mentioning.
@@ -164,6 +165,31 @@ fn hot_function(scene: &Scene<'_>) -> Option<Hot> {
     let handle = FunctionHandle(as_u32(own.0));
     let own_share = own.1.cpu_self.as_secs_f64() / scene.sampled;
     let name = scene.function_name(Some(handle))?;
+    // What the program calls of a library or of its interpreter is named behind the function of its own that calls it.
+    if own.1.whose != Whose::Program
+        && let Some((of_program, share)) = scene.program_of(tree)
+        && share >= HOT
+        && let Some(program) = scene.function_name(Some(of_program))
+    {
+        let mut evidence = vec![at(
+            Reference::Function(of_program),
+            format!(
+                "{} of the CPU time is in {program} and what it calls of libraries and the kernel",
+                percent(share)
+            ),
+            Some(Value::Share(share)),
+        )];
+        let mut words = format!("{program} ({} of its CPU time)", percent(share));
+        if own_share >= HOT {
+            evidence.push(at(
+                Reference::Function(handle),
+                format!("{} of the CPU time is in {name} itself ({})", percent(own_share), own.1.module),
+                Some(Value::Share(own_share)),
+            ));
+            words = format!("{program} → {name} ({} of its CPU time)", percent(share));
+        }
+        return Some(Hot { words, evidence });
+    }
     if own_share >= HOT {
         let mut evidence = vec![at(
             Reference::Function(handle),

@@ -113,6 +113,7 @@ pub(super) const OF_DUMP: &[OfDump] = &[
     dump::never_woken::find,
     dump::silent_peer::find,
     dump::lock_queue::find,
+    dump::no_progress::find,
     dump::across::chain,
     dump::strands_wait::find,
     dump::finalizer_blocked::find,

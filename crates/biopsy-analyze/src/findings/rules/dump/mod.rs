@@ -13,6 +13,7 @@ pub(super) mod lock_queue;
 pub(super) mod many_threads;
 pub(super) mod memory_split;
 pub(super) mod never_woken;
+pub(super) mod no_progress;
 pub(super) mod no_symbols;
 pub(super) mod orphaned_lock;
 pub(super) mod overview;

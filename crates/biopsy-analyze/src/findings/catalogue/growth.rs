@@ -1,0 +1,87 @@
+//! What gets more and more.
+
+use super::about::{About, of_dotnet, of_recording};
+
+pub(super) const RUNAWAY_THREADS: About = About {
+    means: "Threads are started and do not end. Each costs memory, and one day no more can be started.",
+    said: &[of_recording(
+        "8 more threads (those that a .NET runtime starts for listeners aside) at the end than at the start, a third more, and still growing",
+        "thread starts; metrics",
+    )],
+    disproved_by: "A pool that grows to its size under new load, and stops there.",
+    to_do: &[
+        "Look at where the new ones wait, and at who starts them",
+        "Record longer: does the number come to rest?",
+    ],
+};
+
+pub(super) const MEMORY_GROWTH: About = About {
+    means: "Memory grows steadily. Growth is what is seen; whether it is a leak, a cache that fills, or work that piles up, it does not say.",
+    said: &[of_recording(
+        "anonymous memory grows by 8 MB and 10 %, in a straight line, to the end. Critical when a limit is less than an hour away. Of .NET: silent below 64 MB and a notice above while there were fewer than three collections, since until then a heap only fills its room; a notice below 32 MB; says when the growth is outside of the managed heap. A notice below 64 MB of a virtual machine (Java, Node, Go), and of a job that computes all the time and answers nobody: a compiler takes what its work needs",
+        "metrics; page faults in samples say where",
+    )],
+    disproved_by: "It comes to rest: a cache at its bound, a heap that is collected at last.",
+    to_do: &[
+        "Record longer, or again in an hour: does it come to rest?",
+        "Of .NET: take two snapshots some time apart (`biopsy snapshot`), and see which type grew and what keeps it",
+    ],
+};
+
+pub(super) const GROWING_TYPE: About = About {
+    means: "Memory grows, and a heap of the same process shows one type that accounts for it. Not who keeps the objects.",
+    said: &[of_recording(
+        "memory grows (as `memory-growth`), and in a heap snapshot of the same process one type has a quarter of the live bytes, and at least \
+         half as many as memory grew by. Not who holds them",
+        "metrics or runtime events; a heap",
+    )],
+    disproved_by: "A second snapshot in which that type has not grown.",
+    to_do: &[
+        "See in the snapshot what keeps the objects of that type",
+        "Take a second snapshot, and see whether it is the same that grows",
+    ],
+};
+
+pub(super) const DESCRIPTOR_GROWTH: About = About {
+    means: "Files or sockets are opened and not closed. At the limit of descriptors the process can open nothing, and accept no one.",
+    said: &[of_recording(
+        "open descriptors grow by 16 and 20 %, in a straight line, to the end. Names the file, or peer and state of the sockets, that there \
+         are most more of, and the function that opens them",
+        "metrics; lists of descriptors at start and end; CPU samples",
+    )],
+    disproved_by: "More clients are connected than before, and each has its one socket.",
+    to_do: &["Look at what is opened most, and who should close it, on the way of errors, too"],
+};
+
+pub(super) const MANAGED_HEAP_GROWTH: About = About {
+    means: "More is alive after each stretch of garbage collections: something keeps objects. What, only a snapshot tells.",
+    said: &[of_dotnet(
+        "what is left after collections grows by 16 MB and 30 %, from each third of the recording to the next",
+        "collections, memory of the process, counters",
+    )],
+    disproved_by: "It comes to rest when caches are full or the load goes.",
+    to_do: &["Take two snapshots some time apart (`biopsy snapshot`): which type grew, and what keeps it"],
+};
+
+pub(super) const HEAP_FRAGMENTATION: About = About {
+    means: "The heap is full of holes between large objects that live long: memory is used that holds nothing.",
+    said: &[of_dotnet(
+        "30 % of the heap, and 64 MB, are free room between objects, and most of the heap are large objects",
+        "counters, collections",
+    )],
+    disproved_by: "The free room goes after the next full, compacting collection.",
+    to_do: &[
+        "Take large buffers from `ArrayPool<T>`, in few sizes, or read in pieces of less than 85,000 bytes",
+        "`GCSettings.LargeObjectHeapCompactionMode` closes the holes once, at the price of a long pause",
+    ],
+};
+
+pub(super) const TIMER_GROWTH: About = About {
+    means: "Timers, or tokens that cancel after a time, are made and never disposed. The runtime keeps each, and all its callback refers to.",
+    said: &[of_dotnet(
+        "active timers rise at each reading, by 500 and by half",
+        "counters; CPU samples say who makes them",
+    )],
+    disproved_by: "As many requests with a time limit are open at once as there are timers.",
+    to_do: &["Dispose timers and `CancellationTokenSource`s with the object they belong to"],
+};
