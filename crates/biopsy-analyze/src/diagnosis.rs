@@ -81,7 +81,9 @@ impl Diagnosis {
         for number in 0..evidence.dumps() {
             match evidence.dump(number) {
                 Ok(dump) => {
-                    dumps.push(analyze_opened(&dump.opened, dump.file_bytes, roots.to_vec(), redactor));
+                    let peers = evidence.peers(dump.opened.image.process().pid);
+                    let (opened, bytes) = (&dump.opened, dump.file_bytes);
+                    dumps.push(analyze_opened(opened, bytes, roots.to_vec(), redactor, peers.as_ref()));
                 }
                 // The others are worth reading.
                 Err(error) if evidence.dumps() > 1 => not_read.push(with_causes(&error)),

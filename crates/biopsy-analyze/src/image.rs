@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use biopsy_image::{Image, Opened};
+use biopsy_model::peers::PeerLook;
 use biopsy_model::{Nanos, Tid};
 use biopsy_redact::Redactor;
 use biopsy_stacks::image::{ImageStacks, Options, walk};
@@ -24,7 +25,8 @@ pub fn analyze_dump(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'
 #[must_use]
 pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'_>) -> DumpAnalysis {
     let runtimes = Runtimes::open(image, &roots);
-    let strands = dump::strands::read(image, &roots);
+    let files = dump::strands::files(image, &roots);
+    let strands = dump::strands::read(image, &files);
     let code = runtimes.code();
     let explicit = runtimes.explicit_frames();
     let options = Options {
@@ -36,7 +38,9 @@ pub fn analyze_image(image: &dyn Image, roots: Vec<PathBuf>, facts: &DumpFacts<'
     };
     let mut stacks = walk(image, &options);
     explicit.add_to(&mut stacks);
-    analyze_dump(image, &stacks, &DumpFacts { managed: Some(&runtimes), strands: &strands, ..facts.clone() })
+    let facts =
+        DumpFacts { managed: Some(&runtimes), strands: &strands, files: Some(&files), ..facts.clone() };
+    analyze_dump(image, &stacks, &facts)
 }
 
 /// Puts looks at one process together, the oldest first: the last one, with what the others say of it. `idle`: of each time between two
@@ -62,13 +66,14 @@ pub(crate) fn join_dumps(all: Vec<DumpAnalysis>) -> Vec<DumpAnalysis> {
 }
 
 /// The same of a dump that was opened. `file_bytes`: its size. Without a redactor, texts from the memory of the process are not
-/// shown.
+/// shown. `peers`: what its threads waited for in other processes, where somebody looked.
 #[must_use]
 pub fn analyze_opened(
     opened: &Opened,
     file_bytes: Option<u64>,
     roots: Vec<PathBuf>,
     redactor: Option<&Redactor>,
+    peers: Option<&PeerLook>,
 ) -> DumpAnalysis {
     let redact =
         |text: &str| redactor.map_or_else(String::new, |redactor| redactor.text(text).text.into_owned());
@@ -83,6 +88,7 @@ pub fn analyze_opened(
         command_line,
         redact: redactor.is_some().then_some(&redact),
         heap: true,
+        peers,
         ..DumpFacts::of(opened)
     };
     analyze_image(&*opened.image, roots, &facts)

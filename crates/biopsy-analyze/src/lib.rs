@@ -46,6 +46,7 @@ pub mod runtimes;
 mod sockets;
 mod syscalls;
 pub mod trace;
+mod whose;
 mod words;
 
 pub use analysis::Analysis;
@@ -68,3 +69,4 @@ pub use trace::threads::{StripBucket, ThreadGroup, ThreadRow, ThreadTable};
 pub use trace::waits::{
     Activation, Behind, Convoy, LongWait, Party, WaitFunctionRow, WaitReason, WaitReasonRow, Waits,
 };
+pub use whose::Whose;

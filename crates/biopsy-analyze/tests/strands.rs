@@ -34,6 +34,77 @@ fn two_goroutines_that_wait_for_each_other_are_named_with_both_sites() {
     }
 }
 
+/// A goroutine at a channel or wait group, and who would end that.
+fn at(id: u64, kind: WaitKind, helpers: &[(u64, Confidence)]) -> Strand {
+    let mut strand = Strand::new(StrandId(id), StrandKind::Goroutine);
+    strand.state = StrandState::Waiting;
+    let mut wait = StrandWait::of(kind, "chan send");
+    wait.address = Some(0xc000 + id);
+    wait.owners = helpers
+        .iter()
+        .map(|(other, confidence)| Owner {
+            holder: Holder::Strand(StrandId(*other)),
+            confidence: *confidence,
+            frame: None,
+            proof: "the code ahead of it takes from the channel".to_owned(),
+        })
+        .collect();
+    strand.wait = Some(wait);
+    strand.frames = vec![StrandFrame { function: format!("main.f{id}").into(), ..StrandFrame::default() }];
+    strand
+}
+
+fn of_go(strands: Vec<Strand>) -> DumpAnalysis {
+    let mut runtime = RuntimeStrands::new(RuntimeKind::Go, b"/bin/hub", 0);
+    let mut sleeper = Strand::new(StrandId(1), StrandKind::Goroutine);
+    sleeper.state = StrandState::Waiting;
+    sleeper.wait = Some(StrandWait::of(WaitKind::Timer, "sleep"));
+    runtime.strands = [vec![sleeper], strands].concat();
+    runtime.total = runtime.strands.len() as u64;
+    let facts = DumpFacts { strands: &[runtime], ..DumpFacts::default() };
+    analyze_dump(&go_image(24), &ImageStacks::default(), &facts)
+}
+
+#[test]
+fn goroutines_that_send_to_each_other_are_a_deadlock_unless_somebody_may_take() {
+    let (likely, perhaps) = (Confidence::VeryLikely, Confidence::Possible);
+    let circle = |of_3: &[(u64, Confidence)]| {
+        of_go(vec![at(2, WaitKind::ChannelSend, &[(3, likely)]), at(3, WaitKind::ChannelSend, of_3)])
+    };
+    let analysis = circle(&[(2, likely)]);
+    let finding = found(&analysis, FindingId::StrandDeadlock).expect("a circle");
+    assert_eq!(finding.title, "Deadlock: goroutine 2 and goroutine 3 wait for each other");
+    let text = "goroutine 2 waits for a channel, to send at 0xc002, from which goroutine 3 very likely takes, in main.f2";
+    assert!(evidence(finding).contains(text), "{}", evidence(finding));
+    assert!(
+        found(&circle(&[(2, likely), (1, perhaps)]), FindingId::StrandDeadlock).is_none(),
+        "1 may take, too"
+    );
+    assert!(found(&circle(&[(1, likely)]), FindingId::StrandDeadlock).is_none(), "1 goes on");
+    assert!(found(&circle(&[]), FindingId::StrandDeadlock).is_none(), "not known");
+}
+
+#[test]
+fn a_wait_group_that_nobody_counts_down_is_named_with_its_place() {
+    let alone = |kind| {
+        let mut strand = at(2, kind, &[]);
+        strand.wait.as_mut().unwrap().nobody = Some("no goroutine that is left comes to it".to_owned());
+        of_go(vec![strand])
+    };
+    let analysis = alone(WaitKind::WaitGroup);
+    let finding = found(&analysis, FindingId::NeverWoken).expect("nobody is left");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert_eq!(
+        finding.title,
+        "1 goroutine waits for a wait group in main.f2, and nobody is left who would end that"
+    );
+    let sends = alone(WaitKind::ChannelSend);
+    let finding = found(&sends, FindingId::NeverWoken).expect("nobody takes");
+    assert_eq!(finding.severity, Severity::Notice, "somebody may come later");
+    let waits = of_go(vec![at(2, WaitKind::WaitGroup, &[(1, Confidence::VeryLikely)])]);
+    assert!(found(&waits, FindingId::NeverWoken).is_none(), "1 counts it down");
+}
+
 #[test]
 fn threads_of_python_wait_in_the_graph_of_threads() {
     for minor in 8..=13 {

@@ -14,8 +14,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use biopsy_image::Opened;
+use biopsy_model::Pid;
 use biopsy_model::capture::Capture;
-use biopsy_recording::{BundledMemory, Limits, OpenError, layout, warnings_in_words};
+use biopsy_model::peers::PeerLook;
+use biopsy_recording::{BundledMemory, Limits, OpenError, layout, read_peers, warnings_in_words};
 
 use crate::error::ImportError;
 use crate::heap::{self, Heap, HeapError};
@@ -164,6 +166,12 @@ impl Evidence {
                 Ok(Dump { opened: biopsy_image::open_part(&shown, file, range, &limits)?, file_bytes })
             }
         }
+    }
+
+    /// What the threads of a dumped process waited for in others; `None`: nobody looked.
+    #[must_use]
+    pub fn peers(&self, pid: Pid) -> Option<PeerLook> {
+        self.is_recording().then(|| read_peers(&self.path, pid, &Limits::default())).flatten()
     }
 
     /// What the recording around its dumps says of itself, in words; nothing where there is none.

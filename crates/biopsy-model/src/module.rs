@@ -19,6 +19,8 @@ pub enum ModuleKind {
     Jit,
     /// A mapped file that is not ELF (a .NET assembly, for example).
     OtherFile,
+    /// A source file of a language that an interpreter runs. Its functions have no addresses: frames are numbered.
+    Source,
 }
 
 /// One executable mapping group: a file as it is mapped into one process.

@@ -52,6 +52,9 @@ pub struct PeerWait {
     pub timed: bool,
     /// The kernel says who; else it is the last one that is known to have had it.
     pub certain: bool,
+    /// Bytes that were sent to the other end of a socket and that its process has not read: who waits there for an answer waits for
+    /// one to what was not even looked at.
+    pub unread: u64,
 }
 
 /// What is waited at.
@@ -61,8 +64,12 @@ pub enum PeerObject {
     PipeData,
     /// A pipe or FIFO, for room.
     PipeRoom,
-    /// A socket of this machine, UNIX or TCP.
+    /// A socket of this machine, UNIX or TCP, for data.
     Socket,
+    /// Such a socket, for room.
+    SocketRoom,
+    /// Any of several descriptors, as event loops do.
+    Events,
     /// A lock on a file.
     FileLock,
     /// The end of a child process.
@@ -71,6 +78,8 @@ pub enum PeerObject {
     Semaphore,
     /// A lock in memory that processes share.
     SharedLock,
+    /// A futex of its own: only a thread of the same process can end that.
+    Inside,
 }
 
 impl PeerLook {

@@ -7,11 +7,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use biopsy_model::Pid;
 use biopsy_model::capture::{CaptureHeader, RedactionCount};
 use biopsy_model::dump::DumpFacts;
 use biopsy_model::look::Look;
 use biopsy_model::loss::Warning;
 use biopsy_model::metric::Column;
+use biopsy_model::peers::PeerLook;
 use biopsy_model::process::ProcessInfo;
 use biopsy_model::runtime_trace::RuntimeTrace;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -19,7 +21,9 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::documents::dump::DumpDocument;
-use crate::documents::{header::Header, look, processes::Process, redaction::Redaction, runtime, warnings};
+use crate::documents::{
+    header::Header, look, peers, processes::Process, redaction::Redaction, runtime, warnings,
+};
 use crate::error::WriteError;
 use crate::logs::LogWriter;
 use crate::metrics::TableWriter;
@@ -282,6 +286,11 @@ impl RecordingFolder {
     /// Writes what was found in the memory of a process as `stacks/PID.json`. The caller has redacted it.
     pub fn look(&self, look: &Look) -> Result<(), WriteError> {
         self.write_json(&layout::look_member(look.pid), &look::Look::from(look))
+    }
+
+    /// Writes what the threads of a process waited for in others as `peers/PID.json`. The caller has redacted it.
+    pub fn peers(&self, pid: Pid, look: &PeerLook) -> Result<(), WriteError> {
+        self.write_json(&layout::peers_member(pid), &peers::Peers::from(look))
     }
 
     /// Appends a warning to `warnings.jsonl`, at once. May be called from any thread.

@@ -18,6 +18,8 @@ pub const DUMPS_FOLDER: &str = "dumps/";
 pub const DOTNET_FOLDER: &str = "dotnet/";
 /// Folder of what the memory of processes said at the end: their stacks, and what was found in them.
 pub const STACKS_FOLDER: &str = "stacks/";
+/// Folder of what threads waited for in other processes when dumps were taken.
+pub const PEERS_FOLDER: &str = "peers/";
 /// Folder of heap snapshots, a folder each, counted from 1.
 pub const SNAPSHOTS_FOLDER: &str = "snapshots/";
 /// What was redacted, by member and rule.
@@ -81,6 +83,12 @@ pub fn runtime_member(pid: biopsy_model::Pid) -> String {
 #[must_use]
 pub fn look_member(pid: biopsy_model::Pid) -> String {
     format!("{STACKS_FOLDER}{pid}.json")
+}
+
+/// Member of what the threads of a process waited for in others: `peers/PID.json`.
+#[must_use]
+pub fn peers_member(pid: biopsy_model::Pid) -> String {
+    format!("{PEERS_FOLDER}{pid}.json")
 }
 
 /// Member of the stacks of all threads of a process, as text: `stacks/PID.txt`.

@@ -1,5 +1,6 @@
 //! From a diagnosis to the types of the output schema. All renderers start here.
 
+mod across;
 mod assembly;
 mod dump;
 mod findings;

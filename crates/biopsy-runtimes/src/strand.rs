@@ -25,6 +25,10 @@ pub struct Strand {
     pub cut: bool,
     /// Where it was started, where the runtime keeps that.
     pub started_at: Option<StrandFrame>,
+    /// The text that it panics with; not redacted.
+    pub panics_with: Option<String>,
+    /// The pool whose tasks it runs: an address that its workers have in common.
+    pub pool: Option<u64>,
     /// It is the runtime's own (a collector, a finalizer), and not of the program.
     pub of_runtime: bool,
 }
@@ -43,6 +47,8 @@ impl Strand {
             frames: Vec::new(),
             cut: false,
             started_at: None,
+            panics_with: None,
+            pool: None,
             of_runtime: false,
         }
     }

@@ -25,8 +25,16 @@ pub struct StrandWait {
     pub ends_by_itself: bool,
     /// Nothing that the program can still do ends it (a channel that is nil).
     pub never_ends: bool,
+    /// Several may wait for the thing, and whoever ends a wait wakes any one of them.
+    pub wakes_one: bool,
     /// Who has the thing, or would end the wait; readers may be several. Empty: not known.
     pub owners: Vec<Owner>,
+    /// Why nobody is left who would end it, as far as that can be known.
+    pub nobody: Option<String>,
+    /// It waits for a task that nobody has begun, and that lies in the queue of this pool ([`Strand::pool`](crate::Strand::pool)).
+    pub queued_in: Option<u64>,
+    /// The expression that is awaited, as the source has it up to its arguments, where the runtime keeps the source.
+    pub awaited: Option<String>,
 }
 
 impl StrandWait {
@@ -43,7 +51,11 @@ impl StrandWait {
             since: None,
             ends_by_itself: matches!(kind, WaitKind::Timer),
             never_ends: false,
+            wakes_one: false,
             owners: Vec::new(),
+            nobody: None,
+            queued_in: None,
+            awaited: None,
         }
     }
 }
@@ -135,6 +147,15 @@ impl WaitKind {
             Self::Idle => "work",
             Self::Other => "something",
         }
+    }
+
+    /// One of those who could end it is enough; of a lock or a wait group all have to let go.
+    #[must_use]
+    pub fn any_is_enough(self) -> bool {
+        matches!(
+            self,
+            Self::ChannelSend | Self::ChannelReceive | Self::Select | Self::Semaphore | Self::Condition
+        )
     }
 
     /// Whoever has it can be named, and is one or more strands: circles of these are deadlocks.

@@ -36,6 +36,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-image",
             "biopsy-target",
             "biopsy-stacks",
+            "biopsy-runtimes",
             "biopsy-dotnet",
             "biopsy-dotnet-ipc",
             "biopsy-redact",

@@ -7,11 +7,12 @@
 
 use biopsy_model::peers::{PeerLook, PeerObject, PeerProcess, PeerThread, PeerWait};
 use biopsy_model::{Confidence, Pid, Tid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blocked::{self, Waiting};
-use super::locks::LockKind;
+use super::locks::{LockKind, LockWait};
 use super::state::ThreadState;
+use super::strands::{Strand, StrandRuntime};
 use super::threads::DumpThread;
 
 /// Steps of a chain that are followed.
@@ -28,6 +29,27 @@ pub struct Across {
     pub confidence: Vec<Confidence>,
     /// Where the chain ends that most threads of the process wait at the beginning of; only if there is no circle.
     pub chain: Option<Vec<Step>>,
+    /// The last one of the chain waits for the process that was analysed.
+    pub chain_returns: bool,
+    /// Processes from which threads wait for answers to what these have not read.
+    pub silent: Vec<SilentPeer>,
+}
+
+/// A process that does not read what it was sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SilentPeer {
+    /// Which.
+    pub pid: Pid,
+    /// Its name.
+    pub process: String,
+    /// Threads of the process that was analysed that wait for its answer.
+    pub waiters: Vec<Tid>,
+    /// Bytes that it has not read.
+    pub unread: u64,
+    /// What its main thread does.
+    pub does: String,
+    /// One of its threads runs, or waits for data: it may be about to read.
+    pub may_read: bool,
 }
 
 /// One thread of a circle or chain.
@@ -50,18 +72,33 @@ pub struct Step {
 struct Graph<'a> {
     look: &'a PeerLook,
     frozen: FxHashMap<Tid, &'a DumpThread>,
+    /// Threads that had just come back from a system call when they were frozen.
+    returned: &'a FxHashSet<Tid>,
     own: Pid,
     threads: FxHashMap<Tid, (&'a PeerProcess, &'a PeerThread)>,
+    /// Threads that wait until a child ends, by what their language says, whatever the system calls for that are.
+    for_child: FxHashMap<Tid, String>,
 }
 
 /// Joins both. `frozen`: threads of the process that was analysed, which comes first in `look`.
-pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook) -> Across {
+pub(crate) fn join(
+    frozen: &[DumpThread],
+    look: &PeerLook,
+    strands: &[StrandRuntime],
+    returned: &FxHashSet<Tid>,
+) -> Across {
     let Some(own) = look.processes.first().map(|process| process.pid) else { return Across::default() };
     let all =
         look.processes.iter().flat_map(|process| process.threads.iter().map(move |thread| (process, thread)));
     let threads = all.map(|(process, thread)| (thread.tid, (process, thread))).collect();
-    let graph =
-        Graph { look, frozen: frozen.iter().map(|thread| (thread.tid, thread)).collect(), own, threads };
+    let graph = Graph {
+        look,
+        frozen: frozen.iter().map(|thread| (thread.tid, thread)).collect(),
+        returned,
+        own,
+        threads,
+        for_child: strands.iter().flat_map(waits_for_child).collect(),
+    };
     let waiting: Vec<Waiting> = graph
         .threads
         .iter()
@@ -71,14 +108,20 @@ pub(crate) fn join(frozen: &[DumpThread], look: &PeerLook) -> Across {
     for circle in blocked::circles(&waiting) {
         let steps: Vec<Step> = circle.iter().filter_map(|tid| graph.step(*tid)).collect();
         // Those of locks alone are the analysis's own.
-        if steps.iter().any(|step| step.object.is_some()) {
+        if steps.iter().any(|step| step.object.is_some_and(|object| object != PeerObject::Inside)) {
             let sure = circle.iter().map(|tid| graph.confidence(*tid)).min();
+            // Two ends of a connection at rest wait for each other's data too, and so do event loops.
+            let rests = |step: &Step| matches!(step.object, Some(PeerObject::Socket | PeerObject::Events));
+            let sure = if steps.iter().all(rests) { Some(Confidence::Possible) } else { sure };
             across.confidence.push(sure.unwrap_or_default());
             across.circles.push(steps);
         }
     }
+    across.silent = graph.silent();
     if across.circles.is_empty() {
-        across.chain = graph.chain();
+        if let Some((chain, returns)) = graph.chain() {
+            (across.chain, across.chain_returns) = (Some(chain), returns);
+        }
     }
     across
 }
@@ -93,25 +136,77 @@ impl Graph<'_> {
         let frozen = self.frozen.get(&thread.tid)?;
         let same =
             matches!(&frozen.state, ThreadState::InSystemCall { number, .. } if *number == thread.call);
-        same.then_some(wait)
+        // To stop a thread ends a write that has written a part.
+        let room = matches!(wait.object, PeerObject::PipeRoom | PeerObject::SocketRoom);
+        let interrupted = room && frozen.state == ThreadState::Running && self.returned.contains(&thread.tid);
+        (same || interrupted).then_some(wait)
+    }
+
+    fn lock(&self, tid: Tid, process: &PeerProcess) -> Option<&LockWait> {
+        self.frozen.get(&tid).filter(|_| process.pid == self.own)?.lock.as_ref()
+    }
+
+    /// Who has not read what this process sent, and is waited for.
+    fn silent(&self) -> Vec<SilentPeer> {
+        let mut silent: Vec<SilentPeer> = Vec::new();
+        let Some(own) = self.look.process(self.own) else { return silent };
+        for thread in &own.threads {
+            let wait = self
+                .peer_wait(thread, own)
+                .filter(|wait| wait.unread > 0 && wait.object == PeerObject::Socket);
+            // Behind a socket that several have, it is not known who should read.
+            let Some((wait, [peer])) = wait.map(|wait| (wait, wait.helpers.as_slice())) else { continue };
+            let Some(process) = self.look.process(*peer).filter(|peer| peer.pid != self.own) else {
+                continue;
+            };
+            if let Some(known) = silent.iter_mut().find(|known| known.pid == process.pid) {
+                known.waiters.push(thread.tid);
+                known.unread += wait.unread;
+                continue;
+            }
+            let main = process.threads.first().and_then(|main| self.step(main.tid));
+            silent.push(SilentPeer {
+                pid: process.pid,
+                process: process.name.clone(),
+                waiters: vec![thread.tid],
+                unread: wait.unread,
+                does: main.map_or(String::new(), |main| main.does),
+                may_read: process.threads.iter().any(may_read),
+            });
+        }
+        silent
     }
 
     fn waiting(&self, tid: Tid, process: &PeerProcess, thread: &PeerThread) -> Option<Waiting> {
-        if let Some(wait) = self.peer_wait(thread, process) {
+        // What its lock says is known better than that it waits inside.
+        let has_lock = || self.lock(tid, process).is_some_and(|lock| !lock.known_holders().is_empty());
+        if let Some(wait) =
+            self.peer_wait(thread, process).filter(|wait| wait.object != PeerObject::Inside || !has_lock())
+        {
             let of = |pid: &Pid| self.look.process(*pid).into_iter().flat_map(|process| &process.threads);
-            let for_threads: Vec<Tid> = wait.helpers.iter().flat_map(of).map(|thread| thread.tid).collect();
+            // Its own process may help too, by another thread; circles lead through others where there are any.
+            let alone = !matches!(wait.object, PeerObject::Inside | PeerObject::Events)
+                && wait.helpers.iter().all(|pid| *pid == process.pid);
+            let (own, others): (Vec<&Pid>, Vec<&Pid>) =
+                wait.helpers.iter().partition(|pid| **pid == process.pid && !alone);
+            let for_threads: Vec<Tid> = others.into_iter().flat_map(of).map(|thread| thread.tid).collect();
+            let mut perhaps: Vec<Tid> =
+                own.into_iter().flat_map(of).map(|thread| thread.tid).filter(|other| *other != tid).collect();
             // A process that was not followed helps like one that was not seen.
             let followed = wait.helpers.iter().all(|pid| self.look.process(*pid).is_some());
-            let perhaps = if wait.all_seen && followed { Vec::new() } else { vec![UNSEEN] };
+            if !wait.all_seen || !followed {
+                perhaps.push(UNSEEN);
+            }
             return Some(Waiting {
                 thread: tid,
                 for_threads,
                 perhaps,
                 any_is_enough: true,
                 timed: wait.timed,
+                closed: wait.all_seen && followed,
             });
         }
-        let lock = self.frozen.get(&tid).filter(|_| process.pid == self.own)?.lock.as_ref()?;
+        let lock = self.lock(tid, process)?;
         let holders = lock.known_holders();
         let known = holders.iter().filter(|holder| holder.confidence > Confidence::Possible);
         let maybe = holders
@@ -123,6 +218,7 @@ impl Graph<'_> {
             perhaps: maybe.map(|holder| holder.thread).collect(),
             any_is_enough: lock.kind.any_is_enough(),
             timed: lock.timed,
+            closed: false,
         })
     }
 
@@ -147,7 +243,12 @@ impl Graph<'_> {
         let peer = self.peer_wait(thread, process);
         let lock =
             own.and_then(|thread| thread.lock.as_ref()).filter(|lock| !lock.known_holders().is_empty());
+        let child = self.for_child.get(&tid).filter(|_| own.is_some() && peer.is_some());
         let waits_for = match (peer, lock) {
+            (Some(_), _) if child.is_some() => {
+                format!("the end of a child process (`{}`)", child.map_or("", String::as_str))
+            }
+            (Some(PeerWait { object: PeerObject::Inside, .. }), Some(lock)) => lock.what(),
             (Some(wait), _) => wait.what.clone(),
             (None, Some(lock)) if lock.kind == LockKind::Join => "the end of a thread".to_owned(),
             (None, Some(lock)) => lock.what(),
@@ -165,13 +266,13 @@ impl Graph<'_> {
             tid,
             waits_for,
             does,
-            object: peer.map(|wait| wait.object),
+            object: peer.map(|wait| if child.is_some() { PeerObject::Child } else { wait.object }),
         })
     }
 
     /// From a thread of the process that waits for another one, to the end. Idle servers wait for data of clients all the time: a chain
     /// begins at what somebody has, or at a child.
-    fn chain(&self) -> Option<Vec<Step>> {
+    fn chain(&self) -> Option<(Vec<Step>, bool)> {
         let begins = |wait: &&PeerWait| {
             matches!(
                 wait.object,
@@ -184,9 +285,12 @@ impl Graph<'_> {
         };
         let process = self.look.process(self.own)?;
         let start = process.threads.iter().find(|thread| {
-            self.peer_wait(thread, process).filter(begins).is_some_and(|wait| !wait.helpers.is_empty())
+            let wait = self.peer_wait(thread, process);
+            let begins = |wait: &&PeerWait| begins(wait) || self.for_child.contains_key(&thread.tid);
+            wait.filter(begins).is_some_and(|wait| !wait.helpers.is_empty())
         })?;
         let mut chain = Vec::new();
+        let mut returns = false;
         let mut at = start.tid;
         for _ in 0..CHAIN {
             if chain.iter().any(|step: &Step| step.tid == at) {
@@ -195,6 +299,7 @@ impl Graph<'_> {
             chain.push(self.step(at)?);
             let (process, thread) = self.threads.get(&at)?;
             let wait = self.peer_wait(thread, process);
+            returns = process.pid != self.own && wait.is_some_and(|wait| wait.helpers.contains(&self.own));
             let next =
                 wait.and_then(|wait| wait.helpers.iter().find(|pid| **pid != process.pid)).and_then(|pid| {
                     let helper = self.look.process(*pid)?;
@@ -202,7 +307,9 @@ impl Graph<'_> {
                     helper
                         .threads
                         .iter()
-                        .find(|thread| thread.wait.is_some())
+                        .find(|thread| {
+                            thread.wait.as_ref().is_some_and(|wait| wait.object != PeerObject::Inside)
+                        })
                         .or_else(|| helper.threads.first())
                 });
             match next {
@@ -210,8 +317,28 @@ impl Graph<'_> {
                 None => break,
             }
         }
-        (chain.len() > 1).then_some(chain)
+        (chain.len() > 1).then_some((chain, returns))
     }
+}
+
+/// It runs, or is in a call that reads.
+fn may_read(thread: &PeerThread) -> bool {
+    // read, poll, readv, select, recvfrom, recvmsg, epoll_wait, pselect6, ppoll, epoll_pwait, recvmmsg, io_uring_enter
+    thread.call.is_none_or(|call| {
+        matches!(call, 0 | 7 | 19 | 23 | 45 | 47 | 232 | 270 | 271 | 281 | 299 | 426 | 441)
+    })
+}
+
+/// Threads whose language says that they wait for a child, in which function. Node waits for it in an event loop of its own.
+fn waits_for_child(runtime: &StrandRuntime) -> Vec<(Tid, String)> {
+    let of = |strand: &Strand| {
+        let frame = strand.frames.iter().find(|frame| {
+            let of_library = frame.file.as_deref().is_some_and(|file| file.contains("child_process"));
+            of_library && frame.function.ends_with("Sync")
+        });
+        Some((strand.tid?, frame?.function.to_string()))
+    };
+    runtime.runtime.strands.iter().filter_map(of).collect()
 }
 
 /// `sleeps`, for the calls that chains end in for the most part.
@@ -243,6 +370,7 @@ mod tests {
             all_seen: true,
             timed: false,
             certain: true,
+            unread: 0,
         }
     }
 
@@ -270,12 +398,12 @@ mod tests {
     #[test]
     fn two_processes_that_write_to_each_other_are_a_circle() {
         let both = [(7, Some(wait(&[8], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        let across = join(&frozen(7, 1), &look(&both));
+        let across = join(&frozen(7, 1), &look(&both), &[], &FxHashSet::default());
         assert_eq!(across.circles.len(), 1);
         assert_eq!(across.confidence, [Confidence::Certain]);
         assert_eq!(across.circles[0].iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8]);
         assert!(
-            join(&frozen(7, 0), &look(&both)).circles.is_empty(),
+            join(&frozen(7, 0), &look(&both), &[], &FxHashSet::default()).circles.is_empty(),
             "it did something else when it was frozen"
         );
     }
@@ -287,15 +415,23 @@ mod tests {
         if let Some(wait) = &mut both[0].1 {
             wait.all_seen = false;
         }
-        assert!(join(&frozen(7, 1), &look(&both)).circles.is_empty());
+        assert!(join(&frozen(7, 1), &look(&both), &[], &FxHashSet::default()).circles.is_empty());
         let gone =
             [(7, Some(wait(&[8, 9], PeerObject::PipeRoom))), (8, Some(wait(&[7], PeerObject::PipeRoom)))];
-        assert!(join(&frozen(7, 1), &look(&gone)).circles.is_empty(), "9 was not followed");
+        assert!(
+            join(&frozen(7, 1), &look(&gone), &[], &FxHashSet::default()).circles.is_empty(),
+            "9 was not followed"
+        );
     }
 
     #[test]
     fn a_reader_that_has_the_only_other_end_waits_for_itself() {
-        let across = join(&frozen(7, 1), &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]));
+        let across = join(
+            &frozen(7, 1),
+            &look(&[(7, Some(wait(&[7], PeerObject::PipeData)))]),
+            &[],
+            &FxHashSet::default(),
+        );
         assert_eq!(across.circles.len(), 1);
     }
 
@@ -306,10 +442,16 @@ mod tests {
             (8, Some(wait(&[9], PeerObject::FileLock))),
             (9, None),
         ];
-        let chain = join(&frozen(7, 1), &look(&processes)).chain.expect("it waits for a child");
+        let chain = join(&frozen(7, 1), &look(&processes), &[], &FxHashSet::default())
+            .chain
+            .expect("it waits for a child");
         assert_eq!(chain.iter().map(|step| step.pid.0).collect::<Vec<_>>(), [7, 8, 9]);
         assert_eq!(chain[2].does, "writes");
         let idle = [(7, Some(wait(&[8], PeerObject::Socket))), (8, None)];
-        assert_eq!(join(&frozen(7, 1), &look(&idle)).chain, None, "a server at rest");
+        assert_eq!(
+            join(&frozen(7, 1), &look(&idle), &[], &FxHashSet::default()).chain,
+            None,
+            "a server at rest"
+        );
     }
 }

@@ -4,11 +4,14 @@ use super::across::Across;
 use super::crash::Crash;
 use super::groups::StackGroup;
 use super::identity::Identity;
+use super::locks::StuckWait;
 use super::looks::Looks;
 use super::managed::Managed;
 use super::memory::MemorySplit;
 use super::modules::ModuleRow;
 use super::orphaned::OrphanedLock;
+use super::places::{self, StackPlace};
+use super::strand_place;
 use super::strands::StrandRuntime;
 use super::threads::DumpThread;
 use super::waits::WaitGraph;
@@ -31,6 +34,8 @@ pub struct DumpAnalysis {
     pub looks: Option<Looks>,
     /// A lock that was copied by fork while another thread held it, and that this process waits for.
     pub orphaned: Option<OrphanedLock>,
+    /// Waits that nobody is left to end.
+    pub stuck: Vec<StuckWait>,
     /// Waits for other processes, where somebody looked at them.
     pub across: Option<Across>,
     /// What managed runtimes say beyond single threads; `None`: there is none, or nobody opened it.
@@ -54,6 +59,15 @@ impl DumpAnalysis {
     #[must_use]
     pub fn thread(&self, tid: biopsy_model::Tid) -> Option<&DumpThread> {
         self.threads.iter().find(|thread| thread.tid == tid)
+    }
+
+    /// Where the program itself stands on a thread: in its language, where it has one.
+    #[must_use]
+    pub fn place(&self, tid: biopsy_model::Tid) -> Option<StackPlace> {
+        let group = self.thread(tid).and_then(|thread| self.groups.get(thread.group));
+        let rows = group.map_or(&[][..], |group| &group.frames);
+        let strand = strand_place::on_thread(self.strands.iter().map(|one| &one.runtime), tid);
+        places::of(rows, strand)
     }
 
     pub(super) fn assign_groups(&mut self) {

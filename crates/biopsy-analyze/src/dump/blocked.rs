@@ -1,32 +1,40 @@
-//! Who can never go on: threads that wait for each other in circles.
+//! Who can never go on: threads (or goroutines, tasks) that wait for each other in circles.
 //!
 //! A thread that waits for a lock goes on when all who hold it have let go; at a semaphore, when one of those who could give it does;
 //! with a time limit, in any case. So first all are found that can go on, then those that only wait for these, and so on. What is left
 //! waits for each other, or behind those who do, and has circles.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 
 use biopsy_model::Tid;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// What threads are known by, or what is like them.
+pub(super) trait Key: Copy + Ord + Hash {}
+
+impl<K: Copy + Ord + Hash> Key for K {}
+
 /// A thread that waits.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) thread: Tid,
+pub(super) struct Waiting<K = Tid> {
+    pub(super) thread: K,
     /// For these. None: it is not known for whom.
-    pub(super) for_threads: Vec<Tid>,
+    pub(super) for_threads: Vec<K>,
     /// These may help as well.
-    pub(super) perhaps: Vec<Tid>,
+    pub(super) perhaps: Vec<K>,
     /// One of them is enough.
     pub(super) any_is_enough: bool,
     /// It goes on by itself after a time.
     pub(super) timed: bool,
+    /// There is nobody else than these, although none of them is known to be the one.
+    pub(super) closed: bool,
 }
 
 /// The circles, each from its smallest thread on, in the order of these.
-pub(super) fn circles(waiting: &[Waiting]) -> Vec<Vec<Tid>> {
+pub(super) fn circles<K: Key>(waiting: &[Waiting<K>]) -> Vec<Vec<K>> {
     let stuck = stuck(waiting);
-    let next: BTreeMap<Tid, Vec<Tid>> = waiting
+    let next: BTreeMap<K, Vec<K>> = waiting
         .iter()
         .filter(|one| stuck.contains(&one.thread))
         .map(|one| {
@@ -39,19 +47,19 @@ pub(super) fn circles(waiting: &[Waiting]) -> Vec<Vec<Tid>> {
         let Some(first) = group.iter().min() else { continue };
         found.extend(shortest(*first, &next, &group));
     }
-    found.sort_unstable_by_key(|circle: &Vec<Tid>| circle.first().copied());
+    found.sort_unstable_by_key(|circle: &Vec<K>| circle.first().copied());
     found
 }
 
 /// All that can never go on.
-fn stuck(waiting: &[Waiting]) -> FxHashSet<Tid> {
-    let by_thread: FxHashMap<Tid, &Waiting> = waiting
+fn stuck<K: Key>(waiting: &[Waiting<K>]) -> FxHashSet<K> {
+    let by_thread: FxHashMap<K, &Waiting<K>> = waiting
         .iter()
-        .filter(|one| !one.timed && !one.for_threads.is_empty())
+        .filter(|one| !one.timed && !(one.for_threads.is_empty() && (one.perhaps.is_empty() || !one.closed)))
         .map(|one| (one.thread, one))
         .collect();
-    let mut behind: FxHashMap<Tid, Vec<Tid>> = FxHashMap::default();
-    let mut left: FxHashMap<Tid, usize> = FxHashMap::default();
+    let mut behind: FxHashMap<K, Vec<K>> = FxHashMap::default();
+    let mut left: FxHashMap<K, usize> = FxHashMap::default();
     let mut open = Vec::new();
     for (thread, one) in &by_thread {
         let all = || one.for_threads.iter().chain(&one.perhaps);
@@ -61,7 +69,7 @@ fn stuck(waiting: &[Waiting]) -> FxHashSet<Tid> {
         left.insert(*thread, if one.any_is_enough { 1 } else { all().count() });
         open.extend(all().filter(|to| !by_thread.contains_key(to)));
     }
-    let mut goes_on: FxHashSet<Tid> = FxHashSet::default();
+    let mut goes_on: FxHashSet<K> = FxHashSet::default();
     while let Some(thread) = open.pop() {
         if !goes_on.insert(thread) {
             continue;
@@ -79,14 +87,14 @@ fn stuck(waiting: &[Waiting]) -> FxHashSet<Tid> {
 
 /// Threads of which each reaches each other (Tarjan's strongly connected components, without recursion), and that wait for at least one
 /// of them.
-fn connected(next: &BTreeMap<Tid, Vec<Tid>>) -> Vec<FxHashSet<Tid>> {
+fn connected<K: Key>(next: &BTreeMap<K, Vec<K>>) -> Vec<FxHashSet<K>> {
     #[derive(Clone, Copy)]
     struct Met {
         number: usize,
         lowest: usize,
         on_stack: bool,
     }
-    let mut met: FxHashMap<Tid, Met> = FxHashMap::default();
+    let mut met: FxHashMap<K, Met> = FxHashMap::default();
     let (mut stack, mut groups) = (Vec::new(), Vec::new());
     for start in next.keys() {
         let mut open = vec![(*start, 0_usize)];
@@ -144,8 +152,8 @@ fn connected(next: &BTreeMap<Tid, Vec<Tid>>) -> Vec<FxHashSet<Tid>> {
 }
 
 /// The shortest way from `first` back to itself inside of `group`.
-fn shortest(first: Tid, next: &BTreeMap<Tid, Vec<Tid>>, group: &FxHashSet<Tid>) -> Option<Vec<Tid>> {
-    let mut from: FxHashMap<Tid, Tid> = FxHashMap::default();
+fn shortest<K: Key>(first: K, next: &BTreeMap<K, Vec<K>>, group: &FxHashSet<K>) -> Option<Vec<K>> {
+    let mut from: FxHashMap<K, K> = FxHashMap::default();
     let mut open = std::collections::VecDeque::from([first]);
     while let Some(at) = open.pop_front() {
         for to in next.get(&at).into_iter().flatten().filter(|to| group.contains(to)) {
@@ -179,6 +187,7 @@ mod tests {
             perhaps: Vec::new(),
             any_is_enough: false,
             timed: false,
+            closed: false,
         };
         pairs.iter().map(one).collect()
     }
@@ -197,7 +206,7 @@ mod tests {
     #[test]
     fn a_chain_is_no_circle() {
         assert!(circles(&waits(&[(1, &[2]), (2, &[3]), (3, &[4])])).is_empty());
-        assert!(circles(&[]).is_empty());
+        assert!(circles::<Tid>(&[]).is_empty());
     }
 
     #[test]

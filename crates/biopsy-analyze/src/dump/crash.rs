@@ -2,14 +2,17 @@
 
 use biopsy_image::{CrashKind, GeneralRegisters, Image, Mapping, MemoryExt, Thread, mapping};
 use biopsy_model::Tid;
-use biopsy_model::symbol::whole_function;
 use biopsy_stacks::image::{ImageStacks, ThreadStack};
 use biopsy_stacks::unwind::FoundBy;
 
+use super::crash_reasons;
 use super::facts::DumpFacts;
-use super::frame_rows::FrameRow;
+use super::frame_rows;
 use super::instruction::{self, Access, Instruction};
+use super::places::{self, StackPlace};
 use super::signal;
+use super::strand_place;
+use super::thrown::{self, Thrown};
 
 /// Addresses below are a null pointer plus an offset: the kernel maps nothing there (`vm.mmap_min_addr` is 65536).
 const NULL_REACH: u64 = 0x1_0000;
@@ -41,14 +44,12 @@ pub struct Crash {
     pub access: Option<Access>,
     /// The instruction.
     pub instruction: Option<Instruction>,
-    /// The function it happened in, as it is said in a sentence; below functions of the C library that only pass it on.
-    pub function: Option<String>,
-    /// File and line of it.
-    pub source: Option<(String, Option<u32>)>,
-    /// The innermost frame, when that is another function.
-    pub innermost: Option<String>,
+    /// Where in the program it happened.
+    pub place: Option<StackPlace>,
     /// What the functions on the way say of the reason, in words.
     pub reason: Option<&'static str>,
+    /// What was thrown, where that is why it ended.
+    pub thrown: Option<Thrown>,
     /// What the C library said before it aborted, redacted.
     pub message: Option<String>,
     /// There is a message, and it is not shown because nobody redacts it.
@@ -140,7 +141,7 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
     if let Some(reported) =
         image.crash().filter(|reported| !matches!(reported.kind, CrashKind::Signal { .. }))
     {
-        return foreign(image, stacks, reported);
+        return foreign(image, stacks, facts, reported);
     }
     let crashed = image.threads().iter().find_map(|thread| {
         let signal = thread.signal.as_ref()?;
@@ -161,7 +162,9 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         None => fault.touches(*address),
     });
     let (address, access) = fault.address(reported, code);
-    let (function, source, innermost) = faulting(image, stacks, stack);
+    let address_kind = address.map(|address| fault.classify(address, access));
+    let overflown = matches!(address_kind, Some(AddressKind::StackOverflow { .. }));
+    let place = stack.and_then(|stack| place_of(image, stacks, stack, facts, overflown));
     let raw = abort_message(image, stacks).filter(|_| signal.number == 6);
     Some(Crash {
         thread: thread.tid,
@@ -170,13 +173,16 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
         meaning: signal::meaning(signal.number),
         code: code.map(|code| (code, signal::code_words(signal.number, code))),
         sender: signal::sender(signal.info.as_deref(), code).filter(|pid| *pid != image.process().pid.0),
-        address_kind: address.map(|address| fault.classify(address, access)),
+        address_kind,
         address,
         access,
-        function,
-        source,
-        innermost,
-        reason: reason(stacks, stack).or_else(|| raw.as_deref().and_then(reason_in)),
+        place,
+        reason: stack
+            .and_then(|stack| reason(stacks, stack, facts))
+            .or_else(|| raw.as_deref().and_then(crash_reasons::by_message)),
+        thrown: stack.and_then(|stack| {
+            thrown::find(image, facts.files, stacks, stack, facts.redact).or_else(|| panic(stack, facts))
+        }),
         message_withheld: raw.is_some() && facts.redact.is_none(),
         message: raw.zip(facts.redact).map(|(raw, redact)| redact(&raw)),
         instruction: decoded.filter(|_| signal.number != 6),
@@ -184,7 +190,12 @@ pub(super) fn find(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFacts<'_
 }
 
 /// An exception of another system: its own words, and what can be known of the address.
-fn foreign(image: &dyn Image, stacks: &ImageStacks, reported: &biopsy_image::Crash) -> Option<Crash> {
+fn foreign(
+    image: &dyn Image,
+    stacks: &ImageStacks,
+    facts: &DumpFacts<'_>,
+    reported: &biopsy_image::Crash,
+) -> Option<Crash> {
     let thread = image.threads().iter().find(|thread| Some(thread.tid) == reported.thread)?;
     let stack = stacks.of(thread.tid);
     let decoded = stack.zip(thread.registers.as_ref()).and_then(|(stack, registers)| {
@@ -194,7 +205,7 @@ fn foreign(image: &dyn Image, stacks: &ImageStacks, reported: &biopsy_image::Cra
     let fault = Fault { image, thread, stack, decoded: decoded.as_ref(), number: 11 };
     let (address, access) = fault.address(reported.address, Some(1));
     let address = reported.address.and(address);
-    let (function, source, innermost) = faulting(image, stacks, stack);
+    let place = stack.and_then(|stack| place_of(image, stacks, stack, facts, false));
     Some(Crash {
         thread: thread.tid,
         signal: 0,
@@ -210,10 +221,9 @@ fn foreign(image: &dyn Image, stacks: &ImageStacks, reported: &biopsy_image::Cra
         address,
         access,
         instruction: decoded,
-        function,
-        source,
-        innermost,
-        reason: reason(stacks, stack),
+        place,
+        reason: stack.and_then(|stack| reason(stacks, stack, facts)),
+        thrown: None,
         message: None,
         message_withheld: false,
     })
@@ -366,8 +376,6 @@ fn is_text(address: u64) -> bool {
         && address.to_le_bytes().iter().filter(|byte| (0x20..0x7f).contains(*byte)).count() >= 7
 }
 
-type Where = (Option<String>, Option<(String, Option<u32>)>, Option<String>);
-
 /// The number of the frame that a signal of a crash interrupted, where its handler runs: the outermost such. Handlers of other
 /// signals are code like any other, and may crash themselves.
 fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize> {
@@ -376,10 +384,17 @@ fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize> {
             stack.frames.get(*position).is_some_and(|frame| frame.found == FoundBy::SignalFrame);
         interrupted
             && stack.frames.get(position - 1).is_some_and(|trampoline| {
-                let mut number = [0; 4];
-                let info = trampoline.sp.0.saturating_add(SIGINFO_BEHIND);
-                let whole = image.read(info, &mut number).is_ok_and(|read| read == number.len());
-                whole && matches!(i32::from_le_bytes(number), 4..=8 | 11 | 31)
+                let number = |offset| {
+                    let mut number = [0; 4];
+                    let read = image.read(trampoline.sp.0.saturating_add(offset), &mut number);
+                    read.is_ok_and(|read| read == number.len()).then(|| i32::from_le_bytes(number))
+                };
+                match number(SIGINFO_BEHIND) {
+                    Some(4..=8 | 11 | 31) => true,
+                    Some(1..=64) | None => false,
+                    // A handler that did not ask for it has none: the processor's trap tells, if it was one.
+                    Some(_) => matches!(number(TRAP_BEHIND), Some(6 | 13 | 14 | 16 | 17 | 19)),
+                }
             })
     })
 }
@@ -387,147 +402,45 @@ fn crashed_at(image: &dyn Image, stack: &ThreadStack) -> Option<usize> {
 /// From the stack pointer of the code that a handler returns to, which is that of `struct ucontext`, to `struct siginfo`, which
 /// begins with the number of the signal (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h).
 const SIGINFO_BEHIND: u64 = 304;
+/// To the number of the trap in its registers (`trapno` of `struct sigcontext_64`): 6 no instruction, 13 protection, 14 page fault, 16 and
+/// 19 arithmetic, 17 alignment.
+const TRAP_BEHIND: u64 = 200;
 
-/// The first function from inside that is not one through which everybody ends: `abort`, `raise`, checks of the C library.
-fn faulting(image: &dyn Image, stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Where {
-    const PASSES: &[&str] = &[
-        "raise",
-        "abort",
-        "pthread_kill",
-        "__pthread_kill",
-        "__assert",
-        "__GI_",
-        "__libc_message",
-        "malloc_printerr",
-        "_int_free",
-        "free",
-        "__libc_free",
-        "malloc_consolidate",
-        "_int_malloc",
-        "__fortify_fail",
-        "__chk_fail",
-        "__stack_chk_fail",
-        "<signal handler called>",
-        "gsignal",
-        "kill",
-        "__libc_fatal",
-        "std::terminate",
-        "__cxa_throw",
-        "_Unwind_",
-        "__gnu_cxx::__verbose_terminate_handler",
-        "__cxxabiv1::",
-        "core::panicking::",
-        "std::panicking::",
-        "rust_panic",
-        "std::process::abort",
-        "__rust_start_panic",
-        "panic_abort",
-        "tcache_put",
-        "___pthread",
-    ];
-    let Some(stack) = stack else { return (None, None, None) };
-    // What a handler of the crash did afterwards (write a dump, wait for that) says nothing of the reason.
+/// Rows that are looked at: a stack that overflowed has more, and they are alike.
+const ROWS: usize = 4_096;
+
+/// Where in the program a thread was when it crashed. What a handler of the crash did afterwards (write a dump, wait for that) says
+/// nothing of the reason.
+fn place_of(
+    image: &dyn Image,
+    stacks: &ImageStacks,
+    stack: &ThreadStack,
+    facts: &DumpFacts<'_>,
+    overflown: bool,
+) -> Option<StackPlace> {
     let interrupted = crashed_at(image, stack).unwrap_or(0);
-    let rows: Vec<FrameRow> = stack
-        .frames
-        .iter()
-        .skip(interrupted)
-        .take(64)
-        .filter_map(|frame| {
-            let place = stacks.place(frame.place)?;
-            let function = place.functions.first();
-            Some(FrameRow {
-                // What is said is said of the function, whichever part of it ran.
-                function: function.map(|function| whole_function(&function.name).to_owned()),
-                inlined: false,
-                managed: place.compiled.as_ref().is_some_and(|compiled| compiled.is_method),
-                module: stacks.module_of(place).map_or("", |module| module.name()).to_owned(),
-                offset: place.offset,
-                start: place.function_start,
-                address: place.address,
-                source: function.and_then(|function| Some((function.file.clone()?, function.line))),
-                found: frame.found,
-                repeats: (1, 1),
-                skipped: 0,
-            })
-        })
-        .collect();
-    let first = rows.first().map(FrameRow::label);
-    let passes = |row: &&FrameRow| {
-        let library = row.module.starts_with("libc.")
-            || row.module.starts_with("libc-")
-            || row.module.starts_with("libpthread")
-            || row.module.starts_with("libsystem_");
-        let nowhere = row.function.is_none() && row.module.is_empty();
-        nowhere
-            || row.function.as_deref().is_some_and(|name| {
-                PASSES.iter().any(|one| name == *one || (one.len() > 6 && name.starts_with(one)))
-            })
-            || (library && row.function.is_none())
-    };
-    match rows.iter().find(|row| !passes(row)) {
-        Some(row) => {
-            let label = row.label();
-            let named = rows.first().is_some_and(|row| row.function.is_some());
-            let inner = first.filter(|first| named && *first != label);
-            (Some(label), row.source.clone(), inner)
-        }
-        None => (first, None, None),
-    }
+    let frames = stack.frames.get(interrupted..).unwrap_or_default();
+    let rows = frame_rows::rows(stacks, frames.get(..ROWS).unwrap_or(frames));
+    let strand = strand_place::on_thread(facts.strands.iter(), stack.tid);
+    let place = places::of(&rows, strand)?;
+    let recurses = overflown.then(|| places::recursing(&rows, strand, &place)).flatten();
+    Some(recurses.unwrap_or(place))
 }
 
-/// What it means that the process ended through these functions.
-fn reason(stacks: &ImageStacks, stack: Option<&ThreadStack>) -> Option<&'static str> {
-    const REASONS: &[(&str, &str)] = &[
-        ("__stack_chk_fail", "a buffer on the stack overflowed: the canary behind it was overwritten"),
-        ("__fortify_fail", "a checked function of the C library found a buffer overflow"),
-        ("__chk_fail", "a checked function of the C library found a buffer overflow"),
-        ("malloc_printerr", "the heap is damaged, or memory was freed twice"),
-        ("__assert_fail", "an assertion failed"),
-        ("__cxxabiv1::__terminate", "a C++ exception was not caught, or `std::terminate` was called"),
-        ("std::terminate", "a C++ exception was not caught, or `std::terminate` was called"),
-        ("core::panicking", "a Rust panic"),
-        ("rust_panic", "a Rust panic"),
-        ("runtime.fatalpanic", "a Go panic"),
-        ("runtime.dieFromSignal", "a Go panic, or a fatal error of its runtime"),
-        (
-            "PROCAbort",
-            "the .NET runtime ended the process: an unhandled exception, or a fatal error of the runtime",
-        ),
-        ("VMError::report_and_die", "the Java virtual machine found a fatal error"),
-    ];
-    let frames = stack?.frames.iter().take(64).filter_map(|frame| stacks.place(frame.place));
-    let mut names = frames.flat_map(|place| &place.functions).map(|function| function.name.as_str());
-    names.find_map(|name| REASONS.iter().find(|(known, _)| name.starts_with(known)).map(|(_, words)| *words))
+/// The panic of the goroutine on this thread.
+fn panic(stack: &ThreadStack, facts: &DumpFacts<'_>) -> Option<Thrown> {
+    let (_, strand) = strand_place::on_thread(facts.strands.iter(), stack.tid)?;
+    let message = strand.panics_with.as_deref().zip(facts.redact).map(|(text, redact)| redact(text))?;
+    Some(Thrown { type_name: None, message: Some(message.replace(['\n', '\r'], " ")) })
 }
 
-/// The same by the message that glibc aborts with: a C library whose internal functions have no names tells it all the same
-/// (malloc/malloc.c, debug/, assert/assert.c).
-fn reason_in(message: &str) -> Option<&'static str> {
-    const HEAP: &[&str] = &[
-        "free(): ",
-        "malloc(): ",
-        "realloc(): ",
-        "calloc(): ",
-        "malloc_consolidate(): ",
-        "munmap_chunk(): ",
-        "mremap_chunk(): ",
-        "malloc_check_get_size: ",
-        "double free or corruption",
-        "corrupted ",
-        "break adjusted to free malloc space",
-    ];
-    if HEAP.iter().any(|beginning| message.starts_with(beginning)) {
-        return Some("the heap is damaged, or memory was freed twice");
-    }
-    if message.starts_with("*** stack smashing detected") {
-        return Some("a buffer on the stack overflowed: the canary behind it was overwritten");
-    }
-    if message.starts_with("*** buffer overflow detected") {
-        return Some("a checked function of the C library found a buffer overflow");
-    }
-    (message.contains(": Assertion `") && message.trim_end().ends_with("' failed."))
-        .then_some("an assertion failed")
+/// What the functions on the way say of the reason: those of the thread, and of the strand on it.
+fn reason(stacks: &ImageStacks, stack: &ThreadStack, facts: &DumpFacts<'_>) -> Option<&'static str> {
+    let frames = stack.frames.iter().take(64).filter_map(|frame| stacks.place(frame.place));
+    let native = frames.flat_map(|place| &place.functions).map(|function| function.name.as_str());
+    let strand = strand_place::on_thread(facts.strands.iter(), stack.tid);
+    let strand = strand.map_or(&[][..], |(_, strand)| strand.frames.as_slice());
+    crash_reasons::by_functions(native.chain(strand.iter().take(64).map(|frame| &*frame.function)))
 }
 
 /// struct abort_msg_s of glibc: u32 size (of the mapping), then the text.
@@ -542,21 +455,6 @@ fn abort_message(image: &dyn Image, stacks: &ImageStacks) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_the_c_library_says_of_the_reason() {
-        let said = |message| reason_in(message).map(|reason| reason.split(' ').next().unwrap_or_default());
-        for heap in [
-            "free(): double free detected in tcache 2",
-            "corrupted size vs. prev_size",
-            "malloc(): invalid size",
-        ] {
-            assert!(reason_in(heap).unwrap().contains("freed twice"), "{heap}");
-        }
-        assert_eq!(said("*** stack smashing detected ***: terminated"), Some("a"));
-        assert_eq!(said("server: pool.c:12: take: Assertion `count > 0' failed."), Some("an"));
-        assert_eq!(said("my own words about free(): nothing"), None);
-    }
 
     #[test]
     fn patterns_text_and_canonical_addresses() {

@@ -33,6 +33,8 @@ pub struct DumpFacts<'a> {
     pub managed: Option<&'a super::managed::runtimes::Runtimes<'a>>,
     /// What language runtimes other than .NET have: [`strands::read`](super::strands::read).
     pub strands: &'a [super::strands::RuntimeStrands],
+    /// Files in place of what a core left out: [`strands::files`](super::strands::files).
+    pub files: Option<&'a dyn biopsy_runtimes::MissingFiles>,
     /// What its threads wait for in other processes, and what these do.
     pub peers: Option<&'a biopsy_model::peers::PeerLook>,
     /// Look at the managed heap: all objects by type. A second for ten million objects.

@@ -1,22 +1,12 @@
 //! Rows of a stack, as a report shows them.
 
 use biopsy_model::Avma;
-use biopsy_model::symbol::place_name;
+use biopsy_model::module::ModuleKind;
+use biopsy_model::symbol::{Function, place_name};
+use biopsy_stacks::image::{Frame, ImageStacks};
 use biopsy_stacks::unwind::FoundBy;
 
-/// Assemblies of the framework, by name.
-pub(crate) fn is_framework(module: &str) -> bool {
-    const PREFIXES: &[&str] = &[
-        "System.",
-        "Microsoft.AspNetCore.",
-        "Microsoft.Extensions.",
-        "Microsoft.Win32.",
-        "Microsoft.CSharp",
-        "netstandard.",
-        "mscorlib.",
-    ];
-    module.is_empty() || PREFIXES.iter().any(|prefix| module.starts_with(prefix))
-}
+use crate::whose::{Code, Language, Whose};
 
 /// A row of a stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +17,8 @@ pub struct FrameRow {
     pub inlined: bool,
     /// A method of managed code.
     pub managed: bool,
+    /// Whose code it is.
+    pub whose: Whose,
     /// Name of the module; empty when the address is in none.
     pub module: String,
     /// Address in the module, as its file states it.
@@ -81,4 +73,65 @@ impl FrameRow {
             None => place_name(&self.module, self.start.unwrap_or(self.offset)),
         }
     }
+}
+
+/// The rows of frames: one for each function, inlined ones too.
+pub(super) fn rows(stacks: &ImageStacks, frames: &[Frame]) -> Vec<FrameRow> {
+    let mut rows = Vec::new();
+    for frame in frames {
+        let Some(place) = stacks.place(frame.place) else { continue };
+        let compiled = place.compiled.as_ref();
+        let of_file = stacks.module_of(place);
+        let module = match compiled {
+            Some(compiled) if !compiled.module.is_empty() => &compiled.module,
+            _ => of_file.map_or("", |module| module.name()),
+        };
+        let row = |function: Option<&Function>, inlined| FrameRow {
+            function: function.map(|function| function.name.clone()),
+            inlined,
+            managed: compiled.is_some_and(|compiled| compiled.is_method),
+            whose: match (compiled, of_file) {
+                (Some(compiled), _) if !compiled.is_method => Whose::Plumbing,
+                (Some(compiled), _) => {
+                    let name = function.map(|function| function.name.as_str());
+                    let code = Code {
+                        language: Language::Managed,
+                        module: &compiled.module,
+                        function: name,
+                        ..Code::default()
+                    };
+                    // What has no assembly was made by the framework.
+                    code.whose().max(if compiled.module.is_empty() { Whose::Library } else { Whose::Program })
+                }
+                (None, Some(of_file)) => {
+                    let is_file = matches!(of_file.kind, ModuleKind::Elf | ModuleKind::Vdso);
+                    Code {
+                        language: if is_file { Language::Native } else { Language::Managed },
+                        module: if is_file { &of_file.path } else { "" },
+                        function: function.map(|function| function.name.as_str()),
+                        file: function.and_then(|function| function.file.as_deref()),
+                        inlined,
+                    }
+                    .whose()
+                }
+                (None, None) => Whose::Plumbing,
+            },
+            module: module.to_owned(),
+            offset: place.offset,
+            start: place.function_start,
+            address: place.address,
+            source: function.and_then(|function| Some((function.file.clone()?, function.line))),
+            found: frame.found,
+            repeats: (1, 1),
+            skipped: 0,
+        };
+        match place.functions.split_last() {
+            None => rows.push(row(None, false)),
+            Some((last, inlined)) => {
+                rows.extend(inlined.iter().map(|function| row(Some(function), true)));
+                rows.push(row(Some(last), false));
+            }
+        }
+    }
+    rows
 }

@@ -1,7 +1,9 @@
 //! What a thread was doing, read from its registers alone.
 
 use biopsy_image::{GeneralRegisters, Image};
+use biopsy_model::Tid;
 use biopsy_stacks::image::ThreadStack;
+use rustc_hash::FxHashSet;
 
 use super::facts::DumpFacts;
 use super::state::{ThreadState, WaitKind};
@@ -11,6 +13,13 @@ use super::system_call;
 /// of `linux/errno.h`, -EINTR, and -ENOSYS at the entry.
 fn interrupted(rax: u64) -> bool {
     matches!(rax.cast_signed(), -516..=-512 | -4 | -38)
+}
+
+/// Threads that are at the end of a system call, which stopping them may have ended.
+pub(super) fn returned(image: &dyn Image) -> FxHashSet<Tid> {
+    let at_end = |registers: &GeneralRegisters| registers.orig_rax < 4096 && !interrupted(registers.rax);
+    let threads = image.threads().iter();
+    threads.filter(|thread| thread.registers.as_ref().is_some_and(at_end)).map(|thread| thread.tid).collect()
 }
 
 pub(super) fn state(

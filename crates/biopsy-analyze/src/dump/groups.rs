@@ -8,7 +8,8 @@ use biopsy_stacks::image::{ImageStacks, Place, ThreadStack};
 use rustc_hash::FxHashMap;
 
 use super::crash::Crash;
-use super::frame_rows::{FrameRow, is_framework};
+use super::frame_rows::{self, FrameRow};
+use super::places::{self, StackPlace};
 use super::state::ThreadState;
 use super::threads::DumpThread;
 use super::waits::WaitGraph;
@@ -42,39 +43,16 @@ pub struct StackGroup {
 }
 
 impl StackGroup {
-    /// The innermost frame outside of the C library: where the program itself stands.
+    /// The innermost frame of the program itself; of a library where there is none of the program.
     #[must_use]
     pub fn own_frame(&self) -> Option<&FrameRow> {
-        const LIBRARY: &[&str] =
-            &["libc.", "libc-", "libpthread", "ld-linux", "ld-musl", "linux-vdso", "[vdso]"];
-        // Inside static programs the C library is known by its names.
-        const NAMES: &[&str] =
-            &["lll_", "futex", "pthread_", "GI_", "syscall", "libc_", "start_thread", "clone", "internal_"];
-        let own = |row: &&FrameRow| {
-            let name = row.function.as_deref().map(|name| name.trim_start_matches('_'));
-            !LIBRARY.iter().any(|library| row.module.starts_with(library))
-                && !name.is_some_and(|name| NAMES.iter().any(|own| name.starts_with(own)))
-        };
-        // In managed code: the innermost method that is not the framework's.
-        let managed = || self.frames.iter().filter(|row| row.managed);
-        let program = self.program_frames().next();
-        program.or_else(|| managed().next()).or_else(|| self.frames.iter().find(own))
+        self.frames.get(places::row(&self.frames)?)
     }
 
-    /// The methods of managed code that are not the framework's, innermost first.
-    pub fn program_frames(&self) -> impl Iterator<Item = &FrameRow> {
-        self.frames.iter().filter(|row| row.managed && !is_framework(&row.module))
-    }
-
-    /// Where the program itself stands, for a sentence: the innermost method of its own, and who called it.
+    /// Where the program itself stands.
     #[must_use]
-    pub fn place(&self) -> Option<String> {
-        let inner = self.own_frame()?.label();
-        let outer = self.program_frames().map(FrameRow::label).find(|label| *label != inner);
-        Some(match outer {
-            Some(outer) => format!("`{inner}`, called by `{outer}`"),
-            None => format!("`{inner}`"),
-        })
+    pub fn place(&self) -> Option<StackPlace> {
+        places::of(&self.frames, None)
     }
 }
 
@@ -187,36 +165,7 @@ fn doing(group: &StackGroup, threads: &[DumpThread]) -> String {
 }
 
 fn rows(stacks: &ImageStacks, stack: &ThreadStack) -> (Vec<FrameRow>, usize) {
-    let mut rows = Vec::new();
-    for frame in &stack.frames {
-        let Some(place) = stacks.place(frame.place) else { continue };
-        let compiled = place.compiled.as_ref();
-        let module = match compiled {
-            Some(compiled) if !compiled.module.is_empty() => &compiled.module,
-            _ => stacks.module_of(place).map_or("", |module| module.name()),
-        };
-        let row = |function: Option<&biopsy_model::symbol::Function>, inlined| FrameRow {
-            function: function.map(|function| function.name.clone()),
-            inlined,
-            managed: compiled.is_some_and(|compiled| compiled.is_method),
-            module: module.to_owned(),
-            offset: place.offset,
-            start: place.function_start,
-            address: place.address,
-            source: function.and_then(|function| Some((function.file.clone()?, function.line))),
-            found: frame.found,
-            repeats: (1, 1),
-            skipped: 0,
-        };
-        match place.functions.split_last() {
-            None => rows.push(row(None, false)),
-            Some((last, inlined)) => {
-                rows.extend(inlined.iter().map(|function| row(Some(function), true)));
-                rows.push(row(Some(last), false));
-            }
-        }
-    }
-    (cut(fold_recursion(rows)), stack.frames.len())
+    (cut(fold_recursion(frame_rows::rows(stacks, &stack.frames))), stack.frames.len())
 }
 
 /// `a b a b a b c` becomes `a b (3 times) c`.
@@ -271,6 +220,7 @@ mod tests {
             function: Some(name.to_owned()),
             inlined: false,
             managed: false,
+            whose: crate::whose::Whose::Program,
             module: "m".to_owned(),
             offset: 0,
             start: None,

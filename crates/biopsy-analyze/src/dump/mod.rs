@@ -11,6 +11,7 @@ mod across;
 mod analysis;
 mod blocked;
 mod crash;
+mod crash_reasons;
 mod facts;
 mod frame_rows;
 mod from_registers;
@@ -25,21 +26,24 @@ mod memory;
 mod modules;
 mod movement;
 mod orphaned;
+mod places;
 mod signal;
 mod state;
 mod strand_place;
 pub mod strands;
 mod system_call;
 mod threads;
+mod thrown;
 mod undetermined;
 mod waits;
 
 pub(crate) use join::{join, join_same};
 
 use biopsy_image::Image;
+use biopsy_stacks::ahead::LockFamily;
 use biopsy_stacks::image::ImageStacks;
 
-pub use across::{Across, Step};
+pub use across::{Across, SilentPeer, Step};
 pub use analysis::DumpAnalysis;
 pub use crash::{AddressKind, Crash};
 pub use facts::{DumpFacts, ThreadFacts};
@@ -47,16 +51,18 @@ pub use frame_rows::FrameRow;
 pub use groups::StackGroup;
 pub use identity::Identity;
 pub use instruction::{Access, Instruction};
-pub use locks::{Holder, LockKind, LockOwner, LockWait};
+pub use locks::{Holder, LockKind, LockOwner, LockWait, StuckWait};
 pub use looks::Looks;
 pub use managed::{Managed, Runtimes};
 pub use memory::{MemoryClass, MemoryRow, MemorySplit, Missing, MissingReason};
 pub use modules::{ModuleRow, SymbolStatus};
 pub use movement::Movement;
 pub use orphaned::OrphanedLock;
+pub use places::StackPlace;
 pub use state::{ThreadState, WaitKind};
 pub use strands::StrandRuntime;
 pub use threads::DumpThread;
+pub use thrown::Thrown;
 pub use waits::{Circle, LockQueue, WaitGraph};
 
 /// The facts of a dump, without findings. `stacks`: of the same image.
@@ -69,7 +75,13 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
     strands::add_to(&mut threads, &strands);
     let mut waiting: Vec<_> =
         threads.iter_mut().filter_map(|thread| Some((thread.tid, thread.lock.as_mut()?))).collect();
-    let not_inferred = locks::infer(image, stacks, &mut waiting);
+    // Runtimes have futexes, conditions and pools of their own at rest: what their threads wait for they say themselves.
+    if facts.managed.is_some_and(|runtimes| !runtimes.rows().is_empty()) || !strands.is_empty() {
+        for (_, wait) in waiting.iter_mut().filter(|(_, wait)| wait.family == Some(LockFamily::Counter)) {
+            wait.family = None;
+        }
+    }
+    let inferred = locks::infer(image, stacks, &mut waiting);
     let waits = WaitGraph::new(&threads);
     let orphaned = orphaned::find(image, &threads, &waits);
     let crash = crash::find(image, stacks, facts);
@@ -84,6 +96,7 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         strands,
         orphaned,
         looks: None,
+        stuck: inferred.stuck,
         damaged: facts.damaged,
         memory: memory::split(image, stacks),
         modules: modules::rows(stacks),
@@ -91,9 +104,11 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
         findings: Vec::new(),
     };
     analysis.damaged |= analysis.memory.missing.iter().any(|missing| missing.reason.is_damage());
-    analysis.across = facts.peers.map(|look| across::join(&analysis.threads, look));
+    analysis.across = facts.peers.map(|look| {
+        across::join(&analysis.threads, look, &analysis.strands, &from_registers::returned(image))
+    });
     analysis.assign_groups();
     analysis.undetermined = undetermined::list(image, stacks, facts, &analysis);
-    analysis.add_undetermined(&not_inferred);
+    analysis.add_undetermined(&inferred.problems);
     analysis
 }

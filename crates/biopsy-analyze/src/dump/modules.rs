@@ -77,7 +77,7 @@ pub(super) fn rows(stacks: &ImageStacks) -> Vec<ModuleRow> {
 
 fn row(module: &CodeModule, frames: u64) -> ModuleRow {
     let symbols = match (module.kind, module.names) {
-        (ModuleKind::Jit | ModuleKind::OtherFile, _) => SymbolStatus::Compiled,
+        (ModuleKind::Jit | ModuleKind::OtherFile | ModuleKind::Source, _) => SymbolStatus::Compiled,
         (_, Names::None) => SymbolStatus::None,
         (_, Names::Exported) => SymbolStatus::Exported,
         (_, Names::Symbols) => SymbolStatus::Symbols,

@@ -1,84 +1,37 @@
 //! The frame of a strand that is of the program itself, and not of its language's library.
 
-use biopsy_runtimes::{RuntimeKind, StrandFrame};
+use biopsy_model::Tid;
+use biopsy_runtimes::{RuntimeKind, RuntimeStrands, Strand, StrandFrame};
 
-/// Packages of Go's standard library, by their first part.
-const GO: &[&str] = &[
-    "archive",
-    "bufio",
-    "bytes",
-    "compress",
-    "container",
-    "context",
-    "crypto",
-    "database",
-    "debug",
-    "embed",
-    "encoding",
-    "errors",
-    "expvar",
-    "flag",
-    "fmt",
-    "go",
-    "hash",
-    "html",
-    "image",
-    "index",
-    "internal",
-    "io",
-    "iter",
-    "log",
-    "maps",
-    "math",
-    "mime",
-    "net",
-    "os",
-    "path",
-    "plugin",
-    "reflect",
-    "regexp",
-    "runtime",
-    "slices",
-    "sort",
-    "strconv",
-    "strings",
-    "structs",
-    "sync",
-    "syscall",
-    "testing",
-    "text",
-    "time",
-    "unicode",
-    "unique",
-    "unsafe",
-    "vendor",
-    "weak",
-];
-/// What packages of the class libraries of Java begin with.
-const JAVA: &[&str] =
-    &["java.", "javax.", "jdk.", "sun.", "com.sun.", "java/", "javax/", "jdk/", "sun/", "com/sun/"];
+use crate::whose::{self, Code, Language, Whose};
 
-/// The innermost frame of the program; the innermost of all where there is none.
+/// The innermost frame of the program; of a library, or the innermost of all, where there is none.
 pub(super) fn of_program(kind: RuntimeKind, frames: &[StrandFrame]) -> Option<&StrandFrame> {
-    frames.iter().find(|frame| !is_of_library(kind, frame)).or_else(|| frames.first())
+    frames.get(whose::place(frames.iter().map(|frame| whose(kind, frame)))?)
 }
 
-fn is_of_library(kind: RuntimeKind, frame: &StrandFrame) -> bool {
-    let (function, file) = (&*frame.function, frame.file.as_deref().unwrap_or_default());
-    match kind {
-        RuntimeKind::Go => {
-            let package = function.split(['.', '/']).next().unwrap_or_default();
-            // `example.com/net/http` has a dot in its first part.
-            let is_host = function.split_once('/').is_some_and(|(first, _)| first.contains('.'));
-            !is_host && GO.contains(&package)
-        }
-        RuntimeKind::Python => {
-            let of_interpreter = file.contains("/lib/python3") && !file.contains("-packages/");
-            of_interpreter || file.starts_with('<')
-        }
-        RuntimeKind::Java => JAVA.iter().any(|package| function.starts_with(package)),
-        RuntimeKind::Node => file.starts_with("node:") || file.is_empty(),
-    }
+/// Whose code a frame is.
+pub(super) fn whose(kind: RuntimeKind, frame: &StrandFrame) -> Whose {
+    let language = match kind {
+        RuntimeKind::Go => Language::Go,
+        RuntimeKind::Python => Language::Python,
+        RuntimeKind::Java => Language::Java,
+        RuntimeKind::Node => Language::JavaScript,
+    };
+    Code { language, function: Some(&frame.function), file: frame.file.as_deref(), ..Code::default() }.whose()
+}
+
+/// The strand that is on a thread, with its runtime: a thread of the language, or what runs on one at the moment.
+pub(super) fn on_thread<'r>(
+    runtimes: impl Iterator<Item = &'r RuntimeStrands>,
+    tid: Tid,
+) -> Option<(&'r RuntimeStrands, &'r Strand)> {
+    let mut found = runtimes.filter_map(|runtime| {
+        let mut on_it = runtime.strands.iter().filter(|strand| strand.tid == Some(tid));
+        let with_frames = on_it.clone().find(|strand| !strand.frames.is_empty());
+        Some((runtime, with_frames.or_else(|| on_it.next())?))
+    });
+    found.next()
 }
 
 /// `main.transfer (bank.go:52)`.

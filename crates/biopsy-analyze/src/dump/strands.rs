@@ -13,10 +13,13 @@ pub use biopsy_runtimes::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::blocked::{self, Waiting};
+use super::crash_reasons;
 use super::facts::DumpFacts;
 use super::locks::{self, LockKind, LockOwner, LockWait};
 use super::strand_place;
 use super::threads::DumpThread;
+use crate::whose::Whose;
 
 /// Circles that are looked for.
 const CYCLES: usize = 100;
@@ -78,6 +81,25 @@ impl StrandRuntime {
         strand_place::of_program(self.runtime.kind, &strand.frames).map(strand_place::words)
     }
 
+    /// The goroutine whose panic ends the process, and what its functions say of the reason: nobody recovers any more.
+    #[must_use]
+    pub fn panics(&self) -> Option<(&Strand, &'static str)> {
+        const ENDS: &[&str] = &["runtime.fatalpanic", "runtime.fatalthrow"];
+        let ends = |strand: &&Strand| strand.frames.iter().any(|frame| ENDS.contains(&&*frame.function));
+        let strand = self.runtime.strands.iter().find(ends)?;
+        let names = strand.frames.iter().take(64).map(|frame| &*frame.function);
+        Some((strand, crash_reasons::by_functions(names)?))
+    }
+
+    /// Its innermost frame is of the program itself, and not of its language's library.
+    #[must_use]
+    pub fn stands_in_program(&self, strand: &Strand) -> bool {
+        let own = strand_place::of_program(self.runtime.kind, &strand.frames);
+        own.zip(strand.frames.first()).is_some_and(|(own, first)| {
+            std::ptr::eq(own, first) && strand_place::whose(self.runtime.kind, first) == Whose::Program
+        })
+    }
+
     /// Whom a strand waits for that is known well enough, with where they have it.
     pub fn owners<'s>(&'s self, strand: &'s Strand) -> impl Iterator<Item = (&'s Strand, &'s Owner)> {
         let owners = strand.wait.iter().flat_map(|wait| &wait.owners);
@@ -92,12 +114,16 @@ impl StrandRuntime {
     }
 }
 
-/// Reads the strands of an image. `roots`: folders below which files of the process are looked for where a core has left out their
-/// text.
+/// Files of the process, for where a core has left out their text. `roots`: folders below which they are looked for.
 #[must_use]
-pub fn read(image: &dyn Image, roots: &[PathBuf]) -> Vec<RuntimeStrands> {
-    let files = Files(LocalFiles::new(image, roots));
-    biopsy_runtimes::read_strands(image, Some(&files), &biopsy_runtimes::Limits::default())
+pub fn files(image: &dyn Image, roots: &[PathBuf]) -> impl biopsy_runtimes::MissingFiles + use<> {
+    Files(LocalFiles::new(image, roots))
+}
+
+/// Reads the strands of an image.
+#[must_use]
+pub fn read(image: &dyn Image, files: &dyn biopsy_runtimes::MissingFiles) -> Vec<RuntimeStrands> {
+    biopsy_runtimes::read_strands(image, Some(files), &biopsy_runtimes::Limits::default())
 }
 
 /// Files of this machine that were made sure to be those that were mapped.
@@ -117,6 +143,8 @@ pub(super) fn analyze(facts: &DumpFacts<'_>) -> Vec<StrandRuntime> {
         for strand in &mut runtime.strands {
             let name = strand.name.take();
             strand.name = name.and_then(|name| facts.redact.map(|redact| redact(&name)));
+            let text = strand.panics_with.take();
+            strand.panics_with = text.and_then(|text| facts.redact.map(|redact| redact(&text)));
         }
         let by_id = runtime.strands.iter().enumerate().map(|(index, strand)| (strand.id, index)).collect();
         StrandRuntime { groups: groups(&runtime), cycles: cycles(&runtime), by_id, runtime }
@@ -149,70 +177,56 @@ fn groups(runtime: &RuntimeStrands) -> Vec<StrandGroup> {
     groups
 }
 
-/// Whom each strand waits for without an end of its own.
-fn edges(runtime: &RuntimeStrands) -> Vec<Vec<(usize, Confidence)>> {
+/// Whom each strand waits for without an end of its own. Of a lock all who have it have to let go, of a channel one is enough.
+fn waiting(runtime: &RuntimeStrands) -> Vec<Waiting<usize>> {
     let by_id: FxHashMap<StrandId, usize> =
         runtime.strands.iter().enumerate().map(|(index, strand)| (strand.id, index)).collect();
     let by_tid: FxHashMap<Tid, usize> =
         runtime.strands.iter().enumerate().filter_map(|(index, strand)| Some((strand.tid?, index))).collect();
-    let of = |strand: &Strand| {
-        let waits = strand.wait.iter().filter(|wait| wait.kind.is_held() && !wait.ends_by_itself);
-        let owners = waits.flat_map(|wait| &wait.owners).filter(|owner| owner.confidence >= SURE);
-        let known = owners.filter_map(|owner| {
-            let index = match owner.holder {
-                Holder::Strand(id) => by_id.get(&id),
-                Holder::Thread(tid) => by_tid.get(&tid),
-            };
-            Some((*index?, owner.confidence))
-        });
-        known.collect()
+    let number = |owner: &&Owner| match owner.holder {
+        Holder::Strand(id) => by_id.get(&id).copied(),
+        Holder::Thread(tid) => by_tid.get(&tid).copied(),
     };
-    runtime.strands.iter().map(of).collect()
+    let of = |(index, strand): (usize, &Strand)| {
+        let wait = strand.wait.as_ref().filter(|wait| !wait.ends_by_itself)?;
+        let any = wait.kind.any_is_enough();
+        if !any && !wait.kind.is_held() && wait.kind != WaitKind::WaitGroup {
+            return None;
+        }
+        let (sure, maybe): (Vec<&Owner>, Vec<&Owner>) =
+            wait.owners.iter().partition(|owner| owner.confidence >= SURE);
+        Some(Waiting {
+            thread: index,
+            for_threads: sure.iter().filter_map(number).collect(),
+            perhaps: if any { maybe.iter().filter_map(number).collect() } else { Vec::new() },
+            any_is_enough: any,
+            timed: false,
+            closed: false,
+        })
+    };
+    runtime.strands.iter().enumerate().filter_map(of).collect()
 }
 
-/// At least one circle of each knot. Who waits for several (a writer for readers) needs all of them, so that one that is stuck is
-/// enough.
+/// At least one circle of each knot.
 fn cycles(runtime: &RuntimeStrands) -> Vec<StrandCycle> {
-    let edges = edges(runtime);
-    let mut done: FxHashSet<usize> = FxHashSet::default();
-    let mut cycles: Vec<StrandCycle> = Vec::new();
-    for start in 0..edges.len() {
-        // The way to where we are: strand, and which of its edges is next.
-        let mut path: Vec<(usize, usize)> = vec![(start, 0)];
-        let mut on_path: FxHashMap<usize, usize> = FxHashMap::from_iter([(start, 0)]);
-        while let Some((at, next)) = path.last().copied() {
-            if cycles.len() >= CYCLES {
-                return cycles;
-            }
-            let edge = edges.get(at).and_then(|edges| edges.get(next)).filter(|_| !done.contains(&at));
-            let Some((to, _)) = edge else {
-                path.pop();
-                on_path.remove(&at);
-                done.insert(at);
-                continue;
-            };
-            if let Some(last) = path.last_mut() {
-                last.1 += 1;
-            }
-            if let Some(first) = on_path.get(to) {
-                let around = path.get(*first..).unwrap_or_default();
-                let weakest =
-                    around.iter().filter_map(|(at, next)| edges.get(*at)?.get(next.checked_sub(1)?));
-                let confidence = weakest.map(|edge| edge.1).min().unwrap_or(Confidence::Possible);
-                let members: Vec<usize> = around.iter().map(|(at, _)| *at).collect();
-                let is_thread = |index: &usize| {
-                    runtime.strands.get(*index).is_some_and(|strand| strand.kind == StrandKind::Thread)
-                };
-                if !members.iter().all(is_thread) {
-                    cycles.push(StrandCycle { members, confidence });
-                }
-            } else if !done.contains(to) {
-                on_path.insert(*to, path.len());
-                path.push((*to, 0));
-            }
-        }
-    }
-    cycles
+    let is_thread =
+        |index: &usize| runtime.strands.get(*index).is_some_and(|strand| strand.kind == StrandKind::Thread);
+    let circles = blocked::circles(&waiting(runtime)).into_iter();
+    let circles = circles.filter(|members| !members.iter().all(is_thread)).take(CYCLES);
+    circles.map(|members| StrandCycle { confidence: weakest(runtime, &members), members }).collect()
+}
+
+fn weakest(runtime: &RuntimeStrands, members: &[usize]) -> Confidence {
+    let next = members.iter().cycle().skip(1);
+    let edge = |(at, to): (&usize, &usize)| {
+        let (at, to) = (runtime.strands.get(*at)?, runtime.strands.get(*to)?);
+        let is_next = |owner: &&Owner| match owner.holder {
+            Holder::Strand(id) => id == to.id,
+            Holder::Thread(tid) => Some(tid) == to.tid,
+        };
+        at.wait.as_ref()?.owners.iter().find(is_next).map(|owner| owner.confidence)
+    };
+    members.iter().zip(next).filter_map(edge).min().unwrap_or(Confidence::Possible)
 }
 
 /// What threads of the system wait for that are threads of a language: the same graph holds native locks, and circles go over both.

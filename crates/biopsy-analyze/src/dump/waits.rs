@@ -75,6 +75,7 @@ impl WaitGraph {
                 perhaps: maybe.map(|holder| holder.thread).collect(),
                 any_is_enough: any,
                 timed: lock.timed,
+                closed: false,
             });
         }
         let cycles = blocked::circles(&waiting);

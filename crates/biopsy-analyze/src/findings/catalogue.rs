@@ -76,6 +76,8 @@ impl FindingId {
             Self::WaitsForProcess => hang::WAITS_FOR_PROCESS,
             Self::LockQueue => hang::LOCK_QUEUE,
             Self::NoProgress => hang::NO_PROGRESS,
+            Self::SilentPeer => hang::SILENT_PEER,
+            Self::NeverWoken => hang::NEVER_WOKEN,
             Self::StrandDeadlock => hang::STRAND_DEADLOCK,
             Self::StrandsWait => hang::STRANDS_WAIT,
             Self::NullPointer => crash::NULL_POINTER,

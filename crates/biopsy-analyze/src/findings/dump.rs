@@ -1,6 +1,6 @@
 //! What rules on dumps share.
 
-use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, WaitKind};
+use crate::dump::strands::{RuntimeKind, Strand, StrandRuntime, WaitKind};
 use crate::dump::{DumpAnalysis, DumpThread};
 use crate::findings::finding::{Evidence, Reference};
 use biopsy_model::{Confidence, Tid};
@@ -9,14 +9,28 @@ pub(super) fn label(analysis: &DumpAnalysis, tid: Tid) -> String {
     analysis.thread(tid).map_or_else(|| format!("thread {tid}"), DumpThread::label)
 }
 
-/// Where the thread waits: the innermost function outside of the C library and of frameworks, and who called it.
+/// Where the thread is: the innermost function of the program, the way from there through libraries, and who called it. A thread of a
+/// language is where its program is, and not where the interpreter is.
 pub(super) fn place(analysis: &DumpAnalysis, tid: Tid) -> Option<String> {
-    let strands = analysis.strands.iter().find_map(|runtime| {
-        let is_it = |strand: &&Strand| strand.kind == StrandKind::Thread && strand.tid == Some(tid);
-        runtime.place(runtime.runtime.strands.iter().find(is_it)?)
-    });
-    // A thread of a language is where its program is, and not where the interpreter is.
-    strands.or_else(|| analysis.groups.get(analysis.thread(tid)?.group)?.place())
+    Some(analysis.place(tid)?.words())
+}
+
+/// Functions that a title names.
+const IN_TITLE: usize = 3;
+
+/// Where in the program these threads are, for a title: `` , in `ship` and `pack` ``; empty where that is not known.
+pub(super) fn in_functions(analysis: &DumpAnalysis, tids: &[Tid]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for name in tids.iter().filter_map(|tid| Some(analysis.place(*tid)?.name())) {
+        if !names.contains(&name) && names.len() < IN_TITLE {
+            names.push(name);
+        }
+    }
+    match names.split_last() {
+        None => String::new(),
+        Some((last, [])) => format!(", in {last}"),
+        Some((last, rest)) => format!(", in {} and {last}", rest.join(", ")),
+    }
 }
 
 /// `waits for a mutex at 0xc0..., which goroutine 18 has since main.transfer (bank.go:50)`.
@@ -33,6 +47,10 @@ pub(super) fn strand_words(runtime: &StrandRuntime, strand: &Strand) -> String {
         let gap = if sure.is_empty() { "" } else { " " };
         match wait.kind {
             WaitKind::Future | WaitKind::Join => format!(", which is {}", runtime.label(holder)),
+            WaitKind::ChannelSend => format!(", from which {}{gap}{sure} takes", runtime.label(holder)),
+            WaitKind::ChannelReceive => format!(", to which {}{gap}{sure} sends", runtime.label(holder)),
+            WaitKind::Select => format!(", which {}{gap}{sure} uses", runtime.label(holder)),
+            WaitKind::WaitGroup => format!(", which {}{gap}{sure} counts down", runtime.label(holder)),
             _ => format!(", which {}{gap}{sure} holds", runtime.label(holder)),
         }
     });

@@ -9,7 +9,7 @@ use biopsy_model::look::{Look, LookFinding};
 use biopsy_model::{MonoNanos, Pid};
 
 /// Findings that a recording of time cannot make. What threads do and what memory is, it shows better.
-const KEPT: [FindingId; 8] = [
+const KEPT: [FindingId; 13] = [
     FindingId::Deadlock,
     FindingId::OrphanedLock,
     FindingId::AbandonedLock,
@@ -18,6 +18,11 @@ const KEPT: [FindingId; 8] = [
     FindingId::PoolStarvation,
     FindingId::WaitingOperations,
     FindingId::FullChannel,
+    FindingId::StrandDeadlock,
+    FindingId::StrandsWait,
+    FindingId::NeverWoken,
+    FindingId::SilentPeer,
+    FindingId::WaitsForProcess,
 ];
 
 impl DumpAnalysis {

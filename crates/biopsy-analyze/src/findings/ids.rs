@@ -92,7 +92,7 @@ finding_ids! {
     NoBottleneck = "no-bottleneck",
     /// There is neither a trace nor metrics.
     NothingRecorded = "nothing-recorded",
-    /// Workers of the .NET thread pool block on tasks.
+    /// Workers of a thread pool block on tasks.
     PoolStarvation = "pool-starvation",
     /// Many exceptions are thrown.
     ExceptionStorm = "exception-storm",
@@ -138,6 +138,10 @@ finding_ids! {
     OrphanedLock = "orphaned-lock",
     /// A thread waits for another process, and that one for another, to the end of the chain.
     WaitsForProcess = "waits-for-process",
+    /// A thread waits for an answer of a process that does not read what it was sent.
+    SilentPeer = "silent-peer",
+    /// Somebody waits, and nobody is left who would end that.
+    NeverWoken = "never-woken",
     /// Threads wait for one that holds a lock.
     LockQueue = "lock-queue",
     /// Threads want a lock and did not run between several looks.

@@ -254,9 +254,7 @@ impl<'a> Scene<'a> {
 
 /// A function of the program itself or of a library of its own.
 pub(crate) fn is_worth_naming(row: &FunctionRow) -> bool {
-    row.named
-        && matches!(row.kind, FunctionKind::Native | FunctionKind::Jit)
-        && role_of(row.kind, &row.module, &row.name, row.named) == Role::Plain
+    row.named && matches!(row.kind, FunctionKind::Native | FunctionKind::Jit) && role_of(row) == Role::Plain
 }
 
 /// New memory costs a page fault at its first touch: CPU samples in the kernel's fault handler show where.

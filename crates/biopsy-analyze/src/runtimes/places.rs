@@ -2,7 +2,7 @@
 
 use super::bounded::cut;
 use crate::limits::RUNTIME_FRAMES;
-use crate::managed_names;
+use crate::whose::dotnet;
 use biopsy_model::runtime_trace::{RuntimeStack, RuntimeTrace};
 
 /// Where something happened, by a managed stack.
@@ -29,9 +29,9 @@ pub(crate) fn names(trace: &RuntimeTrace, stack: Option<RuntimeStack>) -> impl I
 /// Where a stack is.
 pub(crate) fn place(trace: &RuntimeTrace, stack: Option<RuntimeStack>) -> RuntimePlace {
     let names = names(trace, stack);
-    let Some(at) = managed_names::place(names.clone()) else { return RuntimePlace::default() };
+    let Some(at) = dotnet::place(names.clone()) else { return RuntimePlace::default() };
     let function = names.clone().nth(at).unwrap_or_default();
-    let own = managed_names::is_application(function);
+    let own = dotnet::is_application(function);
     let called = at.checked_sub(1).and_then(|at| names.clone().nth(at));
     RuntimePlace { function: cut(function), via: called.filter(|_| own).map(cut), own }
 }

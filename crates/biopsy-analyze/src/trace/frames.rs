@@ -2,9 +2,8 @@
 
 use crate::managed_names;
 use crate::trace::function::{FunctionHandle, FunctionKind, FunctionRow};
-use crate::trace::roles::{
-    INTERRUPTS_ON, PLUMBING_MODULES, PLUMBING_NAMES, PLUMBING_PARTS, PLUMBING_PREFIXES, SCHEDULER,
-};
+use crate::trace::roles::{INTERRUPTS_ON, SCHEDULER};
+use crate::whose::{Code, Language, Whose};
 use biopsy_model::Nanos;
 use biopsy_model::module::ModuleKind;
 use biopsy_model::stack::{FrameHandle, FrameSpace};
@@ -39,7 +38,7 @@ pub(crate) enum Role {
     InterruptsOn,
     /// C library, language runtime or lock implementation: not what a person would call the place of a wait.
     Plumbing,
-    /// The class library of a managed runtime: the place where nothing of the application is there.
+    /// A library or framework: the place where nothing of the application is there.
     Library,
 }
 
@@ -63,14 +62,19 @@ impl FrameTable {
         let kind = match (frame.space, module.map(|module| module.kind)) {
             (FrameSpace::Kernel, _) | (_, Some(ModuleKind::Kernel)) => FunctionKind::Kernel,
             (_, Some(ModuleKind::Elf | ModuleKind::Vdso)) => FunctionKind::Native,
-            (_, Some(ModuleKind::Jit | ModuleKind::OtherFile)) => FunctionKind::Jit,
+            (_, Some(ModuleKind::Jit | ModuleKind::OtherFile | ModuleKind::Source)) => FunctionKind::Jit,
             (_, None) => FunctionKind::Unknown,
         };
         let symbols = timeline.symbols.get(handle.0 as usize).and_then(Option::as_ref);
         let named = symbols.map_or(&[][..], |symbols| &symbols.functions);
         let is_name = symbols.is_none_or(|symbols| symbols.source != SymbolSource::FunctionStart);
+        let code = Code {
+            language: if kind == FunctionKind::Native { Language::Native } else { Language::Managed },
+            module: module.map_or("", |module| &module.path),
+            ..Code::default()
+        };
         let mut any = false;
-        for function in named.iter().filter(|function| !function.name.is_empty()) {
+        for (at, function) in named.iter().enumerate().filter(|(_, function)| !function.name.is_empty()) {
             any = true;
             // A method is one function, however well it was compiled at the time.
             let (name, tier) = match kind {
@@ -78,6 +82,13 @@ impl FrameTable {
                 _ => (function.name.as_str(), None),
             };
             let id = self.intern(kind, file, name, is_name);
+            let whose = Code {
+                function: Some(name),
+                file: function.file.as_deref(),
+                inlined: at + 1 < named.len(),
+                ..code
+            };
+            self.belongs_to(id, if is_name { whose.whose() } else { code.whose() });
             if let Some(tier) = tier {
                 self.tiers.insert(handle, (id, tier));
             }
@@ -92,7 +103,19 @@ impl FrameTable {
         if !any {
             let name = place_name(file, frame.address);
             let id = self.intern(kind, file, &name, false);
+            self.belongs_to(id, code.whose());
             self.of_frames.push(id);
+        }
+    }
+
+    /// Says whose code a function is. What one frame shows to be a library's is so, also where another lacks its source file.
+    fn belongs_to(&mut self, function: FunctionHandle, whose: Whose) {
+        let at = function.0 as usize;
+        let Some(row) = self.functions.get_mut(at) else { return };
+        row.whose = row.whose.max(whose);
+        let role = role_of(row);
+        if let Some(known) = self.roles.get_mut(at) {
+            *known = role;
         }
     }
 
@@ -159,19 +182,21 @@ impl FrameTable {
             return handle;
         }
         let handle = FunctionHandle(as_u32(self.functions.len()));
-        self.functions.push(FunctionRow {
+        let row = FunctionRow {
             name: name.to_owned(),
             module: module.to_owned(),
             kind,
             named,
+            whose: Whose::default(),
             file: None,
             line: None,
             cpu_self: Nanos(0),
             cpu_total: Nanos(0),
             wait_self: Nanos(0),
             wait_total: Nanos(0),
-        });
-        self.roles.push(role_of(kind, module, name, named));
+        };
+        self.roles.push(role_of(&row));
+        self.functions.push(row);
         self.index.insert(key, handle);
         handle
     }
@@ -225,10 +250,10 @@ fn without_suffix(name: &str) -> &str {
     name.get(..end).unwrap_or(name)
 }
 
-pub(crate) fn role_of(kind: FunctionKind, module: &str, name: &str, named: bool) -> Role {
-    match kind {
-        FunctionKind::Kernel => {
-            let name = without_suffix(name);
+pub(crate) fn role_of(row: &FunctionRow) -> Role {
+    match (row.kind, row.whose) {
+        (FunctionKind::Kernel, _) => {
+            let name = without_suffix(&row.name);
             if SCHEDULER.contains(&name) {
                 Role::Scheduler
             } else if INTERRUPTS_ON.contains(&name) {
@@ -237,31 +262,10 @@ pub(crate) fn role_of(kind: FunctionKind, module: &str, name: &str, named: bool)
                 Role::Plain
             }
         }
-        FunctionKind::Native | FunctionKind::Jit => {
-            if PLUMBING_MODULES.iter().any(|prefix| module.starts_with(prefix)) {
-                return Role::Plumbing;
-            }
-            if !named {
-                return Role::Plain;
-            }
-            let bare = without_suffix(name).trim_start_matches('_');
-            let bare = bare.strip_prefix("GI_").unwrap_or(bare).trim_start_matches('_');
-            let lower = bare.to_ascii_lowercase();
-            let sleeps = lower.ends_with("sleep") || lower.starts_with("sleep_");
-            let wrapped = sleeps
-                || PLUMBING_PREFIXES
-                    .iter()
-                    .any(|prefix| name.starts_with(prefix) || bare.starts_with(prefix))
-                || PLUMBING_PARTS.iter().any(|part| name.contains(part));
-            if wrapped || PLUMBING_NAMES.contains(&bare) || managed_names::is_plumbing(name) {
-                Role::Plumbing
-            } else if managed_names::is_library(name) {
-                Role::Library
-            } else {
-                Role::Plain
-            }
-        }
-        FunctionKind::Unknown | FunctionKind::Heading => Role::Plain,
+        (FunctionKind::Native | FunctionKind::Jit, Whose::Program)
+        | (FunctionKind::Unknown | FunctionKind::Heading, _) => Role::Plain,
+        (FunctionKind::Native | FunctionKind::Jit, Whose::Library) => Role::Library,
+        (FunctionKind::Native | FunctionKind::Jit, Whose::Plumbing) => Role::Plumbing,
     }
 }
 
@@ -271,31 +275,28 @@ mod tests {
 
     #[test]
     fn roles() {
-        let check = |kind, module: &str, name: &str, role| {
-            assert_eq!(role_of(kind, module, name, true), role, "{name}")
+        let mut table = FrameTable::default();
+        let mut role = |name| {
+            let function = table.intern(FunctionKind::Kernel, "", name, true);
+            table.role(function)
         };
-        check(FunctionKind::Kernel, "", "finish_task_switch.isra.0", Role::Scheduler);
-        check(FunctionKind::Kernel, "", "_raw_spin_unlock_irqrestore", Role::InterruptsOn);
-        check(FunctionKind::Kernel, "", "futex_wait", Role::Plain);
-        check(FunctionKind::Native, "libc.so.6", "anything", Role::Plumbing);
-        check(FunctionKind::Native, "server", "__pthread_mutex_lock", Role::Plumbing);
-        check(FunctionKind::Native, "server", "__GI___read", Role::Plumbing);
-        check(
-            FunctionKind::Native,
-            "server",
-            "std::sys::sync::mutex::futex::Mutex::lock_contended",
-            Role::Plumbing,
-        );
-        check(FunctionKind::Native, "server", "read_request", Role::Plain);
-        check(FunctionKind::Native, "server", "update_account", Role::Plain);
-        check(
-            FunctionKind::Jit,
-            "System.Private.CoreLib.dll",
-            "System.Threading.Monitor.Wait",
-            Role::Plumbing,
-        );
-        check(FunctionKind::Jit, "", "System.Text.RegularExpressions.Regex.IsMatch", Role::Library);
-        check(FunctionKind::Jit, "", "Shop.Orders.Load", Role::Plain);
+        assert_eq!(role("finish_task_switch.isra.0"), Role::Scheduler);
+        assert_eq!(role("_raw_spin_unlock_irqrestore"), Role::InterruptsOn);
+        assert_eq!(role("futex_wait"), Role::Plain);
+    }
+
+    #[test]
+    fn what_one_frame_knows_holds_for_all() {
+        let mut table = FrameTable::default();
+        let function = table.intern(FunctionKind::Native, "server", "push", true);
+        for (whose, role) in [
+            (Whose::Program, Role::Plain),
+            (Whose::Plumbing, Role::Plumbing),
+            (Whose::Program, Role::Plumbing),
+        ] {
+            table.belongs_to(function, whose);
+            assert_eq!(table.role(function), role);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Functions: one row for each, with its own (self) and its total time on CPUs and waiting.
 
+use crate::whose::Whose;
 use biopsy_model::Nanos;
 
 /// Index into [`Analysis::functions`](crate::Analysis::functions).
@@ -32,6 +33,8 @@ pub struct FunctionRow {
     pub kind: FunctionKind,
     /// The name is a real one; otherwise it is module + offset or an address.
     pub named: bool,
+    /// Whose code it is.
+    pub whose: Whose,
     /// Source file, where known (of the last symbol seen).
     pub file: Option<String>,
     /// Line of the function's hottest frame, where known.

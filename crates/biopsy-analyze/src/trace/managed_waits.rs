@@ -5,6 +5,7 @@ use crate::limits::STACK_DEPTH;
 use crate::managed_names;
 use crate::trace::frames::FrameTable;
 use crate::trace::function::{FunctionHandle, FunctionKind};
+use crate::whose::dotnet;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::{Timeline, WaitState};
 use biopsy_model::{Nanos, Tid};
@@ -76,7 +77,7 @@ fn read(
             match row.kind {
                 FunctionKind::Jit if row.named => {}
                 FunctionKind::Native => {
-                    in_runtime = managed_names::is_runtime_module(&row.module);
+                    in_runtime = dotnet::is_runtime_module(&row.module);
                     continue;
                 }
                 _ => continue,
@@ -91,7 +92,7 @@ fn read(
             } else if how.is_none() && managed_names::enters_lock(&row.name) {
                 how = Some(ManagedWait::Monitor);
             }
-            if managed_names::is_library(&row.name) {
+            if dotnet::is_library(&row.name) {
                 runtime_below &= row.name.starts_with("System.Threading.Monitor.Enter");
                 continue;
             }

@@ -2,11 +2,11 @@
 //! scheduler's state; the first that tells decides.
 
 use crate::limits::STACK_DEPTH;
-use crate::managed_names;
 use crate::syscalls;
 use crate::trace::frames::{FrameTable, Role};
 use crate::trace::function::{FunctionHandle, FunctionKind, FunctionRow};
 use crate::trace::waits::WaitReason;
+use crate::whose::dotnet;
 use biopsy_model::stack::StackHandle;
 use biopsy_model::timeline::{Timeline, WaitState};
 use rustc_hash::FxHashMap;
@@ -146,12 +146,12 @@ impl Why {
     /// A `lock` statement goes straight into the runtime, every other wait goes through the class library.
     fn managed(&mut self, row: &FunctionRow) {
         match row.kind {
-            FunctionKind::Native => self.in_runtime = managed_names::is_runtime_module(&row.module),
+            FunctionKind::Native => self.in_runtime = dotnet::is_runtime_module(&row.module),
             FunctionKind::Jit if self.in_runtime && row.named => {
                 self.in_runtime = false;
                 let waits =
                     self.futex || matches!(self.reason, WaitReason::Condition | WaitReason::LockOrCondition);
-                if waits && !managed_names::is_library(&row.name) {
+                if waits && !dotnet::is_library(&row.name) {
                     self.reason = WaitReason::Lock;
                 }
             }
@@ -202,9 +202,10 @@ impl Why {
 struct Where {
     /// The innermost function of the program that has a name.
     named: Option<FunctionHandle>,
-    /// The innermost function of a class library.
+    /// The innermost function of a library; of one that a runtime compiled.
     library: Option<FunctionHandle>,
-    /// The innermost function of the program.
+    compiled: Option<FunctionHandle>,
+    /// The innermost function of the program, by module and address where it has no name.
     site: Option<FunctionHandle>,
     /// The innermost function of the kernel that does not switch threads.
     kernel: Option<FunctionHandle>,
@@ -221,7 +222,11 @@ impl Where {
 
     fn user(&mut self, step: &Step<'_>) {
         match step.role {
-            Role::Library => self.library = self.library.or(Some(step.function)),
+            Role::Library => {
+                self.library = self.library.or(Some(step.function));
+                let compiled = step.row.kind == FunctionKind::Jit;
+                self.compiled = self.compiled.or(compiled.then_some(step.function));
+            }
             Role::Plain => {
                 self.passed += 1;
                 self.site = self.site.or(Some(step.function));
@@ -236,7 +241,8 @@ impl Where {
     }
 
     fn function(&self) -> Option<FunctionHandle> {
-        self.named.or(self.library).or(self.site).or(self.kernel)
+        // The program that hosts a runtime is outside of all that the runtime compiled.
+        self.named.or(self.compiled).or(self.site).or(self.library).or(self.kernel)
     }
 }
 

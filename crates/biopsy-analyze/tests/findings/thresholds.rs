@@ -297,7 +297,7 @@ fn sleep_loop() {
 fn a_timer_of_its_own_is_no_sleep_loop() {
     for function in ["server!watchdog_main", "server!runtime.sysmon", "server!TimerThread"] {
         let mut build = server();
-        let stack = ["server!main", function, "libc.so.6!clock_nanosleep", "k:hrtimer_nanosleep"];
+        let stack = ["libc.so.6!start_thread", function, "libc.so.6!clock_nanosleep", "k:hrtimer_nanosleep"];
         let sleeps = Waiting {
             stack: &stack,
             syscall: call::NANOSLEEP,

@@ -94,5 +94,6 @@ fn read(recording: &DumpRecording, dumped: &Dumped) -> Result<DumpAnalysis, Open
     let roots = vec![PathBuf::from(format!("/proc/{}/root", dumped.pid)), PathBuf::from("/")];
     let opened = biopsy_image::open(&file, &biopsy_image::Limits::default())?;
     let bytes = std::fs::metadata(&file).ok().map(|meta| meta.len());
-    Ok(analyze_opened(&opened, bytes, roots, Some(masking.redactor())))
+    let peers = recording.peers.get(&dumped.pid);
+    Ok(analyze_opened(&opened, bytes, roots, Some(masking.redactor()), peers))
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use biopsy_image::Image;
 use biopsy_image::scrub::MaskCount;
 use biopsy_model::Pid;
+use biopsy_model::peers::PeerLook;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::{self, Moment};
 use biopsy_record::dump::mask::Literals;
 use biopsy_record::dump::{DumpProgress, Dumped, Origin};
+use biopsy_recording::layout;
 use biopsy_target::freeze::{FreezePlan, FrozenProcess};
 
 use crate::failure::Failure;
@@ -34,6 +36,8 @@ pub(super) struct DumpRecording {
     pub(super) dumps: Vec<Dumped>,
     /// Values that were masked in dumped memory, by rule.
     pub(super) masked: Vec<MaskCount>,
+    /// What threads waited for in other processes, just before each was frozen.
+    pub(super) peers: BTreeMap<Pid, PeerLook>,
     /// How many dumps of each process there are, those that are not written yet included.
     numbers: BTreeMap<Pid, u32>,
 }
@@ -53,6 +57,7 @@ impl DumpRecording {
             processes: Vec::new(),
             dumps: Vec::new(),
             masked: Vec::new(),
+            peers: BTreeMap::new(),
             numbers: BTreeMap::new(),
         };
         recording.take_context(subject)?;
@@ -128,7 +133,13 @@ impl DumpRecording {
         let predicted: Vec<(Pid, Duration)> =
             freezing.processes.iter().map(|process| (process.key.pid, process.predicted_pause)).collect();
         let literals = secrets_of(plan, subject);
+        // Before they are frozen: then their threads stand in other calls.
+        let pids = freezing.processes.iter().map(|process| process.key.pid);
+        let looks: Vec<(Pid, PeerLook)> = pids.map(|pid| (pid, biopsy_target::peers::look(pid))).collect();
         let (frozen, gone) = freeze_all(plan, freezing, job)?;
+        for (pid, look) in looks {
+            self.keep_peers(pid, look)?;
+        }
         self.draft.warn_all(&gone);
         let mut left_out = Vec::new();
         for process in frozen {
@@ -148,6 +159,20 @@ impl DumpRecording {
             let message = format!("stopped by a signal: there is no dump of {}", left_out.join(", "));
             self.draft.warn("dump.stopped", message);
         }
+        Ok(())
+    }
+
+    /// Names of processes and paths of files are texts like others.
+    fn keep_peers(&mut self, pid: Pid, mut look: PeerLook) -> Result<(), Failure> {
+        let member = layout::peers_member(pid);
+        for process in &mut look.processes {
+            process.name = self.draft.masking.text(&member, &process.name).into_owned();
+            for wait in process.threads.iter_mut().filter_map(|thread| thread.wait.as_mut()) {
+                wait.what = self.draft.masking.text(&member, &wait.what).into_owned();
+            }
+        }
+        self.draft.folder.peers(pid, &look).map_err(output_failure)?;
+        self.peers.insert(pid, look);
         Ok(())
     }
 

@@ -87,7 +87,7 @@ pub(crate) fn add(
                 }
                 resolved
             }
-            ModuleKind::Jit | ModuleKind::Vdso | ModuleKind::OtherFile => continue,
+            ModuleKind::Jit | ModuleKind::Vdso | ModuleKind::OtherFile | ModuleKind::Source => continue,
         };
         for (frame, resolved) in frames.into_iter().zip(resolved) {
             let Some(resolved) = resolved.filter(|resolved| !resolved.functions.is_empty()) else { continue };

@@ -143,7 +143,7 @@ impl Spaces {
         let offset = address.0.wrapping_sub(known.mapping.start).wrapping_add(known.mapping.file_offset);
         let address = match kind {
             ModuleKind::Elf | ModuleKind::Vdso => svma.map_or(offset, |svma| svma.0),
-            ModuleKind::Kernel | ModuleKind::Jit | ModuleKind::OtherFile => address.0,
+            ModuleKind::Kernel | ModuleKind::Jit | ModuleKind::OtherFile | ModuleKind::Source => address.0,
         };
         Frame { module: Some(module), address, ..unknown }
     }

@@ -13,6 +13,7 @@ use crate::masking::Masking;
 
 use super::attach::{Attempt, Method, Plan, attach};
 use super::commands::{Control, Cut, TraceSummary};
+use super::languages::Finder;
 use super::recorder::Recorder;
 use super::sink::{Progress, Sink};
 
@@ -98,6 +99,7 @@ pub fn start(
         wait_threshold: nanos(options.wait_threshold),
         only: options.method,
     };
+    let interpreters = Finder::start(plan.pids.clone())?;
     let attached = attach(&plan).map_err(|attempts| TraceError::NoMethod {
         pid: options.pids.first().copied().unwrap_or_default(),
         attempts,
@@ -105,7 +107,8 @@ pub fn start(
     plan.pids.retain(|pid| !attached.left_out.contains_key(pid));
     let progress = Arc::new(Progress::default());
     let sink = Sink::new(timeline, masking, Arc::clone(&progress))?;
-    let recorder = Recorder::new(attached, plan, options.wait_period.map(nanos), options.max_bytes, sink)?;
+    let recorder =
+        Recorder::new(attached, interpreters, plan, options.wait_period.map(nanos), options.max_bytes, sink)?;
     let (control, commands) = channel();
     let (finished, done) = channel();
     let thread = std::thread::Builder::new().name("biopsy-trace".to_owned()).spawn(move || {

@@ -4,10 +4,12 @@ use std::io;
 
 use biopsy_model::Avma;
 use biopsy_model::stack::{Frame, StackEnd, StackHandle};
-use biopsy_stacks::unwind::{ProcessUnwinder, StackMemory, UserRegisters};
+use biopsy_runtimes::python::RawStack;
+use biopsy_stacks::unwind::{ProcessUnwinder, StackMemory, UserRegisters, WalkedFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::intern::Interner;
+use super::languages::{Language, Timeline, Unmixed};
 use super::maps;
 use super::processes::Processes;
 use super::sink::Sink;
@@ -56,6 +58,15 @@ pub(crate) struct Hint {
     pub(crate) frame_pointers: bool,
 }
 
+/// What was recorded beside the registers and the stack of a thread.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Beside<'a> {
+    /// Kernel addresses, innermost first.
+    pub(crate) kernel: &'a [u64],
+    /// Frames of an interpreter, where they are not on the stack.
+    pub(crate) language: Option<&'a RawStack>,
+}
+
 /// Unwinds and interns.
 #[derive(Debug)]
 pub(crate) struct Frames {
@@ -66,7 +77,10 @@ pub(crate) struct Frames {
     guessed: FxHashSet<u32>,
     /// Changes to tell the kernel part.
     pub(crate) hints: Vec<Hint>,
+    /// Interpreters by process.
+    pub(crate) languages: FxHashMap<u32, Language>,
     addresses: Vec<Avma>,
+    walked: Vec<WalkedFrame>,
     frames: Vec<Frame>,
 }
 
@@ -78,7 +92,9 @@ impl Frames {
             learned: FxHashMap::default(),
             guessed: FxHashSet::default(),
             hints: Vec::new(),
+            languages: FxHashMap::default(),
             addresses: Vec::new(),
+            walked: Vec::new(),
             frames: Vec::new(),
         }
     }
@@ -91,35 +107,36 @@ impl Frames {
     pub(crate) fn forget(&mut self, tid: u32) {
         self.learned.remove(&tid);
         self.guessed.remove(&tid);
+        for language in self.languages.values_mut() {
+            language.forget_thread(tid);
+        }
     }
 
-    /// Interns the stack of a sample whose user part is to be unwound; `kernel` innermost first.
+    /// Interns the stack of a sample whose user part is to be unwound.
     pub(crate) fn user_stack(
         &mut self,
         pid: u32,
         tid: u32,
         registers: &UserRegisters,
         stack: StackMemory<'_>,
-        kernel: &[u64],
+        beside: Beside<'_>,
         sink: &mut Sink,
     ) -> io::Result<(Option<StackHandle>, StackEnd)> {
-        self.processes.heal(
-            pid,
-            registers.ip,
-            biopsy_sys::clock::monotonic_nanos(),
-            &mut self.interner,
-            sink,
-        )?;
+        let Beside { kernel, language } = beside;
+        let now = biopsy_sys::clock::monotonic_nanos();
+        self.processes.heal(pid, registers.ip, now, &mut self.interner, sink)?;
         self.addresses.clear();
+        self.walked.clear();
         let Some(unwinder) = self.processes.unwinder(pid) else {
             return self.intern(pid, kernel, StackEnd::NoUnwindInfo, sink);
         };
-        let mut unwound = unwinder.unwind(registers, stack, &mut self.addresses);
+        let mut unwound = unwinder.unwind_frames(registers, stack, &mut self.walked);
         let found = find_frame_pointer(unwinder, registers, stack, unwound.end);
         if let Some(found) = &found {
-            self.addresses.clear();
-            unwound = unwinder.unwind(found, stack, &mut self.addresses);
+            self.walked.clear();
+            unwound = unwinder.unwind_frames(found, stack, &mut self.walked);
         }
+        self.addresses.extend(self.walked.iter().map(|frame| frame.lookup));
         let registers = found.as_ref().unwrap_or(registers);
         if unwound.end == StackEnd::Root {
             let same = same_by_frame_pointers(registers, stack, &self.addresses);
@@ -127,12 +144,17 @@ impl Frames {
                 (Same::BeforeRoot, [.., before, root]) => Some([*before, *root]),
                 _ => None,
             };
-            self.learn(tid, unwound.top.0, same != Same::No, root);
+            // The frames of a language are placed by stack pointers, which the kernel's chains do not have.
+            let same_by_frame_pointers = same != Same::No && !self.languages.contains_key(&pid);
+            self.learn(tid, unwound.top.0, same_by_frame_pointers, root);
         } else if unwound.needed_beyond && self.stack_base(tid).is_some() {
             // It runs on another stack now (a coroutine, a signal handler's): ask for a generous copy again.
             self.unlearn(tid);
         } else if unwound.needed_beyond {
             self.guess_base(pid, tid, registers.sp);
+        }
+        if self.languages.contains_key(&pid) {
+            return self.intern_mixed(pid, kernel, unwound.end, stack, language, sink);
         }
         self.intern(pid, kernel, unwound.end, sink)
     }
@@ -194,6 +216,57 @@ impl Frames {
         self.intern(pid, kernel, end, sink)
     }
 
+    /// Interns kernel frames, and native frames with the calls of a language in place of its interpreter.
+    fn intern_mixed(
+        &mut self,
+        pid: u32,
+        kernel: &[u64],
+        end: StackEnd,
+        stack: StackMemory<'_>,
+        raw: Option<&RawStack>,
+        sink: &mut Sink,
+    ) -> io::Result<(Option<StackHandle>, StackEnd)> {
+        let Self { processes, interner, languages, walked, frames, .. } = self;
+        let Some(language) = languages.get_mut(&pid) else { return self.intern(pid, kernel, end, sink) };
+        let now = biopsy_sys::clock::monotonic_nanos();
+        let word = |address: u64| stack_word(stack, address);
+        frames.clear();
+        kernel_frames(processes, kernel, frames);
+        let mut timeline = Timeline { processes, interner, sink };
+        let unmixed = Unmixed { walked, end, word: &word, raw };
+        if !language.mixed(unmixed, now, &mut timeline, frames)? {
+            return self.intern(pid, kernel, end, sink);
+        }
+        let cut = frames.len() > DEEPEST;
+        frames.truncate(DEEPEST);
+        let stack = interner.stack(frames, sink)?;
+        Ok((stack, if cut { StackEnd::Truncated } else { end }))
+    }
+
+    /// A process runs an interpreter.
+    pub(crate) fn set_language(&mut self, pid: u32, language: Language) {
+        self.languages.insert(pid, language);
+        let trusted = self.learned.iter().filter(|(_, learned)| learned.trusts).map(|(&tid, _)| tid);
+        let trusted: Vec<u32> = trusted.filter(|tid| self.processes.process_of(*tid) == Some(pid)).collect();
+        for tid in trusted {
+            self.unlearn_trust(tid);
+        }
+    }
+
+    pub(crate) fn language(&self, pid: u32) -> Option<&Language> {
+        self.languages.get(&pid)
+    }
+
+    /// A process runs no interpreter any more.
+    pub(crate) fn forget_language(&mut self, pid: u32) -> bool {
+        self.languages.remove(&pid).is_some()
+    }
+
+    /// The frames of a language of a thread that sleeps.
+    pub(crate) fn language_now(&mut self, pid: u32, tid: u32) -> Option<RawStack> {
+        self.languages.get_mut(&pid)?.stack_now(tid, biopsy_sys::clock::monotonic_nanos())
+    }
+
     fn intern(
         &mut self,
         pid: u32,
@@ -202,10 +275,7 @@ impl Frames {
         sink: &mut Sink,
     ) -> io::Result<(Option<StackHandle>, StackEnd)> {
         self.frames.clear();
-        for (position, &address) in kernel.iter().enumerate() {
-            let lookup = address.saturating_sub(u64::from(position > 0));
-            self.frames.push(self.processes.kernel_frame(lookup));
-        }
+        kernel_frames(&self.processes, kernel, &mut self.frames);
         let cut = self.addresses.len() > DEEPEST;
         for &address in self.addresses.iter().take(DEEPEST) {
             self.frames.push(self.processes.user_frame(pid, address));
@@ -243,6 +313,18 @@ impl Frames {
             self.hints.push(Hint { tid, base: learned.base, frame_pointers: false });
         }
     }
+}
+
+fn kernel_frames(processes: &Processes, kernel: &[u64], frames: &mut Vec<Frame>) {
+    for (position, &address) in kernel.iter().enumerate() {
+        let lookup = address.saturating_sub(u64::from(position > 0));
+        frames.push(processes.kernel_frame(lookup));
+    }
+}
+
+fn stack_word(stack: StackMemory<'_>, address: u64) -> Option<u64> {
+    let at = usize::try_from(address.checked_sub(stack.base)?).ok()?;
+    Some(u64::from_ne_bytes(stack.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
 /// Slots from the stack pointer on that are looked at for a frame pointer, and stacks that are tried.
@@ -286,10 +368,7 @@ fn find_frame_pointer(
 
 /// Whether following saved frame pointers through the copied stack meets the same callers as unwinding did.
 fn same_by_frame_pointers(registers: &UserRegisters, stack: StackMemory<'_>, unwound: &[Avma]) -> Same {
-    let word = |address: u64| {
-        let at = usize::try_from(address.checked_sub(stack.base)?).ok()?;
-        Some(u64::from_ne_bytes(stack.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
-    };
+    let word = |address: u64| stack_word(stack, address);
     let mut frame = registers.fp;
     for (position, lookup) in unwound.iter().enumerate().skip(1) {
         let (Some(next), Some(address)) = (word(frame), word(frame.wrapping_add(8))) else {

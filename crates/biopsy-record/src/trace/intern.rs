@@ -4,6 +4,7 @@ use std::io;
 
 use biopsy_model::module::{Module, ModuleHandle};
 use biopsy_model::stack::{Frame, FrameHandle, StackHandle, StackNode};
+use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::TimelineEvent;
 use rustc_hash::FxHashMap;
 
@@ -55,6 +56,22 @@ impl Interner {
         self.unnamed.push((handle, frame));
         sink.push(&TimelineEvent::Frame(frame))?;
         Ok(handle)
+    }
+
+    /// Defines a frame whose names are known.
+    pub(crate) fn named(
+        &mut self,
+        frame: Frame,
+        functions: Vec<Function>,
+        source: SymbolSource,
+        sink: &mut Sink,
+    ) -> io::Result<()> {
+        if self.frames.contains_key(&frame) {
+            return Ok(());
+        }
+        let handle = self.frame(frame, sink)?;
+        self.unnamed.pop();
+        sink.push(&TimelineEvent::Symbols(FrameSymbols { frame: handle, functions, source }))
     }
 
     /// The frames defined since the last call.

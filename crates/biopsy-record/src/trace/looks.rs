@@ -13,7 +13,7 @@ use biopsy_model::{MonoNanos, Nanos, Pid, Tid};
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
 use rustc_hash::FxHashMap;
 
-use super::frames::Frames;
+use super::frames::{Beside, Frames};
 use super::kernel::{ThreadTimes, thread_state};
 use super::sink::Sink;
 
@@ -93,6 +93,15 @@ impl Looks {
         if waits {
             self.fresh.push((tid, *times));
         }
+        Ok(())
+    }
+
+    /// More is known of a process now: its threads that wait are looked at again.
+    pub(crate) fn look_again(&mut self, pid: u32, sink: &mut Sink) -> io::Result<()> {
+        for (tid, look) in self.by_thread.iter_mut().filter(|(_, look)| look.times.tgid == pid) {
+            write(*tid, look, sink)?;
+        }
+        self.by_thread.retain(|_, look| look.times.tgid != pid);
         Ok(())
     }
 
@@ -185,6 +194,7 @@ impl Looks {
             // Gone, or a stack pointer that points nowhere.
             Err(_) => return Ok(None),
         };
+        let language = frames.language_now(times.tgid, tid);
         if source
             .now(tid)
             .is_none_or(|after| (after.sequence, after.sp, after.ip) != (times.sequence, times.sp, times.ip))
@@ -193,7 +203,8 @@ impl Looks {
         }
         let registers = UserRegisters::new(times.ip, times.sp, times.bp);
         let stack = StackMemory { base: times.sp, bytes: &self.memory[..got] };
-        frames.user_stack(times.tgid, tid, &registers, stack, &[], sink).map(Some).map_err(LookError::Sink)
+        let beside = Beside { kernel: &[], language: language.as_ref() };
+        frames.user_stack(times.tgid, tid, &registers, stack, beside, sink).map(Some).map_err(LookError::Sink)
     }
 
     /// The stack of the wait that had this sequence number, if it was looked at.

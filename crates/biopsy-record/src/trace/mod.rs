@@ -15,6 +15,7 @@ pub(crate) mod events;
 mod frames;
 mod intern;
 pub(crate) mod kernel;
+mod languages;
 mod looks;
 mod managed;
 mod maps;

@@ -228,7 +228,7 @@ impl Finder {
                 }
                 names
             }
-            ModuleKind::OtherFile => vec![None; frames.len()],
+            ModuleKind::OtherFile | ModuleKind::Source => vec![None; frames.len()],
         }
     }
 

@@ -11,7 +11,7 @@ use biopsy_model::stack::{Frame, FrameHandle, FrameSpace};
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_model::{Avma, FileOffset, MonoNanos, Pid, Tid};
 use biopsy_stacks::elf::{ElfCache, ElfFile};
-use biopsy_stacks::unwind::{ExecutableMapping, ProcessUnwinder};
+use biopsy_stacks::unwind::{CompiledCode, ExecutableMapping, ProcessUnwinder};
 use rustc_hash::FxHashMap;
 
 use super::intern::Interner;
@@ -43,6 +43,8 @@ pub(crate) enum ProcessChange {
     Exec(u32),
     /// It has ended.
     Exited(u32),
+    /// It began as a copy of another one.
+    Forked { parent: u32, child: u32 },
 }
 
 /// Frames that may be managed code, each with its process, and the others.
@@ -146,6 +148,7 @@ impl Processes {
             child.jit = parent.jit;
         }
         self.insert(pid, child);
+        self.changes.push(ProcessChange::Forked { parent, child: pid });
         let (time, pid, parent) = (MonoNanos(time), Pid(pid), Pid(parent));
         sink.push(&TimelineEvent::ProcessStart { time, pid, parent })
     }
@@ -167,6 +170,19 @@ impl Processes {
             process.maps_read = 0;
             self.changes.push(ProcessChange::Exec(pid));
         }
+    }
+
+    /// Who knows how code outside of files unwinds.
+    pub(crate) fn set_compiled(&mut self, pid: u32, code: Box<dyn CompiledCode>) {
+        if let Some(process) = self.by_pid.get_mut(&pid) {
+            process.unwinder.set_compiled(Some(code));
+        }
+    }
+
+    /// Whether a module is executable memory that belongs to no file.
+    pub(crate) fn is_anonymous(&self, module: Option<ModuleHandle>) -> bool {
+        let defined = module.and_then(|module| self.defined.get(module.0 as usize));
+        defined.is_some_and(|module| module.kind == ModuleKind::Jit)
     }
 
     /// New rules of managed code are there for a process.
@@ -286,7 +302,7 @@ impl Processes {
                     .and_then(|bytes| ElfFile::from_bytes("[vdso]", bytes, self.elf.limits()).ok());
                 (file.map(Arc::new), Vec::new())
             }
-            ModuleKind::Jit | ModuleKind::Kernel => (None, Vec::new()),
+            ModuleKind::Jit | ModuleKind::Kernel | ModuleKind::Source => (None, Vec::new()),
         };
         // A program in one file holds assemblies behind its ELF image: what is mapped of them is no ELF code.
         let file = file.filter(|file| {
@@ -326,6 +342,36 @@ impl Processes {
         process.mappings.retain(|(old, _)| old.end <= mapping.start || mapping.end <= old.start);
         process.mappings.push((mapping, file));
         Ok(())
+    }
+
+    /// Defines a source file of a language whose frames have no addresses.
+    pub(crate) fn source_module(
+        &mut self,
+        pid: u32,
+        path: &str,
+        interner: &mut Interner,
+        sink: &mut Sink,
+    ) -> io::Result<ModuleHandle> {
+        let module = Module {
+            pid: Pid(pid),
+            kind: ModuleKind::Source,
+            path: path.to_owned(),
+            build_id: None,
+            start: Avma(0),
+            end: Avma(0),
+            offset: FileOffset(0),
+            since: MonoNanos(biopsy_sys::clock::monotonic_nanos()),
+            deleted: false,
+        };
+        self.defined.push(DefinedModule {
+            pid,
+            kind: ModuleKind::Source,
+            path: path.to_owned(),
+            candidates: Vec::new(),
+            file: None,
+            image: None,
+        });
+        interner.module(module, sink)
     }
 
     /// Reads `/proc/PID/maps` and adds what is not known yet.

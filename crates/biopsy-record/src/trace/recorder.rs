@@ -1,6 +1,7 @@
 //! The loop: reads what the kernel has, unwinds, and writes, fifty times a second.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -9,8 +10,10 @@ use biopsy_model::loss::LossKind;
 use biopsy_model::stack::{Frame, FrameHandle};
 use biopsy_model::timeline::{SamplingEvent, TimelineEvent, TraceSettings};
 use biopsy_model::{MonoNanos, Nanos};
+use biopsy_runtimes::python::SampledPython;
 use biopsy_sys::clock::monotonic_nanos;
 use biopsy_sys::perf::Source;
+use rustc_hash::FxHashMap;
 
 use crate::favour;
 
@@ -19,6 +22,7 @@ use super::commands::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
 use super::kernel::{KernelRecord, KernelStats, ThreadTimes};
+use super::languages::{Finder, FoundLanguage, Java, Language, Node, Python};
 use super::looks::Looks;
 use super::managed::Managed;
 use super::names::Names;
@@ -55,6 +59,7 @@ pub(super) struct Recorder {
     slices: Slices,
     names: Names,
     managed: Managed,
+    interpreters: Finder,
     /// New frames that are no managed code, until they are asked for.
     native: Vec<(FrameHandle, Frame)>,
     wait_period: Option<u64>,
@@ -72,6 +77,7 @@ impl Recorder {
     /// Writes down what is there at the start.
     pub(super) fn new(
         attached: Attached,
+        interpreters: Finder,
         plan: Plan,
         wait_period: Option<u64>,
         max_bytes: u64,
@@ -122,6 +128,7 @@ impl Recorder {
             period,
             skipped: 0,
             ended: Vec::new(),
+            language: FxHashMap::default(),
             error: None,
         };
         let switches = SwitchTimes::new(plan.wait_threshold);
@@ -134,6 +141,7 @@ impl Recorder {
             slices: Slices::default(),
             names,
             managed,
+            interpreters,
             native: Vec::new(),
             wait_period,
             max_bytes,
@@ -144,6 +152,8 @@ impl Recorder {
             waits_before: (now, 0),
             all_exited: false,
         };
+        let found = recorder.interpreters.found_first();
+        recorder.set_languages(found);
         for pid in recorder.plan.pids.clone() {
             recorder.note_sleepers(pid, now)?;
         }
@@ -227,6 +237,79 @@ impl Recorder {
         }
         self.tell_hints();
         self.serve_managed();
+        self.find_languages();
+    }
+
+    /// What was found of interpreters: the sampling program is told where their frames are.
+    fn find_languages(&mut self) {
+        let found = self.interpreters.found();
+        self.set_languages(found);
+    }
+
+    fn set_languages(&mut self, found: Vec<(u32, FoundLanguage)>) {
+        for (pid, found) in found {
+            if !self.state.frames.processes.contains(pid) {
+                continue;
+            }
+            match found {
+                FoundLanguage::Python(python) => {
+                    let python = Python::new(pid, Arc::new(*python));
+                    self.set_language(pid, Language::Python(Box::new(python)));
+                }
+                FoundLanguage::Java(java) => {
+                    let java = Java::new(pid, Arc::new(*java));
+                    if let Some(rules) = java.rules() {
+                        self.state.frames.processes.set_compiled(pid, rules);
+                        self.set_language(pid, Language::Java(Box::new(java)));
+                    }
+                }
+                FoundLanguage::Node(node) => {
+                    let node = Node::new(pid, Arc::new(*node));
+                    self.set_language(pid, Language::Node(Box::new(node)));
+                }
+                FoundLanguage::NotRead(why) => {
+                    let message =
+                        format!("samples of process {pid} show the C code of its interpreter: {why}");
+                    let result = self.state.sink.warn("trace.interpreter-not-read", message, None);
+                    self.state.keep(result);
+                }
+            }
+        }
+    }
+
+    fn set_language(&mut self, pid: u32, language: Language) {
+        if let Language::Python(python) = &language
+            && let Some(why) = self.read_frames_at_samples(pid, python.python())
+        {
+            let message = format!(
+                "samples of process {pid} show the C code of Python in place of its functions: {why} (its waits have them)"
+            );
+            let result = self.state.sink.warn("trace.interpreter-not-read", message, None);
+            self.state.keep(result);
+        }
+        self.state.frames.set_language(pid, language);
+        let result = self.looks.look_again(pid, &mut self.state.sink);
+        self.state.keep(result);
+    }
+
+    /// Why the sampling program cannot read the frames of a Python.
+    fn read_frames_at_samples(&self, pid: u32, python: &SampledPython) -> Option<String> {
+        match (&self.attached.kernel, &python.walk) {
+            (None, _) => Some("they are read by the kernel part of the trace, which is not there".to_owned()),
+            (_, None) => {
+                let version = &python.version;
+                Some(format!("where threads of this Python {version} keep their state was not found"))
+            }
+            (Some(kernel), Some(walk)) => kernel.set_language(pid, walk).err().map(|error| error.to_string()),
+        }
+    }
+
+    fn forget_language(&mut self, pid: u32) {
+        if self.state.frames.forget_language(pid)
+            && let Some(kernel) = &self.attached.kernel
+        {
+            let _ = kernel.forget_language(pid);
+        }
     }
 
     /// Asks the thread of managed code for rules that are wanted, and for names: each round, because a process that ends takes
@@ -390,14 +473,29 @@ impl Recorder {
     }
 
     fn ask_managed(&mut self) {
-        let Frames { processes, interner, .. } = &mut self.state.frames;
+        let Frames { processes, interner, languages, .. } = &mut self.state.frames;
         // Processes come before their frames, and end after them.
-        let mut ended = Vec::new();
+        let (mut ended, mut gone, mut forked) = (Vec::new(), Vec::new(), Vec::new());
         for change in processes.changes.drain(..) {
             match change {
-                ProcessChange::Started(pid, rules) => self.managed.process(pid, &rules),
-                ProcessChange::Exec(pid) => self.managed.exec(pid),
-                ProcessChange::Exited(pid) => ended.push(pid),
+                ProcessChange::Started(pid, rules) => {
+                    self.managed.process(pid, &rules);
+                    if !languages.contains_key(&pid) {
+                        self.interpreters.look(pid);
+                    }
+                }
+                ProcessChange::Exec(pid) => {
+                    self.managed.exec(pid);
+                    self.interpreters.look(pid);
+                    forked.retain(|(_, child)| *child != pid);
+                    gone.push(pid);
+                }
+                ProcessChange::Exited(pid) => {
+                    self.interpreters.forget(pid);
+                    ended.push(pid);
+                    gone.push(pid);
+                }
+                ProcessChange::Forked { parent, child } => forked.push((parent, child)),
             }
         }
         let (managed, native) = processes.split_managed(interner.take_unnamed());
@@ -405,6 +503,15 @@ impl Recorder {
         self.native.extend(native);
         for pid in ended {
             self.managed.exit(pid);
+        }
+        for (parent, child) in forked {
+            if let Some(language) = self.state.frames.language(parent).and_then(|of| of.of_child(child)) {
+                self.interpreters.forget(child);
+                self.set_language(child, language);
+            }
+        }
+        for pid in gone {
+            self.forget_language(pid);
         }
     }
 
@@ -488,6 +595,7 @@ impl Recorder {
         kernel.read(usize::MAX, |record| match record {
             KernelRecord::Sample { .. } => samples += 1,
             KernelRecord::Wait { .. } => waits += 1,
+            KernelRecord::Language { .. } => {}
         });
         if samples + waits == 0 {
             return;

@@ -6,9 +6,11 @@ use biopsy_model::loss::LossKind;
 use biopsy_model::stack::StackEnd;
 use biopsy_model::timeline::{Sample, TimelineEvent, Wait};
 use biopsy_model::{Avma, MonoNanos, Nanos, Pid, Tid};
+use biopsy_runtimes::python::RawStack;
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
+use rustc_hash::FxHashMap;
 
-use super::frames::Frames;
+use super::frames::{Beside, Frames};
 use super::kernel::KernelRecord;
 use super::looks::Looks;
 use super::maps::MapsEntry;
@@ -25,6 +27,8 @@ pub(super) struct State {
     pub(super) skipped: u64,
     /// Threads whose entries the kernel part may forget.
     pub(super) ended: Vec<u32>,
+    /// By CPU: frames of a language that belong to the sample that follows, with its thread.
+    pub(super) language: FxHashMap<u32, (u32, RawStack)>,
     pub(super) error: Option<io::Error>,
 }
 
@@ -43,8 +47,13 @@ impl State {
 
     pub(super) fn kernel_record(&mut self, record: &KernelRecord<'_>, looks: &Looks, behind: bool) {
         match *record {
+            KernelRecord::Language { cpu, tid, ref stack } => {
+                self.language.insert(cpu, (tid, stack.clone()));
+            }
             KernelRecord::Sample { cpu, tid, tgid, time, ip, sp, bp, kernel, stack, frame_pointers } => {
                 let kernel = words(kernel);
+                let language =
+                    self.language.remove(&cpu).filter(|(of, _)| *of == tid).map(|(_, stack)| stack);
                 if !self.frames.processes.contains(tgid) {
                     return;
                 }
@@ -58,7 +67,8 @@ impl State {
                     frames.chain(tgid, tid, &chain, &kernel, sink)
                 } else {
                     let stack = StackMemory { base: sp, bytes: stack };
-                    frames.user_stack(tgid, tid, &registers, stack, &kernel, sink)
+                    let beside = Beside { kernel: &kernel, language: language.as_ref() };
+                    frames.user_stack(tgid, tid, &registers, stack, beside, sink)
                 };
                 self.sample(tid, cpu, time, result);
             }
@@ -169,7 +179,8 @@ impl State {
             Some((ip, sp, bp)) if !sample.stack.is_empty() => {
                 let stack = StackMemory { base: sp, bytes: &sample.stack };
                 let registers = UserRegisters::new(ip, sp, bp);
-                frames.user_stack(sample.pid, sample.tid, &registers, stack, &sample.kernel, sink)
+                let beside = Beside { kernel: &sample.kernel, language: None };
+                frames.user_stack(sample.pid, sample.tid, &registers, stack, beside, sink)
             }
             _ if !sample.user_chain.is_empty() => {
                 let chain: Vec<Avma> = sample.user_chain.iter().map(|&address| Avma(address)).collect();

@@ -9,14 +9,17 @@ pub(crate) mod zip;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
+use biopsy_model::Pid;
 use biopsy_model::capture::{Capture, CaptureHeader};
 use biopsy_model::loss::Warning;
+use biopsy_model::peers::PeerLook;
 use serde::de::DeserializeOwned;
 
 use self::source::Source;
 use self::zip::ZipSource;
 use crate::documents::header::{FORMAT, FormatOnly, Header};
 use crate::documents::look::Look;
+use crate::documents::peers::Peers;
 use crate::documents::processes::Process;
 use crate::documents::redaction::Redaction;
 use crate::documents::runtime::RuntimeTrace;
@@ -59,6 +62,16 @@ pub fn read_warnings(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<Warn
     let mut found = opening.recorder_warnings();
     found.append(&mut opening.warnings);
     Ok(found)
+}
+
+/// Reads what the threads of a process waited for in others when it was dumped; `None`: nobody looked, or it cannot be read.
+#[must_use]
+pub fn read_peers(path: impl AsRef<Path>, pid: Pid, limits: &Limits) -> Option<PeerLook> {
+    let path = path.as_ref();
+    let mut warnings = Vec::new();
+    let source = Source::open(path, limits, &mut warnings).ok()?;
+    let mut opening = Opening { path, limits, source, warnings };
+    opening.json::<Peers>(&layout::peers_member(pid)).map(Into::into)
 }
 
 /// The same in words, for reports; also why nothing can be read.

@@ -61,7 +61,7 @@ codes!(encode_state, decode_state, WaitState, unknown = Other, {
     0 = Other, 1 = Sleep, 2 = Disk, 3 = Stopped, 4 = Preempted,
 });
 codes!(encode_module_kind, decode_module_kind, ModuleKind, unknown = OtherFile, {
-    0 = OtherFile, 1 = Elf, 2 = Kernel, 3 = Vdso, 4 = Jit,
+    0 = OtherFile, 1 = Elf, 2 = Kernel, 3 = Vdso, 4 = Jit, 5 = Source,
 });
 codes!(encode_source, decode_source, SymbolSource, unknown = Imported, {
     0 = Imported, 1 = ElfSymbols, 2 = Dwarf, 3 = Kallsyms, 4 = PerfMap, 5 = JitDump,

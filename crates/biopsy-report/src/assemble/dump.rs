@@ -4,6 +4,7 @@ use biopsy_analyze::dump::{
     self, DumpAnalysis, LockKind, LockOwner, LockWait, MemoryClass, MemoryRow, ThreadState,
 };
 
+use super::across::{across, circle, holder, orphaned, stuck};
 use super::managed::{managed, managed_thread};
 use super::strands::runtime;
 use crate::schema::dump::{
@@ -22,10 +23,15 @@ pub(crate) fn dump(analysis: &DumpAnalysis) -> Dump {
         groups: analysis.groups.iter().map(|one| group(analysis, one)).collect(),
         waits: Waits {
             edges: waits.edges.iter().map(|(waiter, owner)| [waiter.0, owner.0]).collect(),
+            confidence: waits.confidence.iter().map(|sure| sure.words().to_owned()).collect(),
             cycles: waits.cycles.iter().map(|cycle| cycle.iter().map(|tid| tid.0).collect()).collect(),
+            circles: waits.circles.iter().map(circle).collect(),
             queues: waits.queues.iter().map(queue).collect(),
         },
         looks: looks(analysis),
+        stuck: analysis.stuck.iter().map(stuck).collect(),
+        orphaned: analysis.orphaned.as_ref().map(orphaned),
+        across: analysis.across.as_ref().map(across),
         managed: analysis.managed.as_ref().map(managed),
         runtimes: analysis.strands.iter().map(runtime).collect(),
         memory: memory(&analysis.memory),
@@ -97,7 +103,7 @@ fn crash(crash: &dump::Crash) -> Crash {
         address_words: crash.address_kind.as_ref().map(dump::AddressKind::words),
         access: crash.access.map(|access| access.word().to_owned()),
         instruction: crash.instruction.as_ref().map(|instruction| instruction.text.clone()),
-        function: crash.function.clone(),
+        function: crash.place.as_ref().map(|place| place.function.clone()),
         reason: crash.reason.map(str::to_owned),
         message: crash.message.clone(),
     }
@@ -150,6 +156,7 @@ fn queue(queue: &dump::LockQueue) -> Queue {
     Queue {
         lock: owned(queue.lock, queue.kind, queue.object.as_ref(), queue.owner, &queue.proof),
         waiters: queue.waiters.iter().map(|tid| tid.0).collect(),
+        holders: queue.holders.iter().map(holder).collect(),
     }
 }
 

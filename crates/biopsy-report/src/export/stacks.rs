@@ -42,7 +42,7 @@ pub(crate) fn calls_of_frame(timeline: &Timeline, handle: FrameHandle) -> Vec<Ca
     let kind = match (frame.space, module.map(|module| module.kind)) {
         (FrameSpace::Kernel, _) | (_, Some(ModuleKind::Kernel)) => CallKind::Kernel,
         (_, Some(ModuleKind::Elf | ModuleKind::Vdso)) => CallKind::Native,
-        (_, Some(ModuleKind::Jit | ModuleKind::OtherFile)) => CallKind::Jit,
+        (_, Some(ModuleKind::Jit | ModuleKind::OtherFile | ModuleKind::Source)) => CallKind::Jit,
         (_, None) => CallKind::Unknown,
     };
     let symbols = timeline.symbols.get(handle.0 as usize).and_then(Option::as_ref);

@@ -116,7 +116,7 @@ fn space(timeline: &Timeline, sample: &Sample) -> usize {
     let Some(frame) = timeline.frames.get(handle.0 as usize) else { return 3 };
     match (frame.space, timeline.module_of(handle).map(|(_, module)| module.kind)) {
         (FrameSpace::Kernel, _) | (_, Some(ModuleKind::Kernel)) => 2,
-        (FrameSpace::User, Some(ModuleKind::Jit | ModuleKind::OtherFile)) => 1,
+        (FrameSpace::User, Some(ModuleKind::Jit | ModuleKind::OtherFile | ModuleKind::Source)) => 1,
         (FrameSpace::User, _) => 0,
     }
 }

@@ -23,6 +23,15 @@ pub struct Dump {
     /// What earlier looks at the same process say; absent: there was one look.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looks: Option<Looks>,
+    /// Waits that nobody is left to end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stuck: Vec<StuckWait>,
+    /// A lock that was copied by fork, and that the process waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orphaned: Option<OrphanedLock>,
+    /// Waits for other processes; absent where nobody looked at them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub across: Option<Across>,
     /// What managed runtimes say; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed: Option<Managed>,
@@ -295,10 +304,127 @@ pub struct Frame {
 pub struct Waits {
     /// Waiter and owner.
     pub edges: Vec<[u32; 2]>,
+    /// How sure each edge is: `certainly`, `almost certainly`, `very likely`.
+    pub confidence: Vec<String>,
     /// Circles: each thread waits for the next, the last for the first.
     pub cycles: Vec<Vec<u32>>,
+    /// How sure each circle is: its weakest edge.
+    pub circles: Vec<Circle>,
     /// Locks with those who wait for them.
     pub queues: Vec<Queue>,
+}
+
+/// How sure a circle is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Circle {
+    /// As for edges.
+    pub confidence: String,
+    /// Waiter and owner of the edge that is least sure.
+    pub weakest: [u32; 2],
+}
+
+/// Who holds a lock, or would give what is waited for.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LockHolder {
+    /// Id of the thread.
+    pub thread: u32,
+    /// `certainly`, `almost certainly`, `very likely`, `possibly`.
+    pub confidence: String,
+    /// The function that gives it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// Together with others: to read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+}
+
+/// A wait that nobody is left to end.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StuckWait {
+    /// Address of the lock.
+    pub address: String,
+    /// In words.
+    pub kind: String,
+    /// Ids of threads.
+    pub waiters: Vec<u32>,
+    /// How sure it is.
+    pub confidence: String,
+    /// What it rests on.
+    pub proof: String,
+}
+
+/// A lock that was copied by fork while another thread held it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OrphanedLock {
+    /// Who waits.
+    pub waiter: u32,
+    /// The thread of the parent that held it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<u32>,
+    /// What it rests on.
+    pub proof: String,
+}
+
+/// Waits for other processes.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Across {
+    /// Circles through processes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub circles: Vec<AcrossCircle>,
+    /// From a thread that waits for another process to the end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<Step>,
+    /// Processes that do not read what they were sent, while threads wait for their answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<SilentPeer>,
+}
+
+/// A circle through processes.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AcrossCircle {
+    /// How sure it is.
+    pub confidence: String,
+    /// Each waits for the next.
+    pub steps: Vec<Step>,
+}
+
+/// A thread of a circle or chain.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Step {
+    /// Its process.
+    pub pid: u32,
+    /// Name of the process.
+    pub process: String,
+    /// The thread.
+    pub tid: u32,
+    /// What it waits for, as the rest of `waits for ...`; empty at the end of a chain.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub waits_for: String,
+    /// What it does.
+    pub does: String,
+}
+
+/// A process that does not read what it was sent.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SilentPeer {
+    /// Which.
+    pub pid: u32,
+    /// Its name.
+    pub process: String,
+    /// Threads that wait for its answer.
+    pub waiters: Vec<u32>,
+    /// What it has not read.
+    pub unread_bytes: u64,
+    /// What its main thread does.
+    pub does: String,
 }
 
 /// A lock with those who wait for it.
@@ -309,6 +435,9 @@ pub struct Queue {
     pub lock: Lock,
     /// Ids of threads.
     pub waiters: Vec<u32>,
+    /// Who holds it, also those who only may.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<LockHolder>,
 }
 
 /// What the memory is.

@@ -60,6 +60,7 @@ impl Builder<'_> {
                         module: file.clone(),
                         kind,
                         named,
+                        whose: biopsy_analyze::Whose::Program,
                         file: source,
                         line,
                         cpu_self: Nanos(0),

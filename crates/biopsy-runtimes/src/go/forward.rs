@@ -33,6 +33,11 @@ const CALLS: usize = 4;
 const BRANCHES: usize = 128;
 /// Longest instruction.
 const LONGEST: usize = 15;
+/// An address that nothing has.
+const FRESH: u64 = 0xffff_8000_0000_0000;
+/// Cases of a `select`, and the size of one.
+const CASES: u64 = 64;
+const CASE: u64 = 16;
 /// Where a read-write lock counts its readers.
 const READERS: u64 = 16;
 
@@ -50,11 +55,41 @@ pub(super) enum Mode {
 /// How often each lock is let go of more than it is taken, at the most, on some way ahead.
 pub(super) type Ahead = FxHashMap<(u64, Mode), u32>;
 
+/// What code does to a channel or a wait group that may end somebody's wait.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Deed {
+    /// Sends to the channel, or closes it.
+    Send,
+    /// Takes from the channel, or closes it.
+    Receive,
+    /// Counts the wait group down.
+    Done,
+}
+
+/// What lies ahead.
+#[derive(Default, Debug)]
+pub(super) struct Found {
+    /// Locks that are let go of.
+    pub(super) held: Ahead,
+    /// What is done to channels and wait groups; an address that is not known may be any.
+    pub(super) deeds: FxHashSet<(Deed, Option<u64>)>,
+    /// Not all of it was followed.
+    pub(super) lost: bool,
+}
+
 /// Follows code.
 pub(super) struct Walker<'f, 'm, 'i> {
     memory: &'m Memory<'i>,
     functions: &'f Functions<'m, 'i>,
     left: Cell<usize>,
+}
+
+/// What one step of a way is taken with.
+struct Step<'a> {
+    follows: bool,
+    function: &'a Function,
+    ways: &'a mut Vec<Way>,
+    ahead: &'a mut Found,
 }
 
 /// What is known on one way.
@@ -79,10 +114,10 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
         self.left.get() == 0
     }
 
-    /// Walks on from `start`; `closure` is in `rdx`.
-    pub(super) fn ahead(&self, start: Place, closure: Option<u64>) -> Ahead {
-        let mut ahead = Ahead::default();
-        let mut seen: FxHashSet<(u64, usize)> = FxHashSet::default();
+    /// Walks on from `start`; `closure` is in `rdx`. `follows`: through functions of the program too.
+    pub(super) fn ahead(&self, start: Place, closure: Option<u64>, follows: bool) -> Found {
+        let mut ahead = Found::default();
+        let mut seen: FxHashSet<(u64, Vec<u64>)> = FxHashSet::default();
         let mut factory = InstructionInfoFactory::new();
         let mut registers = [None; 16];
         registers[number(Register::RSP).unwrap_or(0)] = Some(start.sp);
@@ -98,15 +133,17 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
         let mut left = INSTRUCTIONS.min(self.left.get());
         let before = left;
         while let Some(mut way) = ways.pop() {
-            while left > 0 && seen.insert((way.pc, way.returns.len())) {
+            while left > 0 && seen.insert((way.pc, way.returns.clone())) {
                 left -= 1;
                 let Some(function) = self.functions.find(way.pc) else { break };
                 let Some(instruction) = self.decode(&function, way.pc) else { break };
-                if !self.step(&mut way, &instruction, &function, &mut factory, &mut ways, &mut ahead) {
+                let mut step = Step { follows, function: &function, ways: &mut ways, ahead: &mut ahead };
+                if !self.step(&mut way, &instruction, &mut factory, &mut step) {
                     break;
                 }
             }
         }
+        ahead.lost |= left == 0;
         self.left.set(self.left.get().saturating_sub(before - left));
         ahead
     }
@@ -125,38 +162,38 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
         &self,
         way: &mut Way,
         instruction: &Instruction,
-        function: &Function,
         factory: &mut InstructionInfoFactory,
-        ways: &mut Vec<Way>,
-        ahead: &mut Ahead,
+        step: &mut Step<'_>,
     ) -> bool {
         let next = instruction.next_ip();
         match instruction.flow_control() {
             FlowControl::Next => {
-                self.compute(way, instruction, factory, ahead);
+                self.compute(way, instruction, factory, &mut step.ahead.held);
                 way.pc = next;
                 true
             }
             FlowControl::ConditionalBranch => {
-                if ways.len() < BRANCHES {
-                    ways.push(Way { pc: instruction.near_branch_target(), ..way.clone() });
+                if step.ways.len() < BRANCHES {
+                    step.ways.push(Way { pc: instruction.near_branch_target(), ..way.clone() });
+                } else {
+                    step.ahead.lost = true;
                 }
                 way.pc = next;
                 true
             }
             FlowControl::UnconditionalBranch => {
                 way.pc = instruction.near_branch_target();
-                if (function.entry..function.end).contains(&way.pc) {
+                if (step.function.entry..step.function.end).contains(&way.pc) {
                     return true;
                 }
                 // A call whose return is ours.
                 let target = way.pc;
-                self.call(way, Some(target), None, ahead) && way.ret()
+                self.call(way, Some(target), None, step) && way.ret()
             }
-            FlowControl::Call => self.call(way, Some(instruction.near_branch_target()), Some(next), ahead),
+            FlowControl::Call => self.call(way, Some(instruction.near_branch_target()), Some(next), step),
             FlowControl::IndirectCall => {
                 let target = self.operand(way, instruction, 0);
-                self.call(way, target, Some(next), ahead)
+                self.call(way, target, Some(next), step)
             }
             FlowControl::Return => way.ret(),
             FlowControl::IndirectBranch
@@ -167,22 +204,26 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
     }
 
     /// A call; false: it does not return. `next`: where it returns to, for one that may be followed.
-    fn call(&self, way: &mut Way, target: Option<u64>, next: Option<u64>, ahead: &mut Ahead) -> bool {
+    fn call(&self, way: &mut Way, target: Option<u64>, next: Option<u64>, step: &mut Step<'_>) -> bool {
         let function = target.and_then(|target| self.functions.find(target));
         let name = function.as_ref().map_or("", |function| &*function.name);
         let first = way.get(Register::RAX);
+        let held = &mut step.ahead.held;
         match name.strip_prefix("internal/").unwrap_or(name) {
-            "sync.(*Mutex).Unlock" => way.note(first, Mode::Mutex, 1, ahead),
-            "sync.(*Mutex).Lock" => way.note(first, Mode::Mutex, -1, ahead),
-            "sync.(*RWMutex).Unlock" => way.note(first, Mode::Write, 1, ahead),
-            "sync.(*RWMutex).Lock" => way.note(first, Mode::Write, -1, ahead),
-            "sync.(*RWMutex).RUnlock" => way.note(first, Mode::Read, 1, ahead),
-            "sync.(*RWMutex).RLock" => way.note(first, Mode::Read, -1, ahead),
+            "sync.(*Mutex).Unlock" => way.note(first, Mode::Mutex, 1, held),
+            "sync.(*Mutex).Lock" => way.note(first, Mode::Mutex, -1, held),
+            "sync.(*RWMutex).Unlock" => way.note(first, Mode::Write, 1, held),
+            "sync.(*RWMutex).Lock" => way.note(first, Mode::Write, -1, held),
+            "sync.(*RWMutex).RUnlock" => way.note(first, Mode::Read, 1, held),
+            "sync.(*RWMutex).RLock" => way.note(first, Mode::Read, -1, held),
             "runtime.gopanic" | "runtime.throw" | "runtime.fatal" | "runtime.Goexit" | "os.Exit" => {
                 return false;
             }
             name if name.starts_with("runtime.goPanic") || name.starts_with("runtime.panic") => return false,
-            name if is_closure(name) && way.returns.len() < CALLS => {
+            name if self.deed(way, name, step.ahead) => {}
+            name if (is_closure(name) || (step.follows && is_of_program(name)))
+                && way.returns.len() < CALLS =>
+            {
                 if let (Some(target), Some(next)) = (target, next) {
                     way.push(Some(next));
                     way.returns.push(next);
@@ -193,8 +234,47 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
             _ => {}
         }
         way.clobber();
+        // What is made on the way is none of what anybody waits for now.
+        if matches!(name, "runtime.makechan" | "runtime.makechan64" | "runtime.newobject") {
+            way.set(Register::RAX, Some(FRESH));
+        }
         way.pc = next.unwrap_or(way.pc);
         true
+    }
+
+    /// Calls of the runtime that end what others wait for. `false`: it is none.
+    fn deed(&self, way: &Way, name: &str, found: &mut Found) -> bool {
+        let first = way.get(Register::RAX);
+        match name {
+            "runtime.chansend1" | "runtime.selectnbsend" => drop(found.deeds.insert((Deed::Send, first))),
+            "runtime.chanrecv1" | "runtime.chanrecv2" => drop(found.deeds.insert((Deed::Receive, first))),
+            "runtime.selectnbrecv" => {
+                found.deeds.insert((Deed::Receive, way.get(Register::RBX)));
+            }
+            "runtime.closechan" => found.deeds.extend([(Deed::Send, first), (Deed::Receive, first)]),
+            "runtime.selectgo" => self.select(way, first, found),
+            "sync.(*WaitGroup).Done" => drop(found.deeds.insert((Deed::Done, first))),
+            "sync.(*WaitGroup).Add" => {
+                if way.get(Register::RBX).is_none_or(|count| count.cast_signed() < 0) {
+                    found.deeds.insert((Deed::Done, first));
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// `selectgo(cases, order, pc, sends, receives, block)`: a case is a channel and what is sent or taken.
+    fn select(&self, way: &Way, cases: Option<u64>, found: &mut Found) {
+        let (sends, receives) = (way.get(Register::RDI), way.get(Register::RSI));
+        let (Some(cases), Some(sends), Some(receives)) = (cases, sends, receives) else {
+            found.deeds.extend([(Deed::Send, None), (Deed::Receive, None)]);
+            return;
+        };
+        for index in 0..sends.saturating_add(receives).min(CASES) {
+            let deed = if index < sends { Deed::Send } else { Deed::Receive };
+            found.deeds.insert((deed, self.load(way, cases.wrapping_add(index * CASE))));
+        }
     }
 
     /// Any other instruction.
@@ -411,9 +491,33 @@ fn is_closure(name: &str) -> bool {
     ["func", "deferwrap", "dwrap", "gowrap"].into_iter().any(numbered)
 }
 
+/// Not of the standard library, by the first part of its package's path. What has a host's name in it is of somebody else.
+pub(super) fn is_of_program(name: &str) -> bool {
+    const STANDARD: &str = " archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt \
+                            go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime \
+                            slices sort strconv strings structs sync syscall testing text time type unicode unique vendor weak ";
+    let package = name.split(['/', '.']).next().unwrap_or_default();
+    let is_host = name.split_once('/').is_some_and(|(first, _)| first.contains('.'));
+    !package.is_empty() && (is_host || !STANDARD.contains(&format!(" {package} ")))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::is_closure;
+    use super::{is_closure, is_of_program};
+
+    #[test]
+    fn the_program_is_told_from_the_standard_library() {
+        assert!(
+            ["main.work", "github.com/a/b.(*T).M", "store.Open", "golang.org/x/sync.F"]
+                .iter()
+                .all(|name| is_of_program(name))
+        );
+        assert!(
+            !["net/http.Get", "sync.(*Mutex).Lock", "runtime.gopark", "", "type..eq.x"]
+                .iter()
+                .any(|name| is_of_program(name))
+        );
+    }
 
     #[test]
     fn closures_are_known_by_their_names() {

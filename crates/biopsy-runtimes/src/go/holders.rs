@@ -135,22 +135,14 @@ fn held_by(
             continue;
         };
         if !is_of_library(frame) && !inner_is_condition {
-            add(walker.ahead(Place { pc: address.0, sp: sp.0 }, None), Some(number));
+            add(walker.ahead(Place { pc: address.0, sp: sp.0 }, None, false).held, Some(number));
         }
         inner_is_condition = is_condition;
     }
-    let mut seen: FxHashSet<u64> = FxHashSet::default();
-    let mut next = goroutine.deferred;
-    while next != 0 && seen.len() < DEFERRED && seen.insert(next) {
-        let word = |offset| memory.pointer(next.checked_add(offset)?);
-        if let Some((closure, code)) = word(DEFER_FUNCTION).and_then(|at| Some((at, memory.pointer(at)?))) {
-            let sp = word(DEFER_SP);
-            let frame =
-                strand.frames.iter().position(|frame| !frame.inlined && frame.sp.map(|sp| sp.0) == sp);
-            let scratch = goroutine.saved.sp.saturating_sub(1 << 12);
-            add(walker.ahead(Place { pc: code, sp: scratch }, Some(closure)), frame);
-        }
-        next = word(layout.defer_next).unwrap_or(0);
+    for deferred in deferred(memory, layout, goroutine) {
+        let frame =
+            strand.frames.iter().position(|frame| !frame.inlined && frame.sp.map(|sp| sp.0) == deferred.sp);
+        add(walker.ahead(deferred.start, Some(deferred.closure), false).held, frame);
     }
     let own = strand.wait.as_ref().and_then(|wait| {
         let mode = match wait.kind {
@@ -163,6 +155,30 @@ fn held_by(
     });
     let held = sums.into_iter().filter(|(key, (sum, _))| *sum > u32::from(own == Some(*key)));
     held.map(|(key, (_, frame))| (key, frame)).collect()
+}
+
+/// A call that a goroutine has deferred.
+pub(super) struct Deferred {
+    pub(super) start: Place,
+    pub(super) closure: u64,
+    /// Stack pointer of the frame that deferred it.
+    sp: Option<u64>,
+}
+
+/// The calls that a goroutine has deferred, the next one first.
+pub(super) fn deferred(memory: &Memory<'_>, layout: &Layout, goroutine: &Goroutine) -> Vec<Deferred> {
+    let mut seen: FxHashSet<u64> = FxHashSet::default();
+    let mut found = Vec::new();
+    let mut next = goroutine.deferred;
+    while next != 0 && seen.len() < DEFERRED && seen.insert(next) {
+        let word = |offset| memory.pointer(next.checked_add(offset)?);
+        if let Some((closure, pc)) = word(DEFER_FUNCTION).and_then(|at| Some((at, memory.pointer(at)?))) {
+            let start = Place { pc, sp: goroutine.saved.sp.saturating_sub(1 << 12) };
+            found.push(Deferred { start, closure, sp: word(DEFER_SP) });
+        }
+        next = word(layout.defer_next).unwrap_or(0);
+    }
+    found
 }
 
 fn is_of_library(frame: &StrandFrame) -> bool {

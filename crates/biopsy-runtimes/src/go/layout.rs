@@ -54,6 +54,7 @@ pub(super) mod g {
     pub(in crate::go) const SP: u64 = 56;
     pub(in crate::go) const PC: u64 = 64;
     pub(in crate::go) const SELF: u64 = 72;
+    pub(in crate::go) const CLOSURE: u64 = 80;
 }
 
 /// `runtime.sudog`, `runtime.hchan`: the same in all.

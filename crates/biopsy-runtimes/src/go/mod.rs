@@ -3,20 +3,24 @@
 //! ```text
 //! version ─► layout ─► module_data ─► functions (names, lines, sizes of frames)
 //!                          └─► variables ─► goroutine::find_all, reasons
-//!                                              └─► goroutine ─► stack ─► waits ─► holders (forward)
+//!                                              └─► goroutine ─► stack ─► waits ─► holders, helpers (forward)
 //! ```
 
 mod forward;
 mod functions;
 mod goroutine;
+mod helpers;
 mod holders;
 mod layout;
 mod module_data;
+mod panics;
 mod reasons;
 mod stack;
 mod threads;
 mod version;
 mod waits;
+
+use std::ops::Range;
 
 use functions::Functions;
 use goroutine::{Goroutine, Place, Status};
@@ -69,6 +73,7 @@ struct Reader<'m, 'i> {
     functions: Functions<'m, 'i>,
     reasons: Reasons,
     threads: Threads,
+    types: Range<u64>,
     limits: &'m Limits,
 }
 
@@ -81,7 +86,7 @@ fn read_goroutines(
 ) -> Result<(), &'static str> {
     let data = module_data::find(memory, module, layout, limits)
         .ok_or("the runtime's table of functions is not in the image; give the program's own file")?;
-    let variables = data.variables.clone();
+    let (variables, types) = (data.variables.clone(), data.types.clone());
     let functions = Functions::read(memory, layout, data, limits)
         .ok_or("the runtime's table of functions cannot be read")?;
     let (list, length) = goroutine::find_all(memory, layout, &variables, limits.searched_bytes)
@@ -91,7 +96,7 @@ fn read_goroutines(
         found.warn("the runtime's texts for what goroutines wait for were not found");
     }
     let threads = Threads::of(memory);
-    let reader = Reader { memory, layout: *layout, functions, reasons, threads, limits };
+    let reader = Reader { memory, layout: *layout, functions, reasons, threads, types, limits };
     reader.all(list, length, found)
 }
 
@@ -141,6 +146,11 @@ impl Reader<'_, '_> {
         if let Err(warning) = named {
             found.warn(warning);
         }
+        // With some of them missing nobody is the last one.
+        if unread == 0 && found.total == found.strands.len() as u64 {
+            let (memory, layout) = (self.memory, &self.layout);
+            helpers::find(memory, layout, &self.functions, &walker, &goroutines, &mut found.strands);
+        }
         if unread > 0 {
             found.warn(format!("{unread} of {length} goroutines could not be read"));
         }
@@ -175,6 +185,7 @@ impl Reader<'_, '_> {
             _ => walk(goroutine.saved, false),
         };
         (strand.frames, strand.cut) = (walked.frames, walked.cut);
+        strand.panics_with = panics::text(self.memory, goroutine.at, &self.types, self.limits.text);
         if strand.state == StrandState::Waiting {
             strand.wait =
                 Some(waits::wait(self.memory, &self.layout, &self.reasons, goroutine, &strand.frames));

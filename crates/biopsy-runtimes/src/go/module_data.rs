@@ -33,6 +33,8 @@ pub(super) struct ModuleData {
     pub(super) row_count: u64,
     /// What `funcdata` counts from.
     pub(super) function_data: u64,
+    /// Where descriptions of types lie, in the words before that.
+    pub(super) types: Range<u64>,
     /// The ranges that hold variables.
     pub(super) variables: [Range<u64>; 4],
 }
@@ -76,6 +78,7 @@ fn read(memory: &Memory<'_>, at: u64, layout: &Layout) -> Option<ModuleData> {
         rows: word(128)?,
         row_count: word(136)?,
         function_data: word(layout.module_function_data)?,
+        types: range(layout.module_function_data - 24).unwrap_or(0..0),
         variables: [range(192)?, range(208)?, range(224)?, range(240)?],
     };
     let ordered = data.text.start < data.text.end && data.variables.iter().all(|one| one.start <= one.end);

@@ -109,6 +109,11 @@ impl<'v> CodeCache<'v> {
         })
     }
 
+    /// Code of the interpreter.
+    pub(super) fn interpreter(&self) -> Range<u64> {
+        self.interpreter.clone()
+    }
+
     /// Whether it is in code of the interpreter.
     pub(super) fn is_interpreter(&self, pc: u64) -> bool {
         self.interpreter.contains(&pc)

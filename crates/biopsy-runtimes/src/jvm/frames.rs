@@ -10,8 +10,8 @@ use crate::StrandFrame;
 
 /// Words of an interpreter's frame, from its frame pointer (`src/hotspot/cpu/x86/frame_x86.hpp`).
 const SENDER_SP: u64 = 8;
-const METHOD: u64 = 24;
-const BYTE_CODE: u64 = 64;
+pub(super) const METHOD: u64 = 24;
+pub(super) const BYTE_CODE: u64 = 64;
 /// Steps of a walk beyond its frames: stubs and calls from native code.
 const STEPS: usize = 4;
 

@@ -3,7 +3,7 @@
 //! ```text
 //! libjvm.so: gHotSpotVM* ─► tables ─► layout ─► vm ─┬─► threads ─────────────┐
 //!                                                   ├─► code, methods ─► frames ─► strands
-//!                                                   └─► objects ─► monitors ─► waits ┘
+//!                                                   └─► objects ─► monitors, pools ─► waits ┘
 //! ```
 //!
 //! Versions 17, 21 and 25 are read; of any other it is said that its layout is not known. Nothing is sent to the process and it
@@ -18,10 +18,14 @@ mod method;
 mod methods;
 mod monitors;
 mod objects;
+mod pools;
+mod sampled;
 mod tables;
 mod threads;
 mod vm;
 mod waits;
+
+use std::cell::RefCell;
 
 use biopsy_image::{GeneralRegisters, Image};
 use biopsy_model::Tid;
@@ -29,10 +33,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandFrame, StrandId, StrandKind,
-    StrandState,
+    StrandState, WaitKind,
 };
 use code::CodeCache;
 use frames::{Registers, Walk, Walker};
+use pools::Pools;
+pub use sampled::{FoundJava, JavaRule, SampledJava, find};
 use threads::{JavaThread, status};
 use vm::Vm;
 use waits::Waits;
@@ -101,15 +107,20 @@ fn read_threads(vm: &Vm<'_>, image: &dyn Image, found: &mut RuntimeStrands) {
         left -= walk.frames.len();
         read.push((walk, in_java));
     }
-    let waits = Waits { vm, threads: &threads, ids: &ids };
-    for ((thread, id), (walk, in_java)) in threads.iter().zip(&ids).zip(read) {
-        let wait = waits.of(thread, &walk.frames);
+    let waits = Waits { vm, threads: &threads, ids: &ids, notify: RefCell::default() };
+    let pools = Pools::of(vm, &threads);
+    for (number, ((thread, id), (walk, in_java))) in threads.iter().zip(&ids).zip(read).enumerate() {
+        let mut wait = waits.of(thread, &walk.frames);
+        if let Some(wait) = wait.as_mut().filter(|wait| wait.kind == WaitKind::Future) {
+            wait.queued_in = wait.address.and_then(|task| pools.queue_of(vm, task));
+        }
         let mut strand = Strand::new(*id, StrandKind::Thread);
         strand.tid = thread.tid;
         strand.name = thread.object.and_then(|object| vm.thread_name(object));
         strand.of_runtime = strand.name.as_deref().is_some_and(is_of_runtime);
         strand.state = state(thread, in_java, wait.is_some());
         strand.cut = walk.cut;
+        strand.pool = pools.of_thread(number);
         strand.wait = wait;
         let mut frames = walk.frames;
         if let Some(object) = thread.virtual_object {

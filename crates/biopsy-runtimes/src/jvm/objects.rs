@@ -17,6 +17,8 @@ const STREAM_ROW: usize = 40;
 /// Fields of the stream that are followed by one number more if the bit is set: an initial value, a generic signature, a group.
 const WITH_MORE: [u32; 3] = [0, 2, 4];
 const ACC_STATIC: u32 = 0x8;
+/// Constants of a class that are looked at.
+const CONSTANTS: u16 = 10_000;
 /// Classes whose fields are kept.
 const KNOWN: usize = 10_000;
 
@@ -77,6 +79,15 @@ impl Vm<'_> {
         let slot = pool.checked_add(self.layout.methods.pool_size + 8 * u64::from(index))?;
         // The lowest bit says that something else is there yet, or was.
         self.symbol(self.memory.pointer(slot)? & !1)
+    }
+
+    /// Whether the constants of a class have this name.
+    pub(super) fn mentions(&self, class: u64, name: &str) -> bool {
+        let pool = class.checked_add(self.layout.classes.pool).and_then(|at| self.memory.pointer(at));
+        let Some(pool) = pool else { return false };
+        let length = pool.checked_add(self.layout.methods.pool_length).and_then(|at| self.memory.u32(at));
+        let most = u16::try_from(length.unwrap_or(0)).unwrap_or(CONSTANTS).min(CONSTANTS);
+        (1..most).any(|index| self.constant_name(pool, index).as_deref() == Some(name))
     }
 
     /// `java.util.concurrent.locks.ReentrantLock$NonfairSync`.

@@ -140,19 +140,32 @@ impl<'m> Vm<'m> {
                 String::from("how it stores classes of objects is not understood"),
             );
         };
-        let vm = Self {
+        let version_and_form = (major, Form::of(major));
+        let vm = Self::known(memory, limits, layout, version_and_form, references, class_pointers);
+        Some(Ok((vm, version)))
+    }
+
+    /// One whose layout is known.
+    pub(super) fn known(
+        memory: &'m Memory<'m>,
+        limits: &'m Limits,
+        layout: Layout,
+        (major, form): (u32, Form),
+        references: References,
+        class_pointers: ClassPointers,
+    ) -> Self {
+        Self {
             memory,
             limits,
             layout,
             major,
-            form: Form::of(major),
+            form,
             references,
             class_pointers,
             fields: RefCell::default(),
             methods: RefCell::default(),
             texts_left: Cell::new(limits.texts),
-        };
-        Some(Ok((vm, version)))
+        }
     }
 
     /// Takes so many bytes of what may be kept; `None` when there is no more.

@@ -1,5 +1,9 @@
 //! What a thread of Java waits for: monitors, locks of `java.util.concurrent`, times, and who has them.
 
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
+
 use super::monitors::Monitor;
 use super::threads::{JavaThread, status};
 use super::vm::Vm;
@@ -16,6 +20,8 @@ pub(super) struct Waits<'v> {
     pub(super) threads: &'v [JavaThread],
     /// In the order of threads.
     pub(super) ids: &'v [StrandId],
+    /// Classes that were asked whether they call `notify`.
+    pub(super) notify: RefCell<FxHashMap<u64, bool>>,
 }
 
 impl Waits<'_> {
@@ -70,6 +76,12 @@ impl Waits<'_> {
 
     fn of_object_wait(&self, monitor: &Monitor, frames: &[StrandFrame]) -> StrandWait {
         let mut wait = self.named(WaitKind::Condition, "in Object.wait()", monitor.object);
+        // Every object has both; only a class of the program says by its names which of them it calls.
+        let class =
+            self.vm.class_of(monitor.object).filter(|_| wait.object.as_deref() != Some("java.lang.Object"));
+        wait.wakes_one = class.is_some_and(|class| {
+            *self.notify.borrow_mut().entry(class).or_insert_with(|| self.vm.mentions(class, "notify"))
+        });
         // `Thread.join` waits on the thread that is to end.
         if called(frames, &["java.lang.Thread.join"]) {
             wait.kind = WaitKind::Join;

@@ -27,7 +27,7 @@ const TARGET: u64 = 24;
 /// Steps of a walk for each frame that is listed.
 const STEPS: usize = 8;
 /// Between a byte code array's address and what offsets in frames count from.
-const TAG: u64 = 1;
+pub(super) const TAG: u64 = 1;
 
 /// The frames of a thread.
 #[derive(Debug, Default)]

@@ -2,17 +2,19 @@
 //!
 //! ```text
 //! v8dbg_* ─► symbols ─► layout ─┬─► isolate: where JavaScript left for native code
-//!                               └─► objects: strings, functions, scripts ─► frames
+//!                               └─► objects: strings, functions, scripts ─► frames, asyncs
 //! ```
 //!
 //! Node 18, 20 and 22 are read; of any other version of V8 it is said that its frames are not known. Nothing is sent to the
 //! process. Not seen: functions that the optimizing compilers put into others (their callers are); lines of compiled code, and of
 //! functions of which V8 has not needed the lines itself yet.
 
+mod asyncs;
 mod frames;
 mod isolate;
 mod objects;
 mod positions;
+mod sampled;
 mod symbols;
 
 use std::ops::Range;
@@ -27,10 +29,9 @@ use crate::{
 use frames::Walk;
 use isolate::{Isolate, Place};
 use objects::Objects;
-use symbols::{Layout, Symbols};
+pub use sampled::{FoundNode, SampledNode, ScriptFrame, find};
+use symbols::{Layout, PROGRAM_HEADERS, Symbols};
 
-/// Program headers of an executable; real ones have about a dozen.
-const PROGRAM_HEADERS: u64 = 256;
 /// `epoll_wait` and `epoll_pwait` of x86-64.
 const EVENT_WAITS: [u64; 2] = [232, 281];
 
@@ -91,6 +92,14 @@ fn read_threads(objects: &Objects<'_>, place: Place, image: &dyn Image, found: &
         left -= walk.frames.len();
         optimized += walk.optimized;
         found.strands.push(strand(thread, isolate, registers, walk));
+    }
+    if found.total > 0 && objects.layout.types.async_function.is_some() {
+        let (calls, all) = objects.suspended();
+        found.total += calls.len() as u64;
+        found.strands.extend(calls.into_iter().take(objects.limits.strands - found.strands.len()));
+        if !all {
+            found.warn("not all memory was searched for calls of async functions");
+        }
     }
     if (found.strands.len() as u64) < found.total {
         found.warn(format!("{} of {} threads are listed", found.strands.len(), found.total));

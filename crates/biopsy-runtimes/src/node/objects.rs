@@ -95,7 +95,7 @@ impl<'m> Objects<'m> {
     }
 
     /// Address of a field of an object that a tagged word refers to; `None` for a small number.
-    fn field(&self, object: u64, offset: u64) -> Option<u64> {
+    pub(super) fn field(&self, object: u64, offset: u64) -> Option<u64> {
         (object & 3 == HEAP).then(|| (object - HEAP).checked_add(offset)).flatten()
     }
 
@@ -187,7 +187,11 @@ impl<'m> Objects<'m> {
 
     /// The function that a tagged word refers to; `None` for anything that is none.
     pub(super) fn function(&self, object: u64) -> Option<Rc<Function>> {
-        let shared = self.word(object, self.layout.function_shared)?;
+        self.shared_function(self.word(object, self.layout.function_shared)?)
+    }
+
+    /// The same by what it shares with all others of the same text.
+    pub(super) fn shared_function(&self, shared: u64) -> Option<Rc<Function>> {
         if let Some(known) = self.functions.borrow().get(&shared) {
             return known.clone();
         }

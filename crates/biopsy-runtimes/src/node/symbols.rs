@@ -7,6 +7,8 @@ use biopsy_elf::{Dynamic, MappedElf};
 
 use crate::Memory;
 
+/// Program headers of an executable; real ones have about a dozen.
+pub(super) const PROGRAM_HEADERS: u64 = 256;
 /// Largest offset of a field in an object; classes of V8 have some dozens of fields.
 const OFFSET: i32 = 4_096;
 
@@ -42,6 +44,8 @@ pub(super) struct Layout {
     pub(super) function_shared: u64,
     pub(super) shared_name: u64,
     pub(super) shared_script: u64,
+    /// What a function runs; `None` where it is not exported.
+    pub(super) shared_data: Option<u64>,
     pub(super) script_name: u64,
     pub(super) script_source: u64,
     pub(super) string_length: u64,
@@ -84,6 +88,9 @@ pub(super) struct Types {
     pub(super) script: u16,
     pub(super) scope: u16,
     pub(super) bytecode: u16,
+    /// Calls of async functions, and promises: `None` where they are not exported.
+    pub(super) async_function: Option<u16>,
+    pub(super) promise: Option<u16>,
     /// Of tables of bytes, under both names.
     pub(super) bytes: [u16; 2],
 }
@@ -95,6 +102,8 @@ pub(super) struct Frames {
     pub(super) exits: Vec<u64>,
     /// Those of `exits` that are functions of JavaScript, made of native code.
     pub(super) builtins: Vec<u64>,
+    /// Of compiled regular expressions, where they say so.
+    pub(super) regular_expression: Option<u64>,
     /// The largest number of a type of frames.
     pub(super) most: u64,
 }
@@ -148,6 +157,10 @@ impl Layout {
                 "SharedFunctionInfo__script__Tagged_HeapObject_",
                 "SharedFunctionInfo__raw_script__Tagged_Object_",
             ])?,
+            shared_data: symbols.field(&[
+                "SharedFunctionInfo__function_data__Object",
+                "SharedFunctionInfo__function_data__Tagged_Object_",
+            ]),
             script_name: field(&["Script__name__Object"])?,
             script_source: field(&["Script__source__Object"])?,
             string_length: field(&["String__length__int32_t"])?,
@@ -179,12 +192,15 @@ impl Layout {
                 script: kind("type_Script__SCRIPT_TYPE")?,
                 scope: kind("type_ScopeInfo__SCOPE_INFO_TYPE")?,
                 bytecode: kind("type_BytecodeArray__BYTECODE_ARRAY_TYPE")?,
+                async_function: symbols.kind("type_JSAsyncFunctionObject__JS_ASYNC_FUNCTION_OBJECT_TYPE"),
+                promise: symbols.kind("type_JSPromise__JS_PROMISE_TYPE"),
                 bytes: [bytes, trusted.unwrap_or(bytes)],
             },
             frames: Frames {
                 entry: [entry("Entry")?, entry("ConstructEntry")?],
                 exits: all(&["Exit", "BuiltinExit", "ApiCallbackExit", "ApiAccessorExit"]),
                 builtins: all(&["BuiltinExit"]),
+                regular_expression: marker("Irregexp"),
                 most: 64,
             },
         })

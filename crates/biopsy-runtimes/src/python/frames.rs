@@ -14,7 +14,7 @@ const BLOCKS: u64 = 20;
 /// Coroutines that await each other.
 const AWAITS: usize = 256;
 /// A frame of C between those of Python (3.12 on).
-const OWNED_BY_C: u8 = 3;
+pub(super) const OWNED_BY_C: u8 = 3;
 
 /// A frame that was read.
 #[derive(Clone, Debug)]

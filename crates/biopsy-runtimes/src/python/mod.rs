@@ -3,6 +3,7 @@
 //! ```text
 //! version (_PyRuntime) ─► layout ─► threads ─► frames ─► code, lines
 //!                                      ├─► waits ─► registers, locks ─► owners (with blocks)
+//!                                      ├─► pools (concurrent.futures)
 //!                                      └─► tasks (asyncio)
 //! ```
 
@@ -14,8 +15,10 @@ mod lines;
 mod locks;
 mod objects;
 mod owners;
+mod pools;
 mod reading;
 mod registers;
+mod sampled;
 mod tasks;
 mod threads;
 mod version;
@@ -25,12 +28,15 @@ use code::Codes;
 use layout::Layout;
 use objects::Objects;
 use owners::Held;
+use pools::Pools;
 use reading::Reading;
+pub use sampled::{Call, FoundPython, FrameWalk, RawFrame, RawStack, Run, SampledPython, find};
 use threads::SystemThreads;
 pub(crate) use version::Found as Version;
 
 use crate::{
     InterpreterLock, Limits, Memory, Module, RuntimeKind, RuntimeStrands, Strand, StrandId, StrandKind,
+    WaitKind,
 };
 
 /// What runs an event loop: without it in any stack there are no tasks to look for.
@@ -101,6 +107,7 @@ fn read_interpreters(reading: &Reading<'_, '_, '_>, runtime: u64, first: u64, fo
             found.warn("the lock of the interpreter was not found: who has it is not known");
         }
         let held = Held::of(reading, &threads);
+        let pools = Pools::of(reading, &threads);
         for (number, thread) in threads.iter().enumerate() {
             let mut strand = Strand::new(StrandId(thread.at), StrandKind::Thread);
             strand.tid = thread.tid;
@@ -108,6 +115,13 @@ fn read_interpreters(reading: &Reading<'_, '_, '_>, runtime: u64, first: u64, fo
             strand.frames = thread.frames.iter().map(|frame| frame.strand_frame(&reading.objects)).collect();
             strand.cut = thread.cut;
             (strand.state, strand.wait) = waits::state(reading, &threads, &held, gil.as_ref(), number);
+            strand.pool = pools.of_thread(number);
+            let condition = strand.wait.as_mut().filter(|wait| wait.kind == WaitKind::Condition);
+            if let Some((wait, (future, pool))) = condition.zip(pools.waited_for(reading, thread)) {
+                (wait.kind, wait.address, wait.queued_in) = (WaitKind::Future, Some(future), pool);
+                wait.reason = "concurrent.futures.Future.result".to_owned();
+                wait.object = Some("concurrent.futures.Future".to_owned());
+            }
             found.strands.push(strand);
         }
         if found.interpreter_lock.is_none() {

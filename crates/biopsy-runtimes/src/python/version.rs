@@ -3,6 +3,8 @@
 //! The module exports `_PyRuntime`. From 3.11 on it exports its version too (`Py_Version`), and 3.13 has it at the beginning of
 //! `_PyRuntime`, with offsets for debuggers; before, the name of the file says it.
 
+use std::ops::Range;
+
 use biopsy_elf::MappedElf;
 
 use crate::{Memory, Module};
@@ -46,6 +48,14 @@ pub(crate) fn find(memory: &Memory<'_>, module: &Module<'_>) -> Option<Found> {
     let exported = elf.symbol(&dynamic, b"Py_Version").and_then(|(at, _)| memory.u32(at)).and_then(of_number);
     let (text, minor) = exported.or_else(|| of_name(module.file_name())).unzip();
     Some(Found { runtime, text: text.unwrap_or_default(), minor, free_threaded: false })
+}
+
+/// A function that the module exports, from its first to behind its last byte.
+pub(crate) fn function(memory: &Memory<'_>, module: &Module<'_>, name: &[u8]) -> Option<Range<u64>> {
+    let read = |address, buffer: &mut [u8]| memory.read_available(address, buffer);
+    let elf = MappedElf::read(&read, module.module.start, PROGRAM_HEADERS).ok()?;
+    let (start, size) = elf.symbol(&elf.dynamic()?, name)?;
+    Some(start..start.checked_add(size)?)
 }
 
 /// `PY_VERSION_HEX`: major, minor, micro, level and serial.

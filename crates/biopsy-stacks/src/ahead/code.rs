@@ -108,6 +108,29 @@ impl<'a> CodeView<'a> {
         self.functions.get(&start).cloned().flatten()
     }
 
+    pub(super) fn modules(&self) -> &'a Modules {
+        self.modules
+    }
+
+    /// Bytes of code at an address, as many as an instruction may have.
+    pub(super) fn code_bytes(&self, address: u64) -> Option<Vec<u8>> {
+        self.image.read_up_to(address, 16).ok().or_else(|| self.file_bytes(address, 16))
+    }
+
+    /// The name of what an instruction calls or jumps to.
+    pub(super) fn name_of_call(&mut self, instruction: &Instruction) -> Option<String> {
+        if instruction.is_ip_rel_memory_operand() {
+            return self.name_of_slot(instruction.ip_rel_memory_address());
+        }
+        let target = Some(instruction.near_branch_target()).filter(|target| *target != 0)?;
+        let (address, named) = self.through_stub(target);
+        named.or_else(|| {
+            self.function(address)
+                .filter(|function| function.start == address)
+                .and_then(|_| self.name(address))
+        })
+    }
+
     fn load(&mut self, address: u64) -> Option<u64> {
         let module = self.modules.find(address)?;
         let file = module.file()?;

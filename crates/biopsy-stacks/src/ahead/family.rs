@@ -13,6 +13,8 @@ pub enum LockFamily {
     Readers,
     /// A word of 64 bits that counts readers from 16, a writer is 8: `RwLock` of parking_lot.
     ReadersFrom16,
+    /// A word of 32 bits that counts what is left: `std::counting_semaphore` of libstdc++. Taken by an exchange for one less.
+    Counter,
     /// A word that one spins at: given back by a plain store. `free`: its value when free.
     Spin {
         /// 1 for `pthread_spinlock_t`, 0 for others.
@@ -56,6 +58,7 @@ impl LockFamily {
     pub(super) fn exchanged(self, expected: u64, new: u64) -> Option<Step> {
         match self {
             Self::Calls => None,
+            Self::Counter => self.added(new.wrapping_sub(expected) & 0xffff_ffff),
             Self::Word => match (expected & 0xffff_ffff, new & 0xffff_ffff) {
                 (0, 1..) => Some(takes(HoldMode::Alone)),
                 (1.., 0) => Some(gives(HoldMode::Alone)),
@@ -82,9 +85,19 @@ impl LockFamily {
         }
     }
 
+    /// The same with values that are not known.
+    pub(super) fn exchanged_unknown(self) -> Option<Step> {
+        (self == Self::Counter).then_some(takes(HoldMode::Shared))
+    }
+
     /// `lock xadd`, `add`, `sub`, `inc`, `dec`: the word changes by `amount`, as a number of its size.
     pub(super) fn added(self, amount: u64) -> Option<Step> {
         match self {
+            Self::Counter => match (amount as u32).cast_signed() {
+                1.. => Some(gives(HoldMode::Shared)),
+                0 => None,
+                i32::MIN..=-1 => Some(takes(HoldMode::Shared)),
+            },
             Self::Readers => match amount & 0xffff_ffff {
                 1 => Some(takes(HoldMode::Shared)),
                 0xffff_ffff => Some(gives(HoldMode::Shared)),
@@ -117,7 +130,7 @@ impl LockFamily {
                 Some(if new & 0xff == u64::from(free) { gives } else { takes }(HoldMode::Alone))
             }
             Self::ReadersFrom16 if new & !3 == 0 => Some(gives(HoldMode::Alone)),
-            Self::Calls | Self::Readers | Self::ReadersFrom16 => None,
+            Self::Calls | Self::Counter | Self::Readers | Self::ReadersFrom16 => None,
         }
     }
 
@@ -126,7 +139,7 @@ impl LockFamily {
         match self {
             Self::Spin { free } => (new & 0xff == u64::from(free)).then_some(gives(HoldMode::Alone)),
             Self::Byte => (new & 1 == 0).then_some(gives(HoldMode::Alone)),
-            Self::Calls | Self::Word | Self::Readers | Self::ReadersFrom16 => None,
+            Self::Calls | Self::Counter | Self::Word | Self::Readers | Self::ReadersFrom16 => None,
         }
     }
 
@@ -134,7 +147,7 @@ impl LockFamily {
     pub(super) fn is_size(self, bytes: usize) -> bool {
         match self {
             Self::Calls => false,
-            Self::Word | Self::Readers => bytes == 4,
+            Self::Word | Self::Readers | Self::Counter => bytes == 4,
             Self::Byte => bytes == 1,
             Self::ReadersFrom16 => bytes == 8,
             Self::Spin { .. } => matches!(bytes, 1 | 4),
@@ -145,7 +158,7 @@ impl LockFamily {
     pub(super) fn free_value(self) -> u64 {
         match self {
             Self::Spin { free } => u64::from(free),
-            Self::Calls | Self::Word | Self::Byte | Self::Readers | Self::ReadersFrom16 => 0,
+            Self::Calls | Self::Counter | Self::Word | Self::Byte | Self::Readers | Self::ReadersFrom16 => 0,
         }
     }
 
@@ -153,7 +166,7 @@ impl LockFamily {
     pub(super) fn held_value(self) -> u64 {
         match self {
             Self::Spin { free } => u64::from(1 - free.min(1)),
-            Self::Calls | Self::Word | Self::Byte | Self::Readers | Self::ReadersFrom16 => 1,
+            Self::Calls | Self::Counter | Self::Word | Self::Byte | Self::Readers | Self::ReadersFrom16 => 1,
         }
     }
 

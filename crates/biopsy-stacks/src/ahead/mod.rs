@@ -24,6 +24,7 @@ mod code;
 mod execute;
 mod family;
 mod landing;
+mod mentions;
 mod paths;
 mod spin;
 mod state;
@@ -76,6 +77,17 @@ pub struct Hold {
     pub frame: usize,
 }
 
+/// What lies ahead of a thread.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Looked {
+    /// Locks that it holds, or may.
+    pub holds: Vec<Hold>,
+    /// Locks that it gives back on some way, also after it took them.
+    pub gives: BTreeSet<u64>,
+    /// Not all of it could be followed.
+    pub lost: bool,
+}
+
 /// A lock that somebody waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wanted {
@@ -121,17 +133,20 @@ impl<'a> Ahead<'a> {
         self.left == 0
     }
 
-    /// Which of the wanted locks the thread holds. `waits_for`: the lock that it waits to get now, and `takes_again`: one that it
-    /// takes when its wait ends (the mutex of a condition), both of which its own code will give back too.
+    /// The code of the condition's own module never signals it: see `mentions`. `false` also where that cannot be told.
     #[must_use]
-    pub fn holds(
-        &mut self,
-        stack: &ThreadStack,
-        waits_for: Option<u64>,
-        takes_again: Option<u64>,
-    ) -> Vec<Hold> {
+    pub fn is_never_signalled(&mut self, condition: u64) -> bool {
+        self.code.is_never_signalled(self.image, condition)
+    }
+
+    /// Which of the wanted locks the thread holds, and which it will give back. `waits_for`: the lock that it waits to get now, and
+    /// `takes_again`: one that it takes when its wait ends (the mutex of a condition), both of which its own code will give back too.
+    #[must_use]
+    pub fn look(&mut self, stack: &ThreadStack, waits_for: Option<u64>, takes_again: Option<u64>) -> Looked {
         let registers = self.stacks.code.registers(stack.tid);
-        let (Some(first), Some(last)) = (registers.first(), registers.last()) else { return Vec::new() };
+        let (Some(first), Some(last)) = (registers.first(), registers.last()) else {
+            return Looked { lost: true, ..Looked::default() };
+        };
         // The outermost frame's own part lies above its stack pointer.
         let used = first.sp..last.sp.saturating_add(4096);
         let mut frames = Vec::new();
@@ -150,7 +165,10 @@ impl<'a> Ahead<'a> {
             let level = i32::from(acquires || takes_again == Some(lock));
             hold(&frames, lock, level, acquires, own)
         };
-        touched.into_iter().filter_map(hold).collect()
+        let ways = frames.iter().flat_map(|(_, frame)| frame.ahead.done.iter().chain(&frame.ahead.loops));
+        let gives = ways.flatten().filter(|(_, sum)| sum.gave).map(|(lock, _)| *lock).collect();
+        let lost = frames.iter().any(|(_, frame)| frame.ahead.lost);
+        Looked { holds: touched.into_iter().filter_map(hold).collect(), gives, lost }
     }
 
     fn frame(&mut self, frame: &FrameRegisters, stack: std::ops::Range<u64>) -> FrameWays {
@@ -189,7 +207,7 @@ struct FrameWays {
     cleanup: Vec<paths::Sums>,
 }
 
-const NOTHING: Sum = Sum { net: 0, lowest: 0, mode: HoldMode::NotKnown };
+const NOTHING: Sum = Sum { net: 0, lowest: 0, mode: HoldMode::NotKnown, gave: false };
 
 /// Sums up the frames of a thread for one lock. `level`: what the wait itself will take. `acquires`: it waits for this lock, so that the
 /// innermost frames may be the lock's own code; `own`: so many are that of the lock that it waits for.

@@ -30,6 +30,8 @@ pub(super) struct Sum {
     pub(super) lowest: i8,
     /// What for it was held, by the step that went below zero.
     pub(super) mode: HoldMode,
+    /// It was given back at all.
+    pub(super) gave: bool,
 }
 
 /// What one way does to all locks that are looked for, by address.
@@ -355,11 +357,13 @@ impl Search<'_, '_> {
             end.set(RAX, result);
             let mut after = Way { at: next, state: end, ..way.clone() };
             for (lock, sum) in sums {
-                let before = after.sums.entry(lock).or_insert(Sum { net: 0, lowest: 0, mode: sum.mode });
+                let before =
+                    after.sums.entry(lock).or_insert(Sum { net: 0, lowest: 0, mode: sum.mode, gave: false });
                 let lowest = before.net.saturating_add(sum.lowest);
                 if lowest < before.lowest {
                     (before.lowest, before.mode) = (lowest.max(-MOST), sum.mode);
                 }
+                before.gave |= sum.gave;
                 before.net = before.net.saturating_add(sum.net).clamp(-MOST, MOST);
             }
             after
@@ -374,7 +378,8 @@ impl Search<'_, '_> {
         if !self.locks.contains_key(&lock) {
             return;
         }
-        let sum = way.sums.entry(lock).or_insert(Sum { net: 0, lowest: 0, mode: step.mode });
+        let sum = way.sums.entry(lock).or_insert(Sum { net: 0, lowest: 0, mode: step.mode, gave: false });
+        sum.gave |= !step.takes;
         sum.net = (sum.net + if step.takes { 1 } else { -1 }).clamp(-MOST, MOST);
         if sum.net < sum.lowest {
             (sum.lowest, sum.mode) = (sum.net, step.mode);
@@ -416,6 +421,7 @@ impl Search<'_, '_> {
                 expected
                     .zip(operand(1))
                     .and_then(|(expected, new)| family.exchanged(expected & mask, new & mask))
+                    .or_else(|| family.exchanged_unknown())
             }
             Mnemonic::Xchg => operand(1 - memory).and_then(|new| family.swapped(new)),
             Mnemonic::Xadd | Mnemonic::Add => operand(1).and_then(|amount| family.added(sign(amount, bytes))),

@@ -3,7 +3,7 @@
 use super::*;
 
 fn sum(net: i8, lowest: i8) -> Sum {
-    Sum { net, lowest, mode: HoldMode::Alone }
+    Sum { net, lowest, mode: HoldMode::Alone, gave: lowest < 0 }
 }
 
 const LOCK: u64 = 0x1000;

@@ -147,6 +147,17 @@ impl ProcessUnwinder {
         walk(&mut self.rules, registers, stack, compiled, MAX_FRAMES, |frame| out.push(frame.lookup))
     }
 
+    /// The same, with where each frame is on the stack.
+    pub fn unwind_frames(
+        &mut self,
+        registers: &UserRegisters,
+        stack: StackMemory<'_>,
+        out: &mut Vec<WalkedFrame>,
+    ) -> Unwound {
+        let (stack, compiled) = (Reader::new(stack), self.compiled.as_deref());
+        walk(&mut self.rules, registers, stack, compiled, MAX_FRAMES, |frame| out.push(frame))
+    }
+
     /// The same with all memory of the process behind the copied piece: also signal handlers on stacks of their own, and
     /// trampolines without unwind information.
     pub fn unwind_over(

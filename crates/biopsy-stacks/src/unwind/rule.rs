@@ -18,6 +18,10 @@ pub(crate) enum Rule {
     Root,
     /// The usual case.
     Offsets(FrameRule),
+    /// The frame pointer leads to the caller's and the return address, the word below it is the caller's stack pointer.
+    Linked,
+    /// The return address is at the stack pointer if compiled code is there, else there is a frame pointer.
+    Stub,
     /// Expressions, or numbers too large for `Offsets`: evaluated from the table each time.
     Evaluate,
 }

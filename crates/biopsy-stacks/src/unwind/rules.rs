@@ -47,7 +47,7 @@ impl Rules {
                 // Code may have been compiled into memory that nobody has told of yet.
                 let known = compiled.and_then(|compiled| compiled.rule(Avma(address), exact));
                 match known {
-                    Some(known) => known.frame().map_or(Rule::Nothing, Rule::Offsets),
+                    Some(known) => known.rule(),
                     None => module.map(|_| Rule::Nothing)?,
                 }
             }

@@ -20,12 +20,16 @@ const REGISTERS: u64 = 40;
 const POSITIONS: [(u16, u64); 8] =
     [(12, 4), (13, 5), (14, 6), (15, 7), (RBP, 10), (RBX, 11), (RSP, 15), (RIP, 16)];
 
-/// The registers that the signal interrupted, when the frame is such a trampoline.
+/// Bytes of the longer one.
+pub(super) const CODE: usize = LONG.len();
+
+/// Whether the code is such a trampoline.
+pub(super) fn is_trampoline(code: &[u8]) -> bool {
+    code == LONG || code.starts_with(&SHORT)
+}
+
+/// The registers that the signal interrupted, in the frame of such a trampoline.
 pub(super) fn interrupted(registers: &Registers, stack: &mut Reader<'_>) -> Option<Registers> {
-    let mut code = [0; LONG.len()];
-    if !stack.code(registers.ip(), &mut code) || !(code == LONG || code.starts_with(&SHORT)) {
-        return None;
-    }
     let mut caller = *registers;
     for register in CALLEE_SAVED {
         caller.forget(register);
@@ -44,41 +48,40 @@ mod tests {
     use super::super::stack::tests::Pieces;
     use super::*;
 
-    const CODE: u64 = 0x1000;
     const STACK: u64 = 0x8000;
 
     /// What such a frame says of whom it interrupted: `words` are on the stack, each its place plus 100.
-    fn interrupted_at(code: &[u8], words: u64) -> Option<Registers> {
+    fn interrupted_at(words: u64) -> Option<Registers> {
         let stack: Vec<u8> = (100..100 + words).flat_map(u64::to_le_bytes).collect();
-        let memory = Pieces(vec![(CODE, code.to_vec())]);
-        let registers = Registers::new(&UserRegisters::new(CODE, STACK, 1));
+        let memory = Pieces(Vec::new());
+        let registers = Registers::new(&UserRegisters::new(0x1000, STACK, 1));
         let mut reader = Reader::over(StackMemory { base: STACK, bytes: &stack }, &memory);
         interrupted(&registers, &mut reader)
     }
 
     #[test]
     fn both_ways_to_ask_for_the_return_are_known() {
-        for code in [LONG.to_vec(), [&SHORT[..], &[0xcc, 0xcc]].concat()] {
-            let caller = interrupted_at(&code, 32).expect("a trampoline");
-            // Five words of the `ucontext` before its registers: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
-            let of = |position: u64| Some(100 + 5 + position);
-            for (register, position) in
-                [(12, 4), (13, 5), (14, 6), (15, 7), (RBP, 10), (RBX, 11), (RSP, 15), (RIP, 16)]
-            {
-                assert_eq!(caller.get(register), of(position), "register {register}");
-            }
-        }
-    }
-
-    #[test]
-    fn other_code_and_frames_that_are_cut_off_are_none() {
+        assert!(is_trampoline(&LONG));
+        assert!(is_trampoline(&[&SHORT[..], &[0xcc, 0xcc]].concat()));
         for at in 0..LONG.len() {
             let mut code = LONG;
             code[at] ^= 1;
-            assert!(interrupted_at(&code, 32).is_none(), "byte {at} is another");
+            assert!(!is_trampoline(&code), "byte {at} is another");
         }
-        assert!(interrupted_at(&LONG[..8], 32).is_none(), "code that cannot be read");
-        assert!(interrupted_at(&LONG, 5 + 17).is_some());
-        assert!(interrupted_at(&LONG, 5 + 16).is_none(), "the instruction pointer is not on the stack");
+        assert!(!is_trampoline(&LONG[..8]), "code that cannot be read");
+    }
+
+    #[test]
+    fn the_registers_are_behind_it() {
+        let caller = interrupted_at(32).expect("a whole frame");
+        // Five words of the `ucontext` before its registers: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+        let of = |position: u64| Some(100 + 5 + position);
+        for (register, position) in
+            [(12, 4), (13, 5), (14, 6), (15, 7), (RBP, 10), (RBX, 11), (RSP, 15), (RIP, 16)]
+        {
+            assert_eq!(caller.get(register), of(position), "register {register}");
+        }
+        assert!(interrupted_at(5 + 17).is_some());
+        assert!(interrupted_at(5 + 16).is_none(), "the instruction pointer is not on the stack");
     }
 }

@@ -50,7 +50,10 @@ pub(super) fn walk(
     let mut frames = 0;
     let mut needed_beyond = false;
     let end = loop {
-        let lookup = if exact { registers.ip() } else { registers.ip().wrapping_sub(1) };
+        // A return address that is a signal trampoline: C libraries without unwind information for it (musl, Go), and
+        // `ip - 1` would be the end of another function.
+        let trampoline = !exact && is_trampoline(rules, registers.ip(), &stack);
+        let lookup = if exact || trampoline { registers.ip() } else { registers.ip().wrapping_sub(1) };
         emit(WalkedFrame {
             ip: Avma(registers.ip()),
             lookup: Avma(lookup),
@@ -63,7 +66,7 @@ pub(super) fn walk(
         if frames >= max_frames {
             break StackEnd::Truncated;
         }
-        let frame = Frame { lookup, exact, chained: by_frame_pointer > 0 };
+        let frame = Frame { lookup, exact, trampoline, chained: by_frame_pointer > 0 };
         match frame.step(rule, rules, &registers, &mut stack) {
             Step::End(end) => break end,
             Step::Unreadable(unreadable) => {
@@ -97,19 +100,33 @@ pub(super) fn walk(
     Unwound { end, top: Avma(stack.highest), needed_beyond, by_frame_pointer }
 }
 
+/// Whether a signal handler returns to there: by the code, of the process or of its file.
+fn is_trampoline(rules: &Rules, ip: u64, stack: &Reader<'_>) -> bool {
+    if !stack.has_whole() {
+        return false;
+    }
+    let mut code = [0; signal_frame::CODE];
+    if stack.code(ip, &mut code) {
+        return signal_frame::is_trampoline(&code);
+    }
+    let of_file = rules.modules.find(ip).and_then(|module| {
+        module.file.as_ref()?.code_at(ip.wrapping_sub(module.bias), signal_frame::CODE as u64)
+    });
+    of_file.is_some_and(|code| signal_frame::is_trampoline(&code))
+}
+
 struct Frame {
     lookup: u64,
     exact: bool,
+    /// It is where a signal handler returns to.
+    trampoline: bool,
     /// A caller further in was found by frame pointer.
     chained: bool,
 }
 
 impl Frame {
     fn step(&self, rule: Rule, rules: &mut Rules, registers: &Registers, stack: &mut Reader<'_>) -> Step {
-        // A return address that is a signal trampoline: C libraries without unwind information for it (musl, Go), and
-        // `ip - 1` would be the end of another function.
-        if !self.exact
-            && stack.has_whole()
+        if self.trampoline
             && let Some(caller) = signal_frame::interrupted(registers, stack)
         {
             return Step::Caller { registers: caller, interrupted: true, found: FoundBy::SignalFrame };
@@ -119,6 +136,15 @@ impl Frame {
             Rule::Offsets(offsets) => match by_offsets(&offsets, registers, stack) {
                 Some(Ok(caller)) => self.checked(registers, caller, false),
                 Some(Err(unreadable)) => Step::Unreadable(unreadable),
+                None => self.without_rule(rules, registers, stack),
+            },
+            Rule::Linked => match linked(registers, stack) {
+                Some(Ok(caller)) => self.checked(registers, caller, false),
+                Some(Err(unreadable)) => Step::Unreadable(unreadable),
+                None => self.without_rule(rules, registers, stack),
+            },
+            Rule::Stub => match called_by_compiled(rules, registers, stack) {
+                Some(caller) => self.checked(registers, caller, false),
                 None => self.without_rule(rules, registers, stack),
             },
             Rule::Evaluate => match self.evaluate(rules, registers, stack) {
@@ -228,6 +254,40 @@ fn by_offsets(
         Err(unreadable) => return Some(Err(unreadable)),
     }
     caller.set(RSP, cfa);
+    Some(Ok(caller))
+}
+
+/// The word at the stack pointer, where it leads to code that a runtime compiled.
+fn called_by_compiled(rules: &Rules, registers: &Registers, stack: &mut Reader<'_>) -> Option<Registers> {
+    let ip = stack.word(registers.sp()).ok()?;
+    rules.modules.find(ip.wrapping_sub(1)).filter(|module| module.file.is_none())?;
+    let mut caller = *registers;
+    caller.keep_callee_saved();
+    caller.set(RIP, ip);
+    caller.set(RSP, registers.sp().wrapping_add(8));
+    Some(caller)
+}
+
+/// `None`: there is no frame pointer, or what is there is no frame.
+fn linked(registers: &Registers, stack: &mut Reader<'_>) -> Option<Result<Registers, Unreadable>> {
+    let fp = registers.get(RBP).filter(|fp| fp % 8 == 0 && *fp > registers.sp())?;
+    let words = [fp.wrapping_sub(8), fp, fp.wrapping_add(8)].map(|at| stack.word(at));
+    let [sp, saved, ip] = match words {
+        [Ok(sp), Ok(saved), Ok(ip)] => [sp, saved, ip],
+        [Err(unreadable), ..] | [_, Err(unreadable), _] | [.., Err(unreadable)] => {
+            return Some(Err(unreadable));
+        }
+    };
+    if sp < fp.wrapping_add(16) {
+        return None;
+    }
+    let mut caller = *registers;
+    for register in CALLEE_SAVED {
+        caller.forget(register);
+    }
+    caller.set(RBP, saved);
+    caller.set(RIP, ip);
+    caller.set(RSP, sp);
     Some(Ok(caller))
 }
 

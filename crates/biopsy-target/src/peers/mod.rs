@@ -7,6 +7,7 @@
 
 mod call;
 mod ends;
+mod events;
 mod file_locks;
 mod sockets;
 mod waits;

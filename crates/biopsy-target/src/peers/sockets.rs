@@ -19,15 +19,27 @@ const ANSWER: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const ESTABLISHED: &str = "01";
+const LISTENING: &str = "0A";
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const DUMP: u16 = 0x301;
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
 const UNIX_DIAG_PEER: u16 = 2;
+/// `UNIX_DIAG_RQLEN`: bytes to be read, then bytes or connections that may be taken.
+const UNIX_DIAG_QUEUES: u16 = 4;
 const SHOW_PEER: u32 = 4;
+const SHOW_QUEUES: u32 = 0x10;
 
-/// Inodes of the other ends of all TCP connections inside of the machine, in the process's network namespace.
-pub(super) fn tcp_peers(dir: &ProcessDir) -> BTreeMap<u64, u64> {
+/// The other end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Peer {
+    pub(super) inode: u64,
+    /// Bytes that it has got and that nobody has read there.
+    pub(super) unread: u64,
+}
+
+/// The other ends of all TCP connections inside of the machine, in the process's network namespace, by inode.
+pub(super) fn tcp_peers(dir: &ProcessDir) -> BTreeMap<u64, Peer> {
     let mut peers = BTreeMap::new();
     for table in ["net/tcp", "net/tcp6"] {
         let Ok(text) = dir.read(table, TABLE) else { continue };
@@ -37,27 +49,48 @@ pub(super) fn tcp_peers(dir: &ProcessDir) -> BTreeMap<u64, u64> {
 }
 
 /// `sl local remote state queues timer retransmits uid timeout inode`.
-fn peers_in(text: &str, peers: &mut BTreeMap<u64, u64>) {
+fn peers_in(text: &str, peers: &mut BTreeMap<u64, Peer>) {
     let rows = || {
         text.lines().skip(1).filter_map(|line| {
             let mut words = line.split_ascii_whitespace().skip(1);
-            let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
-            let inode: u64 = words.nth(5)?.parse().ok()?;
-            (state == ESTABLISHED && inode != 0).then_some((local, remote, inode))
+            let (local, remote, state, queues) = (words.next()?, words.next()?, words.next()?, words.next()?);
+            let inode: u64 = words.nth(4)?.parse().ok()?;
+            let unread = queues.split_once(':').and_then(|(_, unread)| u64::from_str_radix(unread, 16).ok());
+            let own = Peer { inode, unread: unread.unwrap_or(0) };
+            Some((local, remote, state, own))
         })
     };
-    let by_addresses: BTreeMap<(&str, &str), u64> =
-        rows().map(|(local, remote, inode)| ((local, remote), inode)).collect();
-    peers.extend(
-        rows().filter_map(|(local, remote, inode)| Some((inode, *by_addresses.get(&(remote, local))?))),
-    );
+    let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
+    // A connection that nobody has accepted yet has no inode: who listens at its port may.
+    let listeners: BTreeMap<String, u64> = rows()
+        .filter(|(_, _, state, _)| *state == LISTENING)
+        .filter_map(|(local, _, _, own)| Some((port(local)?, own.inode)))
+        .collect();
+    let established = || rows().filter(|(_, _, state, _)| *state == ESTABLISHED);
+    let by_addresses: BTreeMap<(&str, &str), Peer> = established()
+        .map(|(local, remote, _, own)| {
+            let listener = || port(local).and_then(|port| listeners.get(&port).copied());
+            let inode = if own.inode == 0 { listener().unwrap_or(0) } else { own.inode };
+            ((local, remote), Peer { inode, ..own })
+        })
+        .collect();
+    peers.extend(established().filter(|(_, _, _, own)| own.inode != 0).filter_map(
+        |(local, remote, _, own)| {
+            let peer = *by_addresses.get(&(remote, local))?;
+            (peer.inode != 0).then_some((own.inode, peer))
+        },
+    ));
 }
 
-/// Inodes of the other ends of all UNIX sockets of our network namespace. Empty: the kernel does not say it.
+/// The other ends of all UNIX sockets of our network namespace, by inode. Empty: the kernel does not say it.
 ///
 /// Asking makes the kernel load the module `unix_diag` where it is one: a machine that is not ours is not changed for that.
-pub(super) fn unix_peers(root: &ProcRoot) -> BTreeMap<u64, u64> {
-    if can_answer(root) { ask().unwrap_or_default() } else { BTreeMap::new() }
+pub(super) fn unix_peers(root: &ProcRoot) -> BTreeMap<u64, Peer> {
+    let (mut peers, unread) = can_answer(root).then(ask).flatten().unwrap_or_default();
+    for peer in peers.values_mut() {
+        peer.unread = unread.get(&peer.inode).copied().unwrap_or(0);
+    }
+    peers
 }
 
 fn can_answer(root: &ProcRoot) -> bool {
@@ -82,7 +115,10 @@ fn is_built_in(root: &ProcRoot, module: &str) -> bool {
         .any(|line| line.rsplit('/').next().and_then(|file| file.strip_suffix(".ko")) == Some(module))
 }
 
-fn ask() -> Option<BTreeMap<u64, u64>> {
+/// The other ends, and bytes that were not read, by inode.
+type Answer = (BTreeMap<u64, Peer>, BTreeMap<u64, u64>);
+
+fn ask() -> Option<Answer> {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
@@ -98,11 +134,11 @@ fn ask() -> Option<BTreeMap<u64, u64>> {
     }
     // Family and protocol, all states, any inode, what to show, any cookie.
     request.extend([1, 0, 0, 0]);
-    for word in [u32::MAX, 0, SHOW_PEER, u32::MAX, u32::MAX] {
+    for word in [u32::MAX, 0, SHOW_PEER | SHOW_QUEUES, u32::MAX, u32::MAX] {
         request.extend(word.to_le_bytes());
     }
     rustix::net::sendto(&socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).ok()?;
-    let mut peers = BTreeMap::new();
+    let mut peers = Answer::default();
     let mut buffer = vec![0; 64 << 10];
     let mut taken = 0;
     while taken < ANSWER {
@@ -116,7 +152,7 @@ fn ask() -> Option<BTreeMap<u64, u64>> {
 }
 
 /// Messages of an answer; `false`: it was the last.
-fn take(mut bytes: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
+fn take(mut bytes: &[u8], (peers, unread): &mut Answer) -> bool {
     let half = |bytes: &[u8], at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     let word = |bytes: &[u8], at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     while let (Some(length), Some(kind)) = (word(bytes, 0), half(bytes, 4)) {
@@ -132,10 +168,12 @@ fn take(mut bytes: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
             if size < 4 {
                 break;
             }
-            if kind == UNIX_DIAG_PEER
-                && let (Some(own), Some(peer)) = (word(message, 4), word(attributes, 4))
-            {
-                peers.insert(own.into(), peer.into());
+            if let (Some(own), Some(value)) = (word(message, 4), word(attributes, 4)) {
+                match kind {
+                    UNIX_DIAG_PEER => drop(peers.insert(own.into(), Peer { inode: value.into(), unread: 0 })),
+                    UNIX_DIAG_QUEUES => drop(unread.insert(own.into(), value.into())),
+                    _ => {}
+                }
             }
             attributes = attributes.get(size.next_multiple_of(4)..).unwrap_or_default();
         }
@@ -152,11 +190,15 @@ mod tests {
     fn the_other_end_has_the_addresses_the_other_way_round() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
             0: 0100007F:0CEA 0100007F:D2F0 01 00000000:00000000 00:00000000 00000000   999        0 111 1\n\
-            1: 0100007F:D2F0 0100007F:0CEA 01 00000000:00000000 00:00000000 00000000   999        0 222 1\n\
-            2: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        0 333 1\n";
+            1: 0100007F:D2F0 0100007F:0CEA 01 00000000:0000001F 00:00000000 00000000   999        0 222 1\n\
+            2: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        0 333 1\n\
+            3: 0100007F:0CEA 0100007F:D2F2 01 00000000:0000002A 00:00000000 00000000   999        0 0 1\n\
+            4: 0100007F:D2F2 0100007F:0CEA 01 00000000:00000000 00:00000000 00000000   999        0 444 1\n";
         let mut peers = BTreeMap::new();
         peers_in(table, &mut peers);
-        assert_eq!(peers, BTreeMap::from([(111, 222), (222, 111)]));
+        let other = |inode, unread| Peer { inode, unread };
+        let expected = [(111, other(222, 0x1f)), (222, other(111, 0)), (444, other(333, 0x2a))];
+        assert_eq!(peers, BTreeMap::from(expected), "444 was not accepted yet, and waits for who listens");
     }
 
     #[test]
@@ -181,15 +223,15 @@ mod tests {
 
     #[test]
     fn answers_that_are_damaged_end() {
-        let mut peers = BTreeMap::new();
+        let mut peers = Answer::default();
         assert!(!take(&[0xff; 64], &mut peers));
         assert!(take(&[], &mut peers));
         let mut message = vec![40, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         message.extend([1, 1, 1, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 2, 0, 9, 0, 0, 0]);
         assert!(take(&message, &mut peers));
-        assert_eq!(peers, BTreeMap::from([(7, 9)]));
+        assert_eq!(peers.0, BTreeMap::from([(7, Peer { inode: 9, unread: 0 })]));
         for length in 0..message.len() {
-            take(&message[..length], &mut BTreeMap::new());
+            take(&message[..length], &mut Answer::default());
         }
     }
 }

@@ -8,21 +8,25 @@ use biopsy_model::peers::{PeerObject, PeerWait};
 
 use super::call::{Call, THREADS};
 use super::ends::{Ends, Mode, mode};
-use super::{file_locks, sockets};
+use super::sockets::Peer;
+use super::{events, file_locks, sockets};
 use crate::process::proc_root::{ProcRoot, ProcessDir, SMALL};
 
 /// `/proc/locks` of a busy database has thousands of lines.
 const LOCKS: usize = 4 << 20;
 /// Descriptors of one `poll` that are followed: whoever waits for more is a server.
 const POLLED: u64 = 4;
+/// The same of an `epoll`, whose runtimes have some of their own; and bytes of their list.
+const WATCHED: usize = 16;
+const EVENTS: usize = 64 << 10;
 
 /// What was read of the machine, each when it was first needed.
 pub(super) struct Waits<'a> {
     root: &'a ProcRoot,
     ends: Option<Ends>,
-    unix: Option<BTreeMap<u64, u64>>,
+    unix: Option<BTreeMap<u64, Peer>>,
     /// By the process whose network namespace it is.
-    tcp: BTreeMap<Pid, BTreeMap<u64, u64>>,
+    tcp: BTreeMap<Pid, BTreeMap<u64, Peer>>,
 }
 
 impl<'a> Waits<'a> {
@@ -48,6 +52,11 @@ impl<'a> Waits<'a> {
             1 | 18 | 20 | 44 | 46 => self.descriptor(dir, pid, fd, true),
             7 if (call.arguments[2] as u32).cast_signed() < 0 => self.polled(dir, pid, call),
             271 if call.arguments[2] == 0 => self.polled(dir, pid, call),
+            // epoll_wait, epoll_pwait.
+            232 | 281 => match (call.arguments[3] as u32).cast_signed() {
+                0 => None,
+                limit => self.events(dir, pid, fd, limit > 0),
+            },
             73 => self.file_lock(dir, pid, fd),
             // F_SETLKW, F_OFD_SETLKW.
             72 if matches!(call.arguments[1], 7 | 38) => self.file_lock(dir, pid, fd),
@@ -60,8 +69,9 @@ impl<'a> Waits<'a> {
             // vfork, and clone that waits until the child runs a program.
             58 => self.child(dir, -1),
             65 | 220 => self.semaphore(dir, call),
-            // futex, shared between processes.
+            // futex, shared between processes; else only its own process can end it. WAIT, WAIT_BITSET.
             202 if call.arguments[1] & 128 == 0 => self.shared_lock(dir, pid, call),
+            202 if matches!(call.arguments[1] & 127, 0 | 9) && call.arguments[3] == 0 => Some(inside(pid)),
             _ => None,
         }
     }
@@ -90,7 +100,15 @@ impl<'a> Waits<'a> {
         } else {
             (PeerObject::PipeData, format!("data in the pipe of descriptor {fd}"))
         };
-        Some(PeerWait { object, what, helpers, all_seen: hidden == 0, timed: false, certain: true })
+        Some(PeerWait {
+            object,
+            what,
+            helpers,
+            all_seen: hidden == 0,
+            timed: false,
+            certain: true,
+            unread: 0,
+        })
     }
 
     fn socket(
@@ -102,19 +120,20 @@ impl<'a> Waits<'a> {
     ) -> Option<PeerWait> {
         let unix = self.unix.get_or_insert_with(|| sockets::unix_peers(self.root)).get(&inode).copied();
         let tcp = self.tcp.entry(pid).or_insert_with(|| sockets::tcp_peers(dir));
-        let peer = unix.or_else(|| tcp.get(&inode).copied())?;
+        let peer = unix.filter(|peer| peer.inode != 0).or_else(|| tcp.get(&inode).copied())?;
         let ends = self.ends();
         let mut helpers: Vec<Pid> =
-            ends.of(format!("socket:[{peer}]").as_bytes()).iter().map(|(pid, _)| *pid).collect();
+            ends.of(format!("socket:[{}]", peer.inode).as_bytes()).iter().map(|(pid, _)| *pid).collect();
         helpers.dedup();
         let all_seen = ends.hidden == 0 || !helpers.is_empty();
-        let what = if writes {
-            format!("room in the socket of descriptor {fd}")
+        let (object, what) = if writes {
+            (PeerObject::SocketRoom, format!("room in the socket of descriptor {fd}"))
         } else {
-            format!("data in the socket of descriptor {fd}")
+            (PeerObject::Socket, format!("data in the socket of descriptor {fd}"))
         };
         // A socket may have a time limit of its own (SO_RCVTIMEO), which only its owner can ask for.
-        Some(PeerWait { object: PeerObject::Socket, what, helpers, all_seen, timed: false, certain: false })
+        let unread = if writes { 0 } else { peer.unread };
+        Some(PeerWait { object, what, helpers, all_seen, timed: false, certain: false, unread })
     }
 
     /// struct pollfd: descriptor (4 bytes), events (2), what happened (2). One of them ends it.
@@ -141,10 +160,43 @@ impl<'a> Waits<'a> {
                     all.what = format!("{}, or {}", all.what, one.what);
                     all.helpers.extend(one.helpers);
                     all.all_seen &= one.all_seen;
+                    all.unread += one.unread;
                 }
             }
         }
         all
+    }
+
+    /// Descriptors of an `epoll`: one of them ends it.
+    fn events(&mut self, dir: &ProcessDir, pid: Pid, epoll: u32, timed: bool) -> Option<PeerWait> {
+        let watched = events::watched(&dir.read(&format!("fdinfo/{epoll}"), EVENTS).ok()?);
+        if watched.is_empty() || watched.len() > WATCHED {
+            return None;
+        }
+        let mut all = PeerWait {
+            object: PeerObject::Events,
+            what: format!("events of {} descriptors", watched.len()),
+            helpers: Vec::new(),
+            all_seen: true,
+            timed,
+            certain: false,
+            unread: 0,
+        };
+        for (fd, writes) in watched {
+            let link = dir.link(&format!("fd/{fd}")).ok()?;
+            if link.starts_with(b"anon_inode:[eventfd]") {
+                all.helpers.push(pid);
+                continue;
+            }
+            // A listening socket, a timer, a terminal: what ends these is not known.
+            let one = self.descriptor(dir, pid, fd, writes)?;
+            all.helpers.extend(one.helpers);
+            all.all_seen &= one.all_seen;
+            all.unread += one.unread;
+        }
+        all.helpers.sort_unstable();
+        all.helpers.dedup();
+        Some(all)
     }
 
     fn file_lock(&mut self, dir: &ProcessDir, pid: Pid, fd: u32) -> Option<PeerWait> {
@@ -158,7 +210,10 @@ impl<'a> Waits<'a> {
         if !waits {
             return None;
         }
-        let what = format!("a lock on `{}`", crate::printable(&String::from_utf8_lossy(&link)));
+        let what = format!(
+            "a file lock (`flock` or `fcntl`) on `{}`",
+            crate::printable(&String::from_utf8_lossy(&link))
+        );
         // Whoever took it by flock may have given the description to children, and OFD locks are of descriptions altogether.
         let root = self.root;
         let holds = |(pid, number): &&(Pid, u32)| {
@@ -178,6 +233,7 @@ impl<'a> Waits<'a> {
             helpers,
             timed: false,
             certain: true,
+            unread: 0,
         })
     }
 
@@ -201,6 +257,7 @@ impl<'a> Waits<'a> {
             all_seen: true,
             timed: false,
             certain: true,
+            unread: 0,
         })
     }
 
@@ -225,6 +282,7 @@ impl<'a> Waits<'a> {
                 all_seen: false,
                 timed: call.number == 220 && limit != 0,
                 certain: false,
+                unread: 0,
             });
         }
         None
@@ -257,7 +315,21 @@ impl<'a> Waits<'a> {
             all_seen: true,
             timed: call.arguments[3] != 0,
             certain: true,
+            unread: 0,
         })
+    }
+}
+
+/// A wait that only another thread of the process can end.
+fn inside(pid: Pid) -> PeerWait {
+    PeerWait {
+        object: PeerObject::Inside,
+        what: "another thread of its process".to_owned(),
+        helpers: vec![pid],
+        all_seen: true,
+        timed: false,
+        certain: true,
+        unread: 0,
     }
 }
 

@@ -1,8 +1,11 @@
 //! `biopsy stacks` as a user types it: the cause is named, and the target is unharmed.
 
+use std::process::Command;
+use std::time::{Duration, Instant};
+
 use biopsy_testkit::{
-    DOTNET_RUNTIMES, DotNetServer, Privilege, Program, Survival, TargetProcess, dotnet_held, dotnet_odd,
-    require_all,
+    DOTNET_RUNTIMES, DotNetServer, Privilege, Program, Survival, TargetProcess, compile_c, dotnet_held,
+    dotnet_odd, require_all, temp_dir,
 };
 use serde_json::Value;
 
@@ -61,6 +64,45 @@ fn deadlocks_of_managed_code_are_named_with_threads_objects_and_methods() {
         assert_says(&finding.to_string(), &words);
         assert_eq!(report["dumps"][0]["waits"]["cycles"].as_array().map(Vec::len), Some(2), "{version}");
     }
+}
+
+/// Two processes that each write to the other, and read nothing: live, and from a dump of both.
+#[test]
+fn processes_that_wait_for_each_other_are_named_live_and_in_dumps() {
+    if !require_all(&[Privilege::Cc, Privilege::Ptrace]) {
+        return;
+    }
+    let source = include_str!("../../../biopsy-testkit/programs/across.c");
+    let folder = temp_dir("across");
+    let mut command = Command::new(compile_c("across", source, &["-O2"]));
+    command.args(["child", "unused"]);
+    let mut target = TargetProcess::spawn(command);
+    let child = target.ready_line().split_ascii_whitespace().nth(2).unwrap().to_owned();
+    let finding = |report: &Value| -> Value {
+        let all = report["findings"].as_array().unwrap();
+        let across = |one: &&Value| matches!(one["id"].as_str(), Some("deadlock" | "waits-for-process"));
+        all.iter().find(across).unwrap_or_else(|| panic!("{report:#}")).clone()
+    };
+    // The child blocks a moment after the parent is ready.
+    let until = Instant::now() + Duration::from_secs(20);
+    let live = loop {
+        let report = report(target.pid());
+        if report["dumps"][0]["across"]["circles"][0]["steps"].is_array() || Instant::now() > until {
+            break report;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let found = finding(&live);
+    assert_eq!((&found["id"], &found["severity"]), (&"deadlock".into(), &"critical".into()), "{found:#}");
+    assert_says(&found.to_string(), &[&child, "the end of child process", "data in the pipe"]);
+    let file = folder.path().join("both.zip");
+    let output = biopsy(["dump", "--tree", &target.pid().to_string(), "-o"]).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let analyzed = biopsy(["analyze", "--json", "--symbols", "/"]).arg(&file).output().unwrap();
+    let report: Value = serde_json::from_slice(&analyzed.stdout).unwrap();
+    assert_eq!(finding(&report)["id"], "deadlock", "{}", finding(&report));
+    target.signal(biopsy_testkit::Signal::TERM);
+    target.wait_for_exit(Duration::from_secs(10));
 }
 
 #[test]

@@ -3,43 +3,68 @@
 use biopsy_image::Image;
 use biopsy_model::symbol::place_name;
 use biopsy_model::{Confidence, Tid};
-use biopsy_stacks::ahead::{Ahead, Hold, HoldMode, Wanted, WaysSay};
+use biopsy_stacks::ahead::{Ahead, Hold, HoldMode, LockFamily, Looked, Wanted, WaysSay};
 use biopsy_stacks::image::{ImageStacks, Place, ThreadStack};
 use rustc_hash::FxHashMap;
 
 use super::lock::{Holder, LockKind, LockOwner, LockWait};
+use super::stuck::{self, StuckWait};
 
 /// Locks that are looked for at most.
 const LOCKS: usize = 4096;
 
-/// Finds out who holds what is waited for, and says so in the waits. Returns what could not be determined, in words.
+/// What was found out beside the holders.
+#[derive(Debug, Default)]
+pub(in crate::dump) struct Inferred {
+    /// What could not be determined, in words.
+    pub(in crate::dump) problems: Vec<String>,
+    /// Waits that nobody is left to end.
+    pub(in crate::dump) stuck: Vec<StuckWait>,
+}
+
+/// Finds out who holds what is waited for, and says so in the waits.
 pub(in crate::dump) fn infer(
     image: &dyn Image,
     stacks: &ImageStacks,
     waits: &mut [(Tid, &mut LockWait)],
-) -> Vec<String> {
+) -> Inferred {
     let mut wanted: FxHashMap<u64, Wanted> = FxHashMap::default();
+    let conditions = waits.iter().any(|(_, wait)| wait.kind == LockKind::Condition);
     for (_, wait) in waits.iter() {
         if let Some(family) = wait.family.filter(|_| wait.thread().is_none() && wanted.len() < LOCKS) {
             wanted.insert(wait.lock, Wanted { lock: wait.lock, family });
         }
     }
-    if wanted.is_empty() {
-        return Vec::new();
+    if wanted.is_empty() && !conditions {
+        return Inferred::default();
     }
     let all: Vec<Wanted> = wanted.into_values().collect();
-    let Some(mut ahead) = Ahead::new(image, stacks, &all) else { return Vec::new() };
+    let Some(mut ahead) = Ahead::new(image, stacks, &all) else { return Inferred::default() };
     let waiting: FxHashMap<Tid, (u64, Option<u64>)> =
         waits.iter().map(|(tid, wait)| (*tid, (wait.lock, wait.mutex))).collect();
     let mut holds: FxHashMap<u64, Vec<Holder>> = FxHashMap::default();
-    for stack in &stacks.threads {
+    let mut looked: FxHashMap<Tid, Looked> = FxHashMap::default();
+    for stack in stacks.threads.iter().filter(|_| !all.is_empty()) {
         let (waits_for, takes_again) = waiting.get(&stack.tid).copied().unzip();
-        for hold in ahead.holds(stack, waits_for, takes_again.flatten()) {
-            holds.entry(hold.lock).or_default().push(holder(stacks, stack, &hold));
+        let found = ahead.look(stack, waits_for, takes_again.flatten());
+        for hold in &found.holds {
+            holds.entry(hold.lock).or_default().push(holder(stacks, stack, hold));
+        }
+        looked.insert(stack.tid, found);
+    }
+    let of_counter = |wait: &LockWait| wait.family == Some(LockFamily::Counter);
+    for (_, wait) in waits.iter_mut() {
+        // Until its code says so it is no semaphore.
+        if let Some(candidates) =
+            holds.get(&wait.lock).filter(|_| wait.thread().is_none() && !of_counter(wait))
+        {
+            settle(wait, candidates);
         }
     }
+    let stuck = if ahead.is_exhausted() { Vec::new() } else { stuck::find(&mut ahead, &looked, waits) };
     for (_, wait) in waits.iter_mut() {
-        if let Some(candidates) = holds.get(&wait.lock).filter(|_| wait.thread().is_none()) {
+        let semaphore = of_counter(wait) && wait.kind == LockKind::Semaphore;
+        if let Some(candidates) = holds.get(&wait.lock).filter(|_| semaphore) {
             settle(wait, candidates);
         }
     }
@@ -50,7 +75,7 @@ pub(in crate::dump) fn infer(
                 .to_owned(),
         );
     }
-    problems
+    Inferred { problems, stuck }
 }
 
 fn holder(stacks: &ImageStacks, stack: &ThreadStack, hold: &Hold) -> Holder {

@@ -24,6 +24,8 @@ pub struct LockWait {
     pub timed: bool,
     /// The mutex of the condition that is waited at: the thread takes it again.
     pub mutex: Option<u64>,
+    /// Of a semaphore: the code behind the wait gives back what it takes, so that it counts slots, and not work to be done.
+    pub gives_back: bool,
     /// How many hold it, by the lock's own word.
     pub held_by: Option<u32>,
     /// How code gives it back, for locks that do not say who has them.

@@ -18,15 +18,18 @@ mod named;
 mod parking_lot;
 mod rust;
 mod spin;
+mod stuck;
 mod tids;
 
 use biopsy_image::{Image, Thread};
+use biopsy_stacks::ahead::LockFamily;
 use biopsy_stacks::image::{ImageStacks, ThreadStack};
 
 use super::state::{ThreadState, WaitKind};
-use futex_wait::FutexWait;
+use futex_wait::{FUTEX_WAIT, FutexWait};
 
 pub use lock::{Holder, LockKind, LockOwner, LockWait};
+pub use stuck::StuckWait;
 
 pub(super) use holders::infer;
 pub(super) use spin::find as find_spin;
@@ -60,10 +63,23 @@ pub(super) fn find(
         rust::mutex,
         rust::rwlock,
         parking_lot::any,
+        counter,
     ];
     let known = shapes.iter().find_map(|shape| shape(&wait));
     Some(known.unwrap_or_else(|| {
         let kind = named.unwrap_or(LockKind::Futex);
         wait.lock(0, kind, LockOwner::NotKnown, String::new())
     }))
+}
+
+/// A word that is 0 and waited for to be something else: what it is only the code tells that changes it. So far a futex. libstdc++ 12
+/// gives no time limit, and leaves whatever is in the register: its waits with one are of another kind.
+fn counter(wait: &FutexWait<'_>) -> Option<LockWait> {
+    let fits =
+        wait.operation == FUTEX_WAIT && wait.is_unchanged() && wait.expected == 0 && wait.named.is_none();
+    fits.then(|| LockWait {
+        family: Some(LockFamily::Counter),
+        timed: false,
+        ..wait.lock(0, LockKind::Futex, LockOwner::NotKnown, String::new())
+    })
 }

@@ -96,7 +96,7 @@ fn thrown_in(runtime: &Runtime<'_>, object: Avma) -> Vec<String> {
         let method = at(data, HEADER + index * ELEMENT + METHOD);
         let Ok(method) = runtime.read_u64(method).map(MethodDesc::from) else { break };
         let Some(text) = biopsy_dotnet::stack::method_text(runtime, method) else { break };
-        let own = !crate::dump::frame_rows::is_framework(&text.module);
+        let own = !crate::whose::dotnet::is_framework(&text.module);
         if (own || !methods.is_empty()) && !methods.contains(&text.shown) {
             methods.push(text.shown);
         }

@@ -78,7 +78,7 @@ fn own_method(stacks: &ImageStacks, stack: &ThreadStack) -> Option<String> {
     let places = stack.frames.iter().filter_map(|frame| stacks.place(frame.place));
     let own = |place: &&biopsy_stacks::image::Place| {
         place.compiled.as_ref().is_some_and(|compiled| {
-            compiled.is_method && !crate::dump::frame_rows::is_framework(&compiled.module)
+            compiled.is_method && !crate::whose::dotnet::is_framework(&compiled.module)
         })
     };
     places.into_iter().find(own)?.functions.first().map(|function| function.name.clone())

@@ -34,7 +34,10 @@ pub(super) const BAD_POINTER: About = About {
 
 pub(super) const ABORT: About = About {
     means: "The program, or a library in it, ended itself because it found something wrong: a failed assertion, a damaged heap, a panic.",
-    said: &[of_memory("ended itself; with the message of the C library where there is one", "a signal")],
+    said: &[of_memory(
+        "ended itself: a failed check, a panic, an exception that nobody caught; with the message of the C library, the type and text of a C++ exception, the text of a Go panic where they can be read",
+        "a signal, functions on the way",
+    )],
     disproved_by: "Another process sent the signal: then no thread is in `abort`.",
     to_do: &["Read the message, and look at the frames between `abort` and your own code"],
 };
@@ -49,7 +52,7 @@ pub(super) const FATAL_SIGNAL: About = About {
 pub(super) const UNHANDLED_EXCEPTION: About = About {
     means: "An exception reached the end of a thread, and the runtime ended the process. The exception is the cause; the abort is only its end.",
     said: &[of_memory(
-        "a .NET process died of an exception: its type, HRESULT, redacted message, inner exceptions",
+        "a .NET process died of an exception: its type, HRESULT, redacted message, inner exceptions; a Go process ends by a panic that nobody recovered",
         "runtime's memory",
     )],
     disproved_by: "The exception was caught, and something else raised the signal afterwards.",

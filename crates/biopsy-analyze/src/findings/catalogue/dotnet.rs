@@ -13,7 +13,7 @@ pub(super) const POOL_STARVATION: About = About {
             "stacks of waits; thread pool events",
         ),
         of_memory(
-            "3 threads of the pool or more block until a task completes (warning from 8): names the methods",
+            "3 threads of the pool or more block until a task completes (warning from 8): names the methods. All workers of a pool of Java or Python wait for tasks in its own queue (critical)",
             "stacks, runtime's memory",
         ),
     ],

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::trace::frames::role_of;
+use crate::whose::{Code, Language};
 use WaitReason::*;
 use biopsy_model::Nanos;
 
@@ -13,7 +14,11 @@ fn row(text: &str) -> FunctionRow {
         (None, Some((module, name))) => (FunctionKind::Native, module, name),
         (None, None) => (FunctionKind::Unknown, "", text),
     };
+    let language = if kind == FunctionKind::Jit { Language::Managed } else { Language::Native };
+    let function = Some(name).filter(|name| !name.is_empty());
+    let code_module = if kind == FunctionKind::Jit { "" } else { module };
     FunctionRow {
+        whose: Code { language, module: code_module, function, ..Code::default() }.whose(),
         name: name.to_owned(),
         module: module.to_owned(),
         kind,
@@ -39,7 +44,7 @@ fn site(stack: &[&str]) -> (WaitReason, String) {
         frame.iter().enumerate().map(move |(number, row)| Step {
             function: FunctionHandle((from + number) as u32),
             row,
-            role: role_of(row.kind, &row.module, &row.name, row.named),
+            role: role_of(row),
         })
     }));
     let function = site.function.map_or("-", |function| all[function.0 as usize].name.as_str());

@@ -1,6 +1,7 @@
 //! Layouts shared by the programs and their reader.
 
 use biopsy_model::timeline::WaitState;
+use biopsy_runtimes::python::{RawFrame, RawStack};
 
 /// Offsets in the value of the `threads` map; u64 but where it says otherwise.
 ///
@@ -91,6 +92,41 @@ pub(super) mod sample {
     pub(crate) const STACK_MAX: i32 = 60 * 1024;
     pub(crate) const FLAG_FRAME_POINTERS: i32 = 1;
     pub(crate) const SIZE: u32 = (STACK + STACK_MAX) as u32;
+}
+
+/// Value of the `languages` map: where a process's interpreter has the frames of a thread. Words.
+pub(super) mod language_place {
+    pub(crate) const THREAD: i16 = 0;
+    pub(crate) const FIRST: i16 = 8;
+    /// All bits set: the thread itself has the pointer to its first frame.
+    pub(crate) const FIRST_INNER: i16 = 16;
+    pub(crate) const PREVIOUS: i16 = 24;
+    pub(crate) const CODE: i16 = 32;
+    pub(crate) const INSTRUCTION: i16 = 40;
+    pub(crate) const MARKS: i16 = 48;
+    pub(crate) const BYTES: i16 = 56;
+    pub(crate) const SIZE: u32 = 64;
+}
+
+/// Frames of a language in the ring buffer, directly before the sample of the same CPU: header, then four words for each frame.
+pub(super) mod language {
+    pub(crate) const KIND: u32 = 3;
+    pub(crate) const TID: i16 = 4;
+    pub(crate) const CPU: i16 = 8;
+    /// u64.
+    pub(crate) const COUNT: i16 = 16;
+    pub(crate) const HOLDER: i16 = 24;
+    /// The frame that did not fit any more, or could not be read; 0 at the end.
+    pub(crate) const NEXT: i16 = 32;
+    pub(crate) const FRAMES: i16 = 40;
+    /// Frame, code, instruction, marks.
+    pub(crate) const FRAME: i32 = 32;
+    /// Deeper stacks are cut; each frame costs the target the reading of it.
+    pub(crate) const MOST: i32 = 256;
+    /// A frame as it was read, behind the last one of the record.
+    pub(crate) const BUFFER: i32 = FRAMES as i32 + FRAME * MOST;
+    pub(crate) const BUFFER_BYTES: i32 = 128;
+    pub(crate) const SIZE: u32 = (BUFFER + BUFFER_BYTES) as u32;
 }
 
 /// A wait in the ring buffer.
@@ -221,6 +257,8 @@ pub(crate) enum KernelRecord<'a> {
         /// `stack` is a list of user addresses found by frame pointers.
         frame_pointers: bool,
     },
+    /// Functions of an interpreted language that the thread of the next sample of this CPU is in.
+    Language { cpu: u32, tid: u32, stack: RawStack },
     /// A long wait that has ended.
     Wait {
         tid: u32,
@@ -261,6 +299,14 @@ impl<'a> KernelRecord<'a> {
                     frame_pointers: half(sample::FLAGS)? != 0,
                 })
             }
+            language::KIND => {
+                let frames = bytes.get(usize::try_from(language::FRAMES).ok()?..)?;
+                Some(Self::Language {
+                    cpu: half(language::CPU)?,
+                    tid: half(language::TID)?,
+                    stack: language_frames(field(language::HOLDER)?, field(language::NEXT)?, frames),
+                })
+            }
             wait::KIND => {
                 let at = field(wait::READY)?;
                 let by = u32::try_from(field(wait::WAKER)? & 0xffff_ffff).ok()?;
@@ -283,4 +329,14 @@ impl<'a> KernelRecord<'a> {
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+/// Frames from the bytes of a record, behind its head.
+fn language_frames(holder: u64, next: u64, bytes: &[u8]) -> RawStack {
+    let frame = |words: &[u8]| {
+        let word = |at: usize| u64::from_ne_bytes(words[at..at + 8].try_into().expect("8 bytes"));
+        RawFrame { at: word(0), code: word(8), instruction: word(16), marks: word(24) }
+    };
+    let frames = bytes.chunks_exact(language::FRAME as usize).map(frame).collect();
+    RawStack { holder, frames, cut: next != 0 }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use biopsy_sys::bpf::{Map, MapKind};
 
-use super::layout::{ThreadTimes, config, hint, sample};
+use super::layout::{ThreadTimes, config, hint, language, language_place, sample};
 
 /// `BPF_RB_NO_WAKEUP`: the reader polls, the target pays for no wake-up.
 pub(super) const NO_WAKEUP: i32 = 1;
@@ -14,6 +14,9 @@ pub(super) const FOLLOW_CHILDREN: u32 = 1;
 
 /// Entries of [`Maps::maybe`]; a power of two.
 pub(super) const MAYBE_SLOTS: i32 = 4096;
+
+/// Processes with an interpreter.
+const LANGUAGES: u32 = 4096;
 
 /// The maps that the programs share.
 #[derive(Debug)]
@@ -28,6 +31,10 @@ pub(super) struct Maps {
     pub(super) hints: Map,
     /// cpu → one sample under construction.
     pub(super) scratch: Map,
+    /// tgid → where its interpreter has frames.
+    pub(super) languages: Map,
+    /// cpu → frames of a language under construction.
+    pub(super) frames: Map,
     /// index → u64.
     pub(super) config: Map,
     /// Records to user space.
@@ -52,6 +59,8 @@ impl Maps {
             )?,
             hints: Map::create(MapKind::Hash, "biopsy_hints", word, hint::SIZE, table)?,
             scratch: Map::create(MapKind::Array, "biopsy_scratch", word, sample::SIZE, cpus)?,
+            languages: Map::create(MapKind::Hash, "biopsy_language", word, language_place::SIZE, LANGUAGES)?,
+            frames: Map::create(MapKind::Array, "biopsy_frames", word, language::SIZE, cpus)?,
             config: Map::create(MapKind::Array, "biopsy_config", word, 8, config::ENTRIES)?,
             events: Map::create(MapKind::RingBuf, "biopsy_events", 0, 0, ring_bytes)?,
         })

@@ -11,6 +11,7 @@
 //! Why it is built this way, with numbers: `docs/design/06-recorder.md`.
 
 mod forks;
+mod languages;
 mod layout;
 mod maps;
 mod samples;

@@ -11,6 +11,7 @@ use biopsy_sys::bpf::asm::{
     Width::{W32, W64},
 };
 
+use super::languages;
 use super::layout::{config, hint, pt_regs, sample};
 use super::maps::{Maps, NO_WAKEUP};
 use super::switches::count;
@@ -20,7 +21,8 @@ const TID_KEY: i16 = -4;
 const TGID_KEY: i16 = -8;
 const CPU_KEY: i16 = -12;
 const CONFIG_KEY: i16 = -16;
-const REGISTERS: i16 = -16 - pt_regs::SIZE;
+/// Below are the words of [`languages::frames`].
+const REGISTERS: i16 = -32 - pt_regs::SIZE;
 
 /// `BPF_F_USER_STACK` (include/uapi/linux/bpf.h).
 const USER_STACK: i32 = 1 << 8;
@@ -32,7 +34,7 @@ const UNKNOWN_SIZES: [i32; 4] = [32 * 1024, 16 * 1024, 8 * 1024, 4 * 1024];
 /// Assembles the program. Its context is `struct bpf_perf_event_data`, which begins with the interrupted registers.
 /// Registers: R6 context, R7 user SP, R8 bytes copied, R9 the record under construction.
 /// It returns 0 always: nothing goes to the event's own ring.
-pub(super) fn program(maps: &Maps, user_registers: UserRegisters) -> Vec<u64> {
+pub(super) fn program(maps: &Maps, user_registers: UserRegisters, thread_pointer: Option<i32>) -> Vec<u64> {
     let mut asm = Assembler::new();
     let (done, emit) = (asm.label(), asm.label());
 
@@ -51,6 +53,11 @@ pub(super) fn program(maps: &Maps, user_registers: UserRegisters) -> Vec<u64> {
     asm.call(MapLookupElem);
     asm.jump_if_imm(R0, Cond::Equal, 0, done);
 
+    if let Some(thread_pointer) = thread_pointer {
+        let keys = languages::Keys { tid: TID_KEY, tgid: TGID_KEY, cpu: CPU_KEY };
+        languages::frames(&mut asm, maps, thread_pointer, keys);
+    }
+
     // One record's worth of scratch memory per CPU; interrupts of one kind do not nest.
     asm.call(GetSmpProcessorId);
     asm.store(W32, R10, CPU_KEY, R0);
@@ -60,7 +67,9 @@ pub(super) fn program(maps: &Maps, user_registers: UserRegisters) -> Vec<u64> {
     asm.jump_if_imm(R0, Cond::Equal, 0, done);
     asm.mov(R9, R0);
     asm.store_imm(W32, R9, 0, sample::KIND.cast_signed());
+    asm.load(W32, R8, R10, TID_KEY);
     asm.store(W32, R9, sample::TID, R8);
+    asm.load(W32, R7, R10, TGID_KEY);
     asm.store(W32, R9, sample::TGID, R7);
     asm.load(W32, R1, R10, CPU_KEY);
     asm.store(W32, R9, sample::CPU, R1);

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use biopsy_runtimes::python::FrameWalk;
 use biopsy_sys::bpf::btf::Btf;
 use biopsy_sys::bpf::{Link, LoadError, Program, ProgramKind, RingBuf};
 use biopsy_sys::limits::LockedMemoryRoom;
@@ -10,7 +11,7 @@ use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_stat
 use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps};
 use super::switches::TaskLayout;
 use super::user_registers::UserRegisters;
-use super::{forks, samples, switches, wakings};
+use super::{forks, languages, samples, switches, wakings};
 
 /// Why the kernel part could not be used. The caller falls back, and says why.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +77,8 @@ pub(crate) struct KernelSession {
     links: Vec<Link>,
     /// Wake-ups from interrupts can be told from those by threads.
     pub(crate) tells_interrupts: bool,
+    /// The sampling program reads the frames of interpreters.
+    reads_languages: bool,
     keys: Vec<u8>,
     values: Vec<u8>,
 }
@@ -103,7 +106,7 @@ impl KernelSession {
             _ => KernelError::Map(source),
         })?;
         let ring = RingBuf::map(&maps.events).map_err(KernelError::Map)?;
-        let (samples, user_registers) = load_samples(&maps, &btf)?;
+        let (samples, user_registers, reads_languages) = load_samples(&maps, &btf)?;
         task.user_registers = user_registers;
         let tracing = ProgramKind::RawTracepoint;
         let switches = Program::load(tracing, "biopsy_switch", &switches::program(&maps, task))?;
@@ -128,7 +131,7 @@ impl KernelSession {
             links.push(link);
         }
         let (keys, values) = (Vec::new(), Vec::new());
-        Ok(Self { maps, ring, samples, links, tells_interrupts, keys, values })
+        Ok(Self { maps, ring, samples, links, tells_interrupts, reads_languages, keys, values })
     }
 
     /// No more records; what is in the ring buffer, and the threads' times, can still be read.
@@ -182,6 +185,19 @@ impl KernelSession {
         value[..8].copy_from_slice(&stack_base.to_ne_bytes());
         value[8..].copy_from_slice(&u64::from(frame_pointers).to_ne_bytes());
         self.maps.hints.update(&tid.to_ne_bytes(), &value, false)
+    }
+
+    /// Tells the sampling program where a process's interpreter has the frames of its language.
+    pub(crate) fn set_language(&self, pid: u32, walk: &FrameWalk) -> io::Result<()> {
+        if !self.reads_languages {
+            return Err(io::Error::other("this kernel did not take the program that reads them"));
+        }
+        self.maps.languages.update(&pid.to_ne_bytes(), &languages::place(walk), false)
+    }
+
+    /// A process has no interpreter any more.
+    pub(crate) fn forget_language(&self, pid: u32) -> io::Result<()> {
+        self.maps.languages.delete(&pid.to_ne_bytes())
     }
 
     /// Forgets a thread that has ended.
@@ -243,21 +259,37 @@ impl KernelSession {
     }
 }
 
-/// The program for samples, and where it and the others find the registers of user mode: Linux 5.15 tells, before that they are
-/// taken from where they lie. Tried, for versions say little about the kernels of some distributions.
-fn load_samples(maps: &Maps, btf: &Btf) -> Result<(Program, UserRegisters), KernelError> {
-    let load = |registers| {
-        let program = samples::program(maps, registers);
-        Program::load(ProgramKind::PerfEvent, "biopsy_sample", &program).map(|loaded| (loaded, registers))
+/// The program for samples, where it and the others find the registers of user mode, and whether it reads frames of languages.
+/// Linux 5.15 tells the registers, before that they are taken from where they lie. Tried, for versions say little about the kernels of
+/// some distributions; without languages, too, for no kernel that takes the rest should lose it for them.
+fn load_samples(maps: &Maps, btf: &Btf) -> Result<(Program, UserRegisters, bool), KernelError> {
+    let load = |registers, thread_pointer: Option<i32>| {
+        let program = samples::program(maps, registers, thread_pointer);
+        let loaded = Program::load(ProgramKind::PerfEvent, "biopsy_sample", &program)?;
+        Ok::<_, LoadError>((loaded, registers, thread_pointer.is_some()))
     };
     let stack = btf.member_offset("task_struct", "stack").and_then(|stack| i32::try_from(stack).ok());
-    match (load(UserRegisters::Told), stack) {
-        (Err(refused), Some(stack)) => {
-            tracing::debug!(%refused, "registers of user mode are taken from the kernel stack");
-            Ok(load(UserRegisters::OnStack { stack })?)
+    let places = [Some(UserRegisters::Told), stack.map(|stack| UserRegisters::OnStack { stack })];
+    let languages = thread_pointer(btf);
+    let mut first = None;
+    for registers in places.into_iter().flatten() {
+        for thread_pointer in languages.map(Some).into_iter().chain([None]) {
+            match load(registers, thread_pointer) {
+                Ok(loaded) => return Ok(loaded),
+                Err(refused) => {
+                    tracing::debug!(%refused, ?registers, ?thread_pointer, "the sampling program was refused");
+                    first = first.or(Some(refused));
+                }
+            }
         }
-        (told, _) => Ok(told?),
     }
+    Err(first.map_or(KernelError::MissingType("stack"), KernelError::from))
+}
+
+/// Offset of the user's thread pointer in `task_struct`. Without it there are no frames of interpreted languages.
+fn thread_pointer(btf: &Btf) -> Option<i32> {
+    let thread = btf.member_offset("task_struct", "thread")?;
+    i32::try_from(thread.checked_add(btf.member_offset("thread_struct", "fsbase")?)?).ok()
 }
 
 fn task_layout(btf: &Btf) -> Result<TaskLayout, KernelError> {
@@ -324,6 +356,7 @@ mod tests {
                 samples += 1;
                 with_stack += usize::from(!stack.is_empty());
             }
+            KernelRecord::Language { .. } => panic!("nobody was said to run an interpreter"),
             KernelRecord::Wait { start, end, syscall, wakened, state, .. } => {
                 assert!(end - start >= 1_000_000);
                 // On a busy machine the thread may also be preempted inside the call; nobody wakes it then.

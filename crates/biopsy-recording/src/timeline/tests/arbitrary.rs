@@ -118,6 +118,7 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
                         ModuleKind::Vdso,
                         ModuleKind::Jit,
                         ModuleKind::OtherFile,
+                        ModuleKind::Source,
                     ][usize::from(kind)],
                     path,
                     build_id,

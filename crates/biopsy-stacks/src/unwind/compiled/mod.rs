@@ -13,7 +13,7 @@ use std::fmt::Debug;
 
 use biopsy_model::Avma;
 
-use super::rule::FrameRule;
+use super::rule::{FrameRule, Rule};
 
 pub use codes::{ReadMemory, RuntimeFunction, windows_rule};
 
@@ -24,6 +24,10 @@ pub enum CompiledRule {
     Frame(FrameRule),
     /// Code without a frame of its own (a jump on its way to a method): the return address is at the stack pointer.
     NoFrame,
+    /// By the frame pointer, as usual; the caller's stack pointer is not above it but in the word below (the interpreter of HotSpot).
+    Linked,
+    /// A stub: without a frame where compiled code has called it just now, else with a frame pointer.
+    Stub,
     /// It is code of the runtime, and the runtime says nothing about it: its frame pointer is tried.
     Unknown,
 }
@@ -34,11 +38,13 @@ impl CompiledRule {
         FrameRule { cfa_register: 7, cfa_offset: 8, saved: [super::rule::UNCHANGED; 6] }
     }
 
-    pub(crate) fn frame(self) -> Option<FrameRule> {
+    pub(crate) fn rule(self) -> Rule {
         match self {
-            Self::Frame(rule) => Some(rule),
-            Self::NoFrame => Some(Self::no_frame()),
-            Self::Unknown => None,
+            Self::Frame(rule) => Rule::Offsets(rule),
+            Self::NoFrame => Rule::Offsets(Self::no_frame()),
+            Self::Linked => Rule::Linked,
+            Self::Stub => Rule::Stub,
+            Self::Unknown => Rule::Nothing,
         }
     }
 }

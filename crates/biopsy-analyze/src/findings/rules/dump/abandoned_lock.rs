@@ -1,7 +1,7 @@
 //! The owner of a lock is not there any more.
 
 use crate::dump::{DumpAnalysis, LockOwner};
-use crate::findings::dump::{at, label, place, share};
+use crate::findings::dump::{at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity};
 use crate::words::threads;
@@ -18,9 +18,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         severity: Severity::Critical,
         impact: share(analysis, queue.waiters.len()).max(0.4),
         title: format!(
-            "{} wait for {} whose owner, thread {owner}, is not there any more",
+            "{} wait for {} whose owner, thread {owner}, is not there any more{}",
             threads(queue.waiters.len()),
-            queue.kind.words()
+            queue.kind.words(),
+            in_functions(analysis, &queue.waiters)
         ),
         explanation: "The thread that holds the lock is not among the threads of the dump: it ended without giving the lock back, \
                       or, when the lock is shared between processes, it is of another process. In the first case the waiting \

@@ -1,7 +1,7 @@
 //! Processes wait for each other in a circle, or for one at the end of a chain.
 
 use crate::dump::{DumpAnalysis, Step};
-use crate::findings::dump::at;
+use crate::findings::dump::{at, place};
 use crate::findings::evidence::steps;
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use biopsy_model::Confidence;
@@ -13,8 +13,12 @@ const NAMED: usize = 12;
 
 pub(crate) fn circle(analysis: &DumpAnalysis) -> Option<Finding> {
     let across = analysis.across.as_ref()?;
-    let circle = across.circles.first()?;
-    let sure = across.confidence.first().copied().unwrap_or_default();
+    let circles = across.circles.iter().zip(&across.confidence);
+    let (circle, sure) = circles.max_by_key(|(_, sure)| **sure)?;
+    let sure = *sure;
+    if sure == Confidence::Possible {
+        return each_others_data(analysis, circle);
+    }
     let begin = match sure {
         Confidence::Certain => "Deadlock".to_owned(),
         other => format!("Deadlock, {}", other.words()),
@@ -54,8 +58,24 @@ pub(crate) fn circle(analysis: &DumpAnalysis) -> Option<Finding> {
         explanation: "Each of them waits for something that only the next one can give, so that none goes on by itself. Who has the other \
                       ends was read from the kernel, for all processes that may be seen."
             .to_owned(),
-        evidence: circle.iter().take(NAMED).map(step).collect(),
+        evidence: circle.iter().take(NAMED).map(|one| step(analysis, one)).collect(),
         next_steps: steps(&[advice, "They do not recover: one of them has to be ended"]),
+    })
+}
+
+/// Both ends of a connection wait for data: how most connections rest, and how two hang that forgot who speaks next.
+fn each_others_data(analysis: &DumpAnalysis, circle: &[Step]) -> Option<Finding> {
+    let (first, last) = (circle.first()?, circle.last()?);
+    Some(Finding {
+        id: FindingId::WaitsForProcess,
+        severity: Severity::Notice,
+        impact: 0.3,
+        title: format!("{} and {} wait for data of each other", who(first), who(last)),
+        explanation: "Neither has sent what the other would read, and no other thread of them could. Connections at rest look the same, and \
+                      time limits of sockets cannot be seen: it is a deadlock only if both wait for an answer."
+            .to_owned(),
+        evidence: circle.iter().take(NAMED).map(|one| step(analysis, one)).collect(),
+        next_steps: steps(&["Look at the place where each of them reads: does it wait for a request, or for an answer?"]),
     })
 }
 
@@ -63,21 +83,38 @@ pub(crate) fn chain(analysis: &DumpAnalysis) -> Option<Finding> {
     let chain = analysis.across.as_ref()?.chain.as_ref()?;
     let (first, last) = (chain.first()?, chain.last()?);
     // Waiting for a child is what shells and supervisors do all day; a lock that somebody keeps is worth a look.
+    let across = analysis.across.as_ref()?;
     let severity = match first.object? {
+        // The one that waits may be the one who should do something; another thread of it may as well.
+        _ if across.chain_returns => Severity::Notice,
         PeerObject::FileLock | PeerObject::Semaphore | PeerObject::SharedLock => Severity::Notice,
-        PeerObject::PipeData | PeerObject::PipeRoom | PeerObject::Socket | PeerObject::Child => {
-            Severity::Info
-        }
+        PeerObject::PipeData
+        | PeerObject::PipeRoom
+        | PeerObject::Socket
+        | PeerObject::SocketRoom
+        | PeerObject::Events
+        | PeerObject::Inside
+        | PeerObject::Child => Severity::Info,
     };
     Some(Finding {
         id: FindingId::WaitsForProcess,
         severity,
         impact: 0.5,
-        title: format!("{} waits for {}; at the end {} {}", who(first), first.waits_for, who(last), last.does),
+        title: format!(
+            "{} waits for {}{}; at the end {} {}",
+            who(first),
+            first.waits_for,
+            place(analysis, first.tid).map_or(String::new(), |place| format!(", in {place}")),
+            who(last),
+            match across.chain_returns {
+                true => format!("waits for {}, which the first one has the other end of", last.waits_for),
+                false => last.does.clone(),
+            }
+        ),
         explanation: "A thread of this process waits for another process. That is a moment, not a proof: if it stays so, what the last \
                       one does is the reason."
             .to_owned(),
-        evidence: chain.iter().take(NAMED).map(step).collect(),
+        evidence: chain.iter().take(NAMED).map(|one| step(analysis, one)).collect(),
         next_steps: steps(&["Look at the process at the end of the chain"]),
     })
 }
@@ -86,12 +123,18 @@ fn who(step: &Step) -> String {
     format!("process {} ({})", step.pid, step.process)
 }
 
-fn step(step: &Step) -> Evidence {
+fn step(analysis: &DumpAnalysis, step: &Step) -> Evidence {
     let thread = if step.pid.0 == step.tid.0 { String::new() } else { format!(", thread {},", step.tid) };
+    // Of other processes only what the kernel says is known.
+    let own = step.pid == analysis.identity.pid;
+    let inside = own
+        .then(|| place(analysis, step.tid))
+        .flatten()
+        .map_or(String::new(), |place| format!(", in {place}"));
     let text = if step.waits_for.is_empty() {
-        format!("{}{thread} {}", who(step), step.does)
+        format!("{}{thread} {}{inside}", who(step), step.does)
     } else {
-        format!("{}{thread} waits for {}", who(step), step.waits_for)
+        format!("{}{thread} waits for {}{inside}", who(step), step.waits_for)
     };
     at(Reference::Thread(step.tid), text)
 }

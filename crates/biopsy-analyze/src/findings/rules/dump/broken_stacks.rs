@@ -24,11 +24,11 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     Some(Finding {
         id: FindingId::BrokenStacks,
         severity: match part {
-            _ if has_goroutines(analysis) => Severity::Info,
-            MOST.. => Severity::Warning,
-            _ => Severity::Notice,
+            MOST.. if !has_goroutines(analysis) => Severity::Notice,
+            _ => Severity::Info,
         },
-        impact: part * 0.5,
+        // Behind all that says what the threads do: it is no cause.
+        impact: part * 0.1,
         title: format!("The stacks of {} of {} are not whole", threads(broken), analysis.threads.len()),
         explanation: "Their inner frames are right; where they began is not known. Equal stacks may be told apart, or put together, \
                       wrongly."

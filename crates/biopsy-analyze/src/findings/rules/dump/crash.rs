@@ -7,7 +7,7 @@ use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref()?;
-    let place = crash.function.as_ref().map_or(String::new(), |name| format!(" in `{name}`"));
+    let place = crash.place.as_ref().map_or(String::new(), |place| format!(" in {}", place.name()));
     let title = format!("The process died of {}{place}: {}", crash.signal_name, what(crash));
     Some(Finding {
         id: id(crash),
@@ -57,14 +57,24 @@ fn what(crash: &Crash) -> String {
         (Some(AddressKind::Guard), _) => "a guard page was hit".to_owned(),
         (Some(AddressKind::BehindFile), _) => "a mapped file is shorter than its mapping".to_owned(),
         (Some(AddressKind::Kernel), _) => "an address of the kernel was used".to_owned(),
-        (None, _) if crash.signal == 6 && crash.reason.is_some() => {
-            crash.reason.unwrap_or_default().to_owned()
+        // How a program ends itself: by `abort`, or by an instruction that is there for it.
+        (None, _) if ends_itself(crash) && crash.reason.is_some() => {
+            let reason = crash.reason.unwrap_or_default();
+            match crash.thrown.as_ref().and_then(|thrown| thrown.type_name.as_ref()) {
+                Some(name) => format!("{reason}: `{name}`"),
+                None => reason.to_owned(),
+            }
         }
         (Some(AddressKind::Accessible | AddressKind::NotReported) | None, _) => match &crash.code {
             Some((_, Some(words))) if crash.signal != 6 => (*words).to_owned(),
             _ => crash.meaning.to_owned(),
         },
     }
+}
+
+/// SIGILL, SIGTRAP, SIGABRT.
+fn ends_itself(crash: &Crash) -> bool {
+    matches!(crash.signal, 4..=6)
 }
 
 fn explanation(crash: &Crash) -> String {
@@ -115,17 +125,21 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
     let mut list = Vec::new();
     let thread = analysis.thread(crash.thread);
     let label = thread.map_or_else(|| format!("thread {}", crash.thread), |thread| thread.label());
-    let place = thread.and_then(|thread| {
-        let group = analysis.groups.get(thread.group)?;
-        group.program_frames().next()?;
-        Some(format!("; of the program itself in {}", group.place()?))
-    });
-    let place = place.unwrap_or_default();
-    list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}{place}")));
+    let place = crash.place.as_ref();
+    let inside = place.map_or(String::new(), |place| format!(", in {}", place.words()));
+    list.push(at(Reference::Thread(crash.thread), format!("it happened in {label}{inside}")));
     if let Some(message) = &crash.message {
         list.push(fact(format!("the C library said: {message}"), None));
     }
-    if let Some(reason) = crash.reason.filter(|_| crash.signal != 6) {
+    if let Some(thrown) = &crash.thrown {
+        let text = match (&thrown.type_name, &thrown.message) {
+            (Some(name), Some(message)) => format!("`{name}` was thrown: {message}"),
+            (Some(name), None) => format!("`{name}` was thrown"),
+            (None, message) => format!("it panicked: {}", message.as_deref().unwrap_or_default()),
+        };
+        list.push(fact(text, None));
+    }
+    if let Some(reason) = crash.reason.filter(|_| !ends_itself(crash)) {
         list.push(fact(format!("the functions on the way say: {reason}"), None));
     }
     if let Some((code, words)) = crash.code {
@@ -159,12 +173,9 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
             None,
         ));
     }
-    if let Some((file, line)) = &crash.source {
+    if let Some((file, line)) = place.and_then(|place| place.source.as_ref()) {
         let line = line.map_or(String::new(), |line| format!(":{line}"));
         list.push(fact(format!("in {file}{line}"), None));
-    }
-    if let Some(innermost) = &crash.innermost {
-        list.push(fact(format!("the innermost function is `{innermost}`, which only passes it on"), None));
     }
     list
 }

@@ -1,7 +1,7 @@
 //! Threads wait for each other in a circle.
 
 use crate::dump::{DumpAnalysis, LockKind, WaitGraph};
-use crate::findings::dump::{at, label, place, share};
+use crate::findings::dump::{at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::words::threads;
@@ -28,6 +28,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         (1, cycle) => format!("{begin}: {} wait for each other in a circle", threads(cycle.len())),
         (count, _) => format!("{count} deadlocks: {} wait for each other in circles", threads(members)),
     };
+    let title = format!("{title}{}", in_functions(analysis, &all));
     let mut evidence: Vec<Evidence> = Vec::new();
     for cycle in &analysis.waits.cycles {
         let next = cycle.iter().cycle().skip(1);

@@ -20,7 +20,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         .max_by_key(|(_, group)| group.members.len())?;
     let count = group.members.len();
     let severity = grade(count, EQUAL)?;
-    let place = group.own_frame().map_or(String::new(), |row| format!(" in `{}`", row.label()));
+    let place = group.place().map_or(String::new(), |place| format!(" in {}", place.name()));
     Some(Finding {
         id: FindingId::EqualThreads,
         severity,

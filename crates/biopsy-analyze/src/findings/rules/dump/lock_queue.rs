@@ -1,7 +1,7 @@
 //! Many wait for one that is not stuck itself.
 
 use crate::dump::{DumpAnalysis, LockKind, LockQueue, WaitGraph};
-use crate::findings::dump::{at, label, place, share};
+use crate::findings::dump::{at, in_functions, label, place, share};
 use crate::findings::evidence::{fact, grade, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Value};
 use crate::words::threads;
@@ -22,7 +22,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         let joins = analysis
             .thread(*waiter)
             .and_then(|thread| thread.lock.as_ref())
-            .is_some_and(|lock| lock.kind == LockKind::Join);
+            // Who waits for work to be done waits for nobody who has it.
+            .is_some_and(|lock| {
+                lock.kind == LockKind::Join || (lock.kind == LockKind::Semaphore && !lock.gives_back)
+            });
         if !joins && !waiting.contains(owner) && !stuck.contains(owner) {
             roots.entry(*owner).or_insert_with(|| WaitGraph::behind(&waiters, &[*owner]).len());
         }
@@ -46,7 +49,13 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         id: FindingId::LockQueue,
         severity,
         impact: share(analysis, waiting),
-        title: format!("{} wait for {}, which{sure} holds {}", threads(waiting), label(analysis, owner), held(queue.kind)),
+        title: format!(
+            "{} wait for {}, which{sure} holds {}{}",
+            threads(waiting),
+            label(analysis, owner),
+            held(queue.kind),
+            in_functions(analysis, &[owner])
+        ),
         explanation: "At the moment of the dump one thread has what the others need. That is a moment, not a proof: when it stays \
                       so in a second dump, what the holder does is the reason. It is not a deadlock."
             .to_owned(),

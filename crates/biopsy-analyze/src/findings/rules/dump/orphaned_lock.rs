@@ -1,7 +1,7 @@
 //! The only thread of a process waits for a lock that was copied by fork while somebody else held it.
 
 use crate::dump::DumpAnalysis;
-use crate::findings::dump::{at, label, place};
+use crate::findings::dump::{at, in_functions, label, place};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity};
 
@@ -18,7 +18,11 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         id: FindingId::OrphanedLock,
         severity: Severity::Critical,
         impact: 1.0,
-        title: format!("The only thread waits for {}, which {whom}", lock.kind.words()),
+        title: format!(
+            "The only thread waits for {}, which {whom}{}",
+            lock.kind.words(),
+            in_functions(analysis, &[orphan.waiter])
+        ),
         explanation: "`fork` copies locks as they are, and only the thread that called it. What another thread held stays locked for ever \
                       in the child. The process has one thread, the lock is its own, and the wait has no limit: nobody is there who \
                       could end it."

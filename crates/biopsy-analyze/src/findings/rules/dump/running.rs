@@ -16,10 +16,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let groups = analysis.groups.iter().enumerate().filter(|(_, group)| group.running > 0).take(5);
     let evidence = groups
         .map(|(index, group)| {
-            let place = group
-                .frames
-                .first()
-                .map_or_else(|| "an unknown place".to_owned(), |row| format!("`{}`", row.label()));
+            let place = group.place().map_or_else(|| "an unknown place".to_owned(), |place| place.path());
             at(Reference::Group(index), format!("{} in {place}", threads(group.running)))
         })
         .collect();

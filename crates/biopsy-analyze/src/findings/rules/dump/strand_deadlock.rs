@@ -45,8 +45,8 @@ fn circle(runtime: &StrandRuntime) -> Option<Finding> {
     let sure = match first.confidence {
         Confidence::Certain => "The owners were read from the runtime's own data.",
         Confidence::AlmostCertain | Confidence::VeryLikely | Confidence::Possible => {
-            "These locks have no owner in memory: who holds them follows from the code ahead of each frame, which releases them \
-             before it takes them."
+            "Locks and channels have no owner in memory: who would end each wait follows from the code ahead of each frame, which \
+             releases the lock before it takes it, or comes to the channel."
         }
     };
     Some(finding(
@@ -62,7 +62,10 @@ fn circle(runtime: &StrandRuntime) -> Option<Finding> {
 
 fn advice(runtime: &StrandRuntime, circle: &StrandCycle) -> &'static str {
     let mut members = circle.members.iter().filter_map(|index| runtime.runtime.strands.get(*index));
-    if members.any(|one| one.kind == StrandKind::Task) {
+    let is_channel = |one: &Strand| one.wait.as_ref().is_some_and(|wait| wait.kind.any_is_enough());
+    if members.clone().any(is_channel) {
+        "Never send in a circle over channels that can be full: give one direction room, a goroutine of its own, or a way out (`select`)"
+    } else if members.any(|one| one.kind == StrandKind::Task) {
         "Await in one direction only: one of them must go on without the other"
     } else if circle.members.len() == 1 {
         "Do not lock it again while it is held, and do not lock for writing what is locked for reading"

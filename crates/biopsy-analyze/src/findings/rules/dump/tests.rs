@@ -5,7 +5,8 @@ use crate::dump::managed::{
 };
 use crate::dump::{
     Access, AddressKind, Crash, DumpAnalysis, DumpThread, FrameRow, LockKind, LockOwner, LockWait,
-    MemoryClass, MemoryRow, ModuleRow, StackGroup, SymbolStatus, ThreadState, WaitGraph, WaitKind,
+    MemoryClass, MemoryRow, ModuleRow, StackGroup, StackPlace, SymbolStatus, ThreadState, WaitGraph,
+    WaitKind,
 };
 use crate::findings::finding::Severity::{self, Critical, Info, Notice, Warning};
 use crate::findings::finding::{Finding, FindingId};
@@ -49,6 +50,7 @@ fn frame(function: &str, managed: bool) -> FrameRow {
         function: Some(function.to_owned()),
         inlined: false,
         managed,
+        whose: crate::whose::Whose::Program,
         module: if managed { "Shop.dll".to_owned() } else { "server".to_owned() },
         offset: 0,
         start: None,
@@ -263,10 +265,9 @@ fn crash(signal: i32, address_kind: Option<AddressKind>, access: Option<Access>)
         address_kind,
         access,
         instruction: None,
-        function: Some("parse".to_owned()),
-        source: None,
-        innermost: None,
+        place: Some(StackPlace { function: "parse".to_owned(), own: true, ..StackPlace::default() }),
         reason: None,
+        thrown: None,
         message: None,
         message_withheld: false,
     }
@@ -440,7 +441,7 @@ fn broken_stacks() {
         (analysis.groups[1].end, analysis.groups[1].cut) = (StackEnd::NoUnwindInfo, cut);
         analysis
     };
-    let table = [(0, None), (1, Some(Notice)), (4, Some(Notice)), (5, Some(Warning)), (10, Some(Warning))];
+    let table = [(0, None), (1, Some(Info)), (4, Some(Info)), (5, Some(Notice)), (10, Some(Notice))];
     check(FindingId::BrokenStacks, &table, |broken| with(broken, false));
     // What we cut ourselves is not broken.
     check(FindingId::BrokenStacks, &[(5, None)], |broken| with(broken, true));

@@ -4,9 +4,43 @@ use crate::dump::DumpAnalysis;
 use crate::dump::managed::ExceptionRow;
 use crate::findings::dump::{at, own};
 use crate::findings::evidence::{fact, steps};
-use crate::findings::finding::{Finding, FindingId, Reference, Severity};
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    of_dotnet(analysis).or_else(|| of_go(analysis))
+}
+
+/// A process of Go that ends by `exit`: where a signal ends it, that is the finding.
+fn of_go(analysis: &DumpAnalysis) -> Option<Finding> {
+    if analysis.crash.is_some() {
+        return None;
+    }
+    let (runtime, strand, reason) =
+        analysis.strands.iter().find_map(|one| one.panics().map(|(strand, reason)| (one, strand, reason)))?;
+    let place = runtime.place(strand).map_or(String::new(), |place| format!(" in {place}"));
+    let mut evidence = vec![fact(format!("{} panicked{place}", runtime.label(strand)), None)];
+    evidence.extend(strand.panics_with.as_ref().map(|text| fact(format!("it panicked: {text}"), None)));
+    Some(finding(
+        format!("The process ended itself{place}: {reason}"),
+        "A goroutine panicked, and nobody recovered: Go ends the whole process then.",
+        evidence,
+        "Look at the function and line, and at who gave it what it panicked at",
+    ))
+}
+
+fn finding(title: String, explanation: &str, evidence: Vec<Evidence>, next: &str) -> Finding {
+    Finding {
+        id: FindingId::UnhandledException,
+        severity: Severity::Critical,
+        impact: 1.0,
+        title,
+        explanation: explanation.to_owned(),
+        evidence,
+        next_steps: steps(&[next]),
+    }
+}
+
+fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref().filter(|crash| crash.signal == 6 || crash.signal == 11)?;
     // Killed from outside: what the thread threw last has nothing to do with it.
     if crash.sender.is_some() {
@@ -35,17 +69,13 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     } else {
         format!("{} ended the process{place}", what(exception))
     };
-    Some(Finding {
-        id: FindingId::UnhandledException,
-        severity: Severity::Critical,
-        impact: 1.0,
+    Some(finding(
         title,
-        explanation: "The runtime ends a process when an exception leaves a thread's outermost method, or when the process asks for it. \
-                      The stack of the thread shows who threw it."
-            .to_owned(),
+        "The runtime ends a process when an exception leaves a thread's outermost method, or when the process asks for it. \
+         The stack of the thread shows who threw it.",
         evidence,
-        next_steps: steps(&["Look at the method that threw it, and at the inner exceptions, which came first"]),
-    })
+        "Look at the method that threw it, and at the inner exceptions, which came first",
+    ))
 }
 
 fn what(exception: &ExceptionRow) -> String {

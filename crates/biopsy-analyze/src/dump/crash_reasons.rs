@@ -1,0 +1,139 @@
+//! What it means that a process ended through certain functions, and what the C library says before it aborts. Data.
+
+/// Beginnings of function names on the stack of the crash, and what they mean; what says more stands first.
+#[rustfmt::skip]
+const BY_FUNCTION: &[(&str, &str)] = &[
+    // C and its library.
+    ("__stack_chk_fail", "a buffer on the stack overflowed: the canary behind it was overwritten"),
+    ("__fortify_fail", "a checked function of the C library found a buffer overflow"),
+    ("__chk_fail", "a checked function of the C library found a buffer overflow"),
+    ("malloc_printerr", "the heap is damaged, or memory was freed twice"),
+    ("__assert_fail", "an assertion failed"),
+    // C++.
+    ("__cxa_pure_virtual", "a pure virtual function was called"),
+    ("__cxa_call_terminate", "a C++ exception left a function that is `noexcept`"),
+    ("__cxa_throw", "a C++ exception was not caught"),
+    ("__cxa_rethrow", "a C++ exception was not caught"),
+    ("std::thread::~thread", "a `std::thread` was destroyed while it runs"),
+    ("std::terminate", "a C++ exception was not caught, or `std::terminate` was called"),
+    ("__cxxabiv1::__terminate", "a C++ exception was not caught, or `std::terminate` was called"),
+    // Rust: core::panicking and the functions that call it with a text of their own.
+    ("core::panicking::panic_bounds_check", "a Rust panic: an index out of bounds"),
+    ("core::slice::index::slice_", "a Rust panic: the range of a slice out of bounds"),
+    ("core::str::slice_error_fail", "a Rust panic: the range of a string out of bounds or inside of a character"),
+    ("core::option::unwrap_failed", "a Rust panic: `unwrap` of a `None`"),
+    ("core::option::expect_failed", "a Rust panic: `expect` of a `None`"),
+    ("core::result::unwrap_failed", "a Rust panic: `unwrap` or `expect` of an `Err`"),
+    ("core::cell::panic_already", "a Rust panic: a `RefCell` that is borrowed already"),
+    ("core::panicking::panic_const::panic_const_div_by_zero", "a Rust panic: a division by zero"),
+    ("core::panicking::panic_const::panic_const_rem_by_zero", "a Rust panic: a division by zero"),
+    ("core::panicking::panic_const", "a Rust panic: an overflow in arithmetic"),
+    ("core::panicking::assert_failed", "a Rust panic: an assertion failed"),
+    ("core::panicking::panic_in_cleanup", "a Rust panic while another one cleaned up"),
+    ("core::panicking::panic_cannot_unwind", "a Rust panic left a function that cannot unwind"),
+    ("alloc::alloc::handle_alloc_error", "out of memory: an allocation of Rust failed"),
+    ("core::panicking", "a Rust panic"),
+    ("rust_panic", "a Rust panic"),
+    // Java.
+    ("report_java_out_of_memory", "java.lang.OutOfMemoryError: the Java heap is full, and the virtual machine was told to crash then"),
+    ("vm_exit_out_of_memory", "the Java virtual machine got no memory from the system"),
+    ("report_vm_out_of_memory", "the Java virtual machine got no memory from the system"),
+    ("VMError::report_and_die", "the Java virtual machine found a fatal error"),
+    // JavaScript.
+    ("v8::internal::V8::FatalProcessOutOfMemory", "the JavaScript heap is out of memory"),
+    ("v8::internal::FatalProcessOutOfMemory", "the JavaScript heap is out of memory"),
+    ("node::OOMErrorHandler", "the JavaScript heap is out of memory"),
+    ("v8::internal::Isolate::CreateMessageOrAbort", "a JavaScript exception was not caught, and Node was told to abort then"),
+    ("node::errors::TriggerUncaughtException", "a JavaScript exception was not caught"),
+    ("V8_Fatal", "V8 found a fatal error"),
+    ("node::OnFatalError", "Node found a fatal error"),
+    ("node::Abort", "Node ended itself"),
+    // Python.
+    ("fatal_error", "Python found a fatal error"),
+    ("_Py_FatalError", "Python found a fatal error"),
+    // Go: the functions that compiled code calls, then how panics end.
+    ("runtime.panicmem", "a Go panic: a nil pointer was used"),
+    ("runtime.goPanicIndex", "a Go panic: an index out of range"),
+    ("runtime.goPanicSlice", "a Go panic: the bounds of a slice out of range"),
+    ("runtime.panicIndex", "a Go panic: an index out of range"),
+    ("runtime.panicSlice", "a Go panic: the bounds of a slice out of range"),
+    ("runtime.panicdivide", "a Go panic: a division by zero"),
+    ("runtime.panicdottype", "a Go panic: an interface holds another type than was asserted"),
+    ("runtime.panicnildottype", "a Go panic: an interface that was asserted is nil"),
+    ("runtime.panicshift", "a Go panic: a negative shift"),
+    ("runtime.closechan", "a Go panic: a channel was closed that is closed or nil"),
+    ("runtime.chansend", "a Go panic: something was sent to a closed channel"),
+    ("runtime.fatalpanic", "a Go panic"),
+    ("runtime.fatalthrow", "a fatal error of Go's runtime"),
+    ("runtime.throw", "a fatal error of Go's runtime"),
+    ("runtime.gopanic", "a Go panic"),
+    ("runtime.dieFromSignal", "a Go panic, or a fatal error of its runtime"),
+    // .NET.
+    ("PROCAbort", "the .NET runtime ended the process: an unhandled exception, or a fatal error of the runtime"),
+];
+
+/// What the functions of a stack say of the reason.
+pub(super) fn by_functions<'n>(names: impl Iterator<Item = &'n str>) -> Option<&'static str> {
+    let first = |name: &str| BY_FUNCTION.iter().position(|(known, _)| name.starts_with(known));
+    BY_FUNCTION.get(names.filter_map(first).min()?).map(|(_, words)| *words)
+}
+
+/// The same by the message that glibc aborts with: a C library whose internal functions have no names tells it all the same
+/// (malloc/malloc.c, debug/, assert/assert.c).
+pub(super) fn by_message(message: &str) -> Option<&'static str> {
+    const HEAP: &[&str] = &[
+        "free(): ",
+        "malloc(): ",
+        "realloc(): ",
+        "calloc(): ",
+        "malloc_consolidate(): ",
+        "munmap_chunk(): ",
+        "mremap_chunk(): ",
+        "malloc_check_get_size: ",
+        "double free or corruption",
+        "corrupted ",
+        "break adjusted to free malloc space",
+    ];
+    if HEAP.iter().any(|beginning| message.starts_with(beginning)) {
+        return Some("the heap is damaged, or memory was freed twice");
+    }
+    if message.starts_with("*** stack smashing detected") {
+        return Some("a buffer on the stack overflowed: the canary behind it was overwritten");
+    }
+    if message.starts_with("*** buffer overflow detected") {
+        return Some("a checked function of the C library found a buffer overflow");
+    }
+    (message.contains(": Assertion `") && message.trim_end().ends_with("' failed."))
+        .then_some("an assertion failed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_c_library_says_of_the_reason() {
+        let said = |message| by_message(message).map(|reason| reason.split(' ').next().unwrap_or_default());
+        for heap in [
+            "free(): double free detected in tcache 2",
+            "corrupted size vs. prev_size",
+            "malloc(): invalid size",
+        ] {
+            assert!(by_message(heap).unwrap().contains("freed twice"), "{heap}");
+        }
+        assert_eq!(said("*** stack smashing detected ***: terminated"), Some("a"));
+        assert_eq!(said("server: pool.c:12: take: Assertion `count > 0' failed."), Some("an"));
+        assert_eq!(said("my own words about free(): nothing"), None);
+    }
+
+    #[test]
+    fn the_function_that_says_most_decides() {
+        let of = |names: &[&'static str]| by_functions(names.iter().copied());
+        let bounds =
+            ["abort", "rust_panic", "core::panicking::panic_fmt", "core::panicking::panic_bounds_check"];
+        assert_eq!(of(&bounds), Some("a Rust panic: an index out of bounds"));
+        assert_eq!(of(&bounds[..3]), Some("a Rust panic"));
+        assert_eq!(of(&["std::terminate", "__cxa_throw", "load"]), Some("a C++ exception was not caught"));
+        assert_eq!(of(&["raise", "abort", "main"]), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! Somebody waits, and nobody is left who would end that.
+
+use crate::dump::strands::{Strand, StrandRuntime, WaitKind};
+use crate::dump::{DumpAnalysis, LockKind, StuckWait};
+use crate::findings::dump::{NAMED, at, place, share};
+use crate::findings::evidence::{fact, steps};
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+use crate::words::threads;
+use biopsy_model::Tid;
+use std::collections::BTreeMap;
+
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    let all = analysis.strands.iter();
+    let found = all.flat_map(|runtime| [left_alone(runtime), mixed(runtime)]).flatten();
+    let found = found.chain(analysis.stuck.iter().filter_map(|stuck| of_threads(analysis, stuck)));
+    found.max_by(|a, b| a.severity.cmp(&b.severity).then(a.impact.total_cmp(&b.impact)))
+}
+
+/// Threads at a condition or semaphore.
+fn of_threads(analysis: &DumpAnalysis, stuck: &StuckWait) -> Option<Finding> {
+    let count = stuck.waiters.len();
+    let mut places: BTreeMap<String, Vec<Tid>> = BTreeMap::new();
+    for tid in &stuck.waiters {
+        places.entry(place(analysis, *tid).unwrap_or_default()).or_default().push(*tid);
+    }
+    let most = places.iter().max_by_key(|(_, tids)| tids.len())?.0;
+    let waits = if count == 1 { "waits" } else { "wait" };
+    let inside = if most.is_empty() { String::new() } else { format!(", in {most}") };
+    let (nobody, meaning, advice) = match stuck.kind {
+        LockKind::Semaphore => (
+            "has not one slot left, and nobody has one",
+            "Whoever takes a slot of this semaphore gives it back further on in the same code. All slots are gone, and no thread is where \
+             one would be given back. One that is given back by other code than where it was taken would not be seen.",
+            "Look for a way out between taking and giving back (an exception, an early return) that leaves the giving back out",
+        ),
+        _ => (
+            "no code of the program signals",
+            "Who waits at a condition goes on when somebody signals it. The code of the program was searched for all uses of this one: \
+             it is waited at, and never signalled.",
+            "Signal the condition where what is waited for becomes true",
+        ),
+    };
+    let mut evidence: Vec<Evidence> = Vec::new();
+    for (place, tids) in places.iter().take(NAMED) {
+        let Some(first) = tids.first() else { continue };
+        let place = if place.is_empty() { "an unknown place" } else { place.as_str() };
+        evidence.push(at(Reference::Thread(*first), format!("{} in {place}", threads(tids.len()))));
+    }
+    evidence.push(fact(format!("how that is known ({}): {}", stuck.confidence.words(), stuck.proof), None));
+    Some(finding(
+        (Severity::Warning, share(analysis, count).max(0.3)),
+        format!("{} {waits} for {} that {nobody}{inside}", threads(count), stuck.kind.words()),
+        meaning,
+        evidence,
+        &[advice, "They do not go on by themselves"],
+    ))
+}
+
+/// Strands that wait for what no other comes to give.
+fn left_alone(runtime: &StrandRuntime) -> Option<Finding> {
+    let alone: Vec<&Strand> = runtime.runtime.strands.iter().filter(|strand| is_alone(strand)).collect();
+    // A wait group counts those who were there; a channel may find somebody who comes later.
+    let counts =
+        |strand: &&&Strand| strand.wait.as_ref().is_some_and(|wait| wait.kind == WaitKind::WaitGroup);
+    let first = alone.iter().find(counts).or(alone.first())?;
+    let wait = first.wait.as_ref()?;
+    let same: Vec<&&Strand> =
+        alone.iter().filter(|one| one.wait.as_ref().is_some_and(|other| other.kind == wait.kind)).collect();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for strand in &same {
+        *places.entry(runtime.place(strand).unwrap_or_default()).or_default() += 1;
+    }
+    let (count, word) = (same.len(), first.kind.word());
+    let most = places.iter().max_by_key(|(_, count)| **count)?;
+    let (who, waits) =
+        if count == 1 { (format!("1 {word}"), "waits") } else { (format!("{count} {word}s"), "wait") };
+    let mut evidence: Vec<Evidence> = places
+        .iter()
+        .take(NAMED)
+        .map(|(place, count)| fact(format!("{count} in {place}"), Some(Value::Count(*count as f64))))
+        .collect();
+    evidence.extend(wait.nobody.iter().map(|why| fact(why.clone(), None)));
+    if let Some(object) = &wait.object {
+        let at = wait.address.map_or(String::new(), |at| format!(" at {at:#x}"));
+        evidence.push(fact(format!("what is waited for: `{object}`{at} ({})", wait.reason), None));
+    }
+    if let Some(start) = &first.started_at {
+        evidence.push(fact(format!("started by {}", start.function), None));
+    }
+    let (severity, advice) = match wait.kind {
+        WaitKind::WaitGroup => (
+            Severity::Warning,
+            "Look for a way out of what is counted (an error, a panic) that leaves `Done` out; defer it",
+        ),
+        _ => {
+            (Severity::Notice, "Look for the one that should take: has it ended, or gone on without taking?")
+        }
+    };
+    Some(finding(
+        (severity, (count as f64 / runtime.runtime.strands.len().max(1) as f64).clamp(0.1, 0.9)),
+        format!(
+            "{who} {waits} for {} in {}, and nobody is left who would end that",
+            wait.kind.words(),
+            most.0
+        ),
+        "What is ahead of every other one was followed in the code, with the values that it has: none comes to end this wait. \
+                      One that is started later could, so that this is very likely, and not certain.",
+        evidence,
+        &[advice, "Look a second time: do they still stand there?"],
+    ))
+}
+
+fn is_alone(strand: &Strand) -> bool {
+    !strand.of_runtime
+        && strand
+            .wait
+            .as_ref()
+            .is_some_and(|wait| wait.nobody.is_some() && !wait.ends_by_itself && wait.owners.is_empty())
+}
+
+/// Threads that wait at one monitor for different things: who notifies one wakes any of them.
+fn mixed(runtime: &StrandRuntime) -> Option<Finding> {
+    let strands = &runtime.runtime.strands;
+    let mut monitors: BTreeMap<u64, Vec<&Strand>> = BTreeMap::new();
+    for strand in strands.iter().filter(|strand| !strand.of_runtime) {
+        let Some(wait) = strand.wait.as_ref() else { continue };
+        // Somebody who is about to enter it, or waits with a limit, may notify.
+        if let (WaitKind::Condition | WaitKind::Monitor, Some(at)) = (wait.kind, wait.address) {
+            monitors.entry(at).or_default().push(strand);
+        }
+    }
+    let is_stuck = |strand: &&Strand| {
+        let wait = strand.wait.as_ref();
+        wait.is_some_and(|wait| wait.kind == WaitKind::Condition && !wait.ends_by_itself && wait.wakes_one)
+    };
+    let found = monitors.values().filter(|waiters| waiters.iter().all(is_stuck)).filter_map(|waiters| {
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        for waiter in waiters {
+            *places.entry(runtime.place(waiter)?).or_default() += 1;
+        }
+        (places.len() > 1).then_some((waiters, places))
+    });
+    let (waiters, places) = found.max_by_key(|(waiters, _)| waiters.len())?;
+    let object = waiters.first()?.wait.as_ref()?.object.clone().unwrap_or_default();
+    let mut named: Vec<(&String, &usize)> = places.iter().collect();
+    named.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let listed: Vec<String> =
+        named.iter().take(NAMED).map(|(place, count)| format!("{count} in {place}")).collect();
+    Some(finding(
+        (Severity::Notice, waiters.len() as f64 / strands.len().max(1) as f64),
+        format!(
+            "{} threads wait to be notified at one monitor (`{object}`) in different places: {}",
+            waiters.len(),
+            listed.join(", ")
+        ),
+        "All of them are in `wait()` of the same object, without a time limit, nobody holds it or is about to enter it, and its \
+                      class calls `notify()`, which wakes any one of them: where that is one who waits for something else, it waits on, and the \
+                      notification is lost. Whether somebody will come to notify them is not known: a program at rest may look the same.",
+        named
+            .iter()
+            .take(NAMED)
+            .map(|(place, count)| {
+                fact(format!("{count} wait in {place}"), Some(Value::Count(**count as f64)))
+            })
+            .collect(),
+        &[
+            "Use `notifyAll()` where threads wait for different things at one object, or a condition for each of them",
+            "Look a second time: did any of them move?",
+        ],
+    ))
+}
+
+fn finding(
+    (severity, impact): (Severity, f64),
+    title: String,
+    explanation: &str,
+    evidence: Vec<Evidence>,
+    next_steps: &[&str],
+) -> Finding {
+    Finding {
+        id: FindingId::NeverWoken,
+        severity,
+        impact,
+        title,
+        explanation: explanation.to_owned(),
+        evidence,
+        next_steps: steps(next_steps),
+    }
+}
