@@ -144,6 +144,7 @@ mod tests {
             module: module.to_owned(),
             kind,
             named: true,
+            whose: crate::whose::Whose::default(),
             file: None,
             line: None,
             cpu_self: Nanos(0),

@@ -34,7 +34,7 @@ impl Builder<'_> {
             let file = module.map_or("", |module| module.path.rsplit('/').next().unwrap_or("")).to_owned();
             let kind = match module.map(|module| module.kind) {
                 Some(ModuleKind::Kernel) => FunctionKind::Kernel,
-                Some(ModuleKind::Jit | ModuleKind::OtherFile) => FunctionKind::Jit,
+                Some(ModuleKind::Jit | ModuleKind::OtherFile | ModuleKind::Source) => FunctionKind::Jit,
                 Some(ModuleKind::Elf | ModuleKind::Vdso) => FunctionKind::Native,
                 None => FunctionKind::Unknown,
             };
