@@ -18,7 +18,7 @@ pub(crate) fn analyze(args: &AnalyzeArgs, terminal: Terminal) -> Result<Code, Fa
     let read = diagnose(&args.files, &args.symbols)?;
     let diagnosis = &read.diagnosis;
     let mask = |text: &str| read.mask(text);
-    let mask: Option<Mask<'_>> = read.from_memory().then_some(&mask);
+    let mask: Option<Mask<'_>> = read.is_unmasked().then_some(&mask);
     if let Some(path) = &args.html {
         write_new(path, render_html(diagnosis, mask).as_bytes())?;
     }

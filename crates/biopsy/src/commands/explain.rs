@@ -43,7 +43,7 @@ pub(crate) fn explain(args: &ExplainArgs, terminal: Terminal) -> Result<Code, Fa
         let ids = args.id.as_ref().map_or(FindingId::ALL, std::slice::from_ref);
         let document = explanations(ids, read.as_ref().map(|(read, _)| &read.diagnosis));
         let masked = |text: &str| read.as_ref().map_or_else(|| text.to_owned(), |(read, _)| read.mask(text));
-        let wanted = read.as_ref().is_some_and(|(read, _)| read.from_memory());
+        let wanted = read.as_ref().is_some_and(|(read, _)| read.is_unmasked());
         return out::json(render_explanations_json(&document, wanted.then_some(&masked)).into_bytes());
     }
     let text = match args.id {

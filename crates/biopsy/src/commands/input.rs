@@ -35,7 +35,7 @@ impl Diagnosed {
     }
 
     /// There are texts from memory, which nobody masked. What was recorded was masked when it was.
-    pub(crate) fn from_memory(&self) -> bool {
+    pub(crate) fn is_unmasked(&self) -> bool {
         !self.diagnosis.dumps.is_empty() || !self.diagnosis.heaps.is_empty()
     }
 }
