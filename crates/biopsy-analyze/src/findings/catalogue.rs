@@ -78,8 +78,6 @@ impl FindingId {
             Self::NeverWoken => hang::NEVER_WOKEN,
             Self::LockQueue => hang::LOCK_QUEUE,
             Self::NoProgress => hang::NO_PROGRESS,
-            Self::SilentPeer => hang::SILENT_PEER,
-            Self::NeverWoken => hang::NEVER_WOKEN,
             Self::StrandDeadlock => hang::STRAND_DEADLOCK,
             Self::StrandsWait => hang::STRANDS_WAIT,
             Self::NullPointer => crash::NULL_POINTER,

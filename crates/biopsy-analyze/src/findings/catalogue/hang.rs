@@ -149,23 +149,3 @@ pub(super) const WAITING_OPERATIONS: About = About {
     disproved_by: "They wait for work, as consumers of a queue do.",
     to_do: &["Look at who should complete the object, on the way of errors, too"],
 };
-
-pub(super) const SILENT_PEER: About = About {
-    means: "A process of this machine does not read what it was sent, and whoever asked it waits: what hangs is over there.",
-    said: &[of_memory(
-        "threads wait at a socket for an answer of a process of this machine that has not read what it was sent: a warning where none of its threads runs, reads or waits for data",
-        "what `/proc` says at the same time",
-    )],
-    disproved_by: "A second look in which the peer has read it.",
-    to_do: &["Look at the peer: `biopsy stacks PID`"],
-};
-
-pub(super) const NEVER_WOKEN: About = About {
-    means: "Somebody waits for what nobody is left to do: the code that would end the wait is gone, or never runs.",
-    said: &[of_memory(
-        "somebody waits, and nobody is left who would end that: goroutines at a wait group that no code ahead of any other counts down (warning) or at a channel that nobody takes from (notice); conditions that no code of the program signals, semaphores whose slots were lost (warning); threads at one monitor of Java that wait for different things (notice)",
-        "the runtime's memory; code",
-    )],
-    disproved_by: "A second look that shows it elsewhere, or code that was not read: loaded later, or in another process.",
-    to_do: &["Look at who was to signal, count down or give back, on the way of errors, too"],
-};
