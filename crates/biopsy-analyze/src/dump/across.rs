@@ -118,10 +118,10 @@ pub(crate) fn join(
         }
     }
     across.silent = graph.silent();
-    if across.circles.is_empty() {
-        if let Some((chain, returns)) = graph.chain() {
-            (across.chain, across.chain_returns) = (Some(chain), returns);
-        }
+    if across.circles.is_empty()
+        && let Some((chain, returns)) = graph.chain()
+    {
+        (across.chain, across.chain_returns) = (Some(chain), returns);
     }
     across
 }

@@ -71,8 +71,8 @@ impl Pools {
         thread: &PythonThread,
     ) -> Option<(u64, Option<u64>)> {
         let names = &["result", "exception"];
-        let inner = thread.frames.iter().take(INNER);
-        let frame = inner.filter(|frame| is_of(frame, "/concurrent/futures/_base.py", names)).last()?;
+        let mut inner = thread.frames.iter().take(INNER);
+        let frame = inner.rfind(|frame| is_of(frame, "/concurrent/futures/_base.py", names))?;
         let future = *frame.variables(&reading.objects).first()?;
         reading.objects.is(future, "Future").then(|| (future, self.queued.get(&future).copied()))
     }

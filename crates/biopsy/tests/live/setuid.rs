@@ -102,7 +102,7 @@ fn who_started_a_setuid_program_gets_no_dump_of_it_and_hears_why() {
     assert!(text.contains(&format!("process {} is not dumped: it is protected", family.child)), "{text}");
     assert!(text.contains("hint: ") && !family.at("tree").exists(), "{text}");
     let output = family.biopsy(false, "dump", &["--output", "alone"]).output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(succeeded(&output), "{}", said(&output));
     family.end();
 }
 
