@@ -1,5 +1,6 @@
 //! Everything that all evidence of one incident says: what was recorded over time, dumps, heaps, and one list of findings over them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use biopsy_import::{Evidence, EvidenceError};
@@ -78,10 +79,13 @@ impl Diagnosis {
     ) -> Result<Self, EvidenceError> {
         let mut dumps = Vec::with_capacity(evidence.dumps());
         let mut not_read = Vec::new();
+        let mut seen = BTreeSet::new();
         for number in 0..evidence.dumps() {
             match evidence.dump(number) {
                 Ok(dump) => {
-                    let peers = evidence.peers(dump.opened.image.process().pid);
+                    let pid = dump.opened.image.process().pid;
+                    // They are of the moment of the first dump.
+                    let peers = if seen.insert(pid) { evidence.peers(pid) } else { None };
                     let (opened, bytes) = (&dump.opened, dump.file_bytes);
                     dumps.push(analyze_opened(opened, bytes, roots.to_vec(), redactor, peers.as_ref()));
                 }

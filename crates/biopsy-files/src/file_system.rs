@@ -92,7 +92,12 @@ impl Mounts {
     /// for nothing but the table: for files of others that may be on a server that does not answer, where even looking waits.
     #[must_use]
     pub fn is_near(&self, mount: u64) -> bool {
-        self.mount(mount).is_some_and(|mount| mount.on_block_device || NEAR.contains(&mount.kind.as_str()))
+        let near = self.layers_near.lock().unwrap_or_else(PoisonError::into_inner).contains(&mount);
+        self.mount(mount).is_some_and(|mount| {
+            // What an overlay lies over is not in the table: one whose layers nobody has looked at may wait.
+            (near || mount.kind != "overlay")
+                && (mount.on_block_device || NEAR.contains(&mount.kind.as_str()))
+        })
     }
 
     /// What an `O_PATH` descriptor stands for, by what the kernel has at hand: nobody who serves a file system is asked.

@@ -31,6 +31,9 @@ pub enum RewriteError {
         /// Why not.
         source: io::Error,
     },
+    /// Somebody asked it to end.
+    #[error("it was stopped")]
+    Stopped,
     /// There is something already.
     #[error("`{}` exists already", path.display())]
     Exists {
@@ -68,7 +71,7 @@ impl RewriteError {
             Self::Secrets { .. } => Some(
                 "nothing was kept; add the key or the shape to a policy, and report it: it is a fault of the rules",
             ),
-            Self::Read { .. } | Self::Unpack { .. } | Self::Write { .. } => None,
+            Self::Stopped | Self::Read { .. } | Self::Unpack { .. } | Self::Write { .. } => None,
         }
     }
 

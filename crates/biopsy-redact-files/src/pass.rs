@@ -50,13 +50,14 @@ pub(crate) fn pass(
     file: File,
     packing: Packing,
     out: impl Write + Seek,
+    stop: &dyn Fn() -> bool,
 ) -> io::Result<Passed> {
     let mut passed = Passed::default();
     if packing == Packing::Zip {
-        archive(redactor, file, out, &mut passed)?;
+        archive(redactor, file, out, &mut passed, stop)?;
     } else {
         let most = most_unpacked(file.metadata()?.len());
-        let summary = stream(redactor, BufReader::new(file), packing, most, BufWriter::new(out))?;
+        let summary = stream(redactor, BufReader::new(file), packing, (most, stop), BufWriter::new(out))?;
         passed.add(&summary);
     }
     Ok(passed)
@@ -71,10 +72,10 @@ fn stream(
     redactor: &Redactor,
     from: impl Read,
     packing: Packing,
-    most: u64,
+    (most, stop): (u64, &dyn Fn() -> bool),
     mut to: impl Write,
 ) -> io::Result<StreamSummary> {
-    let text = Bounded::new(packing.unpack(from)?, most);
+    let text = Bounded::new(packing.unpack(from)?, most, stop);
     let summary = match packing {
         Packing::Plain | Packing::Zip => redactor.stream(text, &mut to)?,
         Packing::Gzip => {
@@ -95,7 +96,13 @@ fn stream(
 }
 
 /// All members of an archive, in their order.
-fn archive(redactor: &Redactor, file: File, out: impl Write + Seek, passed: &mut Passed) -> io::Result<()> {
+fn archive(
+    redactor: &Redactor,
+    file: File,
+    out: impl Write + Seek,
+    passed: &mut Passed,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
     let mut archive = zip::ZipArchive::new(BufReader::new(file))?;
     if archive.len() > MEMBERS {
         return Err(io::Error::new(
@@ -130,8 +137,8 @@ fn archive(redactor: &Redactor, file: File, out: impl Write + Seek, passed: &mut
             Ok(packing) => {
                 let most = most_unpacked(member.compressed_size());
                 writer.start_file(new_name, options)?;
-                let whole = Bounded::new(head.as_slice().chain(member), most);
-                passed.add(&stream(redactor, whole, packing, most, &mut writer)?);
+                let whole = Bounded::new(head.as_slice().chain(member), most, stop);
+                passed.add(&stream(redactor, whole, packing, (most, stop), &mut writer)?);
             }
             Err(why) => passed.left_out.push(LeftOut { name: new_name.into(), why: why.to_owned() }),
         }
@@ -140,20 +147,24 @@ fn archive(redactor: &Redactor, file: File, out: impl Write + Seek, passed: &mut
     Ok(())
 }
 
-/// A reader that gives so many bytes and no more.
-struct Bounded<R> {
+/// A reader that gives so many bytes and no more, and none when it is to stop.
+struct Bounded<'s, R> {
     inner: R,
     left: u64,
+    stop: &'s dyn Fn() -> bool,
 }
 
-impl<R> Bounded<R> {
-    fn new(inner: R, most: u64) -> Self {
-        Self { inner, left: most }
+impl<'s, R> Bounded<'s, R> {
+    fn new(inner: R, most: u64, stop: &'s dyn Fn() -> bool) -> Self {
+        Self { inner, left: most, stop }
     }
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for Bounded<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if (self.stop)() {
+            return Err(io::Error::other("it was stopped"));
+        }
         let read = self.inner.read(into)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             io::Error::new(

@@ -48,17 +48,18 @@ pub fn stream(redactor: &Redactor, from: impl Read, to: impl Write) -> io::Resul
     redactor.stream(from, to)
 }
 
-/// Writes what was found again, to `output`: a file if a file was named, else a folder that is made. `progress` is told of each file.
+/// Writes what was found again, to `output`: a file if a file was named, else a folder that is made. `stop` is asked between
+/// pieces of text whether to end.
 ///
 /// # Errors
-/// Something cannot be read, unpacked or written; there is something at `output`; or the check of what was written finds a secret.
+/// It was stopped; something cannot be read, unpacked or written; there is something at `output`; or the check of what was written finds a secret.
 /// Then nothing is left.
 pub fn rewrite(
     redactor: &Redactor,
     input: &Path,
     found: Found,
     output: &Path,
-    mut progress: impl FnMut(&Path),
+    stop: &dyn Fn() -> bool,
 ) -> Result<Rewritten, RewriteError> {
     if output.symlink_metadata().is_ok() {
         return Err(RewriteError::Exists { path: output.to_owned() });
@@ -69,7 +70,7 @@ pub fn rewrite(
         return Err(RewriteError::Inside { path: output.to_owned() });
     }
     let mut left_out = found.left_out;
-    let items = learn(redactor, found.items, &mut left_out, &mut progress)?;
+    let items = learn(redactor, found.items, &mut left_out, stop)?;
     let parent = parent_of(output);
     let cannot_write = |path: &Path| {
         let path = path.to_owned();
@@ -84,12 +85,11 @@ pub fn rewrite(
     let mut rewritten = Rewritten::default();
     let mut written = Vec::new();
     for item in &items {
-        progress(&item.path);
         let name = masked_name(redactor, &item.name);
         let path = if is_folder { root.join(&name) } else { root.clone() };
         let folder = parent_of(&path);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot_write(&folder))?;
-        let passed = write_one(redactor, item, &path)?;
+        let passed = write_one(redactor, item, &path, stop)?;
         left_out.extend(members_left_out(&name, passed.left_out));
         let path_then = if is_folder { output.join(&name) } else { output.to_owned() };
         rewritten.files.push(RewrittenFile {
@@ -101,6 +101,9 @@ pub fn rewrite(
         written.push((name, path, item.packing));
     }
     second_opinion(redactor, &written)?;
+    if stop() {
+        return Err(RewriteError::Stopped);
+    }
     if is_folder && items.is_empty() {
         DirBuilder::new().recursive(true).mode(0o700).create(&root).map_err(cannot_write(&root))?;
     }
@@ -124,16 +127,17 @@ pub(crate) fn learn(
     redactor: &Redactor,
     mut items: Vec<Item>,
     left_out: &mut Vec<LeftOut>,
-    progress: &mut impl FnMut(&Path),
+    stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Item>, RewriteError> {
     for _ in 0..ROUNDS {
         let generation = redactor.generation();
         let mut readable = Vec::with_capacity(items.len());
         for item in items {
-            progress(&item.path);
             let is_named = item.name.as_os_str().is_empty();
-            match opened(&item).and_then(|file| pass(redactor, file, item.packing, Nowhere::default())) {
+            match opened(&item).and_then(|file| pass(redactor, file, item.packing, Nowhere::default(), stop))
+            {
                 Ok(_) => readable.push(item),
+                Err(_) if stop() => return Err(RewriteError::Stopped),
                 Err(source) if is_named => return Err(cannot_read(&item, source)),
                 Err(error) => left_out.push(LeftOut { name: item.name, why: error.to_string() }),
             }
@@ -158,13 +162,21 @@ fn cannot_read(item: &Item, source: io::Error) -> RewriteError {
     }
 }
 
-fn write_one(redactor: &Redactor, item: &Item, path: &Path) -> Result<Passed, RewriteError> {
+fn write_one(
+    redactor: &Redactor,
+    item: &Item,
+    path: &Path,
+    stop: &dyn Fn() -> bool,
+) -> Result<Passed, RewriteError> {
     let from = opened(item).map_err(|source| cannot_read(item, source))?;
     let cannot_write = |source| RewriteError::Write { path: path.to_owned(), source };
     let to = File::options().write(true).create_new(true).mode(0o600).open(path).map_err(cannot_write)?;
     let mut to = Watched::new(to);
-    pass(redactor, from, item.packing, &mut to)
-        .map_err(|source| if to.has_failed() { cannot_write(source) } else { cannot_read(item, source) })
+    pass(redactor, from, item.packing, &mut to, stop).map_err(|source| match () {
+        () if stop() => RewriteError::Stopped,
+        () if to.has_failed() => cannot_write(source),
+        () => cannot_read(item, source),
+    })
 }
 
 /// Each part of the name without its secrets.

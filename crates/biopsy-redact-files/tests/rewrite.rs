@@ -17,7 +17,7 @@ fn redactor() -> Redactor {
 }
 
 fn again(input: &Path, output: &Path) -> Result<Rewritten, RewriteError> {
-    rewrite(&redactor(), input, find(input)?, output, |_| {})
+    rewrite(&redactor(), input, find(input)?, output, &|| false)
 }
 
 fn gzipped(text: &[u8]) -> Vec<u8> {
@@ -141,6 +141,21 @@ fn nothing_is_written_over_into_or_half() {
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["bomb.zst", "damaged.gz", "fifo", "in"], "nothing unfinished stays");
+}
+
+#[test]
+fn whoever_stops_it_finds_nothing_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.log");
+    fs::write(&input, "line\n".repeat(200_000)).unwrap();
+    for after in [0, 1, 7, 20, 25] {
+        let asked = std::cell::Cell::new(0);
+        let stop = || asked.replace(asked.get() + 1) >= after;
+        let output = folder.path().join("out.log");
+        let stopped = rewrite(&redactor(), &input, find(&input).unwrap(), &output, &stop).unwrap_err();
+        assert!(matches!(stopped, RewriteError::Stopped), "{stopped}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
 
 #[test]

@@ -171,7 +171,8 @@ pub(crate) fn unescaped(text: &[u8]) -> Vec<Unescaped> {
         let limit = text.len().min(start + ESCAPED_MAX);
         let end = memchr::memchr(b'\n', &text[start..limit]).map_or(limit, |newline| start + newline + 1);
         let line = &text[start..end];
-        if memchr::memchr3(b'%', b'&', b'\\', line).is_some() || memchr::memchr(b'=', line).is_some() {
+        let is_escaped = memchr::memchr3(b'%', b'&', b'\\', line).is_some();
+        if is_escaped || memchr::memmem::find(line, b"=3D").is_some() {
             found.extend(undo(line, start));
         }
         start = end;
@@ -184,8 +185,10 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
     let mut undone =
         Unescaped { text: Vec::with_capacity(line.len()), at: Vec::with_capacity(line.len() + 1) };
     let (mut at, mut escapes) = (0, 0);
+    // Quoted-printable writes each `=` so; elsewhere `=10` is a value.
+    let quoted = memchr::memmem::find(line, b"=3D").is_some();
     while at < line.len() {
-        let (length, character) = match escape(&line[at..]) {
+        let (length, character) = match escape(&line[at..]).filter(|_| quoted || line[at] != b'=') {
             Some(found) => {
                 escapes += 1;
                 found
@@ -275,6 +278,9 @@ mod tests {
         let value = found[0].source(&(6..9)).unwrap();
         assert_eq!(&line[value], "&#120;&#x79;z");
         assert_eq!(unescaped(b"100 % of it, 5% more\n"), []);
+        assert_eq!(unescaped(b"a=10 b=20 c=30 d=%2f\n"), [], "values, and one escape");
+        let mail = unescaped(b"pwd=3Dx=79z=0A");
+        assert_eq!(mail[0].text, b"pwd=xyz\n");
     }
 
     proptest::proptest! {

@@ -249,7 +249,8 @@ impl Redactor {
     /// Texts in base64, hex and the like that hold a secret are masked as a whole.
     fn find_encoded(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>, depth: usize) {
         for run in encoded::runs(text) {
-            if masks.iter().any(|mask| mask.start < run.range.end && run.range.start < mask.end) {
+            let next = masks.partition_point(|mask| mask.end <= run.range.start);
+            if masks.get(next).is_some_and(|mask| mask.start < run.range.end) {
                 continue;
             }
             let mut inner = Vec::new();

@@ -86,7 +86,7 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
         Command::Compare(args) => commands::compare(args, terminal),
         Command::Explain(args) => commands::explain(args, terminal),
         Command::Export(args) => commands::export(args),
-        Command::Redact(args) => commands::redact(args, terminal),
+        Command::Redact(args) => commands::redact(args, cli.color),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

@@ -94,6 +94,8 @@ fn read(recording: &DumpRecording, dumped: &Dumped) -> Result<DumpAnalysis, Open
     let roots = vec![PathBuf::from(format!("/proc/{}/root", dumped.pid)), PathBuf::from("/")];
     let opened = biopsy_image::open(&file, &biopsy_image::Limits::default())?;
     let bytes = std::fs::metadata(&file).ok().map(|meta| meta.len());
-    let peers = recording.peers.get(&dumped.pid);
+    let first = recording.dumps.iter().find(|other| other.pid == dumped.pid);
+    let peers =
+        recording.peers.get(&dumped.pid).filter(|_| first.is_some_and(|first| first.member == dumped.member));
     Ok(analyze_opened(&opened, bytes, roots, Some(masking.redactor()), peers))
 }

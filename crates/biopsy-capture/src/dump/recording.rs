@@ -36,7 +36,7 @@ pub(super) struct DumpRecording {
     pub(super) dumps: Vec<Dumped>,
     /// Values that were masked in dumped memory, by rule.
     pub(super) masked: Vec<MaskCount>,
-    /// What threads waited for in other processes, just before each was frozen.
+    /// What threads waited for in other processes, just before each was frozen for the first time.
     pub(super) peers: BTreeMap<Pid, PeerLook>,
     /// How many dumps of each process there are, those that are not written yet included.
     numbers: BTreeMap<Pid, u32>,
@@ -134,10 +134,12 @@ impl DumpRecording {
             freezing.processes.iter().map(|process| (process.key.pid, process.predicted_pause)).collect();
         let literals = secrets_of(plan, subject);
         // Before they are frozen: then their threads stand in other calls.
+        // Of several dumps of a process the first one has them: they are of its moment.
         let pids = freezing.processes.iter().map(|process| process.key.pid);
-        let looks: Vec<(Pid, PeerLook)> = pids.map(|pid| (pid, biopsy_target::peers::look(pid))).collect();
+        let first: Vec<Pid> = pids.filter(|pid| !self.numbers.contains_key(pid)).collect();
+        let looks = biopsy_target::peers::look_all(&first);
         let (frozen, gone) = freeze_all(plan, freezing, job)?;
-        for (pid, look) in looks {
+        for (pid, look) in first.into_iter().zip(looks) {
             self.keep_peers(pid, look)?;
         }
         self.draft.warn_all(&gone);

@@ -141,7 +141,8 @@ impl Watch {
         watch.follow()?;
         if watch.follower.is_some() && disarms_setuid(key.pid) {
             watch.conditions.warn(format!(
-                "while it is followed, process {} executes setuid programs without their rights (its children execute them as ever);                  run biopsy as root, or grant CAP_SYS_PTRACE",
+                "while it is followed, process {} executes setuid programs without their rights (its children execute them as ever); \
+                 run biopsy as root, or grant CAP_SYS_PTRACE",
                 key.pid
             ));
         }

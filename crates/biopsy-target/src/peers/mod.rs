@@ -31,11 +31,22 @@ pub fn look(pid: Pid) -> PeerLook {
     look_in(&ProcRoot::live(), pid)
 }
 
+/// The same of several, for which the machine is read once.
+#[must_use]
+pub fn look_all(pids: &[Pid]) -> Vec<PeerLook> {
+    let root = ProcRoot::live();
+    let mut waits = Waits::new(&root);
+    pids.iter().map(|pid| look_with(&root, &mut waits, *pid)).collect()
+}
+
 /// The same in another `/proc`.
 #[must_use]
 pub fn look_in(root: &ProcRoot, pid: Pid) -> PeerLook {
+    look_with(root, &mut Waits::new(root), pid)
+}
+
+fn look_with(root: &ProcRoot, waits: &mut Waits<'_>, pid: Pid) -> PeerLook {
     let mut found = PeerLook::default();
-    let mut waits = Waits::new(root);
     let mut open = VecDeque::from([pid]);
     let mut met = BTreeSet::from([pid]);
     while let Some(pid) = open.pop_front() {
@@ -43,7 +54,7 @@ pub fn look_in(root: &ProcRoot, pid: Pid) -> PeerLook {
             break;
         }
         let Ok(dir) = root.process(pid) else { continue };
-        let Some(process) = process(&dir, pid, &mut waits) else { continue };
+        let Some(process) = process(&dir, pid, waits) else { continue };
         for helper in
             process.threads.iter().filter_map(|thread| thread.wait.as_ref()).flat_map(|wait| &wait.helpers)
         {

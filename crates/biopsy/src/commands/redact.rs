@@ -2,18 +2,21 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use biopsy_capture::words::{grouped, size};
-use biopsy_capture::{Failure, FailureKind};
+use biopsy_capture::{Failure, FailureKind, Job, Patience};
 use biopsy_redact::{Hit, Options, Redactor, broken_examples};
 use biopsy_redact_files::{LeftOut, RewriteError, Rewritten, RewrittenFile, check, find, rewrite, stream};
 use clap::Args;
 use serde::Serialize;
 
 use crate::exit_codes::Code;
+use crate::interrupt;
 use crate::render::out;
+use crate::render::progress::Screen;
 use crate::render::table::{Align, Cell, Column, write_table};
-use crate::render::terminal::Terminal;
+use crate::render::terminal::{ColorChoice, Terminal};
 
 /// Longest line that is shown by `--check`, in characters.
 const SHOWN: usize = 160;
@@ -48,23 +51,27 @@ pub(crate) struct RedactArgs {
 }
 
 /// Runs `biopsy redact`.
-pub(crate) fn redact(args: &RedactArgs, terminal: Terminal) -> Result<Code, Failure> {
+pub(crate) fn redact(args: &RedactArgs, color: ColorChoice) -> Result<Code, Failure> {
+    let terminal = Terminal::of_stdout(color);
+    let job = Job::new(Box::new(Arc::new(Screen::new(color, true, args.json))));
     let packs = args.policies.iter().map(|path| read_policy(path)).collect::<Result<Vec<_>, _>>()?;
     let Some(input) = &args.input else { return test(&args.policies, &packs) };
     let options = Options { personal: args.personal, extra_packs: packs.clone(), ..Options::default() };
     let redactor = Redactor::new(options).map_err(|error| policy_failure(&args.policies, &packs, &error))?;
+    // What it reads and writes as a stream ends like any filter does.
     if input.as_os_str() == "-" {
         return standard_input(args, &redactor);
     }
+    interrupt::listen(&job, Patience::Limited(interrupt::SHORT), color)?;
     let found = find(input).map_err(failure)?;
     if args.check {
         return check_all(args, &redactor, &found, terminal);
     }
     if args.output.as_ref().is_some_and(|output| output.as_os_str() == "-") {
-        return to_standard_output(&redactor, input, found);
+        return to_standard_output(&redactor, input, found, &job);
     }
     let output = args.output.clone().unwrap_or_else(|| beside(input));
-    let rewritten = rewrite(&redactor, input, found, &output, |_| {}).map_err(failure)?;
+    let rewritten = rewrite(&redactor, input, found, &output, &|| job.is_asked()).map_err(failure)?;
     show(args, &rewritten, &output, terminal)
 }
 
@@ -73,6 +80,7 @@ fn to_standard_output(
     redactor: &Redactor,
     input: &Path,
     found: biopsy_redact_files::Found,
+    job: &Job,
 ) -> Result<Code, Failure> {
     if input.is_dir() {
         return Err(Failure::new(FailureKind::Usage, "a folder does not fit standard output")
@@ -81,7 +89,7 @@ fn to_standard_output(
     let output_failure = |error: std::io::Error| Failure::from_error(FailureKind::Output, &error);
     let place = tempfile::tempdir().map_err(output_failure)?;
     let path = place.path().join("whole");
-    let rewritten = rewrite(redactor, input, found, &path, |_| {}).map_err(failure)?;
+    let rewritten = rewrite(redactor, input, found, &path, &|| job.is_asked()).map_err(failure)?;
     if rewritten.files.is_empty() {
         let why = rewritten.left_out.first().map_or_else(String::new, |left| left.why.clone());
         return Err(Failure::new(FailureKind::BadInput, format!("`{}` is left out: {why}", input.display())));
@@ -181,6 +189,7 @@ fn policy_failure(paths: &[PathBuf], packs: &[String], error: &biopsy_redact::Re
 fn failure(error: RewriteError) -> Failure {
     let kind = match &error {
         RewriteError::Secrets { .. } => FailureKind::Secrets,
+        RewriteError::Stopped => FailureKind::Stopped,
         error if error.is_output() => FailureKind::Output,
         _ => FailureKind::BadInput,
     };

@@ -1,6 +1,8 @@
 //! Finds interpreters, on a thread of its own: reading what a process has mapped takes milliseconds.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -51,6 +53,8 @@ pub(crate) struct Finder {
     requests: Option<Sender<Request>>,
     answers: Receiver<(u32, FoundLanguage)>,
     first: Receiver<()>,
+    /// Whoever is looked at is the last one.
+    ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -60,8 +64,13 @@ impl Finder {
         let (requests, asked) = channel();
         let (tell, answers) = channel();
         let (looked, first) = channel();
+        let ending = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&ending);
         let thread = std::thread::Builder::new().name("biopsy-lang".to_owned()).spawn(move || {
             for pid in pids {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
                 if let Some(found) = look(pid)
                     && tell.send((pid, found)).is_err()
                 {
@@ -69,9 +78,9 @@ impl Finder {
                 }
             }
             drop(looked);
-            run(&asked, &tell);
+            run(&asked, &tell, &stop);
         })?;
-        Ok(Self { requests: Some(requests), answers, first, thread: Some(thread) })
+        Ok(Self { requests: Some(requests), answers, first, ending, thread: Some(thread) })
     }
 
     /// What was found in the first processes, as far as that did not take too long.
@@ -105,6 +114,7 @@ impl Finder {
 
 impl Drop for Finder {
     fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
         self.requests = None;
         if let Some(thread) = self.thread.take() {
             // It panicked, or it ended: there is nothing to be done about either.
@@ -113,7 +123,7 @@ impl Drop for Finder {
     }
 }
 
-fn run(asked: &Receiver<Request>, tell: &Sender<(u32, FoundLanguage)>) {
+fn run(asked: &Receiver<Request>, tell: &Sender<(u32, FoundLanguage)>, stop: &AtomicBool) {
     let mut waiting: FxHashMap<u32, (usize, Instant)> = FxHashMap::default();
     loop {
         let next = waiting.values().map(|(_, at)| *at).min();
@@ -130,6 +140,9 @@ fn run(asked: &Receiver<Request>, tell: &Sender<(u32, FoundLanguage)>) {
         }
         let due: Vec<u32> = waiting.iter().filter(|(_, (_, at))| *at <= now).map(|(pid, _)| *pid).collect();
         for pid in due {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
             if let Some(found) = look(pid) {
                 waiting.remove(&pid);
                 if tell.send((pid, found)).is_err() {
