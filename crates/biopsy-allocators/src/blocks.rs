@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn sizes_meet_in_classes() {
-        for (bytes, class) in [(32, 32), (1024, 1024), (1025, 1280), (1280, 1280), (1296, 1536), (4096, 4096)] {
+        for (bytes, class) in [(32, 32), (1024, 1024), (1025, 1280), (1280, 1280), (1296, 1536), (4096, 4096)]
+        {
             assert_eq!(up_to(bytes), class, "{bytes}");
         }
     }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use biopsy_image::Image;
 use biopsy_model::footprint::{AllocatorFacts, Footprint, FootprintPart, MemoryKind};
 
-use crate::glibc;
 use crate::parts::{Parts, overlap};
+use crate::{glibc, others};
 
 /// Tells what the memory of an image is for. `managed`: the parts of it that managed runtimes have for their heaps, by address.
 #[must_use]
@@ -34,11 +34,18 @@ pub fn footprint(image: &dyn Image, managed: &[Range<u64>]) -> Footprint {
     }
     let mut warnings = parts.warnings;
     warnings.extend(read.warnings);
+    warnings.extend(others::notes(image));
     let allocators = Vec::from_iter(read.facts);
     for allocator in &allocators {
         sums.add_arenas(allocator);
     }
-    Footprint { pid: image.process().pid, parts: sums.into_list(), kernel: None, allocators, warnings }
+    Footprint {
+        pid: image.process().pid,
+        parts: sums.into_list(),
+        allocators,
+        warnings,
+        ..Footprint::default()
+    }
 }
 
 /// Memory by kind.

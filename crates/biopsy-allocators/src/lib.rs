@@ -8,7 +8,9 @@
 
 mod blocks;
 mod footprint;
+pub mod fuzz;
 mod glibc;
+mod others;
 mod parts;
 mod window;
 

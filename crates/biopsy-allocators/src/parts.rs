@@ -40,7 +40,9 @@ impl<'i> Parts<'i> {
                 image.written(mapping.range(), &mut runs)
             };
             if let Err(error) = asked {
-                parts.warnings.push(format!("what is in memory at 0x{:x} is not known: {error}", mapping.start));
+                parts
+                    .warnings
+                    .push(format!("what is in memory at 0x{:x} is not known: {error}", mapping.start));
             }
             parts.parts.push(Part { mapping, runs, kind });
         }
@@ -59,10 +61,7 @@ impl<'i> Parts<'i> {
     }
 
     /// Anonymous memory that may hold blocks of an allocator: no stacks, no code, not managed, and not in `known`.
-    pub(crate) fn unexplained<'p>(
-        &'p self,
-        known: &'p [Range<u64>],
-    ) -> impl Iterator<Item = &'p Part<'i>> {
+    pub(crate) fn unexplained<'p>(&'p self, known: &'p [Range<u64>]) -> impl Iterator<Item = &'p Part<'i>> {
         self.iter().filter(move |part| {
             let range = [part.mapping.range()];
             part.kind == MemoryKind::Unaccounted

@@ -8,6 +8,10 @@ use crate::{Avma, Pid};
 pub struct Footprint {
     /// Whose memory.
     pub pid: Pid,
+    /// When, seconds since 1970 in UTC; 0: not known.
+    pub taken_at_unix_seconds: f64,
+    /// How long the process stood still for it, in milliseconds.
+    pub pause_ms: f64,
     /// What is in memory, by kind, the largest first. Nothing is in two of them.
     pub parts: Vec<FootprintPart>,
     /// What the kernel says, where it could be asked.

@@ -80,12 +80,13 @@ pub(super) fn arenas(image: &dyn Image) -> Option<Arenas> {
     };
     let data = || image.mappings().iter().filter(|one| is_data(one));
     let in_order = data().filter(|one| is_libc(one)).chain(data().filter(|one| !is_libc(one)));
-    in_order.take_while(|one| {
-        let fits = one.size() <= budget;
-        budget = budget.saturating_sub(one.size());
-        fits
-    })
-    .find_map(|mapping| in_data(image, mapping))
+    in_order
+        .take_while(|one| {
+            let fits = one.size() <= budget;
+            budget = budget.saturating_sub(one.size());
+            fits
+        })
+        .find_map(|mapping| in_data(image, mapping))
 }
 
 /// Data of a module, as the loader maps it.
@@ -156,7 +157,7 @@ fn ring(image: &dyn Image, main: u64, first: u64, layout: Layout) -> Option<Vec<
     let mut ring = vec![main];
     let mut next = first;
     while next != main {
-        if ring.len() >= MOST_ARENAS || next == 0 || next % 8 != 0 {
+        if ring.len() >= MOST_ARENAS || next == 0 || !next.is_multiple_of(8) {
             return None;
         }
         ring.push(next);
@@ -176,7 +177,8 @@ fn are_bins(image: &dyn Image, bins: u64) -> bool {
         let leads_back = |neighbour: u64, offset| {
             neighbour.checked_add(offset).and_then(|at| image.read_u64(at).ok()) == Some(chunk)
         };
-        if !is_empty && !(leads_back(forward, BACK + 8) && leads_back(back, BACK)) {
+        let is_ring = || leads_back(forward, BACK + 8) && leads_back(back, BACK);
+        if !(is_empty || is_ring()) {
             torn += 1;
         }
     }

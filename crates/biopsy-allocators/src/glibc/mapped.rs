@@ -59,7 +59,12 @@ fn sound(image: &dyn Image, [count, most_ever]: [u32; 2], bytes: [u64; 2], start
 }
 
 /// Looks for them in an anonymous mapping: each begins on a page with its header. Appends address and size.
-pub(super) fn find(window: &mut Window<'_>, mapping: &Mapping, runs: &[Range<u64>], found: &mut Vec<(u64, u64)>) {
+pub(super) fn find(
+    window: &mut Window<'_>,
+    mapping: &Mapping,
+    runs: &[Range<u64>],
+    found: &mut Vec<(u64, u64)>,
+) {
     let mut behind = mapping.start;
     for run in runs {
         let mut at = run.start.max(behind);
