@@ -10,7 +10,7 @@ use biopsy_redact::Redactor;
 use crate::dump::DumpAnalysis;
 use crate::findings::finding::Finding;
 use crate::findings::{self, Incident};
-use crate::heap::HeapSummary;
+use crate::heap::{Growth, HeapSummary};
 use crate::image::{analyze_opened, join_dumps};
 use crate::recorded::Recorded;
 
@@ -23,6 +23,8 @@ pub struct Diagnosis {
     pub dumps: Vec<DumpAnalysis>,
     /// Managed heaps at one moment, the oldest first.
     pub heaps: Vec<HeapSummary>,
+    /// What grew between them; `None`: there is one, or none.
+    pub growth: Option<Growth>,
     /// What is known to be missing beside what the parts say themselves.
     pub undetermined: Vec<String>,
     /// What only all evidence together says.
@@ -57,8 +59,9 @@ impl Diagnosis {
     #[must_use]
     pub fn new(recorded: Option<Recorded>, dumps: Vec<DumpAnalysis>, heaps: Vec<HeapSummary>) -> Self {
         let pair = recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
-        let findings = findings::of_all(&Incident { recorded: pair, heaps: &heaps });
-        Self { recorded, dumps, heaps, undetermined: Vec::new(), findings }
+        let growth = Growth::of(&heaps.iter().collect::<Vec<_>>());
+        let findings = findings::of_all(&Incident { recorded: pair, heaps: &heaps, growth: growth.as_ref() });
+        Self { recorded, dumps, heaps, growth, undetermined: Vec::new(), findings }
     }
 
     /// Of a recording alone.
@@ -98,11 +101,12 @@ impl Diagnosis {
             // None could be read: say why of the first.
             evidence.dump(0)?;
         }
-        let heaps: Vec<HeapSummary> = evidence
-            .heap()?
-            .iter()
-            .map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts))
-            .collect();
+        // One after the other: each may be as large as memory allows.
+        let mut heaps = Vec::new();
+        for number in evidence.heaps()? {
+            let heap = evidence.heap(number)?;
+            heaps.extend(heap.iter().map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts)));
+        }
         let recorded = if dumps.is_empty() && heaps.is_empty() {
             Some(evidence.capture(roots)?)
         } else if evidence.is_recording() {
@@ -132,6 +136,7 @@ impl Diagnosis {
             heaps.extend(one.heaps);
             undetermined.extend(one.undetermined);
         }
+        heaps.sort_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
         Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps) })
     }
 

@@ -16,6 +16,7 @@ use biopsy_analyze::{Diagnosis, Recorded};
 use crate::schema::{self, Report};
 
 pub(crate) use assembly::Assembly;
+pub(crate) use heap::growth as heap_growth;
 pub(crate) use recording::losses;
 pub(crate) use runtimes::short;
 pub(crate) use tables::choose_functions;
@@ -54,6 +55,7 @@ pub(crate) fn around(
         findings: findings::findings(diagnosis, assembly),
         recorded,
         undetermined: diagnosis.undetermined.clone(),
+        growth: diagnosis.growth.as_ref().map(heap::growth),
         ..Report::default()
     }
 }

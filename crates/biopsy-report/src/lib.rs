@@ -43,6 +43,7 @@ use biopsy_analyze::dump::DumpAnalysis;
 
 pub use comparison::{
     render_comparison_html, render_comparison_json, render_comparison_markdown, render_comparison_text,
+    render_heap_growth_json, render_heap_growth_markdown, render_heap_growth_text,
 };
 pub use explain::{catalogue, explanations, render_explanation, render_explanations_json, render_ids};
 pub use mask::Mask;

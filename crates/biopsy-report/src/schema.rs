@@ -53,6 +53,9 @@ pub struct Report {
     /// Managed heaps at one moment, the oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heaps: Vec<Heap>,
+    /// What grew between them; absent: there is one, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub growth: Option<heap::Growth>,
     /// What is known to be missing beside what the parts say themselves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undetermined: Vec<String>,

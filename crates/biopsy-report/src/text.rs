@@ -12,6 +12,7 @@ mod strands;
 use biopsy_analyze::Diagnosis;
 
 use crate::units::count;
+pub(crate) use heap::growth;
 pub(crate) use page::{Page, clean};
 pub use page::{StacksOptions, TextOptions};
 pub(crate) use stacks::stacks;
@@ -45,6 +46,9 @@ pub(crate) fn render(diagnosis: &Diagnosis, types: usize, options: TextOptions) 
     }
     if dumps.len() > DUMPS {
         page.line("", "2", &format!("and {} more dumps in the report", count((dumps.len() - DUMPS) as u64)));
+    }
+    if let Some(growth) = &diagnosis.growth {
+        heap::growth(&mut page, &crate::assemble::heap_growth(growth), types);
     }
     for summary in &diagnosis.heaps {
         if !page.text.is_empty() {

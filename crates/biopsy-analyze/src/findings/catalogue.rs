@@ -39,6 +39,7 @@ impl FindingId {
             Self::RunawayThreads => growth::RUNAWAY_THREADS,
             Self::MemoryGrowth => growth::MEMORY_GROWTH,
             Self::GrowingType => growth::GROWING_TYPE,
+            Self::Leak => growth::LEAK,
             Self::DescriptorGrowth => growth::DESCRIPTOR_GROWTH,
             Self::CgroupThrottled => machine::CGROUP_THROTTLED,
             Self::CpuSaturatedByOthers => machine::CPU_SATURATED_BY_OTHERS,

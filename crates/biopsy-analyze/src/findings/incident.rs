@@ -3,7 +3,7 @@
 use biopsy_model::capture::Capture;
 
 use crate::analysis::Analysis;
-use crate::heap::HeapSummary;
+use crate::heap::{Growth, HeapSummary};
 
 /// All evidence of one incident.
 #[derive(Clone, Copy)]
@@ -12,4 +12,6 @@ pub(crate) struct Incident<'a> {
     pub(crate) recorded: Option<(&'a Capture, &'a Analysis)>,
     /// Managed heaps at one moment.
     pub(crate) heaps: &'a [HeapSummary],
+    /// What grew between them; `None`: there is one, or none.
+    pub(crate) growth: Option<&'a Growth>,
 }

@@ -291,6 +291,13 @@ impl Graph {
         Ok(next.map(|(_, value)| (at as u32 + 1, *value)))
     }
 
+    /// Calls `each` with what the object keeps alive as the key of dependent handles.
+    pub fn for_each_dependent(&self, key: ObjectIndex, each: impl FnMut(ObjectIndex)) {
+        let first = self.dependents.partition_point(|(of, _)| *of < key);
+        let of_key = self.dependents.iter().skip(first).take_while(|(of, _)| *of == key);
+        of_key.map(|(_, value)| *value).for_each(each);
+    }
+
     /// Objects that live without anybody who keeps them: roots refer to them, or they are never collected. Certain ones first, and each
     /// with the best root that says so.
     #[must_use]

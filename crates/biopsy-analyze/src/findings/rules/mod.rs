@@ -16,6 +16,7 @@ mod gc_pressure;
 mod growing_type;
 mod kernel_time;
 mod last_word;
+mod leak;
 mod lock_contention;
 mod lock_convoy;
 mod log_errors;
@@ -48,7 +49,7 @@ type OfDump = fn(&DumpAnalysis) -> Option<Finding>;
 /// A rule over evidence of several kinds.
 type OfAll = fn(&Incident<'_>) -> Option<Finding>;
 
-pub(super) const OF_ALL: &[OfAll] = &[growing_type::find];
+pub(super) const OF_ALL: &[OfAll] = &[leak::find, growing_type::find];
 
 /// In this order: those that know the runtime first, since where two see one thing, the first one speaks.
 pub(super) const OF_RECORDING: &[OfRecording] = &[
