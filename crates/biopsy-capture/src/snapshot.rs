@@ -1,8 +1,10 @@
-//! Taking a snapshot of a managed heap and writing it down.
+//! Taking a snapshot of a managed heap, or several, and writing them down.
+
+mod add;
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use biopsy_analyze::{Diagnosis, HeapSummary};
 use biopsy_dotnet::gcdump::{self, WriteOptions};
@@ -16,7 +18,7 @@ use biopsy_target::freeze::{FreezeError, FreezeOptions};
 
 use crate::failure::{Failure, FailureKind, KEPT};
 use crate::finish::{HandedOver, finish};
-use crate::job::Job;
+use crate::job::{Job, Patience};
 use crate::place::{Place, create_new, ends_with};
 use crate::recording::{Draft, output_failure, warning};
 use crate::target::{self, Target};
@@ -46,6 +48,12 @@ pub struct SnapshotPlan {
     /// A folder; a bundle, if it ends in `.zip`; the graph alone, if it ends in `.gcdump`; `None`: a folder named after the target
     /// and the time.
     pub output: Option<PathBuf>,
+    /// A recording of the same process that the snapshot is added to; where it does not exist, it is made.
+    pub into: Option<PathBuf>,
+    /// So many snapshots, at least one.
+    pub count: u32,
+    /// How long after the beginning of one the next begins.
+    pub every: Duration,
 }
 
 /// A snapshot that was taken and written.
@@ -63,7 +71,14 @@ pub struct Snapshot {
 /// It cannot be taken, or not be written; a target that cannot be read leaves no folder behind.
 pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
     let target = target::find(&plan.target)?;
-    match &plan.output {
+    if let Some(into) = plan.into.as_deref().filter(|into| into.symlink_metadata().is_ok()) {
+        return add::add(plan, target, into, job);
+    }
+    if plan.count > 1 {
+        // What was taken is kept when somebody does not want to wait for the rest.
+        job.be_patient(Patience::Unlimited);
+    }
+    match plan.output.as_ref().or(plan.into.as_ref()) {
         Some(path) if ends_with(path, ".gcdump") => {
             Place::alone(path.clone()).check()?;
             let (graph, facts) = take(plan, &target.info)?;
@@ -150,15 +165,60 @@ fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Resu
     let process = std::slice::from_ref(&target.info);
     draft.context(process, Moment::Start).map_err(output_failure)?;
     draft.write_processes(process)?;
-    let warnings: Vec<_> =
-        facts.warnings.iter().map(|message| warning("snapshot.note", message.clone())).collect();
-    draft.warn_all(&warnings);
-    snapshot::write(&graph, &facts, 1, &draft.folder).map_err(output_failure)?;
-    draft.keep();
+    let heaps = take_all(plan, &target, &mut draft, 1, (graph, facts), job)?;
     draft.end(EndedBy::Snapshot)?;
-    let (result, diagnosis) = finish(job, &draft, place, |_| diagnosis(&target.name, &graph, &facts))?;
+    let (result, diagnosis) = finish(job, &draft, place, |_| Diagnosis::new(None, Vec::new(), heaps))?;
     Ok(Snapshot { diagnosis, result })
 }
+
+/// Writes the first snapshot, and takes and writes those that are wanted behind it. Returns what they hold. What cannot be taken is told;
+/// those before it stay.
+fn take_all(
+    plan: &SnapshotPlan,
+    target: &Target,
+    draft: &mut Draft,
+    number: u32,
+    first: (Graph, HeapFacts),
+    job: &Job,
+) -> Result<Vec<HeapSummary>, Failure> {
+    let mut begun = Instant::now();
+    let mut heaps = Vec::new();
+    let mut next = Some(first);
+    for number in number..number.saturating_add(plan.count.max(1)) {
+        let (graph, facts) = match next.take() {
+            Some(taken) => taken,
+            None => {
+                job.step(format!("snapshot {number} follows {:?} after the one before; Ctrl-C keeps what there is", plan.every));
+                begun += plan.every;
+                while Instant::now() < begun && !job.is_asked() {
+                    std::thread::sleep(LOOK.min(begun.saturating_duration_since(Instant::now())));
+                }
+                if job.is_asked() {
+                    break;
+                }
+                match target.check_same().and_then(|()| take(plan, &target.info)) {
+                    Ok(taken) => taken,
+                    Err(failure) => {
+                        let message = format!("snapshot {number} could not be taken: {failure}");
+                        draft.warn("snapshot.series", message.clone());
+                        job.note(message);
+                        break;
+                    }
+                }
+            }
+        };
+        let warnings: Vec<_> =
+            facts.warnings.iter().map(|message| warning("snapshot.note", message.clone())).collect();
+        draft.warn_all(&warnings);
+        snapshot::write(&graph, &facts, number, &draft.folder).map_err(output_failure)?;
+        draft.keep();
+        heaps.push(HeapSummary::new(&target.name, &graph, &facts));
+    }
+    Ok(heaps)
+}
+
+/// How often it is looked whether somebody wants an end.
+const LOOK: Duration = Duration::from_millis(100);
 
 fn diagnosis(name: &str, graph: &Graph, facts: &HeapFacts) -> Diagnosis {
     Diagnosis::new(None, Vec::new(), vec![HeapSummary::new(name, graph, facts)])

@@ -47,6 +47,7 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod copy;
 mod documents;
 mod error;
 mod folder;
@@ -67,6 +68,7 @@ mod warn;
 
 pub use bundle::{Bundle, Packed, bundle, pack};
 pub use documents::dump::DumpDocument;
+pub use copy::CopyError;
 pub use documents::heap::SnapshotDocument;
 pub use error::{OpenError, WriteError};
 pub use folder::{MemberFile, RecordingFolder};

@@ -25,6 +25,7 @@ mod assemble;
 mod comparison;
 mod explain;
 pub mod export;
+mod heap_answer;
 mod html;
 mod json;
 mod markdown;
@@ -46,6 +47,7 @@ pub use comparison::{
     render_heap_growth_json, render_heap_growth_markdown, render_heap_growth_text,
 };
 pub use explain::{catalogue, explanations, render_explanation, render_explanations_json, render_ids};
+pub use heap_answer::{render_heap_answer_json, render_heap_answer_text};
 pub use mask::Mask;
 pub use text::{StacksOptions, TextOptions};
 

@@ -50,7 +50,9 @@ pub(crate) fn render(diagnosis: &Diagnosis, types: usize, options: TextOptions) 
     if let Some(growth) = &diagnosis.growth {
         heap::growth(&mut page, &crate::assemble::heap_growth(growth), types);
     }
-    for summary in &diagnosis.heaps {
+    // Of several the last one is shown: what differs stands above.
+    let skipped = if diagnosis.growth.is_some() { diagnosis.heaps.len() - 1 } else { 0 };
+    for summary in diagnosis.heaps.iter().skip(skipped) {
         if !page.text.is_empty() {
             page.text.push('\n');
         }

@@ -81,6 +81,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-redact",
             "biopsy-recording",
             "biopsy-record",
+            "biopsy-import",
             "biopsy-analyze",
             "biopsy-report",
         ],

@@ -14,6 +14,7 @@ pub mod holders;
 pub(crate) mod made_up;
 pub mod names;
 mod summary;
+pub mod questions;
 pub mod suspects;
 #[cfg(test)]
 mod tests;
