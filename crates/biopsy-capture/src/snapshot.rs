@@ -89,7 +89,7 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
             Ok(Snapshot { diagnosis: diagnosis(&target.name, &graph, &facts), result })
         }
         output => {
-            let place = Place::folder_or_bundle(output.as_deref(), &target.name);
+            let place = Place::folder_or_bundle(output.map(PathBuf::as_path), &target.name);
             place.check()?;
             record(plan, target, &place, job).map_err(|failure| failure.naming(KEPT, &place.folder))
         }

@@ -4,6 +4,7 @@ mod markdown;
 mod text;
 mod words;
 
+use biopsy_analyze::Diagnosis;
 use biopsy_analyze::heap::Growth;
 use biopsy_analyze::compare::{self, Comparison, Quantity, Unit};
 use biopsy_model::printable::printable_json;
@@ -100,10 +101,16 @@ pub fn render_heap_growth_json(growth: &Growth, files: &[&str]) -> String {
 
 /// Heaps for the terminal.
 #[must_use]
-pub fn render_heap_growth_text(growth: &Growth, options: TextOptions) -> String {
+pub fn render_heap_growth_text(diagnosis: &Diagnosis, options: TextOptions) -> String {
     /// Types that are listed.
     const TYPES: usize = 25;
+    let Some(growth) = &diagnosis.growth else { return String::new() };
     let mut page = crate::text::Page::new(options);
+    let found = diagnosis.findings();
+    if !found.is_empty() {
+        crate::text::findings(&mut page, &found, true);
+        page.text.push('\n');
+    }
     crate::text::growth(&mut page, &crate::assemble::heap_growth(growth), TYPES);
     page.text
 }

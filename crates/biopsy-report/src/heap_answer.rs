@@ -31,16 +31,16 @@ struct Row<'a> {
 /// For programs.
 #[must_use]
 pub fn render_heap_answer_json(answer: &Answer) -> String {
-    let row = |row| {
-        let biopsy_analyze::heap::questions::AnswerRow { objects, bytes, retained, text } = row;
-        Row { objects: *objects, bytes: *bytes, retained: *retained, text }
-    };
     let document = Document {
         schema: "biopsy-heap-answer",
         version: 1,
         about: &answer.about,
         notes: &answer.notes,
-        rows: answer.rows.iter().map(row).collect(),
+        rows: answer
+            .rows
+            .iter()
+            .map(|row| Row { objects: row.objects, bytes: row.bytes, retained: row.retained, text: &row.text })
+            .collect(),
     };
     printable_json(serde_json::to_string_pretty(&document).expect("plain data serialises") + "\n")
 }

@@ -12,6 +12,7 @@ mod strands;
 use biopsy_analyze::Diagnosis;
 
 use crate::units::count;
+pub(crate) use findings::findings;
 pub(crate) use heap::growth;
 pub(crate) use page::{Page, clean};
 pub use page::{StacksOptions, TextOptions};
@@ -31,7 +32,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, types: usize, options: TextOptions) 
     }
     let found = diagnosis.findings();
     if recorded.is_some() || !found.is_empty() {
-        findings::findings(&mut page, &found, true);
+        findings(&mut page, &found, true);
         page.text.push('\n');
     }
     if let Some(recorded) = recorded {

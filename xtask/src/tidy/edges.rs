@@ -82,6 +82,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-recording",
             "biopsy-record",
             "biopsy-import",
+            "biopsy-import",
             "biopsy-analyze",
             "biopsy-report",
         ],

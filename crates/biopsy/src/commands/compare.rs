@@ -92,7 +92,7 @@ fn compare_heaps(
     } else if args.markdown {
         out::text(&render_heap_growth_markdown(growth), terminal.colour)?;
     } else {
-        out::text(&render_heap_growth_text(growth, terminal.for_reports()), terminal.colour)?;
+        out::text(&render_heap_growth_text(&diagnosis, terminal.for_reports()), terminal.colour)?;
     }
     Ok(if diagnosis.is_damaged() { Code::Partial } else { Code::Ok })
 }
