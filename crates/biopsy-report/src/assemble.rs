@@ -16,7 +16,7 @@ use biopsy_analyze::{Diagnosis, Recorded};
 use crate::schema::{self, Report};
 
 pub(crate) use assembly::Assembly;
-pub(crate) use heap::growth as heap_growth;
+pub(crate) use heap::{growth as heap_growth, with_one_way};
 pub(crate) use recording::losses;
 pub(crate) use runtimes::short;
 pub(crate) use tables::choose_functions;

@@ -1,12 +1,12 @@
 //! Dominators: who alone keeps an object alive. What an object dominates goes when it goes, so the bytes of that are what it retains.
 //!
 //! Lengauer and Tarjan's algorithm with path compression: O(references · log objects) for any graph, cycles and chains of 10^7 among them,
-//! without recursion. Objects are renumbered by a depth-first walk, so that all tables are arrays of 32-bit numbers: 32 bytes for each
+//! without recursion. Words on stacks may be left over, and come and go: they count as roots only of what nothing else leads to. Objects are renumbered by a depth-first walk, so that all tables are arrays of 32-bit numbers: 32 bytes for each
 //! object and 4 for each reference while it works, 20 for each object afterwards.
 
 use std::io;
 
-use biopsy_dotnet::graph::{Graph, ObjectIndex};
+use biopsy_dotnet::graph::{Graph, ObjectIndex, RootKind};
 
 /// No number.
 const NONE: u32 = u32::MAX;
@@ -31,8 +31,13 @@ impl Dominators {
     /// References that were spilled cannot be read.
     pub fn of(graph: &Graph) -> io::Result<Self> {
         let first = graph.first_kept();
-        let (objects, numbers, parents) = walk(graph, &first)?;
-        let before = Predecessors::of(graph, &first, &objects, &numbers)?;
+        let (certain, stacks) = first.split_at(first.partition_point(|(_, root)| !is_on_stack(root.as_ref())));
+        let mut walk = Walk::new(graph);
+        walk.from(certain)?;
+        let certain = walk.objects.len() as u32;
+        walk.from(stacks)?;
+        let Walk { objects, numbers, parents, .. } = walk;
+        let before = Predecessors::of(graph, &first, &objects, &numbers, certain)?;
         let dominators = immediate(parents, &before);
         drop(before);
         let mut retained: Vec<u64> = std::iter::once(0)
@@ -119,41 +124,68 @@ impl Dominators {
 /// Objects that live by themselves.
 type Roots = [(ObjectIndex, Option<biopsy_dotnet::graph::Root>)];
 
-/// A depth-first walk: the object of each number, the number of each object, the number that each was found from.
-fn walk(graph: &Graph, first: &Roots) -> io::Result<(Vec<u32>, Vec<u32>, Vec<u32>)> {
-    let live = graph.live().map_or(graph.len(), |live| live.count());
-    let mut objects = Vec::with_capacity(live + 1);
-    let mut parents = Vec::with_capacity(live + 1);
-    objects.push(NONE);
-    parents.push(0);
-    let mut numbers = vec![0_u32; graph.len()];
-    let mut open: Vec<(u32, u32)> = Vec::new();
-    let mut buffer = Vec::new();
-    for (root, _) in first {
-        if numbers[root.0 as usize] != 0 {
-            continue;
-        }
-        let mut found = |object: ObjectIndex, parent: u32, numbers: &mut Vec<u32>| {
-            let number = objects.len() as u32;
-            numbers[object.0 as usize] = number;
-            objects.push(object.0);
-            parents.push(parent);
+fn is_on_stack(root: Option<&biopsy_dotnet::graph::Root>) -> bool {
+    root.is_some_and(|root| root.kind == RootKind::Stack)
+}
+
+/// A depth-first walk.
+struct Walk<'g> {
+    graph: &'g Graph,
+    /// The object of each number.
+    objects: Vec<u32>,
+    /// The number of each object.
+    numbers: Vec<u32>,
+    /// The number that each was found from.
+    parents: Vec<u32>,
+    /// On the way: the object, and the place in it where the walk goes on.
+    open: Vec<(u32, u32)>,
+    buffer: Vec<u32>,
+}
+
+impl<'g> Walk<'g> {
+    fn new(graph: &'g Graph) -> Self {
+        let live = graph.live().map_or(graph.len(), biopsy_dotnet::graph::Bits::count);
+        let mut walk = Self {
+            graph,
+            objects: Vec::with_capacity(live + 1),
+            numbers: vec![0; graph.len()],
+            parents: Vec::with_capacity(live + 1),
+            open: Vec::new(),
+            buffer: Vec::new(),
         };
-        found(*root, 0, &mut numbers);
-        open.push((root.0, 0));
-        while let Some((object, from)) = open.last_mut() {
-            let Some((next, target)) = graph.next_kept(ObjectIndex(*object), *from, &mut buffer)? else {
-                open.pop();
-                continue;
-            };
-            *from = next;
-            if numbers[target.0 as usize] == 0 {
-                found(target, numbers[*object as usize], &mut numbers);
-                open.push((target.0, 0));
+        walk.objects.push(NONE);
+        walk.parents.push(0);
+        walk
+    }
+
+    fn from(&mut self, roots: &Roots) -> io::Result<()> {
+        for (root, _) in roots {
+            self.find(*root, 0);
+            while let Some((object, from)) = self.open.last_mut() {
+                let kept = self.graph.next_kept(ObjectIndex(*object), *from, &mut self.buffer)?;
+                let Some((next, target)) = kept else {
+                    self.open.pop();
+                    continue;
+                };
+                *from = next;
+                let parent = self.numbers[*object as usize];
+                self.find(target, parent);
             }
         }
+        Ok(())
     }
-    Ok((objects, numbers, parents))
+
+    /// Numbers an object that was not met before.
+    #[inline]
+    fn find(&mut self, object: ObjectIndex, parent: u32) {
+        let number = &mut self.numbers[object.0 as usize];
+        if *number == 0 {
+            *number = self.objects.len() as u32;
+            self.objects.push(object.0);
+            self.parents.push(parent);
+            self.open.push((object.0, 0));
+        }
+    }
 }
 
 /// Who refers to each, by number; roots are 0.
@@ -163,11 +195,26 @@ struct Predecessors {
 }
 
 impl Predecessors {
-    fn of(graph: &Graph, first: &Roots, objects: &[u32], numbers: &[u32]) -> io::Result<Self> {
+    /// Numbers from `uncertain` on are of objects that only words on stacks lead to: they hold none of the others.
+    fn of(
+        graph: &Graph,
+        first: &Roots,
+        objects: &[u32],
+        numbers: &[u32],
+        uncertain: u32,
+    ) -> io::Result<Self> {
         let mut buffer = Vec::new();
         let mut for_each = |each: &mut dyn FnMut(u32, u32)| -> io::Result<()> {
-            for (root, _) in first {
-                each(0, numbers[root.0 as usize]);
+            let each = &mut |from: u32, to: u32| {
+                if from < uncertain || to >= uncertain {
+                    each(from, to);
+                }
+            };
+            for (root, kind) in first {
+                let number = numbers[root.0 as usize];
+                if !is_on_stack(kind.as_ref()) || number >= uncertain {
+                    each(0, number);
+                }
             }
             for (number, object) in objects.iter().enumerate().skip(1) {
                 let object = ObjectIndex(*object);

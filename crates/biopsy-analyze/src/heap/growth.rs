@@ -57,6 +57,8 @@ pub struct HolderGrowth {
     pub way: Vec<Step>,
     /// How it is held, and its type.
     pub held: Step,
+    /// Where several hold it: one way to one of them.
+    pub one_way: Vec<Step>,
     /// How many are held.
     pub objects: Vec<u64>,
     /// Bytes that live because of them.
@@ -170,6 +172,7 @@ struct Merged<'h> {
     objects: Vec<Vec<u64>>,
     retained: Vec<Vec<u64>>,
     bytes: Vec<Vec<u64>>,
+    one_way: Vec<&'h [Step]>,
 }
 
 impl<'h> Merged<'h> {
@@ -181,6 +184,7 @@ impl<'h> Merged<'h> {
             objects: Vec::new(),
             retained: Vec::new(),
             bytes: Vec::new(),
+            one_way: Vec::new(),
         };
         merged.add(0, ("", ""), heaps.len());
         let mut known: HashMap<(u32, &str, &str, &str), u32> = HashMap::new();
@@ -196,6 +200,9 @@ impl<'h> Merged<'h> {
                 merged.objects[same as usize][at] += node.objects;
                 merged.retained[same as usize][at] += node.retained;
                 merged.bytes[same as usize][at] += node.bytes;
+                if !node.one_way.is_empty() {
+                    merged.one_way[same as usize] = &node.one_way;
+                }
             }
         }
         merged
@@ -209,6 +216,7 @@ impl<'h> Merged<'h> {
         self.objects.push(vec![0; moments]);
         self.retained.push(vec![0; moments]);
         self.bytes.push(vec![0; moments]);
+        self.one_way.push(&[]);
         if number != 0 {
             self.below[parent as usize].push(number);
         }
@@ -229,6 +237,15 @@ impl<'h> Merged<'h> {
         }
         steps.reverse();
         steps
+    }
+
+    /// One way to what is at the top of the way to a node.
+    fn one_way(&self, number: u32) -> Vec<Step> {
+        let mut at = number;
+        while self.parents[at as usize] != 0 {
+            at = self.parents[at as usize];
+        }
+        self.one_way[at as usize].to_vec()
     }
 
     /// Of this node there became more, and not only larger ones.
@@ -270,6 +287,7 @@ fn holders(heaps: &[&HeapSummary], times: &[f64], least: u64) -> Vec<HolderGrowt
             HolderGrowth {
                 way: merged.way(merged.parents[number as usize]),
                 held: merged.step(number),
+                one_way: merged.one_way(number),
                 always: counts && grew_always(&retained, times),
                 objects,
                 retained,

@@ -10,6 +10,7 @@ use biopsy_dotnet::graph::{Graph, ObjectIndex};
 
 use super::dominators::Dominators;
 use super::names::{ELEMENT, NAMELESS, Names, Step};
+use super::ways::Ways;
 
 /// A node: objects of one type that are held in one way.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,8 +29,10 @@ pub struct HolderNode {
     pub bytes: u64,
     /// Bytes that live because of them.
     pub retained: u64,
-    /// The first object, and the one that retains the most of those that are not below another of the node.
+    /// The one that retains the most.
     pub example: Option<ObjectIndex>,
+    /// Of what several hold: the shortest way to the example.
+    pub one_way: Vec<Step>,
 }
 
 /// The tree; node 0 stands for all roots.
@@ -45,6 +48,8 @@ pub struct HolderTree {
 const MOST: usize = 1 << 19;
 /// Deepest node.
 const DEEPEST: u8 = 48;
+/// What holds less than one of so many parts of all gets no way.
+const TOLD_WAYS: u64 = 200;
 /// So many nodes up an equal type is taken for the same: node → entries → array → node.
 const FOLDED: usize = 4;
 
@@ -67,7 +72,26 @@ impl HolderTree {
     pub fn of(graph: &Graph, dominators: &Dominators) -> io::Result<Self> {
         let mut names = Names::of(graph);
         let via = vias(graph, dominators, &mut names)?;
-        Ok(build(graph, dominators, &via, &names))
+        let mut tree = build(graph, dominators, &via, &names);
+        drop(via);
+        tree.find_ways(graph, names.text(names.number_of_shared()))?;
+        Ok(tree)
+    }
+
+    /// For what several hold, the tree does not say who: one way does.
+    fn find_ways(&mut self, graph: &Graph, shared: &str) -> io::Result<()> {
+        let least = self.nodes.first().map_or(0, |top| top.retained) / TOLD_WAYS;
+        let wanted = |node: &HolderNode| node.parent == 0 && node.via == shared && node.retained > least;
+        if !self.nodes.iter().any(wanted) {
+            return Ok(());
+        }
+        let ways = Ways::of(graph)?;
+        for node in self.nodes.iter_mut().filter(|node| wanted(node)) {
+            if let Some(example) = node.example {
+                node.one_way = ways.to(example)?.unwrap_or_default();
+            }
+        }
+        Ok(())
     }
 
     /// What is directly below a node, the most first.
@@ -175,6 +199,7 @@ fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>)
             bytes: node.bytes,
             retained: node.retained,
             example: (number != 0).then(|| dominators.object(node.example.1)),
+            one_way: Vec::new(),
         }
     });
     HolderTree { nodes: nodes.collect(), is_cut }

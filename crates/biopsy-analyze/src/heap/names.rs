@@ -134,6 +134,11 @@ impl<'g> Names<'g> {
     pub(super) fn shared(&mut self) -> u32 {
         self.number(SHARED)
     }
+
+    /// The number of that, where it was asked for.
+    pub(super) fn number_of_shared(&self) -> u32 {
+        self.numbers.get(SHARED).copied().unwrap_or(NAMELESS)
+    }
 }
 
 /// What a root is called; `None`: objects that are never collected.

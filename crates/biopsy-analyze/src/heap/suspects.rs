@@ -27,6 +27,8 @@ pub struct Suspect {
     pub retained: u64,
     /// One of them.
     pub example: Option<ObjectIndex>,
+    /// Where several hold it: one way to one of them.
+    pub one_way: Vec<Step>,
     /// What is held the most: how, and of which type. `None`: nothing piles up, the holders are it.
     pub held: Option<HeldType>,
 }
@@ -98,6 +100,7 @@ fn follow(tree: &HolderTree, below: &[Vec<u32>], from: u32) -> Suspect {
         holders: holder.objects,
         retained: holder.retained,
         example: holder.example,
+        one_way: of(from).one_way.clone(),
         held,
     }
 }

@@ -44,7 +44,7 @@ fn instance_fields(runtime: &Runtime<'_>, of: TypeHandle) -> Vec<(u64, String)> 
         let Some(of) = next else { break };
         let Ok(fields) = runtime.fields(of) else { break };
         found.extend(fields.iter().filter_map(|field| match field.place {
-            FieldPlace::Instance(offset) => Some((u64::from(offset), field.name.clone())),
+            FieldPlace::Instance(offset) => Some((u64::from(offset), as_written(&field.name))),
             _ => None,
         }));
         next = runtime.type_of(of).ok().and_then(|info| info.parent);
@@ -64,8 +64,14 @@ pub(super) fn statics_of(runtime: &Runtime<'_>, of: TypeHandle) -> Vec<(String, 
     let fields = runtime.fields(of).unwrap_or_default();
     let kept = fields.iter().filter(|field| field.is_kept_by_collector());
     kept.filter_map(|field| match field.place {
-        FieldPlace::Static(at) => Some((field.name.clone(), at)),
+        FieldPlace::Static(at) => Some((as_written(&field.name), at)),
         _ => None,
     })
     .collect()
+}
+
+/// The name that is in the source: of a property, the compiler makes a field `<Name>k__BackingField`.
+fn as_written(field: &str) -> String {
+    let property = field.strip_prefix('<').and_then(|rest| rest.strip_suffix(">k__BackingField"));
+    property.unwrap_or(field).to_owned()
 }

@@ -1,6 +1,6 @@
 //! A heap in the types of the output schema.
 
-use biopsy_analyze::heap::text_of;
+use biopsy_analyze::heap::{Step, text_of};
 use biopsy_analyze::{HeapSummary, HeapTypeRow};
 
 use crate::schema::heap::{
@@ -57,7 +57,7 @@ const HOLDERS: usize = 400;
 fn held(held: &biopsy_analyze::heap::Held) -> Held {
     let share = |retained: u64| to_f64(retained) / to_f64(held.bytes.max(1));
     let suspects = held.suspects.iter().map(|one| Suspect {
-        way: text_of(&one.way),
+        way: with_one_way(text_of(&one.way), &one.one_way),
         holders: one.holders,
         retained: one.retained,
         share: share(one.retained),
@@ -96,6 +96,11 @@ fn held(held: &biopsy_analyze::heap::Held) -> Held {
     Held { bytes: held.bytes, suspects: suspects.collect(), holders }
 }
 
+/// A way, and where several hold what is at its top, one way to that.
+pub(crate) fn with_one_way(way: String, one_way: &[Step]) -> String {
+    if one_way.is_empty() { way } else { format!("{way} (one way there: {})", text_of(one_way)) }
+}
+
 /// Snapshots held against each other.
 pub(crate) fn growth(growth: &biopsy_analyze::heap::Growth) -> Growth {
     Growth {
@@ -113,7 +118,10 @@ pub(crate) fn growth(growth: &biopsy_analyze::heap::Growth) -> Growth {
             .holders
             .iter()
             .map(|one| HolderGrowth {
-                way: if one.way.is_empty() { one.held.via.clone() } else { text_of(&one.way) },
+                way: with_one_way(
+                    if one.way.is_empty() { one.held.via.clone() } else { text_of(&one.way) },
+                    &one.one_way,
+                ),
                 of: one.held.of.clone(),
                 objects: one.objects.clone(),
                 retained: one.retained.clone(),

@@ -39,7 +39,7 @@ pub(super) fn heap(text: &mut String, summary: &HeapSummary, level: &str) {
                 "- **{}** ({} of what is alive) held by {}{holds}",
                 size(one.retained),
                 share(to_f64(one.retained) / to_f64(held.bytes.max(1))),
-                code(&text_of(&one.way)),
+                code(&crate::assemble::with_one_way(text_of(&one.way), &one.one_way)),
             );
         }
     }

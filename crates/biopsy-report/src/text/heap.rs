@@ -53,7 +53,7 @@ fn held(page: &mut Page, summary: &HeapSummary) {
             "{} ({}): {}",
             bytes(to_f64(one.retained)),
             share(to_f64(one.retained) / to_f64(held.bytes.max(1))),
-            text_of(&one.way)
+            crate::assemble::with_one_way(text_of(&one.way), &one.one_way)
         );
         if one.holders > 1 {
             body.push_str(&format!(" × {}", count(one.holders)));

@@ -49,7 +49,8 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
 
 /// What holds, in short: the root that is named, or the type.
 fn holder(one: &HolderGrowth) -> String {
-    match one.way.as_slice() {
+    let way = if one.one_way.is_empty() { &one.way } else { &one.one_way };
+    match way.as_slice() {
         [] => format!("`{}`", one.held.via),
         [first, ..] if first.via.starts_with("static ") => format!("`{}`", first.via),
         [.., last] => format!("`{}`", last.of),
@@ -58,9 +59,15 @@ fn holder(one: &HolderGrowth) -> String {
 
 fn sentence(growth: &Growth, one: &HolderGrowth) -> String {
     let row = |values: &[u64]| values.iter().map(|value| number(*value as f64)).collect::<Vec<_>>().join(", ");
-    let way = if one.way.is_empty() { one.held.via.clone() } else { text_of(&one.way) };
+    let mut way = if one.way.is_empty() { one.held.via.clone() } else { text_of(&one.way) };
+    if !one.one_way.is_empty() {
+        way = format!("{way}` (one way there: `{}`)", text_of(&one.one_way));
+        way.insert(0, '`');
+    } else {
+        way = format!("`{way}`");
+    }
     format!(
-        "`{way}` holds {} objects of `{}`; they keep {} alive, {} of the growth of what is alive",
+        "{way} holds {} objects of `{}`; they keep {} alive, {} of the growth of what is alive",
         row(&one.objects),
         one.held.of,
         bytes(one.retained.last().copied().unwrap_or(0) as f64),
@@ -83,6 +90,7 @@ mod tests {
             holders: vec![HolderGrowth {
                 way: vec![step("static App.Trail.All", "List<App.Entry>"), step("_items", "App.Entry[]")],
                 held: step("[]", "App.Entry"),
+                one_way: Vec::new(),
                 objects: retained.iter().map(|bytes| bytes / 1000).collect(),
                 retained: retained.to_vec(),
                 always,
