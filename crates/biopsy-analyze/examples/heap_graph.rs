@@ -41,11 +41,15 @@ fn make(folder: &Path, objects: u64) -> io::Result<()> {
     let mut chance = Chance(1);
     let degrees: Vec<u8> = (0..objects).map(|_| chance.below(6) as u8).collect();
     let edges: u64 = degrees.iter().map(|degree| u64::from(*degree)).sum();
-    column(folder, Column::Addresses, "<u8", objects, |out| each(out, objects, |at| (0x7000_0000_0000 + at * 40).to_le_bytes()))?;
+    column(folder, Column::Addresses, "<u8", objects, |out| {
+        each(out, objects, |at| (0x7000_0000_0000 + at * 40).to_le_bytes())
+    })?;
     column(folder, Column::Types, "<u4", objects, |out| {
         each(out, objects, |at| (((at * at) % TYPES) as u32).to_le_bytes())
     })?;
-    column(folder, Column::Sizes, "<u4", objects, |out| each(out, objects, |at| (24 + (at % 3) as u32 * 8).to_le_bytes()))?;
+    column(folder, Column::Sizes, "<u4", objects, |out| {
+        each(out, objects, |at| (24 + (at % 3) as u32 * 8).to_le_bytes())
+    })?;
     column(folder, Column::Generations, "|u1", objects, |out| each(out, objects, |_| [2]))?;
     let mut start = 0_u32;
     column(folder, Column::EdgeStarts, "<u4", objects + 1, |out| {
@@ -69,7 +73,8 @@ fn make(folder: &Path, objects: u64) -> io::Result<()> {
         }
         Ok(())
     })?;
-    let root = "[('kind', '|u1'), ('interior', '|u1'), ('thread', '<u4'), ('address', '<u8'), ('object', '<u4')]";
+    let root =
+        "[('kind', '|u1'), ('interior', '|u1'), ('thread', '<u4'), ('address', '<u8'), ('object', '<u4')]";
     column(folder, Column::Roots, root, 1000, |out| {
         for at in 0..1000 {
             out.write_all(&[0, 0])?;
@@ -82,7 +87,11 @@ fn make(folder: &Path, objects: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn each<const N: usize>(out: &mut dyn Write, count: u64, mut value: impl FnMut(u64) -> [u8; N]) -> io::Result<()> {
+fn each<const N: usize>(
+    out: &mut dyn Write,
+    count: u64,
+    mut value: impl FnMut(u64) -> [u8; N],
+) -> io::Result<()> {
     (0..count).try_for_each(|at| out.write_all(&value(at)))
 }
 
@@ -125,13 +134,19 @@ impl ColumnSource for Folder<'_> {
 }
 
 fn read(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let begun = Instant::now();
-    let mut last = begun;
+    let mut last = Instant::now();
+    // Time on a core: other work on the machine does not count.
+    let on_core = || {
+        let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+        text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+    };
+    let mut core = on_core();
     let mut told = |what: &str| {
         let peak = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("?").trim().to_owned();
-        println!("{what:<28} {:>7.2} s, {:>7.2} s in all, peak {peak}", last.elapsed().as_secs_f64(), begun.elapsed().as_secs_f64());
-        last = Instant::now();
+        let (wall, of_core) = (last.elapsed().as_secs_f64(), on_core() - core);
+        println!("{what:<28} {of_core:>7.2} s of a core in {wall:>7.2} s, peak {peak}");
+        (last, core) = (Instant::now(), on_core());
     };
     let types = (0..TYPES).map(|of| HeapType { name: format!("App.T{of}"), ..HeapType::default() }).collect();
     let graph = columns::read(&Folder(folder), types)?;
@@ -147,8 +162,13 @@ fn read(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     drop(summary);
     Ways::of(&graph)?;
     told("shortest ways");
-    let bytes: u64 = std::fs::read_dir(folder)?.flatten().filter_map(|file| Some(file.metadata().ok()?.len())).sum();
+    let bytes: u64 =
+        std::fs::read_dir(folder)?.flatten().filter_map(|file| Some(file.metadata().ok()?.len())).sum();
     let (objects, edges) = (graph.len() as f64, graph.edge_count() as f64);
-    println!("packed: {bytes} bytes, {:.2} for each object, {:.2} for each object and reference", bytes as f64 / objects, bytes as f64 / (objects + edges));
+    println!(
+        "packed: {bytes} bytes, {:.2} for each object, {:.2} for each object and reference",
+        bytes as f64 / objects,
+        bytes as f64 / (objects + edges)
+    );
     Ok(())
 }

@@ -188,7 +188,10 @@ fn take_all(
         let (graph, facts) = match next.take() {
             Some(taken) => taken,
             None => {
-                job.step(format!("snapshot {number} follows {:?} after the one before; Ctrl-C keeps what there is", plan.every));
+                job.step(format!(
+                    "snapshot {number} follows {:?} after the one before; Ctrl-C keeps what there is",
+                    plan.every
+                ));
                 begun += plan.every;
                 while Instant::now() < begun && !job.is_asked() {
                     std::thread::sleep(LOOK.min(begun.saturating_duration_since(Instant::now())));

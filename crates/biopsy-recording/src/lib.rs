@@ -67,8 +67,8 @@ mod version;
 mod warn;
 
 pub use bundle::{Bundle, Packed, bundle, pack};
-pub use documents::dump::DumpDocument;
 pub use copy::CopyError;
+pub use documents::dump::DumpDocument;
 pub use documents::heap::SnapshotDocument;
 pub use error::{OpenError, WriteError};
 pub use folder::{MemberFile, RecordingFolder};

@@ -5,8 +5,8 @@ mod text;
 mod words;
 
 use biopsy_analyze::Diagnosis;
-use biopsy_analyze::heap::Growth;
 use biopsy_analyze::compare::{self, Comparison, Quantity, Unit};
+use biopsy_analyze::heap::Growth;
 use biopsy_model::printable::printable_json;
 use jiff::Timestamp;
 use serde::Serialize;

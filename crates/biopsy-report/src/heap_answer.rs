@@ -39,7 +39,12 @@ pub fn render_heap_answer_json(answer: &Answer) -> String {
         rows: answer
             .rows
             .iter()
-            .map(|row| Row { objects: row.objects, bytes: row.bytes, retained: row.retained, text: &row.text })
+            .map(|row| Row {
+                objects: row.objects,
+                bytes: row.bytes,
+                retained: row.retained,
+                text: &row.text,
+            })
             .collect(),
     };
     printable_json(serde_json::to_string_pretty(&document).expect("plain data serialises") + "\n")
@@ -60,7 +65,8 @@ pub fn render_heap_answer_text(answer: &Answer, top: usize, options: TextOptions
         ("BYTES", rows.iter().map(|row| row.bytes).collect()),
         ("RETAINED", rows.iter().map(|row| row.retained).collect()),
     ];
-    let columns: Vec<_> = columns.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect();
+    let columns: Vec<_> =
+        columns.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect();
     let mut heading = String::new();
     for (name, _) in &columns {
         heading.push_str(&format!("{name:>15}  "));

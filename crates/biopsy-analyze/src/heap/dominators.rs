@@ -31,19 +31,23 @@ impl Dominators {
     /// References that were spilled cannot be read.
     pub fn of(graph: &Graph) -> io::Result<Self> {
         let first = graph.first_kept();
-        let (certain, stacks) = first.split_at(first.partition_point(|(_, root)| !is_on_stack(root.as_ref())));
+        let (certain, stacks) =
+            first.split_at(first.partition_point(|(_, root)| !is_on_stack(root.as_ref())));
         let mut walk = Walk::new(graph);
         walk.from(certain)?;
         let certain = walk.objects.len() as u32;
         walk.from(stacks)?;
         let Walk { objects, numbers, parents, .. } = walk;
-        let before = Predecessors::of(graph, &first, &objects, &numbers, certain)?;
-        let dominators = immediate(parents, &before);
+        let before = Predecessors::of(graph, &first, &numbers, certain)?;
+        let dominators = immediate(parents, &objects, &before);
         drop(before);
         let mut retained: Vec<u64> = std::iter::once(0)
-            .chain(objects.iter().skip(1).map(|index| {
-                graph.object(ObjectIndex(*index)).map_or(0, |object| object.size)
-            }))
+            .chain(
+                objects
+                    .iter()
+                    .skip(1)
+                    .map(|index| graph.type_and_size(ObjectIndex(*index)).map_or(0, |(_, size)| size)),
+            )
             .collect();
         for number in (1..retained.len()).rev() {
             let own = retained[number];
@@ -92,7 +96,12 @@ impl Dominators {
     }
 
     /// Calls `enter` for each number behind its dominator, and `leave` behind all that it dominates.
-    pub fn visit<S>(&self, state: &mut S, mut enter: impl FnMut(&mut S, u32), mut leave: impl FnMut(&mut S, u32)) {
+    pub fn visit<S>(
+        &self,
+        state: &mut S,
+        mut enter: impl FnMut(&mut S, u32),
+        mut leave: impl FnMut(&mut S, u32),
+    ) {
         let count = self.objects.len();
         // Heads and links of lists: what each dominates, the first numbers first.
         let (mut first, mut next) = (vec![NONE; count], vec![NONE; count]);
@@ -188,7 +197,7 @@ impl<'g> Walk<'g> {
     }
 }
 
-/// Who refers to each, by number; roots are 0.
+/// Who refers to each, by number; roots are 0. Kept by object, in whose order it is made: what refers to each other mostly lies near.
 struct Predecessors {
     starts: Vec<u32>,
     all: Vec<u32>,
@@ -196,39 +205,33 @@ struct Predecessors {
 
 impl Predecessors {
     /// Numbers from `uncertain` on are of objects that only words on stacks lead to: they hold none of the others.
-    fn of(
-        graph: &Graph,
-        first: &Roots,
-        objects: &[u32],
-        numbers: &[u32],
-        uncertain: u32,
-    ) -> io::Result<Self> {
+    fn of(graph: &Graph, first: &Roots, numbers: &[u32], uncertain: u32) -> io::Result<Self> {
         let mut buffer = Vec::new();
-        let mut for_each = |each: &mut dyn FnMut(u32, u32)| -> io::Result<()> {
-            let each = &mut |from: u32, to: u32| {
-                if from < uncertain || to >= uncertain {
-                    each(from, to);
-                }
-            };
+        let mut for_each = |each: &mut dyn FnMut(u32, usize)| -> io::Result<()> {
             for (root, kind) in first {
-                let number = numbers[root.0 as usize];
-                if !is_on_stack(kind.as_ref()) || number >= uncertain {
-                    each(0, number);
+                if !is_on_stack(kind.as_ref()) || numbers[root.0 as usize] >= uncertain {
+                    each(0, root.0 as usize);
                 }
             }
-            for (number, object) in objects.iter().enumerate().skip(1) {
-                let object = ObjectIndex(*object);
-                graph.for_each_reference(object, &mut buffer, |target| {
-                    each(number as u32, numbers[target.0 as usize]);
-                })?;
-                graph.for_each_dependent(object, |target| each(number as u32, numbers[target.0 as usize]));
+            for (object, from) in numbers.iter().enumerate().filter(|(_, from)| **from != 0) {
+                let mut refer = |target: ObjectIndex| {
+                    let to = target.0 as usize;
+                    if *from < uncertain || numbers[to] >= uncertain {
+                        each(*from, to);
+                    }
+                };
+                let object = ObjectIndex(object as u32);
+                graph.for_each_reference(object, &mut buffer, &mut refer)?;
+                if !graph.dependents().is_empty() {
+                    graph.for_each_dependent(object, &mut refer);
+                }
             }
             Ok(())
         };
-        let mut starts = vec![0_u32; objects.len() + 1];
+        let mut starts = vec![0_u32; numbers.len() + 1];
         let mut total = 0_u64;
         for_each(&mut |_, to| {
-            starts[to as usize] += 1;
+            starts[to] += 1;
             total += 1;
         })?;
         if total >= u64::from(NONE) {
@@ -242,7 +245,7 @@ impl Predecessors {
         }
         let mut all = vec![0_u32; total as usize];
         for_each(&mut |from, to| {
-            let start = &mut starts[to as usize];
+            let start = &mut starts[to];
             *start -= 1;
             all[*start as usize] = from;
         })?;
@@ -250,75 +253,97 @@ impl Predecessors {
     }
 
     #[inline]
-    fn before(&self, number: u32) -> &[u32] {
-        let (first, end) = (self.starts[number as usize], self.starts[number as usize + 1]);
+    fn before(&self, object: u32) -> &[u32] {
+        let (first, end) = (self.starts[object as usize], self.starts[object as usize + 1]);
         &self.all[first as usize..end as usize]
     }
 }
 
-/// The forest of what was linked so far, with the best label on the way up.
-struct Forest {
+/// What the algorithm knows of a number, together: it jumps about.
+#[derive(Clone, Copy)]
+struct Vertex {
     /// The parent of the walk, and then an ancestor further up.
-    ancestors: Vec<u32>,
-    labels: Vec<u32>,
-    semi: Vec<u32>,
+    ancestor: u32,
+    /// The one with the lowest semidominator on the way up to there.
+    label: u32,
+    /// The semidominator of that.
+    lowest: u32,
+    /// Its own.
+    semi: u32,
+}
+
+/// The forest of what was linked so far: all numbers from some number on.
+struct Forest {
+    vertices: Vec<Vertex>,
     path: Vec<u32>,
 }
 
 impl Forest {
-    /// The one with the lowest semidominator on the way from `number` up. Linked are all numbers from `linked` on.
+    /// The one with the lowest semidominator on the way from `number` up, and that.
     #[inline]
-    fn best(&mut self, number: u32, linked: u32) -> u32 {
+    fn best(&mut self, number: u32, linked: u32) -> (u32, u32) {
         if number < linked {
-            return number;
+            // Not linked: nobody is above, and its semidominator is not known better than as itself.
+            return (number, number);
+        }
+        let vertex = self.vertices[number as usize];
+        if vertex.ancestor < linked {
+            return (vertex.label, vertex.lowest);
         }
         let mut at = number;
-        while self.ancestors[at as usize] >= linked {
+        let mut ancestor = vertex.ancestor;
+        while ancestor >= linked {
             self.path.push(at);
-            at = self.ancestors[at as usize];
+            at = ancestor;
+            ancestor = self.vertices[at as usize].ancestor;
         }
+        let mut above = self.vertices[at as usize];
         while let Some(below) = self.path.pop() {
-            let above = self.ancestors[below as usize];
-            let (label, higher) = (self.labels[below as usize], self.labels[above as usize]);
-            if self.semi[higher as usize] < self.semi[label as usize] {
-                self.labels[below as usize] = higher;
+            let below = &mut self.vertices[below as usize];
+            if above.lowest < below.lowest {
+                (below.label, below.lowest) = (above.label, above.lowest);
             }
-            self.ancestors[below as usize] = self.ancestors[above as usize];
+            below.ancestor = above.ancestor;
+            above = *below;
         }
-        self.labels[number as usize]
+        (above.label, above.lowest)
     }
 }
 
 /// The direct dominator of each number.
-fn immediate(parents: Vec<u32>, before: &Predecessors) -> Vec<u32> {
+fn immediate(parents: Vec<u32>, objects: &[u32], before: &Predecessors) -> Vec<u32> {
     let count = parents.len();
-    let own: Vec<u32> = (0..count as u32).collect();
-    let mut forest = Forest { ancestors: parents, labels: own.clone(), semi: own, path: Vec::new() };
+    let vertex = |(number, parent)| {
+        let number = number as u32;
+        Vertex { ancestor: parent, label: number, lowest: number, semi: number }
+    };
+    let vertices = parents.into_iter().enumerate().map(vertex).collect();
+    let mut forest = Forest { vertices, path: Vec::new() };
     // What waits for the dominator of each is a list: its head here, the links where the answers will be.
     let mut waiting = vec![NONE; count];
     let mut dominators = vec![0_u32; count];
     for number in (1..count as u32).rev() {
-        let parent = forest.ancestors[number as usize];
+        let parent = forest.vertices[number as usize].ancestor;
         let mut lowest = number;
-        for from in before.before(number) {
-            let best = forest.best(*from, number + 1);
-            lowest = lowest.min(forest.semi[best as usize]);
+        for from in before.before(objects[number as usize]) {
+            lowest = lowest.min(forest.best(*from, number + 1).1);
         }
-        forest.semi[number as usize] = lowest;
+        let vertex = &mut forest.vertices[number as usize];
+        (vertex.semi, vertex.lowest) = (lowest, lowest);
         dominators[number as usize] = waiting[lowest as usize];
         waiting[lowest as usize] = number;
         // Linked from here on: its parent is below every number that is.
         let mut at = std::mem::replace(&mut waiting[parent as usize], NONE);
         while at != NONE {
             let next = dominators[at as usize];
-            let best = forest.best(at, number);
-            let is_lower = forest.semi[best as usize] < forest.semi[at as usize];
-            dominators[at as usize] = if is_lower { best } else { parent };
+            let (best, lowest) = forest.best(at, number);
+            // All that waits here has the parent as semidominator.
+            dominators[at as usize] = if lowest < parent { best } else { parent };
             at = next;
         }
     }
     for number in 1..count {
-        if dominators[number] != forest.semi[number] {
+        if dominators[number] != forest.vertices[number].semi {
             dominators[number] = dominators[dominators[number] as usize];
         }
     }

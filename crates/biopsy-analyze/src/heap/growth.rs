@@ -59,6 +59,8 @@ pub struct HolderGrowth {
     pub held: Step,
     /// Where several hold it: one way to one of them.
     pub one_way: Vec<Step>,
+    /// Where that type is of the framework (a delegate, a timer): the program's own that hangs on it. `None`: it is the program's, or none is.
+    pub keeps: Option<String>,
     /// How many are held.
     pub objects: Vec<u64>,
     /// Bytes that live because of them.
@@ -71,6 +73,10 @@ pub struct HolderGrowth {
 const TYPES: usize = 200;
 /// Places that are told.
 const HOLDERS: usize = 20;
+/// Types of the framework are wrapped around the program's own.
+const FRAMEWORK: &[&str] = &["System.", "Microsoft."];
+/// So many steps below what is held the program's own is looked for.
+const OWN_BELOW: usize = 5;
 /// What grew by less than this share of the heap, or than these bytes, is not told.
 const LEAST_SHARE: f64 = 0.005;
 const LEAST_BYTES: u64 = 64 << 10;
@@ -92,7 +98,12 @@ impl Growth {
         let times: Vec<f64> = moments.iter().map(|moment| moment.taken_at_unix_seconds).collect();
         let largest = moments.iter().map(|moment| moment.bytes).max().unwrap_or(0);
         let least = LEAST_BYTES.max((largest as f64 * LEAST_SHARE) as u64);
-        Some(Self { types: types(heaps, &times), holders: holders(heaps, &times, least), is_one_process, moments })
+        Some(Self {
+            types: types(heaps, &times),
+            holders: holders(heaps, &times, least),
+            is_one_process,
+            moments,
+        })
     }
 
     /// Bytes that there are more at the end than at the beginning.
@@ -135,21 +146,21 @@ fn grew_always(values: &[u64], times: &[f64]) -> bool {
 }
 
 fn types(heaps: &[&HeapSummary], times: &[f64]) -> Vec<TypeGrowth> {
-    let mut rows: HashMap<(&str, &str), (Vec<u64>, Vec<u64>)> = HashMap::new();
+    let mut rows: HashMap<(&str, &str), [Vec<u64>; 2]> = HashMap::new();
     for (at, heap) in heaps.iter().enumerate() {
         for row in &heap.types {
             let live = if heap.facts.live_bytes.is_some() { row.live.unwrap_or_default() } else { row.all };
-            let (objects, bytes) = rows
+            let [objects, bytes] = rows
                 .entry((&row.name, &row.module))
-                .or_insert_with(|| (vec![0; heaps.len()], vec![0; heaps.len()]));
+                .or_insert_with(|| [vec![0; heaps.len()], vec![0; heaps.len()]]);
             objects[at] += live.objects;
             bytes[at] += live.bytes;
         }
     }
     let mut types: Vec<TypeGrowth> = rows
         .into_iter()
-        .filter(|(_, (_, bytes))| grown(bytes) != 0)
-        .map(|((name, module), (objects, bytes))| TypeGrowth {
+        .filter(|(_, [_, bytes])| grown(bytes) != 0)
+        .map(|((name, module), [objects, bytes])| TypeGrowth {
             name: name.to_owned(),
             module: module.to_owned(),
             always: grew_always(&bytes, times),
@@ -158,7 +169,10 @@ fn types(heaps: &[&HeapSummary], times: &[f64]) -> Vec<TypeGrowth> {
         })
         .collect();
     types.sort_by(|a, b| {
-        grown(&b.bytes).abs().cmp(&grown(&a.bytes).abs()).then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module)))
+        grown(&b.bytes)
+            .abs()
+            .cmp(&grown(&a.bytes).abs())
+            .then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module)))
     });
     types.truncate(TYPES);
     types
@@ -194,8 +208,9 @@ impl<'h> Merged<'h> {
             for (number, node) in held.tree.nodes.iter().enumerate().skip(1) {
                 let parent = numbers[node.parent as usize];
                 let key = (parent, node.via.as_str(), node.of.as_str(), node.module.as_str());
-                let same =
-                    *known.entry(key).or_insert_with(|| merged.add(parent, (&node.via, &node.of), heaps.len()));
+                let same = *known
+                    .entry(key)
+                    .or_insert_with(|| merged.add(parent, (&node.via, &node.of), heaps.len()));
                 numbers[number] = same;
                 merged.objects[same as usize][at] += node.objects;
                 merged.retained[same as usize][at] += node.retained;
@@ -248,6 +263,25 @@ impl<'h> Merged<'h> {
         self.one_way[at as usize].to_vec()
     }
 
+    /// The program's own type that hangs on what the framework's holds.
+    fn own_below(&self, number: u32) -> Option<String> {
+        let is_framework = |of: &str| FRAMEWORK.iter().any(|prefix| of.starts_with(prefix));
+        let mut at = number;
+        for _ in 0..OWN_BELOW {
+            let of = self.steps[at as usize].1;
+            if !is_framework(of) {
+                return (at != number).then(|| of.to_owned());
+            }
+            let grew = |of: u32| grown(&self.retained[of as usize]);
+            let next = self.below[at as usize].iter().copied().max_by_key(|below| grew(*below))?;
+            if grew(next) * 2 < grew(at) {
+                return None;
+            }
+            at = next;
+        }
+        None
+    }
+
     /// Of this node there became more, and not only larger ones.
     fn became_more(&self, number: u32) -> bool {
         let objects = &self.objects[number as usize];
@@ -288,6 +322,7 @@ fn holders(heaps: &[&HeapSummary], times: &[f64], least: u64) -> Vec<HolderGrowt
                 way: merged.way(merged.parents[number as usize]),
                 held: merged.step(number),
                 one_way: merged.one_way(number),
+                keeps: merged.own_below(number),
                 always: counts && grew_always(&retained, times),
                 objects,
                 retained,
@@ -365,7 +400,8 @@ mod tests {
             ([1000, 2000, 3000], true),
             ([1000, 1100, 3000], true),
         ] {
-            let heaps: Vec<_> = (0..3).map(|at| heap(100.0 + f64::from(at) * 60.0, entries[at as usize], 5)).collect();
+            let heaps: Vec<_> =
+                (0..3).map(|at| heap(100.0 + f64::from(at) * 60.0, entries[at as usize], 5)).collect();
             let growth = of(&heaps);
             assert_eq!(growth.holders.iter().any(|one| one.always), always, "{entries:?}");
         }

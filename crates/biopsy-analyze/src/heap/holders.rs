@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io;
 
 use biopsy_dotnet::graph::{Graph, ObjectIndex};
+use biopsy_model::heap::HeapType;
 
 use super::dominators::Dominators;
 use super::names::{ELEMENT, NAMELESS, Names, Step};
@@ -125,19 +126,24 @@ fn vias(graph: &Graph, dominators: &Dominators, names: &mut Names<'_>) -> io::Re
     let mut via = vec![NAMELESS; dominators.len()];
     let element = names.number(ELEMENT);
     let shared = names.shared();
+    let is_array = |of: &HeapType| of.fields.is_empty() && of.name.ends_with(']');
+    let arrays: Vec<bool> = graph.types().iter().map(is_array).collect();
     let mut buffer = Vec::new();
     for number in 1..dominators.len() as u32 {
         if dominators.dominator(number) == 0 {
             via[number as usize] = shared;
         }
-        let index = dominators.object(number);
-        let Some(object) = graph.object(index) else { continue };
-        let is_array = graph.type_of(object.of).is_some_and(|of| of.fields.is_empty() && of.name.ends_with(']'));
+    }
+    // By object: what refers to each other mostly lies near.
+    for index in (0..graph.len() as u32).map(ObjectIndex) {
+        let Some(number) = dominators.number(index) else { continue };
+        let Some((of, _)) = graph.type_and_size(index) else { continue };
+        let is_array = arrays.get(of.0 as usize).is_some_and(|is| *is);
         graph.for_each_numbered_reference(index, &mut buffer, |reference, target| {
             let Some(target) = dominators.number(target) else { return };
             let slot = &mut via[target as usize];
             if *slot == NAMELESS && dominators.dominator(target) == number {
-                *slot = if is_array { element } else { names.field(object.of, reference) };
+                *slot = if is_array { element } else { names.field(of, reference) };
             }
         })?;
     }
@@ -150,15 +156,24 @@ fn vias(graph: &Graph, dominators: &Dominators, names: &mut Names<'_>) -> io::Re
 }
 
 fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>) -> HolderTree {
-    let top = Node { parent: 0, via: NAMELESS, row: u32::MAX, depth: 0, objects: 0, bytes: 0, retained: 0, example: (0, 0) };
+    let top = Node {
+        parent: 0,
+        via: NAMELESS,
+        row: u32::MAX,
+        depth: 0,
+        objects: 0,
+        bytes: 0,
+        retained: 0,
+        example: (0, 0),
+    };
     let mut nodes = vec![top];
     let mut of_number = vec![0_u32; dominators.len()];
     let mut known: HashMap<(u32, u32, u32), u32, rustc_hash::FxBuildHasher> = HashMap::default();
     let mut is_cut = false;
     // Dominators have lower numbers.
     for number in 1..dominators.len() as u32 {
-        let Some(object) = graph.object(dominators.object(number)) else { continue };
-        let (row, above) = (names.row(object.of), of_number[dominators.dominator(number) as usize]);
+        let Some((of, size)) = graph.type_and_size(dominators.object(number)) else { continue };
+        let (row, above) = (names.row(of), of_number[dominators.dominator(number) as usize]);
         let folded = folded(&nodes, above, row);
         let node = folded.unwrap_or_else(|| {
             let key = (above, via[number as usize], row);
@@ -170,7 +185,16 @@ fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>)
                 is_cut = true;
                 return above;
             }
-            nodes.push(Node { parent: above, via: key.1, row, depth, objects: 0, bytes: 0, retained: 0, example: (0, 0) });
+            nodes.push(Node {
+                parent: above,
+                via: key.1,
+                row,
+                depth,
+                objects: 0,
+                bytes: 0,
+                retained: 0,
+                example: (0, 0),
+            });
             known.insert(key, nodes.len() as u32 - 1);
             nodes.len() as u32 - 1
         });
@@ -180,7 +204,7 @@ fn build(graph: &Graph, dominators: &Dominators, via: &[u32], names: &Names<'_>)
         if enters || folded.is_some() {
             one.objects += 1;
         }
-        one.bytes = one.bytes.saturating_add(object.size);
+        one.bytes = one.bytes.saturating_add(size);
         if enters {
             let retained = dominators.retained(number);
             one.retained = one.retained.saturating_add(retained);

@@ -1,6 +1,8 @@
 //! Made-up heaps for tests.
 
-use biopsy_dotnet::graph::{Graph, GraphBuilder, HeapType, Node, ObjectIndex, Root, RootKind, TypeIndex, mark};
+use biopsy_dotnet::graph::{
+    Graph, GraphBuilder, HeapType, Node, ObjectIndex, Root, RootKind, TypeIndex, mark,
+};
 use biopsy_model::Avma;
 
 /// Where the static field of the first type is.
@@ -24,7 +26,12 @@ pub(crate) fn graph(
     let address = |number: usize| Avma(0x10_0000 + number as u64 * 0x1000);
     for (number, (of, size, edges)) in objects.iter().enumerate() {
         let edges_count = edges.len() as u32;
-        builder.push(Node { address: address(number), of: TypeIndex(*of as u32), size: *size, edges: edges_count });
+        builder.push(Node {
+            address: address(number),
+            of: TypeIndex(*of as u32),
+            size: *size,
+            edges: edges_count,
+        });
         edges.iter().for_each(|edge| builder.push_edge(address(*edge)));
     }
     let (mut graph, ..) = builder.finish().expect("nothing is spilled");

@@ -13,8 +13,8 @@ pub mod holders;
 #[cfg(test)]
 pub(crate) mod made_up;
 pub mod names;
-mod summary;
 pub mod questions;
+mod summary;
 pub mod suspects;
 #[cfg(test)]
 mod tests;
@@ -24,6 +24,6 @@ pub use dominators::Dominators;
 pub use growth::Growth;
 pub use holders::{HolderNode, HolderTree};
 pub use names::{Step, text_of};
-pub use summary::{Held, HeapSummary, HeapTypeRow};
+pub use summary::{HeapSummary, HeapTypeRow, Held};
 pub use suspects::Suspect;
 pub use ways::Ways;

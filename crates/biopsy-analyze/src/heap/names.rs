@@ -118,7 +118,9 @@ impl<'g> Names<'g> {
     /// The name of the field that a reference is in.
     #[inline]
     pub(super) fn field(&self, TypeIndex(of): TypeIndex, reference: usize) -> u32 {
-        let Some(fields) = self.fields.get(of as usize).filter(|fields| !fields.is_empty()) else { return NAMELESS };
+        let Some(fields) = self.fields.get(of as usize).filter(|fields| !fields.is_empty()) else {
+            return NAMELESS;
+        };
         let repeats = self.graph.types().get(of as usize).is_some_and(|of| of.repeats);
         let number = if repeats { reference % fields.len() } else { reference };
         fields.get(number).copied().unwrap_or(NAMELESS)

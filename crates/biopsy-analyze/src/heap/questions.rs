@@ -166,7 +166,11 @@ pub fn object_at(graph: &Graph, address: Avma) -> io::Result<Option<Answer>> {
         });
     })?;
     let (name, size, generation) = (type_name(graph, index), object.size, object.generation.name());
-    Ok(Some(Answer { about: format!("`{name}` at {}: {size} bytes, {generation}", object.address), rows, notes }))
+    Ok(Some(Answer {
+        about: format!("`{name}` at {}: {size} bytes, {generation}", object.address),
+        rows,
+        notes,
+    }))
 }
 
 /// Types that are wanted, with what lives because of them.
@@ -222,7 +226,11 @@ mod tests {
         let address = graph.object(ObjectIndex(1)).expect("there").address;
         let answer = object_at(&graph, address).expect("in memory").expect("an object");
         assert!(answer.rows[0].text.starts_with("Text: System.String"), "{:?}", answer.rows);
-        assert!(answer.notes.iter().any(|note| note.ends_with("→ App.Entry[] → App.Entry")), "{:?}", answer.notes);
+        assert!(
+            answer.notes.iter().any(|note| note.ends_with("→ App.Entry[] → App.Entry")),
+            "{:?}",
+            answer.notes
+        );
         assert!(object_at(&graph, Avma(1)).expect("in memory").is_none());
         let summary = HeapSummary::new("x", &graph, &graph.facts());
         let answer = types(&summary, &|name| name.contains("Entry"));

@@ -52,7 +52,10 @@ impl Held {
 /// Bytes that live because of the objects of each type: of those that are below no other of the same type.
 fn retained_by_row(graph: &Graph, dominators: &Dominators) -> Vec<u64> {
     let names = Names::of(graph);
-    let row = |number: u32| graph.object(dominators.object(number)).map_or(0, |object| names.row(object.of) as usize);
+    let row = |number: u32| {
+        let of = graph.type_and_size(dominators.object(number));
+        of.map_or(0, |(of, _)| names.row(of) as usize)
+    };
     let mut state = (vec![0_u64; names.rows()], vec![0_u32; names.rows()]);
     dominators.visit(
         &mut state,
@@ -66,7 +69,12 @@ fn retained_by_row(graph: &Graph, dominators: &Dominators) -> Vec<u64> {
         |(_, above), number| above[row(number)] -= 1,
     );
     let (sums, _) = state;
-    graph.types().iter().enumerate().map(|(number, _)| sums[names.row(TypeIndex(number as u32)) as usize]).collect()
+    graph
+        .types()
+        .iter()
+        .enumerate()
+        .map(|(number, _)| sums[names.row(TypeIndex(number as u32)) as usize])
+        .collect()
 }
 
 /// Objects of one type.
@@ -84,6 +92,9 @@ pub struct HeapTypeRow {
     pub retained: Option<u64>,
 }
 
+/// All objects of a type, live ones, and what they retain.
+type Sums = (Totals, Option<Totals>, Option<u64>);
+
 /// Above so many objects it takes more memory to look who holds what than should be taken beside a server.
 const MOST_OBJECTS: usize = 60_000_000;
 
@@ -92,17 +103,18 @@ impl HeapSummary {
     #[must_use]
     pub fn new(name: &str, graph: &Graph, facts: &HeapFacts) -> Self {
         let mut facts = facts.clone();
-        let (held, retained) = match Some(graph).filter(|graph| graph.len() <= MOST_OBJECTS && !graph.roots().is_empty()) {
-            None => (None, Vec::new()),
-            Some(graph) => match Held::of(graph) {
-                Ok((held, retained)) => (Some(held), retained),
-                Err(error) => {
-                    facts.warnings.push(format!("who holds what could not be worked out: {error}"));
-                    (None, Vec::new())
-                }
-            },
-        };
-        let mut sums: HashMap<(&str, &str), (Totals, Option<Totals>, Option<u64>)> = HashMap::new();
+        let (held, retained) =
+            match Some(graph).filter(|graph| graph.len() <= MOST_OBJECTS && !graph.roots().is_empty()) {
+                None => (None, Vec::new()),
+                Some(graph) => match Held::of(graph) {
+                    Ok((held, retained)) => (Some(held), retained),
+                    Err(error) => {
+                        facts.warnings.push(format!("who holds what could not be worked out: {error}"));
+                        (None, Vec::new())
+                    }
+                },
+            };
+        let mut sums: HashMap<(&str, &str), Sums> = HashMap::new();
         let by_type = graph.by_type();
         for one in &by_type {
             let Some(of) = graph.type_of(one.of).filter(|of| !of.is_free) else { continue };

@@ -14,7 +14,8 @@ const TYPES: &[(&str, &[&str])] = &[
 
 /// A static list of so many entries, each with a text; and something else that holds a little.
 fn list(entries: usize) -> Graph {
-    let mut objects = vec![(1, 32, vec![1]), (2, 24 + 8 * entries as u64, (0..entries).map(|at| 3 + 2 * at).collect())];
+    let mut objects =
+        vec![(1, 32, vec![1]), (2, 24 + 8 * entries as u64, (0..entries).map(|at| 3 + 2 * at).collect())];
     objects.push((0, 24, vec![]));
     for at in 0..entries {
         objects.push((3, 32, vec![4 + 2 * at]));
@@ -56,7 +57,8 @@ fn a_linked_list_is_one_node_and_one_step() {
     assert_eq!(tree.nodes.len(), 3, "{:?}", tree.nodes);
     assert_eq!((tree.nodes[1].objects, tree.nodes[1].retained), (5000, 5000 * 40 + 30));
     assert!(!tree.is_cut);
-    let way = Ways::of(&graph).expect("in memory").to(ObjectIndex(4999)).expect("in memory").expect("it is held");
+    let way =
+        Ways::of(&graph).expect("in memory").to(ObjectIndex(4999)).expect("in memory").expect("it is held");
     assert_eq!(text_of(&way), "static App.Trail.All → App.Entry × 5,000");
 }
 

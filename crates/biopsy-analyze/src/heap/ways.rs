@@ -43,7 +43,8 @@ impl<'g> Ways<'g> {
 
     fn search(&mut self, starts: &[u32]) -> io::Result<()> {
         let Self { graph, before, reached, .. } = self;
-        let mut level: Vec<u32> = starts.iter().copied().filter(|one| reached.insert(*one as usize)).collect();
+        let mut level: Vec<u32> =
+            starts.iter().copied().filter(|one| reached.insert(*one as usize)).collect();
         let (mut next, mut buffer) = (Vec::new(), Vec::new());
         while !level.is_empty() {
             for object in level.drain(..) {
@@ -70,7 +71,9 @@ impl<'g> Ways<'g> {
             return Ok(None);
         }
         let mut objects = vec![object];
-        while let Some(before) = self.before.get(objects[objects.len() - 1].0 as usize).filter(|one| **one != ROOT) {
+        while let Some(before) =
+            self.before.get(objects[objects.len() - 1].0 as usize).filter(|one| **one != ROOT)
+        {
             objects.push(ObjectIndex(*before));
         }
         objects.reverse();
@@ -78,6 +81,8 @@ impl<'g> Ways<'g> {
         let root = root.ok().and_then(|at| self.roots[at].1);
         let mut steps: Vec<Step> = Vec::new();
         let mut before = None;
+        // The field by which the last step goes on in itself.
+        let mut link: Option<String> = None;
         for object in objects {
             let via = match before {
                 None => root_text(self.graph, root.as_ref()),
@@ -85,9 +90,12 @@ impl<'g> Ways<'g> {
             };
             let of = type_name(self.graph, object);
             before = Some(object);
-            // A list that is linked is one step.
-            match steps.last_mut().filter(|_| steps_len_over_one(&via)) {
-                Some(last) if last.of == of && (last.via == via || last.times == 1) => last.times += 1,
+            // A list that is linked is one step; elements of an array of its own type are none.
+            match steps.last_mut().filter(|last| via != ELEMENT && last.of == of) {
+                Some(last) if last.times == 1 || link.as_deref() == Some(&via) => {
+                    last.times += 1;
+                    link = Some(via);
+                }
                 _ => steps.push(Step { via, of: of.to_owned(), times: 1 }),
             }
         }
@@ -118,9 +126,4 @@ impl<'g> Ways<'g> {
             None => String::new(),
         })
     }
-}
-
-/// Elements of an array of the same type are no list.
-fn steps_len_over_one(via: &str) -> bool {
-    via != ELEMENT
 }

@@ -36,7 +36,8 @@ pub(super) fn add(plan: &SnapshotPlan, target: Target, into: &Path, job: &Job) -
     let evidence = Evidence::look(into).map_err(bad_input)?;
     let numbers = evidence.heaps().map_err(bad_input)?;
     let number = numbers.last().map_or(1, |last| last.saturating_add(1));
-    let place = Place { folder: beside(into, ".adding"), bundle: into.is_file().then(|| beside(into, ".new")) };
+    let place =
+        Place { folder: beside(into, ".adding"), bundle: into.is_file().then(|| beside(into, ".new")) };
     place.check()?;
     job.be_patient(Patience::Unlimited);
     let taken = take(plan, &target.info)?;
@@ -51,7 +52,10 @@ pub(super) fn add(plan: &SnapshotPlan, target: Target, into: &Path, job: &Job) -
     let (made, diagnosis) = finish(job, &draft, &place, |_| Diagnosis::new(None, Vec::new(), heaps))?;
     let result = put_in_place(&made, into).map_err(|error| {
         let (made, into) = (made.path.display(), into.display());
-        Failure::new(FailureKind::Output, format!("`{made}` is whole, and could not take the place of `{into}`: {error}"))
+        Failure::new(
+            FailureKind::Output,
+            format!("`{made}` is whole, and could not take the place of `{into}`: {error}"),
+        )
     })?;
     Ok(Snapshot { diagnosis, result })
 }

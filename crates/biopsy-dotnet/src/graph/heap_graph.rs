@@ -6,9 +6,9 @@ use biopsy_model::Avma;
 use biopsy_model::heap::HeapType;
 use rustc_hash::FxHashMap;
 
+use super::Generation;
 use super::bits::Bits;
 use super::object::{EMPTY, MOST_OBJECTS, NO_OBJECT, Object, ObjectIndex, TypeIndex};
-use super::Generation;
 use super::root::{Root, RootKind};
 use super::span::Span;
 
@@ -188,6 +188,14 @@ impl Graph {
         })
     }
 
+    /// Type and size of an object: all but its address, which takes longest to find.
+    #[must_use]
+    #[inline]
+    pub fn type_and_size(&self, index: ObjectIndex) -> Option<(TypeIndex, u64)> {
+        let (span, number) = self.span_of(index)?;
+        Some((TypeIndex(*span.types.get(number as usize)?), span.size(number)))
+    }
+
     /// All objects, by address, free space included.
     pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
         self.spans.iter().flat_map(|span| {
@@ -309,7 +317,8 @@ impl Graph {
         let certain = roots.partition_point(|root| root.kind != RootKind::Stack);
         let (certain, stacks) = roots.split_at(certain);
         let mut seen = Bits::new(self.len());
-        let of_roots = |roots: &[&Root]| roots.iter().map(|root| (root.object, Some(**root))).collect::<Vec<_>>();
+        let of_roots =
+            |roots: &[&Root]| roots.iter().map(|root| (root.object, Some(**root))).collect::<Vec<_>>();
         of_roots(certain)
             .into_iter()
             .chain(frozen.map(|index| (ObjectIndex(index), None)))

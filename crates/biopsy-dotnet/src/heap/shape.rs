@@ -112,7 +112,8 @@ impl Shape {
                     let room = MOST_NAMED.saturating_sub(offsets.len() as u64);
                     offsets.extend((0..words.min(room)).map(|word| start + word * 8));
                 });
-                (good && (offsets.len() as u64) < MOST_NAMED).then_some(ReferencePlaces { offsets, repeats: false })
+                (good && (offsets.len() as u64) < MOST_NAMED)
+                    .then_some(ReferencePlaces { offsets, repeats: false })
             }
             References::Repeating { items, .. } => {
                 let mut offsets = Vec::new();
@@ -123,7 +124,8 @@ impl Shape {
                     at += u64::from(*words) * 8 + u64::from(*skip);
                 }
                 let whole = at == u64::from(self.component_size);
-                (whole && (offsets.len() as u64) < MOST_NAMED).then_some(ReferencePlaces { offsets, repeats: true })
+                (whole && (offsets.len() as u64) < MOST_NAMED)
+                    .then_some(ReferencePlaces { offsets, repeats: true })
             }
             References::None | References::Series(_) => None,
         }

@@ -22,8 +22,7 @@ impl Runtime<'_> {
         let Some(map) = layout.find_field("Module", "TypeDefToMethodTableMap") else { return Vec::new() };
         let field =
             |name: &str, usual: u64| layout.find_field("ModuleLookupMap", name).map_or(usual, u64::from);
-        let (next, table, count) =
-            (field("Next", NEXT), field("TableData", TABLE), field("Count", COUNT));
+        let (next, table, count) = (field("Next", NEXT), field("TableData", TABLE), field("Count", COUNT));
         let memory = self.memory();
         let mut block = module.address.0.wrapping_add(map.into());
         let mut found = Vec::new();

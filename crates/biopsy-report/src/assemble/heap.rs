@@ -78,7 +78,8 @@ fn held(held: &biopsy_analyze::heap::Held) -> Held {
         branches.sort_by_key(|number| nodes[*number].retained);
     }
     let mut holders = Vec::new();
-    let mut open: Vec<(usize, usize)> = below.first().into_iter().flatten().map(|number| (*number, 0)).collect();
+    let mut open: Vec<(usize, usize)> =
+        below.first().into_iter().flatten().map(|number| (*number, 0)).collect();
     while let Some((number, depth)) = open.pop()
         && holders.len() < HOLDERS
     {
@@ -123,6 +124,7 @@ pub(crate) fn growth(growth: &biopsy_analyze::heap::Growth) -> Growth {
                     &one.one_way,
                 ),
                 of: one.held.of.clone(),
+                keeps: one.keeps.clone(),
                 objects: one.objects.clone(),
                 retained: one.retained.clone(),
                 always: one.always,

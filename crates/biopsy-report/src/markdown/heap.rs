@@ -66,7 +66,9 @@ pub(super) fn heap(text: &mut String, summary: &HeapSummary, level: &str) {
 /// What grew between snapshots. `level`: of its heading.
 pub(crate) fn growth(text: &mut String, growth: &Growth, level: &str) {
     let size = |value: &u64| bytes(to_f64(*value));
-    let row = |values: &[u64], show: &dyn Fn(&u64) -> String| values.iter().map(show).collect::<Vec<_>>().join(" → ");
+    let row = |values: &[u64], show: &dyn Fn(&u64) -> String| {
+        values.iter().map(show).collect::<Vec<_>>().join(" → ")
+    };
     let alive: Vec<u64> = growth.moments.iter().map(|one| one.bytes).collect();
     let _ = writeln!(text, "{level} Growth\n\n- alive: {}", row(&alive, &size));
     if !growth.is_one_process {
@@ -76,7 +78,8 @@ pub(crate) fn growth(text: &mut String, growth: &Growth, level: &str) {
     for one in &growth.holders {
         let always = if one.always && growth.moments.len() > 2 { "in every interval" } else { "" };
         let (objects, retained) = (row(&one.objects, &|value| count(*value)), row(&one.retained, &size));
-        let _ = writeln!(text, "| {} | {objects} | {retained} | {} | {always} |", code(&one.of), code(&one.way));
+        let _ =
+            writeln!(text, "| {} | {objects} | {retained} | {} | {always} |", code(&one.of), code(&one.way));
     }
     text.push_str("\n| type | bytes | objects |\n| --- | --- | --- |\n");
     for one in growth.types.iter().take(TYPES) {

@@ -172,6 +172,9 @@ pub struct HolderGrowth {
     /// The type that is held.
     #[serde(rename = "type")]
     pub of: String,
+    /// Where that is of the framework: the program's own type that hangs on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keeps: Option<String>,
     /// How many.
     pub objects: Vec<u64>,
     /// Bytes that live because of them.

@@ -73,7 +73,11 @@ pub(crate) fn growth(page: &mut Page, growth: &Growth, types: usize) {
     });
     page.line("alive", "1", &moments.collect::<Vec<_>>().join("; "));
     if !growth.is_one_process {
-        page.line("note", "33", "these are snapshots of different processes: what differs is not what one of them gained");
+        page.line(
+            "note",
+            "33",
+            "these are snapshots of different processes: what differs is not what one of them gained",
+        );
     } else if growth.moments.len() == 2 {
         let text = "two snapshots cannot tell a leak from a cache that fills: a third one, taken later, can (`biopsy snapshot --into`)";
         page.line("note", "33", text);
@@ -86,7 +90,7 @@ pub(crate) fn growth(page: &mut Page, growth: &Growth, types: usize) {
         let body = format!(
             "{} {}: {} {}; {}",
             change(&one.retained),
-            one.of,
+            one.keeps.as_ref().map_or_else(|| one.of.clone(), |own| format!("{own} by {}", one.of)),
             row(&one.objects),
             if one.objects.last() == Some(&1) { "object" } else { "objects" },
             if one.way.is_empty() { "no holder" } else { &one.way }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::{Diagnosis, HeapSummary, Recorded};
 use biopsy_analyze::compare::compare as hold_against;
+use biopsy_analyze::{Diagnosis, HeapSummary, Recorded};
 use biopsy_capture::place::write_new;
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_report::{

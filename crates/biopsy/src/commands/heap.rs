@@ -57,14 +57,17 @@ struct Question {
 
 fn address(text: &str) -> Result<Avma, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    u64::from_str_radix(digits, 16).map(Avma).map_err(|_| "an address is hexadecimal: `0x7f12a0001238`".to_owned())
+    u64::from_str_radix(digits, 16)
+        .map(Avma)
+        .map_err(|_| "an address is hexadecimal: `0x7f12a0001238`".to_owned())
 }
 
 /// Runs `biopsy heap`.
 pub(crate) fn heap(args: &HeapArgs, terminal: Terminal) -> Result<Code, Failure> {
     let heap = read(args)?;
-    let answer = answer(&args.question, &heap)
-        .map_err(|error| Failure::new(FailureKind::BadInput, format!("the references cannot be read: {error}")))??;
+    let answer = answer(&args.question, &heap).map_err(|error| {
+        Failure::new(FailureKind::BadInput, format!("the references cannot be read: {error}"))
+    })??;
     if args.json {
         out::json(render_heap_answer_json(&answer).into_bytes())?;
     } else {
@@ -105,7 +108,8 @@ fn known(heap: &Heap, wanted: &str, answer: Answer) -> Result<Answer, Failure> {
     if heap.graph.types().iter().any(|of| questions::is_meant(&of.name, wanted)) {
         return Ok(answer);
     }
-    let hint = "`--type REGEX` lists types by name; a type is meant by its full name, or without its namespace";
+    let hint =
+        "`--type REGEX` lists types by name; a type is meant by its full name, or without its namespace";
     Err(Failure::new(FailureKind::Usage, format!("no type of the heap is called `{wanted}`"))
         .with_hint(Some(hint.to_owned())))
 }

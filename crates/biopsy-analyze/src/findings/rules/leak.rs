@@ -16,7 +16,8 @@ const LEAST_SHARE: f64 = 0.03;
 const LISTED: usize = 3;
 
 pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
-    let growth = incident.growth.filter(|growth| growth.is_one_process && growth.moments.len() >= SNAPSHOTS)?;
+    let growth =
+        incident.growth.filter(|growth| growth.is_one_process && growth.moments.len() >= SNAPSHOTS)?;
     let alive = growth.moments.last()?.bytes.max(1);
     let is_leak = |one: &&HolderGrowth| {
         let more = grown(&one.retained);
@@ -26,14 +27,15 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let first = all.next()?;
     let more = grown(&first.retained) as f64;
     let holder = holder(first);
-    let evidence = std::iter::once(first).chain(all).take(LISTED).map(|one| {
-        fact(sentence(growth, one), Some(Value::Bytes(grown(&one.retained) as f64)))
-    });
+    let evidence = std::iter::once(first)
+        .chain(all)
+        .take(LISTED)
+        .map(|one| fact(sentence(growth, one), Some(Value::Bytes(grown(&one.retained) as f64))));
     Some(Finding {
         id: FindingId::Leak,
         severity: Severity::Warning,
         impact: (more / alive as f64).clamp(0.0, 1.0),
-        title: format!("{holder} holds ever more `{}`: {} more", first.held.of, bytes(more)),
+        title: format!("Ever more {} are held by {holder}: {} more", what(first), bytes(more)),
         explanation: format!(
             "In each of {} snapshots the same holder keeps more objects than in the one before, and not more slowly towards the end. They \
              were reachable each time, so no collection can free them. A cache that is still far from its bound looks the same.",
@@ -47,10 +49,21 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     })
 }
 
+/// What is held, and what hangs on it.
+fn what(one: &HolderGrowth) -> String {
+    match &one.keeps {
+        None => format!("`{}`", one.held.of),
+        Some(own) => format!("`{own}` by `{}`", one.held.of),
+    }
+}
+
 /// What holds, in short: the root that is named, or the type.
 fn holder(one: &HolderGrowth) -> String {
-    let way = if one.one_way.is_empty() { &one.way } else { &one.one_way };
-    match way.as_slice() {
+    // One of several ways is not the holder.
+    if !one.one_way.is_empty() {
+        return "more than one holder".to_owned();
+    }
+    match one.way.as_slice() {
         [] => format!("`{}`", one.held.via),
         [first, ..] if first.via.starts_with("static ") => format!("`{}`", first.via),
         [.., last] => format!("`{}`", last.of),
@@ -58,7 +71,8 @@ fn holder(one: &HolderGrowth) -> String {
 }
 
 fn sentence(growth: &Growth, one: &HolderGrowth) -> String {
-    let row = |values: &[u64]| values.iter().map(|value| number(*value as f64)).collect::<Vec<_>>().join(", ");
+    let row =
+        |values: &[u64]| values.iter().map(|value| number(*value as f64)).collect::<Vec<_>>().join(", ");
     let mut way = if one.way.is_empty() { one.held.via.clone() } else { text_of(&one.way) };
     if !one.one_way.is_empty() {
         way = format!("{way}` (one way there: `{}`)", text_of(&one.one_way));
@@ -67,9 +81,9 @@ fn sentence(growth: &Growth, one: &HolderGrowth) -> String {
         way = format!("`{way}`");
     }
     format!(
-        "{way} holds {} objects of `{}`; they keep {} alive, {} of the growth of what is alive",
+        "{way} holds {} objects of {}; they keep {} alive, {} of the growth of what is alive",
         row(&one.objects),
-        one.held.of,
+        what(one),
         bytes(one.retained.last().copied().unwrap_or(0) as f64),
         percent((grown(&one.retained) as f64 / growth.grown().max(1) as f64).clamp(0.0, 1.0)),
     )
@@ -91,6 +105,7 @@ mod tests {
                 way: vec![step("static App.Trail.All", "List<App.Entry>"), step("_items", "App.Entry[]")],
                 held: step("[]", "App.Entry"),
                 one_way: Vec::new(),
+                keeps: None,
                 objects: retained.iter().map(|bytes| bytes / 1000).collect(),
                 retained: retained.to_vec(),
                 always,
@@ -105,8 +120,16 @@ mod tests {
     #[test]
     fn what_grew_every_time_is_a_leak_with_holder_and_type() {
         let finding = found(&growth(&[5_000_000, 10_000_000, 15_000_000], true)).expect("a finding");
-        assert!(finding.title.starts_with("`static App.Trail.All` holds ever more `App.Entry`"), "{}", finding.title);
-        assert!(finding.evidence[0].text.contains("5,000, 10,000, 15,000 objects"), "{}", finding.evidence[0].text);
+        assert!(
+            finding.title.starts_with("Ever more `App.Entry` are held by `static App.Trail.All`: "),
+            "{}",
+            finding.title
+        );
+        assert!(
+            finding.evidence[0].text.contains("5,000, 10,000, 15,000 objects"),
+            "{}",
+            finding.evidence[0].text
+        );
     }
 
     #[test]

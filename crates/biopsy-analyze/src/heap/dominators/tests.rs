@@ -31,7 +31,8 @@ fn check(graph: &Graph) {
         assert_eq!(dominators.object(number), ObjectIndex(object));
         let without = reached(graph, Some(object));
         let gone = (0..graph.len()).filter(|one| all[*one] && !without[*one]);
-        let bytes: u64 = gone.map(|one| graph.object(ObjectIndex(one as u32)).expect("it is there").size).sum();
+        let bytes: u64 =
+            gone.map(|one| graph.object(ObjectIndex(one as u32)).expect("it is there").size).sum();
         assert_eq!(dominators.retained(number), bytes, "object {object}");
         // The direct one is dominated by all others.
         let above = dominators.dominator(number);

@@ -7,8 +7,8 @@ use biopsy_model::Avma;
 use super::npy::read_header;
 use super::{Column, ColumnSource, GENERATIONS};
 use crate::graph::{
-    Bits, EMPTY, Generation, Graph, HeapType, MOST_OBJECTS, NO_OBJECT, ObjectIndex, Root, RootKind, SpanBuilder,
-    Spill, TypeIndex,
+    Bits, EMPTY, Generation, Graph, HeapType, MOST_OBJECTS, NO_OBJECT, ObjectIndex, Root, RootKind,
+    SpanBuilder, Spill, TypeIndex,
 };
 
 /// Why columns are no graph.
