@@ -69,7 +69,8 @@ pub(super) fn own(analysis: &DumpAnalysis, thread: &DumpThread) -> Option<String
 /// The signature of what ended the process, and how it was made.
 pub(super) fn signature(analysis: &DumpAnalysis) -> Option<Evidence> {
     let signature = analysis.signature.as_ref()?;
-    let coarse = if signature.is_coarse() { "; crashes in functions without names have the same" } else { "" };
+    let coarse =
+        if signature.is_coarse() { "; crashes in functions without names have the same" } else { "" };
     let text = format!(
         "signature `{}`, the same for crashes like this one (version {SIGNATURE_VERSION}, {}{coarse})",
         signature.text,

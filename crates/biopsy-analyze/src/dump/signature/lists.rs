@@ -169,12 +169,14 @@ const PREFIX_ADDED: &[Pattern] = &[
     // The allocator of glibc; other functions of it are above by their names.
     Starts("_int_malloc"), Starts("_int_realloc"), Starts("sysmalloc"), Starts("__libc_malloc"), Starts("__libc_realloc"),
     Starts("tcache_"), Starts("systrim"),
-    // How Rust says which check failed, as it is today.
-    Starts("core::option::unwrap_failed"), Starts("core::cell::panic_already"),
-    Starts("core::str::"), Starts("alloc::raw_vec::handle_error"), Starts("alloc::vec::Vec<T>::"),
+    // The standard libraries of Rust and C++, which check what a program gives them.
+    Starts("core::"), Starts("alloc::"), Starts("std::"), Starts("<core::"), Starts("<alloc::"), Starts("<std::"), Starts("<usize as core::"),
+    Starts("<[T] as core::"), Starts("<T as core::"), Starts("<str as core::"),
     // How Node and Python end themselves.
     Starts("node::Abort"), Starts("node::OnFatalError"), Starts("node::OOMErrorHandler"), Starts("node::Assert"),
-    Starts("node::errors::TriggerUncaughtException"), Starts("V8_Fatal"), Starts("fatal_error"), Starts("_Py_FatalError"),
+    Starts("node::errors::TriggerUncaughtException"), Starts("V8_Fatal"), Starts("v8::base::OS::Abort"),
+    Starts("v8::internal::Isolate::CreateMessageOrAbort"), Starts("v8::internal::Isolate::Throw"), Starts("v8::internal::Runtime_Throw"),
+    Starts("fatal_error"), Starts("_Py_FatalError"),
     Starts("Py_FatalError"),
 ];
 

@@ -62,7 +62,8 @@ fn of_cpp(name: &str) -> String {
 /// What is between a pair of brackets goes, the outermost pair counts; it stays where one of `kept` stands in front of a bracket or
 /// inside.
 fn collapse(name: &str, open: char, close: char, replacement: &str, kept: &[&str]) -> String {
-    let keeps = |before: &str, inside: &str| kept.iter().any(|one| before.ends_with(one) || inside.contains(one));
+    let keeps =
+        |before: &str, inside: &str| kept.iter().any(|one| before.ends_with(one) || inside.contains(one));
     let mut result = String::new();
     let mut depth = 0_usize;
     let mut inside = String::new();

@@ -30,7 +30,7 @@ fn made(text: &str) -> FrameRow {
 
 fn of(frames: &[&str]) -> Signature {
     let rows: Vec<FrameRow> = frames.iter().map(|frame| made(frame)).collect();
-    of_rows(&rows, false).unwrap()
+    of_rows(&rows, false, None).unwrap()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_rules_of_socorro_give_what_siggen_gives() {
     }
     assert!(cases.len() > 300, "{}", cases.len());
     for (expected, rows) in &cases {
-        let signature = of_rows(rows, expected.starts_with('!')).unwrap();
+        let signature = of_rows(rows, expected.starts_with('!'), None).unwrap();
         let ours = signature.socorro.as_ref().unwrap_or(&signature.text);
         let names: Vec<_> = rows.iter().map(|row| row.function.as_deref().unwrap_or(&row.module)).collect();
         assert_eq!(ours, &expected[2..], "{names:#?}");
@@ -66,7 +66,7 @@ fn what_is_added_tells_the_program() {
     ]);
     assert_eq!(thrown.text, "raise | abort | shop::settle");
     assert_eq!(thrown.socorro.as_deref(), Some("raise | abort | __gnu_cxx::__verbose_terminate_handler"));
-    assert_eq!(thrown.how(), "of the stack, 4 frames left out, 2 gone past");
+    assert_eq!(thrown.how(), "of the stack; frames left out: 4, gone past: 2");
     assert!(!thrown.is_coarse());
     let unwrapped = of(&[
         "core::panicking::panic_fmt\tshop\t/rustc/1/library/core/src/panicking.rs",
@@ -77,9 +77,37 @@ fn what_is_added_tells_the_program() {
 }
 
 #[test]
+fn copies_and_parts_of_a_function_are_the_function() {
+    for name in ["shop::settle(int) [cold]", "shop::settle(int)", "shop::settle.part.0.constprop.1"] {
+        assert_eq!(of(&[&format!("{name}\tshop\t/src/settle.cc")]).text, "shop::settle");
+    }
+    assert_eq!(of(&["settle.part.0\tshop"]).socorro.as_deref(), Some("settle.part.0"));
+    assert_eq!(of(&["main.coldStart\trelay"]).text, "main.coldStart");
+    assert_eq!(of(&["operator new(unsigned long)\tlibstdc++.so.6"]).text, "operator new");
+}
+
+#[test]
+fn what_an_interpreter_runs_ends_it() {
+    let rows = [made("abort\tlibc.so.6"), made("MemAllocator::allocate\tlibjvm.so"), made("run\tshop")];
+    let signature = of_rows(&rows[..2], false, Some("Scenes.load")).unwrap();
+    assert_eq!(signature.text, "abort | MemAllocator::allocate | Scenes.load");
+    assert_eq!(signature.frames.last().unwrap().role, Role::Last);
+    // It has frames of its own.
+    assert_eq!(of_rows(&rows, false, Some("run")).unwrap().text, "abort | MemAllocator::allocate");
+}
+
+#[test]
+fn panics_of_go_are_told_on_native_stacks_too() {
+    let frames = ["runtime.raise.abi0", "runtime.gopanic", "runtime.panicmem", "main.settle"];
+    let rows: Vec<String> = frames.iter().map(|name| format!("{name}\trelay")).collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    assert_eq!(of(&rows).text, "runtime.gopanic | runtime.panicmem | main.settle");
+}
+
+#[test]
 fn functions_without_names_are_told_by_where_they_begin() {
     let mut rows = [made("abort\tlibc.so.6"), made("\tshop"), made("\tshop")];
-    let of = |rows: &[FrameRow]| of_rows(rows, false).unwrap();
+    let of = |rows: &[FrameRow]| of_rows(rows, false, None).unwrap();
     assert_eq!(of(&rows).text, "abort | shop");
     assert!(of(&rows).is_coarse());
     rows[1].start = Some(0x1240);
@@ -90,8 +118,14 @@ fn functions_without_names_are_told_by_where_they_begin() {
 
 #[test]
 fn an_overflow_says_so_and_no_stack_has_none() {
-    assert_eq!(of_rows(&[made("walk\tshop")], true).unwrap().text, "stackoverflow | walk");
-    assert_eq!(of_rows(&[], false), None);
+    let rows = [made("compare\tlibc.so.6"), made("walk\tshop")];
+    assert_eq!(of_rows(&rows, true, None).unwrap().text, "stackoverflow | compare");
+    let told = of_rows(&rows, true, Some("walk")).unwrap();
+    assert_eq!(
+        (told.text.as_str(), told.socorro.as_deref()),
+        ("stackoverflow | walk", Some("stackoverflow | compare"))
+    );
+    assert_eq!(of_rows(&[], false, None), None);
 }
 
 #[test]
