@@ -17,9 +17,11 @@ const CHANCE: f64 = 0.005;
 const LEAST: f64 = 0.06;
 /// The same where no rest of the program tells the machine's part.
 const LEAST_ALONE: f64 = 0.08;
-/// The same where others took the CPUs meanwhile: without any change of the program such a function took a third less and half as much
-/// again.
-const LEAST_STARVED: f64 = 1.0;
+/// Waits, and functions that no rest tells the machine's part of, where others took the CPUs meanwhile: without any change of the program
+/// they took a third less, half as much again, twice as much.
+const LEAST_STARVED: f64 = 2.0;
+/// Such a function has at least so much of the CPU time.
+const LARGE: f64 = 0.01;
 /// Threads that want to run and cannot, for so much of the time that they want to.
 const STARVED: f64 = 0.2;
 /// Waits waver more than code.
@@ -88,7 +90,7 @@ pub(super) fn judge(
             [before, after].map(|side| side.of.get(&pair.quantity).map_or(0.0, Series::kernel_share));
         let starved = before.starved.max(after.starved) >= STARVED;
         let part = match (&pair.quantity, machine) {
-            (Quantity::Function { .. }, None) if starved => LEAST_STARVED,
+            (Quantity::Function { .. } | Quantity::Wait { .. }, _) if starved => LEAST_STARVED,
             // The kernel's work wavers like waits.
             (Quantity::Function { .. }, _) if in_kernel.iter().any(|share| *share >= beside::KERNEL) => {
                 LEAST_OF_WAITS
@@ -108,6 +110,7 @@ pub(super) fn judge(
         // A machine that is busy makes all of a program's code change; the code that changed changes otherwise.
         let agrees = change * beside > 0.0 && change.abs() > chance.min(noise) && beside.abs() > noise;
         let is_claimed = match pair.quantity {
+            Quantity::Function { .. } if starved => agrees && is_large(before, after, pair),
             Quantity::Function { .. } => agrees,
             Quantity::Wait { .. } | Quantity::Request { .. } => change.abs() > noise,
         };
@@ -130,6 +133,11 @@ pub(super) fn judge(
     judged.others.sort_by(|a, b| b.before.max(b.after).total_cmp(&a.before.max(a.after)));
     judged.others.truncate(LISTED);
     judged
+}
+
+fn is_large(before: &Slices, after: &Slices, pair: &Pair) -> bool {
+    let share = |of: &Slices, mean: &Mean| mean.mean * of.seconds / of.cpu_seconds.max(f64::MIN_POSITIVE);
+    share(before, &pair.before).max(share(after, &pair.after)) >= LARGE
 }
 
 /// How each function of the program changed beside the rest; `None` for what is none, and where there is no rest.
