@@ -1,15 +1,16 @@
-//! Taking a snapshot of a managed heap and writing it down.
+//! Taking a snapshot of the memory of a process, its managed heap if it has one, and writing it down.
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use biopsy_analyze::{Diagnosis, HeapSummary};
+use biopsy_analyze::{Diagnosis, FootprintSummary, HeapSummary};
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::Graph;
 use biopsy_model::capture::EndedBy;
+use biopsy_model::footprint::Footprint;
 use biopsy_model::heap::HeapFacts;
-use biopsy_model::process::ProcessInfo;
+use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_record::context::Moment;
 use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError};
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
@@ -66,12 +67,17 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
     match &plan.output {
         Some(path) if ends_with(path, ".gcdump") => {
             Place::alone(path.clone()).check()?;
-            let (graph, facts) = take(plan, &target.info)?;
+            let (heap, footprint) = take(plan, &target.info)?;
+            let Some(heap) = heap else {
+                let why = format!("{} has no managed heap, and a `.gcdump` holds nothing else", target.name);
+                let hint = Some("without `.gcdump`, the snapshot says where its memory went");
+                return Err(Failure::new(FailureKind::Target, why).with_hint(hint));
+            };
             let leaving = job.removing(path);
-            let bytes = write_gcdump(&graph, &facts, &target.name, path)?;
+            let bytes = write_gcdump(&heap.0, &heap.1, &target.name, path)?;
             leaving.made();
             let result = HandedOver { path: path.clone(), bytes, is_bundle: false };
-            Ok(Snapshot { diagnosis: diagnosis(&target.name, &graph, &facts), result })
+            Ok(Snapshot { diagnosis: diagnosis(&target.name, Some(&heap), footprint), result })
         }
         output => {
             let place = Place::folder_or_bundle(output.as_deref(), &target.name);
@@ -81,32 +87,43 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
     }
 }
 
+/// The heap, where the process has a managed one, and where all its memory went, where that was read.
+type Taken = (Option<(Graph, HeapFacts)>, Option<Footprint>);
+
 /// Takes the snapshot by the way that was asked for.
-fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), Failure> {
+fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<Taken, Failure> {
     if plan.from == From::Runtime {
-        return ask(plan, info).map_err(|error| ask_failure(&error, plan));
+        let heap = ask(plan, info).map_err(|error| ask_failure(&error, plan))?;
+        return Ok((Some(heap), None));
     }
     match from_memory(plan, info) {
-        Ok(taken) => Ok(taken),
+        Ok(taken) => Ok((Some((taken.graph, taken.facts)), Some(taken.footprint))),
+        // Where its memory went can be told of any process.
+        Err(SnapshotError::NoRuntime { .. })
+            if plan.from == From::Auto && info.runtime.kind != RuntimeKind::DotNet =>
+        {
+            let options = FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() };
+            let footprint = snapshot::take_footprint(&info.key, &options).map_err(|error| failure(&error))?;
+            Ok((None, Some(footprint)))
+        }
         Err(error) if plan.from == From::Auto && error.may_ask_the_runtime() => {
             let (graph, mut facts) = ask(plan, info).map_err(|second| {
                 let asked = ask_failure(&second, plan);
                 Failure::new(asked.kind, format!("{}; and: {asked}", failure(&error)))
             })?;
             facts.warnings.insert(0, format!("not from memory: {}", failure(&error)));
-            Ok((graph, facts))
+            Ok((Some((graph, facts)), None))
         }
         Err(error) => Err(failure(&error)),
     }
 }
 
-fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), SnapshotError> {
+fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<snapshot::Taken, SnapshotError> {
     let options = Options {
         freeze: FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() },
         ..Options::default()
     };
-    let taken = snapshot::take(&info.key, &options)?;
-    Ok((taken.graph, taken.facts))
+    snapshot::take(&info.key, &options)
 }
 
 /// Asks the runtime.
@@ -145,23 +162,32 @@ fn failure(error: &SnapshotError) -> Failure {
 
 fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Result<Snapshot, Failure> {
     // Before anything is written.
-    let (graph, facts) = take(plan, &target.info)?;
+    let (heap, footprint) = take(plan, &target.info)?;
     let mut draft = Draft::begin(job, &place.folder, &target.info.key, &target.name, &plan.command)?;
     let process = std::slice::from_ref(&target.info);
     draft.context(process, Moment::Start).map_err(output_failure)?;
     draft.write_processes(process)?;
-    let warnings: Vec<_> =
-        facts.warnings.iter().map(|message| warning("snapshot.note", message.clone())).collect();
+    let of_heap = heap.iter().flat_map(|(_, facts)| &facts.warnings);
+    let notes = of_heap.chain(footprint.iter().flat_map(|footprint| &footprint.warnings));
+    let warnings: Vec<_> = notes.map(|message| warning("snapshot.note", message.clone())).collect();
     draft.warn_all(&warnings);
-    snapshot::write(&graph, &facts, 1, &draft.folder).map_err(output_failure)?;
+    if let Some((graph, facts)) = &heap {
+        snapshot::write(graph, facts, 1, &draft.folder).map_err(output_failure)?;
+    }
+    if let Some(footprint) = &footprint {
+        draft.folder.footprint(1, footprint).map_err(output_failure)?;
+    }
     draft.keep();
     draft.end(EndedBy::Snapshot)?;
-    let (result, diagnosis) = finish(job, &draft, place, |_| diagnosis(&target.name, &graph, &facts))?;
+    let (result, diagnosis) =
+        finish(job, &draft, place, |_| diagnosis(&target.name, heap.as_ref(), footprint))?;
     Ok(Snapshot { diagnosis, result })
 }
 
-fn diagnosis(name: &str, graph: &Graph, facts: &HeapFacts) -> Diagnosis {
-    Diagnosis::new(None, Vec::new(), vec![HeapSummary::new(name, graph, facts)])
+fn diagnosis(name: &str, heap: Option<&(Graph, HeapFacts)>, footprint: Option<Footprint>) -> Diagnosis {
+    let heaps = heap.iter().map(|(graph, facts)| HeapSummary::new(name, graph, facts)).collect();
+    let footprints = footprint.into_iter().map(|facts| FootprintSummary { name: name.to_owned(), facts });
+    Diagnosis::new(None, Vec::new(), heaps).with_footprints(footprints.collect())
 }
 
 /// Writes a `.gcdump`; a file that could not be finished is removed. Returns its bytes.

@@ -3,6 +3,7 @@
 use biopsy_model::capture::Capture;
 
 use crate::analysis::Analysis;
+use crate::footprint::FootprintSummary;
 use crate::heap::HeapSummary;
 
 /// All evidence of one incident.
@@ -12,4 +13,6 @@ pub(crate) struct Incident<'a> {
     pub(crate) recorded: Option<(&'a Capture, &'a Analysis)>,
     /// Managed heaps at one moment.
     pub(crate) heaps: &'a [HeapSummary],
+    /// Where the memory went, at one moment each.
+    pub(crate) footprints: &'a [FootprintSummary],
 }

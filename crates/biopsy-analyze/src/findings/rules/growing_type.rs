@@ -122,7 +122,7 @@ mod tests {
     fn found(analysis: &Analysis, pid: u32, types: Vec<HeapTypeRow>) -> Option<Finding> {
         let facts = HeapFacts { pid: Pid(pid), ..HeapFacts::default() };
         let heaps = [HeapSummary { name: String::new(), facts, types }];
-        find(&Incident { recorded: Some((&Capture::default(), analysis)), heaps: &heaps })
+        find(&Incident { recorded: Some((&Capture::default(), analysis)), heaps: &heaps, footprints: &[] })
     }
 
     #[test]
