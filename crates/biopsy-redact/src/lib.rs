@@ -25,6 +25,8 @@
 
 #![forbid(unsafe_code)]
 
+mod below;
+mod cells;
 mod columns;
 mod command_line;
 mod counts;

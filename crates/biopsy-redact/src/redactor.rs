@@ -18,6 +18,11 @@ pub const LEARNED_RULE: &str = "learned";
 /// How often what was unpacked is unpacked again.
 const ENCODED_TWICE: usize = 1;
 
+/// Places of a value that are counted: enough to say that it is a word.
+const BARE_COUNTED: usize = 8;
+/// Places that are looked at for that.
+const BARE_TRIED: usize = 256;
+
 /// How often a text is gone over until nothing changes. Each round leaves less that is not masked.
 const ROUNDS_MAX: usize = 8;
 
@@ -223,9 +228,11 @@ impl Redactor {
             };
             let new =
                 |span: &&Span| span.learn && !span.open && span.range.start >= new && !ours(&span.range);
+            let bare = |value: &[u8]| bare_places(text, value, &spans[from..]);
             for span in spans[from..].iter().filter(new) {
                 let value = crate::plausible::trim_end_punctuation(&text[span.range.clone()]);
-                self.learned.learn(value, Source::Text, &self.key, self.engine.lists());
+                let lists = self.engine.lists();
+                self.learned.learn_beside(value, Source::Text, &self.key, lists, &mut { bare });
             }
         }
         self.learned.find(text, false, spans);
@@ -354,6 +361,18 @@ impl Redactor {
     pub(crate) fn learn_told(&self, value: &[u8]) -> bool {
         !self.engine.allows(value) && self.learned.learn(value, Source::Told, &self.key, self.engine.lists())
     }
+}
+
+/// How often a value stands in `text` as a word of its own where no rule masks it.
+fn bare_places(text: &[u8], value: &[u8], spans: &[Span]) -> usize {
+    let is_inside = |at: Option<&u8>| at.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    memchr::memmem::find_iter(text, value)
+        .take(BARE_TRIED)
+        .filter(|at| !is_inside(at.checked_sub(1).and_then(|before| text.get(before))))
+        .filter(|at| !is_inside(text.get(at + value.len())))
+        .filter(|at| !spans.iter().any(|span| span.range.start < at + value.len() && *at < span.range.end))
+        .take(BARE_COUNTED)
+        .count()
 }
 
 impl fmt::Debug for Redactor {

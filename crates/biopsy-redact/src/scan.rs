@@ -7,6 +7,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::util::captures::Captures;
 
 use crate::RedactError;
+use crate::cells;
 use crate::columns;
 use crate::key::KeyRule;
 use crate::plausible::Lists;
@@ -186,6 +187,30 @@ impl Engine {
 
     /// Values of a statement in columns whose name is that of a secret.
     fn find_columns(&self, rule: usize, text: &[u8], at: usize, spans: &mut Vec<Span>) {
+        if text.get(at) == Some(&b'#') {
+            for (name, range) in cells::fields(text, at) {
+                let (name, value) = (&text[name], &text[range.clone()]);
+                let is_header =
+                    [&b"cs(cookie)"[..], b"cs(authorization)", b"sc(set-cookie)", b"cs(set-cookie)"]
+                        .iter()
+                        .any(|header| header.eq_ignore_ascii_case(name));
+                let name = String::from_utf8_lossy(name);
+                if value != b"-"
+                    && (is_header || self.rule_for_name(&name, &String::from_utf8_lossy(value)).is_some())
+                {
+                    spans.push(Span {
+                        open: range.end == text.len(),
+                        range,
+                        rule: Some(rule),
+                        pseudonym: None,
+                        learn: self.rules[rule].learn,
+                        wide: None,
+                        wrap: None,
+                    });
+                }
+            }
+            return;
+        }
         for field in columns::find(text, at) {
             let (name, value) = (&text[field.column], &text[field.value.clone()]);
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));

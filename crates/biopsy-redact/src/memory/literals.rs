@@ -49,7 +49,7 @@ impl Literals {
     /// When the word lists that come with the program cannot be read, which the tests rule out.
     pub fn add(&mut self, value: &[u8]) -> Result<bool, RedactError> {
         let lists = Lists::new(Words::load()?);
-        if !learned::is_worth_learning(value, learned::Source::Told, &lists) {
+        if learned::worth(value, learned::Source::Told, &lists) == learned::Worth::None {
             self.refused += 1;
             return Ok(false);
         }
