@@ -1,7 +1,9 @@
 //! Which lines of files are changed, to see what redaction does to text of others: `changed_lines FILE|FOLDER...`.
+//! `changed_lines --each-line FILE` prints each line as it is masked by itself.
 //!
 //! Each file is a recording of its own, gone over until nothing new is learned. Prints each changed line (the first of each
 //! rule and file), and the sum.
+#![expect(clippy::print_stdout, reason = "an example that looks prints what it saw")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,14 @@ const LARGEST: u64 = 8 << 20;
 fn main() {
     let rules = Redactor::new(Options::default()).expect("the built-in packs are right");
     let mut open: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    if open.first().is_some_and(|first| first.as_os_str() == "--each-line") {
+        for path in &open[1..] {
+            for line in std::fs::read_to_string(path).expect("a file").lines() {
+                println!("{}", rules.for_bundle(BundleKey::from_bytes([1; 32])).text(line).text);
+            }
+        }
+        return;
+    }
     let (mut files, mut all, mut changed) = (0u64, 0u64, 0u64);
     while let Some(path) = open.pop() {
         let Ok(facts) = path.symlink_metadata() else { continue };

@@ -30,12 +30,13 @@ pub(crate) fn beside(text: &[u8], name: &Range<usize>) -> Option<Value> {
 fn in_call_or_row(text: &[u8], name: &Range<usize>) -> Option<Value> {
     let (quote, length) = Quote::at(text, name.end)?;
     let Quote::Escaped { quote: character, backslashes } = quote else { return None };
-    let outer = name.start.checked_sub(1 + backslashes)?;
-    if text[name.start - 1] != character {
+    let begin = path_start(text, name.start);
+    let outer = begin.checked_sub(1 + backslashes)?;
+    if text[begin - 1] != character {
         return None;
     }
     let before = text[..outer].last().copied();
-    let is_call = matches!(before, Some(b'('));
+    let is_call = matches!(before, Some(b'(' | b'['));
     if !is_call && !matches!(before, None | Some(b'\n')) {
         return None;
     }
@@ -52,12 +53,18 @@ fn in_call_or_row(text: &[u8], name: &Range<usize>) -> Option<Value> {
     let start = at + length;
     let (end, open) = quote.close(text, start);
     let behind = text.get(end + backslashes + 1);
-    let ends = if is_call {
-        matches!(behind, Some(b')' | b','))
-    } else {
-        matches!(behind, None | Some(b',' | b';' | b'\r' | b'\n'))
+    let ends = match before {
+        Some(b'(') => matches!(behind, Some(b')' | b',')),
+        Some(b'[') => behind == Some(&b']'),
+        _ => matches!(behind, None | Some(b',' | b';' | b'\r' | b'\n')),
     };
     ends.then_some(Value { range: start..end, quoted: true, open, wrap: None })
+}
+
+/// Where the path begins that a name ends: `Jwt:SigningKey`.
+fn path_start(text: &[u8], name: usize) -> usize {
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b':' | b'_' | b'.' | b'-' | b'/');
+    name - text[..name].iter().rev().take(64).take_while(is_path).count()
 }
 
 /// `key<tab>value` at the start of a line, `| key | value |`.
@@ -69,9 +76,10 @@ fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<V
     if text.get(at) != Some(&separator) {
         return None;
     }
-    let before = &text[name.start.saturating_sub(64)..name.start];
+    let begin = path_start(text, name.start);
+    let before = &text[begin.saturating_sub(64)..begin];
     let before = if is_table { before.trim_ascii_end() } else { before };
-    let begins = if is_table { before.ends_with(b"|") } else { name.start == 0 || before.ends_with(b"\n") };
+    let begins = if is_table { before.ends_with(b"|") } else { begin == 0 || before.ends_with(b"\n") };
     let start = at + 1 + blanks(&text[at + 1..]);
     let line = &text[start..text.len().min(start + VALUE_MAX)];
     let end = start + line.iter().position(|b| *b == separator || matches!(b, b'\n' | b'\r'))?;
@@ -297,7 +305,8 @@ mod tests {
             ("| key | v1 |\n", Some("v1")),
             ("<tr><td>key</td><td>v1</td></tr>", Some("v1")),
             ("<name>key</name>\n  <value> v1 </value>", Some("v1")),
-            ("[\"key\", \"v1\"]", None),
+            ("[[\"key\", \"v1\"]]", Some("v1")),
+            ("[\"key\", \"v1\", \"x\"]", None),
             ("put(\"key\", v1)", None),
             ("the key\tv1\n", None),
             ("<b>key</b> v1", None),

@@ -131,6 +131,7 @@ impl Redactor {
                 out.push(hidden);
                 continue;
             }
+            self.remember_of_process(arg.split_once('=').map_or(arg.as_str(), |(_, value)| value).as_bytes());
             let redacted = self.text(arg);
             merge_hits(&mut hits, &redacted.hits);
             out.push(redacted.text.into_owned());

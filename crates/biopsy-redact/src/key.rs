@@ -71,12 +71,22 @@ impl KeyRule {
         let Some(place) = place_of_value(text, name.clone()) else {
             return self.in_cells(text, &name, lists);
         };
-        if place.how == How::Beside && !self.beside && !is_compound(text, &name, &word) {
+        let is_said = place.how == How::Beside && Quote::at(text, place.at).is_none();
+        if place.how == How::Beside && !self.beside && !is_said && !is_compound(text, &name, &word) {
             return Vec::new();
         }
-        let is_token = |value: &Value| plausible::is_strong(&text[value.range.clone()], Strength::Token);
+        let is_token = |value: &Value| {
+            let value = &text[value.range.clone()];
+            plausible::is_strong(value, Strength::Token) || self.uuid && plausible::is_uuid(value)
+        };
         let mut values = value::read(text, place);
-        if place.how == How::Beside && !self.beside {
+        if is_said {
+            for value in &mut values {
+                value.range.end =
+                    value.range.start + plausible::trim_end_punctuation(&text[value.range.clone()]).len();
+            }
+        }
+        if place.how == How::Beside && (!self.beside || is_said) {
             values.retain(is_token);
         }
         let word = &text[word];
@@ -413,6 +423,12 @@ fn words_of(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Where the value of a name is, and how it is attached.
 fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     let key = name.start;
+    // `Unseal Key 1: x`
+    let number = text[name.end..].iter().skip(1).take(2).take_while(|b| b.is_ascii_digit()).count();
+    let is_numbered = number > 0
+        && text[name.end] == b' '
+        && text.get(name.end + 1 + number).is_some_and(|b| matches!(b, b':' | b'=' | b'"' | b'\t'));
+    let name = if is_numbered { name.start..name.end + 1 + number } else { name };
     let mut at = name.end;
     let quote = Quote::at(text, at);
     let doubled = text[at..].starts_with(b"\"\"") && text[..key].ends_with(b"\"\"");
@@ -438,6 +454,7 @@ fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
         .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
         .or_else(|| attribute(text, &name, key_quote.is_some()))
         .or_else(|| beside(text, key, at, behind))
+        .or_else(|| said(text, &name, at, behind))
 }
 
 /// `=`, `:`, `=>`, `->`, `:=`, `==`, percent-encoded or as `\u003d`.
@@ -674,7 +691,16 @@ fn is_windows_option(text: &[u8], name: &Range<usize>, behind: usize) -> bool {
 /// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
 /// `<setting name="key"><value>x</value>`.
 fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
-    let mut before = &text[name.start.saturating_sub(32)..name.start];
+    // `Database:Password` is a path.
+    let path = text[..name.start]
+        .iter()
+        .rev()
+        .take(64)
+        .take_while(|b| b.is_ascii_alphanumeric() || b":_.-".contains(b))
+        .count();
+    let start =
+        if path > 0 && text[name.start - 1] == b':' && path < 64 { name.start - path } else { name.start };
+    let mut before = &text[start.saturating_sub(32)..start];
     if quoted {
         let trimmed = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
         before = &before[..trimmed];
@@ -687,7 +713,17 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
     let label = before[label_start..end].to_ascii_lowercase();
     if !matches!(
         label.as_slice(),
-        b"name" | b"key" | b"property" | b"variable" | b"field" | b"setting" | b"option"
+        b"name"
+            | b"key"
+            | b"property"
+            | b"variable"
+            | b"field"
+            | b"setting"
+            | b"option"
+            | b"type"
+            | b"id"
+            | b"param"
+            | b"parameter"
     ) {
         return None;
     }
@@ -727,8 +763,11 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
         reach[*at..].len() >= 5
             && reach[*at..*at + 5].eq_ignore_ascii_case(b"value")
             && *at > 0
-            && !reach[*at - 1].is_ascii_alphanumeric()
-    })?;
+            && (!reach[*at - 1].is_ascii_alphanumeric()
+                || reach[..*at].to_ascii_lowercase().ends_with(b"new"))
+            && !reach.get(*at + 5).is_some_and(u8::is_ascii_alphanumeric)
+    });
+    let Some(found) = found else { return value_in_front(text, name, &label) };
     let mut at = name.end + found + 5;
     at += Quote::at(text, at).map_or(0, |(_, length)| length);
     at = skip_blank(text, at);
@@ -748,6 +787,32 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
         }
         _ => None,
     }
+}
+
+/// `value="x" key="password"`, `{"value":"x","name":"password"}`: the value stands in front of the name.
+fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Place> {
+    if label == b"type" {
+        return None;
+    }
+    let from = name.start.saturating_sub(ATTRIBUTE_REACH);
+    let before = &text[from..name.start];
+    let open =
+        before.iter().rposition(|b| matches!(b, b'{' | b'<' | b'\n' | b'>' | b'}')).map_or(0, |at| at + 1);
+    let at = open + memchr::memmem::rfind(&before[open..].to_ascii_lowercase(), b"value")?;
+    let is_word = at > 0 && matches!(before[at - 1], b' ' | b'"' | b'\'' | b'{' | b',');
+    let mut behind = from + at + 5;
+    behind += Quote::at(text, behind).map_or(0, |(_, length)| length);
+    behind = skip_blank(text, behind);
+    let is_assigned = matches!(text.get(behind), Some(b'=' | b':'));
+    let value = skip_blank(text, behind + 1);
+    let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+    (is_word && is_assigned && Quote::at(text, value).is_some()).then_some(Place {
+        key: name.start,
+        at: value,
+        how,
+        key_quote: Some(KeyQuote::Other),
+        whole_line: false,
+    })
 }
 
 /// `password 'x'`, `password is "x"`, and `passphrase for key.pem: "x"`.
@@ -772,6 +837,35 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     let plain = matches!(quote, Quote::Escaped { .. }) && !next.is_ascii_whitespace();
     plain.then_some(Place { key, at: value, how: How::Beside, key_quote: None, whole_line: false })
 }
+
+/// `DB_PASSWORD x1` as a directive, `password is x1`, `temporary password generated for root: x1`: only what looks like nothing
+/// else is taken there.
+fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Place> {
+    if behind == at || at != name.end {
+        return None;
+    }
+    let rest = &text[behind..text.len().min(behind + 128)];
+    let rest = &rest[..rest
+        .iter()
+        .position(|b| matches!(b, b'\n' | b'\r' | b'"' | b'<' | b'{' | 0))
+        .unwrap_or(rest.len())];
+    let is_directive = text[name.clone()].contains(&b'_');
+    let place = |offset: usize| {
+        let at = skip_blank(text, behind + offset);
+        Some(Place { key: name.start, at, how: How::Beside, key_quote: None, whole_line: false })
+    };
+    for (start, word) in SAID.iter().filter_map(|word| Some((memchr::memmem::find(rest, word)?, word))) {
+        let between = &rest[..start];
+        let is_of_words = between.iter().all(|b| b.is_ascii_alphabetic() || b" '@.-_".contains(b));
+        if is_of_words && between.iter().filter(|b| **b == b' ').count() <= 5 {
+            return place(start + word.len());
+        }
+    }
+    if is_directive { place(0) } else { None }
+}
+
+/// What stands between a name and a value in a sentence.
+const SAID: [&[u8]; 7] = [b"is: ", b"is ", b"was ", b"are ", b": ", b"from ", b"to "];
 
 #[cfg(test)]
 mod tests {

@@ -232,10 +232,12 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
     let is_word = value.iter().all(|b| b.is_ascii_alphabetic() || b" _-./".contains(b));
     let is_number = value.iter().all(|b| b.is_ascii_digit() || b" .,:-/+".contains(b));
     let is_turned = has(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
+    // `rusty-comet-battery-staple`
+    let is_phrase = value.len() >= 20 && value.iter().filter(|b| **b == b'-').count() >= 3;
     value.len() >= 6
         && !is_number
         && !is_path(value)
-        && (!is_word || is_turned && value.len() >= 12 && !value.contains(&b' '))
+        && (!is_word || is_turned && value.len() >= 12 && !value.contains(&b' ') || is_phrase)
         && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
 }
 
