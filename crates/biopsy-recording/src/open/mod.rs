@@ -27,14 +27,15 @@ use crate::documents::{List, warnings};
 use crate::logs::Verdict;
 use crate::timeline::TimelineError;
 use crate::warn::warning;
-use crate::{FormatVersion, Limits, OpenError, layout, logs, metrics, timeline};
+use crate::{FormatVersion, Limits, Location, OpenError, layout, logs, metrics, timeline};
 
-/// Reads a recording from a folder or a zip. Whatever can be shown is; what is missing, damaged or over the limits
+/// Reads a recording from a folder or a zip, which may be sealed. Whatever can be shown is; what is missing, damaged or over the limits
 /// is in the warnings, behind those of the recorders.
-pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, OpenError> {
-    let path = path.as_ref();
+pub fn open(location: impl Into<Location>, limits: &Limits) -> Result<Capture, OpenError> {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let source = Source::open(path, limits, &mut warnings)?;
+    let source = Source::open(&location, limits, &mut warnings)?;
     read(Opening { path, limits, source, warnings })
 }
 
@@ -42,10 +43,11 @@ pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, OpenErro
 ///
 /// # Errors
 /// It is no recording, or its header cannot be read.
-pub fn read_header(path: impl AsRef<Path>, limits: &Limits) -> Result<CaptureHeader, OpenError> {
-    let path = path.as_ref();
+pub fn read_header(location: impl Into<Location>, limits: &Limits) -> Result<CaptureHeader, OpenError> {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let source = Source::open(path, limits, &mut warnings)?;
+    let source = Source::open(&location, limits, &mut warnings)?;
     Opening { path, limits, source, warnings }.header()
 }
 
@@ -54,10 +56,11 @@ pub fn read_header(path: impl AsRef<Path>, limits: &Limits) -> Result<CaptureHea
 ///
 /// # Errors
 /// It is no folder and no zip, or cannot be opened.
-pub fn read_warnings(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<Warning>, OpenError> {
-    let path = path.as_ref();
+pub fn read_warnings(location: impl Into<Location>, limits: &Limits) -> Result<Vec<Warning>, OpenError> {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let source = Source::open(path, limits, &mut warnings)?;
+    let source = Source::open(&location, limits, &mut warnings)?;
     let mut opening = Opening { path, limits, source, warnings };
     let mut found = opening.recorder_warnings();
     found.append(&mut opening.warnings);
@@ -66,18 +69,19 @@ pub fn read_warnings(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<Warn
 
 /// Reads what the threads of a process waited for in others when it was dumped; `None`: nobody looked, or it cannot be read.
 #[must_use]
-pub fn read_peers(path: impl AsRef<Path>, pid: Pid, limits: &Limits) -> Option<PeerLook> {
-    let path = path.as_ref();
+pub fn read_peers(location: impl Into<Location>, pid: Pid, limits: &Limits) -> Option<PeerLook> {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let source = Source::open(path, limits, &mut warnings).ok()?;
+    let source = Source::open(&location, limits, &mut warnings).ok()?;
     let mut opening = Opening { path, limits, source, warnings };
     opening.json::<Peers>(&layout::peers_member(pid)).map(Into::into)
 }
 
 /// The same in words, for reports; also why nothing can be read.
 #[must_use]
-pub fn warnings_in_words(path: impl AsRef<Path>, limits: &Limits) -> Vec<String> {
-    match read_warnings(path, limits) {
+pub fn warnings_in_words(location: impl Into<Location>, limits: &Limits) -> Vec<String> {
+    match read_warnings(location, limits) {
         Ok(warnings) => warnings.iter().map(Warning::in_words).collect(),
         Err(error) => vec![format!("what the recording says of itself: {error}")],
     }

@@ -46,9 +46,8 @@ enum Comparable {
 
 /// Runs `biopsy compare`.
 pub(crate) fn compare(args: &CompareArgs, terminal: Terminal) -> Result<Code, Failure> {
-    let roots = args.symbols.roots()?;
     let (Comparable::Time(before), Comparable::Time(after)) =
-        (read(&args.before, &roots)?, read(&args.after, &roots)?);
+        (read(&args.before, &args.symbols)?, read(&args.after, &args.symbols)?);
     let comparison = hold_against(&before, &after);
     let (before, after) = (args.before.display().to_string(), args.after.display().to_string());
     let files = [before.as_str(), after.as_str()];
@@ -66,12 +65,13 @@ pub(crate) fn compare(args: &CompareArgs, terminal: Terminal) -> Result<Code, Fa
 }
 
 /// Reads what a file holds.
-fn read(path: &Path, roots: &[PathBuf]) -> Result<Comparable, Failure> {
-    let evidence = look(path)?;
+fn read(path: &Path, symbols: &SymbolArgs) -> Result<Comparable, Failure> {
+    let roots = symbols.roots()?;
+    let evidence = look(path, symbols)?;
     let capture = if evidence.dumps() > 0 && !evidence.is_recording() {
         None
     } else {
-        Some(evidence.capture(roots).map_err(bad_input)?)
+        Some(evidence.capture(&roots).map_err(bad_input)?)
     };
     match capture.filter(|capture| capture.holds_time()) {
         Some(capture) => Ok(Comparable::Time(Box::new(Recorded::new(capture)))),
