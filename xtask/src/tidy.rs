@@ -16,6 +16,7 @@ pub(crate) fn run() -> Outcome {
     let mut found = edges::violations(&edges::Graph::of(&metadata, &files)?);
     found.extend(circles::violations(&files)?);
     found.extend(orphans::violations(&files)?);
+    found.extend(edges::servers_below_the_program(&metadata));
     found.extend(licences::violations(&metadata));
     found.extend(sources::violations(&files)?);
     for note in sources::long_files(&files)? {

@@ -28,6 +28,8 @@ pub enum FailureKind {
     Secrets,
     /// biopsy itself ran out of memory, or may start no more threads.
     Memory,
+    /// Something could not be sent; it is kept.
+    Delivery,
 }
 
 /// Why a verb, or a command, has no result.

@@ -38,6 +38,8 @@ pub struct Limits {
     pub ratio: u64,
     /// Bytes of a minidump that are held in memory: all but the memory of the process.
     pub minidump_bytes: u64,
+    /// What has to be unpacked goes to memory, and never to a disk: it was sealed.
+    pub is_memory_only: bool,
 }
 
 impl Default for Limits {
@@ -59,11 +61,18 @@ impl Default for Limits {
             written_bytes: 256 << 30,
             ratio: 250,
             minidump_bytes: 512 << 20,
+            is_memory_only: false,
         }
     }
 }
 
 impl Limits {
+    /// The same for what was sealed: nothing of it goes to a disk.
+    #[must_use]
+    pub fn memory_only(self) -> Self {
+        Self { is_memory_only: true, ..self }
+    }
+
     /// For tests and fuzzing: what a few hundred kilobytes may ask for.
     #[must_use]
     pub fn small() -> Self {
@@ -84,6 +93,7 @@ impl Limits {
             written_bytes: 8 << 20,
             ratio: 250,
             minidump_bytes: 4 << 20,
+            is_memory_only: false,
         }
     }
 }

@@ -5,12 +5,14 @@
 //!  core, minidump ─► one dump, which may hold a heap
 //!  .gcdump ────────► one heap
 //!  perf.data, .nettrace ─► a capture
+//!  any of them, sealed ──► the same, with the key
 //! ```
 //!
 //! Looking is cheap; each piece is read when it is asked for, because dumps and heaps may be as large as the memory of a server.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use biopsy_image::Opened;
@@ -19,7 +21,8 @@ use biopsy_model::capture::Capture;
 use biopsy_model::footprint::Footprint;
 use biopsy_model::peers::PeerLook;
 use biopsy_recording::{
-    BundledMemory, Limits, OpenError, layout, read_footprints, read_header, read_peers, warnings_in_words,
+    BundledMemory, Limits, Location, OpenError, layout, read_footprints, read_header, read_peers,
+    warnings_in_words,
 };
 
 use crate::error::ImportError;
@@ -39,9 +42,12 @@ const HEAD: u64 = 32;
 /// What a path leads to.
 #[derive(Debug)]
 pub struct Evidence {
-    path: PathBuf,
+    location: Location,
     head: Vec<u8>,
     dumps: Dumps,
+    /// Something other than a bundle was sealed: what it was is here, in memory, as long as this lives.
+    _unsealed: Option<File>,
+    is_memory_only: bool,
 }
 
 /// Where the dumps are.
@@ -107,27 +113,42 @@ impl Evidence {
     ///
     /// # Errors
     /// A folder or bundle cannot be gone through. A file that is nothing known is refused when its capture is read.
-    pub fn look(path: &Path) -> Result<Self, EvidenceError> {
-        let head = head_of(path);
+    pub fn look(location: impl Into<Location>) -> Result<Self, EvidenceError> {
+        let mut location = location.into();
+        let mut head = head_of(location.path());
+        let is_memory_only = location.is_sealed();
+        let mut unsealed = None;
+        if is_memory_only {
+            let (start, memory) = unseal(&location)?;
+            head = start;
+            if let Some(memory) = memory {
+                location = format!("/proc/self/fd/{}", memory.as_raw_fd()).into();
+                unsealed = Some(memory);
+            }
+        } else if biopsy_seal::is_sealed(&head) {
+            // Says that it is sealed, and what to do about it.
+            biopsy_recording::read_header(&location, &Limits::default())?;
+        }
+        let path = location.path();
         let dumps = if path.is_dir() {
             Dumps::Files(
                 dumps_below(path).map_err(|source| EvidenceError::Io { path: path.to_owned(), source })?,
             )
         } else if head.starts_with(BUNDLE) {
-            BundledMemory::open(path, &Limits::default())?
+            BundledMemory::open(&location, &Limits::default())?
                 .map_or(Dumps::Files(Vec::new()), |memory| Dumps::Bundled(Box::new(memory)))
         } else if DUMPS.iter().any(|magic| head.starts_with(magic)) {
             Dumps::Files(vec![path.to_owned()])
         } else {
             Dumps::Files(Vec::new())
         };
-        Ok(Self { path: path.to_owned(), head, dumps })
+        Ok(Self { location, head, dumps, _unsealed: unsealed, is_memory_only })
     }
 
     /// It is a recording of ours: a folder, or a bundle.
     #[must_use]
     pub fn is_recording(&self) -> bool {
-        self.path.is_dir() || self.head.starts_with(BUNDLE)
+        self.location.path().is_dir() || self.head.starts_with(BUNDLE)
     }
 
     /// How many dumps there are, the target's first.
@@ -144,23 +165,25 @@ impl Evidence {
     /// # Errors
     /// It cannot be read, or is no dump.
     pub fn dump(&mut self, number: usize) -> Result<Dump, EvidenceError> {
-        let limits = biopsy_image::Limits::default();
+        let limits = self.image_limits();
+        let path = self.location.path();
         let gone =
             |path: &Path| EvidenceError::Io { path: path.to_owned(), source: io::ErrorKind::NotFound.into() };
         match &mut self.dumps {
             Dumps::Files(files) => {
-                let file = files.get(number).ok_or_else(|| gone(&self.path))?;
+                let file = files.get(number).ok_or_else(|| gone(path))?;
                 let opened = biopsy_image::open(file, &limits)?;
                 Ok(Dump { opened, file_bytes: std::fs::metadata(file).ok().map(|meta| meta.len()) })
             }
             Dumps::Bundled(memory) => {
-                let name = memory.names().get(number).cloned().ok_or_else(|| gone(&self.path))?;
-                let shown = self.path.join(&name);
+                let name = memory.names().get(number).cloned().ok_or_else(|| gone(path))?;
+                let shown = path.join(&name);
                 let failed = |source| EvidenceError::Io { path: shown.clone(), source };
                 let (file, range) = match memory.place(&name).map_err(failed)? {
                     Some(place) => place,
                     None => {
-                        let mut file = tempfile::tempfile().map_err(failed)?;
+                        let unnamed = if self.is_memory_only { memory_file() } else { tempfile::tempfile() };
+                        let mut file = unnamed.map_err(failed)?;
                         let bytes = memory.unpack(&name, &mut file).map_err(failed)?;
                         (file, 0..bytes)
                     }
@@ -174,13 +197,13 @@ impl Evidence {
     /// What the threads of a dumped process waited for in others; `None`: nobody looked.
     #[must_use]
     pub fn peers(&self, pid: Pid) -> Option<PeerLook> {
-        self.is_recording().then(|| read_peers(&self.path, pid, &Limits::default())).flatten()
+        self.is_recording().then(|| read_peers(&self.location, pid, &Limits::default())).flatten()
     }
 
     /// What the recording around its dumps says of itself, in words; nothing where there is none.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        if self.is_recording() { warnings_in_words(&self.path, &Limits::default()) } else { Vec::new() }
+        if self.is_recording() { warnings_in_words(&self.location, &Limits::default()) } else { Vec::new() }
     }
 
     /// Where the memory of processes went, each with the name of the process, the oldest first; and what of it cannot be read.
@@ -190,11 +213,11 @@ impl Evidence {
             return Default::default();
         }
         let limits = Limits::default();
-        let (footprints, warnings) = read_footprints(&self.path, &limits);
+        let (footprints, warnings) = read_footprints(&self.location, &limits);
         if footprints.is_empty() {
             return (Vec::new(), warnings);
         }
-        let name = read_header(&self.path, &limits).map(|header| header.target_name).unwrap_or_default();
+        let name = read_header(&self.location, &limits).map(|header| header.target_name).unwrap_or_default();
         (footprints.into_iter().map(|footprint| (name.clone(), footprint)).collect(), warnings)
     }
 
@@ -203,7 +226,7 @@ impl Evidence {
     /// # Errors
     /// The recording is damaged.
     pub fn heaps(&self) -> Result<Vec<u32>, EvidenceError> {
-        Ok(if self.is_recording() { heap::numbers(&self.path)? } else { vec![1] })
+        Ok(if self.is_recording() { heap::numbers(&self.location)? } else { vec![1] })
     }
 
     /// A heap by its number: a snapshot of a recording, or what is in a `.gcdump` or `.hprof`; `None`: there is none.
@@ -212,9 +235,9 @@ impl Evidence {
     /// It is damaged or cannot be read.
     pub fn heap(&self, number: u32) -> Result<Option<Heap>, EvidenceError> {
         if self.is_recording() {
-            return Ok(heap::of_recording(&self.path, Some(number))?);
+            return Ok(heap::of_recording(&self.location, Some(number))?);
         }
-        Ok(heap::open(&self.path)?)
+        Ok(heap::open(&self.location)?)
     }
 
     /// The heap, also that in a dump. `roots`: folders below which files may be looked for that the dump names.
@@ -222,9 +245,9 @@ impl Evidence {
     /// # Errors
     /// There is none, or it cannot be read.
     pub fn any_heap(&self, roots: &[PathBuf]) -> Result<Heap, EvidenceError> {
-        match heap::open(&self.path)? {
+        match heap::open(&self.location)? {
             Some(heap) => Ok(heap),
-            None => Ok(heap::of_dump(&self.path, roots)?),
+            None => Ok(heap::of_dump(self.location.path(), roots, &self.image_limits())?),
         }
     }
 
@@ -234,13 +257,42 @@ impl Evidence {
     /// It is nothing of that kind, or damaged beyond use.
     pub fn capture(&self, roots: &[PathBuf]) -> Result<Capture, EvidenceError> {
         if self.head.starts_with(nettrace::MAGIC) {
-            return Ok(nettrace::read(&self.path, &nettrace::Limits::default())?);
+            return Ok(nettrace::read(self.location.path(), &nettrace::Limits::default())?);
         }
         if self.head.starts_with(PERF_DATA) {
-            return Ok(perf_data::read(&self.path, roots, &crate::Limits::default())?);
+            return Ok(perf_data::read(self.location.path(), roots, &crate::Limits::default())?);
         }
-        Ok(biopsy_recording::open(&self.path, &Limits::default())?)
+        Ok(biopsy_recording::open(&self.location, &Limits::default())?)
     }
+}
+
+impl Evidence {
+    fn image_limits(&self) -> biopsy_image::Limits {
+        let limits = biopsy_image::Limits::default();
+        if self.is_memory_only { limits.memory_only() } else { limits }
+    }
+}
+
+/// The first bytes of what was sealed, and, unless that is a bundle, all of it in memory.
+fn unseal(location: &Location) -> Result<(Vec<u8>, Option<File>), EvidenceError> {
+    let failed = |source| EvidenceError::Io { path: location.path().to_owned(), source };
+    let Some(mut sealed) = location.open_sealed().map_err(OpenError::from)? else {
+        return Ok((Vec::new(), None));
+    };
+    let mut head = Vec::new();
+    (&mut sealed).take(HEAD).read_to_end(&mut head).map_err(failed)?;
+    if head.starts_with(BUNDLE) {
+        return Ok((head, None));
+    }
+    let mut memory = memory_file().map_err(failed)?;
+    memory.write_all(&head).map_err(failed)?;
+    io::copy(&mut sealed, &mut memory).map_err(failed)?;
+    Ok((head, Some(memory)))
+}
+
+/// A file that is on no disk, and is gone with this process.
+fn memory_file() -> io::Result<File> {
+    Ok(rustix::fs::memfd_create("unsealed", rustix::fs::MemfdFlags::CLOEXEC)?.into())
 }
 
 /// The first bytes of a regular file; of anything else, nothing.

@@ -15,7 +15,7 @@ use biopsy_dotnet::runtime::{self, LocalFiles, MissingFiles, RuntimeError, find_
 use biopsy_model::Pid;
 use biopsy_model::heap::{HeapFacts, HeapSource};
 use biopsy_model::printable::printable;
-use biopsy_recording::{HeapReadError, Heaps, Limits};
+use biopsy_recording::{HeapReadError, Heaps, Limits, Location};
 
 use crate::hprof::{self, HprofError};
 
@@ -138,13 +138,15 @@ const GCDUMP_START: &[u8] = b"\x14\0\0\0!FastSerialization.1\x04\x04\x01";
 ///
 /// # Errors
 /// It is damaged or cannot be read.
-pub fn open(path: &Path) -> Result<Option<Heap>, HeapError> {
+pub fn open(location: impl Into<Location>) -> Result<Option<Heap>, HeapError> {
+    let location = location.into();
+    let path = location.path();
     if let Some(heap) = of_gcdump(path)? {
         return Ok(Some(heap));
     }
     match of_hprof(path)? {
         Some(heap) => Ok(Some(heap)),
-        None => of_recording(path, None),
+        None => of_recording(location, None),
     }
 }
 
@@ -172,8 +174,8 @@ fn starts_with(path: &Path, head: &mut [u8], magic: &[u8]) -> bool {
 ///
 /// # Errors
 /// The recording is damaged.
-pub fn numbers(path: &Path) -> Result<Vec<u32>, HeapError> {
-    let Some(mut heaps) = Heaps::open(path, &Limits::default())? else { return Ok(Vec::new()) };
+pub fn numbers(location: impl Into<Location>) -> Result<Vec<u32>, HeapError> {
+    let Some(mut heaps) = Heaps::open(location, &Limits::default())? else { return Ok(Vec::new()) };
     let all = heaps.numbers().to_vec();
     let mut finished = all.clone();
     finished.retain(|number| !matches!(heaps.facts(*number), Err(HeapReadError::Unfinished { .. })));
@@ -184,8 +186,9 @@ pub fn numbers(path: &Path) -> Result<Vec<u32>, HeapError> {
 ///
 /// # Errors
 /// The recording or the snapshot is damaged, or it was not finished.
-pub fn of_recording(path: &Path, number: Option<u32>) -> Result<Option<Heap>, HeapError> {
-    let Some(mut heaps) = Heaps::open(path, &Limits::default())? else { return Ok(None) };
+pub fn of_recording(location: impl Into<Location>, number: Option<u32>) -> Result<Option<Heap>, HeapError> {
+    let location = location.into();
+    let Some(mut heaps) = Heaps::open(&location, &Limits::default())? else { return Ok(None) };
     let number = match number {
         Some(number) => heaps.numbers().contains(&number).then_some(number),
         None => heaps.numbers().last().copied(),
@@ -194,7 +197,7 @@ pub fn of_recording(path: &Path, number: Option<u32>) -> Result<Option<Heap>, He
     let types = heaps.types(number)?;
     let facts = heaps.facts(number)?;
     let graph = columns::read(&Columns { heaps: RefCell::new(heaps), number }, types)?;
-    let header = biopsy_recording::read_header(path, &Limits::default());
+    let header = biopsy_recording::read_header(&location, &Limits::default());
     let name = header.map(|header| header.target_name).unwrap_or_default();
     Ok(Some(Heap { name, graph, facts }))
 }
@@ -253,8 +256,8 @@ pub fn of_gcdump(path: &Path) -> Result<Option<Heap>, HeapError> {
 ///
 /// # Errors
 /// It is no dump, there is no .NET heap in it, or that cannot be read.
-pub fn of_dump(path: &Path, roots: &[PathBuf]) -> Result<Heap, HeapError> {
-    let opened = biopsy_image::open(path, &biopsy_image::Limits::default())?;
+pub fn of_dump(path: &Path, roots: &[PathBuf], limits: &biopsy_image::Limits) -> Result<Heap, HeapError> {
+    let opened = biopsy_image::open(path, limits)?;
     // Dumps seldom hold the text of files: names of types and where the runtime keeps its data are read from the same files.
     let local = Arc::new(LocalFiles::new(&*opened.image, roots));
     let files = Some(Arc::clone(&local) as Arc<dyn MissingFiles>);

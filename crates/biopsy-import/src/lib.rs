@@ -15,6 +15,7 @@ mod limits;
 pub mod nettrace;
 pub mod perf_data;
 
+pub use biopsy_recording::Location;
 pub use error::ImportError;
 pub use evidence::{Evidence, EvidenceError};
 pub use limits::Limits;

@@ -37,7 +37,7 @@ impl RecordingFolder {
         limits: &Limits,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<(), CopyError> {
-        let mut source = Source::open(from, limits, &mut Vec::new())?;
+        let mut source = Source::open(&from.into(), limits, &mut Vec::new())?;
         let names: Vec<String> = source.members().keys().filter(|name| wanted(name)).cloned().collect();
         for name in names {
             let member = self.create_member(&name)?;

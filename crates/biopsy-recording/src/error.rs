@@ -171,6 +171,9 @@ pub enum OpenError {
         #[source]
         source: zip::result::ZipError,
     },
+    /// It is sealed, and does not open.
+    #[error(transparent)]
+    Sealed(#[from] biopsy_seal::UnsealError),
     /// Larger than the reader accepts.
     #[error("`{}` claims {claimed} {what}, the limit is {limit}", path.display())]
     OverLimit {
@@ -213,13 +216,18 @@ impl OpenError {
                 "a bundle whose download or copy was cut short cannot be opened; copy it again and compare sizes"
                     .to_owned(),
             ),
+            Self::NotARecording { reason, .. } if reason.contains("--identity") => None,
             Self::NotARecording { .. } => {
                 Some("name a recording folder, or the .zip that biopsy wrote".to_owned())
             }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("recordings are readable by the user who made them only".to_owned())
             }
-            Self::NotFound { .. } | Self::BadHeader { .. } | Self::OverLimit { .. } | Self::Io { .. } => None,
+            Self::NotFound { .. }
+            | Self::BadHeader { .. }
+            | Self::Sealed(_)
+            | Self::OverLimit { .. }
+            | Self::Io { .. } => None,
         }
     }
 }

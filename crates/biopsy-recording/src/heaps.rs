@@ -1,14 +1,13 @@
 //! Heaps of a recording, `snapshots/NUMBER/`: their facts, their types and the columns of their graph; writer and reader.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use biopsy_model::heap::{HeapFacts, HeapType};
 
 use crate::documents::heap::{SnapshotDocument, TypeLine};
 use crate::open::source::Source;
-use crate::{Limits, OpenError, RecordingFolder, Unpacked, WriteError, layout};
+use crate::{Limits, Location, OpenError, RecordingFolder, Unpacked, WriteError, layout};
 
 /// Level of zstd: columns are large and wanted soon.
 const LEVEL: i32 = 1;
@@ -115,6 +114,7 @@ pub enum HeapReadError {
 /// The heaps of a recording, folder or bundle, read where they are.
 pub struct Heaps {
     path: PathBuf,
+    location: Location,
     source: Source,
     numbers: Vec<u32>,
     limits: Limits,
@@ -125,8 +125,9 @@ impl Heaps {
     ///
     /// # Errors
     /// A recording that is damaged or over the limits.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Option<Self>, OpenError> {
-        let source = match Source::open(path, limits, &mut Vec::new()) {
+    pub fn open(location: impl Into<Location>, limits: &Limits) -> Result<Option<Self>, OpenError> {
+        let location = location.into();
+        let source = match Source::open(&location, limits, &mut Vec::new()) {
             Ok(source) => source,
             Err(OpenError::NotARecording { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -139,7 +140,8 @@ impl Heaps {
         numbers.sort_unstable();
         numbers.dedup();
         Ok((!numbers.is_empty()).then(|| Self {
-            path: path.to_path_buf(),
+            path: location.path().to_owned(),
+            location,
             source,
             numbers,
             limits: limits.clone(),
@@ -213,7 +215,7 @@ impl Heaps {
             }
             Source::Zip(zip) => {
                 if let Some(range) = zip.place(name)? {
-                    let mut file = File::open(&self.path)?;
+                    let mut file = self.location.reader()?;
                     file.seek(SeekFrom::Start(range.start))?;
                     return Ok(Some(Box::new(file.take(range.end.saturating_sub(range.start)))));
                 }

@@ -54,6 +54,7 @@ mod folder;
 mod heaps;
 pub mod layout;
 mod limits;
+mod location;
 pub mod logs;
 pub mod manifest;
 mod memory;
@@ -74,6 +75,7 @@ pub use error::{OpenError, WriteError};
 pub use folder::{MemberFile, RecordingFolder};
 pub use heaps::{HeapReadError, Heaps};
 pub use limits::Limits;
+pub use location::Location;
 pub use memory::BundledMemory;
 pub use open::{
     fuzz_bundle, open, open_bytes, read_footprints, read_header, read_peers, read_warnings, warnings_in_words,

@@ -3,15 +3,14 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use crate::open::source::Source;
 use crate::open::zip::ZipSource;
-use crate::{Limits, OpenError, layout};
+use crate::{Limits, Location, OpenError, layout};
 
 /// The dumps of a bundle.
 pub struct BundledMemory {
-    path: PathBuf,
+    location: Location,
     zip: ZipSource,
     names: Vec<String>,
 }
@@ -21,9 +20,10 @@ impl BundledMemory {
     ///
     /// # Errors
     /// A zip that is damaged or over the limits.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Option<Self>, OpenError> {
+    pub fn open(location: impl Into<Location>, limits: &Limits) -> Result<Option<Self>, OpenError> {
+        let location = location.into();
         let mut warnings = Vec::new();
-        let mut zip = match Source::open(path, limits, &mut warnings) {
+        let mut zip = match Source::open(&location, limits, &mut warnings) {
             Ok(Source::Zip(zip)) => zip,
             Ok(Source::Folder(_)) | Err(OpenError::NotARecording { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -31,7 +31,7 @@ impl BundledMemory {
         let mut names: Vec<String> =
             zip.members().keys().filter(|name| layout::is_memory(name)).cloned().collect();
         names.sort_by_cached_key(|name| when(&mut zip, name).unwrap_or(u64::MAX));
-        Ok((!names.is_empty()).then(|| Self { path: path.to_path_buf(), zip, names }))
+        Ok((!names.is_empty()).then(|| Self { location, zip, names }))
     }
 
     /// Names of the members, in the order in which they were written: the target is the first.
@@ -40,14 +40,14 @@ impl BundledMemory {
         &self.names
     }
 
-    /// The file, and which bytes of it are the member. `None`: it is packed and has to be [unpacked](Self::unpack).
+    /// The file, and which bytes of it are the member. `None`: it is packed or sealed, and has to be [unpacked](Self::unpack).
     ///
     /// # Errors
     /// There is no such member, or the file cannot be read.
     pub fn place(&mut self, name: &str) -> io::Result<Option<(File, Range<u64>)>> {
         match self.zip.place(name)? {
-            Some(range) => Ok(Some((File::open(&self.path)?, range))),
-            None => Ok(None),
+            Some(range) if !self.location.is_sealed() => Ok(Some((File::open(self.location.path())?, range))),
+            _ => Ok(None),
         }
     }
 
@@ -86,7 +86,7 @@ fn when(zip: &mut ZipSource, name: &str) -> Option<u64> {
 
 impl std::fmt::Debug for BundledMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BundledMemory").field("path", &self.path).field("names", &self.names).finish()
+        f.debug_struct("BundledMemory").field("location", &self.location).field("names", &self.names).finish()
     }
 }
 

@@ -9,11 +9,14 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::heap::HeapArgs;
+use crate::commands::lab::HandedOn;
 use crate::commands::ps::PsArgs;
 use crate::commands::redact::RedactArgs;
 use crate::commands::symbols::SymbolArgs;
+use crate::commands::verify_deletion::VerifyDeletionArgs;
 use crate::dump::DumpArgs;
 use crate::render::terminal::ColorChoice;
+use crate::send::SendArgs;
 use crate::snapshot::SnapshotArgs;
 use crate::stacks::StacksArgs;
 
@@ -49,6 +52,14 @@ pub(crate) enum Command {
     /// Write a recording in the format of another tool.
     Export(ExportArgs),
     Redact(RedactArgs),
+    Send(Box<SendArgs>),
+    VerifyDeletion(VerifyDeletionArgs),
+    /// Start the vendor's side, where `biopsy-lab` is installed: takes in what customers send, and analyses it.
+    Lab(HandedOn),
+    /// Ask a customer for evidence, where `biopsy-lab` is installed.
+    Request(HandedOn),
+    /// Look at cases and delete them, where `biopsy-lab` is installed.
+    Case(HandedOn),
     Ps(PsArgs),
     Doctor(DoctorArgs),
     /// Write the completions of a shell to standard output.

@@ -28,6 +28,8 @@ pub(crate) enum Code {
     Secrets = 8,
     /// biopsy itself ran out of memory, or may start no more threads.
     Memory = 9,
+    /// It could not be sent; the sealed file is kept.
+    Delivery = 10,
 }
 
 impl From<Code> for ExitCode {
@@ -48,6 +50,7 @@ impl From<FailureKind> for Code {
             FailureKind::Output => Self::Output,
             FailureKind::Secrets => Self::Secrets,
             FailureKind::Memory => Self::Memory,
+            FailureKind::Delivery => Self::Delivery,
         }
     }
 }

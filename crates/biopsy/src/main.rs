@@ -14,6 +14,7 @@ mod dump;
 mod exit_codes;
 mod interrupt;
 mod render;
+mod send;
 mod snapshot;
 mod stacks;
 mod typed;
@@ -88,6 +89,11 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
         Command::Explain(args) => commands::explain(args, terminal),
         Command::Export(args) => commands::export(args),
         Command::Redact(args) => commands::redact(args, cli.color),
+        Command::Send(args) => send::send(args, cli.color),
+        Command::VerifyDeletion(args) => commands::verify_deletion(args),
+        Command::Lab(args) => commands::lab("serve", args),
+        Command::Request(args) => commands::lab("request", args),
+        Command::Case(args) => commands::lab("case", args),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

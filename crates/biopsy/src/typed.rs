@@ -2,9 +2,20 @@
 
 use std::time::Duration;
 
-/// What the user typed, for the header of a recording.
+use biopsy_deliver::Link;
+
+/// What the user typed, for the header of a recording; of links, not what opens them.
 pub(crate) fn typed() -> Vec<String> {
-    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+    std::env::args_os().map(|word| without_secret(&word.to_string_lossy())).collect()
+}
+
+/// A word without the secret of a link that it is, or ends with.
+fn without_secret(word: &str) -> String {
+    let begin = word.find("http").unwrap_or(word.len());
+    match word[begin..].parse::<Link>() {
+        Ok(link) => format!("{}{}", &word[..begin], link.shown()),
+        Err(_) => word.to_owned(),
+    }
 }
 
 /// `90s`, `3m`, `1h30m`, `20ms`.
@@ -18,6 +29,24 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_secret_of_a_link_is_in_no_recording() {
+        let link = format!(
+            "https://lab.example/r/{}#{}.{}.{}",
+            "A".repeat(22),
+            "A".repeat(43),
+            "A".repeat(22),
+            "A".repeat(22)
+        );
+        for word in [link.clone(), format!("--request={link}")] {
+            assert!(
+                word.starts_with(&without_secret(&word)) && !without_secret(&word).contains('#'),
+                "{word}"
+            );
+        }
+        assert_eq!(without_secret("http-server#1"), "http-server#1");
+    }
 
     #[test]
     fn durations() {

@@ -41,6 +41,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("perf_data", biopsy_import::fuzz_perf_data),
     ("perf_map", biopsy_stacks::fuzz::fuzz_perf_map),
     ("redact", biopsy_redact::fuzz_redact),
+    ("sealed", biopsy_seal::fuzz_sealed),
     ("strands", biopsy_runtimes::fuzz::fuzz_strands),
     ("timeline", biopsy_recording::timeline::fuzz_timeline),
 ];

@@ -26,7 +26,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("biopsy-allocators", &["biopsy-model", "biopsy-image"]),
     ("biopsy-redact", &["biopsy-model"]),
     ("biopsy-redact-files", &["biopsy-redact"]),
-    ("biopsy-recording", &["biopsy-bytes", "biopsy-model"]),
+    ("biopsy-seal", &[]),
+    ("biopsy-recording", &["biopsy-bytes", "biopsy-model", "biopsy-seal"]),
     (
         "biopsy-record",
         &[
@@ -55,6 +56,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-stacks",
             "biopsy-dotnet",
             "biopsy-redact",
+            "biopsy-seal",
             "biopsy-recording",
         ],
     ),
@@ -89,6 +91,19 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-report",
         ],
     ),
+    ("biopsy-deliver", &["biopsy-seal"]),
+    (
+        "biopsy-lab",
+        &[
+            "biopsy-model",
+            "biopsy-redact",
+            "biopsy-seal",
+            "biopsy-import",
+            "biopsy-analyze",
+            "biopsy-report",
+            "biopsy-deliver",
+        ],
+    ),
     (
         "biopsy",
         &[
@@ -100,12 +115,14 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-dotnet-ipc",
             "biopsy-redact",
             "biopsy-redact-files",
+            "biopsy-seal",
             "biopsy-recording",
             "biopsy-record",
             "biopsy-capture",
             "biopsy-import",
             "biopsy-analyze",
             "biopsy-report",
+            "biopsy-deliver",
         ],
     ),
     ("biopsy-testkit", &["biopsy-sys"]),
@@ -123,6 +140,7 @@ const READ_HALF: &[&str] = &[
     "biopsy-dotnet",
     "biopsy-runtimes",
     "biopsy-allocators",
+    "biopsy-seal",
     "biopsy-recording",
     "biopsy-redact",
     "biopsy-redact-files",
@@ -138,8 +156,8 @@ const CAPTURE_ONLY: &[&str] =
 const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
     (
         "rustix",
-        &["biopsy-files", "biopsy-image", "biopsy-recording", "biopsy-redact-files"],
-        "files by handle, links not followed, holes of files",
+        &["biopsy-files", "biopsy-image", "biopsy-import", "biopsy-recording", "biopsy-redact-files"],
+        "files by handle, links not followed, holes of files, files that are in memory alone",
     ),
     (
         "tempfile",
@@ -152,6 +170,7 @@ const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
         "names of recordings and keys of masks that nobody can guess",
     ),
     ("addr2line", &[], "inlined functions and lines, over gimli"),
+    ("age", &["biopsy-seal"], "the sealed file"),
     ("aho-corasick", &[], "many words in one pass"),
     ("cpp_demangle", &[], "names of C++"),
     ("crc32fast", &[], "checksums of members and of debug files"),
@@ -183,6 +202,9 @@ const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
     ("zip", &[], "bundles"),
     ("zstd", &[], "chunks, cores and sections"),
 ];
+/// Crates that are for servers: none of them may be below the program that runs beside a customer's server, by whatever way.
+const NOT_BELOW_THE_PROGRAM: &[&str] =
+    &["tokio", "axum", "hyper", "sqlx", "sqlx-core", "libsqlite3-sys", "openssl-sys"];
 /// These depend on nothing at all, not even on crates of others.
 const ALONE: &[&str] = &["biopsy-bytes", "biopsy-model"];
 
@@ -229,6 +251,37 @@ impl Graph {
         }
         seen
     }
+}
+
+/// What the program has below it that it must not have: a web server, a database, an async runtime.
+pub(crate) fn servers_below_the_program(metadata: &Metadata) -> Vec<String> {
+    let Some(resolve) = &metadata.resolve else {
+        return vec!["cargo says nothing of what depends on what".to_owned()];
+    };
+    let named: BTreeMap<_, _> =
+        metadata.packages.iter().map(|package| (&package.id, package.name.as_str())).collect();
+    let nodes: BTreeMap<_, _> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
+    let mut open: Vec<_> = named.iter().filter(|(_, name)| **name == "biopsy").map(|(id, _)| *id).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let below = nodes.get(id).into_iter().flat_map(|node| &node.deps);
+        let is_built = |one: &&cargo_metadata::NodeDep| {
+            // Other systems have their own ways.
+            one.dep_kinds.iter().any(|kind| {
+                kind.kind == DependencyKind::Normal
+                    && kind.target.as_ref().is_none_or(|target| !target.to_string().contains("windows"))
+            })
+        };
+        open.extend(below.filter(is_built).map(|one| &one.pkg));
+    }
+    let below = seen.into_iter().filter_map(|id| named.get(id));
+    below
+        .filter(|name| NOT_BELOW_THE_PROGRAM.contains(name))
+        .map(|name| format!("`biopsy` has `{name}` below it, which is for servers"))
+        .collect()
 }
 
 /// Every forbidden edge, and every disagreement between the table above and the workspace: a mistyped name in the

@@ -57,6 +57,7 @@ fn not_opened_again(error: &OpenError) -> Failure {
         | OpenError::NewerFormat { .. }
         | OpenError::BadHeader { .. }
         | OpenError::BadZip { .. }
+        | OpenError::Sealed(_)
         | OpenError::OverLimit { .. } => FailureKind::Bug,
     };
     Failure::from_error(kind, error)

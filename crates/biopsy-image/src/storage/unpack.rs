@@ -41,7 +41,7 @@ pub(super) fn unpack(
     let reader = BufReader::with_capacity(256 << 10, SourceReader { source, at: Arc::clone(&consumed) });
     let mut reader =
         decoder(encoding, reader).map_err(|source| OpenProblem::Io { doing: "start unpacking", source })?;
-    let (file, folder) = temporary_file(folder)?;
+    let (file, folder) = if limits.is_memory_only { in_memory()? } else { temporary_file(folder)? };
     let mut output = SparseOutput { file, folder, at: 0, written: 0 };
     let mut chunk = vec![0; CHUNK];
     let failure = loop {
@@ -114,6 +114,15 @@ fn check(output: &SparseOutput, consumed: u64, limits: &Limits) -> Result<(), Op
         return over("bytes other than zeros from each compressed byte", ratio, limits.ratio);
     }
     Ok(())
+}
+
+/// A file that is on no disk, and is gone with this process.
+fn in_memory() -> Result<(File, PathBuf), OpenProblem> {
+    let folder = PathBuf::from("memory");
+    match rustix::fs::memfd_create("unpacked", rustix::fs::MemfdFlags::CLOEXEC) {
+        Ok(file) => Ok((file.into(), folder)),
+        Err(error) => Err(OpenProblem::NoRoom { folder, source: error.into() }),
+    }
 }
 
 fn temporary_file(beside: Option<&Path>) -> Result<(File, PathBuf), OpenProblem> {

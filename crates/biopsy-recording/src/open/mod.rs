@@ -28,14 +28,15 @@ use crate::documents::{List, footprint, warnings};
 use crate::logs::Verdict;
 use crate::timeline::TimelineError;
 use crate::warn::warning;
-use crate::{FormatVersion, Limits, OpenError, layout, logs, metrics, timeline};
+use crate::{FormatVersion, Limits, Location, OpenError, layout, logs, metrics, timeline};
 
-/// Reads a recording from a folder or a zip. Whatever can be shown is; what is missing, damaged or over the limits
+/// Reads a recording from a folder or a zip, which may be sealed. Whatever can be shown is; what is missing, damaged or over the limits
 /// is in the warnings, behind those of the recorders.
-pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, OpenError> {
-    let path = path.as_ref();
+pub fn open(location: impl Into<Location>, limits: &Limits) -> Result<Capture, OpenError> {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let source = Source::open(path, limits, &mut warnings)?;
+    let source = Source::open(&location, limits, &mut warnings)?;
     read(Opening { path, limits, source, warnings })
 }
 
@@ -43,10 +44,11 @@ pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Capture, OpenErro
 ///
 /// # Errors
 /// It is no recording, or its header cannot be read.
-pub fn read_header(path: impl AsRef<Path>, limits: &Limits) -> Result<CaptureHeader, OpenError> {
-    let path = path.as_ref();
+pub fn read_header(location: impl Into<Location>, limits: &Limits) -> Result<CaptureHeader, OpenError> {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let source = Source::open(path, limits, &mut warnings)?;
+    let source = Source::open(&location, limits, &mut warnings)?;
     Opening { path, limits, source, warnings }.header()
 }
 
@@ -55,10 +57,11 @@ pub fn read_header(path: impl AsRef<Path>, limits: &Limits) -> Result<CaptureHea
 ///
 /// # Errors
 /// It is no folder and no zip, or cannot be opened.
-pub fn read_warnings(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<Warning>, OpenError> {
-    let path = path.as_ref();
+pub fn read_warnings(location: impl Into<Location>, limits: &Limits) -> Result<Vec<Warning>, OpenError> {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let source = Source::open(path, limits, &mut warnings)?;
+    let source = Source::open(&location, limits, &mut warnings)?;
     let mut opening = Opening { path, limits, source, warnings };
     let mut found = opening.recorder_warnings();
     found.append(&mut opening.warnings);
@@ -67,20 +70,22 @@ pub fn read_warnings(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<Warn
 
 /// Reads what the threads of a process waited for in others when it was dumped; `None`: nobody looked, or it cannot be read.
 #[must_use]
-pub fn read_peers(path: impl AsRef<Path>, pid: Pid, limits: &Limits) -> Option<PeerLook> {
-    let path = path.as_ref();
+pub fn read_peers(location: impl Into<Location>, pid: Pid, limits: &Limits) -> Option<PeerLook> {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let source = Source::open(path, limits, &mut warnings).ok()?;
+    let source = Source::open(&location, limits, &mut warnings).ok()?;
     let mut opening = Opening { path, limits, source, warnings };
     opening.json::<Peers>(&layout::peers_member(pid)).map(Into::into)
 }
 
 /// Reads where the memory of processes went, the oldest first; what cannot be read of it is left out and said.
 #[must_use]
-pub fn read_footprints(path: impl AsRef<Path>, limits: &Limits) -> (Vec<Footprint>, Vec<String>) {
-    let path = path.as_ref();
+pub fn read_footprints(location: impl Into<Location>, limits: &Limits) -> (Vec<Footprint>, Vec<String>) {
+    let location = location.into();
+    let path = location.path();
     let mut warnings = Vec::new();
-    let Ok(source) = Source::open(path, limits, &mut warnings) else { return Default::default() };
+    let Ok(source) = Source::open(&location, limits, &mut warnings) else { return Default::default() };
     let number = |name: &String| -> Option<u32> {
         name.strip_prefix(layout::FOOTPRINTS_FOLDER)?.strip_suffix(".json")?.parse().ok()
     };
@@ -94,8 +99,8 @@ pub fn read_footprints(path: impl AsRef<Path>, limits: &Limits) -> (Vec<Footprin
 
 /// The same in words, for reports; also why nothing can be read.
 #[must_use]
-pub fn warnings_in_words(path: impl AsRef<Path>, limits: &Limits) -> Vec<String> {
-    match read_warnings(path, limits) {
+pub fn warnings_in_words(location: impl Into<Location>, limits: &Limits) -> Vec<String> {
+    match read_warnings(location, limits) {
         Ok(warnings) => warnings.iter().map(Warning::in_words).collect(),
         Err(error) => vec![format!("what the recording says of itself: {error}")],
     }

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
 use biopsy_model::loss::Warning;
 use rustix::fs::OFlags;
 
 use super::folder::FolderSource;
 use super::zip::ZipSource;
-use crate::{Limits, OpenError};
+use crate::{Limits, Location, OpenError};
 
 /// A recording's members.
 pub(crate) enum Source {
@@ -21,7 +20,12 @@ pub(crate) enum Source {
 
 impl Source {
     /// Opens a folder or a zip, told by what it is and not by its name.
-    pub(crate) fn open(path: &Path, limits: &Limits, warnings: &mut Vec<Warning>) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        location: &Location,
+        limits: &Limits,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, OpenError> {
+        let path = location.path();
         // O_NONBLOCK: a FIFO of that name must not stop us; it means nothing for files and folders.
         let mut file = OpenOptions::new()
             .read(true)
@@ -37,9 +41,24 @@ impl Source {
             return Err(not_a_recording("it is neither a folder nor a file"));
         }
         let mut start = Vec::new();
-        (&mut file).take(8).read_to_end(&mut start).map_err(|e| OpenError::io(path, e))?;
+        (&mut file).take(32).read_to_end(&mut start).map_err(|e| OpenError::io(path, e))?;
         if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
             return ZipSource::open(path, Box::new(file), limits, warnings).map(Self::Zip);
+        }
+        if biopsy_seal::is_sealed(&start) {
+            return match location.open_sealed()? {
+                Some(mut sealed) => {
+                    let mut start = [0; 4];
+                    let is_zip = sealed.read_exact(&mut start).is_ok() && start.starts_with(b"PK");
+                    if !is_zip {
+                        return Err(not_a_recording("what was sealed is no zip"));
+                    }
+                    ZipSource::open(path, Box::new(sealed), limits, warnings).map(Self::Zip)
+                }
+                None => {
+                    Err(not_a_recording("it is sealed; the key that opens it is named with `--identity`"))
+                }
+            };
         }
         Err(not_a_recording(if start.is_empty() {
             "it is empty"

@@ -21,15 +21,26 @@ pub(crate) fn run(args: &CaptureArgs, trace_only: bool, color: ColorChoice) -> R
     let screen = Arc::new(Screen::new(color, args.quiet, args.json));
     let job = Job::new(Box::new(Arc::clone(&screen)));
     interrupt::listen(&job, Patience::Unlimited, color)?;
+    record(args, trace_only, color, &job, &screen)
+}
+
+/// The same for a job that is there.
+pub(crate) fn record(
+    args: &CaptureArgs,
+    trace_only: bool,
+    color: ColorChoice,
+    job: &Job,
+    screen: &Arc<Screen>,
+) -> Result<Code, Failure> {
     let plan = args.plan(trace_only)?;
-    let remote = Remote::new(&job);
+    let remote = Remote::new(job);
     let _signals = SignalWishes::listen(remote.sender())
         .map_err(|error| Failure::new(FailureKind::Memory, format!("cannot listen to signals: {error}")))?;
     // A program that was started has the terminal for itself.
     if !args.quiet && args.program.is_empty() {
         screen.listen_to_keys(remote.sender());
     }
-    let captured = capture::run(&plan, &remote, &job);
+    let captured = capture::run(&plan, &remote, job);
     screen.clear()?;
     let captured = captured?;
     show::show(args, &captured, color).map_err(|failure| failure.naming(MADE, &captured.result.path))

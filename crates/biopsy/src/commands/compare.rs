@@ -55,7 +55,7 @@ pub(crate) fn compare(args: &CompareArgs, terminal: Terminal) -> Result<Code, Fa
     let mut heaps = Vec::new();
     let files: Vec<&PathBuf> = std::iter::once(&args.before).chain(&args.after).collect();
     for file in &files {
-        match read(file, &roots)? {
+        match read(file, &args.symbols, &roots)? {
             Comparable::Time(recorded) => times.push(recorded),
             Comparable::Heaps(of_file) => heaps.extend(of_file),
         }
@@ -119,8 +119,8 @@ fn compare_times(
 }
 
 /// Reads what a file holds.
-fn read(path: &Path, roots: &[PathBuf]) -> Result<Comparable, Failure> {
-    let evidence = look(path)?;
+fn read(path: &Path, symbols: &SymbolArgs, roots: &[PathBuf]) -> Result<Comparable, Failure> {
+    let evidence = look(path, symbols)?;
     let mut heaps = Vec::new();
     for number in evidence.heaps().map_err(bad_input)? {
         let heap = evidence.heap(number).map_err(bad_input)?;
@@ -132,7 +132,7 @@ fn read(path: &Path, roots: &[PathBuf]) -> Result<Comparable, Failure> {
     let capture = if evidence.dumps() > 0 && !evidence.is_recording() {
         None
     } else {
-        Some(evidence.capture(roots).map_err(bad_input)?)
+        Some(evidence.capture(&roots).map_err(bad_input)?)
     };
     match capture.filter(|capture| capture.holds_time()) {
         Some(capture) => Ok(Comparable::Time(Box::new(Recorded::new(capture)))),

@@ -18,8 +18,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
     let to = match args.to {
         ExportFormat::Trace(to) => to,
         ExportFormat::GcDump => {
-            let exported =
-                crate::snapshot::export_gcdump(&args.file, &args.symbols.roots()?, args.output.as_deref())?;
+            let exported = crate::snapshot::export_gcdump(&args.file, &args.symbols, args.output.as_deref())?;
             exported.notes.iter().for_each(|note| say_note(note));
             if let Some(path) = &exported.path {
                 say(path, GCDUMP_OPENS_WITH)?;
@@ -28,7 +27,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
         }
     };
     let roots = args.symbols.roots()?;
-    let capture = look(&args.file)?.capture(&roots).map_err(bad_input)?;
+    let capture = look(&args.file, &args.symbols)?.capture(&roots).map_err(bad_input)?;
     let path = match &args.output {
         Some(path) if path.as_os_str() == "-" => {
             let mut bytes = Vec::new();
@@ -64,7 +63,8 @@ fn say(path: &Path, opens_with: &str) -> Result<Code, Failure> {
 /// `name.biopsy.zip` becomes `name` with the format's ending.
 fn beside(file: &Path, extension: &str) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.strip_suffix(".zip").unwrap_or(&name);
+    let stem = name.strip_suffix(".age").unwrap_or(&name);
+    let stem = stem.strip_suffix(".zip").unwrap_or(stem);
     let stem = stem.strip_suffix(".biopsy").unwrap_or(stem);
     let mut new_name = OsString::from(stem);
     new_name.push(extension);

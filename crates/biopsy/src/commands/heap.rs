@@ -77,7 +77,7 @@ pub(crate) fn heap(args: &HeapArgs, terminal: Terminal) -> Result<Code, Failure>
 }
 
 fn read(args: &HeapArgs) -> Result<Heap, Failure> {
-    let evidence = look(&args.file)?;
+    let evidence = look(&args.file, &args.symbols)?;
     let Some(number) = args.snapshot else {
         return evidence.any_heap(&args.symbols.roots()?).map_err(bad_input);
     };

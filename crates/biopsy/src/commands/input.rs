@@ -10,8 +10,8 @@ use biopsy_redact::Redactor;
 use super::symbols::SymbolArgs;
 
 /// Looks what a file or folder holds.
-pub(crate) fn look(path: &Path) -> Result<Evidence, Failure> {
-    Evidence::look(path).map_err(bad_input)
+pub(crate) fn look(path: &Path, args: &SymbolArgs) -> Result<Evidence, Failure> {
+    Evidence::look(args.location(path)?).map_err(bad_input)
 }
 
 /// It cannot be read.
@@ -47,7 +47,7 @@ pub(crate) fn diagnose(files: &[PathBuf], symbols: &SymbolArgs) -> Result<Diagno
         .map_err(|error| Failure::from_error(FailureKind::Bug, &error))?;
     let mut all = Vec::with_capacity(files.len());
     for file in files {
-        all.push(Diagnosis::of(&mut look(file)?, &roots, Some(&redactor)).map_err(bad_input)?);
+        all.push(Diagnosis::of(&mut look(file, symbols)?, &roots, Some(&redactor)).map_err(bad_input)?);
     }
     let diagnosis =
         Diagnosis::of_several(all).map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;

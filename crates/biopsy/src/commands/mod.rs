@@ -7,18 +7,22 @@ pub(crate) mod explain;
 mod export;
 pub(crate) mod heap;
 pub(crate) mod input;
+pub(crate) mod lab;
 pub(crate) mod ps;
 pub(crate) mod redact;
 mod shell;
 pub(crate) mod symbols;
+pub(crate) mod verify_deletion;
 
 pub(crate) use analyze::analyze;
 pub(crate) use compare::compare;
 pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use heap::heap;
+pub(crate) use lab::lab;
 pub(crate) use redact::redact;
 pub(crate) use shell::{completions, man};
+pub(crate) use verify_deletion::verify_deletion;
 
 use crate::exit_codes::Code;
 use crate::render::out;

@@ -10,6 +10,7 @@ use biopsy_import::heap::Heap;
 use biopsy_capture::{Failure, FailureKind};
 
 use crate::commands::input::{bad_input, look};
+use crate::commands::symbols::SymbolArgs;
 
 /// A `.gcdump` that was written.
 pub(crate) struct Exported {
@@ -24,10 +25,10 @@ pub(crate) struct Exported {
 /// Writes the heap of a recording's last snapshot, or of a core, as `.gcdump`.
 pub(crate) fn export_gcdump(
     file: &Path,
-    roots: &[PathBuf],
+    symbols: &SymbolArgs,
     output: Option<&Path>,
 ) -> Result<Exported, Failure> {
-    let Heap { name, graph, facts } = look(file)?.any_heap(roots).map_err(bad_input)?;
+    let Heap { name, graph, facts } = look(file, symbols)?.any_heap(&symbols.roots()?).map_err(bad_input)?;
     let mut exported = Exported { path: None, notes: facts.warnings.clone(), whole: facts.whole };
     if !facts.whole {
         exported.notes.push(format!("not whole: {} places could not be read", facts.problems));
@@ -49,7 +50,7 @@ pub(crate) fn export_gcdump(
 fn beside(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let mut stem: &str = &name;
-    for ending in [".zst", ".gz", ".core", ".zip", ".biopsy"] {
+    for ending in [".age", ".zst", ".gz", ".core", ".zip", ".biopsy"] {
         stem = stem.strip_suffix(ending).unwrap_or(stem);
     }
     file.with_file_name(format!("{stem}.gcdump"))

@@ -1,0 +1,407 @@
+//! Sending a sealed file by tus 1.0 (<https://tus.io/protocols/resumable-upload>): pieces with a checksum each, from where the lab
+//! says that it is, as often as it takes.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::encode::random;
+use crate::http::{self, Answer, Patience, call};
+use crate::link::Link;
+use crate::proof;
+use crate::receipt::Receipt;
+use crate::request::Request;
+use crate::signed::{Signed, SignedError, Signer};
+use crate::state::{State, write_whole};
+
+/// Pieces: small where the way is bad, so that a cut costs little.
+const SMALLEST_PIECE: u64 = 128 << 10;
+const LARGEST_PIECE: u64 = 16 << 20;
+/// A piece that took less is followed by a larger one.
+const QUICK: Duration = Duration::from_secs(2);
+/// Longest pause between tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+/// Where the lab takes uploads.
+const UPLOADS: &str = "/api/uploads";
+
+/// What goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// So many bytes are on the lab's disk.
+    At {
+        /// How many.
+        sent: u64,
+        /// Of how many.
+        of: u64,
+    },
+    /// The way was cut; it is tried again.
+    Again {
+        /// Why.
+        why: String,
+        /// In how many milliseconds.
+        in_milliseconds: u64,
+    },
+}
+
+/// Why something was not sent. The sealed file is kept in each case.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The lab knows no such request, or it is over; it does not say which.
+    #[error(
+        "the lab does not take it: there is no such request, or it is over, used by somebody else, or revoked"
+    )]
+    Refused,
+    /// It is too large.
+    #[error("the lab takes at most {most} bytes for this request, and it has {bytes}")]
+    TooLarge {
+        /// How large it is.
+        bytes: u64,
+        /// How large it may be.
+        most: u64,
+    },
+    /// The lab answers something that it should not.
+    #[error("the lab answered {status} to {call}: {words}")]
+    Answer {
+        /// Which call.
+        call: &'static str,
+        /// The status.
+        status: u16,
+        /// The first words of the answer.
+        words: String,
+    },
+    /// There is no answer for too long.
+    #[error("the lab cannot be reached: {0}")]
+    Unreachable(String),
+    /// A document of the lab is not to be believed.
+    #[error("what the lab says cannot be believed ({what})")]
+    NotBelieved {
+        /// Of what.
+        what: &'static str,
+        /// Why not.
+        source: SignedError,
+    },
+    /// The keys are not those of the link.
+    #[error(
+        "the request is for other keys than the link says: do not send anything, and ask whoever gave you the link"
+    )]
+    OtherReaders,
+    /// The receipt is for something else.
+    #[error("the receipt is for other bytes than were sent")]
+    OtherReceipt,
+    /// The sealed file is not what it was.
+    #[error("`{}` was changed since it was sealed", .0.display())]
+    Changed(PathBuf),
+    /// The sealed file, or what is known of it, cannot be read or written.
+    #[error("cannot read or write `{}`", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Whoever watches asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// The way to one lab, for one link.
+#[derive(Debug)]
+pub struct Sender<'a> {
+    link: &'a Link,
+    signer: Signer,
+    agent: ureq::Agent,
+    /// How long there may be no progress before it is given up.
+    pub give_up_after: Duration,
+    /// Most bytes in a second.
+    pub most_per_second: Option<u64>,
+}
+
+impl<'a> Sender<'a> {
+    /// With the key that began to send, or a new one.
+    #[must_use]
+    pub fn new(link: &'a Link, signer: Signer) -> Self {
+        let agent = http::config(&Patience::default()).build().into();
+        Self { link, signer, agent, give_up_after: Duration::from_secs(300), most_per_second: None }
+    }
+
+    /// The key of this sender.
+    #[must_use]
+    pub fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
+    /// What is asked for. It is the lab's that gave the link, and for the keys that the link says.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn request(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<Request, SendError> {
+        let path = format!("/api/requests/{}", self.link.id);
+        let answer = self.persistently(watch, |sender| sender.call("GET", &path, &[], None))?;
+        let text = match answer.status {
+            200 => answer.body,
+            _ => return Err(refused("the request", &answer)),
+        };
+        let not_believed = |source| SendError::NotBelieved { what: "the request", source };
+        let (request, _) = Signed::<Request>::parse(&text)
+            .and_then(|signed| signed.verify_by(self.link.signer))
+            .map_err(not_believed)?;
+        if request.id != self.link.id || request.readers_fingerprint() != self.link.readers {
+            return Err(SendError::OtherReaders);
+        }
+        Ok(request)
+    }
+
+    /// Sends a sealed file, or what is left of it, and keeps the receipt beside it.
+    ///
+    /// # Errors
+    /// [`SendError`]. What is known is kept beside the file: the next call goes on from there.
+    pub fn send(
+        &self,
+        sealed: &Path,
+        state: &mut State,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Receipt, SendError> {
+        let failed = |source| SendError::Io { path: sealed.to_owned(), source };
+        let mut file = File::open(sealed).map_err(failed)?;
+        let (bytes, sha256) = crate::state::digest(&mut file).map_err(failed)?;
+        if bytes != state.bytes || crate::state::hexadecimal(&sha256) != state.sha256 {
+            return Err(SendError::Changed(sealed.to_owned()));
+        }
+        state.save(sealed).map_err(failed)?;
+        let upload = match &state.upload {
+            Some(upload) => upload.clone(),
+            None => {
+                let upload = self.create(state, watch)?;
+                state.upload = Some(upload.clone());
+                state.save(sealed).map_err(failed)?;
+                upload
+            }
+        };
+        self.send_pieces(&file, bytes, &upload, watch).map_err(|error| match error {
+            SendError::Io { source, .. } => failed(source),
+            other => other,
+        })?;
+        let (receipt, text) = self.receipt(&upload, watch)?;
+        if receipt.request != self.link.id || receipt.bytes != bytes || receipt.sha256 != state.sha256 {
+            return Err(SendError::OtherReceipt);
+        }
+        let kept = State::receipt_of(sealed);
+        write_whole(&kept, text.as_bytes()).map_err(|source| SendError::Io { path: kept, source })?;
+        State::remove(sealed);
+        Ok(receipt)
+    }
+
+    /// Asks for a place. The lab gives the same one to the same key as often as it asks.
+    fn create(&self, state: &State, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<String, SendError> {
+        let length = state.bytes.to_string();
+        let consent = serde_json::to_string(&state.consent).unwrap_or_default();
+        let pair = |name: &str, value: &str| format!("{name} {}", STANDARD.encode(value));
+        let metadata = format!("{},{}", pair("sha256", &state.sha256), pair("consent", &consent));
+        let headers = [("upload-length", length.as_str()), ("upload-metadata", metadata.as_str())];
+        let answer = self.persistently(watch, |sender| {
+            let path = format!("{UPLOADS}?request={}", sender.link.id);
+            sender.call("POST", &path, &headers, Some(&[]))
+        })?;
+        match answer.status {
+            201 => {}
+            413 => {
+                let most = answer.header("tus-max-size").and_then(|most| most.parse().ok()).unwrap_or(0);
+                return Err(SendError::TooLarge { bytes: state.bytes, most });
+            }
+            _ => return Err(refused("the upload", &answer)),
+        }
+        // It may be a whole address. Only its path is used: what is sent goes to the lab of the link.
+        let location = answer.header("location").unwrap_or_default();
+        let id = location.rsplit('/').next().unwrap_or_default();
+        let is_id =
+            !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        if !is_id {
+            let words = "no place to send to".to_owned();
+            return Err(SendError::Answer { call: "the upload", status: answer.status, words });
+        }
+        Ok(format!("{UPLOADS}/{id}"))
+    }
+
+    fn send_pieces(
+        &self,
+        file: &File,
+        bytes: u64,
+        upload: &str,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(), SendError> {
+        let mut at = self.offset(upload, watch)?;
+        let mut size = SMALLEST_PIECE * 8;
+        let mut trouble = Trouble::default();
+        let mut piece = Vec::new();
+        while at < bytes {
+            if !watch(&Progress::At { sent: at, of: bytes }) {
+                return Err(SendError::Stopped);
+            }
+            let most =
+                self.most_per_second.map_or(LARGEST_PIECE, |most| most.clamp(SMALLEST_PIECE, LARGEST_PIECE));
+            let length = size.min(most).min(bytes - at);
+            piece.resize(usize::try_from(length).unwrap_or(0), 0);
+            file.read_exact_at(&mut piece, at)
+                .map_err(|source| SendError::Io { path: PathBuf::new(), source })?;
+            let checksum = format!("sha256 {}", STANDARD.encode(Sha256::digest(&piece)));
+            let offset = at.to_string();
+            let headers = [
+                ("upload-offset", offset.as_str()),
+                ("upload-checksum", checksum.as_str()),
+                ("content-type", "application/offset+octet-stream"),
+            ];
+            let began = Instant::now();
+            let why = match self.call("PATCH", upload, &headers, Some(&piece)) {
+                Ok(answer) if answer.status == 204 => {
+                    at += length;
+                    trouble = Trouble::default();
+                    if began.elapsed() < QUICK {
+                        size = (size * 2).min(LARGEST_PIECE);
+                    }
+                    self.hold_back(length, began.elapsed());
+                    continue;
+                }
+                Ok(answer) if is_passing(answer.status) => format!("the lab answered {}", answer.status),
+                Ok(answer) => return Err(refused("a piece", &answer)),
+                Err(error) => error.to_string(),
+            };
+            size = (size / 4).max(SMALLEST_PIECE);
+            trouble.pause(self.give_up_after, why, watch)?;
+            at = self.offset(upload, watch)?;
+        }
+        watch(&Progress::At { sent: bytes, of: bytes });
+        Ok(())
+    }
+
+    /// How much is on the lab's disk.
+    fn offset(&self, upload: &str, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<u64, SendError> {
+        let answer = self.persistently(watch, |sender| sender.call("HEAD", upload, &[], None))?;
+        match (answer.status, answer.header("upload-offset").and_then(|at| at.parse().ok())) {
+            (200 | 204, Some(at)) => Ok(at),
+            _ => Err(refused("the upload", &answer)),
+        }
+    }
+
+    fn receipt(
+        &self,
+        upload: &str,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(Receipt, String), SendError> {
+        let path = format!("{upload}/receipt");
+        let mut trouble = Trouble::default();
+        loop {
+            let answer = self.persistently(watch, |sender| sender.call("GET", &path, &[], None))?;
+            match answer.status {
+                200 => {
+                    let not_believed = |source| SendError::NotBelieved { what: "the receipt", source };
+                    let (receipt, _) = Signed::<Receipt>::parse(&answer.body)
+                        .and_then(|signed| signed.verify_by(self.link.signer))
+                        .map_err(not_believed)?;
+                    return Ok((receipt, String::from_utf8_lossy(&answer.body).into_owned()));
+                }
+                // It still reads what it got.
+                202 => trouble.pause(self.give_up_after, "the lab checks what it got".to_owned(), watch)?,
+                _ => return Err(refused("the receipt", &answer)),
+            }
+        }
+    }
+
+    /// A call that is made again while there is no answer, or one that passes.
+    fn persistently(
+        &self,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+        make: impl Fn(&Self) -> Result<Answer, ureq::Error>,
+    ) -> Result<Answer, SendError> {
+        let mut trouble = Trouble::default();
+        loop {
+            let why = match make(self) {
+                Ok(answer) if is_passing(answer.status) => format!("the lab answered {}", answer.status),
+                Ok(answer) => return Ok(answer),
+                Err(error) => error.to_string(),
+            };
+            trouble.pause(self.give_up_after, why, watch)?;
+        }
+    }
+
+    /// One call, with the secret and the proof.
+    fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> Result<Answer, ureq::Error> {
+        let secret = self.link.secret.to_text();
+        let bearer = zeroize::Zeroizing::new(format!("Bearer {}", *secret));
+        let key = self.signer.key().to_string();
+        let header = |name: &str| headers.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
+        let proof = proof::sign(&self.signer, method, path, header);
+        let mut all = vec![
+            ("tus-resumable", "1.0.0"),
+            ("authorization", bearer.as_str()),
+            (proof::KEY, key.as_str()),
+            (proof::PROOF, proof.as_str()),
+        ];
+        all.extend_from_slice(headers);
+        call(&self.agent, method, &format!("{}{path}", self.link.lab), &all, body)
+    }
+
+    /// Keeps to the rate that was wished.
+    fn hold_back(&self, sent: u64, took: Duration) {
+        if let Some(most) = self.most_per_second.filter(|&most| most > 0) {
+            let wanted = Duration::from_millis(sent.saturating_mul(1000) / most);
+            std::thread::sleep(wanted.saturating_sub(took));
+        }
+    }
+}
+
+/// How long there was no progress.
+#[derive(Default)]
+struct Trouble {
+    since: Option<Instant>,
+    tries: u32,
+}
+
+impl Trouble {
+    /// Waits before the next try, longer each time.
+    fn pause(
+        &mut self,
+        give_up_after: Duration,
+        why: String,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(), SendError> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= give_up_after {
+            return Err(SendError::Unreachable(why));
+        }
+        let pause = Duration::from_millis(200).saturating_mul(1 << self.tries.min(10)).min(LONGEST_PAUSE);
+        // Many that were cut off at once do not come back at once.
+        let pause = pause.mul_f64(0.5 + f64::from(random::<1>()[0]) / 512.0);
+        self.tries += 1;
+        let in_milliseconds = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        if !watch(&Progress::Again { why, in_milliseconds }) {
+            return Err(SendError::Stopped);
+        }
+        std::thread::sleep(pause);
+        Ok(())
+    }
+}
+
+/// Answers after which it is worth to try again: another place of the file, a checksum that was wrong, a lock, too much at once, a
+/// server or something before it that has trouble.
+fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 409 | 423 | 429 | 460 | 500 | 502 | 503 | 504 | 507)
+}
+
+fn refused(call: &'static str, answer: &Answer) -> SendError {
+    match answer.status {
+        401 | 403 | 404 | 410 => SendError::Refused,
+        status => SendError::Answer { call, status, words: answer.words() },
+    }
+}

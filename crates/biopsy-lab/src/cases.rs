@@ -1,0 +1,163 @@
+//! Cases: each with a key pair of its own, made with its first request.
+
+use biopsy_seal::{Identity, Recipient};
+use sqlx::{Sqlite, Transaction};
+
+use crate::audit::{self, Entry};
+use crate::error::LabError;
+use crate::place::{Lab, now};
+
+/// A case.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Case {
+    /// Its name: what people call it.
+    pub id: String,
+    /// Its public key.
+    pub key: String,
+    /// Its private key, wrapped; gone when it is deleted.
+    pub wrap: Option<Vec<u8>>,
+    /// `asked`, `received`, `analysed`, `failed` or `deleted`.
+    pub state: String,
+    /// When it was made.
+    pub created: i64,
+    /// When it deletes itself; `None`: not yet known, because nothing was received.
+    pub kept_until: Option<i64>,
+    /// The certificate of its deletion.
+    pub certificate: Option<String>,
+}
+
+/// Something of a case in the storage.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Object {
+    /// Its file.
+    pub name: String,
+    /// What was uploaded, or what was made of it.
+    pub upload_id: String,
+    /// `sent`, `report.html`, `report.json` or `report.md`.
+    pub kind: String,
+    /// Its size, sealed.
+    pub bytes: i64,
+}
+
+impl Case {
+    /// Its public key.
+    ///
+    /// # Errors
+    /// The database was changed.
+    pub fn recipient(&self) -> Result<Recipient, LabError> {
+        self.key.parse().map_err(|_| LabError::Damaged { what: "the public key of a case" })
+    }
+}
+
+/// Whether it may be the name of a case: it is in addresses and on terminals.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=64).contains(&text.len()) && !text.starts_with(['.', '-']) && text.bytes().all(is_plain)
+}
+
+/// Finds a case.
+///
+/// # Errors
+/// There is none.
+pub async fn find(lab: &Lab, id: &str) -> Result<Case, LabError> {
+    sqlx::query_as("SELECT * FROM cases WHERE id = ?")
+        .bind(id)
+        .fetch_optional(lab.store.pool())
+        .await?
+        .ok_or_else(|| LabError::NoCase(id.chars().take(64).collect()))
+}
+
+/// All of them, the newest first.
+///
+/// # Errors
+/// The database refuses.
+pub async fn all(lab: &Lab) -> Result<Vec<Case>, LabError> {
+    Ok(sqlx::query_as("SELECT * FROM cases ORDER BY created DESC, id").fetch_all(lab.store.pool()).await?)
+}
+
+/// What the storage holds of a case.
+///
+/// # Errors
+/// The database refuses.
+pub async fn objects(lab: &Lab, id: &str) -> Result<Vec<Object>, LabError> {
+    Ok(sqlx::query_as("SELECT name, upload_id, kind, bytes FROM objects WHERE case_id = ? ORDER BY rowid")
+        .bind(id)
+        .fetch_all(lab.store.pool())
+        .await?)
+}
+
+/// Finds a case for a new request, or makes it.
+pub(crate) async fn find_or_make(
+    lab: &Lab,
+    within: &mut Transaction<'static, Sqlite>,
+    id: &str,
+) -> Result<Case, LabError> {
+    if !is_name(id) {
+        let what = "a case has a name of letters, digits, `-`, `_` and `.`, at most 64";
+        return Err(LabError::Usage(what.to_owned()));
+    }
+    let there: Option<Case> =
+        sqlx::query_as("SELECT * FROM cases WHERE id = ?").bind(id).fetch_optional(&mut **within).await?;
+    if let Some(case) = there {
+        return if case.state == "deleted" { Err(LabError::Deleted(case.id)) } else { Ok(case) };
+    }
+    let identity = Identity::generate();
+    let case = Case {
+        id: id.to_owned(),
+        key: identity.recipient().to_string(),
+        wrap: Some(lab.keys.wrap(within, id, &identity).await?),
+        state: "asked".to_owned(),
+        created: now(),
+        kept_until: None,
+        certificate: None,
+    };
+    sqlx::query("INSERT INTO cases (id, key, wrap, state, created) VALUES (?, ?, ?, ?, ?)")
+        .bind(&case.id)
+        .bind(&case.key)
+        .bind(&case.wrap)
+        .bind(&case.state)
+        .bind(case.created)
+        .execute(&mut **within)
+        .await?;
+    Ok(case)
+}
+
+/// The key that opens a case. The log says who asked, and for what, before there is an answer.
+///
+/// # Errors
+/// The case was deleted, or its key is gone.
+pub async fn open(lab: &Lab, id: &str, who: &str, what: &str) -> Result<Identity, LabError> {
+    let case = find(lab, id).await?;
+    let wrap = case.wrap.ok_or_else(|| LabError::Deleted(id.to_owned()))?;
+    audit::note(&lab.store, Entry { who, what: "read", of: id, detail: what }).await?;
+    lab.keys.unwrap(id, &wrap)
+}
+
+/// Reads the newest report of a case, of this kind, into memory.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub async fn report(lab: &Lab, id: &str, kind: &str, who: &str) -> Result<Vec<u8>, LabError> {
+    /// A page may be large; a report is nowhere near this.
+    const MOST: u64 = 512 << 20;
+    let objects = objects(lab, id).await?;
+    let newest = objects.iter().rev().find(|object| object.kind == kind);
+    let Some(object) = newest else {
+        let case = find(lab, id).await?;
+        return Err(match case.state.as_str() {
+            "deleted" => LabError::Deleted(case.id),
+            state => LabError::Usage(format!("there is no `{kind}` of case `{id}`; it is {state}")),
+        });
+    };
+    let identity = open(lab, id, who, kind).await?;
+    let path = lab.object(&object.name);
+    let read = tokio::task::spawn_blocking(move || {
+        use std::io::Read as _;
+        let mut bytes = Vec::new();
+        let file = biopsy_seal::SealedFile::open(&path, &identity)?;
+        file.take(MOST).read_to_end(&mut bytes).map_err(LabError::io("read", &path))?;
+        Ok(bytes)
+    });
+    read.await.map_err(|_| LabError::Damaged { what: "a report" })?
+}

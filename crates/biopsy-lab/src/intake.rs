@@ -1,0 +1,31 @@
+//! What customers reach: a request, uploads by tus 1.0, receipts. Nothing here gives out what was sent.
+
+mod answer;
+mod body;
+mod caller;
+pub mod complete;
+mod desk;
+mod locks;
+mod uploads;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::place::Lab;
+
+use desk::Desk;
+use locks::Locks;
+
+/// The calls.
+pub fn router(lab: Lab) -> Router {
+    let desk = Desk { lab, locks: Locks::default() };
+    Router::new()
+        .route("/api/requests/{id}", get(uploads::request))
+        .route("/api/uploads", post(uploads::create).options(uploads::options))
+        .route(
+            "/api/uploads/{id}",
+            axum::routing::head(uploads::head).patch(uploads::patch).options(uploads::options),
+        )
+        .route("/api/uploads/{id}/receipt", get(uploads::receipt))
+        .with_state(desk)
+}

@@ -1,0 +1,30 @@
+//! Who calls: the secret of the link, and the proof of the key.
+
+use axum::http::{HeaderMap, Method, Uri};
+use biopsy_deliver::{SignerKey, proof};
+
+use crate::requests::Caller;
+
+use super::answer::Refusal;
+
+/// A header, if it is there once and is text.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut all = headers.get_all(name).iter();
+    match (all.next(), all.next()) {
+        (Some(one), None) => one.to_str().ok(),
+        _ => None,
+    }
+}
+
+/// The caller, if the proof is right.
+pub(super) fn caller(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Refusal> {
+    let find = || {
+        let secret = header(headers, "authorization")?.strip_prefix("Bearer ")?.parse().ok()?;
+        let key: SignerKey = header(headers, proof::KEY)?.parse().ok()?;
+        let path = uri.path_and_query()?.as_str();
+        let given = header(headers, proof::PROOF)?;
+        proof::is_right(&key, given, method.as_str(), path, |name| header(headers, name))
+            .then_some(Caller { secret, key })
+    };
+    find().ok_or(Refusal::Nothing)
+}

@@ -1,0 +1,329 @@
+//! The calls of customers.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use biopsy_deliver::{encode, random};
+use serde::Deserialize;
+
+use crate::audit::{self, Entry};
+use crate::error::LabError;
+use crate::notices;
+use crate::place::now;
+use crate::requests::{self, Caller, Purpose};
+
+use super::answer::Refusal;
+use super::caller::{caller, header};
+use super::desk::Desk;
+use super::{body, complete};
+
+const EXTENSIONS: &str = "creation,expiration,checksum";
+/// An upload that nobody went on with for so long is removed.
+const KEPT_SECONDS: i64 = 7 * 24 * 3600;
+/// Room that stays on the lab's disk.
+const RESERVE: u64 = 512 << 20;
+/// Most bytes of what was consented to, which is a few lines.
+const MOST_CONSENT: usize = 16 << 10;
+
+/// An upload.
+#[derive(Clone, Debug, sqlx::FromRow)]
+struct Upload {
+    request_id: String,
+    object: String,
+    length: i64,
+    at: i64,
+    state: String,
+    receipt: Option<String>,
+    expires: i64,
+}
+
+/// `?request=ID`
+#[derive(Debug, Deserialize)]
+pub(super) struct OfRequest {
+    request: String,
+}
+
+/// `GET /api/requests/ID`
+pub(super) async fn request(
+    State(desk): State<Desk>,
+    Path(id): Path<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let caller = caller(&method, &uri, &headers)?;
+    let found = requests::find(&desk.lab, &id, &caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
+    Ok(([("content-type", "application/json"), ("cache-control", "no-store")], found.document)
+        .into_response())
+}
+
+/// `OPTIONS /api/uploads`
+pub(super) async fn options() -> Response {
+    let headers = [
+        ("tus-resumable", "1.0.0"),
+        ("tus-version", "1.0.0"),
+        ("tus-extension", EXTENSIONS),
+        ("tus-checksum-algorithm", "sha256"),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// `POST /api/uploads?request=ID`: the same sender gets the same place as often as he asks; nobody else gets one.
+pub(super) async fn create(
+    State(desk): State<Desk>,
+    Query(OfRequest { request }): Query<OfRequest>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let caller = caller(&method, &uri, &headers)?;
+    let found =
+        requests::find(&desk.lab, &request, &caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
+    let length: i64 = header(&headers, "upload-length")
+        .and_then(|length| length.parse().ok())
+        .filter(|&length| length > 0)
+        .ok_or(Refusal::Senseless("an upload has a length"))?;
+    if length > found.max_bytes {
+        return Err(Refusal::TooLarge { most: found.max_bytes });
+    }
+    let metadata = metadata(header(&headers, "upload-metadata").unwrap_or_default())
+        .ok_or(Refusal::Senseless("the metadata cannot be read"))?;
+    let sha256 =
+        metadata.get("sha256").filter(|text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()));
+    let consent = metadata.get("consent").filter(|text| text.len() <= MOST_CONSENT);
+
+    let lab = &desk.lab;
+    let mut within = lab.store.begin().await?;
+    let key = caller.key.to_string();
+    // Who is first has it, and it is asked here once more: two may have come at once.
+    let redeemed = sqlx::query(
+        "UPDATE requests SET redeemer = ? WHERE id = ? AND state = 'open' AND (redeemer IS NULL OR redeemer = ?)",
+    )
+    .bind(&key)
+    .bind(&found.id)
+    .bind(&key)
+    .execute(&mut *within)
+    .await?;
+    if redeemed.rows_affected() == 0 {
+        return Err(Refusal::Nothing);
+    }
+    let there: Option<(String, i64)> = sqlx::query_as("SELECT id, length FROM uploads WHERE request_id = ?")
+        .bind(&found.id)
+        .fetch_optional(&mut *within)
+        .await?;
+    let id = match there {
+        Some((id, there)) if there == length => id,
+        Some(_) => return Err(Refusal::Senseless("something else is being sent for this request")),
+        None => {
+            let (id, object) = (encode(random::<16>()), encode(random::<16>()));
+            let path = lab.object(&object);
+            let folder = path.parent().unwrap_or(&path);
+            if free_bytes(folder).is_some_and(|free| free < length.unsigned_abs().saturating_add(RESERVE)) {
+                return Err(Refusal::NoRoom);
+            }
+            use std::os::unix::fs::OpenOptionsExt as _;
+            let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+            made.and_then(|file| file.sync_all())
+                .and_then(|()| std::fs::File::open(folder)?.sync_all())
+                .map_err(LabError::io("make", &path))?;
+            sqlx::query(
+                "INSERT INTO uploads (id, request_id, case_id, object, length, at, sha256, consent, state, touched, expires)
+                 VALUES (?, ?, ?, ?, ?, 0, ?, ?, 'open', ?, ?)",
+            )
+            .bind(&id)
+            .bind(&found.id)
+            .bind(&found.case_id)
+            .bind(&object)
+            .bind(length)
+            .bind(sha256.map(|text| text.to_ascii_lowercase()))
+            .bind(consent)
+            .bind(now())
+            .bind(now() + KEPT_SECONDS)
+            .execute(&mut *within)
+            .await?;
+            let detail =
+                format!("request {} of {length} bytes, by key {}", found.id, caller.key.fingerprint());
+            audit::write(
+                &mut within,
+                Entry { who: "customer", what: "began", of: &found.case_id, detail: &detail },
+            )
+            .await?;
+            notices::put(&mut within, "upload.started", &found.case_id, length).await?;
+            id
+        }
+    };
+    within.commit().await?;
+    let headers = [("tus-resumable", "1.0.0".to_owned()), ("location", format!("/api/uploads/{id}"))];
+    Ok((StatusCode::CREATED, headers).into_response())
+}
+
+/// `HEAD /api/uploads/ID`
+pub(super) async fn head(
+    State(desk): State<Desk>,
+    Path(id): Path<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let caller = caller(&method, &uri, &headers)?;
+    find(&desk, &id, &caller).await?;
+    // Whoever writes it now is a connection that hangs: the sender would not ask.
+    let writer = desk.locks.take(&id).await.ok_or(Refusal::Locked)?;
+    let upload = find(&desk, &id, &caller).await?;
+    drop(writer);
+    let headers = [
+        ("tus-resumable", "1.0.0".to_owned()),
+        ("upload-offset", upload.at.to_string()),
+        ("upload-length", upload.length.to_string()),
+        ("cache-control", "no-store".to_owned()),
+    ];
+    Ok((StatusCode::OK, headers).into_response())
+}
+
+/// `PATCH /api/uploads/ID`
+pub(super) async fn patch(
+    State(desk): State<Desk>,
+    Path(id): Path<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let caller = caller(&method, &uri, &headers)?;
+    let wanted = match header(&headers, "upload-checksum").map(|text| text.split_once(' ')) {
+        None => None,
+        Some(Some(("sha256", digest))) => {
+            Some(STANDARD.decode(digest).map_err(|_| Refusal::Senseless("the checksum cannot be read"))?)
+        }
+        Some(_) => return Err(Refusal::Senseless("checksums are sha256")),
+    };
+    let offset: i64 = header(&headers, "upload-offset")
+        .and_then(|at| at.parse().ok())
+        .ok_or(Refusal::Senseless("a piece has an offset"))?;
+    // In a task of its own: where the connection is cut, the server drops what answers it, and what was half done stays so.
+    let taking = tokio::spawn(async move { take(&desk, &id, &caller, offset, wanted, body).await });
+    let at = taking.await.map_err(|_| LabError::Damaged { what: "a piece" })??;
+    let headers = [("tus-resumable", "1.0.0".to_owned()), ("upload-offset", at.to_string())];
+    Ok((StatusCode::NO_CONTENT, headers).into_response())
+}
+
+async fn take(
+    desk: &Desk,
+    id: &str,
+    caller: &Caller,
+    offset: i64,
+    wanted: Option<Vec<u8>>,
+    body: Body,
+) -> Result<i64, Refusal> {
+    find(desk, id, caller).await?;
+    let writer = desk.locks.take(id).await.ok_or(Refusal::Locked)?;
+    let upload = find(desk, id, caller).await?;
+    if upload.at != offset || upload.state != "open" {
+        return Err(Refusal::OtherPlace);
+    }
+    let path = desk.lab.object(&upload.object);
+    let left = (upload.length - upload.at).unsigned_abs();
+    let taken = body::take(&path, offset.unsigned_abs(), left, body, &writer).await?;
+    match wanted {
+        // Without its end nobody knows whether it is right; without a checksum, what came is what was sent.
+        Some(_) if taken.cut => return Err(Refusal::Cut),
+        Some(wanted) if wanted != taken.sha256 => return Err(Refusal::Checksum),
+        _ => {}
+    }
+    let at = offset + i64::try_from(taken.bytes).unwrap_or(i64::MAX);
+    // The bytes are on the disk; the place is said only when it is, too. The case may have been deleted meanwhile.
+    let written = sqlx::query(
+        "UPDATE uploads SET at = ?, touched = ?, expires = ? WHERE id = ? AND at = ? AND state = 'open'",
+    )
+    .bind(at)
+    .bind(now())
+    .bind(now() + KEPT_SECONDS)
+    .bind(id)
+    .bind(offset)
+    .execute(desk.lab.store.pool())
+    .await?;
+    drop(writer);
+    if written.rows_affected() == 0 {
+        return Err(Refusal::Nothing);
+    }
+    if at == upload.length {
+        complete::begin(&desk.lab, id.to_owned());
+    }
+    if taken.cut { Err(Refusal::Cut) } else { Ok(at) }
+}
+
+/// `GET /api/uploads/ID/receipt`
+pub(super) async fn receipt(
+    State(desk): State<Desk>,
+    Path(id): Path<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let caller = caller(&method, &uri, &headers)?;
+    let upload = find(&desk, &id, &caller).await?;
+    match (upload.receipt, upload.state.as_str()) {
+        (Some(receipt), _) => Ok(([("content-type", "application/json")], receipt).into_response()),
+        (None, "refused") => {
+            Err(Refusal::Senseless("the whole has another checksum than was said: send it again"))
+        }
+        (None, _) => Ok((StatusCode::ACCEPTED, "not yet\n").into_response()),
+    }
+}
+
+/// The upload of a caller, if it is his.
+async fn find(desk: &Desk, id: &str, caller: &Caller) -> Result<Upload, Refusal> {
+    let upload: Option<Upload> = sqlx::query_as(
+        "SELECT request_id, object, length, at, state, receipt, expires FROM uploads WHERE id = ?",
+    )
+    .bind(id)
+    .fetch_optional(desk.lab.store.pool())
+    .await?;
+    let request = upload.as_ref().map_or("", |upload| upload.request_id.as_str());
+    let found = requests::find(&desk.lab, request, caller, Purpose::GoOn).await?;
+    match (upload, found) {
+        (Some(upload), Some(_)) if upload.expires > now() || upload.state != "open" => Ok(upload),
+        _ => Err(Refusal::Nothing),
+    }
+}
+
+/// `name base64, name base64`; an empty header is what some clients send for none.
+fn metadata(header: &str) -> Option<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for pair in header.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once(' ').unwrap_or((pair, ""));
+        let value = String::from_utf8(STANDARD.decode(value.trim()).ok()?).ok()?;
+        if found.len() >= 32 || found.insert(name.to_owned(), value).is_some() {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+fn free_bytes(folder: &std::path::Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(folder).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_read_as_clients_write_it() {
+        assert_eq!(metadata(""), Some(BTreeMap::new()));
+        let both = metadata("sha256 YWI=,consent eWVz, empty").unwrap();
+        assert_eq!(
+            (both["sha256"].as_str(), both["consent"].as_str(), both["empty"].as_str()),
+            ("ab", "yes", "")
+        );
+        for refused in ["a YWI=,a YWI=", "a !!", "a /w=="] {
+            assert_eq!(metadata(refused), None, "{refused}");
+        }
+    }
+}

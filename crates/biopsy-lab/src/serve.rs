@@ -1,0 +1,134 @@
+//! The lab at work: calls, analysis, notices, and what is done each minute.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::error::{LabError, in_words};
+use crate::notices::{self, Hook};
+use crate::out::say;
+use crate::place::{Lab, now};
+use crate::{delete, intake, web, work};
+
+/// Most connections at once.
+const CONNECTIONS: usize = 1024;
+/// Until the head of a call has come.
+const HEAD: Duration = Duration::from_secs(30);
+/// Most bytes of the head of a call.
+const MOST_HEAD: usize = 64 << 10;
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// Where.
+    pub listen: SocketAddr,
+    /// Who is told.
+    pub hook: Option<Hook>,
+    /// Analyses at once.
+    pub workers: usize,
+}
+
+/// Serves until the process is asked to end; `ready` is told the address.
+///
+/// # Errors
+/// The address is taken, or the database refuses.
+pub async fn serve(lab: Lab, serving: &Serving, ready: impl FnOnce(SocketAddr)) -> Result<(), LabError> {
+    let listener = TcpListener::bind(serving.listen)
+        .await
+        .map_err(LabError::io("listen at", serving.listen.to_string()))?;
+    let address = listener.local_addr().map_err(LabError::io("listen at", serving.listen.to_string()))?;
+    intake::complete::begin_left_over(&lab, 0).await?;
+    for _ in 0..serving.workers {
+        let lab = lab.clone();
+        tokio::spawn(async move {
+            loop {
+                match work::do_one(&lab).await {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(error) => say(&in_words(&error)),
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        });
+    }
+    let (of_notices, hook) = (lab.clone(), serving.hook.clone());
+    tokio::spawn(async move {
+        loop {
+            if let Err(error) = notices::send_waiting(&of_notices, hook.as_ref()).await {
+                say(&in_words(&error));
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    });
+    let of_minutes = lab.clone();
+    tokio::spawn(async move {
+        loop {
+            if let Err(error) = each_minute(&of_minutes).await {
+                say(&in_words(&error));
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+    });
+    let router = intake::router(lab.clone()).merge(web::router(lab));
+    ready(address);
+    accept(listener, router).await;
+    Ok(())
+}
+
+async fn each_minute(lab: &Lab) -> Result<(), LabError> {
+    delete::those_whose_time_is_up(lab).await?;
+    intake::complete::begin_left_over(lab, 600).await?;
+    // What nobody went on with.
+    let left: Vec<(String, String)> = sqlx::query_as(
+        "SELECT id, object FROM uploads WHERE state = 'open' AND at < length AND expires <= ?",
+    )
+    .bind(now())
+    .fetch_all(lab.store.pool())
+    .await?;
+    for (id, object) in left {
+        let gone = sqlx::query(
+            "UPDATE uploads SET state = 'expired' WHERE id = ? AND state = 'open' AND expires <= ?",
+        )
+        .bind(&id)
+        .bind(now())
+        .execute(lab.store.pool())
+        .await?;
+        if gone.rows_affected() == 1 {
+            let path = lab.object(&object);
+            std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+async fn accept(listener: TcpListener, router: Router) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Too many files, for instance: it passes.
+                say(&format!("cannot accept a connection: {error}"));
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                continue;
+            }
+        };
+        let service = TowerToHyperService::new(router.clone());
+        tokio::spawn(async move {
+            // axum's own loop sets no timer: without one a head may take for ever.
+            let mut server = http1::Builder::new();
+            server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MOST_HEAD);
+            // A connection that breaks is the other side's business.
+            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            drop(place);
+        });
+    }
+}

@@ -1,0 +1,130 @@
+//! A case that was deleted cannot be read, not from yesterday's back-up either.
+
+mod support;
+
+use std::path::Path;
+
+use biopsy_deliver::certificate::verify;
+use biopsy_deliver::state::State;
+use biopsy_lab::{Lab, LabError, audit, cases, delete};
+use support::{Running, send};
+
+fn copy(from: &Path, to: &Path) {
+    let done = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(done.success());
+}
+
+#[test]
+fn a_back_up_of_database_and_storage_does_not_hold_a_case_that_was_deleted_since() {
+    let running = Running::start();
+    let (gone, living) = (running.ask("gone"), running.ask("living"));
+    send(&gone, b"the evidence", &running.path("gone.age")).unwrap();
+    send(&living, b"other evidence", &running.path("living.age")).unwrap();
+    let lab = &running.lab;
+    running.wait_for(cases::open(lab, "gone", "analyst", "report.html")).unwrap();
+    running.wait_for(lab.store.forget()).unwrap();
+    copy(&running.path("lab"), &running.path("back-up"));
+
+    let certificate = running.wait_for(delete::case(lab, "gone", "test", "it has served")).unwrap();
+    let receipt = std::fs::read(State::receipt_of(&running.path("gone.age"))).unwrap();
+    let verified = verify(certificate.as_bytes(), Some(gone.signer), Some(&receipt)).unwrap();
+    assert!(verified.is_known_signer);
+    assert_eq!(verified.certificate.reads.len(), 1);
+    let other = std::fs::read(State::receipt_of(&running.path("living.age"))).unwrap();
+    assert!(verify(certificate.as_bytes(), None, Some(&other)).is_err());
+    assert_eq!(
+        running.wait_for(delete::case(lab, "gone", "test", "again")).unwrap(),
+        certificate,
+        "it is deleted once"
+    );
+
+    // The living one is read as before; the other one is not, and its files are gone.
+    running.wait_for(cases::open(lab, "living", "analyst", "test")).unwrap();
+    let error = running.wait_for(cases::open(lab, "gone", "analyst", "test")).unwrap_err();
+    assert!(matches!(error, LabError::Deleted(_)), "{error}");
+    assert_eq!(std::fs::read_dir(running.path("lab/objects")).unwrap().count(), 1);
+
+    // Yesterday's database and storage with today's keys, as whoever restores a back-up has them: it does not even open, and no key is
+    // destroyed by trying.
+    copy(&running.path("lab.keys"), &running.path("back-up.keys"));
+    let keys_before = std::fs::read_dir(running.path("back-up.keys")).unwrap().count();
+    let error = running.wait_for(Lab::open(&running.path("back-up"), None)).unwrap_err();
+    assert!(matches!(error, LabError::OlderThanKeys(_)), "{error}");
+    assert_eq!(std::fs::read_dir(running.path("back-up.keys")).unwrap().count(), keys_before);
+
+    // And whoever goes around that has wraps, and no key to them.
+    let store = running.wait_for(biopsy_lab::store::Store::open(&running.path("back-up/lab.db"))).unwrap();
+    let wraps: Vec<(String, Vec<u8>)> =
+        running.wait_for(sqlx::query_as("SELECT id, wrap FROM cases").fetch_all(store.pool())).unwrap();
+    assert_eq!(wraps.len(), 2, "both are there");
+    for (case, wrap) in wraps {
+        let error = lab.keys.unwrap(&case, &wrap).unwrap_err();
+        assert!(matches!(error, LabError::KeyGone { .. }), "{case}: {error}");
+    }
+    assert_eq!(running.wait_for(audit::check(&lab.store)).unwrap().map(|lines| lines > 5), Ok(true));
+}
+
+#[test]
+fn a_wrap_opens_its_own_case_alone() {
+    let running = Running::start();
+    running.ask("one");
+    running.ask("other");
+    let find = |id: &str| running.wait_for(cases::find(&running.lab, id)).unwrap();
+    let (one, other) = (find("one"), find("other"));
+    let opened = running.lab.keys.unwrap("one", one.wrap.as_ref().unwrap()).unwrap();
+    assert_eq!(opened.recipient().to_string(), one.key);
+    assert!(running.lab.keys.unwrap("one", other.wrap.as_ref().unwrap()).is_err(), "of another case");
+    let mut changed = one.wrap.unwrap();
+    for at in 0..changed.len() {
+        changed[at] ^= 1;
+        assert!(running.lab.keys.unwrap("one", &changed).is_err(), "{at}");
+        changed[at] ^= 1;
+    }
+}
+
+#[test]
+fn a_change_of_keys_that_was_cut_off_leaves_all_that_lives_readable() {
+    let running = Running::start();
+    running.ask("one");
+    let lab = &running.lab;
+    let names = || {
+        let all = std::fs::read_dir(running.path("lab.keys")).unwrap();
+        all.filter(|one| one.as_ref().unwrap().file_name().to_string_lossy().starts_with("kek-")).count()
+    };
+    // Before the transaction was on the disk.
+    running.wait_for(async {
+        let mut within = lab.store.begin().await.unwrap();
+        let _ = lab.keys.change(&mut within).await.unwrap();
+        within.rollback().await.unwrap();
+    });
+    assert_eq!(names(), 2);
+    let again = running.wait_for(Lab::open(&running.path("lab"), None)).unwrap();
+    assert_eq!(names(), 1, "the one that nothing is wrapped with is gone");
+    running.wait_for(cases::open(&again, "one", "test", "test")).unwrap();
+    // And after it, before the old key was destroyed.
+    running.wait_for(async {
+        let mut within = lab.store.begin().await.unwrap();
+        let _ = lab.keys.change(&mut within).await.unwrap();
+        within.commit().await.unwrap();
+    });
+    assert_eq!(names(), 2);
+    let again = running.wait_for(Lab::open(&running.path("lab"), None)).unwrap();
+    assert_eq!(names(), 1);
+    running.wait_for(cases::open(&again, "one", "test", "test")).unwrap();
+}
+
+#[test]
+fn a_log_that_was_changed_is_noticed() {
+    let running = Running::start();
+    running.ask("one");
+    running.ask("two");
+    let check = || running.wait_for(audit::check(&running.lab.store)).unwrap();
+    assert_eq!(check(), Ok(2));
+    let change = |text: &'static str| {
+        running.wait_for(sqlx::query(text).execute(running.lab.store.pool())).unwrap();
+    };
+    change("UPDATE log SET who = 'nobody' WHERE number = 1");
+    assert_eq!(check(), Err(1));
+    change("DELETE FROM log WHERE number = 1");
+    assert_eq!(check(), Err(1));
+}

@@ -1,0 +1,186 @@
+//! Links and uploads: what is taken, from whom, and what nobody is told.
+
+mod support;
+
+use biopsy_deliver::http::{Answer, Patience, call, config};
+use biopsy_deliver::state::State;
+use biopsy_deliver::{Link, Progress, Secret, SendError, Signer, proof};
+use biopsy_lab::{cases, delete, requests};
+use biopsy_seal::seal_file;
+use support::{Running, noise, send, sender};
+
+#[test]
+fn what_is_sent_arrives_with_a_receipt_and_nothing_of_it_is_readable_in_the_storage() {
+    let lab = Running::start();
+    let link = lab.ask("4711");
+    let mut plain = noise(3 << 20, 1);
+    plain.extend_from_slice(b"the secret word is heliotrope");
+    let receipt = send(&link, &plain, &lab.path("case.age")).unwrap();
+    assert_eq!(receipt.case, "4711");
+    assert!(State::receipt_of(&lab.path("case.age")).is_file());
+    assert!(!State::path_of(&lab.path("case.age")).exists());
+
+    let objects = lab.wait_for(cases::objects(&lab.lab, "4711")).unwrap();
+    assert_eq!(objects.len(), 1);
+    let kept = std::fs::read(lab.lab.object(&objects[0].name)).unwrap();
+    assert_eq!(kept, std::fs::read(lab.path("case.age")).unwrap(), "byte for byte");
+    for name in ["lab/lab.db", "lab/lab.db-wal"] {
+        let bytes = std::fs::read(lab.path(name)).unwrap_or_default();
+        let secret = link.secret.to_text();
+        assert!(!bytes.windows(10).any(|part| part == b"heliotrope"), "{name}");
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{name}");
+        assert!(!bytes.windows(15).any(|part| part == b"AGE-SECRET-KEY-"), "{name}");
+    }
+}
+
+fn refused(link: &Link) -> String {
+    let error = sender(link).request(&mut |_: &Progress| true).unwrap_err();
+    assert!(matches!(error, SendError::Refused), "{error}");
+    raw(link, "GET", &format!("/api/requests/{}", link.id), &Signer::generate(), &[], None).words()
+}
+
+fn raw(
+    link: &Link,
+    method: &str,
+    path: &str,
+    signer: &Signer,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> Answer {
+    let agent = config(&Patience::default()).build().into();
+    let bearer = format!("Bearer {}", *link.secret.to_text());
+    let key = signer.key().to_string();
+    let header = |name: &str| headers.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
+    let proof = proof::sign(signer, method, path, header);
+    let mut all = vec![("authorization", bearer.as_str()), (proof::KEY, &key), (proof::PROOF, &proof)];
+    all.extend_from_slice(headers);
+    call(&agent, method, &format!("{}{path}", link.lab), &all, body).unwrap()
+}
+
+#[test]
+fn links_that_are_worth_nothing_get_one_answer() {
+    let lab = Running::start();
+    let good = lab.ask("1");
+    let unknown = Link { id: biopsy_deliver::encode([7; 16]), ..good.clone() };
+    let guessed = Link { secret: Secret::generate(), ..good.clone() };
+    let expired = lab.ask_for("2", 0, 1 << 20);
+    let revoked = lab.ask("3");
+    lab.wait_for(requests::revoke(&lab.lab, &revoked.id, "test")).unwrap();
+    let used = lab.ask("4");
+    send(&used, b"mine", &lab.path("used.age")).unwrap();
+    let deleted = lab.ask("5");
+    lab.wait_for(delete::case(&lab.lab, "5", "test", "why not")).unwrap();
+    let answers: Vec<String> = [&unknown, &guessed, &expired, &revoked, &used, &deleted].map(refused).into();
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    sender(&good).request(&mut |_: &Progress| true).unwrap();
+}
+
+#[test]
+fn of_two_who_have_the_link_one_may_send() {
+    let lab = Running::start();
+    let link = lab.ask("4711");
+    let path = format!("/api/uploads?request={}", link.id);
+    let create = |signer: &Signer, length: &str| {
+        raw(&link, "POST", &path, signer, &[("upload-length", length)], Some(&[]))
+    };
+    let signers = [Signer::generate(), Signer::generate(), Signer::generate()];
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let all: Vec<_> = signers.iter().map(|signer| scope.spawn(|| create(signer, "10"))).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let winners: Vec<usize> = (0..3).filter(|&at| answers[at].status == 201).collect();
+    assert_eq!(winners.len(), 1, "{answers:?}");
+    assert!(answers.iter().all(|answer| answer.status == 201 || answer.status == 404));
+    // Who was first gets the same place as often as he asks; a thief of the link cannot even ask where it is.
+    let first = &signers[winners[0]];
+    let place = answers[winners[0]].header("location").unwrap();
+    assert_eq!(create(first, "10").header("location"), Some(place));
+    let thief = Signer::generate();
+    assert_eq!(raw(&link, "HEAD", place, &thief, &[], None).status, 404);
+    assert_eq!(raw(&link, "HEAD", place, first, &[], None).header("upload-offset"), Some("0"));
+}
+
+#[test]
+fn pieces_that_lie_are_not_taken() {
+    let lab = Running::start();
+    let link = lab.ask_for("4711", 3600, 100);
+    let signer = Signer::generate();
+    let path = format!("/api/uploads?request={}", link.id);
+    let create = |length: &str| raw(&link, "POST", &path, &signer, &[("upload-length", length)], Some(&[]));
+    for (length, status) in [("101", 413), ("-1", 400), ("0", 400), ("99999999999999999999", 400), ("x", 400)]
+    {
+        assert_eq!(create(length).status, status, "{length}");
+    }
+    let place = create("10").header("location").unwrap().to_owned();
+    let piece = |offset: &str, checksum: Option<&str>, body: &[u8]| {
+        let mut headers =
+            vec![("upload-offset", offset), ("content-type", "application/offset+octet-stream")];
+        headers.extend(checksum.map(|checksum| ("upload-checksum", checksum)));
+        raw(&link, "PATCH", &place, &signer, &headers, Some(body)).status
+    };
+    let zeros = "sha256 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    assert_eq!(piece("0", Some(zeros), b"12345"), 460);
+    assert_eq!(piece("0", Some("md5 AAAA"), b"12345"), 400);
+    assert_eq!(piece("5", None, b"12345"), 409, "nothing is there yet");
+    assert_eq!(piece("0", None, b"12345678901"), 413, "more than was said");
+    assert_eq!(piece("0", None, b"12345"), 204);
+    assert_eq!(piece("0", None, b"12345"), 409, "that is there");
+    assert_eq!(piece("5", None, b"67890"), 204);
+    // A call that was changed on the way.
+    let other = Signer::generate();
+    let stolen = raw(&link, "PATCH", &place, &other, &[("upload-offset", "10")], Some(b""));
+    assert_eq!(stolen.status, 404);
+    for hostile in [
+        "/api/uploads/../../lab.db",
+        "/api/uploads/%2e%2e%2flab.db",
+        "/api/requests/..%2f..%2fkeys",
+        "/case/4711",
+        "/",
+    ] {
+        let status = raw(&link, "GET", hostile, &signer, &[], None).status;
+        assert!((400..500).contains(&status), "{hostile}: {status}");
+    }
+}
+
+#[test]
+fn a_whole_that_is_another_than_was_said_is_refused() {
+    let lab = Running::start();
+    let link = lab.ask("4711");
+    let sender = sender(&link);
+    let mut go_on = |_: &Progress| true;
+    let recipients = sender.request(&mut go_on).unwrap().recipients().unwrap();
+    let path = lab.path("x.age");
+    let sealed = seal_file(&mut &b"evidence"[..], &path, &recipients).unwrap();
+    let mut state = State::new(&link, sender.signer(), sealed.bytes, sealed.sha256, Vec::new());
+    let mut other = std::fs::read(&path).unwrap();
+    *other.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, other).unwrap();
+    let error = sender.send(&path, &mut state, &mut go_on).unwrap_err();
+    assert!(matches!(error, SendError::Changed(_)), "{error}");
+}
+
+#[test]
+fn a_lab_that_changes_the_keys_is_found_out() {
+    let lab = Running::start();
+    let link = lab.ask("4711");
+    let mine = biopsy_seal::Identity::generate().recipient().to_string();
+    let (document,): (String,) = lab
+        .wait_for(sqlx::query_as("SELECT document FROM requests").fetch_one(lab.lab.store.pool()))
+        .unwrap();
+    let signed = biopsy_deliver::Signed::<biopsy_deliver::Request>::parse(document.as_bytes()).unwrap();
+    let mut request = signed.verify().unwrap().0;
+    request.readers[0].key = mine;
+    let put = |document: String| {
+        lab.wait_for(
+            sqlx::query("UPDATE requests SET document = ?").bind(document).execute(lab.lab.store.pool()),
+        )
+        .unwrap();
+    };
+    // By the lab's own key, as whoever took it over has it; and by another.
+    put(biopsy_deliver::Signed::new(&request, &lab.lab.signer).unwrap().to_text());
+    let error = sender(&link).request(&mut |_: &Progress| true).unwrap_err();
+    assert!(matches!(error, SendError::OtherReaders), "{error}");
+    put(biopsy_deliver::Signed::new(&request, &Signer::generate()).unwrap().to_text());
+    let error = sender(&link).request(&mut |_: &Progress| true).unwrap_err();
+    assert!(matches!(error, SendError::NotBelieved { .. }), "{error}");
+}

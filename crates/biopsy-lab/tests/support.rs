@@ -1,0 +1,117 @@
+//! A lab on loopback, in this process, with a storage that is removed.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use biopsy_deliver::state::State;
+use biopsy_deliver::{Kind, Link, Progress, Receipt, Recipe, SendError, Sender, Signer};
+use biopsy_lab::Lab;
+use biopsy_lab::requests::{self, NewRequest};
+use biopsy_lab::serve::{Serving, serve};
+use biopsy_seal::{Recipient, seal_file};
+
+/// A lab that listens.
+pub struct Running {
+    pub lab: Lab,
+    pub address: SocketAddr,
+    pub folder: tempfile::TempDir,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Running {
+    /// Without workers: what arrives is analysed by tests that want it.
+    pub fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), 0)
+    }
+
+    /// At the port that was used before, or at any.
+    pub fn start_in(folder: tempfile::TempDir, port: u16) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let lab = runtime.block_on(Lab::open(&folder.path().join("lab"), None)).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let serving = Serving { listen: ([127, 0, 0, 1], port).into(), hook: None, workers: 0 };
+        let serving_lab = lab.clone();
+        runtime.spawn(async move {
+            // The port of a lab that was ended may be held for a moment.
+            for _ in 0..100 {
+                let tell = tell.clone();
+                if serve(serving_lab.clone(), &serving, move |at| tell.send(at).unwrap()).await.is_ok() {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        });
+        let address = told.recv().unwrap();
+        Self { lab, address, folder, runtime: Some(runtime) }
+    }
+
+    /// Ends it as a kill would: nothing is waited for, connections are cut.
+    pub fn kill(mut self) -> (tempfile::TempDir, u16) {
+        let (runtime, port) = (self.runtime.take().unwrap(), self.address.port());
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        runtime.shutdown_background();
+        (folder, port)
+    }
+
+    pub fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.as_ref().unwrap().block_on(future)
+    }
+
+    pub fn ask(&self, case: &str) -> Link {
+        self.ask_for(case, 3600, 64 << 20)
+    }
+
+    pub fn ask_for(&self, case: &str, valid_seconds: i64, max_bytes: u64) -> Link {
+        let new = NewRequest {
+            case: case.to_owned(),
+            lab_name: "test lab".to_owned(),
+            address: format!("http://{}", self.address),
+            recipe: Recipe { kind: Kind::File, seconds: None, target: None },
+            valid_seconds,
+            max_bytes,
+            kept_days: 1,
+        };
+        self.wait_for(requests::create(&self.lab, &new, "test")).unwrap()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Bytes without a pattern.
+pub fn noise(bytes: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_le_bytes()[3]
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// A sender that gives up soon.
+pub fn sender(link: &Link) -> Sender<'_> {
+    let mut sender = Sender::new(link, Signer::generate());
+    sender.give_up_after = std::time::Duration::from_secs(60);
+    sender
+}
+
+/// Seals and sends some bytes.
+pub fn send(link: &Link, plain: &[u8], to: &Path) -> Result<Receipt, SendError> {
+    let sender = sender(link);
+    let mut go_on = |_: &Progress| true;
+    let request = sender.request(&mut go_on)?;
+    let recipients: Vec<Recipient> = request.recipients().unwrap();
+    let sealed = seal_file(&mut &plain[..], to, &recipients).unwrap();
+    let mut state = State::new(link, sender.signer(), sealed.bytes, sealed.sha256, vec!["agreed".to_owned()]);
+    sender.send(to, &mut state, &mut go_on)
+}

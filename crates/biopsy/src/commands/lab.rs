@@ -1,0 +1,34 @@
+//! `biopsy lab`, `biopsy request`, `biopsy case`: the vendor's side is a program of its own, which is started where it is installed. What runs
+//! beside a customer's server has no web server and no database in it.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use biopsy_capture::{Failure, FailureKind};
+use clap::Args;
+
+use crate::exit_codes::Code;
+
+/// The program of the vendor's side.
+const PROGRAM: &str = "biopsy-lab";
+
+/// Arguments that are handed on.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct HandedOn {
+    /// See `biopsy-lab --help`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
+}
+
+/// Becomes that program.
+pub(crate) fn lab(verb: &str, args: &HandedOn) -> Result<Code, Failure> {
+    // Beside this program first: what is in the path may be another's.
+    let beside =
+        std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM)).filter(|path| path.is_file());
+    let program = beside.unwrap_or_else(|| PROGRAM.into());
+    let error = Command::new(&program).arg(verb).args(&args.arguments).exec();
+    Err(Failure::new(FailureKind::Usage, format!("cannot start `{}`: {error}", program.display()))
+        .with_hint(Some("the vendor's side is a program of its own, `biopsy-lab`; customers do not need it")))
+}

@@ -1,0 +1,76 @@
+//! `biopsy verify-deletion`: whether a certificate is what it says, without a network.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use biopsy_capture::{Failure, FailureKind};
+use biopsy_deliver::certificate::verify;
+use biopsy_deliver::{Fingerprint, signed};
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::exit_codes::Code;
+use crate::render::out;
+
+/// Check the certificate of a deletion: who signed it, and whether it is of what you sent. Needs no network.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyDeletionArgs {
+    /// The certificate.
+    certificate: PathBuf,
+    /// The receipt of what you sent: `FILE.age.receipt.json`.
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Who must have signed it: the fingerprint from the link, or from `biopsy send`.
+    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint)]
+    signer: Option<Fingerprint>,
+}
+
+fn fingerprint(text: &str) -> Result<Fingerprint, String> {
+    text.parse().map_err(|_| "a fingerprint has 22 letters and digits".to_owned())
+}
+
+/// Runs `biopsy verify-deletion`.
+pub(crate) fn verify_deletion(args: &VerifyDeletionArgs) -> Result<Code, Failure> {
+    let certificate = read(&args.certificate)?;
+    let receipt = args.receipt.as_deref().map(read).transpose()?;
+    let verified = verify(&certificate, args.signer, receipt.as_deref())
+        .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
+    let certificate = &verified.certificate;
+    let time = |seconds| Timestamp::from_second(seconds).map(|time| time.to_string()).unwrap_or_default();
+    let mut text = format!(
+        "case {} was deleted on {} by {}: {}\nsigned by {}\n",
+        certificate.case,
+        time(certificate.deleted),
+        certificate.by,
+        certificate.reason,
+        verified.signer.fingerprint(),
+    );
+    for sent in &certificate.received {
+        text.push_str(&format!("received: {} bytes, sha256 {}\n", sent.bytes, sent.sha256));
+    }
+    for place in &certificate.places {
+        text.push_str(&format!("{} ({}): {}\n", place.name, place.kind, place.result));
+    }
+    text.push_str(&format!("read {} times before\n", certificate.reads.len()));
+    for read in &certificate.reads {
+        text.push_str(&format!("  {} {}: {}\n", time(read.when), read.who, read.what));
+    }
+    text.push_str(&format!("what it does not say: {}\n", certificate.limits));
+    text.push_str(if verified.is_known_signer {
+        "the certificate is right\n"
+    } else {
+        "the signature is right; whose it is, only `--receipt` or `--signer` can tell\n"
+    });
+    out::text(&text, false)?;
+    Ok(if verified.is_known_signer { Code::Ok } else { Code::Partial })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(signed::MOST_BYTES as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| {
+            Failure::new(FailureKind::BadInput, format!("cannot read `{}`: {error}", path.display()))
+        })?;
+    Ok(bytes)
+}

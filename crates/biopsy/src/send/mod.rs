@@ -1,0 +1,112 @@
+//! `biopsy send`: from a link or a key to a sealed file, and to whoever asked for it.
+
+mod args;
+mod consent;
+mod seal;
+mod way;
+
+use std::sync::Arc;
+
+use biopsy_capture::{Failure, FailureKind, Job, Patience};
+use biopsy_deliver::state::State;
+use biopsy_deliver::{Kind, Link, Request, SendError, Sender, Signer};
+
+use crate::exit_codes::Code;
+use crate::interrupt;
+use crate::render::out;
+use crate::render::progress::Screen;
+use crate::render::terminal::ColorChoice;
+
+pub(crate) use args::SendArgs;
+
+/// Runs `biopsy send`.
+pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure> {
+    if args.seal_only {
+        return seal::only(args);
+    }
+    let Some(link) = args.request.as_ref().or(args.to.as_ref()) else {
+        return Err(Failure::new(FailureKind::Usage, "there is no link"));
+    };
+    if !link.is_private() && !args.plain_http {
+        let message = format!("`{}` speaks no https: whoever looks on could use the link", link.shown());
+        return Err(Failure::new(FailureKind::Usage, message)
+            .with_hint(Some("ask for a link with https; `--plain-http` uses it all the same")));
+    }
+    let sealed = way::sealed_path(args, link)?;
+    // What was begun goes on with the key that began it.
+    let begun = State::load(&sealed).map_err(|error| way::cannot_read(&State::path_of(&sealed), &error))?;
+    let begun = begun.filter(|state| state.is_of(link) && sealed.is_file());
+    let signer = match &begun {
+        Some(state) => state.signer().map_err(|error| way::cannot_read(&State::path_of(&sealed), &error))?,
+        None => Signer::generate(),
+    };
+    let mut sender = Sender::new(link, signer);
+    sender.give_up_after = std::time::Duration::from_secs(args.patience);
+    sender.most_per_second = args.limit_rate.map(|kilobytes| kilobytes.saturating_mul(1000));
+
+    let screen = Arc::new(Screen::new(color, args.quiet, false));
+    let job = Job::new(Box::new(Arc::clone(&screen)));
+    let patience =
+        if args.request.is_some() { Patience::Unlimited } else { Patience::Limited(interrupt::SHORT) };
+    interrupt::listen(&job, patience, color)?;
+    let mut watch = way::Watch::new(&job, args.quiet);
+    let mut state = match begun {
+        Some(state) => {
+            out::say(format_args!("going on with `{}`", sealed.display()));
+            state
+        }
+        None => {
+            let request = sender.request(&mut |progress| watch.shows(progress)).map_err(way::failure)?;
+            begin(args, link, &request, &sealed, sender.signer(), &job, &screen, color)?
+        }
+    };
+    let receipt = sender
+        .send(&sealed, &mut state, &mut |progress| watch.shows(progress))
+        .map_err(|error| kept(error, &sealed))?;
+    let text = format!(
+        "received by {}: {} bytes, sha256 {}\nreceipt: {}\nthe sealed file is yours to remove: {}\n",
+        link.lab,
+        receipt.bytes,
+        receipt.sha256,
+        State::receipt_of(&sealed).display(),
+        sealed.display(),
+    );
+    out::text(&text, false)
+}
+
+/// Shows what is asked for, asks, records or reads, seals; what was agreed to is in the state.
+#[expect(clippy::too_many_arguments, reason = "the outline of the verb: each is used once")]
+fn begin(
+    args: &SendArgs,
+    link: &Link,
+    request: &Request,
+    sealed: &std::path::Path,
+    signer: &Signer,
+    job: &Job,
+    screen: &Arc<Screen>,
+    color: ColorChoice,
+) -> Result<State, Failure> {
+    let recipients =
+        request.recipients().map_err(|error| Failure::from_error(FailureKind::Delivery, &error))?;
+    let is_report = args.report_only || request.recipe.kind == Kind::Report;
+    let plan = consent::plan(args, link, request, is_report)?;
+    consent::ask(&plan, args.yes)?;
+    let done = match &args.file {
+        Some(file) if is_report => seal::report(file, sealed, &recipients)?,
+        Some(file) => seal::file(file, sealed, &recipients)?,
+        None => seal::recording(args, request, sealed, &recipients, job, screen, color)?,
+    };
+    Ok(State::new(link, signer, done.bytes, done.sha256, plan))
+}
+
+/// The sealed file stays: the same command goes on.
+fn kept(error: SendError, sealed: &std::path::Path) -> Failure {
+    let may_go_on =
+        matches!(error, SendError::Unreachable(_) | SendError::Stopped | SendError::Answer { .. });
+    let failure = way::failure(error);
+    if may_go_on {
+        let hint = format!("`{}` is kept; the same command goes on from where it was", sealed.display());
+        return failure.with_hint(Some(hint));
+    }
+    failure
+}

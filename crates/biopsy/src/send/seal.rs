@@ -1,0 +1,137 @@
+//! From a file, its report, or a recording that is made now, to a sealed file.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use biopsy_capture::{Failure, FailureKind, Job};
+use biopsy_deliver::{Kind, REPORT_ALONE, Request};
+use biopsy_report::{Mask, render_markdown};
+use biopsy_seal::{Recipient, SealError, Sealed, seal_file};
+use clap::Parser;
+
+use super::args::SendArgs;
+use crate::capture::CaptureArgs;
+use crate::commands::input::diagnose;
+use crate::commands::symbols::SymbolArgs;
+use crate::exit_codes::Code;
+use crate::render::out;
+use crate::render::progress::Screen;
+use crate::render::terminal::ColorChoice;
+
+/// `biopsy send FILE --seal-only --to-key KEY`.
+pub(super) fn only(args: &SendArgs) -> Result<Code, Failure> {
+    let Some(from) = &args.file else { return Err(Failure::new(FailureKind::Usage, "there is no file")) };
+    let to = args.output.clone().unwrap_or_else(|| with_age(from, args.report_only));
+    let done =
+        if args.report_only { report(from, &to, &args.to_key)? } else { file(from, &to, &args.to_key)? };
+    let text =
+        format!("{}: {} bytes, sealed to {} keys\n", done.path.display(), done.bytes, args.to_key.len());
+    out::text(&text, false)
+}
+
+/// `NAME.age`, or `NAME.report.age`.
+pub(super) fn with_age(file: &Path, is_report: bool) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(if is_report { ".report.age" } else { ".age" });
+    file.with_file_name(name)
+}
+
+/// A file, as it is.
+pub(super) fn file(from: &Path, to: &Path, recipients: &[Recipient]) -> Result<Sealed, Failure> {
+    let unread = |why: &dyn std::fmt::Display| {
+        Failure::new(FailureKind::BadInput, format!("cannot read `{}`: {why}", from.display()))
+    };
+    let meta = std::fs::metadata(from).map_err(|error| unread(&error))?;
+    if !meta.is_file() {
+        return Err(unread(&"it is no file").with_hint(Some("a recording's folder is packed with `zip -r`")));
+    }
+    let mut opened = File::open(from).map_err(|error| unread(&error))?;
+    seal(&mut opened, to, recipients)
+}
+
+/// The report on a file, as text with its secrets masked.
+pub(super) fn report(from: &Path, to: &Path, recipients: &[Recipient]) -> Result<Sealed, Failure> {
+    let read = diagnose(&[from.to_owned()], &SymbolArgs::default())?;
+    let mask = |text: &str| read.mask(text);
+    let mask: Option<Mask<'_>> = Some(&mask);
+    let text = render_markdown(&read.diagnosis, mask);
+    seal(&mut Cursor::new(REPORT_ALONE).chain(text.as_bytes()), to, recipients)
+}
+
+fn seal(from: &mut dyn Read, to: &Path, recipients: &[Recipient]) -> Result<Sealed, Failure> {
+    seal_file(from, to, recipients).map_err(|error| {
+        let kind = match &error {
+            SealError::Read(_) => FailureKind::BadInput,
+            SealError::Write { .. } => FailureKind::Output,
+        };
+        Failure::from_error(kind, &error)
+    })
+}
+
+/// Which process: the customer's word goes before the lab's.
+pub(super) fn target(args: &SendArgs, request: &Request) -> Result<String, Failure> {
+    let target = args.target.clone().or_else(|| request.recipe.target.clone());
+    let Some(target) = target else {
+        return Err(Failure::new(FailureKind::Usage, "the request names no process").with_hint(Some(
+            "name it with `--target`: a pid, a name, a systemd unit or a container id; `biopsy ps` lists them",
+        )));
+    };
+    // It comes from elsewhere, and must not be read as something else.
+    if target.starts_with('-') || target.is_empty() || target.chars().any(char::is_control) {
+        return Err(Failure::new(FailureKind::Usage, format!("`{target}` is no name of a process")));
+    }
+    Ok(target)
+}
+
+/// What `biopsy capture` is told.
+#[derive(Parser)]
+struct Capturing {
+    #[command(flatten)]
+    args: CaptureArgs,
+}
+
+/// Records what the request asks for, seals it, and removes what is not sealed.
+pub(super) fn recording(
+    args: &SendArgs,
+    request: &Request,
+    sealed: &Path,
+    recipients: &[Recipient],
+    job: &Job,
+    screen: &Arc<Screen>,
+    color: ColorChoice,
+) -> Result<Sealed, Failure> {
+    if !request.recipe.kind.is_captured() {
+        let message = "the request asks for a file that you have, and not for a recording";
+        return Err(Failure::new(FailureKind::Usage, message)
+            .with_hint(Some("`biopsy send FILE --to LINK` sends it".to_owned())));
+    }
+    let bundle = sealed.with_extension("");
+    // One that a kill left behind before it was sealed is as good as a new one.
+    if !bundle.is_file() {
+        let seconds = format!("{}s", request.recipe.seconds());
+        let target = target(args, request)?;
+        let bundle_text = bundle.to_string_lossy();
+        let mut words = vec!["capture", "--for", &seconds, "--output", &bundle_text];
+        if request.recipe.kind == Kind::Hang {
+            words.push("--stacks");
+        }
+        words.push(&target);
+        let capturing = Capturing::try_parse_from(words)
+            .map_err(|error| Failure::new(FailureKind::Usage, error.to_string()))?;
+        // Less than was asked for is worth sending: it says what it lacks.
+        let _: Code = crate::capture::record(&capturing.args, false, color, job, screen)?;
+        if !bundle.is_file() {
+            return Err(Failure::new(
+                FailureKind::Stopped,
+                "the recording was stopped before there was a bundle",
+            ));
+        }
+    }
+    let done = file(&bundle, sealed, recipients)?;
+    if let Err(error) = std::fs::remove_file(&bundle) {
+        out::say(format_args!("`{}` is not sealed, and could not be removed: {error}", bundle.display()));
+    }
+    Ok(done)
+}
