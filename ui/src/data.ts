@@ -343,6 +343,20 @@ export interface HeapType {
   bytes: number;
   live_objects?: number;
   live_bytes?: number;
+  retained_bytes?: number;
+}
+
+export interface Held {
+  bytes: number;
+  suspects: { way: string; holders: number; retained: number; share: number; held?: { type: string; objects: number; retained: number } }[];
+  holders: { depth: number; via?: string; type: string; objects: number; bytes: number; retained: number }[];
+}
+
+export interface Growth {
+  is_one_process: boolean;
+  moments: { taken_at?: string; objects: number; bytes: number }[];
+  holders: { way: string; type: string; objects: number[]; retained: number[]; always: boolean }[];
+  types: { name: string; module?: string; objects: number[]; bytes: number[]; always: boolean }[];
 }
 
 export interface Heap {
@@ -369,6 +383,7 @@ export interface Heap {
   dangling: number;
   warnings?: string[];
   types: HeapType[];
+  held?: Held;
 }
 
 interface Blocks {
@@ -444,7 +459,7 @@ export interface Comparison {
 }
 
 export interface Whole {
-  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; footprints?: Footprint[]; undetermined?: string[] };
+  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; footprints?: Footprint[]; growth?: Growth; undetermined?: string[] };
   name: string;
   notes: string[];
 }
@@ -453,6 +468,7 @@ export interface Report {
   dumps?: Dump[];
   heaps?: Heap[];
   footprints?: Footprint[];
+  growth?: Growth;
   undetermined?: string[];
   recording: {
     tool: string;

@@ -11,7 +11,7 @@ use crate::dump::DumpAnalysis;
 use crate::findings::finding::Finding;
 use crate::findings::{self, Incident};
 use crate::footprint::FootprintSummary;
-use crate::heap::HeapSummary;
+use crate::heap::{Growth, HeapSummary};
 use crate::image::{analyze_opened, join_dumps};
 use crate::recorded::Recorded;
 
@@ -24,6 +24,8 @@ pub struct Diagnosis {
     pub dumps: Vec<DumpAnalysis>,
     /// Managed heaps at one moment, the oldest first.
     pub heaps: Vec<HeapSummary>,
+    /// What grew between them; `None`: there is one, or none.
+    pub growth: Option<Growth>,
     /// Where the memory of processes went, the oldest first.
     pub footprints: Vec<FootprintSummary>,
     /// What is known to be missing beside what the parts say themselves.
@@ -60,15 +62,19 @@ impl Diagnosis {
     #[must_use]
     pub fn new(recorded: Option<Recorded>, dumps: Vec<DumpAnalysis>, heaps: Vec<HeapSummary>) -> Self {
         let pair = recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
-        let findings = findings::of_all(&Incident { recorded: pair, heaps: &heaps, footprints: &[] });
-        Self { recorded, dumps, heaps, footprints: Vec::new(), undetermined: Vec::new(), findings }
+        let growth = Growth::of(&heaps.iter().collect::<Vec<_>>());
+        let incident = Incident { recorded: pair, heaps: &heaps, growth: growth.as_ref(), footprints: &[] };
+        let findings = findings::of_all(&incident);
+        let footprints = Vec::new();
+        Self { recorded, dumps, heaps, growth, footprints, undetermined: Vec::new(), findings }
     }
 
     /// The same, and where the memory of processes went, the oldest first.
     #[must_use]
     pub fn with_footprints(self, footprints: Vec<FootprintSummary>) -> Self {
         let pair = self.recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
-        let incident = Incident { recorded: pair, heaps: &self.heaps, footprints: &footprints };
+        let (heaps, growth) = (self.heaps.as_slice(), self.growth.as_ref());
+        let incident = Incident { recorded: pair, heaps, growth, footprints: &footprints };
         Self { findings: findings::of_all(&incident), footprints, ..self }
     }
 
@@ -109,11 +115,12 @@ impl Diagnosis {
             // None could be read: say why of the first.
             evidence.dump(0)?;
         }
-        let heaps: Vec<HeapSummary> = evidence
-            .heap()?
-            .iter()
-            .map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts))
-            .collect();
+        // One after the other: each may be as large as memory allows.
+        let mut heaps = Vec::new();
+        for number in evidence.heaps()? {
+            let heap = evidence.heap(number)?;
+            heaps.extend(heap.iter().map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts)));
+        }
         let (footprints, not_whole) = evidence.footprints();
         not_read.extend(not_whole);
         let footprints: Vec<FootprintSummary> =
@@ -150,6 +157,8 @@ impl Diagnosis {
             footprints.extend(one.footprints);
             undetermined.extend(one.undetermined);
         }
+        heaps.sort_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
+        footprints.sort_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
         Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps).with_footprints(footprints) })
     }
 

@@ -198,11 +198,22 @@ impl Evidence {
         (footprints.into_iter().map(|footprint| (name.clone(), footprint)).collect(), warnings)
     }
 
-    /// The heap in a `.gcdump`, or the last snapshot of a recording; `None`: there is none.
+    /// Numbers of the heaps that there are, as they were taken: those of a recording's snapshots, or 1 for a file that is one.
+    ///
+    /// # Errors
+    /// The recording is damaged.
+    pub fn heaps(&self) -> Result<Vec<u32>, EvidenceError> {
+        Ok(if self.is_recording() { heap::numbers(&self.path)? } else { vec![1] })
+    }
+
+    /// A heap by its number: a snapshot of a recording, or what is in a `.gcdump` or `.hprof`; `None`: there is none.
     ///
     /// # Errors
     /// It is damaged or cannot be read.
-    pub fn heap(&self) -> Result<Option<Heap>, EvidenceError> {
+    pub fn heap(&self, number: u32) -> Result<Option<Heap>, EvidenceError> {
+        if self.is_recording() {
+            return Ok(heap::of_recording(&self.path, Some(number))?);
+        }
         Ok(heap::open(&self.path)?)
     }
 

@@ -47,6 +47,7 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod copy;
 mod documents;
 mod error;
 mod folder;
@@ -66,6 +67,7 @@ mod version;
 mod warn;
 
 pub use bundle::{Bundle, Packed, bundle, pack};
+pub use copy::CopyError;
 pub use documents::dump::DumpDocument;
 pub use documents::heap::SnapshotDocument;
 pub use error::{OpenError, WriteError};

@@ -6,6 +6,8 @@ use std::ops::Range;
 const REACH: usize = 32 << 10;
 /// Most columns of one statement.
 const COLUMNS: usize = 256;
+/// Longest text of a logger in front of a row, in bytes.
+const PREFIX_MAX: usize = 160;
 
 /// A value in a row, with the name of its column.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +46,7 @@ fn read(text: &[u8], at: usize) -> Option<Vec<Field>> {
     if !text.get(at..at + 6)?.eq_ignore_ascii_case(b"values") {
         return None;
     }
-    at = skip_space(text, at + 6);
+    at = next_row(text, at + 6);
     let mut fields = Vec::new();
     while text.get(at) == Some(&b'(') {
         at = row(text, at + 1, &columns, &mut fields);
@@ -52,9 +54,19 @@ fn read(text: &[u8], at: usize) -> Option<Vec<Field>> {
         if text.get(at) != Some(&b',') {
             break;
         }
-        at = skip_space(text, at + 1);
+        at = next_row(text, at + 1);
     }
     Some(fields)
+}
+
+/// The bracket of the next row: at once, or on the next line behind what a logger put there.
+fn next_row(text: &[u8], at: usize) -> usize {
+    let start = skip_space(text, at);
+    let line = &text[start.min(text.len())..text.len().min(start + PREFIX_MAX)];
+    let is_below = text[at.min(start)..start].contains(&b'\n');
+    let open =
+        line.iter().position(|b| matches!(b, b'(' | b'\n' | b'\'' | b';')).filter(|open| line[*open] == b'(');
+    open.filter(|_| is_below).map_or(start, |open| start + open)
 }
 
 /// One row, behind its bracket; gives back what follows it.

@@ -1,6 +1,8 @@
 //! Command lines as lists of arguments: what text rules cannot see is where one argument ends.
 
 use crate::counts::merge_hits;
+use crate::pseudonym::masks_in;
+use crate::scan::Span;
 use crate::{Hit, Redactor};
 
 /// Rule id of passwords behind short options.
@@ -42,7 +44,7 @@ impl ShortOption {
     }
 }
 
-const SHORT_OPTIONS: [ShortOption; 13] = [
+const SHORT_OPTIONS: [ShortOption; 14] = [
     option(
         &[
             "mysql",
@@ -86,6 +88,7 @@ const SHORT_OPTIONS: [ShortOption; 13] = [
     },
     option(&["sshpass", "7z", "7za", "7zz"], "-p", true, false),
     option(&["sqlcmd", "osql", "bcp", "isql", "unzip", "zip", "cqlsh"], "-P", false, false),
+    option(&["sqlcmd", "osql", "bcp"], "-P", true, false),
     option(&["redis-cli", "keydb-cli", "valkey-cli"], "-a", false, false),
     option(
         &["ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldappasswd", "ldapwhoami"],
@@ -128,11 +131,38 @@ impl Redactor {
                 out.push(hidden);
                 continue;
             }
+            self.remember_of_process(arg.split_once('=').map_or(arg.as_str(), |(_, value)| value).as_bytes());
             let redacted = self.text(arg);
             merge_hits(&mut hits, &redacted.hits);
             out.push(redacted.text.into_owned());
         }
+        self.between(&mut out, &mut hits);
         RedactedCommand { args: out, hits }
+    }
+
+    /// What the rules of text say about the line that somebody would have typed.
+    fn between(&self, args: &mut [String], hits: &mut Vec<Hit>) {
+        let line = args.join(" ");
+        let mut spans = Vec::new();
+        self.engine().find(line.as_bytes(), &masks_in(line.as_bytes()), &mut spans);
+        let mut start = 0;
+        for arg in args {
+            let place = start..start + arg.len();
+            start = place.end + 1;
+            let inside = |span: &&Span| place.start <= span.range.start && span.range.end <= place.end;
+            let Some(span) = spans.iter().filter(inside).max_by_key(|span| span.range.len()) else {
+                continue;
+            };
+            let range = span.range.start - place.start..span.range.end - place.start;
+            let (Some(value), Some(rule)) = (arg.get(range.clone()), span.rule) else { continue };
+            if masks_in(arg.as_bytes()).is_empty() {
+                let rule = self.engine().rules()[rule].id.clone();
+                self.learn_told(value.as_bytes());
+                let mask = self.pseudonym(&rule, value);
+                arg.replace_range(range, &mask);
+                merge_hits(hits, &[Hit { rule, count: 1 }]);
+            }
+        }
     }
 
     /// Does this argument say that the next one is a secret?

@@ -41,6 +41,11 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Run> {
         if end - at >= RUN_MIN {
             end += text[end..].iter().take(2).take_while(|b| **b == b'=').count();
             found.extend(unpack(&text[at..end]).map(|text| Run { range: at..end, text }));
+        } else if end - at == 2
+            && let Some((list_end, bytes)) = pairs(text, at)
+        {
+            end = list_end;
+            found.extend(as_text(bytes).map(|text| Run { range: at..list_end, text }));
         } else if text[at].is_ascii_digit()
             && let Some((list_end, bytes)) = list(text, at)
         {
@@ -138,6 +143,27 @@ fn list(text: &[u8], start: usize) -> Option<(usize, Vec<u8>)> {
     }
 }
 
+/// `70 61 73 73`, `70:61:73:73`, `70-61-73-73`: pairs of hex digits with one separator, of which one has a letter.
+fn pairs(text: &[u8], start: usize) -> Option<(usize, Vec<u8>)> {
+    let reach = &text[start..text.len().min(start + RUN_MAX)];
+    let separator = *reach.get(2).filter(|b| matches!(b, b' ' | b':' | b','))?;
+    let mut bytes = Vec::new();
+    let mut at = 0;
+    while let (Some(high), Some(low)) =
+        (reach.get(at).and_then(|b| digit(*b)), reach.get(at + 1).and_then(|b| digit(*b)))
+    {
+        bytes.push(high << 4 | low);
+        at += 2;
+        if reach.get(at) != Some(&separator) {
+            break;
+        }
+        at += 1;
+    }
+    let end = if reach[..at].ends_with(&[separator]) { at - 1 } else { at };
+    let has_letter = reach[..end].iter().any(u8::is_ascii_alphabetic);
+    (bytes.len() >= LIST_MIN && has_letter).then_some((start + end, bytes))
+}
+
 /// A byte in decimal, or in hex behind `0x`.
 fn number(text: &[u8]) -> Option<(usize, u8)> {
     let is_hex = text.len() > 2 && text[0] == b'0' && matches!(text[1], b'x' | b'X');
@@ -157,6 +183,14 @@ pub(crate) struct Unescaped {
 }
 
 impl Unescaped {
+    /// Undone once more, for what was escaped twice.
+    pub(crate) fn again(&self) -> Option<Self> {
+        memchr::memchr3(b'%', b'&', b'\\', &self.text)?;
+        let mut again = undo(&self.text, 0)?;
+        again.at.iter_mut().for_each(|at| *at = self.at[*at]);
+        Some(again)
+    }
+
     /// The place of a range.
     pub(crate) fn source(&self, range: &Range<usize>) -> Option<Range<usize>> {
         Some(*self.at.get(range.start)?..*self.at.get(range.end)?)
@@ -169,7 +203,14 @@ pub(crate) fn unescaped(text: &[u8]) -> Vec<Unescaped> {
     let mut start = 0;
     while start < text.len() {
         let limit = text.len().min(start + ESCAPED_MAX);
-        let end = memchr::memchr(b'\n', &text[start..limit]).map_or(limit, |newline| start + newline + 1);
+        let line_end = |from: usize| {
+            memchr::memchr(b'\n', &text[from..limit]).map_or(limit, |newline| from + newline + 1)
+        };
+        let mut end = line_end(start);
+        // Quoted-printable goes on behind a line that ends so.
+        while end < limit && (text[..end].ends_with(b"=\n") || text[..end].ends_with(b"=\r\n")) {
+            end = line_end(end);
+        }
         let line = &text[start..end];
         let is_escaped = memchr::memchr3(b'%', b'&', b'\\', line).is_some();
         if is_escaped || memchr::memmem::find(line, b"=3D").is_some() {
@@ -190,7 +231,13 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
     while at < line.len() {
         let (length, character) = match escape(&line[at..]).filter(|_| quoted || line[at] != b'=') {
             Some(found) => {
-                escapes += 1;
+                // What separates a name from its value is worth the look alone.
+                escapes += match found.1 {
+                    _ if line[at] == b'&' && line[at + 1] != b'#' => 0,
+                    0x3d | 0x22 => 3,
+                    NOTHING => 0,
+                    _ => 1,
+                };
                 found
             }
             None => (1, u32::from(line[at])),
@@ -198,7 +245,7 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
         if length == 1 {
             undone.text.push(line[at]);
             undone.at.push(start + at);
-        } else {
+        } else if character != NOTHING {
             let mut utf8 = [0; 4];
             let one = [character as u8];
             // Percent and quoted-printable give bytes, the others give characters.
@@ -219,6 +266,8 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
 fn escape(text: &[u8]) -> Option<(usize, u32)> {
     let hex = |digits: &[u8]| u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
     match text {
+        [b'=', b'\r', b'\n', ..] => Some((3, NOTHING)),
+        [b'=', b'\n', ..] => Some((2, NOTHING)),
         [b'%' | b'=', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {
             Some((3, hex(&text[1..3])?))
         }
@@ -233,9 +282,19 @@ fn escape(text: &[u8]) -> Option<(usize, u32)> {
             };
             Some((end + 1, character))
         }
+        [b'&', ..] => NAMED
+            .iter()
+            .find(|(name, _)| text.starts_with(name))
+            .map(|(name, character)| (name.len(), *character)),
         _ => None,
     }
 }
+
+/// Entities by name.
+const NAMED: [(&[u8], u32); 5] =
+    [(b"&amp;", 0x26), (b"&quot;", 0x22), (b"&lt;", 0x3c), (b"&gt;", 0x3e), (b"&apos;", 0x27)];
+/// No character: the end of a line that goes on.
+const NOTHING: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -252,6 +311,8 @@ mod tests {
         assert_eq!(texts("70617373776f72643d68756e74657232"), ["password=hunter2"]);
         assert_eq!(texts("[112, 97, 115, 115, 61, 97, 98, 99, 100]"), ["pass=abcd"]);
         assert_eq!(texts("{0x70,0x61,0x73,0x73,0x3d,0x61,0x62,0x63,0x64}"), ["pass=abcd"]);
+        assert_eq!(texts("b 70 61 73 73 3d 61 62 63 64 e"), ["pass=abcd"]);
+        assert_eq!(texts("70:61:73:73:3d:61:62:63:64"), ["pass=abcd"]);
         assert_eq!(texts("cAB3AGQAPQBhAGIAYwBkAGUAZgA="), ["pwd=abcdef"]);
     }
 
@@ -281,6 +342,10 @@ mod tests {
         assert_eq!(unescaped(b"a=10 b=20 c=30 d=%2f\n"), [], "values, and one escape");
         let mail = unescaped(b"pwd=3Dx=79z=0A");
         assert_eq!(mail[0].text, b"pwd=xyz\n");
+        assert_eq!(unescaped(b"pwd=3Dab=\r\ncd e\nf")[0].text, b"pwd=abcd e\n");
+        let twice = unescaped(b"x%2525y%253D%253Dz")[0].again().expect("escapes");
+        assert_eq!(String::from_utf8_lossy(&twice.text), "x%y==z");
+        assert_eq!(twice.source(&(4..6)), Some(12..18));
     }
 
     proptest::proptest! {

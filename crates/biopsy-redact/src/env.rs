@@ -50,6 +50,7 @@ impl Redactor {
         if plausible::is_strong(value.as_bytes(), Strength::Random) {
             self.learn_told(value.as_bytes());
         }
+        self.remember_of_process(value.as_bytes());
         let mut hits = one_hit(ENV_RULE);
         merge_hits(&mut hits, &redacted.hits);
         shown(self.pseudonym(ENV_RULE, value), true, hits)

@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::below;
+use crate::cells;
 use crate::plausible::{self, Lists};
 use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
@@ -28,6 +30,7 @@ pub(crate) struct KeyRule {
     strength: Strength,
     strict_prose: bool,
     beside: bool,
+    uuid: bool,
     min_length: usize,
     min_entropy: f64,
 }
@@ -43,6 +46,7 @@ impl KeyRule {
             strength: rule.strength,
             strict_prose: rule.strict_prose,
             beside: rule.beside,
+            uuid: rule.uuid,
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
         }
@@ -64,18 +68,49 @@ impl KeyRule {
     /// The values that belong to the keyword at `word`, if its name says that they are secrets.
     pub(crate) fn find(&self, text: &[u8], word: Range<usize>, lists: &Lists) -> Vec<Value> {
         let Some(name) = self.name_around(text, word.clone(), lists) else { return Vec::new() };
-        let Some(place) = place_of_value(text, name) else { return Vec::new() };
-        if place.how == How::Beside && !self.beside {
+        let Some(place) = place_of_value(text, name.clone()) else {
+            return self.in_cells(text, &name, lists);
+        };
+        let is_said = place.how == How::Beside && Quote::at(text, place.at).is_none();
+        if place.how == How::Beside && !self.beside && !is_said && !is_compound(text, &name, &word) {
             return Vec::new();
         }
+        let is_token = |value: &Value| {
+            let value = &text[value.range.clone()];
+            plausible::is_strong(value, Strength::Token) || self.uuid && plausible::is_uuid(value)
+        };
         let mut values = value::read(text, place);
+        if is_said {
+            for value in &mut values {
+                value.range.end =
+                    value.range.start + plausible::trim_end_punctuation(&text[value.range.clone()]).len();
+            }
+        }
+        if place.how == How::Beside && (!self.beside || is_said) {
+            values.retain(is_token);
+        }
         let word = &text[word];
-        values.retain(|value| self.accepts(text, value, place.how, lists) && !is_variable(text, value, word));
+        values.retain(|value| {
+            self.accepts(text, value, place.how, lists)
+                && !is_variable(text, value, word)
+                && !is_metavariable(text, value, word)
+        });
         if self.strength == Strength::Any && place.whole_line {
             for value in values.iter_mut().filter(|value| !value.quoted) {
                 value::extend_to_line(text, value);
             }
+            values.retain(|value| value.quoted || !is_sentence(&text[value.range.clone()], lists));
         }
+        values
+    }
+
+    /// Values in cells of their own, beside or below the name.
+    fn in_cells(&self, text: &[u8], name: &Range<usize>, lists: &Lists) -> Vec<Value> {
+        let (how, mut values) = match cells::beside(text, name) {
+            Some(value) => (How::Cell, vec![value]),
+            None => (How::Column, cells::below(text, name)),
+        };
+        values.retain(|value| self.accepts(text, value, how, lists));
         values
     }
 
@@ -90,7 +125,7 @@ impl KeyRule {
         value.len() >= self.min_length
             && !plausible::is_placeholder(value, lists)
             && !plausible::is_code(value, lists)
-            && plausible::is_strong(value, self.strength)
+            && (plausible::is_strong(value, self.strength) || self.uuid && plausible::is_uuid(value))
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
     }
 
@@ -101,6 +136,9 @@ impl KeyRule {
         }
         if how == How::Block {
             return true;
+        }
+        if how == How::Cell && !plausible::is_of_a_cell(bytes) {
+            return false;
         }
         if !value.quoted && (is_remark(text, value.range.start) || is_source(text, &value.range)) {
             return false;
@@ -120,13 +158,22 @@ impl KeyRule {
         {
             return false;
         }
-        plausible::is_strong(bytes, self.strength)
+        let is_attached = matches!(
+            how,
+            How::Assigned { prose: false, .. } | How::Flag | How::Element | How::Cell | How::Column
+        );
+        let is_uuid =
+            self.strength == Strength::Token && self.uuid && is_attached && plausible::is_uuid(bytes);
+        (is_uuid || plausible::is_strong(bytes, self.strength))
             && (self.min_entropy <= 0.0 || plausible::entropy(bytes) >= self.min_entropy)
     }
 
     /// The name that the keyword is part of, unless its other words make it harmless.
     fn name_around(&self, text: &[u8], word: Range<usize>, lists: &Lists) -> Option<Range<usize>> {
         let name = name_bounds(text, word.clone());
+        if is_of_resource(text, name.clone()) {
+            return None;
+        }
         if self.boundary == Boundary::Word
             && !(starts_word(text, word.start, name.start) && ends_word(text, word.end, name.end))
         {
@@ -205,6 +252,25 @@ fn is_remark(text: &[u8], at: usize) -> bool {
         && words.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b' ' | b',' | b'-' | b'/' | b'\''))
 }
 
+/// A name of several words (`AUTH_KEY`), or one that Lisp sets: `(setq psk "x")`.
+fn is_compound(text: &[u8], name: &Range<usize>, word: &Range<usize>) -> bool {
+    let before = &text[name.start.saturating_sub(16)..name.start];
+    name.len() > word.len()
+        || [&b"(setq "[..], b"(define ", b"(def ", b"(setf ", b"(defvar "]
+            .iter()
+            .any(|start| before.ends_with(start))
+        || text[word.clone()].contains(&b'_')
+}
+
+/// `--password=PASSWORD`, as a program's help says it.
+fn is_metavariable(text: &[u8], value: &Value, word: &[u8]) -> bool {
+    let bytes = &text[value.range.clone()];
+    bytes.len() >= word.len()
+        && bytes.iter().all(|b| b.is_ascii_uppercase() || *b == b'_')
+        && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
+        && !word.iter().any(u8::is_ascii_uppercase)
+}
+
 /// `secrets = ledger.Secrets`, `password=form.password`, `dbPassword: newPassword`: a variable that carries the name on.
 fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
     // `x = newPassword` is code; `x=newPassword` is a connection string.
@@ -220,16 +286,43 @@ fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
         && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
 }
 
+/// `Passwords: see the administrator.`
+fn is_sentence(value: &[u8], lists: &Lists) -> bool {
+    let is_word = |word: &[u8]| word.iter().all(|b| b.is_ascii_alphabetic() || *b >= 0x80);
+    let words = plausible::trim_end_punctuation(value);
+    let mut all = words.split(|b| *b == b' ');
+    let first = all.next().unwrap_or_default();
+    let is_said = value.ends_with(b".") || lists.is_prose_word(first) || lists.is_trivial(first);
+    is_said && words.contains(&b' ') && is_word(first) && all.all(is_word)
+}
+
+/// `arn:aws:secretsmanager:eu-west-1:1:secret:shop/db`: a part of a resource's name.
+fn is_of_resource(text: &[u8], name: Range<usize>) -> bool {
+    if name.start == 0 || text[name.start - 1] != b':' || text.get(name.end) != Some(&b':') {
+        return false;
+    }
+    let before = &text[name.start.saturating_sub(256)..name.start];
+    let start = before
+        .iter()
+        .rposition(|b| !b.is_ascii_alphanumeric() && !b":-_/".contains(b))
+        .map_or(0, |at| at + 1);
+    before[start..].starts_with(b"arn:") || before[start..].starts_with(b"urn:")
+}
+
 fn in_set(set: &HashSet<Vec<u8>>, word: &[u8]) -> bool {
     word.len() <= NAME_REACH && set.contains(word.to_ascii_lowercase().as_slice())
 }
 
 /// The name around a keyword: letters, digits, `_`, `$`, and `-` or `.` between them.
 fn name_bounds(text: &[u8], word: Range<usize>) -> Range<usize> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'$';
+    let is_foreign = !text[word.clone()].is_ascii();
+    let plain =
+        |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || is_foreign && b >= 0x80 && b != 0xef;
     let mut start = word.start;
     let floor = word.start.saturating_sub(NAME_REACH);
-    while start > floor {
+    // `?key` and `&key` begin where they say.
+    let begins = matches!(text.get(word.start), Some(b'?' | b'&'));
+    while start > floor && !begins {
         let byte = text[start - 1];
         let joined =
             matches!(byte, b'-' | b'.') && start - 1 > floor && text[start - 2].is_ascii_alphanumeric();
@@ -330,6 +423,12 @@ fn words_of(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Where the value of a name is, and how it is attached.
 fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     let key = name.start;
+    // `Unseal Key 1: x`
+    let number = text[name.end..].iter().skip(1).take(2).take_while(|b| b.is_ascii_digit()).count();
+    let is_numbered = number > 0
+        && text[name.end] == b' '
+        && text.get(name.end + 1 + number).is_some_and(|b| matches!(b, b':' | b'=' | b'"' | b'\t'));
+    let name = if is_numbered { name.start..name.end + 1 + number } else { name };
     let mut at = name.end;
     let quote = Quote::at(text, at);
     let doubled = text[at..].starts_with(b"\"\"") && text[..key].ends_with(b"\"\"");
@@ -345,12 +444,17 @@ fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
     }
     let behind = skip_blank(text, at);
     if let Some((value_at, how, whole_line)) = assigned(text, &name, behind, key_quote.is_some()) {
+        let is_dialogue = !whole_line && key_quote.is_none() || whole_line;
+        if is_dialogue && let Some(word) = answer(text, &name, value_at) {
+            return Some(Place { key, at: word, how: How::Beside, key_quote, whole_line: false });
+        }
         return Some(Place { key, at: value_at, how, key_quote, whole_line });
     }
     element(text, &name)
         .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
         .or_else(|| attribute(text, &name, key_quote.is_some()))
         .or_else(|| beside(text, key, at, behind))
+        .or_else(|| said(text, &name, at, behind))
 }
 
 /// `=`, `:`, `=>`, `->`, `:=`, `==`, percent-encoded or as `\u003d`.
@@ -383,6 +487,13 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     };
     let separator_end = at + length;
     let mut value = skip_blank(text, separator_end);
+    // A value that begins on the next line, behind a backslash.
+    if !quoted_key
+        && text.get(value) == Some(&b'\\')
+        && let Some(line) = below::newline(text, value + 1)
+    {
+        value = skip_blank(text, below::next_line(text, name.start, line)?);
+    }
     let line_ends = matches!(text.get(value), Some(b'\n' | b'\r'));
     if line_ends && quoted_key {
         // The value may stand on the next line, unless that is the next key.
@@ -411,6 +522,22 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     // Only there may a value without quotes hold blanks: `password: two words`, `password = two words`.
     let whole_line = setting && !quoted_key && spaced && (colon || at > name.end);
     Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
+}
+
+/// `Enter password:` with what was typed on the next line.
+fn answer(text: &[u8], name: &Range<usize>, at: usize) -> Option<usize> {
+    let line = below::newline(text, at)?;
+    let before = &text[name.start.saturating_sub(64)..name.start];
+    let start =
+        memchr::memrchr(b'\n', before).map_or(before, |newline| &before[newline + 1..]).to_ascii_lowercase();
+    let asks = [&b"enter "[..], b"type ", b"your ", b"new ", b"retype ", b"give "]
+        .iter()
+        .any(|word| memchr::memmem::find(&start, word).is_some());
+    if !asks || !text[..at].ends_with(b":") && !text[..at].ends_with(b": ") {
+        return None;
+    }
+    let word = below::word_below(text, name.start, line)?;
+    plausible::is_of_a_cell(&text[word.clone()]).then_some(word.start)
 }
 
 /// `|`, `>`, `|-`, `>+2` at the end of the line: the start of the next line.
@@ -533,6 +660,19 @@ fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool
     } else {
         return None;
     };
+    if let Some(line) = text.get(value).filter(|b| **b == b'\\').and_then(|_| below::newline(text, value + 1))
+    {
+        let start = below::next_line(text, name.start, line)?;
+        let value = skip_blank(text, start);
+        return (value > start && text.get(value).is_some_and(|b| b.is_ascii_graphic() && *b != b'-'))
+            .then_some(Place {
+                key: name.start,
+                at: value,
+                how: How::Flag,
+                key_quote: None,
+                whole_line: false,
+            });
+    }
     (text
         .get(value)
         .is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'<' | b'[' | b'&' | b';' | b')' | b'\n' | b'\r')))
@@ -551,7 +691,16 @@ fn is_windows_option(text: &[u8], name: &Range<usize>, behind: usize) -> bool {
 /// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
 /// `<setting name="key"><value>x</value>`.
 fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
-    let mut before = &text[name.start.saturating_sub(32)..name.start];
+    // `Database:Password` is a path.
+    let path = text[..name.start]
+        .iter()
+        .rev()
+        .take(64)
+        .take_while(|b| b.is_ascii_alphanumeric() || b":_.-".contains(b))
+        .count();
+    let start =
+        if path > 0 && text[name.start - 1] == b':' && path < 64 { name.start - path } else { name.start };
+    let mut before = &text[start.saturating_sub(32)..start];
     if quoted {
         let trimmed = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
         before = &before[..trimmed];
@@ -564,9 +713,45 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
     let label = before[label_start..end].to_ascii_lowercase();
     if !matches!(
         label.as_slice(),
-        b"name" | b"key" | b"property" | b"variable" | b"field" | b"setting" | b"option"
+        b"name"
+            | b"key"
+            | b"property"
+            | b"variable"
+            | b"field"
+            | b"setting"
+            | b"option"
+            | b"type"
+            | b"id"
+            | b"param"
+            | b"parameter"
     ) {
         return None;
+    }
+    let quote = Quote::at(text, name.end).map_or(0, |(_, length)| length);
+    let behind = name.end + quote;
+    if quoted
+        && text.get(behind) == Some(&b'>')
+        && text.get(behind + 1).is_some_and(|b| *b != b'<' && !b.is_ascii_whitespace())
+    {
+        return Some(Place {
+            key: name.start,
+            at: behind + 1,
+            how: How::Element,
+            key_quote: None,
+            whole_line: false,
+        });
+    }
+    if quoted
+        && label == b"name"
+        && let Some(part) = below::of_part(text, name.start, behind)
+    {
+        return Some(Place {
+            key: name.start,
+            at: part.start,
+            how: How::Part,
+            key_quote: None,
+            whole_line: false,
+        });
     }
     let reach = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
     let stop = [b"}".as_slice(), b"/>", b"</", b"\n\n", b"- name"]
@@ -578,8 +763,11 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
         reach[*at..].len() >= 5
             && reach[*at..*at + 5].eq_ignore_ascii_case(b"value")
             && *at > 0
-            && !reach[*at - 1].is_ascii_alphanumeric()
-    })?;
+            && (!reach[*at - 1].is_ascii_alphanumeric()
+                || reach[..*at].to_ascii_lowercase().ends_with(b"new"))
+            && !reach.get(*at + 5).is_some_and(u8::is_ascii_alphanumeric)
+    });
+    let Some(found) = found else { return value_in_front(text, name, &label) };
     let mut at = name.end + found + 5;
     at += Quote::at(text, at).map_or(0, |(_, length)| length);
     at = skip_blank(text, at);
@@ -599,6 +787,32 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
         }
         _ => None,
     }
+}
+
+/// `value="x" key="password"`, `{"value":"x","name":"password"}`: the value stands in front of the name.
+fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Place> {
+    if label == b"type" {
+        return None;
+    }
+    let from = name.start.saturating_sub(ATTRIBUTE_REACH);
+    let before = &text[from..name.start];
+    let open =
+        before.iter().rposition(|b| matches!(b, b'{' | b'<' | b'\n' | b'>' | b'}')).map_or(0, |at| at + 1);
+    let at = open + memchr::memmem::rfind(&before[open..].to_ascii_lowercase(), b"value")?;
+    let is_word = at > 0 && matches!(before[at - 1], b' ' | b'"' | b'\'' | b'{' | b',');
+    let mut behind = from + at + 5;
+    behind += Quote::at(text, behind).map_or(0, |(_, length)| length);
+    behind = skip_blank(text, behind);
+    let is_assigned = matches!(text.get(behind), Some(b'=' | b':'));
+    let value = skip_blank(text, behind + 1);
+    let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+    (is_word && is_assigned && Quote::at(text, value).is_some()).then_some(Place {
+        key: name.start,
+        at: value,
+        how,
+        key_quote: Some(KeyQuote::Other),
+        whole_line: false,
+    })
 }
 
 /// `password 'x'`, `password is "x"`, and `passphrase for key.pem: "x"`.
@@ -623,6 +837,35 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
     let plain = matches!(quote, Quote::Escaped { .. }) && !next.is_ascii_whitespace();
     plain.then_some(Place { key, at: value, how: How::Beside, key_quote: None, whole_line: false })
 }
+
+/// `DB_PASSWORD x1` as a directive, `password is x1`, `temporary password generated for root: x1`: only what looks like nothing
+/// else is taken there.
+fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Place> {
+    if behind == at || at != name.end {
+        return None;
+    }
+    let rest = &text[behind..text.len().min(behind + 128)];
+    let rest = &rest[..rest
+        .iter()
+        .position(|b| matches!(b, b'\n' | b'\r' | b'"' | b'<' | b'{' | 0))
+        .unwrap_or(rest.len())];
+    let is_directive = text[name.clone()].contains(&b'_');
+    let place = |offset: usize| {
+        let at = skip_blank(text, behind + offset);
+        Some(Place { key: name.start, at, how: How::Beside, key_quote: None, whole_line: false })
+    };
+    for (start, word) in SAID.iter().filter_map(|word| Some((memchr::memmem::find(rest, word)?, word))) {
+        let between = &rest[..start];
+        let is_of_words = between.iter().all(|b| b.is_ascii_alphabetic() || b" '@.-_".contains(b));
+        if is_of_words && between.iter().filter(|b| **b == b' ').count() <= 5 {
+            return place(start + word.len());
+        }
+    }
+    if is_directive { place(0) } else { None }
+}
+
+/// What stands between a name and a value in a sentence.
+const SAID: [&[u8]; 7] = [b"is: ", b"is ", b"was ", b"are ", b": ", b"from ", b"to "];
 
 #[cfg(test)]
 mod tests {

@@ -25,6 +25,8 @@
 
 #![forbid(unsafe_code)]
 
+mod below;
+mod cells;
 mod columns;
 mod command_line;
 mod counts;
@@ -38,7 +40,9 @@ mod in_place;
 mod key;
 mod learned;
 mod lines;
+mod manifest;
 pub mod memory;
+mod parameters;
 mod plausible;
 mod pseudonym;
 mod quote;

@@ -62,7 +62,32 @@ pub(crate) fn is_placeholder(value: &[u8], lists: &Lists) -> bool {
         || mask_at(value, 0).is_some_and(|length| length == value.len())
         || is_blanked(value)
         || is_reference(value)
+        || is_to_be_filled(value)
         || lists.is_trivial(value)
+}
+
+/// `YOUR_API_KEY`, `changeme-in-production`, `replace-this`: what whoever sets it up is to write there.
+fn is_to_be_filled(value: &[u8]) -> bool {
+    const STARTS: [&[u8]; 12] = [
+        b"your",
+        b"changeme",
+        b"change-me",
+        b"change_me",
+        b"change-this",
+        b"change_this",
+        b"replace",
+        b"insert",
+        b"enter",
+        b"dummy",
+        b"placeholder",
+        b"put-",
+    ];
+    let is_separator = |b: &u8| matches!(b, b'-' | b'_' | b'.' | b' ');
+    let start = STARTS
+        .iter()
+        .find(|start| value.len() > start.len() && value[..start.len()].eq_ignore_ascii_case(start));
+    start.is_some_and(|start| is_separator(&value[start.len()]) || is_separator(&start[start.len() - 1]))
+        && value.iter().all(|b| b.is_ascii_alphabetic() || is_separator(b))
 }
 
 /// `****`, `xxxxx`, `......`, `•••`, `***hidden***`.
@@ -89,7 +114,7 @@ fn is_reference(value: &[u8]) -> bool {
     let name_like = |name: &[u8]| {
         name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b' ' | b':' | b'[' | b']' | b'/'))
             // `${NAME:-value}` carries a value of its own.
-            && !name.windows(2).any(|pair| pair == b":-" || pair == b":=")
+            && !name.windows(2).rev().skip(1).any(|pair| pair == b":-" || pair == b":=")
     };
     let words_only = |name: &[u8]| {
         name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b' ' | b'.' | b':'))
@@ -107,11 +132,14 @@ fn is_reference(value: &[u8]) -> bool {
     if wrapped.iter().any(|(start, end)| inner(start, end).is_some_and(name_like)) {
         return true;
     }
+    // `$(openssl rand 24)`, `$(cat file)`: what a command says.
+    if value.strip_prefix(b"$(").is_some_and(|name| name.first().is_some_and(u8::is_ascii_lowercase)) {
+        return true;
+    }
     let bracketed: [(&[u8], &[u8]); 4] = [(b"<", b">"), (b"[", b"]"), (b"{", b"}"), (b"(", b")")];
-    if bracketed
-        .iter()
-        .any(|(start, end)| inner(start, end).is_some_and(|name| words_only(name) || is_number(name)))
-    {
+    if bracketed.iter().any(|(start, end)| {
+        inner(start, end).is_some_and(|name| words_only(name) && !is_scrambled(name) || is_number(name))
+    }) {
         return true;
     }
     if inner(b"%", b"%").is_some_and(|name| !name.is_empty() && words_only(name)) {
@@ -170,6 +198,15 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
             return true;
         }
     }
+    // `$_POST["password"]`, `$config->secret`: a variable of PHP, Perl or a shell.
+    if let Some(rest) = bare.strip_prefix(b"$") {
+        let name = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+        let goes_on = rest.get(name..).unwrap_or_default();
+        if name > 1 && (goes_on.starts_with(b"[") || goes_on.starts_with(b"->") || goes_on.starts_with(b"::"))
+        {
+            return true;
+        }
+    }
     // `{string | Buffer}`: a type.
     if bare
         .strip_prefix(b"{")
@@ -185,8 +222,23 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
 }
 
 /// `0x7ffd5e8c`: an address in a back-trace.
-fn is_pointer(value: &[u8]) -> bool {
+pub(crate) fn is_pointer(value: &[u8]) -> bool {
     value.strip_prefix(b"0x").is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Could it be the value of a name in the cell beside it? Lists of words have such neighbours too.
+pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    let is_word = value.iter().all(|b| b.is_ascii_alphabetic() || b" _-./".contains(b));
+    let is_number = value.iter().all(|b| b.is_ascii_digit() || b" .,:-/+".contains(b));
+    let is_turned = has(u8::is_ascii_lowercase) && value.iter().skip(1).any(u8::is_ascii_uppercase);
+    // `rusty-comet-battery-staple`
+    let is_phrase = value.len() >= 20 && value.iter().filter(|b| **b == b'-').count() >= 3;
+    value.len() >= 6
+        && !is_number
+        && !is_path(value)
+        && (!is_word || is_turned && value.len() >= 12 && !value.contains(&b' ') || is_phrase)
+        && (has(u8::is_ascii_digit) || has(|b| b"!@#$%^&*+~?".contains(b)) || is_word)
 }
 
 /// `/srv/app`, `~/app`, `C:\app`.
@@ -284,11 +336,52 @@ fn is_token(value: &[u8]) -> bool {
     {
         return false;
     }
-    if digits >= 2 && digits * 20 >= value.len() {
+    if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) {
         return true;
     }
     // Letters only: long, mixed, and not made of words.
     value.len() >= 20 && lower && upper && digits >= 1 && entropy(value) >= 3.5
+}
+
+/// Letters, digits and symbols in an order that no word and no name has.
+pub(crate) fn is_scrambled(value: &[u8]) -> bool {
+    #[derive(PartialEq)]
+    enum Class {
+        Lower,
+        Upper,
+        Digit,
+        Symbol,
+        Between,
+    }
+    let class = |b: u8| match b {
+        b'a'..=b'z' | 0x80.. => Class::Lower,
+        b'A'..=b'Z' => Class::Upper,
+        b'0'..=b'9' => Class::Digit,
+        b'-' | b'_' | b'.' | b'/' | b':' | b' ' => Class::Between,
+        _ => Class::Symbol,
+    };
+    let body = &value[..value.iter().rposition(|b| *b != b'=').map_or(0, |last| last + 1)];
+    if body.iter().any(|b| b"()[]{}<>=;,\"'`\\| \t".contains(b)) {
+        return false;
+    }
+    let mut turns = 0;
+    for (at, pair) in body.windows(2).enumerate() {
+        let (one, other) = (class(pair[0]), class(pair[1]));
+        let is_capital = one == Class::Upper && other == Class::Lower;
+        if one == other || one == Class::Between || other == Class::Between || is_capital {
+            continue;
+        }
+        // The next word of a name: `MyApp`.
+        let hump = body[at + 2..].iter().take_while(|b| b.is_ascii_lowercase()).count();
+        if one == Class::Lower && other == Class::Upper && hump >= 2 {
+            continue;
+        }
+        turns += 1;
+    }
+    let is_mixed = body.iter().any(|b| !b.is_ascii_alphabetic());
+    let is_long = body.len() >= 12;
+    turns * 5 >= body.len()
+        && (is_mixed && (turns >= 4 && body.len() >= 8 || turns >= 3 && is_long) || turns >= 4 && is_long)
 }
 
 /// Hex of 32 digits or more, or base64 that uses its alphabet.

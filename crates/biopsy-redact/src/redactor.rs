@@ -3,11 +3,15 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use zeroize::Zeroizing;
 
 use crate::encoded;
 use crate::learned::{Learned, Learning, Source};
+use crate::plausible;
 use crate::pseudonym::{self, BundleKey, Pseudonym};
+use crate::rules::Strength;
 use crate::scan::{self, Engine, Span};
 use crate::verify::Fingerprints;
 use crate::{Hit, RedactError, wide};
@@ -17,6 +21,17 @@ pub const LEARNED_RULE: &str = "learned";
 
 /// How often what was unpacked is unpacked again.
 const ENCODED_TWICE: usize = 1;
+
+/// Shortest and longest value of the environment or of an argument that is searched for in memory though nobody says that it is a
+/// secret, in bytes, and most of them.
+const OF_PROCESS_MIN: usize = 8;
+const OF_PROCESS_LONGEST: usize = 4096;
+const OF_PROCESS_MAX: usize = 512;
+
+/// Places of a value that are counted: enough to say that it is a word.
+const BARE_COUNTED: usize = 8;
+/// Places that are looked at for that.
+const BARE_TRIED: usize = 256;
 
 /// How often a text is gone over until nothing changes. Each round leaves less that is not masked.
 const ROUNDS_MAX: usize = 8;
@@ -71,6 +86,8 @@ pub struct Redactor {
     key: BundleKey,
     engine: Arc<Engine>,
     learned: Learned,
+    /// Values of the environment and of arguments that may be secrets: searched for in memory alone, where a mask hurts nobody.
+    of_process: Mutex<Vec<Zeroizing<Vec<u8>>>>,
     pub(crate) allow_env: Vec<String>,
     learn_from_text: bool,
 }
@@ -88,7 +105,14 @@ impl Redactor {
         };
         let mut allow_env = engine.lists().words().environment.clone();
         allow_env.extend(options.allow_env);
-        Ok(Self { key, engine, learned: Learned::new(), allow_env, learn_from_text: options.learn_from_text })
+        Ok(Self {
+            key,
+            engine,
+            learned: Learned::new(),
+            of_process: Mutex::default(),
+            allow_env,
+            learn_from_text: options.learn_from_text,
+        })
     }
 
     /// A redactor for another bundle, with the same rules, which are not compiled again, and nothing learned.
@@ -98,6 +122,7 @@ impl Redactor {
             key,
             engine: Arc::clone(&self.engine),
             learned: Learned::new(),
+            of_process: Mutex::default(),
             allow_env: self.allow_env.clone(),
             learn_from_text: self.learn_from_text,
         }
@@ -214,7 +239,12 @@ impl Redactor {
     fn find(&self, text: &[u8], masks: &[Range<usize>], new: usize, spans: &mut Vec<Span>) {
         let from = spans.len();
         self.engine.find(text, masks, spans);
-        self.find_escaped(text, spans);
+        let mut undone = encoded::unescaped(text);
+        let twice: Vec<_> = undone.iter().filter_map(encoded::Unescaped::again).collect();
+        undone.extend(twice);
+        let find =
+            |text: &[u8], spans: &mut Vec<Span>| self.engine.find(text, &pseudonym::masks_in(text), spans);
+        find_escaped(text, &undone, spans, find);
         if self.learn_from_text {
             // What overlaps a mask holds pieces of it, and those are no secrets.
             let ours = |range: &Range<usize>| {
@@ -223,27 +253,16 @@ impl Redactor {
             };
             let new =
                 |span: &&Span| span.learn && !span.open && span.range.start >= new && !ours(&span.range);
+            let bare = |value: &[u8]| bare_places(text, value, &spans[from..]);
             for span in spans[from..].iter().filter(new) {
                 let value = crate::plausible::trim_end_punctuation(&text[span.range.clone()]);
-                self.learned.learn(value, Source::Text, &self.key, self.engine.lists());
+                let lists = self.engine.lists();
+                self.learned.learn_beside(value, Source::Text, &self.key, lists, &mut { bare });
             }
         }
         self.learned.find(text, false, spans);
+        find_escaped(text, &undone, spans, |text, spans| self.learned.find(text, false, spans));
         self.find_encoded(text, masks, spans, ENCODED_TWICE);
-    }
-
-    /// What rules find once escapes are undone.
-    fn find_escaped(&self, text: &[u8], spans: &mut Vec<Span>) {
-        for undone in encoded::unescaped(text) {
-            let mut inner = Vec::new();
-            self.engine.find(&undone.text, &pseudonym::masks_in(&undone.text), &mut inner);
-            spans.extend(inner.into_iter().filter_map(|span| {
-                let range = undone.source(&span.range)?;
-                let open = span.open && range.end == text.len();
-                // As it stands it is no value: its escapes belong to the text around it.
-                Some(Span { range, open, learn: false, wrap: None, ..span })
-            }));
-        }
     }
 
     /// Texts in base64, hex and the like that hold a secret are masked as a whole.
@@ -346,14 +365,65 @@ impl Redactor {
     }
 
     /// Copies of everything learned.
-    pub(crate) fn learned_values(&self) -> Vec<zeroize::Zeroizing<Vec<u8>>> {
+    pub(crate) fn learned_values(&self) -> Vec<Zeroizing<Vec<u8>>> {
         self.learned.values()
+    }
+
+    /// Remembers a value that a process was started with, if it looks like a secret, for the search in its memory.
+    pub(crate) fn remember_of_process(&self, value: &[u8]) {
+        let looks_like_one = plausible::is_strong(value, Strength::Token) || plausible::is_uuid(value);
+        let mut values = self.of_process.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits =
+            (OF_PROCESS_MIN..=OF_PROCESS_LONGEST).contains(&value.len()) && values.len() < OF_PROCESS_MAX;
+        if looks_like_one
+            && fits
+            && !self.engine.allows(value)
+            && !values.iter().any(|known| known.as_slice() == value)
+        {
+            values.push(Zeroizing::new(value.to_vec()));
+        }
+    }
+
+    /// What was remembered so.
+    pub(crate) fn values_of_process(&self) -> Vec<Zeroizing<Vec<u8>>> {
+        self.of_process.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Learns a value that a rule found by the name of a variable or option.
     pub(crate) fn learn_told(&self, value: &[u8]) -> bool {
         !self.engine.allows(value) && self.learned.learn(value, Source::Told, &self.key, self.engine.lists())
     }
+}
+
+/// What is found once escapes are undone.
+fn find_escaped(
+    text: &[u8],
+    undone: &[encoded::Unescaped],
+    spans: &mut Vec<Span>,
+    find: impl Fn(&[u8], &mut Vec<Span>),
+) {
+    for undone in undone {
+        let mut inner = Vec::new();
+        find(&undone.text, &mut inner);
+        spans.extend(inner.into_iter().filter_map(|span| {
+            let range = undone.source(&span.range)?;
+            let open = span.open && range.end == text.len();
+            // As it stands it is no value: its escapes belong to the text around it.
+            Some(Span { range, open, learn: false, wrap: None, ..span })
+        }));
+    }
+}
+
+/// How often a value stands in `text` as a word of its own where no rule masks it.
+fn bare_places(text: &[u8], value: &[u8], spans: &[Span]) -> usize {
+    let is_inside = |at: Option<&u8>| at.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    memchr::memmem::find_iter(text, value)
+        .take(BARE_TRIED)
+        .filter(|at| !is_inside(at.checked_sub(1).and_then(|before| text.get(before))))
+        .filter(|at| !is_inside(text.get(at + value.len())))
+        .filter(|at| !spans.iter().any(|span| span.range.start < at + value.len() && *at < span.range.end))
+        .take(BARE_COUNTED)
+        .count()
 }
 
 impl fmt::Debug for Redactor {

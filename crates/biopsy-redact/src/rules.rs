@@ -8,9 +8,10 @@ use crate::RedactError;
 use crate::pseudonym::RULE_ID_MAX;
 
 /// The packs that are always in force, with their file names.
-const PACKS: [(&str, &str); 3] = [
+const PACKS: [(&str, &str); 4] = [
     ("server-logs", include_str!("../rules/server-logs.toml")),
     ("tokens", include_str!("../rules/tokens.toml")),
+    ("issuers", include_str!("../rules/issuers.toml")),
     ("keys", include_str!("../rules/keys.toml")),
 ];
 
@@ -96,6 +97,10 @@ pub(crate) struct Rule {
     /// Shape rules: the expression. It must match at the keyword, unless `before` is given.
     #[serde(default)]
     pub(crate) regex: Option<String>,
+    /// Shape rules, instead of keywords and an expression: expressions of credentials that begin with a literal of at least two
+    /// bytes. They begin where a word does.
+    #[serde(default)]
+    pub(crate) forms: Vec<String>,
     /// Shape rules: bytes in front of the keyword in which a match may begin; 0: it begins at the keyword.
     #[serde(default)]
     pub(crate) before: usize,
@@ -134,6 +139,9 @@ pub(crate) struct Rule {
     /// Key rules: `name 'value'` counts, without any separator.
     #[serde(default)]
     pub(crate) beside: bool,
+    /// Key rules that ask for tokens: a UUID that is assigned to the name is one.
+    #[serde(default)]
+    pub(crate) uuid: bool,
     /// Values are learned and searched for everywhere else.
     #[serde(default)]
     pub(crate) learn: bool,
@@ -235,7 +243,11 @@ pub(crate) fn load(personal: bool, extra: &[String]) -> Result<RuleSet, RedactEr
 fn read_pack(name: &str, text: &str, set: &mut RuleSet) -> Result<(), RedactError> {
     let file: PackFile = toml::from_str(text)
         .map_err(|source| RedactError::Pack { pack: name.to_owned(), source: Box::new(source) })?;
-    for rule in file.rule {
+    for mut rule in file.rule {
+        if !rule.forms.is_empty() {
+            rule.keywords.extend(rule.forms.iter().map(|form| literal_start(form)));
+            rule.regex = Some(format!("\\b(?P<secret>{})", rule.forms.join("|")));
+        }
         if let Some(problem) = problem_of(&rule, &set.rules) {
             return Err(RedactError::Rule { pack: name.to_owned(), rule: rule.id, problem });
         }
@@ -243,6 +255,23 @@ fn read_pack(name: &str, text: &str, set: &mut RuleSet) -> Result<(), RedactErro
     }
     set.allowed.extend(file.allow.into_iter().map(String::into_bytes));
     Ok(())
+}
+
+/// The text that all matches of an expression begin with.
+fn literal_start(form: &str) -> String {
+    let mut start = String::new();
+    let mut characters = form.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped) if !escaped.is_ascii_alphanumeric() => start.push(escaped),
+                _ => break,
+            },
+            '[' | '(' | '.' | '*' | '+' | '?' | '{' | '|' | '^' | '$' => break,
+            other => start.push(other),
+        }
+    }
+    start
 }
 
 /// What is wrong with a rule, before its expression is compiled.
@@ -265,6 +294,9 @@ fn problem_of(rule: &Rule, known: &[Rule]) -> Option<String> {
     };
     if needed.is_empty() || needed.iter().any(String::is_empty) {
         return Some(format!("`{name}` needs entries"));
+    }
+    if let Some(form) = rule.forms.iter().find(|form| literal_start(form).len() < 2) {
+        return Some(format!("`{form}` begins with less than two bytes that are always there"));
     }
     if rule.kind == Kind::Shape && rule.regex.is_none() {
         return Some("`regex` is missing".to_owned());

@@ -7,9 +7,12 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::util::captures::Captures;
 
 use crate::RedactError;
+use crate::cells;
 use crate::columns;
 use crate::key::KeyRule;
-use crate::plausible::Lists;
+use crate::manifest;
+use crate::parameters;
+use crate::plausible::{self, Lists};
 use crate::pseudonym::Pseudonym;
 use crate::rules::{self, Kind, Rule, RuleSet, Words};
 use crate::shape::Shape;
@@ -186,6 +189,49 @@ impl Engine {
 
     /// Values of a statement in columns whose name is that of a secret.
     fn find_columns(&self, rule: usize, text: &[u8], at: usize, spans: &mut Vec<Span>) {
+        let mut push = |range: Range<usize>| {
+            spans.push(Span {
+                open: range.end == text.len(),
+                range,
+                rule: Some(rule),
+                pseudonym: None,
+                learn: self.rules[rule].learn,
+                wide: None,
+                wrap: None,
+            });
+        };
+        let names_a_secret = |name: Range<usize>, value: Range<usize>| {
+            let (name, value) = (String::from_utf8_lossy(&text[name]), String::from_utf8_lossy(&text[value]));
+            self.rule_for_name(&name, &value).is_some()
+        };
+        match text.get(at) {
+            Some(b'#') => {
+                for (name, range) in cells::fields(text, at) {
+                    let is_header =
+                        [&b"cs(cookie)"[..], b"cs(authorization)", b"sc(set-cookie)", b"cs(set-cookie)"]
+                            .iter()
+                            .any(|header| header.eq_ignore_ascii_case(&text[name.clone()]));
+                    if &text[range.clone()] != b"-" && (is_header || names_a_secret(name, range.clone())) {
+                        push(range);
+                    }
+                }
+                return;
+            }
+            Some(b'p' | b'P') => {
+                parameters::find(text, at)
+                    .into_iter()
+                    .filter(|(name, value)| names_a_secret(name.clone(), value.clone()))
+                    .for_each(|(_, value)| push(value));
+                return;
+            }
+            Some(b'k' | b'K') => {
+                let is_value =
+                    |range: &Range<usize>| !plausible::is_placeholder(&text[range.clone()], &self.lists);
+                manifest::find(text, at).into_iter().filter(is_value).for_each(push);
+                return;
+            }
+            _ => {}
+        }
         for field in columns::find(text, at) {
             let (name, value) = (&text[field.column], &text[field.value.clone()]);
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));

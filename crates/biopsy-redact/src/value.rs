@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::below;
 use crate::pseudonym::mask_at;
 use crate::quote::{Quote, open_quote_before};
 
@@ -53,6 +54,12 @@ pub(crate) enum How {
     CodedElement,
     /// `key 'value'`.
     Beside,
+    /// On a line of its own, in a form of several parts.
+    Part,
+    /// In the next cell: `key<tab>value`, `put("key", "value")`.
+    Cell,
+    /// In the column below.
+    Column,
     /// `key: |` with the value on the following, deeper lines.
     Block,
 }
@@ -81,7 +88,13 @@ pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
         How::Element => return element(text, place.at).into_iter().collect(),
         How::CodedElement => return until(text, place.at, b"&lt;").into_iter().collect(),
         How::Block => return block(text, place),
-        How::Assigned { .. } | How::Flag | How::Beside => {}
+        How::Part => {
+            let rest = &text[place.at..];
+            let end = place.at + memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+            let end = place.at + text[place.at..end].trim_ascii_end().len();
+            return vec![Value { range: place.at..end, quoted: true, open: end == text.len(), wrap: None }];
+        }
+        How::Assigned { .. } | How::Flag | How::Beside | How::Cell | How::Column => {}
     }
     match text.get(place.at) {
         Some(b'[') if mask_at(text, place.at).is_none() => {
@@ -107,6 +120,10 @@ fn single(text: &[u8], place: Place) -> Option<Value> {
         Some(KeyQuote::Json(_)) => text.get(place.at) != Some(&b'"'),
         Some(KeyQuote::Doubled | KeyQuote::Other) => false,
     };
+    let in_quotes = Quote::at(text, place.at).and_then(|(quote, _)| doubled(text, quote, place.at));
+    if in_quotes.is_some() {
+        return in_quotes;
+    }
     if wrapped && closes_outer(text, place) {
         return None;
     }
@@ -124,7 +141,7 @@ fn single(text: &[u8], place: Place) -> Option<Value> {
     {
         return quoted(text, place.at + 1);
     }
-    if place.how == How::Beside { None } else { bare(text, place) }
+    bare(text, place)
 }
 
 /// The value in quotes at `at`.
@@ -142,6 +159,24 @@ fn quoted(text: &[u8], at: usize) -> Option<Value> {
     }
     let (end, open) = quote.close(text, start);
     Some(Value { range: start..end, quoted: true, open, wrap: None })
+}
+
+/// `''value''` inside of `'...'`, as YAML and SQL write a quote in quotes.
+fn doubled(text: &[u8], quote: Quote<'_>, at: usize) -> Option<Value> {
+    let Quote::Escaped { quote, backslashes: 0 } = quote else { return None };
+    let start = at + 2;
+    let first = text.get(start)?;
+    if text[at + 1] != quote
+        || *first == quote
+        || is_end(text, start)
+        || open_quote_before(text, at) != Some(quote)
+    {
+        return None;
+    }
+    let line = &text[start..text.len().min(start + LINE_MAX)];
+    let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+    let end = start + memchr::memmem::find(line, &[quote, quote])?;
+    Some(Value { range: start..end, quoted: true, open: false, wrap: None })
 }
 
 /// `"""value"""`, also over several lines.
@@ -236,6 +271,10 @@ fn until(text: &[u8], at: usize, end: &[u8]) -> Option<Value> {
 /// YAML's `key: |`: every following line that is indented deeper than the key.
 fn block(text: &[u8], place: Place) -> Vec<Value> {
     let line = memchr::memrchr(b'\n', &text[..place.key]).map_or(0, |newline| newline + 1);
+    let prefix = below::in_front(text, line, place.key).len();
+    if prefix > 0 && below::next_line(text, place.key, place.at - 1) == Some(place.at + prefix) {
+        return block_behind(text, place, line, prefix);
+    }
     let indent = |at: usize| text[at..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let key_indent = indent(line);
     let mut values = Vec::new();
@@ -251,6 +290,34 @@ fn block(text: &[u8], place: Place) -> Vec<Value> {
             values.push(Value { range: start..trimmed, quoted: true, open: end == text.len(), wrap: None });
         }
         at = end + 1;
+    }
+    values
+}
+
+/// The same where a logger wrote something in front of each line.
+fn block_behind(text: &[u8], place: Place, line: usize, prefix: usize) -> Vec<Value> {
+    let indent = |at: usize| text[at..].iter().take_while(|b| **b == b' ').count();
+    let least = indent(line + text[line..place.key].trim_ascii_end().len());
+    let mut values = Vec::new();
+    let mut newline = place.at - 1;
+    while values.len() < 1000 {
+        let Some(at) = below::next_line(text, place.key, newline) else { break };
+        if at < newline + 1 + prefix || at >= text.len() {
+            break;
+        }
+        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline);
+        let start = at + indent(at);
+        let trimmed = at + text[at..end].trim_ascii_end().len();
+        if start < trimmed {
+            if indent(at) <= least {
+                break;
+            }
+            values.push(Value { range: start..trimmed, quoted: true, open: end == text.len(), wrap: None });
+        }
+        if end == text.len() {
+            break;
+        }
+        newline = end;
     }
     values
 }

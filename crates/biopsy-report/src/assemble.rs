@@ -18,6 +18,7 @@ use crate::schema::{self, Report};
 
 pub(crate) use assembly::Assembly;
 pub(crate) use footprint::footprint;
+pub(crate) use heap::{growth as heap_growth, with_one_way};
 pub(crate) use recording::losses;
 pub(crate) use runtimes::short;
 pub(crate) use tables::choose_functions;
@@ -57,6 +58,7 @@ pub(crate) fn around(
         findings: findings::findings(diagnosis, assembly),
         recorded,
         undetermined: diagnosis.undetermined.clone(),
+        growth: diagnosis.growth.as_ref().map(heap::growth),
         ..Report::default()
     }
 }

@@ -3,7 +3,7 @@
 mod dump;
 mod escape;
 mod footprint;
-mod heap;
+pub(crate) mod heap;
 mod managed;
 mod recorded;
 mod runtimes;
@@ -44,6 +44,10 @@ pub(crate) fn render(diagnosis: &Diagnosis) -> String {
     }
     if dumps.len() > DUMPS {
         let _ = writeln!(text, "\n{} more dumps are in the page.", count((dumps.len() - DUMPS) as u64));
+    }
+    if let Some(growth) = &diagnosis.growth {
+        text.push('\n');
+        heap::growth(&mut text, &crate::assemble::heap_growth(growth), "##");
     }
     for summary in heaps {
         text.push('\n');

@@ -58,6 +58,9 @@ pub struct Report {
     /// Where the memory of processes went, the oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub footprints: Vec<Footprint>,
+    /// What grew between them; absent: there is one, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub growth: Option<heap::Growth>,
     /// What is known to be missing beside what the parts say themselves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undetermined: Vec<String>,

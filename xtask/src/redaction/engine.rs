@@ -74,7 +74,7 @@ impl Biopsy {
             let _ = redactor.command_line(arguments);
         }
         let scanner =
-            MemoryScanner::new(&Literals::learned_by(&redactor)).map_err(|error| error.to_string())?;
+            MemoryScanner::new(&Literals::of_process(&redactor)).map_err(|error| error.to_string())?;
         let mask = |input: &Input| {
             let mut masked = input.bytes();
             let all = 0..masked.len();

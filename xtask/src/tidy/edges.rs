@@ -83,6 +83,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-redact",
             "biopsy-recording",
             "biopsy-record",
+            "biopsy-import",
+            "biopsy-import",
             "biopsy-analyze",
             "biopsy-report",
         ],

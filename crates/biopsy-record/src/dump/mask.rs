@@ -54,7 +54,7 @@ impl Literals {
                     learn_from(&redactor, &dir);
                 }
             }
-            literals.values = memory::Literals::learned_by(&redactor);
+            literals.values = memory::Literals::of_process(&redactor);
             literals.redactor = Some(Arc::new(redactor));
         }
         literals

@@ -431,8 +431,13 @@ pub(crate) fn heap_types() -> Vec<HeapType> {
         module: text(module),
         method_table: Avma(method_table),
         is_free,
+        ..HeapType::default()
     };
-    vec![of("Free", "", 0x7f00, true), of("App.Order<T>", "App.dll", 0x7f08, false), of("?", "", 0, false)]
+    let mut order = of("App.Order<T>", "App.dll", 0x7f08, false);
+    order.fields = vec![text("lines"), text("customer")];
+    order.repeats = true;
+    order.statics = vec![(text("All"), Avma(0x7f10))];
+    vec![of("Free", "", 0x7f00, true), order, of("?", "", 0, false)]
 }
 
 pub(crate) fn footprint() -> Footprint {

@@ -2,6 +2,7 @@
 
 mod search;
 mod spelled;
+mod worth;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use zeroize::Zeroizing;
 
 use self::search::{Entry, LEARN_MAX, Search};
-use crate::plausible::{self, Lists};
-use crate::pseudonym::{BundleKey, MASK_START};
+pub(crate) use self::worth::{Worth, worth};
+use crate::plausible::Lists;
+use crate::pseudonym::BundleKey;
 use crate::scan::Span;
 use crate::verify::Fingerprints;
 
@@ -31,6 +33,11 @@ const SEARCHED_MAX: usize = 1 << 20;
 const BUILT_MAX: usize = 96 << 20;
 /// Values that were not learned, counted each once up to here.
 const REFUSED_MAX: usize = 1 << 16;
+/// How often a value that may be a word of the text stands there without a name before it is taken for one: in the text that
+/// taught it ...
+const BARE_AT_ONCE: usize = 3;
+/// ... and in all that is gone over later.
+const BARE_MAX: u32 = 24;
 
 /// How far learning got: what is beyond its budget is masked where its key stands, and not searched for elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -56,6 +63,8 @@ struct Store {
     entries: Vec<Arc<Entry>>,
     known: HashSet<[u8; 32]>,
     refused: HashSet<[u8; 32]>,
+    /// Words of the text around them.
+    words: HashSet<[u8; 32]>,
     from_text: usize,
     plain_only: usize,
     bytes: usize,
@@ -90,26 +99,46 @@ impl Learned {
 
     /// Remembers `value` unless it is too short or too common. Returns whether it is now searched for.
     pub(crate) fn learn(&self, value: &[u8], source: Source, key: &BundleKey, lists: &Lists) -> bool {
+        self.learn_beside(value, source, key, lists, &mut |_| 0)
+    }
+
+    /// The same; `bare` says how often a value stands without a name in the text that it comes from.
+    pub(crate) fn learn_beside(
+        &self,
+        value: &[u8],
+        source: Source,
+        key: &BundleKey,
+        lists: &Lists,
+        bare: &mut dyn FnMut(&[u8]) -> usize,
+    ) -> bool {
         let mut any = false;
         if memchr::memchr2(b'\n', b'\r', value).is_some() {
             // A key file in a variable: its lines are what turns up elsewhere.
             for line in value.split(|b| matches!(b, b'\n' | b'\r')).map(<[u8]>::trim_ascii) {
                 if line.len() >= 24 && !line.starts_with(b"-----") {
-                    any |= self.learn_pieces(line, source, key, lists);
+                    any |= self.learn_pieces(line, source, key, lists, bare);
                 }
             }
             return any;
         }
-        self.learn_pieces(value.trim_ascii(), source, key, lists)
+        self.learn_pieces(value.trim_ascii(), source, key, lists, bare)
     }
 
     /// A long value in pieces of about the same length: all of them must be worth it.
-    fn learn_pieces(&self, mut value: &[u8], source: Source, key: &BundleKey, lists: &Lists) -> bool {
+    fn learn_pieces(
+        &self,
+        mut value: &[u8],
+        source: Source,
+        key: &BundleKey,
+        lists: &Lists,
+        bare: &mut dyn FnMut(&[u8]) -> usize,
+    ) -> bool {
         if value.len() > BYTES_MAX {
             self.refuse(key.mac(value));
             return false;
         }
-        if !is_worth_learning(value, source, lists) {
+        let worth = worth(value, source, lists);
+        if worth == Worth::None || (worth == Worth::Likely && !self.is_no_word(value, key, bare)) {
             return false;
         }
         let mut all = true;
@@ -117,13 +146,13 @@ impl Learned {
             let pieces = value.len().div_ceil(LEARN_MAX);
             let length = search::whole_characters(value, value.len().div_ceil(pieces)).max(1);
             let (piece, rest) = value.split_at(length);
-            all &= self.learn_one(piece, source, key);
+            all &= self.learn_one(piece, source, worth, key);
             value = rest;
         }
         all
     }
 
-    fn learn_one(&self, value: &[u8], source: Source, key: &BundleKey) -> bool {
+    fn learn_one(&self, value: &[u8], source: Source, worth: Worth, key: &BundleKey) -> bool {
         let fingerprint = key.mac(value);
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store.known.contains(&fingerprint) {
@@ -138,7 +167,7 @@ impl Learned {
             self.refuse(fingerprint);
             return false;
         }
-        let mut entry = Entry::new(value, key.pseudonym(value));
+        let mut entry = Entry::new(value, key.pseudonym(value), worth);
         if store.searched.saturating_add(entry.bytes()) > SEARCHED_MAX {
             entry.forms.truncate(1);
             store.plain_only += 1;
@@ -150,6 +179,28 @@ impl Learned {
         store.entries.push(Arc::new(entry));
         self.generation.fetch_add(1, Ordering::Release);
         true
+    }
+
+    /// Whether a value that may be a word is known already, or stands in its text hardly ever without a name.
+    fn is_no_word(&self, value: &[u8], key: &BundleKey, bare: &mut dyn FnMut(&[u8]) -> usize) -> bool {
+        let fingerprint = key.mac(value);
+        {
+            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            if store.known.contains(&fingerprint) || store.from_text >= FROM_TEXT_MAX {
+                return true;
+            }
+            if store.words.contains(&fingerprint) {
+                return false;
+            }
+        }
+        let is_word = bare(value) >= BARE_AT_ONCE;
+        if is_word {
+            let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            if store.words.len() < REFUSED_MAX {
+                store.words.insert(fingerprint);
+            }
+        }
+        !is_word
     }
 
     fn refuse(&self, fingerprint: [u8; 32]) {
@@ -176,7 +227,17 @@ impl Learned {
             return;
         }
         let current = self.current();
+        let by_rules = spans.len();
         current.search.find(&current.entries, text, alone, &mut |hit| {
+            if let Some(entry) = hit.entry.and_then(|entry| current.entries.get(entry)) {
+                let has_name = || {
+                    let mut rules = spans[..by_rules].iter().map(|span| &span.range);
+                    rules.any(|range| range.start < hit.range.end && hit.range.start < range.end)
+                };
+                if entry.is_word(BARE_MAX, has_name) {
+                    return;
+                }
+            }
             spans.push(Span {
                 range: hit.range,
                 rule: None,
@@ -213,57 +274,17 @@ impl Learned {
     /// Copies of all values, for the scanner of memory.
     pub(crate) fn values(&self) -> Vec<Zeroizing<Vec<u8>>> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        store.entries.iter().map(|entry| entry.value.clone()).collect()
+        let values = store.entries.iter().filter(|entry| !entry.is_given_up(BARE_MAX));
+        values.map(|entry| entry.value.clone()).collect()
     }
 
     /// What the verification pass needs to find the values again without knowing them.
     pub(crate) fn fingerprints(&self, key: &BundleKey) -> Fingerprints {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fingerprints = Fingerprints::new(key);
-        for entry in &store.entries {
+        for entry in store.entries.iter().filter(|entry| !entry.is_given_up(BARE_MAX)) {
             fingerprints.add(&entry.value);
         }
         fingerprints
     }
-}
-
-/// Long enough, and not something that every log is full of.
-pub(crate) fn is_worth_learning(value: &[u8], source: Source, lists: &Lists) -> bool {
-    if value.len() < LEARN_MIN {
-        return false;
-    }
-    if plausible::is_placeholder(value, lists)
-        || lists.is_never_learned(value)
-        || plausible::is_uuid(value) && source == Source::Text
-    {
-        return false;
-    }
-    // Nor what our own masks are made of.
-    if memchr::memmem::find(value, b"redacted").is_some()
-        || memchr::memmem::find(MASK_START.as_bytes(), value).is_some()
-    {
-        return false;
-    }
-    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
-    // Numbers turn up as times and counts.
-    if digits == value.len() && value.len() < 16 {
-        return false;
-    }
-    // Words and names: masking `postgres` or `my-service` everywhere would ruin the recording and protect nobody.
-    let wordlike = value.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'_' | b'.' | b' '));
-    let mixed = value.iter().skip(1).any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase);
-    if wordlike && !(mixed && value.len() >= 10) && value.len() < 16 {
-        return false;
-    }
-    // Paths and addresses name a place where the secret may be, or hold it as a part that a rule masks.
-    let is_path = (value[0] == b'/' || value.starts_with(b"./") || value.get(1..3) == Some(b":\\"))
-        && value.iter().filter(|b| matches!(b, b'/' | b'\\')).count() >= 2
-        && value.iter().all(|b| {
-            b.is_ascii_alphanumeric() || matches!(b, b'/' | b'\\' | b'.' | b'-' | b'_' | b':' | b' ')
-        });
-    // A scheme stands in front; anywhere else it may be chance.
-    if is_path || memchr::memmem::find(&value[..value.len().min(128)], b"://").is_some() {
-        return false;
-    }
-    source == Source::Told || (digits > 0 && value.len() >= 8) || value.len() >= 16 || !wordlike
 }

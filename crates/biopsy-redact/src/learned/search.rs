@@ -7,10 +7,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use zeroize::Zeroizing;
 
+use super::Worth;
 use super::spelled::spelled;
 use crate::forms::{self, FormKind};
 use crate::pseudonym::Pseudonym;
@@ -33,6 +35,8 @@ pub(super) struct Entry {
     pub(super) pseudonym: Pseudonym,
     /// Its forms, or their first bytes.
     pub(super) forms: Vec<Form>,
+    /// It may be a word of the text, and stood there so often without a name.
+    bare: Option<AtomicU32>,
 }
 
 pub(super) struct Form {
@@ -42,7 +46,7 @@ pub(super) struct Form {
 
 impl Entry {
     /// With all forms.
-    pub(super) fn new(value: &[u8], pseudonym: Pseudonym) -> Self {
+    pub(super) fn new(value: &[u8], pseudonym: Pseudonym, worth: Worth) -> Self {
         let head = if value.len() > HEAD { &value[..whole_characters(value, HEAD)] } else { value };
         let forms = forms::of(head).into_iter().map(|form| {
             let mut head = form.bytes;
@@ -51,7 +55,25 @@ impl Entry {
             }
             Form { head: Zeroizing::new(head), kind: form.kind }
         });
-        Self { value: Zeroizing::new(value.to_vec()), pseudonym, forms: forms.collect() }
+        let bare = (worth == Worth::Likely).then(AtomicU32::default);
+        Self { value: Zeroizing::new(value.to_vec()), pseudonym, forms: forms.collect(), bare }
+    }
+
+    /// Counts one more place without a name, and says whether it is a word of the text by now.
+    pub(super) fn is_word(&self, most: u32, has_name: impl Fn() -> bool) -> bool {
+        let Some(bare) = &self.bare else { return false };
+        if bare.load(Ordering::Relaxed) >= most {
+            return true;
+        }
+        if !has_name() {
+            bare.fetch_add(1, Ordering::Relaxed);
+        }
+        false
+    }
+
+    /// Whether it was found to be a word of the text.
+    pub(super) fn is_given_up(&self, most: u32) -> bool {
+        self.bare.as_ref().is_some_and(|bare| bare.load(Ordering::Relaxed) >= most)
     }
 
     /// Bytes in the automaton.
@@ -74,6 +96,8 @@ pub(super) fn whole_characters(value: &[u8], most: usize) -> usize {
 /// A learned value in a text.
 pub(super) struct Hit {
     pub(super) range: Range<usize>,
+    /// Which one, where it can be told.
+    pub(super) entry: Option<usize>,
     /// Known where the value stands there whole.
     pub(super) pseudonym: Option<Pseudonym>,
 }
@@ -132,7 +156,11 @@ impl Search {
                 }
                 let owners = &level.owners[hit.pattern().as_usize()];
                 let one = if owners.len() > CROWD {
-                    Hit { range: hit.start()..hit.end() + rest_of_text(&text[hit.end()..]), pseudonym: None }
+                    Hit {
+                        range: hit.start()..hit.end() + rest_of_text(&text[hit.end()..]),
+                        entry: None,
+                        pseudonym: None,
+                    }
                 } else {
                     longest(entries, owners, text, hit.range(), alone)
                 };
@@ -176,7 +204,7 @@ impl Level {
 
 /// What the head at `head` begins, of those that may begin so.
 fn longest(entries: &[Arc<Entry>], owners: &[Owner], text: &[u8], head: Range<usize>, alone: bool) -> Hit {
-    let mut best = Hit { range: head.clone(), pseudonym: None };
+    let mut best = Hit { range: head.clone(), entry: None, pseudonym: None };
     for owner in owners {
         let Some(entry) = entries.get(owner.entry) else { continue };
         let behind = &text[head.end..];
@@ -199,7 +227,7 @@ fn longest(entries: &[Arc<Entry>], owners: &[Owner], text: &[u8], head: Range<us
             }
         };
         if range.len() > best.range.len() || (range.len() == best.range.len() && best.pseudonym.is_none()) {
-            best = Hit { range, pseudonym: whole.then_some(entry.pseudonym) };
+            best = Hit { range, entry: Some(owner.entry), pseudonym: whole.then_some(entry.pseudonym) };
         }
     }
     best
@@ -225,7 +253,7 @@ mod tests {
     use crate::pseudonym::BundleKey;
 
     fn entry(value: &[u8]) -> Arc<Entry> {
-        Arc::new(Entry::new(value, BundleKey::from_bytes([1; 32]).pseudonym(value)))
+        Arc::new(Entry::new(value, BundleKey::from_bytes([1; 32]).pseudonym(value), Worth::Certain))
     }
 
     #[test]

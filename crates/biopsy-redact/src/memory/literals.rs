@@ -42,6 +42,19 @@ impl Literals {
         literals
     }
 
+    /// The same for the memory of a process: also values of its environment and arguments that look like secrets, though nothing
+    /// says that they are.
+    #[must_use]
+    pub fn of_process(redactor: &Redactor) -> Self {
+        let mut literals = Self::learned_by(redactor);
+        for value in redactor.values_of_process() {
+            if !literals.values.iter().any(|known| known.as_slice() == value.as_slice()) {
+                literals.push(&value);
+            }
+        }
+        literals
+    }
+
     /// Adds a value that the caller knows to be a secret. Values that are too short, or words that memory is full of,
     /// are refused: `false`.
     ///
@@ -49,7 +62,7 @@ impl Literals {
     /// When the word lists that come with the program cannot be read, which the tests rule out.
     pub fn add(&mut self, value: &[u8]) -> Result<bool, RedactError> {
         let lists = Lists::new(Words::load()?);
-        if !learned::is_worth_learning(value, learned::Source::Told, &lists) {
+        if learned::worth(value, learned::Source::Told, &lists) == learned::Worth::None {
             self.refused += 1;
             return Ok(false);
         }

@@ -53,7 +53,11 @@ fn is_text_only(rule: &str, text: &str, values: &[String]) -> bool {
             values.iter().any(|value| splice(value).chars().count() < 4)
                 || text.starts_with("Пароль")
                 || text.starts_with("<password>abc def\n")
+                || text.starts_with("user,password")
+                || text.contains("пароль")
+                || text.contains("parola")
         }
+        "token" => text.starts_with("--azdo-pat"),
         "mail-token" => text.starts_with("bot "),
         "ai-key" => text.starts_with("sk-0"),
         "rsa-xml-key" => text.starts_with("<D>"),

@@ -156,9 +156,10 @@ fn each_strength_asks_for_what_it_says() {
         // Two digits in forty characters are enough, in forty-one they are not.
         ("abcdefghijklmnopqrstuvwxyzabcdefghijkl12", [true, true, true, false]),
         ("abcdefghijklmnopqrstuvwxyzabcdefghijklm12", [true, true, false, false]),
-        // Letters in both cases with one digit: from twenty characters on.
+        // Letters in both cases with one digit: in an order of no word, or from twenty characters on.
         ("aBcDeFgHiJkLmNoPqRs1", [true, true, true, false]),
-        ("aBcDeFgHiJkLmNoPqR1", [true, true, false, false]),
+        ("aBcDeFgHiJkLmNoPqR1", [true, true, true, false]),
+        ("abcdefghiJklmnopqr1", [true, true, false, false]),
         ("01234567-89ab-cdef-0123-456789abcdef", [true, true, false, false]),
         ("aB3dE6gH9jK2mN5pQ8sT", [true, true, true, true]),
         ("aB3dE6gH9jK2mN5pQ8s", [true, true, true, false]),

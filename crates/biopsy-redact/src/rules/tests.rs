@@ -114,3 +114,49 @@ fn own_examples_are_run_and_own_values_stay() {
     assert!(!redactor.learn("demo-Key-77", "password"));
     assert!(redactor.env("DB_PASSWORD", "demo-Key-77").text.contains("demo-Key-77"));
 }
+
+/// A text that an expression of the pack matches: letters and digits of each class, the first of several ways.
+fn made_of(hir: &regex_syntax::hir::Hir, seed: &mut usize, text: &mut String) {
+    use regex_syntax::hir::{Class, HirKind};
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => text.push_str(&String::from_utf8_lossy(&literal.0)),
+        HirKind::Class(Class::Unicode(class)) => {
+            let all = class.ranges().iter().flat_map(|range| range.start()..=range.end());
+            let mut letters: Vec<char> = all.clone().filter(char::is_ascii_alphanumeric).collect();
+            if letters.is_empty() {
+                letters.extend(all.take(1));
+            }
+            *seed = (*seed * 31 + 17) % 7919;
+            text.push(letters[*seed % letters.len()]);
+        }
+        HirKind::Class(Class::Bytes(_)) => {}
+        HirKind::Repetition(repetition) => {
+            let least = repetition.min.max(u32::from(repetition.max.is_none()));
+            (0..least).for_each(|_| made_of(&repetition.sub, seed, text));
+        }
+        HirKind::Capture(capture) => made_of(&capture.sub, seed, text),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| made_of(part, seed, text)),
+        HirKind::Alternation(parts) => made_of(&parts[0], seed, text),
+    }
+}
+
+#[test]
+fn a_value_of_each_form_of_issuers_is_masked_whole() {
+    let redactor = redactor(false, Vec::new());
+    let (mut wrong, mut seed) = (Vec::new(), 1);
+    for rule in load(false, &[]).expect("the built-in packs are right").rules {
+        for form in &rule.forms {
+            let mut value = String::new();
+            made_of(&regex_syntax::parse(form).expect("a right expression"), &mut seed, &mut value);
+            let masked = redactor.text(&format!("got {value} from there")).text.into_owned();
+            let is_whole = masked.starts_with("got ")
+                && masked.ends_with("] from there")
+                && masked.matches("[redacted:").count() == 1;
+            if !is_whole {
+                wrong.push(format!("{form}\n  {value}\n  {masked}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} forms:\n{}", wrong.len(), wrong.join("\n"));
+}

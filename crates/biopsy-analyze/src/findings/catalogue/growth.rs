@@ -57,6 +57,22 @@ pub(super) const KEPT_BY_ALLOCATOR: About = About {
     ],
 };
 
+pub(super) const LEAK: About = About {
+    means: "The same holder keeps more objects in each snapshot than in the one before. Type, holder and field are named; whether somebody \
+            still needs the objects, no snapshot says.",
+    said: &[of_recording(
+        "three snapshots or more of one process (`biopsy snapshot --every`, `--into`); at one place in the tree of holders there are more \
+         objects each time, that keep 1 MiB and 3 % more alive than at first, and the last interval grew 0.4 times as fast as those before it \
+         or faster. Silent for what came to rest: a cache at its bound, a warm-up, a burst",
+        "heap snapshots",
+    )],
+    disproved_by: "A later snapshot in which the place has not grown.",
+    to_do: &[
+        "Look who adds to the holder that is named, and who should remove from it",
+        "Ask who leads there: `biopsy heap FILE --path-to TYPE`",
+    ],
+};
+
 pub(super) const DESCRIPTOR_GROWTH: About = About {
     means: "Files or sockets are opened and not closed. At the limit of descriptors the process can open nothing, and accept no one.",
     said: &[of_recording(

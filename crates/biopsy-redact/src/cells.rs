@@ -1,0 +1,352 @@
+//! Values that stand in a cell of their own: beside their name (`key<tab>value`, `"key","value"`, `<td>key</td><td>value</td>`,
+//! `put("key", "value")`), or below it in a table with a header (CSV, Markdown).
+
+use std::ops::Range;
+
+use crate::quote::Quote;
+use crate::value::Value;
+
+/// Longest header or row, in bytes.
+const LINE_MAX: usize = 4096;
+/// Most cells of a row.
+const CELLS_MAX: usize = 256;
+/// Rows below a header that are read.
+const ROWS_MAX: usize = 8192;
+/// Longest name of another column, in bytes.
+const COLUMN_MAX: usize = 48;
+/// Longest value of a cell beside a name, in bytes.
+const VALUE_MAX: usize = 4096;
+
+/// The value in the cell behind the name.
+pub(crate) fn beside(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    in_call_or_row(text, name)
+        .or_else(|| behind_separator(text, name, b'\t'))
+        .or_else(|| behind_separator(text, name, b'|'))
+        .or_else(|| in_next_element(text, name))
+        .filter(|value| value.range.len() <= VALUE_MAX)
+}
+
+/// `put("key", "value")`, and `"key","value"` at the start of a line.
+fn in_call_or_row(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    let (quote, length) = Quote::at(text, name.end)?;
+    let Quote::Escaped { quote: character, backslashes } = quote else { return None };
+    let begin = path_start(text, name.start);
+    let outer = begin.checked_sub(1 + backslashes)?;
+    if text[begin - 1] != character {
+        return None;
+    }
+    let before = text[..outer].last().copied();
+    let is_call = matches!(before, Some(b'(' | b'['));
+    if !is_call && !matches!(before, None | Some(b'\n')) {
+        return None;
+    }
+    let mut at = name.end + length;
+    if !matches!(text.get(at), Some(b',' | b';')) {
+        return None;
+    }
+    at += 1;
+    at += text[at..].iter().take(4).take_while(|b| **b == b' ').count();
+    let (again, length) = Quote::at(text, at)?;
+    if again != quote {
+        return None;
+    }
+    let start = at + length;
+    let (end, open) = quote.close(text, start);
+    let behind = text.get(end + backslashes + 1);
+    let ends = match before {
+        Some(b'(') => matches!(behind, Some(b')' | b',')),
+        Some(b'[') => behind == Some(&b']'),
+        _ => matches!(behind, None | Some(b',' | b';' | b'\r' | b'\n')),
+    };
+    ends.then_some(Value { range: start..end, quoted: true, open, wrap: None })
+}
+
+/// Where the path begins that a name ends: `Jwt:SigningKey`.
+fn path_start(text: &[u8], name: usize) -> usize {
+    let is_path = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b':' | b'_' | b'.' | b'-' | b'/');
+    name - text[..name].iter().rev().take(64).take_while(is_path).count()
+}
+
+/// `key<tab>value` at the start of a line, `| key | value |`.
+fn behind_separator(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Value> {
+    let is_table = separator == b'|';
+    let blanks =
+        |bytes: &[u8]| if is_table { bytes.iter().take(64).take_while(|b| **b == b' ').count() } else { 0 };
+    let at = name.end + blanks(&text[name.end..]);
+    if text.get(at) != Some(&separator) {
+        return None;
+    }
+    let begin = path_start(text, name.start);
+    let before = &text[begin.saturating_sub(64)..begin];
+    let before = if is_table { before.trim_ascii_end() } else { before };
+    let begins = if is_table { before.ends_with(b"|") } else { begin == 0 || before.ends_with(b"\n") };
+    let start = at + 1 + blanks(&text[at + 1..]);
+    let line = &text[start..text.len().min(start + VALUE_MAX)];
+    let end = start + line.iter().position(|b| *b == separator || matches!(b, b'\n' | b'\r'))?;
+    let end = start + text[start..end].trim_ascii_end().len();
+    // A table has a cell behind it, and its cells are one word.
+    let is_one = !text[start..end].contains(&b' ');
+    (begins && is_one && start < end).then_some(Value {
+        range: start..end,
+        quoted: true,
+        open: false,
+        wrap: None,
+    })
+}
+
+/// `<td>key</td><td>value</td>`, `<name>key</name> <value>value</value>`.
+fn in_next_element(text: &[u8], name: &Range<usize>) -> Option<Value> {
+    let before = text[..name.start].strip_suffix(b">")?;
+    let open = memchr::memrchr(b'<', &before[before.len().saturating_sub(128)..])?
+        + before.len().saturating_sub(128);
+    let tag = tag_name(&before[open + 1..]);
+    let close = text[name.end..].strip_prefix(b"</")?.strip_prefix(tag)?.strip_prefix(b">")?;
+    let gap = close.iter().take(64).take_while(|b| b.is_ascii_whitespace()).count();
+    let next = close[gap..].strip_prefix(b"<")?;
+    let tag = tag_name(next);
+    let end = memchr::memchr(b'>', &next[..next.len().min(128)])?;
+    if tag.is_empty() || next[..end].ends_with(b"/") {
+        return None;
+    }
+    let start = text.len() - next.len() + end + 1;
+    let inside = &text[start..];
+    let length = memchr::memchr(b'<', &inside[..inside.len().min(VALUE_MAX)])?;
+    let is_closed = inside[length..].strip_prefix(b"</")?.starts_with(tag);
+    let value = inside[..length].trim_ascii();
+    let start = start + (inside[..length].len() - inside[..length].trim_ascii_start().len());
+    (is_closed && !value.is_empty()).then_some(Value {
+        range: start..start + value.len(),
+        quoted: true,
+        open: false,
+        wrap: None,
+    })
+}
+
+fn tag_name(tag: &[u8]) -> &[u8] {
+    let length =
+        tag.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b':' | b'-' | b'_')).count();
+    &tag[..length]
+}
+
+/// Values in the column below a name, if the name is a cell of a header.
+pub(crate) fn below(text: &[u8], name: &Range<usize>) -> Vec<Value> {
+    [b',', b';', b'\t', b'|']
+        .into_iter()
+        .find_map(|separator| column(text, name, separator).filter(|values| !values.is_empty()))
+        .unwrap_or_default()
+}
+
+fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>> {
+    // The name is all of its cell, on one side of it at least.
+    let is_around = |b: &u8| matches!(b, b' ' | b'"' | b'*' | b'`');
+    let behind = text[name.end..].iter().take(8).find(|b| !is_around(b)).copied();
+    let before = text[..name.start].iter().rev().take(8).find(|b| !is_around(b)).copied();
+    let is_edge = |b: Option<u8>| matches!(b, None | Some(b'\n' | b'\r')) || b == Some(separator);
+    if !is_edge(behind) || (behind != Some(separator) && before != Some(separator)) {
+        return None;
+    }
+    let line = line_at(text, name.start)?;
+    // Prose has a blank behind each comma, and a table of Markdown a ruler below its header.
+    let is_prose = separator == b',' && memchr::memmem::find(&text[line.clone()], b", ").is_some();
+    if is_prose || separator == b'|' && !line_at(text, line.end + 1).is_some_and(|row| is_ruler(&text[row])) {
+        return None;
+    }
+    let header: Vec<Range<usize>> = cells(text, &line, separator)?;
+    if header.len() < 2 || header.len() == 2 && separator == b'|' {
+        return None;
+    }
+    let at = header.iter().position(|cell| cell.start <= name.start && name.end <= cell.end)?;
+    let is_first = |index: usize| index == 0 || index == 1 && separator == b'|';
+    let is_name = |cell: &[u8]| {
+        let cell = cell.trim_ascii();
+        cell.len() <= COLUMN_MAX
+            && cell.iter().any(|b| b.is_ascii_alphabetic() || *b >= 0x80)
+            && cell.iter().all(|b| b.is_ascii_alphanumeric() || *b >= 0x80 || b" _-.()#\"/*`".contains(b))
+            && !cell.first().is_some_and(u8::is_ascii_digit)
+    };
+    for (index, cell) in header.iter().enumerate() {
+        let bytes = &text[cell.clone()];
+        let is_empty_edge = separator == b'|' && bytes.trim_ascii().is_empty();
+        // What a logger put in front of it is in its first cell.
+        if !is_first(index) && !is_empty_edge && !is_name(bytes)
+            || index == at && index > 1 && bytes.len() > name.len() + 8
+        {
+            return None;
+        }
+    }
+    let mut values = Vec::new();
+    let mut from = line.end + 1;
+    for _ in 0..ROWS_MAX {
+        let Some(row) = line_at(text, from) else { break };
+        if row.is_empty() {
+            break;
+        }
+        from = row.end + 1;
+        if separator == b'|' && is_ruler(&text[row.clone()]) {
+            continue;
+        }
+        let Some(found) = cells(text, &row, separator).filter(|found| found.len() == header.len()) else {
+            break;
+        };
+        let cell = found[at].clone();
+        let trimmed = text[cell.clone()].trim_ascii();
+        let start = cell.start + (cell.len() - text[cell.clone()].trim_ascii_start().len());
+        let inner = trimmed.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+        let range = match inner {
+            Some(inner) => start + 1..start + 1 + inner.len(),
+            None => start..start + trimmed.len(),
+        };
+        if !range.is_empty() && !(is_first(at) && text[range.clone()].contains(&b' ')) {
+            values.push(Value { range, quoted: true, open: row.end == text.len(), wrap: None });
+        }
+    }
+    Some(values)
+}
+
+/// `| --- | --- |`
+fn is_ruler(line: &[u8]) -> bool {
+    let ruler = line.iter().filter(|b| matches!(b, b'-' | b'|' | b':' | b' ' | b'+' | b'\r')).count();
+    ruler * 2 >= line.len() && memchr::memmem::find(line, b"---").is_some()
+}
+
+/// The line around a place, without its end. `None`: there is none, or it is too long.
+fn line_at(text: &[u8], at: usize) -> Option<Range<usize>> {
+    if at >= text.len() {
+        return None;
+    }
+    let floor = at.saturating_sub(LINE_MAX);
+    let start = memchr::memrchr(b'\n', &text[floor..at])
+        .map(|newline| floor + newline + 1)
+        .or((floor == 0).then_some(0))?;
+    let reach = &text[at..text.len().min(at + LINE_MAX)];
+    let end = memchr::memchr(b'\n', reach)
+        .map(|newline| at + newline)
+        .or((at + reach.len() == text.len()).then_some(text.len()))?;
+    Some(start..end)
+}
+
+/// The cells of a line; a separator in quotes separates nothing.
+fn cells(text: &[u8], line: &Range<usize>, separator: u8) -> Option<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    let (mut start, mut quoted) = (line.start, false);
+    for at in line.clone() {
+        match text[at] {
+            b'"' => quoted = !quoted,
+            byte if byte == separator && !quoted => {
+                found.push(start..at);
+                start = at + 1;
+                if found.len() >= CELLS_MAX {
+                    return None;
+                }
+            }
+            _ => {}
+        }
+    }
+    found.push(start..line.end);
+    (!quoted).then_some(found)
+}
+
+/// Fields of a log that names them in a line (`#Fields: date time cs(Cookie)`): the name and each value below it.
+pub(crate) fn fields(text: &[u8], at: usize) -> Vec<(Range<usize>, Range<usize>)> {
+    let Some(line) = line_at(text, at) else { return Vec::new() };
+    let Some(colon) = memchr::memchr(b':', &text[at..line.end]) else { return Vec::new() };
+    let words = |range: Range<usize>| -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        let mut start = range.start;
+        for at in range.start..=range.end {
+            if at == range.end || text[at].is_ascii_whitespace() {
+                if start < at {
+                    found.push(start..at);
+                }
+                start = at + 1;
+            }
+        }
+        found
+    };
+    let names = words(at + colon + 1..line.end);
+    if names.len() < 2 || names.len() > CELLS_MAX {
+        return Vec::new();
+    }
+    let mut values = Vec::new();
+    let mut from = line.end + 1;
+    for _ in 0..ROWS_MAX {
+        let Some(row) = line_at(text, from) else { break };
+        from = row.end + 1;
+        let cells = words(row);
+        // Something may stand in front of each line: counted from its end.
+        let Some(skip) = cells.len().checked_sub(names.len()) else { break };
+        values.extend(names.iter().cloned().zip(cells[skip..].iter().cloned()));
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+        let at = text.find(name).expect("the name");
+        beside(text.as_bytes(), &(at..at + name.len())).map(|value| &text[value.range])
+    }
+
+    fn under<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
+        let at = text.find(name).expect("the name");
+        below(text.as_bytes(), &(at..at + name.len())).into_iter().map(|value| &text[value.range]).collect()
+    }
+
+    #[test]
+    fn the_next_cell_is_the_value() {
+        for (text, value) in [
+            ("put(\"key\", \"v1\")", Some("v1")),
+            ("define('key', 'v1');", Some("v1")),
+            ("log(\\\"key\\\", \\\"v1\\\")", Some("v1")),
+            ("a,b\n\"key\",\"v1\"\n", Some("v1")),
+            ("key\tv1\t2026\n", Some("v1")),
+            ("| key | v1 |\n", Some("v1")),
+            ("<tr><td>key</td><td>v1</td></tr>", Some("v1")),
+            ("<name>key</name>\n  <value> v1 </value>", Some("v1")),
+            ("[[\"key\", \"v1\"]]", Some("v1")),
+            ("[\"key\", \"v1\", \"x\"]", None),
+            ("put(\"key\", v1)", None),
+            ("the key\tv1\n", None),
+            ("<b>key</b> v1", None),
+        ] {
+            assert_eq!(of(text, "key"), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_stand_below_their_name() {
+        assert_eq!(under("user,key,port\nann,v1,1\nbob,\"v,2\",2\n\nx,y,z", "key"), ["v1", "v,2"]);
+        assert_eq!(under("Nr;User;key\n1;ann;v1\n", "key"), ["v1"]);
+        assert_eq!(under("| host | key |\n| --- | --- |\n| a | v1 |\n", "key"), ["v1"]);
+        assert_eq!(under("+ | host | key |\n+ | --- | --- |\n+ | a | v1 |\n", "key"), ["v1"]);
+        assert_eq!(under("host,the key is wrong,x\na,b,c\n", "key"), Vec::<&str>::new());
+        assert_eq!(under("a=1,key,2\nx,y,z\n", "key"), Vec::<&str>::new());
+        assert_eq!(under("user,key\n", "key"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn fields_are_named_above() {
+        let text = "x #Fields: date cs(Cookie) status\nx 2026 a=1 200\nx 2027 - 404\n";
+        let found = fields(text.as_bytes(), 2);
+        let cookies: Vec<&str> = found
+            .iter()
+            .filter(|(name, _)| &text[name.clone()] == "cs(Cookie)")
+            .map(|(_, value)| &text[value.clone()])
+            .collect();
+        assert_eq!(cookies, ["a=1", "-"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_taken(text in "[key,;\t|\"<>/td()\n a1]{0,60}") {
+            for at in 0..text.len().saturating_sub(1) {
+                for value in beside(text.as_bytes(), &(at..at + 1)).into_iter().chain(below(text.as_bytes(), &(at..at + 1))) {
+                    proptest::prop_assert!(value.range.end <= text.len() && value.range.start <= value.range.end);
+                }
+                fields(text.as_bytes(), at);
+            }
+        }
+    }
+}
