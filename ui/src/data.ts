@@ -343,6 +343,20 @@ export interface HeapType {
   bytes: number;
   live_objects?: number;
   live_bytes?: number;
+  retained_bytes?: number;
+}
+
+export interface Held {
+  bytes: number;
+  suspects: { way: string; holders: number; retained: number; share: number; held?: { type: string; objects: number; retained: number } }[];
+  holders: { depth: number; via?: string; type: string; objects: number; bytes: number; retained: number }[];
+}
+
+export interface Growth {
+  is_one_process: boolean;
+  moments: { taken_at?: string; objects: number; bytes: number }[];
+  holders: { way: string; type: string; objects: number[]; retained: number[]; always: boolean }[];
+  types: { name: string; module?: string; objects: number[]; bytes: number[]; always: boolean }[];
 }
 
 export interface Heap {
@@ -369,6 +383,35 @@ export interface Heap {
   dangling: number;
   warnings?: string[];
   types: HeapType[];
+  held?: Held;
+}
+
+interface Blocks {
+  count: number;
+  bytes: number;
+}
+
+/** What an allocator of native code holds. */
+export interface Allocator {
+  name: string;
+  whole: boolean;
+  arenas: { system: number; resident: number; used: Blocks; free: Blocks; top: number; unknown?: number }[];
+  mapped: Blocks;
+  cached: Blocks;
+  classes: { up_to: number; used: Blocks; free: Blocks }[];
+}
+
+/** Where the memory of a process went. */
+export interface Footprint {
+  name: string;
+  pid: number;
+  taken_at?: string;
+  pause_ms: number;
+  resident: number;
+  parts: { kind: string; text: string; resident: number; reserved: number }[];
+  kernel?: { resident: number; anonymous: number; files: number; shared: number; swapped: number; page_tables: number };
+  allocators?: Allocator[];
+  warnings?: string[];
 }
 
 /** What is there whatever the evidence is. */
@@ -416,7 +459,7 @@ export interface Comparison {
 }
 
 export interface Whole {
-  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; undetermined?: string[] };
+  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; footprints?: Footprint[]; growth?: Growth; undetermined?: string[] };
   name: string;
   notes: string[];
 }
@@ -424,6 +467,8 @@ export interface Whole {
 export interface Report {
   dumps?: Dump[];
   heaps?: Heap[];
+  footprints?: Footprint[];
+  growth?: Growth;
   undetermined?: string[];
   recording: {
     tool: string;

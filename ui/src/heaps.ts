@@ -1,17 +1,79 @@
 // Managed heaps: what they hold, by type.
 
-import type { Heap, Whole } from './data';
+import type { Growth, Heap, Whole } from './data';
 import { h, section, type Child } from './dom';
 import { bytes, count, seconds } from './format';
 import { table } from './table';
 
 export function heaps(page: Whole): HTMLElement[] {
   const all = page.report.heaps ?? [];
-  return all.map((heap, index) => {
+  const sections = all.map((heap, index) => {
     const id = index === 0 ? 'heap' : `heap-${index}`;
     const title = all.length === 1 ? 'Heap' : `Heap ${index + 1}${heap.taken_at ? `, ${heap.taken_at}` : ''}`;
-    return section(id, title, lead(heap), heapTiles(heap), notes(heap), generations(heap), types(heap));
+    return section(id, title, lead(heap), heapTiles(heap), notes(heap), held(heap), generations(heap), types(heap));
   });
+  const grown = page.report.growth;
+  return grown ? [growth(grown), ...sections] : sections;
+}
+
+/** What grew between snapshots: where it is held, and by type. */
+function growth(of: Growth): HTMLElement {
+  const change = (values: number[]) => values[values.length - 1] - values[0];
+  const signed = (value: number, text: string) => `${value < 0 ? '−' : '+'}${text}`;
+  const row = (values: number[], show: (value: number) => string) => values.map(show).join(' → ');
+  const several = of.moments.length > 2;
+  const notes = of.is_one_process
+    ? several
+      ? null
+      : h('p', { class: 'note' }, 'Two snapshots cannot tell a leak from a cache that fills: a third one, taken later, can.')
+    : h('p', { class: 'note' }, 'These are snapshots of different processes: what differs is not what one of them gained.');
+  const holders = table(
+    [
+      { title: 'More', numeric: true, cell: (one) => signed(change(one.retained), bytes(Math.abs(change(one.retained)))), sort: (one) => change(one.retained) },
+      { title: 'Objects', cell: (one) => row(one.objects, count) },
+      { title: 'Held', class: 'text', cell: (one) => [h('code', null, one.type), several && one.always ? h('small', null, 'more in every interval') : null] },
+      { title: 'By', class: 'text', cell: (one) => h('code', null, one.way) },
+    ],
+    of.holders,
+    { first: 20, empty: 'nothing holds much more than before' },
+  );
+  const types = table(
+    [
+      { title: 'More', numeric: true, cell: (one) => signed(change(one.bytes), bytes(Math.abs(change(one.bytes)))), sort: (one) => change(one.bytes) },
+      { title: 'Objects', numeric: true, cell: (one) => signed(change(one.objects), count(Math.abs(change(one.objects)))), sort: (one) => change(one.objects) },
+      { title: 'Type', class: 'text', cell: (one) => [h('code', null, one.name), one.module ? h('small', null, one.module) : null], sort: (one) => one.name },
+    ],
+    of.types,
+    { first: 20, class: 'types', empty: 'no type changed' },
+  );
+  return section('growth', 'Growth', `Alive: ${of.moments.map((one) => `${bytes(one.bytes)}${one.taken_at ? ` at ${one.taken_at}` : ''}`).join(', ')}.`, notes, h('h3', null, 'By what holds it'), holders.element, h('h3', null, 'By type'), types.element);
+}
+
+/** What holds the most, and the tree of holders. */
+function held(heap: Heap): Child {
+  const of = heap.held;
+  if (!of) return null;
+  const suspects = of.suspects.map((one) =>
+    h('p', null, h('b', null, `${bytes(one.retained)} (${Math.round(one.share * 100)} %)`), ' held by ', h('code', null, one.way), one.held ? [`, which holds ${count(one.held.objects)} `, h('code', null, one.held.type)] : null),
+  );
+  const tree = table(
+    [
+      { title: 'Retained', numeric: true, cell: (one) => bytes(one.retained) },
+      { title: 'Objects', numeric: true, cell: (one) => count(one.objects) },
+      {
+        title: 'Holder',
+        class: 'text',
+        cell: (one) => {
+          const cell = h('div', null, one.via ? h('small', null, `${one.via} → `) : null, h('code', null, one.type));
+          cell.style.paddingLeft = `${Math.min(one.depth, 24) * 14}px`;
+          return cell;
+        },
+      },
+    ],
+    of.holders,
+    { first: 25, empty: 'nothing holds a hundredth of what is alive' },
+  );
+  return [h('h3', null, 'Who holds it'), suspects, tree.element];
 }
 
 /** Which process, and how it was seen. */
@@ -80,6 +142,9 @@ function types(heap: Heap): Child {
             { title: 'Live bytes', numeric: true, cell: (row: Heap['types'][number]) => bytes(row.live_bytes ?? 0), sort: (row: Heap['types'][number]) => row.live_bytes ?? 0 },
             { title: 'Live', numeric: true, cell: (row: Heap['types'][number]) => count(row.live_objects ?? 0), sort: (row: Heap['types'][number]) => row.live_objects ?? 0, class: 'optional' },
           ]
+        : []),
+      ...(heap.held
+        ? [{ title: 'Retained', numeric: true, cell: (row: Heap['types'][number]) => bytes(row.retained_bytes ?? 0), sort: (row: Heap['types'][number]) => row.retained_bytes ?? 0, class: 'optional' }]
         : []),
       { title: 'Type', class: 'text', cell: (row) => [h('code', null, row.name), row.module ? h('small', null, row.module) : null], sort: (row) => row.name },
     ],

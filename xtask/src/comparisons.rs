@@ -24,8 +24,11 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 20)]
     rounds: usize,
     /// Length of each recording, in seconds
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 15)]
     seconds: u32,
+    /// Samples per second and CPU
+    #[arg(long, default_value_t = 2999)]
+    frequency: u32,
     /// How much slower one function is made, in percent
     #[arg(long, default_value_t = 10)]
     percent: u32,
@@ -100,6 +103,7 @@ fn record(options: &Options, biopsy: &Path, slower: usize, file: &Path) -> Outco
     let mut target = TargetProcess::start(Program::PacedServer, &arguments.each_ref().map(String::as_str));
     let mut capture = Command::new(biopsy);
     capture.args(["trace", &target.pid().to_string(), "--for", &format!("{}s", options.seconds)]);
+    capture.args(["--frequency", &options.frequency.to_string()]);
     let recorded = output_of(capture.arg("--output").arg(file));
     target.stop();
     recorded.map(|_| file.to_owned())

@@ -10,7 +10,8 @@ use biopsy_redact::Redactor;
 use crate::dump::DumpAnalysis;
 use crate::findings::finding::Finding;
 use crate::findings::{self, Incident};
-use crate::heap::HeapSummary;
+use crate::footprint::FootprintSummary;
+use crate::heap::{Growth, HeapSummary};
 use crate::image::{analyze_opened, join_dumps};
 use crate::recorded::Recorded;
 
@@ -23,6 +24,10 @@ pub struct Diagnosis {
     pub dumps: Vec<DumpAnalysis>,
     /// Managed heaps at one moment, the oldest first.
     pub heaps: Vec<HeapSummary>,
+    /// What grew between them; `None`: there is one, or none.
+    pub growth: Option<Growth>,
+    /// Where the memory of processes went, the oldest first.
+    pub footprints: Vec<FootprintSummary>,
     /// What is known to be missing beside what the parts say themselves.
     pub undetermined: Vec<String>,
     /// What only all evidence together says.
@@ -57,8 +62,20 @@ impl Diagnosis {
     #[must_use]
     pub fn new(recorded: Option<Recorded>, dumps: Vec<DumpAnalysis>, heaps: Vec<HeapSummary>) -> Self {
         let pair = recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
-        let findings = findings::of_all(&Incident { recorded: pair, heaps: &heaps });
-        Self { recorded, dumps, heaps, undetermined: Vec::new(), findings }
+        let growth = Growth::of(&heaps.iter().collect::<Vec<_>>());
+        let incident = Incident { recorded: pair, heaps: &heaps, growth: growth.as_ref(), footprints: &[] };
+        let findings = findings::of_all(&incident);
+        let footprints = Vec::new();
+        Self { recorded, dumps, heaps, growth, footprints, undetermined: Vec::new(), findings }
+    }
+
+    /// The same, and where the memory of processes went, the oldest first.
+    #[must_use]
+    pub fn with_footprints(self, footprints: Vec<FootprintSummary>) -> Self {
+        let pair = self.recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
+        let (heaps, growth) = (self.heaps.as_slice(), self.growth.as_ref());
+        let incident = Incident { recorded: pair, heaps, growth, footprints: &footprints };
+        Self { findings: findings::of_all(&incident), footprints, ..self }
     }
 
     /// Of a recording alone.
@@ -98,12 +115,17 @@ impl Diagnosis {
             // None could be read: say why of the first.
             evidence.dump(0)?;
         }
-        let heaps: Vec<HeapSummary> = evidence
-            .heap()?
-            .iter()
-            .map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts))
-            .collect();
-        let recorded = if dumps.is_empty() && heaps.is_empty() {
+        // One after the other: each may be as large as memory allows.
+        let mut heaps = Vec::new();
+        for number in evidence.heaps()? {
+            let heap = evidence.heap(number)?;
+            heaps.extend(heap.iter().map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts)));
+        }
+        let (footprints, not_whole) = evidence.footprints();
+        not_read.extend(not_whole);
+        let footprints: Vec<FootprintSummary> =
+            footprints.into_iter().map(|(name, facts)| FootprintSummary { name, facts }).collect();
+        let recorded = if dumps.is_empty() && heaps.is_empty() && footprints.is_empty() {
             Some(evidence.capture(roots)?)
         } else if evidence.is_recording() {
             Some(evidence.capture(roots)?).filter(Capture::holds_time)
@@ -112,7 +134,8 @@ impl Diagnosis {
         };
         let mut undetermined = if recorded.is_some() { Vec::new() } else { evidence.warnings() };
         undetermined.extend(not_read);
-        Ok(Self { undetermined, ..Self::new(recorded.map(Recorded::new), dumps, heaps) })
+        let diagnosis = Self::new(recorded.map(Recorded::new), dumps, heaps).with_footprints(footprints);
+        Ok(Self { undetermined, ..diagnosis })
     }
 
     /// Of several files of one incident, each analysed by itself. Dumps of one process at several moments become one: the last of them,
@@ -122,7 +145,8 @@ impl Diagnosis {
     /// More than one of them is a recording over time: these are of different times, and are compared, not put together.
     pub fn of_several(all: Vec<Self>) -> Result<Self, SeveralRecordings> {
         let mut recorded = None;
-        let (mut dumps, mut heaps, mut undetermined) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut dumps, mut heaps) = (Vec::new(), Vec::new());
+        let (mut footprints, mut undetermined) = (Vec::new(), Vec::new());
         for one in all {
             if one.recorded.is_some() && recorded.is_some() {
                 return Err(SeveralRecordings);
@@ -130,9 +154,12 @@ impl Diagnosis {
             recorded = recorded.or(one.recorded);
             dumps.extend(one.dumps);
             heaps.extend(one.heaps);
+            footprints.extend(one.footprints);
             undetermined.extend(one.undetermined);
         }
-        Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps) })
+        heaps.sort_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
+        footprints.sort_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
+        Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps).with_footprints(footprints) })
     }
 
     /// All findings, the most important first, each with what its evidence refers to. Never empty but where there is no evidence.
@@ -155,7 +182,8 @@ impl Diagnosis {
         let recorded = self.recorded.iter().map(|recorded| recorded.capture.header.target_name.as_str());
         let dumps = self.dumps.iter().map(|dump| dump.identity.name.as_str());
         let heaps = self.heaps.iter().map(|heap| heap.name.as_str());
-        recorded.chain(dumps).chain(heaps).find(|name| !name.is_empty()).unwrap_or_default()
+        let footprints = self.footprints.iter().map(|one| one.name.as_str());
+        recorded.chain(dumps).chain(heaps).chain(footprints).find(|name| !name.is_empty()).unwrap_or_default()
     }
 
     /// A dump or a heap is damaged, or lacks what should be in it.

@@ -108,6 +108,37 @@ fn what_makes_all_code_slower_is_no_function() {
     assert_eq!(named(&comparison), [""; 0], "{:?}", comparison.differences);
 }
 
+/// On a machine that others use up, all of a program takes more CPU time or less from one recording to the next: beside the rest of the
+/// program a change is seen all the same, and in no other function.
+#[test]
+fn a_machine_that_wavers_hides_no_function() {
+    let mut right = 0;
+    for seed in 0..8 {
+        let weather = 0.8 + 0.05 * seed as f64;
+        let (usual, mut slower) = (USUAL, USUAL.map(|share| share * weather));
+        let (one, other) =
+            (recording(seed, 40, usual, "server"), recording(seed + 700, 40, slower, "server"));
+        assert_eq!(named(&hold(one, other)), [""; 0], "{seed}");
+        slower[1] *= 1.15;
+        let comparison =
+            hold(recording(seed, 40, usual, "server"), recording(seed + 900, 40, slower, "server"));
+        right += usize::from(named(&comparison) == ["price"]);
+    }
+    assert!(right >= 7, "{right} of 8");
+}
+
+/// A program that is one function has no rest: where others take the CPUs nothing is claimed of it.
+#[test]
+fn a_function_alone_is_not_believed_on_a_starved_machine() {
+    let alone = |seed: u64, share: f64, ready: f64| {
+        let mut build = recording(seed, 15, [0.0, share, 0.0, 0.0, 0.0], "server");
+        build.ready(1, ready);
+        build
+    };
+    assert_eq!(named(&hold(alone(1, 0.4, 0.0), alone(2, 0.55, 0.0))), ["price"]);
+    assert_eq!(named(&hold(alone(1, 0.4, 0.4), alone(2, 0.55, 0.2))), [""; 0]);
+}
+
 #[test]
 fn what_is_new_and_what_is_gone_is_claimed() {
     let mut without = USUAL;

@@ -1,22 +1,25 @@
-//! Taking a snapshot of a managed heap and writing it down.
+//! Taking a snapshot of the memory of a process, its managed heap if it has one, or several, and writing them down.
+
+mod add;
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use biopsy_analyze::{Diagnosis, HeapSummary};
+use biopsy_analyze::{Diagnosis, FootprintSummary, HeapSummary};
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::Graph;
 use biopsy_model::capture::EndedBy;
+use biopsy_model::footprint::Footprint;
 use biopsy_model::heap::HeapFacts;
-use biopsy_model::process::ProcessInfo;
+use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_record::context::Moment;
 use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError};
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
 
 use crate::failure::{Failure, FailureKind, KEPT};
 use crate::finish::{HandedOver, finish};
-use crate::job::Job;
+use crate::job::{Job, Patience};
 use crate::place::{Place, create_new, ends_with};
 use crate::recording::{Draft, output_failure, warning};
 use crate::target::{self, Target};
@@ -46,6 +49,12 @@ pub struct SnapshotPlan {
     /// A folder; a bundle, if it ends in `.zip`; the graph alone, if it ends in `.gcdump`; `None`: a folder named after the target
     /// and the time.
     pub output: Option<PathBuf>,
+    /// A recording of the same process that the snapshot is added to; where it does not exist, it is made.
+    pub into: Option<PathBuf>,
+    /// So many snapshots, at least one.
+    pub count: u32,
+    /// How long after the beginning of one the next begins.
+    pub every: Duration,
 }
 
 /// A snapshot that was taken and written.
@@ -63,50 +72,75 @@ pub struct Snapshot {
 /// It cannot be taken, or not be written; a target that cannot be read leaves no folder behind.
 pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
     let target = target::find(&plan.target)?;
-    match &plan.output {
+    if let Some(into) = plan.into.as_deref().filter(|into| into.symlink_metadata().is_ok()) {
+        return add::add(plan, target, into, job);
+    }
+    if plan.count > 1 {
+        // What was taken is kept when somebody does not want to wait for the rest.
+        job.be_patient(Patience::Unlimited);
+    }
+    match plan.output.as_ref().or(plan.into.as_ref()) {
         Some(path) if ends_with(path, ".gcdump") => {
             Place::alone(path.clone()).check()?;
-            let (graph, facts) = take(plan, &target.info)?;
+            let (heap, footprint) = take(plan, &target.info)?;
+            let Some(heap) = heap else {
+                let why = format!("{} has no managed heap, and a `.gcdump` holds nothing else", target.name);
+                let hint = Some("without `.gcdump`, the snapshot says where its memory went");
+                return Err(Failure::new(FailureKind::Target, why).with_hint(hint));
+            };
             let leaving = job.removing(path);
-            let bytes = write_gcdump(&graph, &facts, &target.name, path)?;
+            let bytes = write_gcdump(&heap.0, &heap.1, &target.name, path)?;
             leaving.made();
             let result = HandedOver { path: path.clone(), bytes, is_bundle: false };
-            Ok(Snapshot { diagnosis: diagnosis(&target.name, &graph, &facts), result })
+            let mut summaries = Summaries::default();
+            summaries.add(&target.name, (Some(heap), footprint));
+            Ok(Snapshot { diagnosis: summaries.diagnosis(), result })
         }
         output => {
-            let place = Place::folder_or_bundle(output.as_deref(), &target.name);
+            let place = Place::folder_or_bundle(output.map(PathBuf::as_path), &target.name);
             place.check()?;
             record(plan, target, &place, job).map_err(|failure| failure.naming(KEPT, &place.folder))
         }
     }
 }
 
+/// The heap, where the process has a managed one, and where all its memory went, where that was read.
+type Taken = (Option<(Graph, HeapFacts)>, Option<Footprint>);
+
 /// Takes the snapshot by the way that was asked for.
-fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), Failure> {
+fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<Taken, Failure> {
     if plan.from == From::Runtime {
-        return ask(plan, info).map_err(|error| ask_failure(&error, plan));
+        let heap = ask(plan, info).map_err(|error| ask_failure(&error, plan))?;
+        return Ok((Some(heap), None));
     }
     match from_memory(plan, info) {
-        Ok(taken) => Ok(taken),
+        Ok(taken) => Ok((Some((taken.graph, taken.facts)), Some(taken.footprint))),
+        // Where its memory went can be told of any process.
+        Err(SnapshotError::NoRuntime { .. })
+            if plan.from == From::Auto && info.runtime.kind != RuntimeKind::DotNet =>
+        {
+            let options = FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() };
+            let footprint = snapshot::take_footprint(&info.key, &options).map_err(|error| failure(&error))?;
+            Ok((None, Some(footprint)))
+        }
         Err(error) if plan.from == From::Auto && error.may_ask_the_runtime() => {
             let (graph, mut facts) = ask(plan, info).map_err(|second| {
                 let asked = ask_failure(&second, plan);
                 Failure::new(asked.kind, format!("{}; and: {asked}", failure(&error)))
             })?;
             facts.warnings.insert(0, format!("not from memory: {}", failure(&error)));
-            Ok((graph, facts))
+            Ok((Some((graph, facts)), None))
         }
         Err(error) => Err(failure(&error)),
     }
 }
 
-fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), SnapshotError> {
+fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<snapshot::Taken, SnapshotError> {
     let options = Options {
         freeze: FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() },
         ..Options::default()
     };
-    let taken = snapshot::take(&info.key, &options)?;
-    Ok((taken.graph, taken.facts))
+    snapshot::take(&info.key, &options)
 }
 
 /// Asks the runtime.
@@ -145,23 +179,97 @@ fn failure(error: &SnapshotError) -> Failure {
 
 fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Result<Snapshot, Failure> {
     // Before anything is written.
-    let (graph, facts) = take(plan, &target.info)?;
+    let taken = take(plan, &target.info)?;
     let mut draft = Draft::begin(job, &place.folder, &target.info.key, &target.name, &plan.command)?;
     let process = std::slice::from_ref(&target.info);
     draft.context(process, Moment::Start).map_err(output_failure)?;
     draft.write_processes(process)?;
-    let warnings: Vec<_> =
-        facts.warnings.iter().map(|message| warning("snapshot.note", message.clone())).collect();
-    draft.warn_all(&warnings);
-    snapshot::write(&graph, &facts, 1, &draft.folder).map_err(output_failure)?;
-    draft.keep();
+    let summaries = take_all(plan, &target, &mut draft, 1, taken, job)?;
     draft.end(EndedBy::Snapshot)?;
-    let (result, diagnosis) = finish(job, &draft, place, |_| diagnosis(&target.name, &graph, &facts))?;
+    let (result, diagnosis) = finish(job, &draft, place, |_| summaries.diagnosis())?;
     Ok(Snapshot { diagnosis, result })
 }
 
-fn diagnosis(name: &str, graph: &Graph, facts: &HeapFacts) -> Diagnosis {
-    Diagnosis::new(None, Vec::new(), vec![HeapSummary::new(name, graph, facts)])
+/// What snapshots hold, the oldest first.
+#[derive(Default)]
+struct Summaries {
+    heaps: Vec<HeapSummary>,
+    footprints: Vec<FootprintSummary>,
+}
+
+impl Summaries {
+    fn add(&mut self, name: &str, (heap, footprint): Taken) {
+        self.heaps.extend(heap.iter().map(|(graph, facts)| HeapSummary::new(name, graph, facts)));
+        let summary = |facts| FootprintSummary { name: name.to_owned(), facts };
+        self.footprints.extend(footprint.map(summary));
+    }
+
+    fn diagnosis(self) -> Diagnosis {
+        Diagnosis::new(None, Vec::new(), self.heaps).with_footprints(self.footprints)
+    }
+}
+
+/// Writes the first snapshot, and takes and writes those that are wanted behind it. Returns what they hold. What cannot be taken is told;
+/// those before it stay.
+fn take_all(
+    plan: &SnapshotPlan,
+    target: &Target,
+    draft: &mut Draft,
+    number: u32,
+    first: Taken,
+    job: &Job,
+) -> Result<Summaries, Failure> {
+    let mut begun = Instant::now();
+    let mut summaries = Summaries::default();
+    let mut next = Some(first);
+    for number in number..number.saturating_add(plan.count.max(1)) {
+        let taken = match next.take() {
+            Some(taken) => taken,
+            None => {
+                job.step(format!(
+                    "snapshot {number} follows {:?} after the one before; Ctrl-C keeps what there is",
+                    plan.every
+                ));
+                begun += plan.every;
+                while Instant::now() < begun && !job.is_asked() {
+                    std::thread::sleep(LOOK.min(begun.saturating_duration_since(Instant::now())));
+                }
+                if job.is_asked() {
+                    break;
+                }
+                match target.check_same().and_then(|()| take(plan, &target.info)) {
+                    Ok(taken) => taken,
+                    Err(failure) => {
+                        let message = format!("snapshot {number} could not be taken: {failure}");
+                        draft.warn("snapshot.series", message.clone());
+                        job.note(message);
+                        break;
+                    }
+                }
+            }
+        };
+        write(&taken, number, draft)?;
+        summaries.add(&target.name, taken);
+    }
+    Ok(summaries)
+}
+
+/// How often it is looked whether somebody wants an end.
+const LOOK: Duration = Duration::from_millis(100);
+
+fn write((heap, footprint): &Taken, number: u32, draft: &mut Draft) -> Result<(), Failure> {
+    let of_heap = heap.iter().flat_map(|(_, facts)| &facts.warnings);
+    let notes = of_heap.chain(footprint.iter().flat_map(|footprint| &footprint.warnings));
+    let warnings: Vec<_> = notes.map(|message| warning("snapshot.note", message.clone())).collect();
+    draft.warn_all(&warnings);
+    if let Some((graph, facts)) = heap {
+        snapshot::write(graph, facts, number, &draft.folder).map_err(output_failure)?;
+    }
+    if let Some(footprint) = footprint {
+        draft.folder.footprint(number, footprint).map_err(output_failure)?;
+    }
+    draft.keep();
+    Ok(())
 }
 
 /// Writes a `.gcdump`; a file that could not be finished is removed. Returns its bytes.

@@ -168,6 +168,18 @@ fn starts_with(path: &Path, head: &mut [u8], magic: &[u8]) -> bool {
     path.is_file() && File::open(path).and_then(|mut file| file.read_exact(head)).is_ok() && head == magic
 }
 
+/// Numbers of the snapshots in a recording that were finished; none where it has none. Where none was finished, that one.
+///
+/// # Errors
+/// The recording is damaged.
+pub fn numbers(path: &Path) -> Result<Vec<u32>, HeapError> {
+    let Some(mut heaps) = Heaps::open(path, &Limits::default())? else { return Ok(Vec::new()) };
+    let all = heaps.numbers().to_vec();
+    let mut finished = all.clone();
+    finished.retain(|number| !matches!(heaps.facts(*number), Err(HeapReadError::Unfinished { .. })));
+    Ok(if finished.is_empty() { all } else { finished })
+}
+
 /// The snapshot of that number in a recording, the last one where none is given; `None`: there is none, or it is no recording.
 ///
 /// # Errors

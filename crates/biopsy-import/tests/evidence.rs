@@ -41,7 +41,7 @@ fn each_kind_is_told_by_its_bytes() {
             continue;
         }
         assert!(evidence.dump(0).is_err(), "{name}");
-        assert_eq!(evidence.heap().unwrap().is_some(), heap, "{name}");
+        assert_eq!(evidence.heap(1).unwrap().is_some(), heap, "{name}");
         assert_eq!(evidence.any_heap(&[]).is_ok(), heap, "{name}");
         assert_eq!(evidence.capture(&[]).is_ok(), capture, "{name}");
         assert!(evidence.warnings().is_empty(), "{name}: nothing is around it");

@@ -134,9 +134,23 @@ pub struct HeapType {
     pub method_table: Avma,
     /// It is a gap that the collector left between objects, and no object.
     pub is_free: bool,
+    /// Names of the fields that the references of its objects are in, one for each place, in order; empty: not known, or an array of
+    /// references. Where they are known, an empty place counts as a reference to nothing.
+    pub fields: Vec<String>,
+    /// An array: `fields` are those of each element.
+    pub repeats: bool,
+    /// Its static fields that hold references, and where each is.
+    pub statics: Vec<(String, Avma)>,
 }
 
 impl HeapType {
+    /// The field that the reference of this number is in; `None`: not known.
+    #[must_use]
+    pub fn field_of(&self, reference: usize) -> Option<&str> {
+        let number = if self.repeats { reference.checked_rem(self.fields.len())? } else { reference };
+        self.fields.get(number).map(String::as_str)
+    }
+
     /// Whether nothing tells its name: it stands as `?` and the address of its method table.
     #[must_use]
     pub fn is_nameless(&self) -> bool {

@@ -47,6 +47,7 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod copy;
 mod documents;
 mod error;
 mod folder;
@@ -66,6 +67,7 @@ mod version;
 mod warn;
 
 pub use bundle::{Bundle, Packed, bundle, pack};
+pub use copy::CopyError;
 pub use documents::dump::DumpDocument;
 pub use documents::heap::SnapshotDocument;
 pub use error::{OpenError, WriteError};
@@ -73,6 +75,8 @@ pub use folder::{MemberFile, RecordingFolder};
 pub use heaps::{HeapReadError, Heaps};
 pub use limits::Limits;
 pub use memory::BundledMemory;
-pub use open::{fuzz_bundle, open, open_bytes, read_header, read_peers, read_warnings, warnings_in_words};
+pub use open::{
+    fuzz_bundle, open, open_bytes, read_footprints, read_header, read_peers, read_warnings, warnings_in_words,
+};
 pub use unpack::Unpacked;
 pub use version::FormatVersion;

@@ -40,6 +40,15 @@ impl RedactionLog {
         }
     }
 
+    /// Adds what was counted before: for a recording that goes on.
+    pub fn add_counts(&self, before: &[RedactionCount]) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for one in before {
+            let count = counts.entry((one.member.clone(), one.rule.clone())).or_default();
+            *count = count.saturating_add(one.count);
+        }
+    }
+
     /// All counts, by member and rule.
     #[must_use]
     pub fn counts(&self) -> Vec<RedactionCount> {

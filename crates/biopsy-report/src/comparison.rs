@@ -4,7 +4,9 @@ mod markdown;
 mod text;
 mod words;
 
+use biopsy_analyze::Diagnosis;
 use biopsy_analyze::compare::{self, Comparison, Quantity, Unit};
+use biopsy_analyze::heap::Growth;
 use biopsy_model::printable::printable_json;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -82,6 +84,43 @@ pub fn render_comparison_json(comparison: &Comparison, files: [&str; 2]) -> Stri
     let text =
         serde_json::to_string_pretty(&assemble(comparison, files)).expect("the schema's types serialise");
     printable_json(text + "\n")
+}
+
+/// The document of `biopsy compare --json` for heaps.
+#[must_use]
+pub fn render_heap_growth_json(growth: &Growth, files: &[&str]) -> String {
+    let document = schema::HeapComparison {
+        schema: "biopsy-heap-comparison".to_owned(),
+        version: 1,
+        files: files.iter().map(|file| (*file).to_owned()).collect(),
+        growth: crate::assemble::heap_growth(growth),
+    };
+    let text = serde_json::to_string_pretty(&document).expect("the schema's types serialise");
+    printable_json(text + "\n")
+}
+
+/// Heaps for the terminal.
+#[must_use]
+pub fn render_heap_growth_text(diagnosis: &Diagnosis, options: TextOptions) -> String {
+    /// Types that are listed.
+    const TYPES: usize = 25;
+    let Some(growth) = &diagnosis.growth else { return String::new() };
+    let mut page = crate::text::Page::new(options);
+    let found = diagnosis.findings();
+    if !found.is_empty() {
+        crate::text::findings(&mut page, &found, true);
+        page.text.push('\n');
+    }
+    crate::text::growth(&mut page, &crate::assemble::heap_growth(growth), TYPES);
+    page.text
+}
+
+/// Heaps for a ticket.
+#[must_use]
+pub fn render_heap_growth_markdown(growth: &Growth) -> String {
+    let mut text = String::new();
+    crate::markdown::heap::growth(&mut text, &crate::assemble::heap_growth(growth), "#");
+    text
 }
 
 /// For the terminal.

@@ -25,6 +25,7 @@ mod assemble;
 mod comparison;
 mod explain;
 pub mod export;
+mod heap_answer;
 mod html;
 mod json;
 mod markdown;
@@ -43,8 +44,10 @@ use biopsy_analyze::dump::DumpAnalysis;
 
 pub use comparison::{
     render_comparison_html, render_comparison_json, render_comparison_markdown, render_comparison_text,
+    render_heap_growth_json, render_heap_growth_markdown, render_heap_growth_text,
 };
 pub use explain::{catalogue, explanations, render_explanation, render_explanations_json, render_ids};
+pub use heap_answer::{render_heap_answer_json, render_heap_answer_text};
 pub use mask::Mask;
 pub use text::{StacksOptions, TextOptions};
 

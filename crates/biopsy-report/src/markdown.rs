@@ -2,7 +2,8 @@
 
 mod dump;
 mod escape;
-mod heap;
+mod footprint;
+pub(crate) mod heap;
 mod managed;
 mod recorded;
 mod runtimes;
@@ -44,9 +45,17 @@ pub(crate) fn render(diagnosis: &Diagnosis) -> String {
     if dumps.len() > DUMPS {
         let _ = writeln!(text, "\n{} more dumps are in the page.", count((dumps.len() - DUMPS) as u64));
     }
+    if let Some(growth) = &diagnosis.growth {
+        text.push('\n');
+        heap::growth(&mut text, &crate::assemble::heap_growth(growth), "##");
+    }
     for summary in heaps {
         text.push('\n');
         heap::heap(&mut text, summary, "##");
+    }
+    for summary in &diagnosis.footprints {
+        text.push('\n');
+        footprint::footprint(&mut text, summary, "##");
     }
     if !diagnosis.undetermined.is_empty() {
         text.push_str("\n## What could not be determined\n\n");

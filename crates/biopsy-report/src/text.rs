@@ -2,6 +2,7 @@
 
 mod dump;
 mod findings;
+mod footprint;
 mod heap;
 mod managed;
 mod page;
@@ -12,6 +13,8 @@ mod strands;
 use biopsy_analyze::Diagnosis;
 
 use crate::units::count;
+pub(crate) use findings::findings;
+pub(crate) use heap::growth;
 pub(crate) use page::{Page, clean};
 pub use page::{StacksOptions, TextOptions};
 pub(crate) use stacks::stacks;
@@ -30,7 +33,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, types: usize, options: TextOptions) 
     }
     let found = diagnosis.findings();
     if recorded.is_some() || !found.is_empty() {
-        findings::findings(&mut page, &found, true);
+        findings(&mut page, &found, true);
         page.text.push('\n');
     }
     if let Some(recorded) = recorded {
@@ -46,11 +49,22 @@ pub(crate) fn render(diagnosis: &Diagnosis, types: usize, options: TextOptions) 
     if dumps.len() > DUMPS {
         page.line("", "2", &format!("and {} more dumps in the report", count((dumps.len() - DUMPS) as u64)));
     }
-    for summary in &diagnosis.heaps {
+    if let Some(growth) = &diagnosis.growth {
+        heap::growth(&mut page, &crate::assemble::heap_growth(growth), types);
+    }
+    // Of several the last one is shown: what differs stands above.
+    let skipped = if diagnosis.growth.is_some() { diagnosis.heaps.len() - 1 } else { 0 };
+    for summary in diagnosis.heaps.iter().skip(skipped) {
         if !page.text.is_empty() {
             page.text.push('\n');
         }
         heap::heap(&mut page, summary, types, options);
+    }
+    for summary in &diagnosis.footprints {
+        if !page.text.is_empty() {
+            page.text.push('\n');
+        }
+        footprint::footprint(&mut page, summary, options);
     }
     for one in &diagnosis.undetermined {
         page.line("not known", "2", one);

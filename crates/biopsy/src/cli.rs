@@ -8,6 +8,7 @@ use crate::capture::CaptureArgs;
 use crate::commands::compare::CompareArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::explain::ExplainArgs;
+use crate::commands::heap::HeapArgs;
 use crate::commands::ps::PsArgs;
 use crate::commands::redact::RedactArgs;
 use crate::commands::symbols::SymbolArgs;
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Trace(Box<CaptureArgs>),
     Dump(Box<DumpArgs>),
     Snapshot(SnapshotArgs),
+    Heap(HeapArgs),
     Stacks(StacksArgs),
     /// Report on a recording (also one that was cut short), a core or minidump of any writer, or a perf.data file.
     Analyze(AnalyzeArgs),

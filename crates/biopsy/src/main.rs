@@ -83,6 +83,7 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
         Command::Snapshot(args) => snapshot::run(args, cli.color),
         Command::Stacks(args) => stacks::run(args, cli.color),
         Command::Analyze(args) => commands::analyze(args, terminal),
+        Command::Heap(args) => commands::heap(args, terminal),
         Command::Compare(args) => commands::compare(args, terminal),
         Command::Explain(args) => commands::explain(args, terminal),
         Command::Export(args) => commands::export(args),

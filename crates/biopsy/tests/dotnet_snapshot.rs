@@ -464,3 +464,53 @@ fn what_is_no_dotnet_process_is_said() {
     assert!(said.contains("no .NET runtime"), "{said}");
     assert!(!folder.path().join("heap").exists());
 }
+
+/// A list that is only added to: named with field and type, from several snapshots in one recording.
+#[test]
+fn a_leak_is_named_from_snapshots_in_one_recording() {
+    if !require_all(&NEEDED) {
+        return;
+    }
+    for runtime in ["net8.0", "net10.0"] {
+        let folder = temp_dir("leak");
+        let target = dotnet_target(runtime, "server", &["--port", "0", "--sick", "leak-static-list"]);
+        let survival = Survival::before(target.pid()).threads_may_change();
+        let pid = target.pid().to_string();
+        let recording = folder.path().join("leak.biopsy.zip");
+        let common = ["--json", "--quiet", "--max-pause", "5s", "--into", text(&recording)];
+        let first = [&["snapshot", &pid, "--every", "2s", "--count", "2"], common.as_slice()].concat();
+        assert!(
+            json(&biopsy(&first))["report"]["growth"]["moments"].as_array().is_some_and(|all| all.len() == 2)
+        );
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        json(&biopsy(&[&["snapshot", &pid], common.as_slice()].concat()));
+        survival.assert_unharmed();
+        let compared = json(&biopsy(&["compare", text(&recording), "--json"]));
+        let grew = &compared["holders"][0];
+        assert!(grew["type"].as_str().is_some_and(|of| of.ends_with("AuditEntry")), "{runtime}: {grew}");
+        let way = grew["way"].as_str().expect("a way");
+        assert!(way.starts_with("static ") && way.contains(".AuditTrail.Entries"), "{runtime}: {way}");
+        assert!(way.contains("._items"), "{runtime}: {way}");
+        let report = json(&biopsy(&["analyze", text(&recording), "--json"]));
+        let ids: Vec<_> =
+            report["findings"].as_array().expect("a list").iter().map(|one| &one["id"]).collect();
+        // A busy machine may have let the program grow in one interval only.
+        let always = grew["always"] == Value::from(true);
+        assert_eq!(ids.contains(&&Value::from("leak")), always, "{runtime}: {ids:?}");
+        assert_eq!(report["heaps"].as_array().map(Vec::len), Some(3));
+        let answer = json(&biopsy(&["heap", text(&recording), "--path-to", "AuditEntry", "--json"]));
+        let row = answer["rows"][0]["text"].as_str().expect("a way");
+        assert!(row.contains("AuditTrail.Entries"), "{runtime}: {row}");
+        // Of another process, or of an earlier run, is no place for it; and what is there stays as it is.
+        let before = std::fs::read(&recording).expect("the recording");
+        let other = dotnet_target(runtime, "holder", &["--objects", "1000"]);
+        let refused = biopsy(&["snapshot", &other.pid().to_string(), "--into", text(&recording), "--quiet"]);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("is not of this process"), "{refused:?}");
+        assert!(std::fs::read(&recording).is_ok_and(|after| after == before));
+        assert_eq!(
+            std::fs::read_dir(folder.path()).expect("a folder").count(),
+            1,
+            "nothing is left beside it"
+        );
+    }
+}

@@ -2,11 +2,14 @@
 //!
 //! A difference has to be larger than the noise inside of both recordings, and than what a machine makes of the same program from one
 //! time to the next, which no single recording shows: when everything got slower by the same part, it is the machine, or the load, and
-//! no function. So a function is also held against the rest of the program.
+//! no function. So a function is held against the rest of the program (`beside`); what has no rest, is new, or is no code of the program
+//! (the scheduler, waits) by its time alone.
 
+use super::beside::{self, Both, Change};
 use super::difference::{Difference, Quantity, Unit};
 use super::noise::{Mean, least, mean};
 use super::slices::{Series, Slices};
+use crate::trace::function::FunctionKind;
 
 /// Of so many comparisons of the same with the same, one claims a difference: 200.
 const CHANCE: f64 = 0.005;
@@ -14,6 +17,13 @@ const CHANCE: f64 = 0.005;
 const LEAST: f64 = 0.06;
 /// The same where no rest of the program tells the machine's part.
 const LEAST_ALONE: f64 = 0.08;
+/// Waits, and functions that no rest tells the machine's part of, where others took the CPUs meanwhile: without any change of the program
+/// they took a third less, half as much again, twice as much.
+const LEAST_STARVED: f64 = 2.0;
+/// Such a function has at least so much of the CPU time.
+const LARGE: f64 = 0.01;
+/// Threads that want to run and cannot, for so much of the time that they want to.
+const STARVED: f64 = 0.2;
 /// Waits waver more than code.
 const LEAST_OF_WAITS: f64 = 0.15;
 /// Waits come in bursts that few slices show: their noise is taken for so much larger.
@@ -31,6 +41,8 @@ pub(super) struct Judged {
     pub(super) claimed: Vec<Difference>,
     pub(super) others: Vec<Difference>,
     pub(super) compared: usize,
+    /// By so much more CPU time the functions of the program take that did not change; `None`: there are too few to tell.
+    pub(super) rest: Option<f64>,
 }
 
 struct Pair {
@@ -55,17 +67,39 @@ pub(super) fn judge(
     for (difference, is_claimed) in requests {
         if is_claimed { judged.claimed.push(difference) } else { judged.others.push(difference) }
     }
-    for pair in &all {
+    let beside = beside_the_rest(before, after, &all, tests);
+    judged.rest = beside.iter().flatten().map(|change| change.rest * per_after / per_before).next_back();
+    for (pair, beside) in all.iter().zip(&beside) {
+        if let Some(change) = beside {
+            let mean = pair.before.mean * per_before;
+            let noise = mean * (change.least - 1.0);
+            let quantity = pair.quantity.clone();
+            let difference = Difference { quantity, before: mean, after: mean * change.factor, noise };
+            if change.claimed {
+                judged.claimed.push(difference)
+            } else {
+                judged.others.push(difference)
+            }
+            continue;
+        }
         let scaled =
             |mean: &Mean, by: f64| Mean { mean: mean.mean * by, variance: mean.variance * by * by, ..*mean };
         let (one, other) = (scaled(&pair.before, per_before), scaled(&pair.after, per_after));
         let machine = machine(&all, pair).map(|ratio| ratio * per_after / per_before);
+        let in_kernel =
+            [before, after].map(|side| side.of.get(&pair.quantity).map_or(0.0, Series::kernel_share));
+        let starved = before.starved.max(after.starved) >= STARVED;
         let part = match (&pair.quantity, machine) {
+            (Quantity::Function { .. } | Quantity::Wait { .. }, _) if starved => LEAST_STARVED,
+            // The kernel's work wavers like waits.
+            (Quantity::Function { .. }, _) if in_kernel.iter().any(|share| *share >= beside::KERNEL) => {
+                LEAST_OF_WAITS
+            }
             (Quantity::Function { .. }, Some(_)) => LEAST,
             (Quantity::Function { .. }, None) => LEAST_ALONE,
             (Quantity::Wait { .. } | Quantity::Request { .. }, _) => LEAST_OF_WAITS,
         };
-        let bursts = if matches!(pair.quantity, Quantity::Function { .. }) { 1.0 } else { BURSTS };
+        let bursts = if part < LEAST_OF_WAITS { 1.0 } else { BURSTS };
         let chance = bursts * least(&one, &other, CHANCE, tests);
         let noise = chance.max(part * one.mean.min(other.mean));
         let difference =
@@ -76,6 +110,7 @@ pub(super) fn judge(
         // A machine that is busy makes all of a program's code change; the code that changed changes otherwise.
         let agrees = change * beside > 0.0 && change.abs() > chance.min(noise) && beside.abs() > noise;
         let is_claimed = match pair.quantity {
+            Quantity::Function { .. } if starved => agrees && is_large(before, after, pair),
             Quantity::Function { .. } => agrees,
             Quantity::Wait { .. } | Quantity::Request { .. } => change.abs() > noise,
         };
@@ -98,6 +133,33 @@ pub(super) fn judge(
     judged.others.sort_by(|a, b| b.before.max(b.after).total_cmp(&a.before.max(a.after)));
     judged.others.truncate(LISTED);
     judged
+}
+
+fn is_large(before: &Slices, after: &Slices, pair: &Pair) -> bool {
+    let share = |of: &Slices, mean: &Mean| mean.mean * of.seconds / of.cpu_seconds.max(f64::MIN_POSITIVE);
+    share(before, &pair.before).max(share(after, &pair.after)) >= LARGE
+}
+
+/// How each function of the program changed beside the rest; `None` for what is none, and where there is no rest.
+fn beside_the_rest(before: &Slices, after: &Slices, all: &[Pair], tests: usize) -> Vec<Option<Change>> {
+    let both = |pair: &Pair| {
+        let is_code = matches!(
+            pair.quantity,
+            Quantity::Function { kind: FunctionKind::Native | FunctionKind::Jit, .. }
+        );
+        let both = is_code.then_some(&pair.quantity)?;
+        Some(Both { before: before.of.get(both)?, after: after.of.get(both)? })
+    };
+    let (places, functions): (Vec<usize>, Vec<Both<'_>>) =
+        all.iter().enumerate().filter_map(|(at, pair)| Some((at, both(pair)?))).unzip();
+    let mut found = vec![None; all.len()];
+    let changes = beside::changes((before, after), &functions, 1.0 + LEAST, (CHANCE, tests));
+    for (at, change) in places.into_iter().zip(changes) {
+        if let Some(slot) = found.get_mut(at) {
+            *slot = change;
+        }
+    }
+    found
 }
 
 fn scale(of: &Slices, unit: Unit) -> f64 {

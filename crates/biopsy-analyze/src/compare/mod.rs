@@ -8,6 +8,7 @@
 //! Everything is a rate: per second, or per request where both recordings counted requests, so that the length of a recording does not
 //! matter. The noise is estimated from inside of each recording; a difference below it is not claimed.
 
+mod beside;
 mod difference;
 mod judge;
 mod noise;
@@ -73,8 +74,9 @@ pub fn compare(before: &Recorded, after: &Recorded) -> Comparison {
         (Some(one), Some(other)) if one >= request::ENOUGH && other >= request::ENOUGH => Unit::Request,
         _ => Unit::Second,
     };
-    let (remarks, refused) = remarks::about(before, after, &first, &second);
+    let (mut remarks, refused) = remarks::about(before, after, &first, &second);
     let judged = judge::judge(&first, &second, unit, request::times(before, after));
+    remarks.extend(judged.rest.and_then(remarks::rest));
     let (differences, unchanged) =
         if refused.is_some() { (Vec::new(), Vec::new()) } else { (judged.claimed, judged.others) };
     Comparison {

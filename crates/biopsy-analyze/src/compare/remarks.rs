@@ -96,6 +96,21 @@ pub(super) fn about(
     (remarks, refused)
 }
 
+/// From here on it is worth saying that all of the program takes more or less.
+const ALL_ALIKE: f64 = 0.1;
+
+/// The functions that did not change by themselves all take by so much more CPU time in the second recording.
+pub(super) fn rest(factor: f64) -> Option<String> {
+    let words = match factor {
+        factor if factor > 1.0 + ALL_ALIKE => format!("{} more", percent(factor - 1.0)),
+        factor if factor < 1.0 - ALL_ALIKE => format!("{} less", percent(1.0 - factor)),
+        _ => return None,
+    };
+    Some(format!(
+        "all code of the program takes {words} CPU time in the second recording, by the load or the machine; functions are held against that"
+    ))
+}
+
 fn refused(first: &Slices, second: &Slices, traced: bool) -> Option<String> {
     if !traced {
         return Some(

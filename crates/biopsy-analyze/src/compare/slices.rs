@@ -12,6 +12,7 @@ use crate::trace::frames::{FrameTable, Role};
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::wait_sites::{WaitSite, WaitSites};
 use crate::trace::window::{Buckets, length};
+use crate::whose::Whose;
 
 /// Slices at most: enough to see how a mean wavers, few enough that a slice holds something.
 const SLICES: usize = 60;
@@ -25,12 +26,24 @@ pub(super) struct Series {
     pub(super) slices: Vec<f64>,
     /// Samples that it was estimated from; 0: it was measured.
     pub(super) samples: u64,
+    /// Those of them that are in the kernel.
+    pub(super) in_kernel: u64,
 }
 
 impl Series {
     /// All of it.
     pub(super) fn sum(&self) -> f64 {
         self.slices.iter().sum()
+    }
+
+    /// Without anything.
+    pub(super) fn new(count: usize) -> Self {
+        Self { slices: vec![0.0; count], ..Self::default() }
+    }
+
+    /// Share of its samples that is in the kernel, whose work depends on what else runs.
+    pub(super) fn kernel_share(&self) -> f64 {
+        self.in_kernel as f64 / self.samples.max(1) as f64
     }
 }
 
@@ -51,6 +64,8 @@ pub(super) struct Slices {
     pub(super) cpu_seconds: f64,
     /// Requests that were answered, where they were counted.
     pub(super) requests: Option<u64>,
+    /// Share of the time in which its threads wanted to run and could not.
+    pub(super) starved: f64,
     pub(super) of: FxHashMap<Quantity, Series>,
     /// Call tree; the first is the root, a parent comes before its children.
     pub(super) tree: Vec<Node>,
@@ -64,8 +79,13 @@ pub(super) fn read(of: &Recorded) -> Slices {
     let count = (seconds / SHORTEST).clamp(1.0, SLICES as f64) as usize;
     let requests = of.capture.runtimes.iter().flat_map(|runtime| &runtime.request_groups);
     let requests = requests.fold(0_u64, |sum, group| sum.saturating_add(group.count));
-    let mut slices =
-        Slices { seconds, count, requests: (requests > 0).then_some(requests), ..Slices::default() };
+    let rows = &of.analysis.threads.rows;
+    let (running, ready) = rows.iter().fold((0.0, 0.0), |(running, ready), row| {
+        (running + row.running.as_secs_f64(), ready + row.ready.as_secs_f64())
+    });
+    let starved = ready / f64::max(running + ready, f64::MIN_POSITIVE);
+    let requests = (requests > 0).then_some(requests);
+    let mut slices = Slices { seconds, count, requests, starved, ..Slices::default() };
     if let (Some(timeline), Some(buckets)) = (&of.capture.timeline, Buckets::new(window, count)) {
         let mut frames = FrameTable::new(timeline);
         slices.add_cpu(timeline, &mut frames, &buckets);
@@ -77,7 +97,7 @@ pub(super) fn read(of: &Recorded) -> Slices {
 impl Slices {
     fn series(&mut self, quantity: Quantity) -> &mut Series {
         let count = self.count;
-        self.of.entry(quantity).or_insert_with(|| Series { slices: vec![0.0; count], samples: 0 })
+        self.of.entry(quantity).or_insert_with(|| Series::new(count))
     }
 
     fn add_cpu(&mut self, timeline: &Timeline, frames: &mut FrameTable, buckets: &Buckets) {
@@ -97,10 +117,12 @@ impl Slices {
             let own = sample
                 .stack
                 .and_then(|stack| *of_stack.entry(stack).or_insert_with(|| place(timeline, frames, stack)));
-            let series = by_function
-                .entry(own.unwrap_or(call.function))
-                .or_insert_with(|| Series { slices: vec![0.0; self.count], samples: 0 });
+            let series =
+                by_function.entry(own.unwrap_or(call.function)).or_insert_with(|| Series::new(self.count));
             series.samples += 1;
+            let innermost = frames.row(call.function).map(|row| row.kind);
+            series.in_kernel +=
+                u64::from(matches!(innermost, Some(FunctionKind::Kernel | FunctionKind::Heading)));
             if let Some(slot) = series.slices.get_mut(slice) {
                 *slot += weight;
             }
@@ -109,6 +131,7 @@ impl Slices {
             let Some(quantity) = quantity(frames, function) else { continue };
             let sum = self.series(quantity);
             sum.samples += series.samples;
+            sum.in_kernel += series.in_kernel;
             sum.slices.iter_mut().zip(&series.slices).for_each(|(sum, part)| *sum += part);
         }
         let named = tree.nodes.iter().zip(own).map(|(node, own)| Node {
@@ -129,8 +152,7 @@ impl Slices {
         let mut by_site: FxHashMap<WaitSite, Series> = FxHashMap::default();
         let count = self.count;
         let mut add = |site: WaitSite, slice: usize, seconds: f64, samples: u64| {
-            let series =
-                by_site.entry(site).or_insert_with(|| Series { slices: vec![0.0; count], samples: 0 });
+            let series = by_site.entry(site).or_insert_with(|| Series::new(count));
             series.samples += samples;
             if let Some(slot) = series.slices.get_mut(slice) {
                 *slot += seconds;
@@ -164,18 +186,25 @@ impl Slices {
 }
 
 /// The function that time is counted for: the innermost one of the program itself, so that what libraries and the kernel do is done by
-/// the one that asked for it. Inlined functions count for the one that they were inlined into: what is inlined differs from build to
-/// build.
+/// the one that asked for it; of a library where the stack has none of the program. Inlined functions count for the one that they were
+/// inlined into: what is inlined differs from build to build.
 fn place(timeline: &Timeline, frames: &FrameTable, stack: StackHandle) -> Option<FunctionHandle> {
     let outer = timeline
         .frames_of(Some(stack))
         .take(STACK_DEPTH)
         .filter_map(|frame| frames.of(frame).last().copied());
-    let mut own = outer.filter(|function| {
-        let is_code = |kind| matches!(kind, FunctionKind::Native | FunctionKind::Jit);
-        frames.role(*function) == Role::Plain && frames.row(*function).is_some_and(|row| is_code(row.kind))
-    });
-    own.next()
+    let mut of_library = None;
+    for function in outer.filter(|function| frames.role(*function) == Role::Plain) {
+        let Some(row) = frames.row(function) else { continue };
+        if !matches!(row.kind, FunctionKind::Native | FunctionKind::Jit) {
+            continue;
+        }
+        if row.whose == Whose::Program {
+            return Some(function);
+        }
+        of_library = of_library.or(Some(function));
+    }
+    of_library
 }
 
 /// A function by what is the same in another recording of the same program.

@@ -11,6 +11,7 @@ use super::memory::MemorySplit;
 use super::modules::ModuleRow;
 use super::orphaned::OrphanedLock;
 use super::places::{self, StackPlace};
+use super::signature::Signature;
 use super::strand_place;
 use super::strands::StrandRuntime;
 use super::threads::DumpThread;
@@ -24,6 +25,8 @@ pub struct DumpAnalysis {
     pub identity: Identity,
     /// What it died of; `None`: it did not die, or the dump does not say.
     pub crash: Option<Crash>,
+    /// What crashes with the same cause have in common, where the process ended itself or died.
+    pub signature: Option<Signature>,
     /// All threads, in the order of the dump.
     pub threads: Vec<DumpThread>,
     /// Threads with equal stacks; those that matter first.

@@ -2,7 +2,7 @@
 
 use biopsy_image::{CrashKind, GeneralRegisters, Image, Mapping, MemoryExt, Thread, mapping};
 use biopsy_model::Tid;
-use biopsy_stacks::image::{ImageStacks, ThreadStack};
+use biopsy_stacks::image::{Frame, ImageStacks, ThreadStack};
 use biopsy_stacks::unwind::FoundBy;
 
 use super::crash_reasons;
@@ -409,6 +409,11 @@ const TRAP_BEHIND: u64 = 200;
 /// Rows that are looked at: a stack that overflowed has more, and they are alike.
 const ROWS: usize = 4_096;
 
+/// The frames of a thread from where it crashed on.
+pub(super) fn frames_of_crash<'s>(image: &dyn Image, stack: &'s ThreadStack) -> &'s [Frame] {
+    stack.frames.get(crashed_at(image, stack).unwrap_or(0)..).unwrap_or_default()
+}
+
 /// Where in the program a thread was when it crashed. What a handler of the crash did afterwards (write a dump, wait for that) says
 /// nothing of the reason.
 fn place_of(
@@ -418,8 +423,7 @@ fn place_of(
     facts: &DumpFacts<'_>,
     overflown: bool,
 ) -> Option<StackPlace> {
-    let interrupted = crashed_at(image, stack).unwrap_or(0);
-    let frames = stack.frames.get(interrupted..).unwrap_or_default();
+    let frames = frames_of_crash(image, stack);
     let rows = frame_rows::rows(stacks, frames.get(..ROWS).unwrap_or(frames));
     let strand = strand_place::on_thread(facts.strands.iter(), stack.tid);
     let place = places::of(&rows, strand)?;

@@ -28,6 +28,7 @@ mod movement;
 mod orphaned;
 mod places;
 mod signal;
+mod signature;
 mod state;
 mod strand_place;
 pub mod strands;
@@ -59,6 +60,7 @@ pub use modules::{ModuleRow, SymbolStatus};
 pub use movement::Movement;
 pub use orphaned::OrphanedLock;
 pub use places::StackPlace;
+pub use signature::{MadeFrom, Role, Signature, SignatureFrame, VERSION as SIGNATURE_VERSION};
 pub use state::{ThreadState, WaitKind};
 pub use strands::StrandRuntime;
 pub use threads::DumpThread;
@@ -85,10 +87,12 @@ pub(crate) fn facts_of(image: &dyn Image, stacks: &ImageStacks, facts: &DumpFact
     let waits = WaitGraph::new(&threads);
     let orphaned = orphaned::find(image, &threads, &waits);
     let crash = crash::find(image, stacks, facts);
+    let signature = signature::find(image, stacks, facts, crash.as_ref(), &threads, &strands);
     let mut analysis = DumpAnalysis {
         identity: Identity::new(image, facts),
         groups: groups::groups(stacks, &threads, crash.as_ref(), &waits),
         crash,
+        signature,
         managed: managed::analyze(facts, stacks, &threads, managed_locks, heap),
         threads,
         across: None,

@@ -39,6 +39,8 @@ impl FindingId {
             Self::RunawayThreads => growth::RUNAWAY_THREADS,
             Self::MemoryGrowth => growth::MEMORY_GROWTH,
             Self::GrowingType => growth::GROWING_TYPE,
+            Self::KeptByAllocator => growth::KEPT_BY_ALLOCATOR,
+            Self::Leak => growth::LEAK,
             Self::DescriptorGrowth => growth::DESCRIPTOR_GROWTH,
             Self::CgroupThrottled => machine::CGROUP_THROTTLED,
             Self::CpuSaturatedByOthers => machine::CPU_SATURATED_BY_OTHERS,

@@ -1,7 +1,8 @@
 //! What rules on dumps share.
 
 use crate::dump::strands::{RuntimeKind, Strand, StrandRuntime, WaitKind};
-use crate::dump::{DumpAnalysis, DumpThread};
+use crate::dump::{DumpAnalysis, DumpThread, SIGNATURE_VERSION};
+use crate::findings::evidence::fact;
 use crate::findings::finding::{Evidence, Reference};
 use biopsy_model::{Confidence, Tid};
 
@@ -63,6 +64,19 @@ pub(super) const NAMED: usize = 5;
 pub(super) fn own(analysis: &DumpAnalysis, thread: &DumpThread) -> Option<String> {
     let group = analysis.groups.get(thread.group)?;
     group.own_frame().filter(|row| row.managed).map(|row| row.label())
+}
+
+/// The signature of what ended the process, and how it was made.
+pub(super) fn signature(analysis: &DumpAnalysis) -> Option<Evidence> {
+    let signature = analysis.signature.as_ref()?;
+    let coarse =
+        if signature.is_coarse() { "; crashes in functions without names have the same" } else { "" };
+    let text = format!(
+        "signature `{}`, the same for crashes like this one (version {SIGNATURE_VERSION}, {}{coarse})",
+        signature.text,
+        signature.how()
+    );
+    Some(fact(text, None))
 }
 
 pub(super) fn at(reference: Reference, text: String) -> Evidence {

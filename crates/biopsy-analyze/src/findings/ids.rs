@@ -68,6 +68,10 @@ finding_ids! {
     MemoryGrowth = "memory-growth",
     /// Memory grows, and a heap says of what.
     GrowingType = "growing-type",
+    /// The allocator keeps memory that the program has given back.
+    KeptByAllocator = "kept-by-allocator",
+    /// One holder keeps more and more objects.
+    Leak = "leak",
     /// More and more open descriptors.
     DescriptorGrowth = "descriptor-growth",
     /// The CPU quota of the cgroup runs out.

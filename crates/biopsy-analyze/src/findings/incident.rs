@@ -3,7 +3,8 @@
 use biopsy_model::capture::Capture;
 
 use crate::analysis::Analysis;
-use crate::heap::HeapSummary;
+use crate::footprint::FootprintSummary;
+use crate::heap::{Growth, HeapSummary};
 
 /// All evidence of one incident.
 #[derive(Clone, Copy)]
@@ -12,4 +13,8 @@ pub(crate) struct Incident<'a> {
     pub(crate) recorded: Option<(&'a Capture, &'a Analysis)>,
     /// Managed heaps at one moment.
     pub(crate) heaps: &'a [HeapSummary],
+    /// Where the memory went, at one moment each.
+    pub(crate) footprints: &'a [FootprintSummary],
+    /// What grew between them; `None`: there is one, or none.
+    pub(crate) growth: Option<&'a Growth>,
 }

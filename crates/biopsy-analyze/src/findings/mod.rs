@@ -6,6 +6,7 @@
 //! nowhere else. Beside these lie what rules share: `scene` and `dump` are what they look at, the others what several of them ask.
 
 mod allocating;
+mod answering;
 mod asking;
 pub mod catalogue;
 mod dotnet;

@@ -127,3 +127,50 @@ fn saturated_by_others() {
     build.cpu(PID, 0.3, &["server!main", "server!work"]);
     insta::assert_snapshot!(first(&analyze(&build.done())));
 }
+
+const CLIENTS: &str =
+    "1 sockets\n\ntcp   127.0.0.1:8080 -> 0.0.0.0:0 listening to send 0 to read 0 descriptor 3\n";
+
+/// A server whose clients ask as fast as it answers: one function has `hot` of its CPU time, sending and receiving `talking`, and forty
+/// functions the rest.
+fn full_load(hot: f64, talking: f64) -> biopsy_analyze::Analysis {
+    let mut build = Build::new("server", 10, 2);
+    build.capture.context.push((format!("target/{PID}/sockets.txt"), CLIENTS.to_owned()));
+    build.thread(PID, "server").machine(1.0);
+    let names: Vec<String> = (0..40).map(|number| format!("server!step_{number}")).collect();
+    for name in &names {
+        build.cpu(PID, (0.9 - hot - talking) / 40.0, &["server!main", "server!answer", name]);
+    }
+    for call in ["k:tcp_sendmsg", "k:tcp_ack", "k:ip_output", "k:loopback_xmit", "k:copy_from_iter"] {
+        let stack = ["server!main", "server!answer", "libc.so.6!write", "k:sock_write_iter", call];
+        build.cpu(PID, talking / 5.0, &stack);
+    }
+    build.cpu(PID, hot, &["server!main", "server!answer", "server!count_duplicates"]);
+    analyze(&build.done())
+}
+
+#[test]
+fn a_server_at_full_load_is_busy_and_not_sick() {
+    let analysis = full_load(0.0, 0.2);
+    no_alarm(&analysis);
+    let first = &analysis.findings[0];
+    assert_eq!(first.id.as_str(), "cpu-bound", "{}", outline(&analysis));
+    assert!(first.title.starts_with("Busy answering"), "{}", first.title);
+    assert!(first.evidence[1].text.contains("spread over"), "{:?}", first.evidence);
+}
+
+/// One function that takes half of it, or hardly anything that is sent: the same server is one to look into.
+#[test]
+fn a_server_with_a_hot_function_is_sick_at_full_load_too() {
+    for (hot, talking) in [(0.5, 0.2), (0.0, 0.03)] {
+        let analysis = full_load(hot, talking);
+        let first = &analysis.findings[0];
+        assert_eq!(
+            (first.id.as_str(), first.severity),
+            ("cpu-bound", biopsy_analyze::Severity::Warning),
+            "{}",
+            outline(&analysis)
+        );
+        assert!(first.title.starts_with("CPU-bound"), "{}", first.title);
+    }
+}

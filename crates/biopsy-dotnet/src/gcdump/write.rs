@@ -230,6 +230,7 @@ fn pseudo_name(kind: RootKind) -> String {
         RootKind::SystemClass => "[System Classes]",
         RootKind::Monitor => "[Monitors]",
         RootKind::Thread => "[Threads]",
+        RootKind::Static => "[Statics]",
     }
     .to_owned()
 }

@@ -6,9 +6,10 @@ use biopsy_model::Avma;
 use biopsy_model::heap::HeapType;
 use rustc_hash::FxHashMap;
 
+use super::Generation;
 use super::bits::Bits;
-use super::object::{MOST_OBJECTS, NO_OBJECT, Object, ObjectIndex, TypeIndex};
-use super::root::Root;
+use super::object::{EMPTY, MOST_OBJECTS, NO_OBJECT, Object, ObjectIndex, TypeIndex};
+use super::root::{Root, RootKind};
 use super::span::Span;
 
 /// A heap of one moment.
@@ -21,11 +22,15 @@ pub struct Graph {
     /// The span of the first object of each [`BLOCK`].
     blocks: Vec<u32>,
     objects: u32,
+    /// Edges, empty places among them.
     edges: u64,
+    empty: u64,
     pub(crate) roots: Vec<Root>,
     /// Objects that keep others alive without a reference, by a dependent handle: key and value, by key.
     pub(crate) dependents: Vec<(ObjectIndex, ObjectIndex)>,
     pub(crate) live: Option<Bits>,
+    /// Type and number of the static field at each address.
+    statics: FxHashMap<Avma, (u32, u32)>,
 }
 
 /// Bytes of address space in one entry of the page table.
@@ -50,6 +55,7 @@ impl Graph {
             span.first = first;
             (first, end) = (next, span.end);
             graph.edges += span.edges.len() as u64;
+            graph.empty += span.empty;
             let number = graph.spans.len() as u32;
             // Of beginnings, not of ends: the size of an object is what a damaged heap says it is.
             for page in span.start >> PAGE..=span.last >> PAGE {
@@ -62,6 +68,7 @@ impl Graph {
             graph.spans.push(span);
         }
         graph.objects = first;
+        graph.index_statics();
         (graph, left_out)
     }
 
@@ -80,6 +87,11 @@ impl Graph {
     /// How many references there are.
     #[must_use]
     pub fn edge_count(&self) -> u64 {
+        self.edges - self.empty
+    }
+
+    /// The same with the empty places for references.
+    pub(crate) fn places_count(&self) -> u64 {
         self.edges
     }
 
@@ -176,6 +188,14 @@ impl Graph {
         })
     }
 
+    /// Type and size of an object: all but its address, which takes longest to find.
+    #[must_use]
+    #[inline]
+    pub fn type_and_size(&self, index: ObjectIndex) -> Option<(TypeIndex, u64)> {
+        let (span, number) = self.span_of(index)?;
+        Some((TypeIndex(*span.types.get(number as usize)?), span.size(number)))
+    }
+
     /// All objects, by address, free space included.
     pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
         self.spans.iter().flat_map(|span| {
@@ -216,10 +236,124 @@ impl Graph {
         if first == end {
             return Ok(());
         }
-        for target in span.edges.get(first, end, buffer)? {
+        for target in span.edges.get(first, end, buffer)?.iter().filter(|target| **target != EMPTY) {
             each((*target != NO_OBJECT).then_some(ObjectIndex(*target)));
         }
         Ok(())
+    }
+
+    /// Calls `each` with every reference and its number, by which [`HeapType::field_of`] knows its field.
+    ///
+    /// # Errors
+    /// As [`Graph::for_each_reference`].
+    pub fn for_each_numbered_reference(
+        &self,
+        index: ObjectIndex,
+        buffer: &mut Vec<u32>,
+        mut each: impl FnMut(usize, ObjectIndex),
+    ) -> io::Result<()> {
+        let Some((span, number)) = self.span_of(index) else { return Ok(()) };
+        let (first, end) = span.edge_range(number);
+        for (number, target) in span.edges.get(first, end, buffer)?.iter().enumerate() {
+            if !matches!(*target, EMPTY | NO_OBJECT) {
+                each(number, ObjectIndex(*target));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the object keeps alive, from place `from` on: its references, then what dependent handles add. Returns the place behind it, so
+    /// that a walk can go on there later; `None`: there is no more.
+    ///
+    /// # Errors
+    /// As [`Graph::for_each_reference`].
+    #[inline]
+    pub fn next_kept(
+        &self,
+        index: ObjectIndex,
+        from: u32,
+        buffer: &mut Vec<u32>,
+    ) -> io::Result<Option<(u32, ObjectIndex)>> {
+        /// References that are read at once where they are on disk.
+        const PIECE: usize = 64;
+        let Some((span, number)) = self.span_of(index) else { return Ok(None) };
+        let (first, end) = span.edge_range(number);
+        let (places, mut at) = (end - first, from as usize);
+        while at < places {
+            let piece = match &span.edges {
+                super::edges::Edges::Memory(_) => end,
+                super::edges::Edges::Spilled { .. } => end.min(first + at + PIECE),
+            };
+            for target in span.edges.get(first + at, piece, buffer)? {
+                at += 1;
+                if !matches!(*target, EMPTY | NO_OBJECT) {
+                    return Ok(Some((at as u32, ObjectIndex(*target))));
+                }
+            }
+        }
+        if self.dependents.is_empty() {
+            return Ok(None);
+        }
+        let of_key = self.dependents.partition_point(|(key, _)| *key < index);
+        let next = self.dependents.get(of_key + (at - places)).filter(|(key, _)| *key == index);
+        Ok(next.map(|(_, value)| (at as u32 + 1, *value)))
+    }
+
+    /// Calls `each` with what the object keeps alive as the key of dependent handles.
+    pub fn for_each_dependent(&self, key: ObjectIndex, each: impl FnMut(ObjectIndex)) {
+        let first = self.dependents.partition_point(|(of, _)| *of < key);
+        let of_key = self.dependents.iter().skip(first).take_while(|(of, _)| *of == key);
+        of_key.map(|(_, value)| *value).for_each(each);
+    }
+
+    /// Objects that live without anybody who keeps them: roots refer to them, or they are never collected. Certain ones first, and each
+    /// with the best root that says so.
+    #[must_use]
+    pub fn first_kept(&self) -> Vec<(ObjectIndex, Option<Root>)> {
+        let mut roots: Vec<&Root> = self.roots.iter().collect();
+        roots.sort_by_key(|root| root.kind.by_what_it_tells());
+        let frozen = self.spans.iter().filter(|span| span.generation == Generation::Frozen);
+        let frozen = frozen.flat_map(|span| span.first..span.first.saturating_add(span.len() as u32));
+        let certain = roots.partition_point(|root| root.kind != RootKind::Stack);
+        let (certain, stacks) = roots.split_at(certain);
+        let mut seen = Bits::new(self.len());
+        let of_roots =
+            |roots: &[&Root]| roots.iter().map(|root| (root.object, Some(**root))).collect::<Vec<_>>();
+        of_roots(certain)
+            .into_iter()
+            .chain(frozen.map(|index| (ObjectIndex(index), None)))
+            .chain(of_roots(stacks))
+            .filter(|(object, _)| (object.0 as usize) < self.len() && seen.insert(object.0 as usize))
+            .collect()
+    }
+
+    /// Name and declaring type of the static field at an address; `None`: it is none that is known.
+    #[must_use]
+    pub fn static_at(&self, address: Avma) -> Option<(&HeapType, &str)> {
+        let (of, field) = *self.statics.get(&address)?;
+        let of = self.types.get(of as usize)?;
+        Some((of, of.statics.get(field as usize)?.0.as_str()))
+    }
+
+    /// Adds types with static fields; a type that the heap has already gets its fields.
+    pub(crate) fn add_statics(&mut self, found: Vec<HeapType>) {
+        let known: FxHashMap<Avma, usize> =
+            self.types.iter().enumerate().map(|(number, of)| (of.method_table, number)).collect();
+        for of in found {
+            match known.get(&of.method_table).and_then(|number| self.types.get_mut(*number)) {
+                Some(known) => known.statics = of.statics,
+                None => self.types.push(of),
+            }
+        }
+        self.index_statics();
+    }
+
+    pub(crate) fn index_statics(&mut self) {
+        let numbered = |(of, one): (usize, &HeapType)| {
+            let places = one.statics.iter().enumerate();
+            places.map(move |(field, (_, at))| (*at, (of as u32, field as u32))).collect::<Vec<_>>()
+        };
+        self.statics = self.types.iter().enumerate().flat_map(numbered).collect();
     }
 
     /// The references of an object.

@@ -64,15 +64,9 @@ pub(crate) fn mark_counted(graph: &Graph) -> io::Result<Marked> {
                 None => dangling += 1,
             })?;
             if keys.contains(index as usize) {
-                dependents_of(graph, ObjectIndex(index)).for_each(&mut reach);
+                graph.for_each_dependent(ObjectIndex(index), &mut reach);
             }
         }
     }
     Ok(Marked { live, dangling, dangling_from_stacks })
-}
-
-/// What the object keeps alive as the key of dependent handles.
-fn dependents_of(graph: &Graph, key: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
-    let first = graph.dependents().partition_point(|(of, _)| *of < key);
-    graph.dependents().iter().skip(first).take_while(move |(of, _)| *of == key).map(|(_, value)| *value)
 }

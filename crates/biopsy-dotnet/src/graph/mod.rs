@@ -29,7 +29,7 @@ pub use edges::Spill;
 pub use heap_graph::Graph;
 pub use live::mark;
 pub(crate) use live::mark_counted;
-pub(crate) use object::NO_OBJECT;
+pub(crate) use object::{EMPTY, NO_OBJECT};
 pub use object::{Generation, MOST_OBJECTS, Object, ObjectIndex, TypeIndex};
 pub use root::{Root, RootKind};
 pub(crate) use span::{Span, SpanBuilder};

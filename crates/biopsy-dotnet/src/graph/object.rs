@@ -12,6 +12,8 @@ pub struct TypeIndex(pub u32);
 
 /// A target that is no object of the graph.
 pub(crate) const NO_OBJECT: u32 = u32::MAX;
+/// A place for a reference that is empty; kept where fields have names, so that the number of a reference tells its field.
+pub(crate) const EMPTY: u32 = u32::MAX - 1;
 /// Most objects of a graph.
 pub const MOST_OBJECTS: u64 = NO_OBJECT as u64 - 1;
 

@@ -29,6 +29,8 @@ pub enum RootKind {
     Monitor,
     /// A thread that runs.
     Thread,
+    /// A static field, whose name its type knows by the address.
+    Static,
 }
 
 impl RootKind {
@@ -45,7 +47,23 @@ impl RootKind {
         Self::SystemClass,
         Self::Monitor,
         Self::Thread,
+        Self::Static,
     ];
+
+    /// How little it tells of who holds the object, for choosing among several: the last is a word on a stack, which may be left over.
+    pub(crate) fn by_what_it_tells(self) -> u8 {
+        match self {
+            Self::Static => 0,
+            Self::ThreadStatic | Self::SystemClass => 1,
+            Self::StrongHandle => 2,
+            Self::PinnedHandle => 3,
+            Self::OtherHandle | Self::NativeGlobal => 4,
+            Self::Thread | Self::Monitor => 5,
+            Self::Other => 6,
+            Self::FinalizerQueue => 7,
+            Self::Stack => 8,
+        }
+    }
 
     /// Its name, in reports and in files.
     #[must_use]
@@ -62,6 +80,7 @@ impl RootKind {
             Self::SystemClass => "system class",
             Self::Monitor => "monitor",
             Self::Thread => "thread",
+            Self::Static => "static",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::edges::{Edges, Spill};
 use super::starts::Starts;
-use super::{Generation, ObjectIndex, TypeIndex};
+use super::{EMPTY, Generation, ObjectIndex, TypeIndex};
 
 /// Objects of 64-bit processes begin at multiples of this.
 const UNIT: u64 = 8;
@@ -35,6 +35,8 @@ pub(crate) struct Span {
     /// For each object, the number of its first reference in `edges`; one more at the end. Empty: there are none at all.
     edge_starts: Vec<u32>,
     pub(crate) edges: Edges,
+    /// How many of the edges are empty places.
+    pub(crate) empty: u64,
 }
 
 impl Span {
@@ -187,6 +189,7 @@ impl SpanBuilder {
         }
         self.types.shrink_to_fit();
         self.sizes.shrink_to_fit();
+        let empty = self.targets.iter().filter(|target| **target == EMPTY).count() as u64;
         Ok(Span {
             start: self.start,
             last: self.start + self.positions.last().map_or(0, |last| u64::from(*last) * self.unit),
@@ -200,6 +203,7 @@ impl SpanBuilder {
             large: self.large,
             edge_starts,
             edges: spill.keep(self.targets)?,
+            empty,
         })
     }
 }

@@ -137,7 +137,7 @@ impl Graph {
             free_objects: free.objects,
             free_bytes: free.bytes,
             references: self.edge_count(),
-            types: self.types().len() as u64,
+            types: by_type.len() as u64,
             generations: generations.collect(),
             roots: roots.filter(|(_, count)| *count > 0).collect(),
             whole: true,

@@ -11,6 +11,7 @@
 
 mod collectible;
 mod error;
+mod fields;
 mod found_roots;
 pub mod fuzz;
 mod handles;

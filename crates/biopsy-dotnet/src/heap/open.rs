@@ -7,7 +7,7 @@ use super::segments::{self, Collector};
 use super::source::Source;
 use super::{HeapError, Problems, Segment, roots, walk};
 use crate::graph::{self, Graph, Spill};
-use crate::runtime::{ManagedThread, Runtime};
+use crate::runtime::{ManagedThread, Runtime, TypeHandle};
 
 /// How a heap is walked.
 #[derive(Debug, Default)]
@@ -139,6 +139,11 @@ impl<'r> Heap<'r> {
     /// # Errors
     /// References that were spilled cannot be read.
     pub fn find_live(&self, graph: &mut Graph, problems: &mut Problems) -> Result<RootProblems, HeapError> {
+        let mut statics = self.source.statics();
+        // Instances of generic types, which no table of an assembly has.
+        let instances = graph.types().iter().filter(|of| of.name.contains('<'));
+        statics.extend(instances.filter_map(|of| self.source.statics_of(TypeHandle(of.method_table))));
+        graph.add_statics(statics);
         let found = roots::find(self.source, &self.collector, &self.threads, graph);
         graph.set_roots(found.roots, found.dependents);
         let marked = graph::mark_counted(graph)?;

@@ -19,7 +19,17 @@ pub(super) fn find(
     finalizers(source, collector, graph, &mut found);
     thread_statics::find(source, threads, graph, &mut found);
     stacks::find(source.image(), threads, graph, &mut found);
+    statics(source, graph, &mut found);
     found
+}
+
+/// Objects in static fields. Handles hold them too, by arrays that say nothing.
+fn statics(source: &dyn Source, graph: &Graph, found: &mut Found) {
+    for (_, at) in graph.types().iter().flat_map(|of| &of.statics) {
+        if let Ok(value) = source.image().read_u64(at.0) {
+            found.add(graph, RootKind::Static, at.0, value, 0);
+        }
+    }
 }
 
 /// Most objects that wait for their finalizers.

@@ -15,10 +15,21 @@ pub(super) const SMALLEST: u64 = 24;
 const MOST_BASE: u32 = 1 << 28;
 /// Most series or items that are believed. Instance fields are fewer than 2^16.
 const MOST_SERIES: u64 = 1 << 16;
+/// Places for references in objects of one type, or in one element, beyond which they get no names.
+const MOST_NAMED: u64 = 4096;
 /// `enum_flag_HasComponentSize`.
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 /// `enum_flag_ContainsGCPointers`.
 const CONTAINS_POINTERS: u32 = 0x0100_0000;
+
+/// Where all objects of a type hold references.
+#[derive(Clone, Debug)]
+pub(crate) struct ReferencePlaces {
+    /// From an object's address, or from the beginning of an element.
+    pub(crate) offsets: Vec<u64>,
+    /// Of each element of an array.
+    pub(crate) repeats: bool,
+}
 
 /// What the heap walk knows of a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,6 +101,34 @@ impl Shape {
     #[inline]
     pub(super) fn has_references(&self) -> bool {
         !matches!(self.references, References::None)
+    }
+
+    /// The places of references that every object, or every element, has; `None`: how many there are depends on the object, or there are none.
+    pub(super) fn places(&self) -> Option<ReferencePlaces> {
+        match &self.references {
+            References::Series(_) if self.component_size == 0 => {
+                let mut offsets = Vec::new();
+                let good = self.for_each_run(u64::from(self.base_size), |start, words| {
+                    let room = MOST_NAMED.saturating_sub(offsets.len() as u64);
+                    offsets.extend((0..words.min(room)).map(|word| start + word * 8));
+                });
+                (good && (offsets.len() as u64) < MOST_NAMED)
+                    .then_some(ReferencePlaces { offsets, repeats: false })
+            }
+            References::Repeating { items, .. } => {
+                let mut offsets = Vec::new();
+                let mut at = 0_u64;
+                for (words, skip) in items {
+                    let room = MOST_NAMED.saturating_sub(offsets.len() as u64);
+                    offsets.extend((0..u64::from(*words).min(room)).map(|word| at + word * 8));
+                    at += u64::from(*words) * 8 + u64::from(*skip);
+                }
+                let whole = at == u64::from(self.component_size);
+                (whole && (offsets.len() as u64) < MOST_NAMED)
+                    .then_some(ReferencePlaces { offsets, repeats: true })
+            }
+            References::None | References::Series(_) => None,
+        }
     }
 
     /// Calls `each` with each run of references in an object of `size` bytes: offset from the object's address, and how many.

@@ -3,6 +3,8 @@
 use biopsy_image::{Image, MemoryExt};
 use biopsy_model::Avma;
 
+use super::fields;
+use super::shape::ReferencePlaces;
 use crate::graph::HeapType;
 use crate::layout::Layout;
 use crate::runtime::{Runtime, TypeHandle};
@@ -15,6 +17,18 @@ pub(crate) trait Source: Sync {
     fn layout(&self) -> &Layout;
     /// Name and module of a type.
     fn describe(&self, method_table: TypeHandle) -> HeapType;
+    /// The same type with the names of its fields; without them, where they are not known.
+    fn describe_fields(&self, of: HeapType, _places: &ReferencePlaces) -> HeapType {
+        of
+    }
+    /// Types with static fields that the collector looks after, and where these are.
+    fn statics(&self) -> Vec<HeapType> {
+        Vec::new()
+    }
+    /// One of these; `None`: it has none.
+    fn statics_of(&self, _of: TypeHandle) -> Option<HeapType> {
+        None
+    }
     /// The object that objects of this collectible type keep alive although no field refers to it.
     fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma>;
 }
@@ -42,7 +56,21 @@ impl Source for Runtime<'_> {
             return HeapType { name: format!("?{address}"), method_table: address, ..HeapType::default() };
         };
         let module = self.module(info.module).map(|module| file_name(&module.path)).unwrap_or_default();
-        HeapType { name: info.name.to_string(), module, method_table: address, is_free: false }
+        HeapType { name: info.name.to_string(), module, method_table: address, ..HeapType::default() }
+    }
+
+    fn describe_fields(&self, of: HeapType, places: &ReferencePlaces) -> HeapType {
+        let fields = fields::names(self, TypeHandle(of.method_table), places).unwrap_or_default();
+        HeapType { fields, repeats: places.repeats, ..of }
+    }
+
+    fn statics(&self) -> Vec<HeapType> {
+        fields::types_with_statics(self).into_iter().filter_map(|of| self.statics_of(of)).collect()
+    }
+
+    fn statics_of(&self, of: TypeHandle) -> Option<HeapType> {
+        let statics = fields::statics_of(self, of);
+        (!statics.is_empty()).then(|| HeapType { statics, ..self.describe(of) })
     }
 
     fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma> {

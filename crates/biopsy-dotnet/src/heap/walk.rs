@@ -13,10 +13,10 @@ use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
 use super::places::{Hint, Places};
-use super::shape::{Offsets, SMALLEST, Shape};
+use super::shape::{Offsets, ReferencePlaces, SMALLEST, Shape};
 use super::source::Source;
 use super::{HeapError, Problem, Problems, Segment};
-use crate::graph::{Generation, Graph, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
+use crate::graph::{EMPTY, Generation, Graph, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
 use crate::runtime::TypeHandle;
 
 /// Bytes that are read at once. Larger pieces fall out of the cache of a core before they are walked.
@@ -62,7 +62,11 @@ pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(G
         problems.merge(of_thread);
     }
     let method_tables = shapes.table.into_inner().unwrap_or_else(PoisonError::into_inner).method_tables;
-    let types = method_tables.into_iter().map(|method_table| source.describe(method_table)).collect();
+    let describe = |(method_table, places)| match places {
+        Some(places) => source.describe_fields(source.describe(method_table), &places),
+        None => source.describe(method_table),
+    };
+    let types = method_tables.into_iter().map(describe).collect();
     let (mut graph, overlapping) = Graph::from_spans(types, spans);
     if overlapping > 0 {
         problems.add(0, Problem::BadSegment, 0);
@@ -101,6 +105,9 @@ fn resolve(graph: &mut Graph, places: &Places, threads: usize) -> io::Result<u64
     let mut edges: Vec<_> = spans.iter_mut().map(|span| std::mem::take(&mut span.edges)).collect();
     graph.spans = spans;
     let find = |number: u32| {
+        if number == EMPTY {
+            return EMPTY;
+        }
         let Some((address, bytes)) = places.address(number) else { return NO_OBJECT };
         let found = graph
             .find(Avma(address))
@@ -148,12 +155,15 @@ struct Shapes<'a, S: ?Sized> {
 #[derive(Default)]
 struct ShapeTable {
     by_method_table: FxHashMap<TypeHandle, Result<(TypeIndex, Arc<Known>), Problem>>,
-    method_tables: Vec<TypeHandle>,
+    /// With the places of references that all of its objects have.
+    method_tables: Vec<(TypeHandle, Option<ReferencePlaces>)>,
 }
 
 /// What is known of a type.
 struct Known {
     shape: Shape,
+    /// Empty places count as references: by how many to an element of an array, 0: of an object.
+    keeps_empty: Option<usize>,
     /// The object that its objects keep alive without a field.
     loader_allocator: Option<Avma>,
 }
@@ -168,8 +178,11 @@ impl<S: Source + ?Sized> Shapes<'_, S> {
             let collectible = shape.is_collectible;
             let loader_allocator = collectible.then(|| self.source.loader_allocator(method_table)).flatten();
             let index = TypeIndex(u32::try_from(table.method_tables.len()).unwrap_or(u32::MAX));
-            table.method_tables.push(method_table);
-            (index, Arc::new(Known { shape, loader_allocator }))
+            let places = shape.places();
+            let keeps_empty =
+                places.as_ref().map(|places| if places.repeats { places.offsets.len() } else { 0 });
+            table.method_tables.push((method_table, places));
+            (index, Arc::new(Known { shape, keeps_empty, loader_allocator }))
         });
         table.by_method_table.insert(method_table, known.clone());
         known
@@ -317,16 +330,24 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             return;
         }
         let Self { places, hint, .. } = self;
+        let first = span.targets.len();
         let mut reference = |target: u64| {
-            if target == 0 {
-                return;
+            if target != 0 {
+                // What leads out of the heap is counted with what leads to no object of it, when all objects are known.
+                span.targets.push(places.number(target, hint).unwrap_or(NO_OBJECT));
+            } else if known.keeps_empty.is_some() {
+                span.targets.push(EMPTY);
             }
-            // What leads out of the heap is counted with what leads to no object of it, when all objects are known.
-            span.targets.push(places.number(target, hint).unwrap_or(NO_OBJECT));
+            // Elements of an array that hold nothing are left out: most of a large one may be empty.
+            if let Some(of_element) = known.keeps_empty.filter(|of_element| *of_element > 0)
+                && (span.targets.len() - first).is_multiple_of(of_element)
+            {
+                let element = span.targets.len() - of_element;
+                if span.targets.iter().skip(element).all(|target| *target == EMPTY) {
+                    span.targets.truncate(element);
+                }
+            }
         };
-        if let Some(target) = known.loader_allocator {
-            reference(target.0);
-        }
         let mut unreadable = false;
         let good = known.shape.for_each_run(size, |start, words| {
             let (mut from, end) = (at + start, at + start + words * 8);
@@ -347,6 +368,10 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
                 from += length as u64;
             }
         });
+        // Behind the fields, which have numbers.
+        if let Some(target) = known.loader_allocator.filter(|target| target.0 != 0) {
+            span.targets.push(places.number(target.0, hint).unwrap_or(NO_OBJECT));
+        }
         if unreadable {
             self.problems.add(at, Problem::Unreadable, 0);
         } else if !good {

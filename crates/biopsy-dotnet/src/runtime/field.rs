@@ -33,6 +33,17 @@ pub struct Field {
     pub place: FieldPlace,
 }
 
+/// `ELEMENT_TYPE_CLASS` and `ELEMENT_TYPE_VALUETYPE`: statics of these are kept by the collector.
+pub(super) const KEPT_BY_COLLECTOR: [u8; 2] = [0x12, 0x11];
+
+impl Field {
+    /// As a static, it is a reference to an object, which the collector looks after.
+    #[must_use]
+    pub fn is_kept_by_collector(&self) -> bool {
+        KEPT_BY_COLLECTOR.contains(&self.element_type.0)
+    }
+}
+
 /// Where counts of fields are, and statics.
 #[derive(Clone, Debug)]
 pub(super) struct FieldPlaces {

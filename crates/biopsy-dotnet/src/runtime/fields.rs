@@ -13,8 +13,6 @@ use crate::metadata::Table;
 const FIELD_DESC: u64 = 16;
 /// Fields of one type; the format of metadata allows 16 million, generated code has some thousand.
 const FIELDS: u32 = 1 << 16;
-/// `ELEMENT_TYPE_CLASS` and `ELEMENT_TYPE_VALUETYPE`: statics of these are kept by the collector.
-const KEPT_BY_COLLECTOR: [u8; 2] = [0x12, 0x11];
 /// The object array or boxed value that thread statics of 8 are in starts with a header of so many bytes.
 const STATIC: u32 = 1 << 24;
 const THREAD: u32 = 1 << 25;
@@ -129,7 +127,7 @@ fn read(
         } else if first & THREAD != 0 {
             FieldPlace::ThreadStatic(offset)
         } else {
-            let base = if KEPT_BY_COLLECTOR.contains(&element) { bases.0 } else { bases.1 };
+            let base = if super::field::KEPT_BY_COLLECTOR.contains(&element) { bases.0 } else { bases.1 };
             base.map_or(FieldPlace::Unknown, |base| {
                 FieldPlace::Static(Avma(base.wrapping_add(offset.into())))
             })

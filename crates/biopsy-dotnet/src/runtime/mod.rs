@@ -24,6 +24,7 @@ mod find_method;
 mod gc;
 mod handles;
 mod il;
+mod loaded_types;
 mod local_files;
 mod memory;
 mod method;

@@ -161,6 +161,12 @@ pub(crate) struct TypeLine {
     method_table: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     free: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    repeats: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    statics: Vec<(String, u64)>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -170,14 +176,22 @@ fn is_zero(number: &u64) -> bool {
 
 impl From<&heap::HeapType> for TypeLine {
     fn from(of: &heap::HeapType) -> Self {
-        let (name, module) = (of.name.clone(), of.module.clone());
-        Self { name, module, method_table: of.method_table.0, free: of.is_free }
+        Self {
+            name: of.name.clone(),
+            module: of.module.clone(),
+            method_table: of.method_table.0,
+            free: of.is_free,
+            fields: of.fields.clone(),
+            repeats: of.repeats,
+            statics: of.statics.iter().map(|(name, at)| (name.clone(), at.0)).collect(),
+        }
     }
 }
 
 impl From<TypeLine> for heap::HeapType {
     fn from(line: TypeLine) -> Self {
-        let TypeLine { name, module, method_table, free } = line;
-        Self { name, module, method_table: Avma(method_table), is_free: free }
+        let TypeLine { name, module, method_table, free, fields, repeats, statics } = line;
+        let statics = statics.into_iter().map(|(name, at)| (name, Avma(at))).collect();
+        Self { name, module, method_table: Avma(method_table), is_free: free, fields, repeats, statics }
     }
 }

@@ -8,7 +8,8 @@ use super::across::{across, circle, holder, orphaned, stuck};
 use super::managed::{managed, managed_thread};
 use super::strands::runtime;
 use crate::schema::dump::{
-    Crash, Dump, Frame, Group, Identity, Lock, Looks, Memory, MissingBytes, Module, Queue, Row, Thread, Waits,
+    Crash, Dump, Frame, Group, Identity, Lock, Looks, Memory, MissingBytes, Module, Queue, Row, Signature,
+    SignatureFrame, Thread, Waits,
 };
 use crate::units::hex;
 use crate::words::dump as words;
@@ -19,6 +20,7 @@ pub(crate) fn dump(analysis: &DumpAnalysis) -> Dump {
     Dump {
         identity: identity(analysis),
         crash: analysis.crash.as_ref().map(crash),
+        signature: analysis.signature.as_ref().map(signature),
         threads: analysis.threads.iter().map(thread).collect(),
         groups: analysis.groups.iter().map(|one| group(analysis, one)).collect(),
         waits: Waits {
@@ -106,6 +108,21 @@ fn crash(crash: &dump::Crash) -> Crash {
         function: crash.place.as_ref().map(|place| place.function.clone()),
         reason: crash.reason.map(str::to_owned),
         message: crash.message.clone(),
+    }
+}
+
+fn signature(signature: &dump::Signature) -> Signature {
+    let frame = |frame: &dump::SignatureFrame| SignatureFrame {
+        name: frame.name.clone(),
+        role: frame.role.word().to_owned(),
+    };
+    Signature {
+        text: signature.text.clone(),
+        version: dump::SIGNATURE_VERSION,
+        made_from: signature.made_from.word().to_owned(),
+        how: signature.how(),
+        socorro: signature.socorro.clone(),
+        frames: signature.frames.iter().map(frame).collect(),
     }
 }
 

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use biopsy_analyze::HeapSummary;
+use biopsy_analyze::heap::text_of;
 
 use super::escape::{code, plain};
-use crate::units::{bytes, count, counted, to_f64};
+use crate::schema::heap::Growth;
+use crate::units::{bytes, count, counted, share, to_f64};
 use crate::words::name_and_pid;
 
 /// Types.
@@ -27,6 +29,20 @@ pub(super) fn heap(text: &mut String, summary: &HeapSummary, level: &str) {
     for warning in &facts.warnings {
         let _ = writeln!(text, "- {}", plain(warning));
     }
+    if let Some(held) = &summary.held {
+        for one in &held.suspects {
+            let holds = one.held.as_ref().map_or_else(String::new, |held| {
+                format!(", which holds {} {}", count(held.objects), code(&held.step.of))
+            });
+            let _ = writeln!(
+                text,
+                "- **{}** ({} of what is alive) held by {}{holds}",
+                size(one.retained),
+                share(to_f64(one.retained) / to_f64(held.bytes.max(1))),
+                code(&crate::assemble::with_one_way(text_of(&one.way), &one.one_way)),
+            );
+        }
+    }
     text.push_str("\n| type | bytes | objects | live bytes | live |\n| --- | ---: | ---: | ---: | ---: |\n");
     for row in summary.types.iter().take(TYPES) {
         let live = row
@@ -44,5 +60,30 @@ pub(super) fn heap(text: &mut String, summary: &HeapSummary, level: &str) {
     }
     if summary.types.len() > TYPES {
         let _ = writeln!(text, "\n{} more in the page.", count((summary.types.len() - TYPES) as u64));
+    }
+}
+
+/// What grew between snapshots. `level`: of its heading.
+pub(crate) fn growth(text: &mut String, growth: &Growth, level: &str) {
+    let size = |value: &u64| bytes(to_f64(*value));
+    let row = |values: &[u64], show: &dyn Fn(&u64) -> String| {
+        values.iter().map(show).collect::<Vec<_>>().join(" → ")
+    };
+    let alive: Vec<u64> = growth.moments.iter().map(|one| one.bytes).collect();
+    let _ = writeln!(text, "{level} Growth\n\n- alive: {}", row(&alive, &size));
+    if !growth.is_one_process {
+        text.push_str("- these are snapshots of different processes\n");
+    }
+    text.push_str("\n| held | objects | keep alive | by | |\n| --- | --- | --- | --- | --- |\n");
+    for one in &growth.holders {
+        let always = if one.always && growth.moments.len() > 2 { "in every interval" } else { "" };
+        let (objects, retained) = (row(&one.objects, &|value| count(*value)), row(&one.retained, &size));
+        let _ =
+            writeln!(text, "| {} | {objects} | {retained} | {} | {always} |", code(&one.of), code(&one.way));
+    }
+    text.push_str("\n| type | bytes | objects |\n| --- | --- | --- |\n");
+    for one in growth.types.iter().take(TYPES) {
+        let (objects, held) = (row(&one.objects, &|value| count(*value)), row(&one.bytes, &size));
+        let _ = writeln!(text, "| {} | {held} | {objects} |", code(&one.name));
     }
 }

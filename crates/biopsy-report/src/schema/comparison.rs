@@ -97,3 +97,18 @@ pub struct Call {
     /// The same, after.
     pub after: f64,
 }
+
+/// Heaps held against each other.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeapComparison {
+    /// Always `biopsy-heap-comparison`.
+    pub schema: String,
+    /// Version of this document.
+    pub version: u32,
+    /// What was read, as it was named.
+    pub files: Vec<String>,
+    /// What grew.
+    #[serde(flatten)]
+    pub growth: super::heap::Growth,
+}

@@ -14,6 +14,9 @@ pub struct Dump {
     /// What it died of; absent when it did not, or the dump does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crash: Option<Crash>,
+    /// What crashes with the same cause have in common.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
     /// All threads, in the order of the dump.
     pub threads: Vec<Thread>,
     /// Threads with equal stacks.
@@ -44,6 +47,36 @@ pub struct Dump {
     pub modules: Vec<Module>,
     /// What could not be determined, and why.
     pub undetermined: Vec<String>,
+}
+
+/// A text that is the same for crashes with the same cause.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Signature {
+    /// The text.
+    pub text: String,
+    /// Of the rules that it was made by: texts of different versions are not compared.
+    pub version: u32,
+    /// `stack`, `goroutine`, `exception`.
+    pub made_from: String,
+    /// In words.
+    pub how: String,
+    /// What the rules of Mozilla's Socorro alone give, where that is another text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socorro: Option<String>,
+    /// Frames that were looked at, the innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<SignatureFrame>,
+}
+
+/// A frame of a signature.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SignatureFrame {
+    /// As it stands in a signature.
+    pub name: String,
+    /// What was done with it: `above`, `irrelevant`, `prefix`, `last`.
+    pub role: String,
 }
 
 /// What several looks at one process say beyond the last of them.

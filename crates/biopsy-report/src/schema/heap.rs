@@ -69,6 +69,135 @@ pub struct Heap {
     pub warnings: Vec<String>,
     /// By bytes.
     pub types: Vec<HeapType>,
+    /// Who holds what; absent: nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+}
+
+/// Who holds what.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Held {
+    /// Bytes of all that roots lead to.
+    pub bytes: u64,
+    /// What holds a tenth of them or more, and where it piles up.
+    pub suspects: Vec<Suspect>,
+    /// Holders by type and field: those that hold a hundredth or more, each behind the one above it.
+    pub holders: Vec<Holder>,
+}
+
+/// What holds much.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Suspect {
+    /// From the root to what holds, in one line.
+    pub way: String,
+    /// Objects that hold.
+    pub holders: u64,
+    /// Bytes that live because of them.
+    pub retained: u64,
+    /// Of all that is alive.
+    pub share: f64,
+    /// What they hold the most; absent: nothing piles up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldType>,
+}
+
+/// What is held.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldType {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub of: String,
+    /// How many.
+    pub objects: u64,
+    /// Bytes that live because of them.
+    pub retained: u64,
+}
+
+/// Objects of one type that are held in one way.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Holder {
+    /// How far from the roots; 0: a root holds them.
+    pub depth: usize,
+    /// The field that holds them, or the root; empty: not directly, or not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub via: String,
+    /// Their type.
+    #[serde(rename = "type")]
+    pub of: String,
+    /// How many.
+    pub objects: u64,
+    /// Their own bytes.
+    pub bytes: u64,
+    /// Bytes that live because of them.
+    pub retained: u64,
+}
+
+/// Snapshots held against each other.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Growth {
+    /// They are of one process.
+    pub is_one_process: bool,
+    /// Each snapshot, in order.
+    pub moments: Vec<HeapMoment>,
+    /// Where more is held than before, the most first.
+    pub holders: Vec<HolderGrowth>,
+    /// Types that grew or shrank, what changed the most first.
+    pub types: Vec<TypeGrowth>,
+}
+
+/// One snapshot.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeapMoment {
+    /// When, in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<String>,
+    /// Objects that are alive.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A place that holds more than before; numbers for each snapshot.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HolderGrowth {
+    /// From the root to the holder, in one line.
+    pub way: String,
+    /// The type that is held.
+    #[serde(rename = "type")]
+    pub of: String,
+    /// Where that is of the framework: the program's own type that hangs on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keeps: Option<String>,
+    /// How many.
+    pub objects: Vec<u64>,
+    /// Bytes that live because of them.
+    pub retained: Vec<u64>,
+    /// Grew in every interval, and not less towards the end.
+    pub always: bool,
+}
+
+/// A type; numbers for each snapshot.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TypeGrowth {
+    /// Full name.
+    pub name: String,
+    /// File name of its module.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub module: String,
+    /// Objects that are alive.
+    pub objects: Vec<u64>,
+    /// Their bytes.
+    pub bytes: Vec<u64>,
+    /// Grew in every interval, and not less towards the end.
+    pub always: bool,
 }
 
 /// Objects of one generation.
@@ -102,4 +231,7 @@ pub struct HeapType {
     /// Their bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_bytes: Option<u64>,
+    /// Bytes that live because of them; absent: nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retained_bytes: Option<u64>,
 }

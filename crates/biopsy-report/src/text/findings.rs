@@ -11,7 +11,7 @@ const INFOS: usize = 3;
 const EVIDENCE: usize = 5;
 
 /// Prints the findings: all of some consequence, and some notes if `notes` are wanted.
-pub(super) fn findings(page: &mut Page, findings: &[(Source, &Finding)], notes: bool) {
+pub(crate) fn findings(page: &mut Page, findings: &[(Source, &Finding)], notes: bool) {
     if findings.is_empty() && notes {
         page.line("info", "2", "nothing stands out");
     }

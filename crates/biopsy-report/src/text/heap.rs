@@ -1,10 +1,12 @@
 //! A managed heap: what it holds, and its types by bytes.
 
 use biopsy_analyze::HeapSummary;
+use biopsy_analyze::heap::{growth as heap_growth, text_of};
 use biopsy_model::heap::HeapSource;
 
 use super::page::{Page, TextOptions, clean};
-use crate::units::{bytes, count, seconds, to_f64};
+use crate::schema::heap::Growth;
+use crate::units::{bytes, count, seconds, share, to_f64};
 use crate::words::name_and_pid;
 
 /// Narrower terminals show neither numbers of live objects nor garbage.
@@ -38,8 +40,97 @@ pub(super) fn heap(page: &mut Page, summary: &HeapSummary, top: usize, options: 
     for warning in &facts.warnings {
         page.line("note", "33", warning);
     }
+    held(page, summary);
     page.text.push('\n');
     types(page, summary, top, options);
+}
+
+/// What holds the most, and where it piles up.
+fn held(page: &mut Page, summary: &HeapSummary) {
+    let Some(held) = &summary.held else { return };
+    for (index, one) in held.suspects.iter().enumerate() {
+        let mut body = format!(
+            "{} ({}): {}",
+            bytes(to_f64(one.retained)),
+            share(to_f64(one.retained) / to_f64(held.bytes.max(1))),
+            crate::assemble::with_one_way(text_of(&one.way), &one.one_way)
+        );
+        if one.holders > 1 {
+            body.push_str(&format!(" × {}", count(one.holders)));
+        }
+        if let Some(held) = &one.held {
+            body.push_str(&format!(", which holds {} {}", count(held.objects), held.step.of));
+        }
+        page.line(if index == 0 { "held by" } else { "" }, "1", &body);
+    }
+}
+
+/// What grew between snapshots. `types`: rows of the table of types; 0: all.
+pub(crate) fn growth(page: &mut Page, growth: &Growth, types: usize) {
+    let moments = growth.moments.iter().map(|one| {
+        let taken = one.taken_at.as_ref().map_or_else(String::new, |taken| format!(" at {taken}"));
+        format!("{} in {} objects{taken}", bytes(to_f64(one.bytes)), count(one.objects))
+    });
+    page.line("alive", "1", &moments.collect::<Vec<_>>().join("; "));
+    if !growth.is_one_process {
+        page.line(
+            "note",
+            "33",
+            "these are snapshots of different processes: what differs is not what one of them gained",
+        );
+    } else if growth.moments.len() == 2 {
+        let text = "two snapshots cannot tell a leak from a cache that fills: a third one, taken later, can (`biopsy snapshot --into`)";
+        page.line("note", "33", text);
+    }
+    if growth.holders.is_empty() {
+        page.line("result", "1", "nothing holds much more than before");
+    }
+    for one in &growth.holders {
+        let heading = if one.always && growth.moments.len() > 2 { "always more" } else { "more" };
+        let body = format!(
+            "{} {}: {} {}; {}",
+            change(&one.retained),
+            one.keeps.as_ref().map_or_else(|| one.of.clone(), |own| format!("{own} by {}", one.of)),
+            row(&one.objects),
+            if one.objects.last() == Some(&1) { "object" } else { "objects" },
+            if one.way.is_empty() { "no holder" } else { &one.way }
+        );
+        page.line(heading, if one.always { "1;31" } else { "1" }, &body);
+    }
+    let shown = if types == 0 { growth.types.len() } else { types.min(growth.types.len()) };
+    if shown > 0 {
+        page.text.push('\n');
+        page.text.push_str(&page.painted("1", &format!("{:>12}  {:>12}  TYPE", "BYTES", "OBJECTS")));
+        page.text.push('\n');
+    }
+    for one in growth.types.iter().take(shown) {
+        let objects = difference(&one.objects);
+        let name = clean(&one.name);
+        page.text.push_str(&format!("{:>12}  {objects:>12}  {name}\n", change(&one.bytes)));
+    }
+    let more = growth.types.len() - shown;
+    if more > 0 {
+        page.text.push_str(&format!("{} more types: `--json` has them\n", count(more as u64)));
+    }
+}
+
+/// `10, 20, 30`.
+fn row(values: &[u64]) -> String {
+    values.iter().map(|value| count(*value)).collect::<Vec<_>>().join(", ")
+}
+
+/// `+12 MB`.
+fn change(values: &[u64]) -> String {
+    let grown = heap_growth::grown(values);
+    let sign = if grown < 0 { "-" } else { "+" };
+    format!("{sign}{}", bytes(grown.unsigned_abs() as f64))
+}
+
+/// `+1,200`.
+fn difference(values: &[u64]) -> String {
+    let grown = heap_growth::grown(values);
+    let sign = if grown < 0 { "-" } else { "+" };
+    format!("{sign}{}", count(u64::try_from(grown.unsigned_abs()).unwrap_or(u64::MAX)))
 }
 
 /// What there is, all in all.
@@ -110,6 +201,12 @@ fn types(page: &mut Page, summary: &HeapSummary, top: usize, options: TextOption
         let titles = ["LIVE BYTES", "LIVE", "GARBAGE"].map(str::to_owned);
         for (row, cells) in rows.iter_mut().zip(std::iter::once(titles).chain(cells)) {
             row.extend(cells.into_iter().take(if wide { 3 } else { 1 }));
+        }
+    }
+    if wide && summary.held.is_some() {
+        let retained = summary.types.iter().take(shown).map(|row| count(row.retained.unwrap_or(0)));
+        for (row, cell) in rows.iter_mut().zip(std::iter::once("RETAINED".to_owned()).chain(retained)) {
+            row.push(cell);
         }
     }
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len))

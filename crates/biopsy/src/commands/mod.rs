@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 mod export;
+pub(crate) mod heap;
 pub(crate) mod input;
 pub(crate) mod ps;
 pub(crate) mod redact;
@@ -15,6 +16,7 @@ pub(crate) use analyze::analyze;
 pub(crate) use compare::compare;
 pub(crate) use explain::explain;
 pub(crate) use export::export;
+pub(crate) use heap::heap;
 pub(crate) use redact::redact;
 pub(crate) use shell::{completions, man};
 

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 
 use crate::typed::{duration, typed};
 
-/// Snapshot the heap of a .NET process: every object and reference, live and garbage apart, with a pause of milliseconds and
-/// no garbage collection.
+/// Snapshot the memory of a process: where it went, for any program; and the heap of a .NET process, every object and reference, live
+/// and garbage apart. With a pause of milliseconds and no garbage collection.
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
     /// The process: pid, name, .NET entry assembly, systemd unit or container id.
@@ -25,6 +25,15 @@ pub(crate) struct SnapshotArgs {
     /// [default: biopsy-NAME-DATE-TIME here, a folder]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+    /// Add the snapshot to this recording of the same process, a folder or a bundle; where there is none, it is made.
+    #[arg(long, value_name = "PATH", conflicts_with = "output")]
+    pub(crate) into: Option<PathBuf>,
+    /// Take several, so far apart: what grows in each interval shows.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "count")]
+    pub(crate) every: Option<Duration>,
+    /// How many.
+    #[arg(long, value_name = "N", requires = "every", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) count: Option<u32>,
     /// Types that are listed; 0: all.
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) top: usize,
@@ -60,6 +69,9 @@ impl SnapshotArgs {
                 From::Runtime => snapshot::From::Runtime,
             },
             output: self.output.clone(),
+            into: self.into.clone(),
+            count: self.count.unwrap_or(1),
+            every: self.every.unwrap_or_default(),
         }
     }
 }

@@ -6,7 +6,7 @@ pub(super) const CPU_BOUND: About = About {
     means: "The process is slow because it computes: a thread has the CPU, or wants it, nearly all the time. It is no fault by itself; a \
             job that is meant to compute looks the same.",
     said: &[of_recording(
-        "a thread runs (or is ready to) 70 % of the time, or the process uses 70 % of all CPUs (notice from 40 %). Names the function with 20 % of the CPU time of its own, or the deepest one below which half of it is. A warning where somebody waits for it (connections that others made, or several of its own threads); a job that computes and answers nobody is a notice",
+        "a thread runs (or is ready to) 70 % of the time, or the process uses 70 % of all CPUs (notice from 40 %). Names the function with 20 % of the CPU time of its own, or the deepest one below which half of it is. A warning where somebody waits for it (connections that others made, or several of its own threads); a job that computes and answers nobody is a notice, and so is a server at full load: 10 % of its CPU time is sending and receiving, and half of it is spread over 12 functions or more",
         "CPU samples, thread states",
     )],
     disproved_by: "Requests that are no faster when that function is made faster, or a recording of a time when all was well that shows \

@@ -1,5 +1,6 @@
 //! The CPU is what limits the process.
 
+use crate::findings::answering::{Answering, answers};
 use crate::findings::evidence::{at, fact, grade, metric, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
 use crate::findings::harm::harms;
@@ -52,7 +53,10 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     // Nor where it is the kernel that hands pages to a disk which somebody waits for.
     let flush = scene.facts.costs.iter().find(|row| row.cost == Cost::Flush);
     let flushing = flush.is_some_and(|row| row.time.as_secs_f64() >= FLUSHING * scene.sampled);
-    let severity = if switching || flushing || !harms { severity.min(Severity::Notice) } else { severity };
+    // A server at full load does what it is there for too.
+    let answering = answers(scene);
+    let lowered = switching || flushing || !harms || answering.is_some();
+    let severity = if lowered { severity.min(Severity::Notice) } else { severity };
     let hot = hot_function(scene);
     let busy = rows.iter().filter(|row| share_of(row) >= BUSY_THREAD).count();
 
@@ -61,6 +65,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         Some(Value::Cores(used)),
     )];
     let mut place = String::new();
+    evidence.extend(answering.as_ref().map(Answering::evidence));
     if let Some(hot) = &hot {
         place = format!(" in {}", hot.words);
         evidence.extend(hot.evidence.iter().cloned());
@@ -105,6 +110,13 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     let mut explanation = format!(
         "Most likely the code itself takes the time: {extent}, and waiting is not what holds it back. "
     );
+    if answering.is_some() {
+        explanation.push_str(
+            "It answers connections, much of its time is sending and receiving, and no function stands out: that is what a server does \
+             which gets as many requests as it can answer, and nothing in it need be wrong. Where that is too slow, it takes more CPUs or \
+             fewer requests. ",
+        );
+    }
     if !harms {
         explanation.push_str(
             "Nobody was seen to wait for it: it answers no connections, and its threads do not wait for each other. A job that computes \
@@ -123,7 +135,10 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         severity,
         // Behind what the disk's finding says.
         impact: if flushing { impact * 0.25 } else { impact },
-        title: format!("CPU-bound{place}: {} {}", scene.name, uses),
+        title: match &answering {
+            Some(_) => format!("Busy answering: {} {uses}, and no function stands out", scene.name),
+            None => format!("CPU-bound{place}: {} {uses}", scene.name),
+        },
         explanation,
         evidence,
         next_steps: steps(&[

@@ -100,6 +100,7 @@ mod tests {
             module: String::new(),
             all: Totals { objects, bytes },
             live: live.map(|bytes| Totals { objects, bytes }),
+            retained: None,
         }
     }
 
@@ -121,8 +122,13 @@ mod tests {
 
     fn found(analysis: &Analysis, pid: u32, types: Vec<HeapTypeRow>) -> Option<Finding> {
         let facts = HeapFacts { pid: Pid(pid), ..HeapFacts::default() };
-        let heaps = [HeapSummary { name: String::new(), facts, types }];
-        find(&Incident { recorded: Some((&Capture::default(), analysis)), heaps: &heaps })
+        let heaps = [HeapSummary { facts, types, ..HeapSummary::default() }];
+        find(&Incident {
+            recorded: Some((&Capture::default(), analysis)),
+            heaps: &heaps,
+            growth: None,
+            footprints: &[],
+        })
     }
 
     #[test]

@@ -7,8 +7,8 @@ use biopsy_model::Avma;
 use super::npy::read_header;
 use super::{Column, ColumnSource, GENERATIONS};
 use crate::graph::{
-    Bits, Generation, Graph, HeapType, MOST_OBJECTS, NO_OBJECT, ObjectIndex, Root, RootKind, SpanBuilder,
-    Spill, TypeIndex,
+    Bits, EMPTY, Generation, Graph, HeapType, MOST_OBJECTS, NO_OBJECT, ObjectIndex, Root, RootKind,
+    SpanBuilder, Spill, TypeIndex,
 };
 
 /// Why columns are no graph.
@@ -150,7 +150,7 @@ pub fn read(source: &dyn ColumnSource, types: Vec<HeapType>) -> Result<Graph, Co
         }
         for _ in first..next {
             let target = edges.next()? as u32;
-            span.targets.push(if u64::from(target) < count { target } else { NO_OBJECT });
+            span.targets.push(if u64::from(target) < count || target == EMPTY { target } else { NO_OBJECT });
         }
         first = next;
     }

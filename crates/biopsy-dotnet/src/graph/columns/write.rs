@@ -47,7 +47,7 @@ pub fn write(graph: &Graph, column: Column, out: impl Write) -> io::Result<bool>
         }
         Column::EdgeStarts => edge_starts(graph, out)?,
         Column::Edges => {
-            write_header(out, "<u4", &format!("({},)", graph.edge_count()))?;
+            write_header(out, "<u4", &format!("({},)", graph.places_count()))?;
             let mut buffer = Vec::new();
             for span in &graph.spans {
                 let (mut first, count) = (0, span.edges.len());
@@ -108,7 +108,7 @@ fn sizes(graph: &Graph, objects: &str, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn edge_starts(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
-    let is_wide = graph.edge_count() > u64::from(u32::MAX);
+    let is_wide = graph.places_count() > u64::from(u32::MAX);
     write_header(out, if is_wide { "<u8" } else { "<u4" }, &format!("({},)", graph.len() + 1))?;
     let mut put = |start: u64| {
         if is_wide {

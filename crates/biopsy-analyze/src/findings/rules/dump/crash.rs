@@ -1,7 +1,7 @@
 //! The process died.
 
 use crate::dump::{Access, AddressKind, Crash, DumpAnalysis};
-use crate::findings::dump::at;
+use crate::findings::dump::{at, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 
@@ -177,6 +177,7 @@ fn evidence(analysis: &DumpAnalysis, crash: &Crash) -> Vec<Evidence> {
         let line = line.map_or(String::new(), |line| format!(":{line}"));
         list.push(fact(format!("in {file}{line}"), None));
     }
+    list.extend(signature(analysis));
     list
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dump::DumpAnalysis;
 use crate::dump::managed::ExceptionRow;
-use crate::findings::dump::{at, own};
+use crate::findings::dump::{at, own, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 
@@ -20,6 +20,7 @@ fn of_go(analysis: &DumpAnalysis) -> Option<Finding> {
     let place = runtime.place(strand).map_or(String::new(), |place| format!(" in {place}"));
     let mut evidence = vec![fact(format!("{} panicked{place}", runtime.label(strand)), None)];
     evidence.extend(strand.panics_with.as_ref().map(|text| fact(format!("it panicked: {text}"), None)));
+    evidence.extend(signature(analysis));
     Some(finding(
         format!("The process ended itself{place}: {reason}"),
         "A goroutine panicked, and nobody recovered: Go ends the whole process then.",
@@ -58,6 +59,7 @@ fn of_dotnet(analysis: &DumpAnalysis) -> Option<Finding> {
         let place = inner.thrown_in.first().map_or(String::new(), |place| format!(", thrown in `{place}`"));
         fact(format!("because of {}{place}", inner.words()), None)
     }));
+    evidence.extend(signature(analysis));
     // `EEPolicy` makes one of these when the program asks for its end.
     const FATAL: &str = "System.ExecutionEngineException";
     let title = if exception.type_name == FATAL {

@@ -1,0 +1,143 @@
+//! Snapshots of one process in which the same holder keeps more and more objects.
+
+use crate::findings::evidence::{fact, steps};
+use crate::findings::finding::{Finding, FindingId, Severity, Value};
+use crate::findings::incident::Incident;
+use crate::heap::growth::{Growth, HolderGrowth, grown};
+use crate::heap::text_of;
+use crate::words::{bytes, number, percent};
+
+/// Fewer snapshots cannot tell what grows from what grew once.
+const SNAPSHOTS: usize = 3;
+/// What grew must be worth something: bytes, and a share of what is alive.
+const LEAST_BYTES: i128 = 1 << 20;
+const LEAST_SHARE: f64 = 0.03;
+/// Other places that are listed as evidence.
+const LISTED: usize = 3;
+
+pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
+    let growth =
+        incident.growth.filter(|growth| growth.is_one_process && growth.moments.len() >= SNAPSHOTS)?;
+    let alive = growth.moments.last()?.bytes.max(1);
+    let is_leak = |one: &&HolderGrowth| {
+        let more = grown(&one.retained);
+        one.always && more >= LEAST_BYTES && more as f64 >= alive as f64 * LEAST_SHARE
+    };
+    let mut all = growth.holders.iter().filter(is_leak);
+    let first = all.next()?;
+    let more = grown(&first.retained) as f64;
+    let holder = holder(first);
+    let evidence = std::iter::once(first)
+        .chain(all)
+        .take(LISTED)
+        .map(|one| fact(sentence(growth, one), Some(Value::Bytes(grown(&one.retained) as f64))));
+    Some(Finding {
+        id: FindingId::Leak,
+        severity: Severity::Warning,
+        impact: (more / alive as f64).clamp(0.0, 1.0),
+        title: format!("Ever more {} are held by {holder}: {} more", what(first), bytes(more)),
+        explanation: format!(
+            "In each of {} snapshots the same holder keeps more objects than in the one before, and not more slowly towards the end. They \
+             were reachable each time, so no collection can free them. A cache that is still far from its bound looks the same.",
+            growth.moments.len()
+        ),
+        evidence: evidence.collect(),
+        next_steps: steps(&[
+            "look who adds to the holder that is named, and who should remove from it",
+            "is it a cache? Then look for its bound, and take another snapshot when that should be reached",
+        ]),
+    })
+}
+
+/// What is held, and what hangs on it.
+fn what(one: &HolderGrowth) -> String {
+    match &one.keeps {
+        None => format!("`{}`", one.held.of),
+        Some(own) => format!("`{own}` by `{}`", one.held.of),
+    }
+}
+
+/// What holds, in short: the root that is named, or the type.
+fn holder(one: &HolderGrowth) -> String {
+    // One of several ways is not the holder.
+    if !one.one_way.is_empty() {
+        return "more than one holder".to_owned();
+    }
+    match one.way.as_slice() {
+        [] => format!("`{}`", one.held.via),
+        [first, ..] if first.via.starts_with("static ") => format!("`{}`", first.via),
+        [.., last] => format!("`{}`", last.of),
+    }
+}
+
+fn sentence(growth: &Growth, one: &HolderGrowth) -> String {
+    let row =
+        |values: &[u64]| values.iter().map(|value| number(*value as f64)).collect::<Vec<_>>().join(", ");
+    let mut way = if one.way.is_empty() { one.held.via.clone() } else { text_of(&one.way) };
+    if !one.one_way.is_empty() {
+        way = format!("{way}` (one way there: `{}`)", text_of(&one.one_way));
+        way.insert(0, '`');
+    } else {
+        way = format!("`{way}`");
+    }
+    format!(
+        "{way} holds {} objects of {}; they keep {} alive, {} of the growth of what is alive",
+        row(&one.objects),
+        what(one),
+        bytes(one.retained.last().copied().unwrap_or(0) as f64),
+        percent((grown(&one.retained) as f64 / growth.grown().max(1) as f64).clamp(0.0, 1.0)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::Step;
+    use crate::heap::growth::Moment;
+
+    fn growth(retained: &[u64], always: bool) -> Growth {
+        let step = |via: &str, of: &str| Step { via: via.to_owned(), of: of.to_owned(), times: 1 };
+        Growth {
+            moments: retained.iter().map(|bytes| Moment { bytes: *bytes * 2, ..Moment::default() }).collect(),
+            is_one_process: true,
+            types: Vec::new(),
+            holders: vec![HolderGrowth {
+                way: vec![step("static App.Trail.All", "List<App.Entry>"), step("_items", "App.Entry[]")],
+                held: step("[]", "App.Entry"),
+                one_way: Vec::new(),
+                keeps: None,
+                objects: retained.iter().map(|bytes| bytes / 1000).collect(),
+                retained: retained.to_vec(),
+                always,
+            }],
+        }
+    }
+
+    fn found(growth: &Growth) -> Option<Finding> {
+        find(&Incident { recorded: None, heaps: &[], growth: Some(growth) })
+    }
+
+    #[test]
+    fn what_grew_every_time_is_a_leak_with_holder_and_type() {
+        let finding = found(&growth(&[5_000_000, 10_000_000, 15_000_000], true)).expect("a finding");
+        assert!(
+            finding.title.starts_with("Ever more `App.Entry` are held by `static App.Trail.All`: "),
+            "{}",
+            finding.title
+        );
+        assert!(
+            finding.evidence[0].text.contains("5,000, 10,000, 15,000 objects"),
+            "{}",
+            finding.evidence[0].text
+        );
+    }
+
+    #[test]
+    fn two_snapshots_a_cache_that_is_full_and_small_change_are_none() {
+        assert!(found(&growth(&[5_000_000, 15_000_000], true)).is_none(), "once");
+        assert!(found(&growth(&[5_000_000, 10_000_000, 15_000_000], false)).is_none(), "not always");
+        assert!(found(&growth(&[5_000_000, 5_100_000, 5_200_000], true)).is_none(), "little");
+        let other = Growth { is_one_process: false, ..growth(&[5_000_000, 10_000_000, 15_000_000], true) };
+        assert!(found(&other).is_none(), "different processes");
+    }
+}

@@ -1,0 +1,94 @@
+use biopsy_dotnet::graph::{Graph, ObjectIndex, RootKind};
+use proptest::prelude::*;
+
+use super::Dominators;
+use crate::heap::made_up;
+
+/// What roots lead to without one object.
+fn reached(graph: &Graph, without: Option<u32>) -> Vec<bool> {
+    let mut reached = vec![false; graph.len()];
+    let mut open: Vec<u32> = graph.roots().iter().map(|root| root.object.0).collect();
+    open.extend(graph.dependents().iter().filter(|_| false).map(|(key, _)| key.0));
+    while let Some(at) = open.pop() {
+        if Some(at) == without || std::mem::replace(&mut reached[at as usize], true) {
+            continue;
+        }
+        open.extend(graph.references(ObjectIndex(at)).expect("in memory").iter().map(|target| target.0));
+        graph.for_each_dependent(ObjectIndex(at), |target| open.push(target.0));
+    }
+    reached
+}
+
+/// Slow, and plainly right: an object retains what nothing leads to without it.
+fn check(graph: &Graph) {
+    let dominators = Dominators::of(graph).expect("in memory");
+    let all = reached(graph, None);
+    for object in 0..graph.len() as u32 {
+        let Some(number) = dominators.number(ObjectIndex(object)) else {
+            assert!(!all[object as usize], "{object} is reachable");
+            continue;
+        };
+        assert_eq!(dominators.object(number), ObjectIndex(object));
+        let without = reached(graph, Some(object));
+        let gone = (0..graph.len()).filter(|one| all[*one] && !without[*one]);
+        let bytes: u64 =
+            gone.map(|one| graph.object(ObjectIndex(one as u32)).expect("it is there").size).sum();
+        assert_eq!(dominators.retained(number), bytes, "object {object}");
+        // The direct one is dominated by all others.
+        let above = dominators.dominator(number);
+        assert!(above < number);
+        for other in 0..graph.len() as u32 {
+            let dominates = |of: u32| all[of as usize] && !reached(graph, Some(other))[of as usize];
+            if other != object && all[other as usize] && dominates(object) {
+                assert!(above != 0, "{other} dominates {object}");
+                let above = dominators.object(above).0;
+                assert!(other == above || dominates(above), "{other} is between {object} and {above}");
+            }
+        }
+    }
+    let mut seen = (Vec::new(), Vec::new());
+    dominators.visit(
+        &mut seen,
+        |(open, entered), number| {
+            assert_eq!(open.last().copied().unwrap_or(0), dominators.dominator(number));
+            open.push(number);
+            entered.push(number);
+        },
+        |(open, _), number| assert_eq!(open.pop(), Some(number)),
+    );
+    assert!(seen.0.is_empty());
+    seen.1.sort_unstable();
+    assert_eq!(seen.1, (1..dominators.len() as u32).collect::<Vec<_>>());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn objects_retain_what_nothing_else_leads_to(
+        edges in prop::collection::vec(prop::collection::vec(0_usize..12, 0..4), 12),
+        roots in prop::collection::vec(0_usize..12, 1..3),
+        dependents in prop::collection::vec((0_u32..12, 0_u32..12), 0..3),
+    ) {
+        let objects: Vec<_> = edges.into_iter().enumerate().map(|(at, edges)| (0, 24 + at as u64 * 8, edges)).collect();
+        let roots: Vec<_> = roots.into_iter().map(|root| (RootKind::StrongHandle, root)).collect();
+        let mut graph = made_up::graph(&[("T", &[])], &objects, &roots);
+        let dependents = dependents.into_iter().map(|(key, value)| (ObjectIndex(key), ObjectIndex(value))).collect();
+        graph.set_roots(graph.roots().to_vec(), dependents);
+        check(&graph);
+    }
+}
+
+#[test]
+fn a_long_circle_and_nothing_at_all() {
+    let count = 200_000;
+    // Each refers to the next, and back: no recursion, and no quadratic time.
+    let objects: Vec<_> =
+        (0..count).map(|at| (0, 24, vec![(at + 1) % count, (at + count - 1) % count])).collect();
+    let graph = made_up::graph(&[("T", &["next", "previous"])], &objects, &[(RootKind::Static, 0)]);
+    let dominators = Dominators::of(&graph).expect("in memory");
+    assert_eq!(dominators.retained(0), 24 * count as u64);
+    let first = dominators.number(ObjectIndex(0)).expect("a root leads to it");
+    assert_eq!(dominators.retained(first), 24 * count as u64);
+    let empty = Dominators::of(&made_up::graph(&[], &[], &[])).expect("in memory");
+    assert!(empty.is_empty() && empty.retained(0) == 0);
+}

@@ -1,0 +1,29 @@
+//! A managed heap in numbers: its objects by type, and who holds them.
+//!
+//! ```text
+//! Graph ─► Dominators ─► retained bytes ─┬─► HeapSummary
+//!              └─► HolderTree (by type and field) ─► Suspect
+//! several HeapSummary ─► Growth
+//! Graph ─► Ways: the shortest way from a root to each object
+//! ```
+
+pub mod dominators;
+pub mod growth;
+pub mod holders;
+#[cfg(test)]
+pub(crate) mod made_up;
+pub mod names;
+pub mod questions;
+mod summary;
+pub mod suspects;
+#[cfg(test)]
+mod tests;
+pub mod ways;
+
+pub use dominators::Dominators;
+pub use growth::Growth;
+pub use holders::{HolderNode, HolderTree};
+pub use names::{Step, text_of};
+pub use summary::{HeapSummary, HeapTypeRow, Held};
+pub use suspects::Suspect;
+pub use ways::Ways;

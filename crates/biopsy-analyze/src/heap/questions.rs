@@ -1,0 +1,240 @@
+//! Questions to a heap: which types, who holds objects of one, on which ways one gets to them, what one object is.
+
+use std::collections::HashMap;
+use std::io;
+
+use biopsy_dotnet::graph::{Graph, ObjectIndex};
+use biopsy_model::Avma;
+
+use super::dominators::Dominators;
+use super::holders::HolderTree;
+use super::names::{Step, text_of, type_name};
+use super::ways::Ways;
+
+/// An answer: a table whose last column is a sentence.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Answer {
+    /// What it is about.
+    pub about: String,
+    /// Its rows, the most important first.
+    pub rows: Vec<AnswerRow>,
+    /// What is worth knowing.
+    pub notes: Vec<String>,
+}
+
+/// One row; what is absent was not asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AnswerRow {
+    /// Objects.
+    pub objects: Option<u64>,
+    /// Their own bytes.
+    pub bytes: Option<u64>,
+    /// Bytes that live because of them.
+    pub retained: Option<u64>,
+    /// A type, a way, a field.
+    pub text: String,
+}
+
+/// Objects whose ways are looked at; more are taken at equal distances.
+const SAMPLED: usize = 20_000;
+/// References of one object that are listed.
+const REFERENCES: usize = 200;
+
+/// Whether a type is meant: by its full name, or by the part behind its namespace or outer type.
+#[must_use]
+pub fn is_meant(name: &str, wanted: &str) -> bool {
+    let rest = name.strip_suffix(wanted);
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['.', '+']))
+}
+
+/// Objects of types that are meant, alive or not, and how many of them are alive.
+fn objects_of(graph: &Graph, is_wanted: &dyn Fn(&str) -> bool) -> (Vec<ObjectIndex>, u64) {
+    let wanted: Vec<bool> = graph.types().iter().map(|of| !of.is_free && is_wanted(&of.name)).collect();
+    let mut live = 0;
+    let objects = graph.objects().filter(|object| wanted.get(object.of.0 as usize).is_some_and(|is| *is));
+    let found = objects.map(|object| {
+        live += u64::from(graph.live().is_none_or(|bits| bits.contains(object.index.0 as usize)));
+        object.index
+    });
+    let found = found.collect();
+    (found, live)
+}
+
+/// The ways to objects of a type, those of most objects first.
+///
+/// # Errors
+/// References that were spilled cannot be read.
+pub fn paths_to(graph: &Graph, wanted: &str) -> io::Result<Answer> {
+    let (objects, live) = objects_of(graph, &|name| is_meant(name, wanted));
+    let ways = Ways::of(graph)?;
+    let step = objects.len().div_ceil(SAMPLED).max(1);
+    let mut found: HashMap<Vec<Step>, (u64, u64, u32)> = HashMap::new();
+    let (mut looked, mut unreached) = (0_u64, 0_u64);
+    for object in objects.iter().step_by(step) {
+        looked += 1;
+        let Some(mut way) = ways.to(*object)? else {
+            unreached += 1;
+            continue;
+        };
+        // Lists of any length are one way.
+        let longest = way.iter().map(|step| step.times).max().unwrap_or(1);
+        way.iter_mut().for_each(|step| step.times = step.times.min(2));
+        let bytes = graph.object(*object).map_or(0, |object| object.size);
+        let (count, sum, times) = found.entry(way).or_default();
+        *count += 1;
+        *sum = sum.saturating_add(bytes);
+        *times = (*times).max(longest);
+    }
+    let mut rows: Vec<AnswerRow> = found
+        .into_iter()
+        .map(|(mut way, (objects, bytes, times))| {
+            way.iter_mut().filter(|step| step.times > 1).for_each(|step| step.times = times);
+            AnswerRow { objects: Some(objects), bytes: Some(bytes), retained: None, text: text_of(&way) }
+        })
+        .collect();
+    rows.sort_by(|a, b| b.objects.cmp(&a.objects).then_with(|| a.text.cmp(&b.text)));
+    let mut notes = Vec::new();
+    if step > 1 {
+        notes.push(format!("{looked} of {} objects were looked at, at equal distances", objects.len()));
+    }
+    if unreached > 0 {
+        notes.push(format!("nothing leads to {unreached} of them: they are garbage"));
+    }
+    let about = format!("shortest ways to {} objects of `{wanted}`, {live} of them alive", objects.len());
+    Ok(Answer { about, rows, notes })
+}
+
+/// Who holds objects of a type, by what goes with them.
+///
+/// # Errors
+/// References that were spilled cannot be read.
+pub fn holders_of(graph: &Graph, wanted: &str) -> io::Result<Answer> {
+    let (objects, live) = objects_of(graph, &|name| is_meant(name, wanted));
+    let dominators = Dominators::of(graph)?;
+    let tree = HolderTree::of(graph, &dominators)?;
+    let nodes = tree.nodes.iter().enumerate().skip(1).filter(|(_, node)| is_meant(&node.of, wanted));
+    let mut rows: Vec<AnswerRow> = nodes
+        .map(|(number, node)| AnswerRow {
+            objects: Some(node.objects),
+            bytes: None,
+            retained: Some(node.retained),
+            text: text_of(&tree.way(number as u32)),
+        })
+        .collect();
+    rows.sort_by(|a, b| b.retained.cmp(&a.retained).then_with(|| a.text.cmp(&b.text)));
+    let mut notes = Vec::new();
+    if tree.is_cut {
+        notes.push("there are more ways than are told apart: deep ones count at what holds them".to_owned());
+    }
+    let about = format!("who alone holds {} objects of `{wanted}`, {live} of them alive", objects.len());
+    Ok(Answer { about, rows, notes })
+}
+
+/// What an object is: its references, and the shortest way to it. `None`: there is none at this address.
+///
+/// # Errors
+/// References that were spilled cannot be read.
+pub fn object_at(graph: &Graph, address: Avma) -> io::Result<Option<Answer>> {
+    let Some((index, is_beginning)) = graph.find_holder(address) else { return Ok(None) };
+    let Some(object) = graph.object(index) else { return Ok(None) };
+    let mut notes = Vec::new();
+    if !is_beginning {
+        notes.push(format!("{address} is inside of the object at {}", object.address));
+    }
+    let dominators = Dominators::of(graph)?;
+    match dominators.number(index) {
+        None => notes.push("nothing leads to it: it is garbage".to_owned()),
+        Some(number) => {
+            notes.push(format!("{} bytes live because of it", dominators.retained(number)));
+            if let Some(way) = Ways::of(graph)?.to(index)? {
+                notes.push(text_of(&way));
+            }
+        }
+    }
+    let of = graph.type_of(object.of);
+    let mut rows = Vec::new();
+    graph.for_each_numbered_reference(index, &mut Vec::new(), |reference, target| {
+        if rows.len() >= REFERENCES {
+            return;
+        }
+        let field = of.and_then(|of| of.field_of(reference)).unwrap_or("[]");
+        let address = graph.object(target).map_or_else(String::new, |target| format!(" {}", target.address));
+        rows.push(AnswerRow {
+            retained: dominators.number(target).map(|number| dominators.retained(number)),
+            text: format!("{field}: {}{address}", type_name(graph, target)),
+            ..AnswerRow::default()
+        });
+    })?;
+    let (name, size, generation) = (type_name(graph, index), object.size, object.generation.name());
+    Ok(Some(Answer {
+        about: format!("`{name}` at {}: {size} bytes, {generation}", object.address),
+        rows,
+        notes,
+    }))
+}
+
+/// Types that are wanted, with what lives because of them.
+#[must_use]
+pub fn types(summary: &super::HeapSummary, is_wanted: &dyn Fn(&str) -> bool) -> Answer {
+    let rows = summary.types.iter().filter(|row| is_wanted(&row.name)).map(|row| AnswerRow {
+        objects: Some(row.live.unwrap_or(row.all).objects),
+        bytes: Some(row.live.unwrap_or(row.all).bytes),
+        retained: row.retained,
+        text: row.name.clone(),
+    });
+    let rows: Vec<AnswerRow> = rows.collect();
+    Answer { about: format!("{} of {} types", rows.len(), summary.types.len()), rows, notes: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::{HeapSummary, made_up};
+    use biopsy_dotnet::graph::RootKind;
+
+    fn graph() -> Graph {
+        let types: &[(&str, &[&str])] =
+            &[("App.Trail", &[]), ("App.Entry[]", &[]), ("App.Entry", &["Text"]), ("System.String", &[])];
+        let objects = [
+            (1, 64, vec![1, 2, 3]),
+            (2, 24, vec![4]),
+            (2, 24, vec![4]),
+            (2, 24, vec![]),
+            (3, 40, vec![]),
+            (2, 24, vec![]),
+        ];
+        made_up::graph(types, &objects, &[(RootKind::Static, 0)])
+    }
+
+    #[test]
+    fn ways_and_holders_are_put_together_by_type() {
+        let answer = paths_to(&graph(), "Entry").expect("in memory");
+        assert_eq!(answer.about, "shortest ways to 4 objects of `Entry`, 3 of them alive");
+        assert_eq!(answer.notes, ["nothing leads to 1 of them: they are garbage"]);
+        let rows: Vec<_> = answer.rows.iter().map(|row| (row.objects, row.text.as_str())).collect();
+        assert_eq!(rows, [(Some(3), "static App.Trail.All → App.Entry[] → App.Entry")]);
+        let answer = holders_of(&graph(), "System.String").expect("in memory");
+        // Two entries have it: their array is the nearest that holds it alone.
+        let rows: Vec<_> = answer.rows.iter().map(|row| (row.retained, row.text.as_str())).collect();
+        assert_eq!(rows, [(Some(40), "static App.Trail.All → App.Entry[] → System.String")]);
+        assert!(holders_of(&graph(), "tem.String").expect("in memory").rows.is_empty());
+    }
+
+    #[test]
+    fn an_object_tells_its_fields_and_its_way() {
+        let graph = graph();
+        let address = graph.object(ObjectIndex(1)).expect("there").address;
+        let answer = object_at(&graph, address).expect("in memory").expect("an object");
+        assert!(answer.rows[0].text.starts_with("Text: System.String"), "{:?}", answer.rows);
+        assert!(
+            answer.notes.iter().any(|note| note.ends_with("→ App.Entry[] → App.Entry")),
+            "{:?}",
+            answer.notes
+        );
+        assert!(object_at(&graph, Avma(1)).expect("in memory").is_none());
+        let summary = HeapSummary::new("x", &graph, &graph.facts());
+        let answer = types(&summary, &|name| name.contains("Entry"));
+        assert_eq!(answer.rows.len(), 2);
+        assert_eq!(answer.rows.iter().map(|row| row.retained).max().flatten(), Some(176));
+    }
+}

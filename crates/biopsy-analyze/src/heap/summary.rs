@@ -1,0 +1,143 @@
+//! A managed heap in numbers: its facts, and its objects by type.
+
+use std::collections::HashMap;
+use std::io;
+
+use biopsy_dotnet::graph::{Graph, Totals, TypeIndex};
+use biopsy_model::heap::HeapFacts;
+
+use super::dominators::Dominators;
+use super::holders::HolderTree;
+use super::names::Names;
+use super::suspects::Suspect;
+
+/// What a report shows of a heap.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct HeapSummary {
+    /// Of the process or of the file, for headings.
+    pub name: String,
+    /// How it was seen and what it holds.
+    pub facts: HeapFacts,
+    /// All types by bytes, those of one name and module in one row; free space is no type.
+    pub types: Vec<HeapTypeRow>,
+    /// Who holds what; `None`: nobody looked, or it could not be read.
+    pub held: Option<Held>,
+}
+
+/// Who holds what.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Held {
+    /// Bytes of all that roots lead to.
+    pub bytes: u64,
+    /// By type and field.
+    pub tree: HolderTree,
+    /// What holds a tenth of it or more, and where it piles up.
+    pub suspects: Vec<Suspect>,
+}
+
+impl Held {
+    /// Looks who holds what, and how much goes with each type: by its number.
+    ///
+    /// # Errors
+    /// References that were spilled cannot be read.
+    pub fn of(graph: &Graph) -> io::Result<(Self, Vec<u64>)> {
+        let dominators = Dominators::of(graph)?;
+        let by_row = retained_by_row(graph, &dominators);
+        let tree = HolderTree::of(graph, &dominators)?;
+        let suspects = Suspect::all(&tree);
+        Ok((Self { bytes: dominators.retained(0), tree, suspects }, by_row))
+    }
+}
+
+/// Bytes that live because of the objects of each type: of those that are below no other of the same type.
+fn retained_by_row(graph: &Graph, dominators: &Dominators) -> Vec<u64> {
+    let names = Names::of(graph);
+    let row = |number: u32| {
+        let of = graph.type_and_size(dominators.object(number));
+        of.map_or(0, |(of, _)| names.row(of) as usize)
+    };
+    let mut state = (vec![0_u64; names.rows()], vec![0_u32; names.rows()]);
+    dominators.visit(
+        &mut state,
+        |(sums, above), number| {
+            let row = row(number);
+            if above[row] == 0 {
+                sums[row] = sums[row].saturating_add(dominators.retained(number));
+            }
+            above[row] += 1;
+        },
+        |(_, above), number| above[row(number)] -= 1,
+    );
+    let (sums, _) = state;
+    graph
+        .types()
+        .iter()
+        .enumerate()
+        .map(|(number, _)| sums[names.row(TypeIndex(number as u32)) as usize])
+        .collect()
+}
+
+/// Objects of one type.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HeapTypeRow {
+    /// Full name.
+    pub name: String,
+    /// File name of its module; empty: not known.
+    pub module: String,
+    /// All objects.
+    pub all: Totals,
+    /// Reachable ones; `None`: nobody looked.
+    pub live: Option<Totals>,
+    /// Bytes that would go with all of them; `None`: nobody looked.
+    pub retained: Option<u64>,
+}
+
+/// All objects of a type, live ones, and what they retain.
+type Sums = (Totals, Option<Totals>, Option<u64>);
+
+/// Above so many objects it takes more memory to look who holds what than should be taken beside a server.
+const MOST_OBJECTS: usize = 60_000_000;
+
+impl HeapSummary {
+    /// Sums up a heap.
+    #[must_use]
+    pub fn new(name: &str, graph: &Graph, facts: &HeapFacts) -> Self {
+        let mut facts = facts.clone();
+        let (held, retained) =
+            match Some(graph).filter(|graph| graph.len() <= MOST_OBJECTS && !graph.roots().is_empty()) {
+                None => (None, Vec::new()),
+                Some(graph) => match Held::of(graph) {
+                    Ok((held, retained)) => (Some(held), retained),
+                    Err(error) => {
+                        facts.warnings.push(format!("who holds what could not be worked out: {error}"));
+                        (None, Vec::new())
+                    }
+                },
+            };
+        let mut sums: HashMap<(&str, &str), Sums> = HashMap::new();
+        let by_type = graph.by_type();
+        for one in &by_type {
+            let Some(of) = graph.type_of(one.of).filter(|of| !of.is_free) else { continue };
+            let (all, live, of_type) = sums.entry((&of.name, &of.module)).or_default();
+            *of_type = retained.get(one.of.0 as usize).copied();
+            all.add_all(one.all);
+            if let Some(more) = one.live {
+                live.get_or_insert_default().add_all(more);
+            }
+        }
+        let mut types: Vec<HeapTypeRow> = sums
+            .into_iter()
+            .map(|((name, module), (all, live, retained))| HeapTypeRow {
+                name: name.to_owned(),
+                module: module.to_owned(),
+                all,
+                live,
+                retained,
+            })
+            .collect();
+        types.sort_by(|a, b| {
+            b.all.bytes.cmp(&a.all.bytes).then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module)))
+        });
+        Self { name: name.to_owned(), facts, types, held }
+    }
+}
