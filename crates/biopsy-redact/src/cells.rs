@@ -196,7 +196,7 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
             Some(inner) => start + 1..start + 1 + inner.len(),
             None => start..start + trimmed.len(),
         };
-        if !range.is_empty() && !(is_first(at) && text[range.clone()].contains(&b' ')) {
+        if !(range.is_empty() || is_first(at) && text[range.clone()].contains(&b' ')) {
             values.push(Value { range, quoted: true, open: row.end == text.len(), wrap: None });
         }
     }
@@ -253,8 +253,9 @@ pub(crate) fn fields(text: &[u8], at: usize) -> Vec<(Range<usize>, Range<usize>)
     let words = |range: Range<usize>| -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut start = range.start;
-        for at in range.start..=range.end {
-            if at == range.end || text[at].is_ascii_whitespace() {
+        let ends = text[range.clone()].iter().map(u8::is_ascii_whitespace).chain([true]);
+        for (at, ends) in range.clone().chain([range.end]).zip(ends) {
+            if ends {
                 if start < at {
                     found.push(start..at);
                 }

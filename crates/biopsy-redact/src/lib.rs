@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The map: [`Redactor`] is the door; `rules` (data in `rules/*.toml`), `scan` (one pass), `shape` and `key` (the two
-//! kinds of rules), `quote` and `value` (where a value ends), `plausible` (is it one at all), `learned` and `forms`
+//! kinds of rules), `place`, `cells` and `below` (where a value is), `quote` and `value` (where it ends), `plausible` (is it one at all), `learned` and `forms`
 //! (values seen elsewhere), `wide` (UTF-16), [`in_place`](Redactor::in_place) (bytes with texts in them), [`stream`](Redactor::stream) (files of any size), `env` and
 //! `command_line`; [`memory`] is another door: secrets in the memory of processes, masked with as many bytes. [`verify`] is the second opinion: code of its own that shares nothing with the rest.
 
@@ -43,6 +43,7 @@ mod lines;
 mod manifest;
 pub mod memory;
 mod parameters;
+mod place;
 mod plausible;
 mod pseudonym;
 mod quote;

@@ -1,0 +1,460 @@
+//! Where the value of a name stands: behind a sign, in an element, beside or below it.
+
+use std::ops::Range;
+
+use crate::below;
+use crate::plausible;
+use crate::quote::Quote;
+use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
+
+/// How far an attribute `value=` may be from `name="password"`, in bytes.
+const ATTRIBUTE_REACH: usize = 256;
+/// How far the end of an element may be from its beginning, in bytes: longer than any token.
+const CLOSING_REACH: usize = 16 << 10;
+
+/// Where the value of a name is, and how it is attached.
+pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
+    let key = name.start;
+    // `Unseal Key 1: x`
+    let number = text[name.end..].iter().skip(1).take(2).take_while(|b| b.is_ascii_digit()).count();
+    let is_numbered = number > 0
+        && text[name.end] == b' '
+        && text.get(name.end + 1 + number).is_some_and(|b| matches!(b, b':' | b'=' | b'"' | b'\t'));
+    let name = if is_numbered { name.start..name.end + 1 + number } else { name };
+    let mut at = name.end;
+    let quote = Quote::at(text, at);
+    let doubled = text[at..].starts_with(b"\"\"") && text[..key].ends_with(b"\"\"");
+    let key_quote = quote.map(|(quote, _)| match quote {
+        _ if doubled => KeyQuote::Doubled,
+        Quote::Escaped { quote: b'"', backslashes } => KeyQuote::Json(backslashes),
+        _ => KeyQuote::Other,
+    });
+    at += quote.map_or(0, |(_, length)| if doubled { 2 } else { length });
+    if text.get(at) == Some(&b']') {
+        at += 1;
+        // `["key"]` closes its quote first, `user[key]` has none.
+    }
+    let behind = skip_blank(text, at);
+    if let Some((value_at, how, whole_line)) = assigned(text, &name, behind, key_quote.is_some()) {
+        let is_dialogue = whole_line || key_quote.is_none();
+        if is_dialogue && let Some(word) = answer(text, &name, value_at) {
+            return Some(Place { key, at: word, how: How::Beside, key_quote, whole_line: false });
+        }
+        return Some(Place { key, at: value_at, how, key_quote, whole_line });
+    }
+    element(text, &name)
+        .or_else(|| flag(text, &name, at, behind, key_quote.is_some()))
+        .or_else(|| attribute(text, &name, key_quote.is_some()))
+        .or_else(|| beside(text, key, at, behind))
+        .or_else(|| said(text, &name, at, behind))
+}
+
+/// `=`, `:`, `=>`, `->`, `:=`, `==`, percent-encoded or as `\u003d`.
+fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Option<(usize, How, bool)> {
+    let rest = text.get(at..)?;
+    let lower: Vec<u8> = rest.iter().take(7).map(u8::to_ascii_lowercase).collect();
+    let mut percent = false;
+    let mut colon = false;
+    let length = match lower.as_slice() {
+        // The colon of full width that Chinese and Japanese texts have.
+        [0xef, 0xbc, 0x9a, ..] => {
+            colon = true;
+            3
+        }
+        [b'=', b'=', b'=', ..] => 3,
+        [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
+        [b'=', ..] => 1,
+        [b':', b':', ..] => return None,
+        [b':', b'=', ..] => 2,
+        [b':', ..] => {
+            colon = true;
+            1
+        }
+        [b'%', b'3', b'd' | b'a', ..] => {
+            percent = true;
+            3
+        }
+        [b'\\', b'u', b'0', b'0', b'3', b'd' | b'a', ..] => 6,
+        _ => return None,
+    };
+    let separator_end = at + length;
+    let mut value = skip_blank(text, separator_end);
+    // A value that begins on the next line, behind a backslash.
+    if !quoted_key
+        && text.get(value) == Some(&b'\\')
+        && let Some(line) = below::newline(text, value + 1)
+    {
+        value = skip_blank(text, below::next_line(text, name.start, line)?);
+    }
+    let line_ends = matches!(text.get(value), Some(b'\n' | b'\r'));
+    if line_ends && quoted_key {
+        // The value may stand on the next line, unless that is the next key.
+        value = skip_space(text, value);
+        let (quote, length) = Quote::at(text, value).filter(|_| colon)?;
+        let (end, _) = quote.close(text, value + length);
+        let behind = Quote::at(text, end).map_or(end, |(_, length)| end + length);
+        if text.get(skip_blank(text, behind)) == Some(&b':') {
+            return None;
+        }
+    }
+    if colon && let Some(block) = yaml_block(text, value) {
+        return Some((block, How::Block, false));
+    }
+    // `password: x` at the start of a line is a setting, elsewhere it is running text.
+    let before = &text[name.start.saturating_sub(64)..name.start];
+    let line = memchr::memrchr2(b'\n', 0, before).map_or(before, |newline| &before[newline + 1..]);
+    let starts_line = name.start < 64 && line.len() == name.start || line.len() < before.len();
+    // A byte order mark may stand in front.
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
+    let spaced = value > separator_end;
+    let prose = colon && spaced && !quoted_key && !setting;
+    let query = !percent && name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && !colon;
+    let compared = lower.starts_with(b"==");
+    // Only there may a value without quotes hold blanks: `password: two words`, `password = two words`.
+    let whole_line = setting && !quoted_key && spaced && (colon || at > name.end);
+    Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
+}
+
+/// `Enter password:` with what was typed on the next line.
+fn answer(text: &[u8], name: &Range<usize>, at: usize) -> Option<usize> {
+    let line = below::newline(text, at)?;
+    let before = &text[name.start.saturating_sub(64)..name.start];
+    let start =
+        memchr::memrchr(b'\n', before).map_or(before, |newline| &before[newline + 1..]).to_ascii_lowercase();
+    let asks = [&b"enter "[..], b"type ", b"your ", b"new ", b"retype ", b"give "]
+        .iter()
+        .any(|word| memchr::memmem::find(&start, word).is_some());
+    if !asks || !text[..at].ends_with(b":") && !text[..at].ends_with(b": ") {
+        return None;
+    }
+    let word = below::word_below(text, name.start, line)?;
+    plausible::is_of_a_cell(&text[word.clone()]).then_some(word.start)
+}
+
+/// `|`, `>`, `|-`, `>+2` at the end of the line: the start of the next line.
+fn yaml_block(text: &[u8], at: usize) -> Option<usize> {
+    let rest = text.get(at..)?;
+    if !matches!(rest.first(), Some(b'|' | b'>')) {
+        return None;
+    }
+    let line = memchr::memchr(b'\n', &rest[..rest.len().min(8)])?;
+    rest[1..line]
+        .iter()
+        .all(|b| matches!(b, b'-' | b'+' | b'0'..=b'9' | b' ' | b'\r'))
+        .then_some(at + line + 1)
+}
+
+/// `<key>` or `<x:key a="b">`.
+fn element(text: &[u8], name: &Range<usize>) -> Option<Place> {
+    let before = &text[..name.start];
+    let before = match before.split_last() {
+        Some((b':', prefix)) => {
+            let length =
+                prefix.iter().rev().take(16).take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+            &prefix[..prefix.len() - length]
+        }
+        _ => before,
+    };
+    if let Some(outer) = before.strip_suffix(b"&lt;") {
+        let rest = &text[name.end..];
+        if rest
+            .strip_prefix(b"&gt;")
+            .is_some_and(|behind| is_type_argument(outer, &text[name.clone()], behind))
+        {
+            return None;
+        }
+        return rest.starts_with(b"&gt;").then_some(Place {
+            key: name.start,
+            at: name.end + 4,
+            how: How::CodedElement,
+            key_quote: None,
+            whole_line: false,
+        });
+    }
+    let outer = before.strip_suffix(b"<")?;
+    if text[name.end..]
+        .strip_prefix(b">")
+        .is_some_and(|behind| is_type_argument(outer, &text[name.clone()], behind))
+    {
+        return None;
+    }
+    let tag = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
+    let close = memchr::memchr2(b'>', b'<', tag)?;
+    let opens =
+        tag[close] == b'>' && (close == 0 || (tag[0].is_ascii_whitespace() && tag[close - 1] != b'/'));
+    opens.then_some(Place {
+        key: name.start,
+        at: name.end + close + 1,
+        how: How::Element,
+        key_quote: None,
+        whole_line: false,
+    })
+}
+
+/// Whether what looks like an element is part of the name of code: `ValueTask<AccessToken>.GetAwaiter`, `<GetAccessToken>d__5.MoveNext`.
+/// Seen in the stacks of every program with `Azure.Core`: the rest of the name was learned as a secret, found everywhere, and no
+/// bundle was made.
+fn is_type_argument(outer: &[u8], name: &[u8], behind: &[u8]) -> bool {
+    // An element that is closed is one, whatever stands in it.
+    if is_closed(name, behind) {
+        return false;
+    }
+    // What compilers make: `d__5`, `g__Inner|3_0`, `c__DisplayClass`.
+    if let [b'b' | b'c' | b'd' | b'g', b'_', b'_', ..] = behind {
+        return true;
+    }
+    let of_type = outer.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let goes_on = behind.first().is_none_or(|byte| {
+        byte.is_ascii_whitespace()
+            || matches!(byte, b'.' | b'(' | b')' | b'[' | b']' | b',' | b'>' | b':' | b'+' | b'"' | b'\\')
+    });
+    of_type && (goes_on || behind.starts_with(b"&gt;"))
+}
+
+/// Whether the element `name` ends in what follows its beginning: `</name>`, `</space:name>`, also coded.
+fn is_closed(name: &[u8], behind: &[u8]) -> bool {
+    let reach = &behind[..behind.len().min(CLOSING_REACH)];
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'_' | b'-' | b'.');
+    memchr::memmem::find_iter(reach, name).any(|at| {
+        let start = reach[..at].iter().rposition(|byte| !is_of_name(byte)).map_or(0, |last| last + 1);
+        [&b"</"[..], b"<\\/", b"&lt;/"].iter().any(|opening| reach[..start].ends_with(opening))
+    })
+}
+
+/// `--key value`, `-Key value`, and as JSON or Python lists: `"--key", "value"`.
+fn flag(text: &[u8], name: &Range<usize>, at: usize, behind: usize, quoted: bool) -> Option<Place> {
+    let dash = name.start.checked_sub(1)?;
+    let before = if text[dash] == b'-' {
+        text[..dash].strip_suffix(b"-").unwrap_or(&text[..dash])
+    } else {
+        &text[..dash]
+    };
+    let is_flag = matches!(text[dash], b'-' | b'/')
+        && before.last().is_none_or(|b| {
+            // Beyond ASCII: a byte order mark, or an opening quote of typography.
+            b.is_ascii_whitespace()
+                || matches!(b, b'"' | b'\'' | b'`' | b'[' | b'(' | b'=' | b':' | b',' | 0 | 0x80..)
+        });
+    // `/password x` of Windows, and no path: `/secret-santa page=2`, `GET /password reset`.
+    if !is_flag || (text[dash] == b'/' && !is_windows_option(text, name, behind)) {
+        return None;
+    }
+    let value = if quoted && text.get(behind) == Some(&b',') {
+        let value = skip_space(text, behind + 1);
+        Quote::at(text, value)?;
+        value
+    } else if behind > at && !quoted {
+        behind
+    } else if text.get(at) == Some(&0) && !quoted {
+        // `/proc/PID/cmdline` separates arguments with NUL.
+        at + 1
+    } else {
+        return None;
+    };
+    if let Some(line) = text.get(value).filter(|b| **b == b'\\').and_then(|_| below::newline(text, value + 1))
+    {
+        let start = below::next_line(text, name.start, line)?;
+        let value = skip_blank(text, start);
+        return (value > start && text.get(value).is_some_and(|b| b.is_ascii_graphic() && *b != b'-'))
+            .then_some(Place {
+                key: name.start,
+                at: value,
+                how: How::Flag,
+                key_quote: None,
+                whole_line: false,
+            });
+    }
+    (text
+        .get(value)
+        .is_some_and(|b| !matches!(b, b'-' | b'|' | b'>' | b'<' | b'[' | b'&' | b';' | b')' | b'\n' | b'\r')))
+    .then_some(Place { key: name.start, at: value, how: How::Flag, key_quote: None, whole_line: false })
+}
+
+/// Behind a slash: one word, and a value that could be one.
+fn is_windows_option(text: &[u8], name: &Range<usize>, behind: usize) -> bool {
+    let value = text.get(behind..).unwrap_or_default();
+    let value = &value[..value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len())];
+    text[name.clone()].iter().all(u8::is_ascii_alphanumeric)
+        && !value.contains(&b'=')
+        && !value.iter().all(u8::is_ascii_alphabetic)
+}
+
+/// `name="key" value="x"`, `{"name": "KEY", "value": "x"}`, `- name: KEY` with `value: x` on the next line,
+/// `<setting name="key"><value>x</value>`.
+fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
+    // `Database:Password` is a path.
+    let path = text[..name.start]
+        .iter()
+        .rev()
+        .take(64)
+        .take_while(|b| b.is_ascii_alphanumeric() || b":_.-".contains(b))
+        .count();
+    let start =
+        if path > 0 && text[name.start - 1] == b':' && path < 64 { name.start - path } else { name.start };
+    let mut before = &text[start.saturating_sub(32)..start];
+    if quoted {
+        let trimmed = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
+        before = &before[..trimmed];
+    }
+    before = before.trim_ascii_end();
+    let before = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b":"))?;
+    let before = before.trim_ascii_end();
+    let end = before.iter().rposition(|b| !matches!(b, b'"' | b'\'' | b'\\')).map_or(0, |at| at + 1);
+    let label_start = before[..end].iter().rposition(|b| !b.is_ascii_alphabetic()).map_or(0, |at| at + 1);
+    let label = before[label_start..end].to_ascii_lowercase();
+    if !matches!(
+        label.as_slice(),
+        b"name"
+            | b"key"
+            | b"property"
+            | b"variable"
+            | b"field"
+            | b"setting"
+            | b"option"
+            | b"type"
+            | b"id"
+            | b"param"
+            | b"parameter"
+    ) {
+        return None;
+    }
+    let quote = Quote::at(text, name.end).map_or(0, |(_, length)| length);
+    let behind = name.end + quote;
+    if quoted
+        && text.get(behind) == Some(&b'>')
+        && text.get(behind + 1).is_some_and(|b| *b != b'<' && !b.is_ascii_whitespace())
+    {
+        return Some(Place {
+            key: name.start,
+            at: behind + 1,
+            how: How::Element,
+            key_quote: None,
+            whole_line: false,
+        });
+    }
+    if quoted
+        && label == b"name"
+        && let Some(part) = below::of_part(text, name.start, behind)
+    {
+        return Some(Place {
+            key: name.start,
+            at: part.start,
+            how: How::Part,
+            key_quote: None,
+            whole_line: false,
+        });
+    }
+    let reach = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
+    let stop = [b"}".as_slice(), b"/>", b"</", b"\n\n", b"- name"]
+        .iter()
+        .filter_map(|end| memchr::memmem::find(reach, end))
+        .min()
+        .unwrap_or(reach.len());
+    let found = (0..stop.saturating_sub(4)).find(|at| {
+        reach[*at..].len() >= 5
+            && reach[*at..*at + 5].eq_ignore_ascii_case(b"value")
+            && *at > 0
+            && (!reach[*at - 1].is_ascii_alphanumeric()
+                || reach[..*at].to_ascii_lowercase().ends_with(b"new"))
+            && !reach.get(*at + 5).is_some_and(u8::is_ascii_alphanumeric)
+    });
+    let Some(found) = found else { return value_in_front(text, name, &label) };
+    let mut at = name.end + found + 5;
+    at += Quote::at(text, at).map_or(0, |(_, length)| length);
+    at = skip_blank(text, at);
+    match text.get(at)? {
+        b'=' | b':' => {
+            let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+            Some(Place {
+                key: name.start,
+                at: skip_space(text, at + 1),
+                how,
+                key_quote: quoted.then_some(KeyQuote::Other),
+                whole_line: false,
+            })
+        }
+        b'>' => {
+            Some(Place { key: name.start, at: at + 1, how: How::Element, key_quote: None, whole_line: false })
+        }
+        _ => None,
+    }
+}
+
+/// `value="x" key="password"`, `{"value":"x","name":"password"}`: the value stands in front of the name.
+fn value_in_front(text: &[u8], name: &Range<usize>, label: &[u8]) -> Option<Place> {
+    if label == b"type" {
+        return None;
+    }
+    let from = name.start.saturating_sub(ATTRIBUTE_REACH);
+    let before = &text[from..name.start];
+    let open =
+        before.iter().rposition(|b| matches!(b, b'{' | b'<' | b'\n' | b'>' | b'}')).map_or(0, |at| at + 1);
+    let at = open + memchr::memmem::rfind(&before[open..].to_ascii_lowercase(), b"value")?;
+    let is_word = at > 0 && matches!(before[at - 1], b' ' | b'"' | b'\'' | b'{' | b',');
+    let mut behind = from + at + 5;
+    behind += Quote::at(text, behind).map_or(0, |(_, length)| length);
+    behind = skip_blank(text, behind);
+    let is_assigned = matches!(text.get(behind), Some(b'=' | b':'));
+    let value = skip_blank(text, behind + 1);
+    let how = How::Assigned { prose: false, percent: false, query: false, compared: false };
+    (is_word && is_assigned && Quote::at(text, value).is_some()).then_some(Place {
+        key: name.start,
+        at: value,
+        how,
+        key_quote: Some(KeyQuote::Other),
+        whole_line: false,
+    })
+}
+
+/// `password 'x'`, `password is "x"`, and `passphrase for key.pem: "x"`.
+fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
+    if behind == at {
+        return None;
+    }
+    let rest = &text[behind..];
+    let word = [b"is ".as_slice(), b"was ", b"of "].into_iter().find(|word| rest.starts_with(word));
+    let value = match word {
+        Some(word) => behind + word.len(),
+        None if rest.starts_with(b"for ") => {
+            let reach = &rest[..rest.len().min(100)];
+            let end = reach.iter().position(|b| matches!(b, b'\n' | b'\r' | b'"' | 0)).unwrap_or(reach.len());
+            behind + memchr::memmem::find(&reach[..end], b": ")? + 2
+        }
+        None => behind,
+    };
+    let (quote, length) = Quote::at(text, value)?;
+    // An apostrophe is no quote, and a value must follow at once.
+    let next = text.get(value + length)?;
+    let plain = matches!(quote, Quote::Escaped { .. }) && !next.is_ascii_whitespace();
+    plain.then_some(Place { key, at: value, how: How::Beside, key_quote: None, whole_line: false })
+}
+
+/// `DB_PASSWORD x1` as a directive, `password is x1`, `temporary password generated for root: x1`: only what looks like nothing
+/// else is taken there.
+fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Place> {
+    if behind == at || at != name.end {
+        return None;
+    }
+    let rest = &text[behind..text.len().min(behind + 128)];
+    let rest = &rest[..rest
+        .iter()
+        .position(|b| matches!(b, b'\n' | b'\r' | b'"' | b'<' | b'{' | 0))
+        .unwrap_or(rest.len())];
+    let is_directive = text[name.clone()].contains(&b'_');
+    let place = |offset: usize| {
+        let at = skip_blank(text, behind + offset);
+        Some(Place { key: name.start, at, how: How::Beside, key_quote: None, whole_line: false })
+    };
+    for (start, word) in SAID.iter().filter_map(|word| Some((memchr::memmem::find(rest, word)?, word))) {
+        let between = &rest[..start];
+        let is_of_words = between.iter().all(|b| b.is_ascii_alphabetic() || b" '@.-_".contains(b));
+        if is_of_words && between.iter().filter(|b| **b == b' ').count() <= 5 {
+            return place(start + word.len());
+        }
+    }
+    if is_directive { place(0) } else { None }
+}
+
+/// What stands between a name and a value in a sentence.
+const SAID: [&[u8]; 7] = [b"is: ", b"is ", b"was ", b"are ", b": ", b"from ", b"to "];
