@@ -386,6 +386,34 @@ export interface Heap {
   held?: Held;
 }
 
+interface Blocks {
+  count: number;
+  bytes: number;
+}
+
+/** What an allocator of native code holds. */
+export interface Allocator {
+  name: string;
+  whole: boolean;
+  arenas: { system: number; resident: number; used: Blocks; free: Blocks; top: number; unknown?: number }[];
+  mapped: Blocks;
+  cached: Blocks;
+  classes: { up_to: number; used: Blocks; free: Blocks }[];
+}
+
+/** Where the memory of a process went. */
+export interface Footprint {
+  name: string;
+  pid: number;
+  taken_at?: string;
+  pause_ms: number;
+  resident: number;
+  parts: { kind: string; text: string; resident: number; reserved: number }[];
+  kernel?: { resident: number; anonymous: number; files: number; shared: number; swapped: number; page_tables: number };
+  allocators?: Allocator[];
+  warnings?: string[];
+}
+
 /** What is there whatever the evidence is. */
 export interface Side {
   file: string;
@@ -431,7 +459,7 @@ export interface Comparison {
 }
 
 export interface Whole {
-  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; growth?: Growth; undetermined?: string[] };
+  report: { findings: Finding[]; dumps?: Dump[]; heaps?: Heap[]; growth?: Growth; footprints?: Footprint[]; undetermined?: string[] };
   name: string;
   notes: string[];
 }
@@ -440,6 +468,7 @@ export interface Report {
   dumps?: Dump[];
   heaps?: Heap[];
   growth?: Growth;
+  footprints?: Footprint[];
   undetermined?: string[];
   recording: {
     tool: string;

@@ -2,25 +2,27 @@
 
 import { isRecorded, type Page, type Whole } from './data';
 import { facts as dumpFacts, tiles as dumpTiles } from './dumps';
+import { footprintFacts } from './footprints';
 import { heapFacts } from './heaps';
 import { h, marked, section, type Child } from './dom';
 import { bytes, count, counted, ns, number, reading, seconds, share } from './format';
 import { link, linkInDump, type Places } from './links';
 import type { Axis } from './time';
 
-/** The top of a page on moments alone: of its first dump, or its first heap. */
+/** The top of a page on moments alone: of its first dump, its first heap, or its memory. */
 export function momentHeader(page: Whole): HTMLElement[] {
-  const { dumps = [], heaps = [], undetermined = [] } = page.report;
+  const { dumps = [], heaps = [], footprints = [], undetermined = [] } = page.report;
   const [dump] = dumps;
   const several = dumps.length > 1;
-  const rows = heaps.length > 0 ? heapFacts(heaps[0]).filter(([, value]) => value) : [];
-  const pid = several ? undefined : (dump?.identity.pid ?? heaps[0]?.pid);
+  const moment = heaps.length > 0 ? heapFacts(heaps[0]) : footprints.length > 0 ? footprintFacts(footprints[0]) : [];
+  const rows = moment.filter(([, value]) => value);
+  const pid = several ? undefined : (dump?.identity.pid ?? heaps[0]?.pid ?? footprints[0]?.pid);
   const open = [...undetermined, ...page.notes];
   return [
     h(
       'header',
       { class: 'top' },
-      h('div', { class: 'brand' }, dump ? (several ? 'biopsy · dumps' : 'biopsy · dump') : 'biopsy · heap'),
+      h('div', { class: 'brand' }, dump ? (several ? 'biopsy · dumps' : 'biopsy · dump') : heaps.length > 0 ? 'biopsy · heap' : 'biopsy · memory'),
       h('h1', null, page.name || 'Report', pid ? h('span', { class: 'pid' }, `pid ${pid}`) : null),
       dump && !several ? dumpFacts(dump) : h('dl', { class: 'facts' }, rows.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value)))),
     ),

@@ -7,6 +7,7 @@ import { context, logs } from './details';
 import { flame } from './flame';
 import { functions } from './functions';
 import { dumps } from './dumps';
+import { footprints } from './footprints';
 import { completeness, findings, header, momentHeader } from './head';
 import { heaps } from './heaps';
 import type { Places } from './links';
@@ -73,10 +74,12 @@ function moments(page: Whole, places: Places): HTMLElement[] {
       drawn.push(broken('dumps', error));
     }
   }
-  try {
-    drawn.push(...heaps(page));
-  } catch (error) {
-    drawn.push(broken('heap', error));
+  for (const [id, draw] of [['heap', heaps], ['memory', footprints]] as const) {
+    try {
+      drawn.push(...draw(page));
+    } catch (error) {
+      drawn.push(broken(id, error));
+    }
   }
   return drawn;
 }

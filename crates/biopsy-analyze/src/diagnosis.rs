@@ -10,6 +10,7 @@ use biopsy_redact::Redactor;
 use crate::dump::DumpAnalysis;
 use crate::findings::finding::Finding;
 use crate::findings::{self, Incident};
+use crate::footprint::FootprintSummary;
 use crate::heap::{Growth, HeapSummary};
 use crate::image::{analyze_opened, join_dumps};
 use crate::recorded::Recorded;
@@ -25,6 +26,8 @@ pub struct Diagnosis {
     pub heaps: Vec<HeapSummary>,
     /// What grew between them; `None`: there is one, or none.
     pub growth: Option<Growth>,
+    /// Where the memory of processes went, the oldest first.
+    pub footprints: Vec<FootprintSummary>,
     /// What is known to be missing beside what the parts say themselves.
     pub undetermined: Vec<String>,
     /// What only all evidence together says.
@@ -60,8 +63,18 @@ impl Diagnosis {
     pub fn new(recorded: Option<Recorded>, dumps: Vec<DumpAnalysis>, heaps: Vec<HeapSummary>) -> Self {
         let pair = recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
         let growth = Growth::of(&heaps.iter().collect::<Vec<_>>());
-        let findings = findings::of_all(&Incident { recorded: pair, heaps: &heaps, growth: growth.as_ref() });
-        Self { recorded, dumps, heaps, growth, undetermined: Vec::new(), findings }
+        let incident = Incident { recorded: pair, heaps: &heaps, growth: growth.as_ref(), footprints: &[] };
+        let findings = findings::of_all(&incident);
+        Self { recorded, dumps, heaps, growth, footprints: Vec::new(), undetermined: Vec::new(), findings }
+    }
+
+    /// The same, and where the memory of processes went, the oldest first.
+    #[must_use]
+    pub fn with_footprints(self, footprints: Vec<FootprintSummary>) -> Self {
+        let pair = self.recorded.as_ref().map(|recorded| (&recorded.capture, &recorded.analysis));
+        let growth = self.growth.as_ref();
+        let incident = Incident { recorded: pair, heaps: &self.heaps, growth, footprints: &footprints };
+        Self { findings: findings::of_all(&incident), footprints, ..self }
     }
 
     /// Of a recording alone.
@@ -107,7 +120,11 @@ impl Diagnosis {
             let heap = evidence.heap(number)?;
             heaps.extend(heap.iter().map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts)));
         }
-        let recorded = if dumps.is_empty() && heaps.is_empty() {
+        let (footprints, not_whole) = evidence.footprints();
+        not_read.extend(not_whole);
+        let footprints: Vec<FootprintSummary> =
+            footprints.into_iter().map(|(name, facts)| FootprintSummary { name, facts }).collect();
+        let recorded = if dumps.is_empty() && heaps.is_empty() && footprints.is_empty() {
             Some(evidence.capture(roots)?)
         } else if evidence.is_recording() {
             Some(evidence.capture(roots)?).filter(Capture::holds_time)
@@ -116,7 +133,8 @@ impl Diagnosis {
         };
         let mut undetermined = if recorded.is_some() { Vec::new() } else { evidence.warnings() };
         undetermined.extend(not_read);
-        Ok(Self { undetermined, ..Self::new(recorded.map(Recorded::new), dumps, heaps) })
+        let diagnosis = Self::new(recorded.map(Recorded::new), dumps, heaps).with_footprints(footprints);
+        Ok(Self { undetermined, ..diagnosis })
     }
 
     /// Of several files of one incident, each analysed by itself. Dumps of one process at several moments become one: the last of them,
@@ -126,7 +144,8 @@ impl Diagnosis {
     /// More than one of them is a recording over time: these are of different times, and are compared, not put together.
     pub fn of_several(all: Vec<Self>) -> Result<Self, SeveralRecordings> {
         let mut recorded = None;
-        let (mut dumps, mut heaps, mut undetermined) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut dumps, mut heaps) = (Vec::new(), Vec::new());
+        let (mut footprints, mut undetermined) = (Vec::new(), Vec::new());
         for one in all {
             if one.recorded.is_some() && recorded.is_some() {
                 return Err(SeveralRecordings);
@@ -134,10 +153,11 @@ impl Diagnosis {
             recorded = recorded.or(one.recorded);
             dumps.extend(one.dumps);
             heaps.extend(one.heaps);
+            footprints.extend(one.footprints);
             undetermined.extend(one.undetermined);
         }
         heaps.sort_by(|a, b| a.facts.taken_at_unix_seconds.total_cmp(&b.facts.taken_at_unix_seconds));
-        Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps) })
+        Ok(Self { undetermined, ..Self::new(recorded, join_dumps(dumps), heaps).with_footprints(footprints) })
     }
 
     /// All findings, the most important first, each with what its evidence refers to. Never empty but where there is no evidence.
@@ -160,7 +180,8 @@ impl Diagnosis {
         let recorded = self.recorded.iter().map(|recorded| recorded.capture.header.target_name.as_str());
         let dumps = self.dumps.iter().map(|dump| dump.identity.name.as_str());
         let heaps = self.heaps.iter().map(|heap| heap.name.as_str());
-        recorded.chain(dumps).chain(heaps).find(|name| !name.is_empty()).unwrap_or_default()
+        let footprints = self.footprints.iter().map(|one| one.name.as_str());
+        recorded.chain(dumps).chain(heaps).chain(footprints).find(|name| !name.is_empty()).unwrap_or_default()
     }
 
     /// A dump or a heap is damaged, or lacks what should be in it.

@@ -1,4 +1,4 @@
-//! Taking a snapshot of a managed heap, or several, and writing them down.
+//! Taking a snapshot of the memory of a process, its managed heap if it has one, or several, and writing them down.
 
 mod add;
 
@@ -6,12 +6,13 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use biopsy_analyze::{Diagnosis, HeapSummary};
+use biopsy_analyze::{Diagnosis, FootprintSummary, HeapSummary};
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::Graph;
 use biopsy_model::capture::EndedBy;
+use biopsy_model::footprint::Footprint;
 use biopsy_model::heap::HeapFacts;
-use biopsy_model::process::ProcessInfo;
+use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_record::context::Moment;
 use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError};
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
@@ -81,12 +82,17 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
     match plan.output.as_ref().or(plan.into.as_ref()) {
         Some(path) if ends_with(path, ".gcdump") => {
             Place::alone(path.clone()).check()?;
-            let (graph, facts) = take(plan, &target.info)?;
+            let (heap, footprint) = take(plan, &target.info)?;
+            let Some(heap) = heap else {
+                let why = format!("{} has no managed heap, and a `.gcdump` holds nothing else", target.name);
+                let hint = Some("without `.gcdump`, the snapshot says where its memory went");
+                return Err(Failure::new(FailureKind::Target, why).with_hint(hint));
+            };
             let leaving = job.removing(path);
-            let bytes = write_gcdump(&graph, &facts, &target.name, path)?;
+            let bytes = write_gcdump(&heap.0, &heap.1, &target.name, path)?;
             leaving.made();
             let result = HandedOver { path: path.clone(), bytes, is_bundle: false };
-            Ok(Snapshot { diagnosis: diagnosis(&target.name, &graph, &facts), result })
+            Ok(Snapshot { diagnosis: diagnosis(&target.name, Some(&heap), footprint), result })
         }
         output => {
             let place = Place::folder_or_bundle(output.map(PathBuf::as_path), &target.name);
@@ -96,32 +102,43 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
     }
 }
 
+/// The heap, where the process has a managed one, and where all its memory went, where that was read.
+type Taken = (Option<(Graph, HeapFacts)>, Option<Footprint>);
+
 /// Takes the snapshot by the way that was asked for.
-fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), Failure> {
+fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<Taken, Failure> {
     if plan.from == From::Runtime {
-        return ask(plan, info).map_err(|error| ask_failure(&error, plan));
+        let heap = ask(plan, info).map_err(|error| ask_failure(&error, plan))?;
+        return Ok((Some(heap), None));
     }
     match from_memory(plan, info) {
-        Ok(taken) => Ok(taken),
+        Ok(taken) => Ok((Some((taken.graph, taken.facts)), Some(taken.footprint))),
+        // Where its memory went can be told of any process.
+        Err(SnapshotError::NoRuntime { .. })
+            if plan.from == From::Auto && info.runtime.kind != RuntimeKind::DotNet =>
+        {
+            let options = FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() };
+            let footprint = snapshot::take_footprint(&info.key, &options).map_err(|error| failure(&error))?;
+            Ok((None, Some(footprint)))
+        }
         Err(error) if plan.from == From::Auto && error.may_ask_the_runtime() => {
             let (graph, mut facts) = ask(plan, info).map_err(|second| {
                 let asked = ask_failure(&second, plan);
                 Failure::new(asked.kind, format!("{}; and: {asked}", failure(&error)))
             })?;
             facts.warnings.insert(0, format!("not from memory: {}", failure(&error)));
-            Ok((graph, facts))
+            Ok((Some((graph, facts)), None))
         }
         Err(error) => Err(failure(&error)),
     }
 }
 
-fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), SnapshotError> {
+fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<snapshot::Taken, SnapshotError> {
     let options = Options {
         freeze: FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() },
         ..Options::default()
     };
-    let taken = snapshot::take(&info.key, &options)?;
-    Ok((taken.graph, taken.facts))
+    snapshot::take(&info.key, &options)
 }
 
 /// Asks the runtime.
@@ -160,15 +177,28 @@ fn failure(error: &SnapshotError) -> Failure {
 
 fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Result<Snapshot, Failure> {
     // Before anything is written.
-    let (graph, facts) = take(plan, &target.info)?;
+    let (heap, footprint) = take(plan, &target.info)?;
     let mut draft = Draft::begin(job, &place.folder, &target.info.key, &target.name, &plan.command)?;
     let process = std::slice::from_ref(&target.info);
     draft.context(process, Moment::Start).map_err(output_failure)?;
     draft.write_processes(process)?;
-    let heaps = take_all(plan, &target, &mut draft, 1, (graph, facts), job)?;
+    let evidence = take_all(plan, &target, &mut draft, 1, (heap, footprint), job)?;
     draft.end(EndedBy::Snapshot)?;
-    let (result, diagnosis) = finish(job, &draft, place, |_| Diagnosis::new(None, Vec::new(), heaps))?;
+    let (result, diagnosis) = finish(job, &draft, place, |_| evidence.diagnosis())?;
     Ok(Snapshot { diagnosis, result })
+}
+
+/// What snapshots of one process hold.
+#[derive(Debug, Default)]
+struct Snapshots {
+    heaps: Vec<HeapSummary>,
+    footprints: Vec<FootprintSummary>,
+}
+
+impl Snapshots {
+    fn diagnosis(self) -> Diagnosis {
+        Diagnosis::new(None, Vec::new(), self.heaps).with_footprints(self.footprints)
+    }
 }
 
 /// Writes the first snapshot, and takes and writes those that are wanted behind it. Returns what they hold. What cannot be taken is told;
@@ -178,14 +208,14 @@ fn take_all(
     target: &Target,
     draft: &mut Draft,
     number: u32,
-    first: (Graph, HeapFacts),
+    first: Taken,
     job: &Job,
-) -> Result<Vec<HeapSummary>, Failure> {
+) -> Result<Snapshots, Failure> {
     let mut begun = Instant::now();
-    let mut heaps = Vec::new();
+    let mut all = Snapshots::default();
     let mut next = Some(first);
     for number in number..number.saturating_add(plan.count.max(1)) {
-        let (graph, facts) = match next.take() {
+        let (heap, footprint) = match next.take() {
             Some(taken) => taken,
             None => {
                 job.step(format!(
@@ -210,21 +240,30 @@ fn take_all(
                 }
             }
         };
-        let warnings: Vec<_> =
-            facts.warnings.iter().map(|message| warning("snapshot.note", message.clone())).collect();
+        let of_heap = heap.iter().flat_map(|(_, facts)| &facts.warnings);
+        let notes = of_heap.chain(footprint.iter().flat_map(|footprint| &footprint.warnings));
+        let warnings: Vec<_> = notes.map(|message| warning("snapshot.note", message.clone())).collect();
         draft.warn_all(&warnings);
-        snapshot::write(&graph, &facts, number, &draft.folder).map_err(output_failure)?;
+        if let Some((graph, facts)) = &heap {
+            snapshot::write(graph, facts, number, &draft.folder).map_err(output_failure)?;
+            all.heaps.push(HeapSummary::new(&target.name, graph, facts));
+        }
+        if let Some(facts) = footprint {
+            draft.folder.footprint(number, &facts).map_err(output_failure)?;
+            all.footprints.push(FootprintSummary { name: target.name.clone(), facts });
+        }
         draft.keep();
-        heaps.push(HeapSummary::new(&target.name, &graph, &facts));
     }
-    Ok(heaps)
+    Ok(all)
 }
 
 /// How often it is looked whether somebody wants an end.
 const LOOK: Duration = Duration::from_millis(100);
 
-fn diagnosis(name: &str, graph: &Graph, facts: &HeapFacts) -> Diagnosis {
-    Diagnosis::new(None, Vec::new(), vec![HeapSummary::new(name, graph, facts)])
+fn diagnosis(name: &str, heap: Option<&(Graph, HeapFacts)>, footprint: Option<Footprint>) -> Diagnosis {
+    let heaps = heap.iter().map(|(graph, facts)| HeapSummary::new(name, graph, facts)).collect();
+    let footprints = footprint.into_iter().map(|facts| FootprintSummary { name: name.to_owned(), facts });
+    Diagnosis::new(None, Vec::new(), heaps).with_footprints(footprints.collect())
 }
 
 /// Writes a `.gcdump`; a file that could not be finished is removed. Returns its bytes.

@@ -128,6 +128,14 @@ impl Root {
         Ok(Opened { file: reopen(&found.handle)?, link_to: found.link_to })
     }
 
+    /// Finds what is below it, without opening it for reading (`O_PATH`).
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn locate(&self, path: &Path, links: Links) -> Result<OwnedFd, Refused> {
+        Ok(self.walk(path, links)?.handle)
+    }
+
     /// Opens a folder below it, to be listed.
     ///
     /// # Errors

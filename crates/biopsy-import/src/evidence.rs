@@ -16,8 +16,11 @@ use std::path::{Path, PathBuf};
 use biopsy_image::Opened;
 use biopsy_model::Pid;
 use biopsy_model::capture::Capture;
+use biopsy_model::footprint::Footprint;
 use biopsy_model::peers::PeerLook;
-use biopsy_recording::{BundledMemory, Limits, OpenError, layout, read_peers, warnings_in_words};
+use biopsy_recording::{
+    BundledMemory, Limits, OpenError, layout, read_footprints, read_header, read_peers, warnings_in_words,
+};
 
 use crate::error::ImportError;
 use crate::heap::{self, Heap, HeapError};
@@ -178,6 +181,21 @@ impl Evidence {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         if self.is_recording() { warnings_in_words(&self.path, &Limits::default()) } else { Vec::new() }
+    }
+
+    /// Where the memory of processes went, each with the name of the process, the oldest first; and what of it cannot be read.
+    #[must_use]
+    pub fn footprints(&self) -> (Vec<(String, Footprint)>, Vec<String>) {
+        if !self.is_recording() {
+            return Default::default();
+        }
+        let limits = Limits::default();
+        let (footprints, warnings) = read_footprints(&self.path, &limits);
+        if footprints.is_empty() {
+            return (Vec::new(), warnings);
+        }
+        let name = read_header(&self.path, &limits).map(|header| header.target_name).unwrap_or_default();
+        (footprints.into_iter().map(|footprint| (name.clone(), footprint)).collect(), warnings)
     }
 
     /// Numbers of the heaps that there are, as they were taken: those of a recording's snapshots, or 1 for a file that is one.

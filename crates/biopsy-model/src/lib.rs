@@ -21,6 +21,7 @@ pub mod address;
 pub mod capture;
 mod confidence;
 pub mod dump;
+pub mod footprint;
 pub mod heap;
 pub mod ids;
 pub mod log;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use biopsy_model::Pid;
 use biopsy_model::capture::{CaptureHeader, RedactionCount};
 use biopsy_model::dump::DumpFacts;
+use biopsy_model::footprint::Footprint;
 use biopsy_model::look::Look;
 use biopsy_model::loss::Warning;
 use biopsy_model::metric::Column;
@@ -22,7 +23,7 @@ use serde::Serialize;
 
 use crate::documents::dump::DumpDocument;
 use crate::documents::{
-    header::Header, look, peers, processes::Process, redaction::Redaction, runtime, warnings,
+    footprint, header::Header, look, peers, processes::Process, redaction::Redaction, runtime, warnings,
 };
 use crate::error::WriteError;
 use crate::logs::LogWriter;
@@ -286,6 +287,14 @@ impl RecordingFolder {
     /// Writes what was found in the memory of a process as `stacks/PID.json`. The caller has redacted it.
     pub fn look(&self, look: &Look) -> Result<(), WriteError> {
         self.write_json(&layout::look_member(look.pid), &look::Look::from(look))
+    }
+
+    /// Writes where the memory of a process went as `footprints/NUMBER.json`.
+    ///
+    /// # Errors
+    /// The member cannot be written.
+    pub fn footprint(&self, number: u32, footprint: &Footprint) -> Result<(), WriteError> {
+        self.write_json(&layout::footprint_member(number), &footprint::Footprint::from(footprint))
     }
 
     /// Writes what the threads of a process waited for in others as `peers/PID.json`. The caller has redacted it.

@@ -22,6 +22,8 @@ pub const STACKS_FOLDER: &str = "stacks/";
 pub const PEERS_FOLDER: &str = "peers/";
 /// Folder of heap snapshots, a folder each, counted from 1.
 pub const SNAPSHOTS_FOLDER: &str = "snapshots/";
+/// Where the memory of processes went.
+pub const FOOTPRINTS_FOLDER: &str = "footprints/";
 /// What was redacted, by member and rule.
 pub const REDACTION: &str = "redaction.json";
 /// Warnings of the recorders, one JSON object a line, appended as they come.
@@ -124,6 +126,12 @@ pub fn is_memory(name: &str) -> bool {
 #[must_use]
 pub fn snapshot_member(number: u32, name: &str) -> String {
     format!("{SNAPSHOTS_FOLDER}{number}/{}", file_name(name))
+}
+
+/// Member of where the memory of a process went: `footprints/NUMBER.json`. Heap and footprint of one moment have the same number.
+#[must_use]
+pub fn footprint_member(number: u32) -> String {
+    format!("{FOOTPRINTS_FOLDER}{number}.json")
 }
 
 /// Ending of a column of a snapshot.

@@ -75,6 +75,8 @@ pub use folder::{MemberFile, RecordingFolder};
 pub use heaps::{HeapReadError, Heaps};
 pub use limits::Limits;
 pub use memory::BundledMemory;
-pub use open::{fuzz_bundle, open, open_bytes, read_header, read_peers, read_warnings, warnings_in_words};
+pub use open::{
+    fuzz_bundle, open, open_bytes, read_footprints, read_header, read_peers, read_warnings, warnings_in_words,
+};
 pub use unpack::Unpacked;
 pub use version::FormatVersion;

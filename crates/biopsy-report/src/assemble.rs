@@ -4,6 +4,7 @@ mod across;
 mod assembly;
 mod dump;
 mod findings;
+mod footprint;
 mod heap;
 mod managed;
 mod recording;
@@ -16,6 +17,7 @@ use biopsy_analyze::{Diagnosis, Recorded};
 use crate::schema::{self, Report};
 
 pub(crate) use assembly::Assembly;
+pub(crate) use footprint::footprint;
 pub(crate) use heap::{growth as heap_growth, with_one_way};
 pub(crate) use recording::losses;
 pub(crate) use runtimes::short;
@@ -39,6 +41,7 @@ pub(crate) fn report(diagnosis: &Diagnosis) -> Report {
     Report {
         dumps: diagnosis.dumps.iter().map(dump::dump).collect(),
         heaps: diagnosis.heaps.iter().map(|summary| heap::heap(summary, 0)).collect(),
+        footprints: footprints(diagnosis, 0),
         ..around(diagnosis, assembly.as_ref(), recorded)
     }
 }
@@ -75,6 +78,11 @@ pub(crate) fn dumps(diagnosis: &Diagnosis, room: usize) -> (Vec<schema::Dump>, u
     }
     let left = diagnosis.dumps.len() - shown.len();
     (shown, left)
+}
+
+/// Where the memory went, each with the `classes` of sizes that hold the most; 0: all.
+pub(crate) fn footprints(diagnosis: &Diagnosis, classes: usize) -> Vec<schema::Footprint> {
+    diagnosis.footprints.iter().map(|summary| footprint::footprint(summary, classes)).collect()
 }
 
 /// The heaps, each with its first `types`.

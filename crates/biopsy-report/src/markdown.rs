@@ -2,6 +2,7 @@
 
 mod dump;
 mod escape;
+mod footprint;
 pub(crate) mod heap;
 mod managed;
 mod recorded;
@@ -51,6 +52,10 @@ pub(crate) fn render(diagnosis: &Diagnosis) -> String {
     for summary in heaps {
         text.push('\n');
         heap::heap(&mut text, summary, "##");
+    }
+    for summary in &diagnosis.footprints {
+        text.push('\n');
+        footprint::footprint(&mut text, summary, "##");
     }
     if !diagnosis.undetermined.is_empty() {
         text.push_str("\n## What could not be determined\n\n");

@@ -9,6 +9,7 @@ pub mod comparison;
 pub mod dump;
 mod explanations;
 mod findings;
+pub mod footprint;
 pub mod heap;
 pub mod managed;
 mod recording;
@@ -19,6 +20,7 @@ mod tables;
 pub use dump::Dump;
 pub use explanations::{Explanation, Explanations, Said};
 pub use findings::{Evidence, Finding, Number, Reference, Source};
+pub use footprint::Footprint;
 pub use heap::Heap;
 pub use recording::{
     Completeness, Context, Host, Loss, Mark, Moment, Process, Recording, Redaction, Warning,
@@ -56,6 +58,9 @@ pub struct Report {
     /// What grew between them; absent: there is one, or none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub growth: Option<heap::Growth>,
+    /// Where the memory of processes went, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub footprints: Vec<Footprint>,
     /// What is known to be missing beside what the parts say themselves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undetermined: Vec<String>,

@@ -2,6 +2,7 @@
 
 mod dump;
 mod findings;
+mod footprint;
 mod heap;
 mod managed;
 mod page;
@@ -58,6 +59,12 @@ pub(crate) fn render(diagnosis: &Diagnosis, types: usize, options: TextOptions) 
             page.text.push('\n');
         }
         heap::heap(&mut page, summary, types, options);
+    }
+    for summary in &diagnosis.footprints {
+        if !page.text.is_empty() {
+            page.text.push('\n');
+        }
+        footprint::footprint(&mut page, summary, options);
     }
     for one in &diagnosis.undetermined {
         page.line("not known", "2", one);

@@ -15,6 +15,7 @@ use biopsy_stacks::image::{Options, walk};
 type Entry = fn(&[u8]);
 
 const ENTRIES: &[(&str, Entry)] = &[
+    ("allocators", biopsy_allocators::fuzz::fuzz_footprint),
     ("bundle", biopsy_recording::fuzz_bundle),
     ("compiled_unwind", biopsy_stacks::fuzz::fuzz_compiled),
     ("core", biopsy_image::fuzz::fuzz_dump),

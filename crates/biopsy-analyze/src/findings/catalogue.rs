@@ -40,6 +40,7 @@ impl FindingId {
             Self::MemoryGrowth => growth::MEMORY_GROWTH,
             Self::GrowingType => growth::GROWING_TYPE,
             Self::Leak => growth::LEAK,
+            Self::KeptByAllocator => growth::KEPT_BY_ALLOCATOR,
             Self::DescriptorGrowth => growth::DESCRIPTOR_GROWTH,
             Self::CgroupThrottled => machine::CGROUP_THROTTLED,
             Self::CpuSaturatedByOthers => machine::CPU_SATURATED_BY_OTHERS,

@@ -70,6 +70,8 @@ finding_ids! {
     GrowingType = "growing-type",
     /// One holder keeps more and more objects.
     Leak = "leak",
+    /// The allocator keeps memory that the program has given back.
+    KeptByAllocator = "kept-by-allocator",
     /// More and more open descriptors.
     DescriptorGrowth = "descriptor-growth",
     /// The CPU quota of the cgroup runs out.

@@ -3,6 +3,7 @@
 use biopsy_model::capture::Capture;
 
 use crate::analysis::Analysis;
+use crate::footprint::FootprintSummary;
 use crate::heap::{Growth, HeapSummary};
 
 /// All evidence of one incident.
@@ -14,4 +15,6 @@ pub(crate) struct Incident<'a> {
     pub(crate) heaps: &'a [HeapSummary],
     /// What grew between them; `None`: there is one, or none.
     pub(crate) growth: Option<&'a Growth>,
+    /// Where the memory went, at one moment each.
+    pub(crate) footprints: &'a [FootprintSummary],
 }

@@ -4,16 +4,16 @@
 //! that add at once are told apart by a lock on the old one.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use biopsy_analyze::{Diagnosis, HeapSummary};
+use biopsy_analyze::{FootprintSummary, HeapSummary};
 use biopsy_import::Evidence;
 use biopsy_model::capture::EndedBy;
 use biopsy_recording::{CopyError, Limits, layout};
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, renameat_with};
 
-use super::{Snapshot, SnapshotPlan, take, take_all};
+use super::{Snapshot, SnapshotPlan, Snapshots, take, take_all};
 use crate::failure::{Failure, FailureKind};
 use crate::finish::{HandedOver, finish};
 use crate::job::{Job, Patience};
@@ -35,7 +35,9 @@ pub(super) fn add(plan: &SnapshotPlan, target: Target, into: &Path, job: &Job) -
     }
     let evidence = Evidence::look(into).map_err(bad_input)?;
     let numbers = evidence.heaps().map_err(bad_input)?;
-    let number = numbers.last().map_or(1, |last| last.saturating_add(1));
+    let (footprints, _) = evidence.footprints();
+    let taken_before = numbers.last().copied().unwrap_or(0).max(footprints.len() as u32);
+    let number = taken_before.saturating_add(1);
     let place =
         Place { folder: beside(into, ".adding"), bundle: into.is_file().then(|| beside(into, ".new")) };
     place.check()?;
@@ -46,10 +48,15 @@ pub(super) fn add(plan: &SnapshotPlan, target: Target, into: &Path, job: &Job) -
     draft.header.start = before.header.start;
     draft.masking.log().add_counts(&before.redactions);
     draft.folder.copy_members(into, &limits, is_kept).map_err(|error| copy_failure(&error))?;
-    let mut heaps = earlier(&evidence, &numbers)?;
-    heaps.extend(take_all(plan, &target, &mut draft, number, taken, job)?);
+    let mut all = Snapshots {
+        heaps: earlier(&evidence, &numbers)?,
+        footprints: footprints.into_iter().map(|(name, facts)| FootprintSummary { name, facts }).collect(),
+    };
+    let more = take_all(plan, &target, &mut draft, number, taken, job)?;
+    all.heaps.extend(more.heaps);
+    all.footprints.extend(more.footprints);
     draft.end(EndedBy::Snapshot)?;
-    let (made, diagnosis) = finish(job, &draft, &place, |_| Diagnosis::new(None, Vec::new(), heaps))?;
+    let (made, diagnosis) = finish(job, &draft, &place, |_| all.diagnosis())?;
     let result = put_in_place(&made, into).map_err(|error| {
         let (made, into) = (made.path.display(), into.display());
         Failure::new(
@@ -61,11 +68,13 @@ pub(super) fn add(plan: &SnapshotPlan, target: Target, into: &Path, job: &Job) -
 }
 
 /// Nobody else adds to it as long as this lives.
-fn lock(into: &Path) -> Result<File, Failure> {
-    let failed = |error: std::io::Error| {
+fn lock(into: &Path) -> Result<OwnedFd, Failure> {
+    let failed = |error: rustix::io::Errno| {
         Failure::new(FailureKind::BadInput, format!("cannot open `{}`: {error}", into.display()))
     };
-    let file = File::open(into).map_err(failed)?;
+    // Whatever it is: nobody waits for the other end of a pipe.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(into, flags, Mode::empty()).map_err(failed)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         let message = format!("somebody else is adding a snapshot to `{}`", into.display());
         Failure::new(FailureKind::Output, message).with_hint(Some("try again when that has ended"))

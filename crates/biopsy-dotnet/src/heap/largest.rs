@@ -1,5 +1,7 @@
 //! The heap of a process: which one is meant where it has several runtimes, and all that is told of it.
 
+use std::ops::Range;
+
 use biopsy_image::Image;
 use biopsy_model::heap::{Collector, HeapFacts, HeapSource};
 
@@ -14,6 +16,8 @@ pub struct LargestHeap<'f> {
     pub graph: Graph,
     /// What is told of them; not whose they are and when, and no warnings.
     pub facts: HeapFacts,
+    /// Its memory, by address.
+    pub memory: Vec<Range<u64>>,
     /// That there are other runtimes.
     pub others: Option<String>,
     /// Why others could not be read.
@@ -109,9 +113,12 @@ pub fn read_largest<'f>(
         stale: problems.stale,
         ..graph.facts()
     };
+    let mut memory: Vec<Range<u64>> = heap.segments().iter().map(|one| one.start.0..one.end.0).collect();
+    memory.sort_unstable_by_key(|range| range.start);
     let nameless = graph.types().iter().filter(|one| one.is_nameless()).count();
     Ok(LargestHeap {
         facts,
+        memory,
         others: note_of_others(found, of),
         refused,
         missing: roots.missing,

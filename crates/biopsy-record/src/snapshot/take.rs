@@ -7,11 +7,12 @@ use biopsy_dotnet::graph::{Graph, Spill};
 use biopsy_dotnet::heap::{self, HeapError, HeapOptions, Refused};
 use biopsy_dotnet::runtime::{self, find_runtimes};
 use biopsy_model::ProcessKey;
+use biopsy_model::footprint::Footprint;
 use biopsy_model::heap::HeapFacts;
 use biopsy_target::freeze::{self, FreezeError, FreezeOptions, FrozenProcess};
 
-use super::SnapshotError;
 use super::retries::{Attempts, Next, Rest, Seen};
+use super::{SnapshotError, footprint};
 
 /// How a snapshot is taken.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct Taken {
     pub graph: Graph,
     /// What it is, and how it was got.
     pub facts: HeapFacts,
+    /// Where all memory went.
+    pub footprint: Footprint,
 }
 
 /// Freezes the process, walks its heap, lets it go. In the middle of a collection, or of a change to the list of threads: again,
@@ -96,7 +99,12 @@ pub fn take(key: &ProcessKey, options: &Options) -> Result<Taken, SnapshotError>
                     warnings,
                     ..taken.facts
                 };
-                return Ok(Taken { facts, ..taken });
+                let footprint = Footprint {
+                    taken_at_unix_seconds: facts.taken_at_unix_seconds,
+                    pause_ms: facts.pause_ms,
+                    ..taken.footprint
+                };
+                return Ok(Taken { facts, footprint, ..taken });
             }
         }
     }
@@ -130,7 +138,8 @@ fn walk(process: &FrozenProcess) -> Result<Taken, SnapshotError> {
     warnings.extend(heap.nameless.map(|nameless| {
         format!("{nameless}: they came with an edit of the running program, or were unloaded since")
     }));
-    Ok(Taken { graph: heap.graph, facts: HeapFacts { warnings, ..heap.facts } })
+    let footprint = footprint::of(process, &heap.memory);
+    Ok(Taken { graph: heap.graph, facts: HeapFacts { warnings, ..heap.facts }, footprint })
 }
 
 /// Where references go that are too many for memory. Without such a file all stay in memory.

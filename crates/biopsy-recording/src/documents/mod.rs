@@ -4,6 +4,7 @@
 //! `tests/documents` holds them to recorded files.
 
 pub(crate) mod dump;
+pub(crate) mod footprint;
 pub(crate) mod header;
 pub(crate) mod heap;
 pub(crate) mod look;

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use biopsy_model::Pid;
 use biopsy_model::capture::{Capture, CaptureHeader};
+use biopsy_model::footprint::Footprint;
 use biopsy_model::loss::Warning;
 use biopsy_model::peers::PeerLook;
 use serde::de::DeserializeOwned;
@@ -23,7 +24,7 @@ use crate::documents::peers::Peers;
 use crate::documents::processes::Process;
 use crate::documents::redaction::Redaction;
 use crate::documents::runtime::RuntimeTrace;
-use crate::documents::{List, warnings};
+use crate::documents::{List, footprint, warnings};
 use crate::logs::Verdict;
 use crate::timeline::TimelineError;
 use crate::warn::warning;
@@ -72,6 +73,23 @@ pub fn read_peers(path: impl AsRef<Path>, pid: Pid, limits: &Limits) -> Option<P
     let source = Source::open(path, limits, &mut warnings).ok()?;
     let mut opening = Opening { path, limits, source, warnings };
     opening.json::<Peers>(&layout::peers_member(pid)).map(Into::into)
+}
+
+/// Reads where the memory of processes went, the oldest first; what cannot be read of it is left out and said.
+#[must_use]
+pub fn read_footprints(path: impl AsRef<Path>, limits: &Limits) -> (Vec<Footprint>, Vec<String>) {
+    let path = path.as_ref();
+    let mut warnings = Vec::new();
+    let Ok(source) = Source::open(path, limits, &mut warnings) else { return Default::default() };
+    let number = |name: &String| -> Option<u32> {
+        name.strip_prefix(layout::FOOTPRINTS_FOLDER)?.strip_suffix(".json")?.parse().ok()
+    };
+    let mut numbers: Vec<u32> = source.members().keys().filter_map(number).collect();
+    numbers.sort_unstable();
+    let mut opening = Opening { path, limits, source, warnings: Vec::new() };
+    let read = |number| opening.json::<footprint::Footprint>(&layout::footprint_member(number));
+    let footprints = numbers.into_iter().filter_map(read).map(Into::into).collect();
+    (footprints, opening.warnings.iter().map(Warning::in_words).collect())
 }
 
 /// The same in words, for reports; also why nothing can be read.

@@ -11,7 +11,7 @@ use biopsy_model::heap::{Collector, HeapFacts, HeapSource};
 use biopsy_model::look::Look;
 use biopsy_model::runtime_trace::CollectionReason;
 use biopsy_recording::manifest::{Manifest, Member, Redaction};
-use biopsy_recording::{Heaps, Limits, OpenError, RecordingFolder, layout, open};
+use biopsy_recording::{Heaps, Limits, OpenError, RecordingFolder, layout, open, read_footprints};
 use proptest::prelude::*;
 
 /// A recording of documents alone, one of each kind.
@@ -35,6 +35,7 @@ fn write_golden(path: &Path) {
     write(&sample::capture(), path);
     let folder = RecordingFolder::open_existing(path).unwrap();
     folder.heap_facts(1, &sample::heap_facts()).unwrap();
+    folder.footprint(1, &sample::footprint()).unwrap();
     let facts = sample::dump_facts();
     folder.dump_facts(&layout::dump_member(facts.pid, 2, true, "json"), &facts).unwrap();
 }
@@ -63,6 +64,7 @@ fn documents_are_written_byte_for_byte_as_ever() {
 #[test]
 fn documents_are_read_as_they_were_meant() {
     assert_eq!(open(golden(), &Limits::default()).unwrap(), sample::capture());
+    assert_eq!(read_footprints(golden(), &Limits::default()), (vec![sample::footprint()], Vec::new()));
     let mut heaps = Heaps::open(&golden(), &Limits::default()).unwrap().unwrap();
     assert_eq!(heaps.facts(1).unwrap(), sample::heap_facts());
 }
@@ -297,6 +299,7 @@ proptest! {
                     "snapshots/1/snapshot.json" => {
                         Heaps::open(&path, &Limits::default()).unwrap().unwrap().facts(1).is_err()
                     }
+                    "footprints/1.json" => !read_footprints(&path, &Limits::default()).1.is_empty(),
                     // For people and other programs: biopsy reads the dump itself.
                     "dumps/4711-2.scrubbed.json" => true,
                     _ => says("recording.unreadable"),

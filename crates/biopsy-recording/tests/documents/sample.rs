@@ -2,6 +2,9 @@
 
 use biopsy_model::capture::{Capture, CaptureHeader, EndedBy, HostInfo, RedactionCount};
 use biopsy_model::dump::{CaptureMethod, Class, CoreKind, DumpFacts, DumpKind, MissingMemory, Reason};
+use biopsy_model::footprint::{
+    AllocatorFacts, ArenaFacts, Blocks, Footprint, FootprintPart, KernelSums, MemoryKind, SizeClass,
+};
 use biopsy_model::heap::{Collector, GenerationFacts, HeapFacts, HeapSource, HeapType, Retries};
 use biopsy_model::log::LogLevel;
 use biopsy_model::look::{Look, LookFinding};
@@ -435,4 +438,42 @@ pub(crate) fn heap_types() -> Vec<HeapType> {
     order.repeats = true;
     order.statics = vec![(text("All"), Avma(0x7f10))];
     vec![of("Free", "", 0x7f00, true), order, of("?", "", 0, false)]
+}
+
+pub(crate) fn footprint() -> Footprint {
+    let blocks = |count| Blocks { count, bytes: count * 100 };
+    let part = |kind, resident| FootprintPart { kind, resident, reserved: resident + 1 };
+    Footprint {
+        pid: Pid(4711),
+        taken_at_unix_seconds: 1_763_720_630.5,
+        pause_ms: 2.75,
+        parts: vec![part(MemoryKind::Allocated, 7_000), part(MemoryKind::Other(text("of-tomorrow")), 6_000)],
+        kernel: Some(KernelSums {
+            resident: 21,
+            anonymous: 22,
+            files: 23,
+            shared: 24,
+            swapped: 25,
+            page_tables: 26,
+        }),
+        allocators: vec![AllocatorFacts {
+            name: text("glibc"),
+            arenas: vec![ArenaFacts {
+                address: Avma(0x7f00_1000),
+                heaps: 1,
+                system: 31,
+                resident: 32,
+                used: blocks(33),
+                free: blocks(34),
+                fast: blocks(35),
+                top: 36,
+                unknown: 37,
+            }],
+            mapped: blocks(38),
+            cached: blocks(39),
+            classes: vec![SizeClass { up_to: 64, used: blocks(40), free: blocks(41) }],
+            whole: true,
+        }],
+        warnings: vec![text("a \u{1b} note")],
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::recorded::{self, Recorded};
-use crate::assemble::{Assembly, around, dumps, heaps};
+use crate::assemble::{Assembly, around, dumps, footprints, heaps};
 use crate::schema::{Dump, Report};
 use crate::units::counted;
 use biopsy_analyze::Diagnosis;
@@ -19,6 +19,8 @@ const MEMBERS: usize = 200;
 const ROWS: usize = 400;
 /// Types of one heap.
 const TYPES: usize = 1_000;
+/// Sizes of blocks of an allocator.
+const CLASSES: usize = 64;
 
 #[derive(Serialize)]
 pub(super) struct Page {
@@ -46,6 +48,7 @@ pub(super) fn page(diagnosis: &Diagnosis) -> Page {
         report: Report {
             dumps: shown,
             heaps: heaps(diagnosis, TYPES),
+            footprints: footprints(diagnosis, CLASSES),
             ..around(diagnosis, assembly.as_ref(), report)
         },
         name: diagnosis.name().to_owned(),

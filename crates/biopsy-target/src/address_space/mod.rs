@@ -34,6 +34,7 @@ mod tests;
 mod written;
 
 pub use files::MappedFile;
+pub(crate) use files::locate_mapped;
 pub use flags::{AreaFlags, read_area_flags};
 pub use live::LiveImage;
 pub use mappings::{read_mappings, read_mappings_in};

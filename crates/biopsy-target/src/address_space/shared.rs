@@ -8,6 +8,7 @@ use biopsy_files::Mounts;
 use biopsy_image::{Backing, Mapping, PAGE_SIZE};
 use rustix::fs::{FileType, SeekFrom};
 
+use super::files::locate_mapped;
 use crate::process::proc_root::ProcessDir;
 
 /// Where data is.
@@ -22,13 +23,12 @@ pub(super) enum Data {
 const PIECES: usize = 1 << 20;
 
 /// Reading a page of shared memory that nobody has touched makes it, whoever reads, and it stays. So the file is asked
-/// where its data is, through the link that the kernel has for each mapping.
+/// where its data is, by way of the mapping.
 ///
 /// Whoever serves its file system is not asked: he may never answer.
 pub(super) fn data(process: &ProcessDir, mounts: &Mounts, mapping: &Mapping) -> Data {
     let Backing::File { offset, .. } = &mapping.backing else { return Data::AskPageTables };
-    let name = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
-    let Ok(handle) = process.locate(&name) else { return Data::AskPageTables };
+    let Ok(handle) = locate_mapped(process, mapping) else { return Data::AskPageTables };
     let Ok(found) = mounts.look_at(&handle) else { return Data::AskPageTables };
     if found.kind != FileType::RegularFile {
         // Memory of a device: reading it can have effects.

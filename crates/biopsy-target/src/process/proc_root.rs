@@ -190,10 +190,23 @@ impl ProcessDir {
     /// # Errors
     /// When the kernel or [`biopsy_files`] refuses.
     pub fn read_in_root(&self, path: &[u8], limit: usize) -> io::Result<Vec<u8>> {
+        let opened = self.root()?.open(Path::new(OsStr::from_bytes(path)), Links::Follow)?;
+        read_up_to(&opened.file, limit)
+    }
+
+    /// Finds what a path leads to for the process, without opening it for reading. Links are refused: this is for paths that
+    /// the kernel tells, which have none.
+    ///
+    /// # Errors
+    /// As [`Self::read_in_root`].
+    pub(crate) fn locate_in_root(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        Ok(self.root()?.locate(Path::new(OsStr::from_bytes(path)), Links::Refuse)?)
+    }
+
+    fn root(&self) -> io::Result<Root> {
         let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(&self.dir, "root", folder, Mode::empty())?;
-        let opened = Root::of(root, self.mounts()).open(Path::new(OsStr::from_bytes(path)), Links::Follow)?;
-        read_up_to(&opened.file, limit)
+        Ok(Root::of(root, self.mounts()))
     }
 
     /// The mounts that it sees.

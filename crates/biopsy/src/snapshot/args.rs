@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 
 use crate::typed::{duration, typed};
 
-/// Snapshot the heap of a .NET process: every object and reference, live and garbage apart, with a pause of milliseconds and
-/// no garbage collection.
+/// Snapshot the memory of a process: where it went, for any program; and the heap of a .NET process, every object and reference, live
+/// and garbage apart. With a pause of milliseconds and no garbage collection.
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
     /// The process: pid, name, .NET entry assembly, systemd unit or container id.

@@ -146,6 +146,35 @@ fn another_users_process_is_dumped_for_root() {
     target.stop();
 }
 
+#[test]
+fn ones_own_process_is_copied_and_named_without_privileges() {
+    if !require_all(LIVE) || !require_all(&[Privilege::OtherUser]) {
+        return;
+    }
+    let _machine = machine_to_myself();
+    let folder = temp_dir("mine");
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let program = copy_under_odd_name(&Program::LockConvoy.path(), folder.path(), b"mine");
+    let copy = copy_under_odd_name(env!("CARGO_BIN_EXE_biopsy").as_ref(), folder.path(), b"biopsy");
+    let mut target = TargetProcess::spawn(as_user(65534, &Command::new(program)));
+    let survival = Survival::before(target.pid());
+    let mut command = Command::new(&copy);
+    command.args(["dump", &target.pid().to_string(), "--json", "--max-pause", "500ms", "-o", "x"]);
+    let output = as_user(65534, command.current_dir(folder.path())).output().unwrap();
+    assert!(succeeded(&output), "{}", said(&output));
+    survival.assert_unharmed();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // The links of the kernel to mapped files are for root: the files are found by their names.
+    assert_eq!(result["dumps"][0]["method"], "copy-on-write", "{result:#}");
+    let mut command = Command::new(&copy);
+    command.args(["stacks", &target.pid().to_string(), "--max-pause", "500ms"]);
+    let output = as_user(65534, &command).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("append_under_lock") && text.contains("libc_start"), "{text}");
+    survival.assert_unharmed();
+    target.stop();
+}
+
 /// A root of its own, with nothing in it but the program and its libraries, as an image of a container has.
 fn container_of(program: &Path, root: &Path) -> Command {
     let listed = Command::new("ldd").arg(program).output().expect("glibc has it");

@@ -9,6 +9,7 @@ mod dump_waits;
 mod exports;
 #[cfg(target_arch = "x86_64")]
 mod faults;
+mod footprint;
 mod harm;
 mod secrets;
 mod setuid;

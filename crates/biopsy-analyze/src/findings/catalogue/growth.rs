@@ -58,6 +58,21 @@ pub(super) const LEAK: About = About {
     ],
 };
 
+pub(super) const KEPT_BY_ALLOCATOR: About = About {
+    means: "The program has given memory back, and its allocator keeps it instead of returning it to the system: free blocks lie between used \
+            ones, each arena keeps its own, or threads keep them. The process looks larger than what it uses.",
+    said: &[of_recording(
+        "in a snapshot, at least 64 MB and a quarter of the memory of the process are free blocks of its allocator; a warning from 256 MB and half \
+         on. Tells how many arenas have how much of it",
+        "a snapshot",
+    )],
+    disproved_by: "A moment later most of it is in use again: the program needs that much at its peaks.",
+    to_do: &[
+        "See whether memory stays at its peak after load has gone: then it is kept, and not leaked",
+        "Fewer arenas (`MALLOC_ARENA_MAX=2`), returning memory (`malloc_trim`, `MALLOC_TRIM_THRESHOLD_`), or an allocator that returns it",
+    ],
+};
+
 pub(super) const DESCRIPTOR_GROWTH: About = About {
     means: "Files or sockets are opened and not closed. At the limit of descriptors the process can open nothing, and accept no one.",
     said: &[of_recording(

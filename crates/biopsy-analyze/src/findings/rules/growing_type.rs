@@ -123,7 +123,8 @@ mod tests {
     fn found(analysis: &Analysis, pid: u32, types: Vec<HeapTypeRow>) -> Option<Finding> {
         let facts = HeapFacts { pid: Pid(pid), ..HeapFacts::default() };
         let heaps = [HeapSummary { facts, types, ..HeapSummary::default() }];
-        find(&Incident { recorded: Some((&Capture::default(), analysis)), heaps: &heaps, growth: None })
+        let recorded = Some((&Capture::default(), analysis));
+        find(&Incident { recorded, heaps: &heaps, growth: None, footprints: &[] })
     }
 
     #[test]

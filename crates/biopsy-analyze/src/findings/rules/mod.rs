@@ -14,6 +14,7 @@ mod dump;
 mod exception_storm;
 mod gc_pressure;
 mod growing_type;
+mod kept_by_allocator;
 mod kernel_time;
 mod last_word;
 mod leak;
@@ -49,7 +50,7 @@ type OfDump = fn(&DumpAnalysis) -> Option<Finding>;
 /// A rule over evidence of several kinds.
 type OfAll = fn(&Incident<'_>) -> Option<Finding>;
 
-pub(super) const OF_ALL: &[OfAll] = &[leak::find, growing_type::find];
+pub(super) const OF_ALL: &[OfAll] = &[leak::find, growing_type::find, kept_by_allocator::find];
 
 /// In this order: those that know the runtime first, since where two see one thing, the first one speaks.
 pub(super) const OF_RECORDING: &[OfRecording] = &[

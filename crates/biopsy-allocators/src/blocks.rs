@@ -1,0 +1,89 @@
+//! Blocks counted by their size.
+
+use std::collections::BTreeMap;
+
+use biopsy_model::footprint::SizeClass;
+
+/// Up to here each size is a class of its own: allocators give out multiples of 16.
+const EXACT: u64 = 1024;
+
+/// Blocks by class.
+#[derive(Default)]
+pub(crate) struct Classes {
+    /// By the largest size of the class.
+    classes: BTreeMap<u64, SizeClass>,
+}
+
+impl Classes {
+    /// The class of blocks of this size: sizes to 1,024, then four to each power of two.
+    fn of(&mut self, bytes: u64) -> &mut SizeClass {
+        let up_to = up_to(bytes);
+        self.classes.entry(up_to).or_insert_with(|| SizeClass { up_to, ..SizeClass::default() })
+    }
+
+    pub(crate) fn used(&mut self, bytes: u64) {
+        self.of(bytes).used.add(bytes);
+    }
+
+    pub(crate) fn free(&mut self, bytes: u64) {
+        self.of(bytes).free.add(bytes);
+    }
+
+    /// A block that was counted as used is kept free by a cache.
+    pub(crate) fn is_cached(&mut self, bytes: u64) {
+        let class = self.of(bytes);
+        class.used.count = class.used.count.saturating_sub(1);
+        class.used.bytes = class.used.bytes.saturating_sub(bytes);
+        class.free.add(bytes);
+    }
+
+    pub(crate) fn into_list(self) -> Vec<SizeClass> {
+        self.classes.into_values().collect()
+    }
+}
+
+fn up_to(bytes: u64) -> u64 {
+    if bytes <= EXACT {
+        return bytes;
+    }
+    let quarter = (bytes - 1).checked_ilog2().map_or(1, |power| 1_u64 << power.saturating_sub(2));
+    bytes.checked_next_multiple_of(quarter).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sizes_meet_in_classes() {
+        for (bytes, class) in [(32, 32), (1024, 1024), (1025, 1280), (1280, 1280), (1296, 1536), (4096, 4096)]
+        {
+            assert_eq!(up_to(bytes), class, "{bytes}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_class_holds_its_sizes_and_is_at_most_a_quarter_wider(bytes in 16..u64::MAX >> 1) {
+            let class = up_to(bytes);
+            prop_assert!(class >= bytes);
+            prop_assert!(class - bytes <= bytes / 4);
+            prop_assert_eq!(up_to(class), class);
+        }
+    }
+
+    #[test]
+    fn what_a_cache_keeps_is_free() {
+        let mut classes = Classes::default();
+        for bytes in [64, 64, 4000] {
+            classes.used(bytes);
+        }
+        classes.is_cached(64);
+        classes.free(32);
+        let list: Vec<_> =
+            classes.into_list().iter().map(|one| (one.up_to, one.used.count, one.free.bytes)).collect();
+        assert_eq!(list, [(32, 0, 32), (64, 1, 64), (4096, 1, 0)]);
+    }
+}

@@ -1,0 +1,68 @@
+//! Which memory belongs to an arena.
+//!
+//! The main arena grows the data segment (brk(2)); the others have heaps of 64 MiB of addresses each (`heap_info`, malloc/arena.c),
+//! aligned to that, with the arena's own bookkeeping in the first.
+
+use std::ops::Range;
+
+use biopsy_image::{Image, MemoryExt, mapping};
+
+use super::chunk::ALIGNMENT;
+use super::find::Layout;
+
+/// Addresses of a heap (`HEAP_MAX_SIZE`).
+const HEAP: u64 = 64 << 20;
+/// Heaps of one arena.
+const MOST_HEAPS: usize = 1 << 16;
+/// Members of `heap_info`: the arena, the heap before, its size.
+const OF_ARENA: u64 = 0;
+const BEFORE: u64 = 8;
+const SIZE: u64 = 16;
+/// Bytes that `heap_info` may have, more in newer versions.
+const HEADS: Range<u64> = 32..96;
+
+/// A piece of memory with chunks side by side.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Heap {
+    /// From its first byte, bookkeeping included.
+    pub(super) range: Range<u64>,
+    /// Where the first chunk is.
+    pub(super) first: u64,
+}
+
+/// The heaps of the main arena, which has its last chunk at `top`: one, from where the data segment began to grow.
+pub(super) fn of_main(image: &dyn Image, start: Option<u64>, top: u64) -> Option<Heap> {
+    let grown = mapping::find(image.mappings(), top)?;
+    let start = start.filter(|&start| grown.contains(start) && start <= top).unwrap_or(grown.start);
+    Some(Heap { range: start..grown.end, first: start.checked_next_multiple_of(ALIGNMENT)? })
+}
+
+/// The heaps of another arena, the newest first.
+pub(super) fn of_other(image: &dyn Image, layout: Layout, arena: u64, top: u64) -> Option<Vec<Heap>> {
+    let word = |at: u64| image.read_u64(at).ok();
+    let own = arena - arena % HEAP;
+    let head = arena - own;
+    if !HEADS.contains(&head) {
+        return None;
+    }
+    let mut heaps = Vec::new();
+    let mut at = top - top % HEAP;
+    loop {
+        if word(at.checked_add(OF_ARENA)?)? != arena || heaps.len() >= MOST_HEAPS {
+            return None;
+        }
+        let size = word(at + SIZE)?;
+        if size > HEAP {
+            return None;
+        }
+        let used = if at == own { head + layout.size } else { head };
+        let first = (at + used).checked_next_multiple_of(ALIGNMENT)?;
+        heaps.push(Heap { range: at..at + size, first });
+        match word(at + BEFORE)? {
+            0 if at == own => return Some(heaps),
+            // Heaps are made one after the other, and none leads back to itself.
+            before if before % HEAP == 0 && before != 0 && before != at => at = before,
+            _ => return None,
+        }
+    }
+}

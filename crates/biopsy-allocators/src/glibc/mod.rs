@@ -1,0 +1,160 @@
+//! glibc's malloc, 2.26 to current, on 64 bits.
+//!
+//! ```text
+//!  find ─► arenas ─► heaps of each ─► walk, chunk by chunk ─► caches of threads, fast bins
+//!  mapped ─► blocks with a mapping of their own
+//! ```
+
+mod cache;
+mod chunk;
+mod find;
+mod heaps;
+mod mapped;
+mod walk;
+
+use std::ops::Range;
+
+use biopsy_image::{Image, MemoryExt};
+use biopsy_model::Avma;
+use biopsy_model::footprint::{AllocatorFacts, ArenaFacts, Blocks};
+
+use self::cache::Caches;
+use self::find::{Arenas, Layout};
+use self::heaps::Heap;
+use crate::blocks::Classes;
+use crate::parts::Parts;
+use crate::window::Window;
+
+/// What was read, and where it is.
+#[derive(Default)]
+pub(crate) struct Read {
+    pub(crate) facts: Option<AllocatorFacts>,
+    /// Memory of arenas, by address.
+    pub(crate) heaps: Vec<Range<u64>>,
+    /// Blocks with a mapping of their own, by address.
+    pub(crate) mapped: Vec<Range<u64>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads it; `None`: the process does not use it, or nothing of it was recognised.
+pub(crate) fn read(image: &dyn Image, parts: &Parts<'_>) -> Option<Read> {
+    let Arenas { layout, addresses, data } = find::arenas(image)?;
+    let parameters = mapped::parameters(image, &data);
+    let mut walk = Walk::new(image, layout);
+    for (number, &arena) in addresses.iter().enumerate() {
+        let Ok(top) = image.read_u64(arena + layout.top) else {
+            walk.astray(arena, "its end could not be read");
+            continue;
+        };
+        let heaps = match number {
+            // Nothing was ever taken from it.
+            0 if data.contains(top) => Some(Vec::new()),
+            0 => heaps::of_main(image, parameters.and_then(|known| known.start), top).map(|heap| vec![heap]),
+            _ => heaps::of_other(image, layout, arena, top),
+        };
+        match heaps {
+            Some(heaps) => walk.arena(arena, top, &heaps, parts),
+            None => walk.astray(arena, "its heaps could not be told apart"),
+        }
+    }
+    let cached = walk.caches.count(&mut walk.window, &mut walk.classes, &mut walk.left);
+    let mut mapped = Vec::new();
+    let expected = parameters.map(|known| known.mapped);
+    walk.heaps.sort_by_key(|range| range.start);
+    for part in parts.unexplained(&walk.heaps) {
+        if expected.is_some_and(|expected| mapped.len() as u64 >= expected.count) {
+            break;
+        }
+        mapped::find(&mut walk.window, part.mapping, &part.runs, &mut mapped);
+    }
+    let mut blocks = Blocks::default();
+    for &(_, bytes) in &mapped {
+        blocks.add(bytes);
+        walk.classes.used(bytes);
+    }
+    if let Some(expected) = expected.filter(|expected| *expected != blocks) {
+        walk.warnings.push(format!(
+            "glibc counts {} blocks of {} bytes that have mappings of their own; {} of {} bytes were found",
+            expected.count, expected.bytes, blocks.count, blocks.bytes
+        ));
+    }
+    let whole = walk.warnings.is_empty() && walk.arenas.iter().all(|arena| arena.unknown == 0);
+    let facts = AllocatorFacts {
+        name: "glibc".to_owned(),
+        arenas: walk.arenas,
+        mapped: blocks,
+        cached,
+        classes: walk.classes.into_list(),
+        whole,
+    };
+    let mut mapped: Vec<Range<u64>> = mapped.into_iter().map(|(at, bytes)| at..at + bytes).collect();
+    mapped.sort_by_key(|range| range.start);
+    Some(Read { facts: Some(facts), heaps: walk.heaps, mapped, warnings: walk.warnings })
+}
+
+/// Going through all arenas.
+struct Walk<'i> {
+    image: &'i dyn Image,
+    window: Window<'i>,
+    layout: Layout,
+    classes: Classes,
+    caches: Caches,
+    /// Blocks that were seen in use: no list of free ones can be longer.
+    left: u64,
+    arenas: Vec<ArenaFacts>,
+    heaps: Vec<Range<u64>>,
+    warnings: Vec<String>,
+}
+
+impl<'i> Walk<'i> {
+    fn new(image: &'i dyn Image, layout: Layout) -> Self {
+        Self {
+            image,
+            window: Window::new(image),
+            layout,
+            classes: Classes::default(),
+            caches: Caches::default(),
+            left: 0,
+            arenas: Vec::new(),
+            heaps: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn astray(&mut self, arena: u64, why: &str) {
+        self.warnings.push(format!("the arena at 0x{arena:x} of glibc's malloc was left out: {why}"));
+    }
+
+    fn arena(&mut self, arena: u64, top: u64, heaps: &[Heap], parts: &Parts<'_>) {
+        let mut facts = ArenaFacts {
+            address: Avma(arena),
+            heaps: heaps.len() as u64,
+            system: self.image.read_u64(arena + self.layout.system).unwrap_or_default(),
+            ..ArenaFacts::default()
+        };
+        for heap in heaps {
+            let walked = walk::walk(&mut self.window, heap, top, &mut self.classes, &mut self.caches);
+            for (sum, more) in [(&mut facts.used, walked.used), (&mut facts.free, walked.free)] {
+                sum.count += more.count;
+                sum.bytes += more.bytes;
+            }
+            facts.unknown += walked.unknown;
+            if heap.range.contains(&top) {
+                facts.top = heap.range.end - top;
+            }
+            facts.resident += parts.resident(&heap.range);
+            self.heaps.push(heap.range.clone());
+        }
+        self.left = self.left.saturating_add(facts.used.count);
+        let fast = cache::fast(&mut self.window, arena, self.layout, &mut self.classes, &mut self.left);
+        match fast {
+            Some(fast) => {
+                facts.fast = fast;
+                facts.used.count = facts.used.count.saturating_sub(fast.count);
+                facts.used.bytes = facts.used.bytes.saturating_sub(fast.bytes);
+            }
+            None => self.warnings.push(format!("the fast bins of the arena at 0x{arena:x} lead astray")),
+        }
+        self.arenas.push(facts);
+    }
+}

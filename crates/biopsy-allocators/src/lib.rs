@@ -1,0 +1,17 @@
+//! Where the memory of a process went, read from its memory: what allocators of native code hold, used and free, block by
+//! block, and everything else by kind.
+//!
+//! No symbols are needed and nothing runs in the process. What an allocator's structures are is found by what must be true of
+//! them and checked against each other; what is not understood is said to be unaccounted for.
+
+#![forbid(unsafe_code)]
+
+mod blocks;
+mod footprint;
+pub mod fuzz;
+mod glibc;
+mod others;
+mod parts;
+mod window;
+
+pub use footprint::footprint;

@@ -1,0 +1,141 @@
+//! The mappings of a process, each with what of it is in memory and what it is for.
+
+use std::ops::Range;
+
+use biopsy_image::{Backing, Image, Mapping, mapping};
+use biopsy_model::footprint::MemoryKind;
+
+/// Every mapping that holds memory.
+pub(crate) struct Parts<'i> {
+    parts: Vec<Part<'i>>,
+    managed: &'i [Range<u64>],
+    pub(crate) warnings: Vec<String>,
+}
+
+/// One mapping.
+pub(crate) struct Part<'i> {
+    pub(crate) mapping: &'i Mapping,
+    /// What of it is in memory, by address.
+    pub(crate) runs: Vec<Range<u64>>,
+    pub(crate) kind: MemoryKind,
+}
+
+impl Part<'_> {
+    pub(crate) fn resident(&self) -> u64 {
+        length(&self.runs)
+    }
+}
+
+impl<'i> Parts<'i> {
+    pub(crate) fn of(image: &'i dyn Image, managed: &'i [Range<u64>]) -> Self {
+        let mut parts = Self { parts: Vec::new(), managed, warnings: Vec::new() };
+        let stacks: Vec<u64> =
+            image.threads().iter().filter_map(|thread| Some(thread.registers?.rsp)).collect();
+        for mapping in image.mappings() {
+            let Some(kind) = kind_of(mapping, &stacks) else { continue };
+            let mut runs = Vec::new();
+            let asked = if mapping.shared {
+                image.populated(mapping.range(), &mut runs)
+            } else {
+                image.written(mapping.range(), &mut runs)
+            };
+            if let Err(error) = asked {
+                parts
+                    .warnings
+                    .push(format!("what is in memory at 0x{:x} is not known: {error}", mapping.start));
+            }
+            parts.parts.push(Part { mapping, runs, kind });
+        }
+        parts
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Part<'i>> {
+        self.parts.iter()
+    }
+
+    /// Bytes of this range that are in memory.
+    pub(crate) fn resident(&self, range: &Range<u64>) -> u64 {
+        let from = self.parts.partition_point(|part| part.mapping.end <= range.start);
+        let within = self.parts.iter().skip(from).take_while(|part| part.mapping.start < range.end);
+        within.map(|part| overlap(std::slice::from_ref(range), &part.runs)).fold(0, u64::saturating_add)
+    }
+
+    /// Anonymous memory that may hold blocks of an allocator: no stacks, no code, not managed, and not in `known`.
+    pub(crate) fn unexplained<'p>(&'p self, known: &'p [Range<u64>]) -> impl Iterator<Item = &'p Part<'i>> {
+        self.iter().filter(move |part| {
+            let range = [part.mapping.range()];
+            part.kind == MemoryKind::Unaccounted
+                && overlap(known, &range) == 0
+                && overlap(self.managed, &range) == 0
+        })
+    }
+}
+
+/// What a mapping is for, before anybody has looked into it; `None`: it holds no memory of the process's own.
+fn kind_of(one: &Mapping, stacks: &[u64]) -> Option<MemoryKind> {
+    match &one.backing {
+        Backing::Kernel { .. } => None,
+        Backing::File { path, .. } if one.shared && !mapping::is_memory_file(path) => None,
+        _ if one.protection.execute && !is_of_a_file(one) => Some(MemoryKind::CompiledCode),
+        Backing::File { .. } if one.shared => Some(MemoryKind::Shared),
+        Backing::File { .. } => Some(MemoryKind::ChangedFiles),
+        Backing::Anonymous { label } if label.starts_with("[stack") => Some(MemoryKind::Stacks),
+        _ if stacks.iter().any(|&pointer| one.contains(pointer)) => Some(MemoryKind::Stacks),
+        _ if one.shared => Some(MemoryKind::Shared),
+        _ => Some(MemoryKind::Unaccounted),
+    }
+}
+
+/// A file on a disk is behind it.
+fn is_of_a_file(one: &Mapping) -> bool {
+    one.path().is_some_and(|path| !mapping::is_memory_file(path))
+}
+
+fn length(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end.saturating_sub(range.start)).fold(0, u64::saturating_add)
+}
+
+/// Bytes that two lists of ranges, each by address and not overlapping, have in common.
+pub(crate) fn overlap(some: &[Range<u64>], others: &[Range<u64>]) -> u64 {
+    let (mut common, mut left, mut right) = (0, 0, 0);
+    while let Some((one, other)) = some.get(left).zip(others.get(right)) {
+        common += one.end.min(other.end).saturating_sub(one.start.max(other.start));
+        if one.end <= other.end {
+            left += 1;
+        } else {
+            right += 1;
+        }
+    }
+    common
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Ranges by address, from gaps and lengths.
+    fn ranges(rows: Vec<(u64, u64)>) -> Vec<Range<u64>> {
+        let mut end = 0;
+        let next = |(gap, length)| {
+            let start = end + gap;
+            end = start + length;
+            start..end
+        };
+        rows.into_iter().map(next).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_two_lists_have_in_common_is_counted_byte_by_byte(
+            some in prop::collection::vec((0..5_u64, 1..7_u64), 0..9),
+            others in prop::collection::vec((0..5_u64, 1..7_u64), 0..9),
+        ) {
+            let (some, others) = (ranges(some), ranges(others));
+            let is_in = |ranges: &[Range<u64>], at: u64| ranges.iter().any(|range| range.contains(&at));
+            let common = (0..200).filter(|&at| is_in(&some, at) && is_in(&others, at)).count() as u64;
+            prop_assert_eq!(overlap(&some, &others), common);
+        }
+    }
+}

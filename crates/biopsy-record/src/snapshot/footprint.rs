@@ -1,0 +1,80 @@
+//! Where the memory of a living process went.
+
+use std::ops::Range;
+use std::time::SystemTime;
+
+use biopsy_model::footprint::{Footprint, KernelSums};
+use biopsy_model::{Pid, ProcessKey};
+use biopsy_target::ProcRoot;
+use biopsy_target::freeze::{self, FreezeError, FreezeOptions, FrozenProcess};
+
+use super::SnapshotError;
+
+/// Bytes of `/proc/PID/status`.
+const STATUS: usize = 64 << 10;
+
+/// Freezes the process, looks where its memory went, lets it go.
+///
+/// # Errors
+/// [`SnapshotError::Freeze`].
+pub fn take_footprint(key: &ProcessKey, options: &FreezeOptions) -> Result<Footprint, SnapshotError> {
+    let plan = freeze::plan(std::slice::from_ref(key), options)?;
+    let when = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let pid = key.pid;
+    let process = freeze::freeze(plan, options)?.pop().ok_or(FreezeError::Ended { pid })?;
+    let pause = process.pause();
+    let mut footprint = of(&process, &[]);
+    if process.ended_with_process() {
+        return Err(FreezeError::Ended { pid }.into());
+    }
+    if process.ended_early().is_some() {
+        return Err(SnapshotError::MemoryShort { pid });
+    }
+    footprint.warnings.extend(process.warnings().iter().map(ToString::to_string));
+    footprint.warnings.extend(process.release().warnings.iter().map(ToString::to_string));
+    footprint.taken_at_unix_seconds = when.as_secs_f64();
+    footprint.pause_ms = pause.stopped.as_secs_f64() * 1e3;
+    Ok(footprint)
+}
+
+/// Of a frozen process, of whose memory these parts are heaps of a managed runtime.
+pub(super) fn of(process: &FrozenProcess, managed: &[Range<u64>]) -> Footprint {
+    let pid = process.key().pid;
+    Footprint { pid, kernel: kernel_sums(pid), ..biopsy_allocators::footprint(process, managed) }
+}
+
+/// What the kernel accounts to the process now; `None`: it has ended.
+fn kernel_sums(pid: Pid) -> Option<KernelSums> {
+    let status = ProcRoot::live().process(pid).and_then(|process| process.read("status", STATUS)).ok()?;
+    Some(parse(&String::from_utf8_lossy(&status)))
+}
+
+/// The lines of `/proc/PID/status` that are amounts of memory (proc_pid_status(5)).
+fn parse(status: &str) -> KernelSums {
+    let bytes = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kilobytes: Option<u64> = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok());
+        kilobytes.unwrap_or_default().saturating_mul(1024)
+    };
+    KernelSums {
+        resident: bytes("VmRSS"),
+        anonymous: bytes("RssAnon"),
+        files: bytes("RssFile"),
+        shared: bytes("RssShmem"),
+        swapped: bytes("VmSwap"),
+        page_tables: bytes("VmPTE"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_read_from_their_lines() {
+        let status = "Name:\tVmRSS: 3 kB\nVmRSS:\t    5124 kB\nRssAnon:\t    1024 kB\nRssFile:\t4100 kB\nVmPTE:\t 44 kB\n";
+        let sums = parse(status);
+        assert_eq!([sums.resident, sums.anonymous, sums.files], [5124, 1024, 4100].map(|kilo| kilo * 1024));
+        assert_eq!([sums.shared, sums.swapped, sums.page_tables], [0, 0, 44 * 1024]);
+    }
+}
