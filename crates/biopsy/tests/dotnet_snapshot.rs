@@ -495,7 +495,7 @@ fn a_leak_is_named_from_snapshots_in_one_recording() {
         let ids: Vec<_> =
             report["findings"].as_array().expect("a list").iter().map(|one| &one["id"]).collect();
         // A busy machine may have let the program grow in one interval only.
-        let always = grew["always"] == Value::from(true);
+        let always = grew["always"] == true;
         assert_eq!(ids.contains(&&Value::from("leak")), always, "{runtime}: {ids:?}");
         assert_eq!(report["heaps"].as_array().map(Vec::len), Some(3));
         let answer = json(&biopsy(&["heap", text(&recording), "--path-to", "AuditEntry", "--json"]));

@@ -4,14 +4,14 @@
 //! that add at once are told apart by a lock on the old one.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use biopsy_analyze::{FootprintSummary, HeapSummary};
 use biopsy_import::Evidence;
 use biopsy_model::capture::EndedBy;
 use biopsy_recording::{CopyError, Limits, layout};
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, renameat_with};
 
 use super::{Snapshot, SnapshotPlan, Summaries, take, take_all};
 use crate::failure::{Failure, FailureKind};
@@ -67,11 +67,13 @@ pub(super) fn add(plan: &SnapshotPlan, target: Target, into: &Path, job: &Job) -
 }
 
 /// Nobody else adds to it as long as this lives.
-fn lock(into: &Path) -> Result<File, Failure> {
-    let failed = |error: std::io::Error| {
+fn lock(into: &Path) -> Result<OwnedFd, Failure> {
+    let failed = |error: rustix::io::Errno| {
         Failure::new(FailureKind::BadInput, format!("cannot open `{}`: {error}", into.display()))
     };
-    let file = File::open(into).map_err(failed)?;
+    // Whatever it is: nobody waits for the other end of a pipe.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(into, flags, Mode::empty()).map_err(failed)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         let message = format!("somebody else is adding a snapshot to `{}`", into.display());
         Failure::new(FailureKind::Output, message).with_hint(Some("try again when that has ended"))

@@ -137,7 +137,7 @@ mod tests {
             ..Footprint::default()
         };
         let footprints = [FootprintSummary { name: "server".to_owned(), facts }];
-        find(&Incident { recorded: None, heaps: &[], footprints: &footprints })
+        find(&Incident { recorded: None, heaps: &[], growth: None, footprints: &footprints })
     }
 
     #[test]

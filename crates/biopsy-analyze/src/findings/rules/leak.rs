@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn found(growth: &Growth) -> Option<Finding> {
-        find(&Incident { recorded: None, heaps: &[], growth: Some(growth) })
+        find(&Incident { recorded: None, heaps: &[], growth: Some(growth), footprints: &[] })
     }
 
     #[test]
