@@ -258,10 +258,11 @@ pub(crate) fn servers_below_the_program(metadata: &Metadata) -> Vec<String> {
     let Some(resolve) = &metadata.resolve else {
         return vec!["cargo says nothing of what depends on what".to_owned()];
     };
-    let named: BTreeMap<_, _> =
-        metadata.packages.iter().map(|package| (&package.id, package.name.as_str())).collect();
+    let named: BTreeMap<_, String> =
+        metadata.packages.iter().map(|package| (&package.id, package.name.to_string())).collect();
     let nodes: BTreeMap<_, _> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
-    let mut open: Vec<_> = named.iter().filter(|(_, name)| **name == "biopsy").map(|(id, _)| *id).collect();
+    let mut open: Vec<_> =
+        named.iter().filter(|(_, name)| name.as_str() == "biopsy").map(|(id, _)| *id).collect();
     let mut seen = BTreeSet::new();
     while let Some(id) = open.pop() {
         if !seen.insert(id) {
@@ -269,17 +270,13 @@ pub(crate) fn servers_below_the_program(metadata: &Metadata) -> Vec<String> {
         }
         let below = nodes.get(id).into_iter().flat_map(|node| &node.deps);
         let is_built = |one: &&cargo_metadata::NodeDep| {
-            // Other systems have their own ways.
-            one.dep_kinds.iter().any(|kind| {
-                kind.kind == DependencyKind::Normal
-                    && kind.target.as_ref().is_none_or(|target| !target.to_string().contains("windows"))
-            })
+            one.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal)
         };
         open.extend(below.filter(is_built).map(|one| &one.pkg));
     }
     let below = seen.into_iter().filter_map(|id| named.get(id));
     below
-        .filter(|name| NOT_BELOW_THE_PROGRAM.contains(name))
+        .filter(|name| NOT_BELOW_THE_PROGRAM.contains(&name.as_str()))
         .map(|name| format!("`biopsy` has `{name}` below it, which is for servers"))
         .collect()
 }
