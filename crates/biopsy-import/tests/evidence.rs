@@ -50,7 +50,7 @@ fn each_kind_is_told_by_its_bytes() {
 
 #[test]
 fn recordings_of_others_are_imported() {
-    let perf = Evidence::look(&fixture("others/sleep.data")).unwrap().capture(&[]).unwrap();
+    let perf = Evidence::look(fixture("others/sleep.data")).unwrap().capture(&[]).unwrap();
     assert_eq!(perf.timeline.unwrap().settings.method, TraceMethod::Imported);
 }
 

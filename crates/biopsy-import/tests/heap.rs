@@ -99,7 +99,7 @@ fn what_has_no_heap_is_something_else() {
         fs::write(&text, bytes).unwrap();
         assert!(open(&text).unwrap().is_none(), "{bytes:?}");
     }
-    let none = open(&scratch.path().join("none")).unwrap_err();
+    let none = open(scratch.path().join("none")).unwrap_err();
     assert!(matches!(none, HeapError::Recording(_)), "{none}");
     assert!(none.to_string().ends_with("no such file or folder"));
 }

@@ -1,6 +1,7 @@
 //! Tests of heaps: they are read from folders and bundles, and whatever is damaged is an error.
 
 use std::io::Read;
+use std::path::Path;
 
 use biopsy_model::capture::CaptureHeader;
 use biopsy_model::heap::{HeapFacts, HeapSource, HeapType};
@@ -98,7 +99,7 @@ fn what_has_no_heap_is_told_from_what_is_damaged() {
     let text = scratch.path().join("text");
     std::fs::write(&text, "no zip").unwrap();
     assert!(Heaps::open(&text, &Limits::default()).unwrap().is_none());
-    assert!(Heaps::open(&scratch.path().join("none"), &Limits::default()).is_err());
+    assert!(Heaps::open(scratch.path().join("none"), &Limits::default()).is_err());
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn documents_are_written_byte_for_byte_as_ever() {
 fn documents_are_read_as_they_were_meant() {
     assert_eq!(open(golden(), &Limits::default()).unwrap(), sample::capture());
     assert_eq!(read_footprints(golden(), &Limits::default()), (vec![sample::footprint()], Vec::new()));
-    let mut heaps = Heaps::open(&golden(), &Limits::default()).unwrap().unwrap();
+    let mut heaps = Heaps::open(golden(), &Limits::default()).unwrap().unwrap();
     assert_eq!(heaps.facts(1).unwrap(), sample::heap_facts());
 }
 

@@ -132,7 +132,7 @@ fn read(path: &Path, symbols: &SymbolArgs, roots: &[PathBuf]) -> Result<Comparab
     let capture = if evidence.dumps() > 0 && !evidence.is_recording() {
         None
     } else {
-        Some(evidence.capture(&roots).map_err(bad_input)?)
+        Some(evidence.capture(roots).map_err(bad_input)?)
     };
     match capture.filter(|capture| capture.holds_time()) {
         Some(capture) => Ok(Comparable::Time(Box::new(Recorded::new(capture)))),

@@ -11,21 +11,21 @@ use biopsy_lab::serve::{Serving, serve};
 use biopsy_seal::{Recipient, seal_file};
 
 /// A lab that listens.
-pub struct Running {
-    pub lab: Lab,
-    pub address: SocketAddr,
-    pub folder: tempfile::TempDir,
+pub(crate) struct Running {
+    pub(crate) lab: Lab,
+    pub(crate) address: SocketAddr,
+    pub(crate) folder: tempfile::TempDir,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
 impl Running {
     /// Without workers: what arrives is analysed by tests that want it.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), 0)
     }
 
     /// At the port that was used before, or at any.
-    pub fn start_in(folder: tempfile::TempDir, port: u16) -> Self {
+    pub(crate) fn start_in(folder: tempfile::TempDir, port: u16) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let lab = runtime.block_on(Lab::open(&folder.path().join("lab"), None)).unwrap();
@@ -47,22 +47,22 @@ impl Running {
     }
 
     /// Ends it as a kill would: nothing is waited for, connections are cut.
-    pub fn kill(mut self) -> (tempfile::TempDir, u16) {
+    pub(crate) fn kill(mut self) -> (tempfile::TempDir, u16) {
         let (runtime, port) = (self.runtime.take().unwrap(), self.address.port());
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
         runtime.shutdown_background();
         (folder, port)
     }
 
-    pub fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
+    pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.as_ref().unwrap().block_on(future)
     }
 
-    pub fn ask(&self, case: &str) -> Link {
+    pub(crate) fn ask(&self, case: &str) -> Link {
         self.ask_for(case, 3600, 64 << 20)
     }
 
-    pub fn ask_for(&self, case: &str, valid_seconds: i64, max_bytes: u64) -> Link {
+    pub(crate) fn ask_for(&self, case: &str, valid_seconds: i64, max_bytes: u64) -> Link {
         let new = NewRequest {
             case: case.to_owned(),
             lab_name: "test lab".to_owned(),
@@ -75,7 +75,7 @@ impl Running {
         self.wait_for(requests::create(&self.lab, &new, "test")).unwrap()
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 }
@@ -89,7 +89,7 @@ impl Drop for Running {
 }
 
 /// Bytes without a pattern.
-pub fn noise(bytes: usize, seed: u32) -> Vec<u8> {
+pub(crate) fn noise(bytes: usize, seed: u32) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -99,14 +99,14 @@ pub fn noise(bytes: usize, seed: u32) -> Vec<u8> {
 }
 
 /// A sender that gives up soon.
-pub fn sender(link: &Link) -> Sender<'_> {
+pub(crate) fn sender(link: &Link) -> Sender<'_> {
     let mut sender = Sender::new(link, Signer::generate());
     sender.give_up_after = std::time::Duration::from_secs(60);
     sender
 }
 
 /// Seals and sends some bytes.
-pub fn send(link: &Link, plain: &[u8], to: &Path) -> Result<Receipt, SendError> {
+pub(crate) fn send(link: &Link, plain: &[u8], to: &Path) -> Result<Receipt, SendError> {
     let sender = sender(link);
     let mut go_on = |_: &Progress| true;
     let request = sender.request(&mut go_on)?;

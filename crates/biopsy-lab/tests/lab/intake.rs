@@ -1,13 +1,11 @@
 //! Links and uploads: what is taken, from whom, and what nobody is told.
 
-mod support;
-
+use crate::support::{Running, noise, send, sender};
 use biopsy_deliver::http::{Answer, Patience, call, config};
 use biopsy_deliver::state::State;
 use biopsy_deliver::{Link, Progress, Secret, SendError, Signer, proof};
 use biopsy_lab::{cases, delete, requests};
 use biopsy_seal::seal_file;
-use support::{Running, noise, send, sender};
 
 #[test]
 fn what_is_sent_arrives_with_a_receipt_and_nothing_of_it_is_readable_in_the_storage() {

@@ -1,13 +1,11 @@
 //! A case that was deleted cannot be read, not from yesterday's back-up either.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Running, send};
 use biopsy_deliver::certificate::verify;
 use biopsy_deliver::state::State;
 use biopsy_lab::{Lab, LabError, audit, cases, delete};
-use support::{Running, send};
 
 fn copy(from: &Path, to: &Path) {
     let done = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
