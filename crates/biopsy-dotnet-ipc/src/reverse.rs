@@ -117,7 +117,9 @@ impl ReversePort {
                         tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
                         tv_nsec: left.subsec_nanos().into(),
                     };
-                    let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&wait));
+                    if poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&wait)).is_err() {
+                        std::thread::sleep(left.min(Duration::from_millis(10)));
+                    }
                 }
                 Err(_) => {
                     // No descriptor is left, or it was aborted on the way: others may come.

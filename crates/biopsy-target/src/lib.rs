@@ -37,6 +37,7 @@ pub mod freeze;
 pub mod list;
 mod oom_policy;
 pub mod peers;
+mod polled;
 pub mod preflight;
 mod printable;
 mod process;

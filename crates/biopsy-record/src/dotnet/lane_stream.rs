@@ -129,6 +129,11 @@ impl LaneStream {
         matches!(self.state, State::Ended)
     }
 
+    /// Reading takes what is there, or its end, and does not wait for more.
+    pub(crate) fn reads_without_waiting(&self) -> bool {
+        matches!(self.state, State::Events(_)) || self.is_stopping()
+    }
+
     /// Bytes that have come.
     pub(crate) fn bytes(&self) -> u64 {
         self.raw.lock().unwrap_or_else(PoisonError::into_inner).bytes

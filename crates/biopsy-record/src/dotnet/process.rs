@@ -15,6 +15,7 @@ use biopsy_model::{MonoNanos, Pid};
 use biopsy_recording::{RecordingFolder, layout};
 use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::budget::{Advice, Throttle};
 use super::gather::Gatherer;
@@ -326,14 +327,18 @@ impl ProcessRecorder {
                 .map(|at| PollFd::from_borrowed_fd(self.lanes[*at].as_fd(), PollFlags::IN))
                 .collect();
             let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
-            if poll(&mut waiting, Some(&tick)).is_err() {
-                return false;
+            match poll(&mut waiting, Some(&tick)) {
+                Ok(_) => {
+                    let has_come = |(_, fd): &(usize, &PollFd<'_>)| !fd.revents().is_empty();
+                    open.into_iter().zip(&waiting).filter(has_come).map(|(at, _)| at).collect()
+                }
+                Err(Errno::INTR) => return false,
+                // Nobody says what has come: what can be asked without waiting is asked, so that it goes on and ends all the same.
+                Err(_) => {
+                    std::thread::sleep(TICK);
+                    open.into_iter().filter(|at| self.lanes[*at].reads_without_waiting()).collect()
+                }
             }
-            open.into_iter()
-                .zip(&waiting)
-                .filter(|(_, fd)| !fd.revents().is_empty())
-                .map(|(at, _)| at)
-                .collect()
         };
         let Self { lanes, gatherer, meters, names, setup, throttles, rates, .. } = self;
         let mut more = false;

@@ -18,7 +18,7 @@ use biopsy_model::{Pid, ProcessKey, Tid};
 use biopsy_sys::ptrace::wait::{self, State, Stop};
 use biopsy_sys::ptrace::{self, Options};
 use biopsy_sys::stop_bell::StopBell;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::caught::Catch;
 use super::clerk::Candidate;
@@ -27,10 +27,10 @@ use super::desk::{Desk, Ticket};
 use super::error::CatchError;
 use super::options::CatchOn;
 use super::{CatchStatistics, Ended};
-use crate::list;
 use crate::process::identity;
 use crate::process::proc_root::{ProcRoot, SMALL, is_gone};
 use crate::process::status::Status;
+use crate::{list, polled};
 
 /// Stops handled before what comes from the gate is looked at again.
 const STOPS_AT_ONCE: usize = 256;
@@ -501,8 +501,7 @@ impl Engine {
         });
         let nap = if under_way || !self.deferred.is_empty() { SHORT_NAP } else { NAP };
         let nap = Timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
-        // An interrupted sleep is a short one.
-        let _ = poll(&mut [PollFd::new(&self.bell, PollFlags::IN)], Some(&nap));
+        polled::wait(&mut [PollFd::new(&self.bell, PollFlags::IN)], Some(&nap));
     }
 
     fn note(&self, text: String) {

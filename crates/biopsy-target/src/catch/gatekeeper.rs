@@ -21,11 +21,12 @@ use std::time::Instant;
 use biopsy_sys::fanotify::{Coverage, ExecGate, ExecRequest};
 use biopsy_sys::file_table::OwnTable;
 use biopsy_sys::schedule::{RealTime, this_thread};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::CatchStatistics;
 use super::clerk::{self, Clerk};
 use super::desk::{Desk, MarkOrder, Ticket};
+use crate::polled;
 
 /// The gate with its threads. Dropping it closes the gate.
 #[derive(Debug)]
@@ -97,8 +98,7 @@ fn keep(desk: &Desk, ready: &Sender<io::Result<()>>) {
             return;
         }
         let nap = Timespec { tv_sec: 0, tv_nsec: orders.nap.subsec_nanos().into() };
-        // An interrupted sleep is a short one.
-        let _ = poll(&mut [PollFd::new(&gate, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)], Some(&nap));
+        polled::wait(&mut [PollFd::new(&gate, PollFlags::IN), PollFd::new(&wake, PollFlags::IN)], Some(&nap));
         // It counts rings; none is no error.
         let _ = rustix::io::read(wake.as_fd(), &mut [0_u8; 8]);
         match gate.take() {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use biopsy_image::Mapping;
 use biopsy_model::{Pid, ProcessKey};
 use biopsy_sys::pidfd::PidFd;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use super::child::{self, Child};
 use super::gadgets::{self, Gadgets};
@@ -28,6 +28,7 @@ use super::{
     FreezeError, FreezeOptions, FreezeWarning, KeptMemory, Pause, ProcessPlan, ReleaseReport, Stage,
 };
 use crate::address_space::{ProcessMemory, read_mappings};
+use crate::polled;
 use crate::process::identity::is_same;
 
 /// How often threads that had not stopped are looked at.
@@ -234,8 +235,7 @@ fn wait_for_any(holds: &[Hold], bell: &OwnedFd) {
         ENDING
     };
     let limit = limit.try_into().ok();
-    // EINTR: looked once more than needed.
-    let _ = poll(&mut waited, limit.as_ref());
+    polled::wait(&mut waited, limit.as_ref());
     let mut rung = [0; 8];
     // EAGAIN: it was not rung.
     let _ = rustix::io::read(bell, &mut rung);
