@@ -1,3 +1,5 @@
+//! Dominators against a definition that is slow and plain: what cannot be reached without a node is dominated by it.
+
 use biopsy_dotnet::graph::{Graph, ObjectIndex, RootKind};
 use proptest::prelude::*;
 
