@@ -174,20 +174,26 @@ impl<'a> Sender<'a> {
             return Err(SendError::Changed(sealed.to_owned()));
         }
         state.save(sealed).map_err(failed)?;
-        let upload = match &state.upload {
-            Some(upload) => upload.clone(),
-            None => {
-                let upload = self.create(state, watch)?;
-                state.upload = Some(upload.clone());
-                state.save(sealed).map_err(failed)?;
-                upload
+        let mut is_anew = false;
+        let (receipt, text) = loop {
+            let upload = match &state.upload {
+                Some(upload) => upload.clone(),
+                None => {
+                    is_anew = true;
+                    let upload = self.create(state, watch)?;
+                    state.upload = Some(upload.clone());
+                    state.save(sealed).map_err(failed)?;
+                    upload
+                }
+            };
+            let sent = self.send_pieces(&file, bytes, &upload, watch);
+            match sent.and_then(|()| self.receipt(&upload, watch)) {
+                // The place of an earlier run has expired, or what was there was refused: another one is asked for, once.
+                Err(SendError::Refused) if !is_anew => state.upload = None,
+                Err(SendError::Io { source, .. }) => return Err(failed(source)),
+                other => break other?,
             }
         };
-        self.send_pieces(&file, bytes, &upload, watch).map_err(|error| match error {
-            SendError::Io { source, .. } => failed(source),
-            other => other,
-        })?;
-        let (receipt, text) = self.receipt(&upload, watch)?;
         if receipt.request != self.link.id || receipt.bytes != bytes || receipt.sha256 != state.sha256 {
             return Err(SendError::OtherReceipt);
         }

@@ -4,8 +4,8 @@ mod answer;
 mod body;
 mod caller;
 pub mod complete;
-mod desk;
 mod locks;
+mod state;
 mod uploads;
 
 use axum::Router;
@@ -13,12 +13,12 @@ use axum::routing::{get, post};
 
 use crate::place::Lab;
 
-use desk::Desk;
 use locks::Locks;
+use state::Intake;
 
 /// The calls.
 pub fn router(lab: Lab) -> Router {
-    let desk = Desk { lab, locks: Locks::default() };
+    let intake = Intake { lab, locks: Locks::default() };
     Router::new()
         .route("/api/requests/{id}", get(uploads::request))
         .route("/api/uploads", post(uploads::create).options(uploads::options))
@@ -27,5 +27,5 @@ pub fn router(lab: Lab) -> Router {
             axum::routing::head(uploads::head).patch(uploads::patch).options(uploads::options),
         )
         .route("/api/uploads/{id}/receipt", get(uploads::receipt))
-        .with_state(desk)
+        .with_state(intake)
 }

@@ -2,9 +2,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use sha2::{Digest, Sha256};
 
 use crate::key::Recipient;
@@ -101,7 +103,7 @@ pub fn seal_file(from: &mut dyn Read, out: &Path, recipients: &[Recipient]) -> R
     let buffered = sealer.finish().map_err(failed)?;
     let Hashed { sha256, bytes, .. } = buffered.into_inner().map_err(|error| failed(error.into_error()))?;
     partial.file.sync_all().map_err(failed)?;
-    partial.rename(out).map_err(failed)?;
+    partial.name(out).map_err(failed)?;
     Ok(Sealed { path: out.to_owned(), bytes, sha256: sha256.finalize().into() })
 }
 
@@ -125,45 +127,60 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-/// A file that is removed unless it gets its name.
+/// A file that has no name before it is whole, so that nothing is left of it whatever ends this process. On a file system that has no such
+/// files it has another name until then, which is removed.
 struct Partial {
     file: File,
-    path: PathBuf,
+    named: Option<PathBuf>,
 }
 
 impl Partial {
     fn create(out: &Path) -> io::Result<Self> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::open(folder_of(out), flags, Mode::RUSR | Mode::WUSR) {
+            return Ok(Self { file: file.into(), named: None });
+        }
         let mut name = out.file_name().unwrap_or_default().to_owned();
         name.push(format!(".partial-{}", std::process::id()));
         let path = out.with_file_name(name);
         // `create_new` follows no link.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        Ok(Self { file, path })
+        Ok(Self { file, named: Some(path) })
     }
 
     /// Gives it its name, unless there is something of that name.
-    fn rename(&self, out: &Path) -> io::Result<()> {
-        match fs::hard_link(&self.path, out) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            // File systems without hard links: claim the name, then replace what was claimed.
-            Err(_) => {
-                OpenOptions::new().write(true).create_new(true).mode(0o600).open(out)?;
-                fs::rename(&self.path, out)?;
+    fn name(&self, out: &Path) -> io::Result<()> {
+        match &self.named {
+            // As open(2) says: what /proc links to needs no privilege to be given a name.
+            None => {
+                let open = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                linkat(CWD, open, CWD, out, AtFlags::SYMLINK_FOLLOW)?;
             }
+            Some(path) => match fs::hard_link(path, out) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+                // File systems without hard links: claim the name, then replace what was claimed.
+                Err(_) => {
+                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(out)?;
+                    fs::rename(path, out)?;
+                }
+            },
         }
-        if let Some(folder) = out.parent() {
-            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            // A file system that cannot do this is no reason to fail.
-            let _ = File::open(folder).and_then(|folder| folder.sync_all());
-        }
+        // A file system that cannot do this is no reason to fail.
+        let _ = File::open(folder_of(out)).and_then(|folder| folder.sync_all());
         Ok(())
     }
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // It is ciphertext without its end, or has another name by now.
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.named {
+            // It is ciphertext without its end, or has another name by now.
+            let _ = fs::remove_file(path);
+        }
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -1,6 +1,7 @@
 //! What is sealed is read again, by us and by the age tool in Go; what was changed is not.
 
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -82,6 +83,27 @@ fn a_sealed_file_has_its_name_when_it_is_whole_and_overwrites_nothing() {
     let mut plain = Vec::new();
     SealedFile::open(&out, &key).unwrap().read_to_end(&mut plain).unwrap();
     assert_eq!(plain, noise(300_000));
+}
+
+/// Gives some bytes, and asserts meanwhile that the folder is empty.
+struct Looking<'a>(&'a std::path::Path, u32);
+
+impl Read for Looking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        assert_eq!(std::fs::read_dir(self.0).unwrap().count(), 0, "what is not whole has no name");
+        self.1 += 1;
+        buffer.fill(7);
+        Ok(if self.1 > 9 { 0 } else { buffer.len() })
+    }
+}
+
+#[test]
+fn whoever_is_killed_while_sealing_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("case.zip.age");
+    let done = seal_file(&mut Looking(folder.path(), 0), &out, &[Identity::generate().recipient()]).unwrap();
+    assert!(done.bytes > 2_000_000, "{done:?}");
+    assert_eq!(out.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 /// Gives some bytes, and then an error.

@@ -118,3 +118,26 @@ fn a_certificate_is_checked_against_the_receipt() {
         Some(6)
     );
 }
+
+/// What a recording would be written over, or be taken for, stays: nothing of it is sealed, sent or removed.
+#[test]
+fn files_that_are_there_are_not_taken_for_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let [id, secret] = [22, 43].map(|length| "A".repeat(length));
+    let link = format!("http://127.0.0.1:9/r/{id}#{secret}.{id}.{id}");
+    for (there, sealed) in
+        [("mine.zip", "mine.zip.age"), ("other.zip", "other.age"), ("last.zip.age", "last.zip.age")]
+    {
+        std::fs::write(at(there), "mine").unwrap();
+        let refused = biopsy(&["send", "--request", &link, "--yes", "--output", &at(sealed)]);
+        assert_eq!(refused.status.code(), Some(7), "{}", words(&refused));
+        assert!(
+            words(&refused).contains(there) && words(&refused).contains("is there already"),
+            "{}",
+            words(&refused)
+        );
+        assert_eq!(std::fs::read(at(there)).unwrap(), b"mine");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}

@@ -156,7 +156,14 @@ const CAPTURE_ONLY: &[&str] =
 const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
     (
         "rustix",
-        &["biopsy-files", "biopsy-image", "biopsy-import", "biopsy-recording", "biopsy-redact-files"],
+        &[
+            "biopsy-files",
+            "biopsy-image",
+            "biopsy-import",
+            "biopsy-recording",
+            "biopsy-redact-files",
+            "biopsy-seal",
+        ],
         "files by handle, links not followed, holes of files, files that are in memory alone",
     ),
     (

@@ -26,6 +26,8 @@ const FEWEST_EMPTY: usize = 16;
 const MOST_TORN: u64 = 4;
 /// Arenas of one process: glibc makes eight for each processor, unless it is told otherwise.
 const MOST_ARENAS: usize = 1 << 16;
+/// Arenas that are passed on all rings that are tried: a hostile process may have many that lead nowhere.
+const MOST_STEPS: usize = 4 * MOST_ARENAS;
 /// Bytes of data of modules that are searched.
 const MOST_SEARCHED: u64 = 128 << 20;
 /// Bytes read at once.
@@ -74,6 +76,7 @@ pub(super) struct Arenas {
 /// Finds the arenas, in the data of the C library or of a static program.
 pub(super) fn arenas(image: &dyn Image) -> Option<Arenas> {
     let mut budget = MOST_SEARCHED;
+    let mut steps = MOST_STEPS;
     let is_libc = |one: &Mapping| {
         let name = one.path().and_then(|path| path.rsplit(|&byte| byte == b'/').next()).unwrap_or_default();
         name.starts_with(b"libc.so") || name.starts_with(b"libc-")
@@ -86,7 +89,7 @@ pub(super) fn arenas(image: &dyn Image) -> Option<Arenas> {
             budget = budget.saturating_sub(one.size());
             fits
         })
-        .find_map(|mapping| in_data(image, mapping))
+        .find_map(|mapping| in_data(image, mapping, &mut steps))
 }
 
 /// Data of a module, as the loader maps it.
@@ -94,7 +97,7 @@ fn is_data(one: &Mapping) -> bool {
     matches!(one.backing, Backing::File { .. }) && one.protection.write && !one.shared
 }
 
-fn in_data(image: &dyn Image, mapping: &Mapping) -> Option<Arenas> {
+fn in_data(image: &dyn Image, mapping: &Mapping, steps: &mut usize) -> Option<Arenas> {
     let mut runs = Vec::new();
     image.written(mapping.range(), &mut runs).ok()?;
     let mut empty = Vec::new();
@@ -120,7 +123,7 @@ fn in_data(image: &dyn Image, mapping: &Mapping) -> Option<Arenas> {
             continue;
         }
         let found = (0..BINS).filter_map(|before| first.checked_sub(before * PAIR)).find_map(|bins| {
-            let (layout, addresses) = arenas_of(image, bins)?;
+            let (layout, addresses) = arenas_of(image, bins, steps)?;
             Some(Arenas { layout, addresses, data: mapping.clone() })
         });
         if found.is_some() {
@@ -143,20 +146,21 @@ fn empty_bins(start: u64, bytes: &[u8], found: &mut Vec<u64>) {
 }
 
 /// The ring of arenas, if the bins of the main one begin here.
-fn arenas_of(image: &dyn Image, bins: u64) -> Option<(Layout, Vec<u64>)> {
+fn arenas_of(image: &dyn Image, bins: u64, steps: &mut usize) -> Option<(Layout, Vec<u64>)> {
     let next = image.read_u64(bins.checked_add(BINS_TO_NEXT)?).ok()?;
     HEADS.into_iter().map(Layout::of).find_map(|layout| {
         let main = bins.checked_sub(layout.top + TOP_TO_BINS)?;
-        let ring = ring(image, main, next, layout)?;
+        let ring = ring(image, main, next, layout, steps)?;
         are_bins(image, bins).then_some((layout, ring))
     })
 }
 
 /// Follows the ring from the main arena back to it.
-fn ring(image: &dyn Image, main: u64, first: u64, layout: Layout) -> Option<Vec<u64>> {
+fn ring(image: &dyn Image, main: u64, first: u64, layout: Layout, steps: &mut usize) -> Option<Vec<u64>> {
     let mut ring = vec![main];
     let mut next = first;
     while next != main {
+        *steps = steps.checked_sub(1)?;
         if ring.len() >= MOST_ARENAS || next == 0 || !next.is_multiple_of(8) {
             return None;
         }

@@ -95,25 +95,39 @@ pub struct HeapTypeRow {
 /// All objects of a type, live ones, and what they retain.
 type Sums = (Totals, Option<Totals>, Option<u64>);
 
-/// Above so many objects it takes more memory to look who holds what than should be taken beside a server.
-const MOST_OBJECTS: usize = 60_000_000;
+/// Bytes for each object while it is looked who holds what.
+const BYTES_AN_OBJECT: u64 = 80;
 
 impl HeapSummary {
-    /// Sums up a heap.
+    /// Sums up a heap, with all memory that it takes.
     #[must_use]
     pub fn new(name: &str, graph: &Graph, facts: &HeapFacts) -> Self {
+        Self::within(name, graph, facts, u64::MAX)
+    }
+
+    /// Sums up a heap. Who holds what is left out, and that is said, where it would take more than `most` bytes of memory.
+    #[must_use]
+    pub fn within(name: &str, graph: &Graph, facts: &HeapFacts, most: u64) -> Self {
         let mut facts = facts.clone();
-        let (held, retained) =
-            match Some(graph).filter(|graph| graph.len() <= MOST_OBJECTS && !graph.roots().is_empty()) {
-                None => (None, Vec::new()),
-                Some(graph) => match Held::of(graph) {
-                    Ok((held, retained)) => (Some(held), retained),
-                    Err(error) => {
-                        facts.warnings.push(format!("who holds what could not be worked out: {error}"));
-                        (None, Vec::new())
-                    }
-                },
-            };
+        let needed = (graph.len() as u64).saturating_mul(BYTES_AN_OBJECT);
+        let looked = if graph.roots().is_empty() {
+            Ok(None)
+        } else if needed > most {
+            let (needed, most) = (needed.div_ceil(1 << 20), most >> 20);
+            Err(format!(
+                "it takes {needed} MiB of memory, and {most} MiB may be taken here; `biopsy analyze` does it on another machine"
+            ))
+        } else {
+            Held::of(graph).map(Some).map_err(|error| error.to_string())
+        };
+        let (held, retained) = match looked {
+            Ok(looked) => looked.unzip(),
+            Err(why) => {
+                facts.warnings.push(format!("who holds what was not worked out: {why}"));
+                (None, None)
+            }
+        };
+        let retained = retained.unwrap_or_default();
         let mut sums: HashMap<(&str, &str), Sums> = HashMap::new();
         let by_type = graph.by_type();
         for one in &by_type {

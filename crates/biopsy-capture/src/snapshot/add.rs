@@ -13,7 +13,9 @@ use biopsy_model::capture::EndedBy;
 use biopsy_recording::{CopyError, Limits, layout};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, renameat_with};
 
-use super::{Snapshot, SnapshotPlan, Summaries, take, take_all};
+use super::plan::{Snapshot, SnapshotPlan};
+use super::series::{Summaries, beside_the_target, take_all};
+use super::take::take;
 use crate::failure::{Failure, FailureKind};
 use crate::finish::{HandedOver, finish};
 use crate::job::{Job, Patience};
@@ -99,7 +101,7 @@ fn earlier(evidence: &Evidence, numbers: &[u32]) -> Result<Vec<HeapSummary>, Fai
     let mut heaps = Vec::new();
     for number in numbers {
         let heap = evidence.heap(*number).map_err(bad_input)?;
-        heaps.extend(heap.iter().map(|heap| HeapSummary::new(&heap.name, &heap.graph, &heap.facts)));
+        heaps.extend(heap.iter().map(|heap| beside_the_target(&heap.name, &heap.graph, &heap.facts)));
     }
     Ok(heaps)
 }

@@ -1,6 +1,9 @@
 //! Who calls: the secret of the link, and the proof of the key.
 
-use axum::http::{HeaderMap, Method, Uri};
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use biopsy_deliver::{SignerKey, proof};
 
 use crate::requests::Caller;
@@ -17,14 +20,19 @@ pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 }
 
 /// The caller, if the proof is right.
-pub(super) fn caller(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Refusal> {
-    let find = || {
-        let secret = header(headers, "authorization")?.strip_prefix("Bearer ")?.parse().ok()?;
-        let key: SignerKey = header(headers, proof::KEY)?.parse().ok()?;
-        let path = uri.path_and_query()?.as_str();
-        let given = header(headers, proof::PROOF)?;
-        proof::is_right(&key, given, method.as_str(), path, |name| header(headers, name))
-            .then_some(Caller { secret, key })
-    };
-    find().ok_or(Refusal::Nothing)
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Response;
+
+    async fn from_request_parts(call: &mut Parts, _: &S) -> Result<Self, Response> {
+        let headers = &call.headers;
+        let find = || {
+            let secret = header(headers, "authorization")?.strip_prefix("Bearer ")?.parse().ok()?;
+            let key: SignerKey = header(headers, proof::KEY)?.parse().ok()?;
+            let path = call.uri.path_and_query()?.as_str();
+            let given = header(headers, proof::PROOF)?;
+            proof::is_right(&key, given, call.method.as_str(), path, |name| header(headers, name))
+                .then_some(Self { secret, key })
+        };
+        find().ok_or_else(|| Refusal::Nothing.into_response())
+    }
 }

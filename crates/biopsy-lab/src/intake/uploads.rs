@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,8 +18,8 @@ use crate::place::now;
 use crate::requests::{self, Caller, Purpose};
 
 use super::answer::Refusal;
-use super::caller::{caller, header};
-use super::desk::Desk;
+use super::caller::header;
+use super::state::Intake;
 use super::{body, complete};
 
 const EXTENSIONS: &str = "creation,expiration,checksum";
@@ -50,14 +50,11 @@ pub(super) struct OfRequest {
 
 /// `GET /api/requests/ID`
 pub(super) async fn request(
-    State(desk): State<Desk>,
+    State(intake): State<Intake>,
     Path(id): Path<String>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Result<Response, Refusal> {
-    let caller = caller(&method, &uri, &headers)?;
-    let found = requests::find(&desk.lab, &id, &caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
+    let found = requests::find(&intake.lab, &id, &caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
     Ok(([("content-type", "application/json"), ("cache-control", "no-store")], found.document)
         .into_response())
 }
@@ -75,15 +72,13 @@ pub(super) async fn options() -> Response {
 
 /// `POST /api/uploads?request=ID`: the same sender gets the same place as often as he asks; nobody else gets one.
 pub(super) async fn create(
-    State(desk): State<Desk>,
+    State(intake): State<Intake>,
     Query(OfRequest { request }): Query<OfRequest>,
-    method: Method,
-    uri: Uri,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let caller = caller(&method, &uri, &headers)?;
     let found =
-        requests::find(&desk.lab, &request, &caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
+        requests::find(&intake.lab, &request, &caller, Purpose::Begin).await?.ok_or(Refusal::Nothing)?;
     let length: i64 = header(&headers, "upload-length")
         .and_then(|length| length.parse().ok())
         .filter(|&length| length > 0)
@@ -97,7 +92,7 @@ pub(super) async fn create(
         metadata.get("sha256").filter(|text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()));
     let consent = metadata.get("consent").filter(|text| text.len() <= MOST_CONSENT);
 
-    let lab = &desk.lab;
+    let lab = &intake.lab;
     let mut within = lab.store.begin().await?;
     let key = caller.key.to_string();
     // Who is first has it, and it is asked here once more: two may have come at once.
@@ -112,6 +107,11 @@ pub(super) async fn create(
     if redeemed.rows_affected() == 0 {
         return Err(Refusal::Nothing);
     }
+    // One that was refused or expired holds nothing any more.
+    sqlx::query("DELETE FROM uploads WHERE request_id = ? AND state IN ('refused', 'expired')")
+        .bind(&found.id)
+        .execute(&mut *within)
+        .await?;
     let there: Option<(String, i64)> = sqlx::query_as("SELECT id, length FROM uploads WHERE request_id = ?")
         .bind(&found.id)
         .fetch_optional(&mut *within)
@@ -164,17 +164,14 @@ pub(super) async fn create(
 
 /// `HEAD /api/uploads/ID`
 pub(super) async fn head(
-    State(desk): State<Desk>,
+    State(intake): State<Intake>,
     Path(id): Path<String>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Result<Response, Refusal> {
-    let caller = caller(&method, &uri, &headers)?;
-    find(&desk, &id, &caller).await?;
+    find(&intake, &id, &caller).await?;
     // Whoever writes it now is a connection that hangs: the sender would not ask.
-    let writer = desk.locks.take(&id).await.ok_or(Refusal::Locked)?;
-    let upload = find(&desk, &id, &caller).await?;
+    let writer = intake.locks.take(&id).await.ok_or(Refusal::Locked)?;
+    let upload = find(&intake, &id, &caller).await?;
     drop(writer);
     let headers = [
         ("tus-resumable", "1.0.0".to_owned()),
@@ -187,14 +184,12 @@ pub(super) async fn head(
 
 /// `PATCH /api/uploads/ID`
 pub(super) async fn patch(
-    State(desk): State<Desk>,
+    State(intake): State<Intake>,
     Path(id): Path<String>,
-    method: Method,
-    uri: Uri,
+    caller: Caller,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let caller = caller(&method, &uri, &headers)?;
     let wanted = match header(&headers, "upload-checksum").map(|text| text.split_once(' ')) {
         None => None,
         Some(Some(("sha256", digest))) => {
@@ -206,27 +201,27 @@ pub(super) async fn patch(
         .and_then(|at| at.parse().ok())
         .ok_or(Refusal::Senseless("a piece has an offset"))?;
     // In a task of its own: where the connection is cut, the server drops what answers it, and what was half done stays so.
-    let taking = tokio::spawn(async move { take(&desk, &id, &caller, offset, wanted, body).await });
+    let taking = tokio::spawn(async move { take(&intake, &id, &caller, offset, wanted, body).await });
     let at = taking.await.map_err(|_| LabError::Damaged { what: "a piece" })??;
     let headers = [("tus-resumable", "1.0.0".to_owned()), ("upload-offset", at.to_string())];
     Ok((StatusCode::NO_CONTENT, headers).into_response())
 }
 
 async fn take(
-    desk: &Desk,
+    intake: &Intake,
     id: &str,
     caller: &Caller,
     offset: i64,
     wanted: Option<Vec<u8>>,
     body: Body,
 ) -> Result<i64, Refusal> {
-    find(desk, id, caller).await?;
-    let writer = desk.locks.take(id).await.ok_or(Refusal::Locked)?;
-    let upload = find(desk, id, caller).await?;
+    find(intake, id, caller).await?;
+    let writer = intake.locks.take(id).await.ok_or(Refusal::Locked)?;
+    let upload = find(intake, id, caller).await?;
     if upload.at != offset || upload.state != "open" {
         return Err(Refusal::OtherPlace);
     }
-    let path = desk.lab.object(&upload.object);
+    let path = intake.lab.object(&upload.object);
     let left = (upload.length - upload.at).unsigned_abs();
     let taken = body::take(&path, offset.unsigned_abs(), left, body, &writer).await?;
     match wanted {
@@ -245,49 +240,47 @@ async fn take(
     .bind(now() + KEPT_SECONDS)
     .bind(id)
     .bind(offset)
-    .execute(desk.lab.store.pool())
+    .execute(intake.lab.store.pool())
     .await?;
     drop(writer);
     if written.rows_affected() == 0 {
         return Err(Refusal::Nothing);
     }
     if at == upload.length {
-        complete::begin(&desk.lab, id.to_owned());
+        complete::begin(&intake.lab, id.to_owned());
     }
     if taken.cut { Err(Refusal::Cut) } else { Ok(at) }
 }
 
 /// `GET /api/uploads/ID/receipt`
 pub(super) async fn receipt(
-    State(desk): State<Desk>,
+    State(intake): State<Intake>,
     Path(id): Path<String>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Result<Response, Refusal> {
-    let caller = caller(&method, &uri, &headers)?;
-    let upload = find(&desk, &id, &caller).await?;
-    match (upload.receipt, upload.state.as_str()) {
-        (Some(receipt), _) => Ok(([("content-type", "application/json")], receipt).into_response()),
-        (None, "refused") => {
-            Err(Refusal::Senseless("the whole has another checksum than was said: send it again"))
-        }
-        (None, _) => Ok((StatusCode::ACCEPTED, "not yet\n").into_response()),
+    let upload = find(&intake, &id, &caller).await?;
+    match upload.receipt {
+        Some(receipt) => Ok(([("content-type", "application/json")], receipt).into_response()),
+        None => Ok((StatusCode::ACCEPTED, "not yet\n").into_response()),
     }
 }
 
-/// The upload of a caller, if it is his.
-async fn find(desk: &Desk, id: &str, caller: &Caller) -> Result<Upload, Refusal> {
+/// The upload of a caller, if it is his and neither refused nor expired: then he has to ask for a place anew.
+async fn find(intake: &Intake, id: &str, caller: &Caller) -> Result<Upload, Refusal> {
     let upload: Option<Upload> = sqlx::query_as(
         "SELECT request_id, object, length, at, state, receipt, expires FROM uploads WHERE id = ?",
     )
     .bind(id)
-    .fetch_optional(desk.lab.store.pool())
+    .fetch_optional(intake.lab.store.pool())
     .await?;
     let request = upload.as_ref().map_or("", |upload| upload.request_id.as_str());
-    let found = requests::find(&desk.lab, request, caller, Purpose::GoOn).await?;
+    let found = requests::find(&intake.lab, request, caller, Purpose::GoOn).await?;
     match (upload, found) {
-        (Some(upload), Some(_)) if upload.expires > now() || upload.state != "open" => Ok(upload),
+        (Some(upload), Some(_)) => match upload.state.as_str() {
+            "received" => Ok(upload),
+            "open" if upload.expires > now() => Ok(upload),
+            _ => Err(Refusal::Nothing),
+        },
         _ => Err(Refusal::Nothing),
     }
 }

@@ -11,14 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use zeroize::Zeroizing;
 
 use self::search::{Entry, LEARN_MAX, Search};
-pub(crate) use self::worth::{Worth, worth};
+pub(crate) use self::worth::{LEARN_MIN, Source, Worth, worth};
 use crate::plausible::Lists;
 use crate::pseudonym::BundleKey;
 use crate::scan::Span;
 use crate::verify::Fingerprints;
 
-/// Shortest value that is learned, in bytes: shorter ones would turn up by chance.
-pub(crate) const LEARN_MIN: usize = 6;
 /// Most values learned from running text. Logs hold as many session tokens as requests; those are masked by their
 /// rules where they stand, and only configuration and environment (which have no such limit) teach for certain.
 const FROM_TEXT_MAX: usize = 512;
@@ -76,15 +74,6 @@ struct Store {
 struct Current {
     entries: Vec<Arc<Entry>>,
     search: Search,
-}
-
-/// Where a value comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Source {
-    /// Environment, command line, configuration: the caller says that it is a secret.
-    Told,
-    /// A key rule met it in running text.
-    Text,
 }
 
 impl Learned {

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use zeroize::Zeroizing;
 
-use super::Worth;
 use super::spelled::spelled;
+use super::worth::Worth;
 use crate::forms::{self, FormKind};
 use crate::pseudonym::Pseudonym;
 

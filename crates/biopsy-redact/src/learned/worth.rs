@@ -1,11 +1,21 @@
 //! Is a value worth being searched for everywhere? One that is a word of the text around would be masked in every line.
 
-use super::{LEARN_MIN, Source};
 use crate::plausible::{self, Lists};
 use crate::pseudonym::MASK_START;
 
+/// Shortest value that is learned, in bytes: shorter ones would turn up by chance.
+pub(crate) const LEARN_MIN: usize = 6;
 /// Fewest words of a sentence that is searched for: two or three words turn up by themselves.
 const WORDS_MIN: usize = 4;
+
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// Environment, command line, configuration: the caller says that it is a secret.
+    Told,
+    /// A key rule met it in running text.
+    Text,
+}
 
 /// What is known about a value before it is searched for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_deliver::certificate::verify;
 use biopsy_deliver::{Fingerprint, signed};
+use biopsy_model::printable::printable;
 use clap::Args;
 use jiff::Timestamp;
 
@@ -35,27 +36,34 @@ pub(crate) fn verify_deletion(args: &VerifyDeletionArgs) -> Result<Code, Failure
     let receipt = args.receipt.as_deref().map(read).transpose()?;
     let verified = verify(&certificate, args.signer, receipt.as_deref())
         .map_err(|error| Failure::from_error(FailureKind::BadInput, &error))?;
+    // The lab's words: none of them may look like a line of ours.
     let certificate = &verified.certificate;
     let time = |seconds| Timestamp::from_second(seconds).map(|time| time.to_string()).unwrap_or_default();
     let mut text = format!(
         "case {} was deleted on {} by {}: {}\nsigned by {}\n",
-        certificate.case,
+        printable(&certificate.case),
         time(certificate.deleted),
-        certificate.by,
-        certificate.reason,
+        printable(&certificate.by),
+        printable(&certificate.reason),
         verified.signer.fingerprint(),
     );
     for sent in &certificate.received {
-        text.push_str(&format!("received: {} bytes, sha256 {}\n", sent.bytes, sent.sha256));
+        text.push_str(&format!("received: {} bytes, sha256 {}\n", sent.bytes, printable(&sent.sha256)));
     }
     for place in &certificate.places {
-        text.push_str(&format!("{} ({}): {}\n", place.name, place.kind, place.result));
+        let [name, kind, result] = [&place.name, &place.kind, &place.result].map(|text| printable(text));
+        text.push_str(&format!("{name} ({kind}): {result}\n"));
     }
     text.push_str(&format!("read {} times before\n", certificate.reads.len()));
     for read in &certificate.reads {
-        text.push_str(&format!("  {} {}: {}\n", time(read.when), read.who, read.what));
+        text.push_str(&format!(
+            "  {} {}: {}\n",
+            time(read.when),
+            printable(&read.who),
+            printable(&read.what)
+        ));
     }
-    text.push_str(&format!("what it does not say: {}\n", certificate.limits));
+    text.push_str(&format!("what it does not say: {}\n", printable(&certificate.limits)));
     text.push_str(if verified.is_known_signer {
         "the certificate is right\n"
     } else {

@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal};
 
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_deliver::{Link, Request};
+use biopsy_model::printable::printable;
 use jiff::Timestamp;
 
 use super::args::SendArgs;
@@ -38,7 +39,8 @@ pub(super) fn plan(
         "kept for      {} days at most, then deleted; the receipt is how you hold them to it",
         request.kept_days
     ));
-    Ok(lines)
+    // Names come from the lab: none of them may look like a line of ours.
+    Ok(lines.iter().map(|line| printable(line)).collect())
 }
 
 /// Shows it, and asks.

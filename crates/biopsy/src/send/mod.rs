@@ -38,7 +38,10 @@ pub(crate) fn send(args: &SendArgs, color: ColorChoice) -> Result<Code, Failure>
     let begun = begun.filter(|state| state.is_of(link) && sealed.is_file());
     let signer = match &begun {
         Some(state) => state.signer().map_err(|error| way::cannot_read(&State::path_of(&sealed), &error))?,
-        None => Signer::generate(),
+        None => {
+            way::check_room(args, &sealed)?;
+            Signer::generate()
+        }
     };
     let mut sender = Sender::new(link, signer);
     sender.give_up_after = std::time::Duration::from_secs(args.patience);

@@ -1,5 +1,6 @@
 //! From a file, its report, or a recording that is made now, to a sealed file.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -85,6 +86,17 @@ pub(super) fn target(args: &SendArgs, request: &Request) -> Result<String, Failu
     Ok(target)
 }
 
+/// Where the recording is until it is sealed.
+pub(super) fn bundle_of(sealed: &Path) -> PathBuf {
+    let stem = sealed.with_extension("");
+    if stem.extension().is_some_and(|ending| ending == "zip") {
+        return stem;
+    }
+    let mut name = stem.into_os_string();
+    name.push(".zip");
+    name.into()
+}
+
 /// What `biopsy capture` is told.
 #[derive(Parser)]
 struct Capturing {
@@ -107,27 +119,22 @@ pub(super) fn recording(
         return Err(Failure::new(FailureKind::Usage, message)
             .with_hint(Some("`biopsy send FILE --to LINK` sends it".to_owned())));
     }
-    let bundle = sealed.with_extension("");
-    // One that a kill left behind before it was sealed is as good as a new one.
+    let bundle = bundle_of(sealed);
+    let seconds = format!("{}s", request.recipe.seconds());
+    let target = target(args, request)?;
+    let mut words: Vec<OsString> = ["capture", "--for", &seconds, "--output"].map(Into::into).into();
+    words.push(bundle.clone().into());
+    if request.recipe.kind == Kind::Hang {
+        words.push("--stacks".into());
+    }
+    words.push(target.into());
+    let capturing = Capturing::try_parse_from(words)
+        .map_err(|error| Failure::new(FailureKind::Usage, error.to_string()))?;
+    // Less than was asked for is worth sending: it says what it lacks.
+    let _: Code = crate::capture::record(&capturing.args, false, color, job, screen)?;
     if !bundle.is_file() {
-        let seconds = format!("{}s", request.recipe.seconds());
-        let target = target(args, request)?;
-        let bundle_text = bundle.to_string_lossy();
-        let mut words = vec!["capture", "--for", &seconds, "--output", &bundle_text];
-        if request.recipe.kind == Kind::Hang {
-            words.push("--stacks");
-        }
-        words.push(&target);
-        let capturing = Capturing::try_parse_from(words)
-            .map_err(|error| Failure::new(FailureKind::Usage, error.to_string()))?;
-        // Less than was asked for is worth sending: it says what it lacks.
-        let _: Code = crate::capture::record(&capturing.args, false, color, job, screen)?;
-        if !bundle.is_file() {
-            return Err(Failure::new(
-                FailureKind::Stopped,
-                "the recording was stopped before there was a bundle",
-            ));
-        }
+        let message = "the recording was stopped before there was a bundle";
+        return Err(Failure::new(FailureKind::Stopped, message));
     }
     let done = file(&bundle, sealed, recipients)?;
     if let Err(error) = std::fs::remove_file(&bundle) {

@@ -9,7 +9,7 @@ use biopsy_deliver::state::State;
 use biopsy_deliver::{Link, Progress, SendError};
 
 use super::args::SendArgs;
-use super::seal::with_age;
+use super::seal::{bundle_of, with_age};
 use crate::render::out;
 
 /// Time between two lines of progress.
@@ -31,6 +31,20 @@ pub(super) fn sealed_path(args: &SendArgs, link: &Link) -> Result<PathBuf, Failu
         return Err(Failure::new(FailureKind::Usage, message));
     }
     Ok(path)
+}
+
+/// Nothing is there that what is about to be made would take the place of, or be taken for.
+pub(super) fn check_room(args: &SendArgs, sealed: &Path) -> Result<(), Failure> {
+    let recorded = args.file.is_none().then(|| bundle_of(sealed));
+    for path in std::iter::once(sealed.to_owned()).chain(recorded) {
+        if path.symlink_metadata().is_ok() {
+            let message =
+                format!("`{}` is there already, and is not being sent to this link", path.display());
+            let hint = "remove it if an earlier run left it behind, or name another file with `--output`";
+            return Err(Failure::new(FailureKind::Output, message).with_hint(Some(hint)));
+        }
+    }
+    Ok(())
 }
 
 /// A file of ours that cannot be read.

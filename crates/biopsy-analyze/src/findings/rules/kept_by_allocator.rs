@@ -2,14 +2,15 @@
 
 use biopsy_model::footprint::{AllocatorFacts, MemoryKind};
 
-use crate::findings::evidence::{fact, grade, steps};
+use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::incident::Incident;
 use crate::words::{bytes, percent};
 
 /// Free bytes and their share of the memory of the process, for a warning and for a notice. Some is always free: below these nobody
 /// would change anything for it.
-const KEPT: [(u64, f64); 2] = [(256 << 20, 0.5), (64 << 20, 0.25)];
+const KEPT: [(u64, f64, Severity); 2] =
+    [(256 << 20, 0.5, Severity::Warning), (64 << 20, 0.25, Severity::Notice)];
 /// The share of the free bytes outside of the main arena from which it is the number of arenas that keeps them.
 const BY_ARENAS: f64 = 0.5;
 /// Arenas that are many.
@@ -22,9 +23,7 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
     let free = footprint.resident(&MemoryKind::AllocatorFree);
     let all: u64 = footprint.parts.iter().map(|part| part.resident).fold(0, u64::saturating_add);
     let part = free as f64 / all.max(1) as f64;
-    let reached = KEPT.map(|(least, share)| free >= least && part >= share);
-    let severity = grade(u8::from(reached[0]) + u8::from(reached[1]), [3, 2, 1])?;
-    debug_assert_ne!(severity, Severity::Critical, "memory that is kept ends nothing by itself");
+    let (.., severity) = KEPT.into_iter().find(|(least, share, _)| free >= *least && part >= *share)?;
     let allocator = footprint.allocators.first()?;
     let mut evidence = vec![fact(
         format!(
