@@ -3,5 +3,6 @@
 mod cuts;
 mod deletion;
 mod intake;
+mod pages;
 mod support;
 mod worker;
