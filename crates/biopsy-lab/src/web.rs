@@ -7,10 +7,10 @@ mod login;
 mod page;
 mod people;
 mod requests;
+mod send;
 mod visitor;
 
 use axum::Router;
-use axum::response::Response;
 use axum::routing::{get, post};
 
 use crate::place::Lab;
@@ -19,7 +19,8 @@ use crate::place::Lab;
 pub fn router(lab: Lab) -> Router {
     Router::new()
         .route("/", get(cases::list))
-        .route("/r/{id}", get(link))
+        .route("/r/{id}", get(send::page))
+        .route("/send.js", get(send::script))
         .route("/login", get(login::form).post(login::log_in))
         .route("/logout", post(login::log_out))
         .route("/welcome/{word}", get(login::welcome).post(login::accept))
@@ -33,14 +34,4 @@ pub fn router(lab: Lab) -> Router {
         .route("/people/remove", post(people::remove))
         .route("/log", get(log::lines))
         .with_state(lab)
-}
-
-/// What a customer sees who opens the link in a browser. It says nothing of the request, not even whether there is one.
-async fn link() -> Response {
-    page::bare(
-        "biopsy",
-        "<h1>This is a request for evidence</h1><p>Run this where the server is, with the whole link in quotes:</p>\
-         <pre>biopsy send --request 'LINK'</pre><p>It shows who asks, for what, and who will be able to read it, before anything is \
-         recorded or sent.</p>",
-    )
 }

@@ -1,5 +1,6 @@
 //! The lab from outside: requests, uploads that are cut, workers, deletion.
 
+mod browser;
 mod cuts;
 mod deletion;
 mod intake;

@@ -261,19 +261,10 @@ fn pages_run_no_script_and_names_stay_text() {
     ];
     let mut fields = fields.to_vec();
     fields.push(("address", "http://lab.example"));
-    let mut pages: Vec<Page> = [
-        "/",
-        "/login",
-        "/case/4711",
-        "/requests",
-        "/people",
-        "/log",
-        "/r/anything",
-        "/welcome/none",
-        "/case/%3Cscript%3E",
-    ]
-    .map(|path| browser.get(path))
-    .into();
+    let mut pages: Vec<Page> =
+        ["/", "/login", "/case/4711", "/requests", "/people", "/log", "/welcome/none", "/case/%3Cscript%3E"]
+            .map(|path| browser.get(path))
+            .into();
     pages.push(browser.post("/requests", &fields));
     for page in &pages {
         let policy = &page.headers["content-security-policy"];
@@ -281,6 +272,12 @@ fn pages_run_no_script_and_names_stay_text() {
         assert_eq!(page.headers["cache-control"], "no-store");
         assert!(!page.body.contains("<script") && !page.body.contains("<b>x"), "{}", page.body);
     }
+    // The page behind a link runs one script of ours, which reaches this lab alone.
+    let page = browser.get("/r/anything");
+    let policy = &page.headers["content-security-policy"];
+    assert!(policy.contains("script-src 'self'; connect-src 'self'") && !policy.contains("*"), "{policy}");
+    assert!(!policy.contains("unsafe-eval") && !page.body.contains("<script>"), "{}", page.body);
+    assert_eq!(browser.get("/send.js").headers["content-type"], "text/javascript; charset=utf-8");
     let error = lab.wait_for(invite(&lab.lab, "<x>", &Roles(vec![Role::Lead]), "test")).unwrap_err();
     assert!(matches!(error, LabError::Usage(_)), "{error}");
 }
