@@ -143,20 +143,4 @@ mod tests {
         message[HEADER + MESSAGE] = 1;
         assert_eq!(executed(&message), None, "a fork");
     }
-
-    #[test]
-    fn a_program_that_starts_is_told() {
-        let starts = match Starts::listen() {
-            Ok(starts) => starts,
-            Err(error) => return eprintln!("skipped: the kernel does not tell of processes: {error}"),
-        };
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
-        let mut told = Vec::new();
-        while !told.contains(&Pid(child.id())) {
-            let started = starts.next(Duration::from_secs(30)).unwrap();
-            assert!(started != Started::default(), "nothing was told in time");
-            told.extend(started.pids);
-        }
-    }
 }

@@ -95,6 +95,7 @@ pub(crate) mod tests {
                 "/sdk/dotnet /sdk/dotnet /sdk/sdk/10.0.401/Roslyn/bincore/VBCSCompiler.dll -pipename:abc",
                 Some("Compiler"),
             ),
+            ("/sdk/dotnet dotnet /sdk/Roslyn/bincore/VBCSCompiler.dll -pipename:abc -shutdown", None),
             (
                 "/sdk/sdk/10/Roslyn/bincore/VBCSCompiler /sdk/sdk/10/Roslyn/bincore/VBCSCompiler -pipename:abc",
                 Some("Compiler"),

@@ -51,6 +51,14 @@ pub(crate) fn listen(job: &Job, patience: Patience, color: ColorChoice) -> Resul
     arrivals.start("biopsy-signals", move |signal| came(signal, &job, color)).map(drop).map_err(failed)
 }
 
+/// The end of the process that started this one is a signal to end; `false`: it has ended already.
+pub(crate) fn end_with(parent: u32) -> bool {
+    // Without, it would not end by itself: then it does not begin.
+    let asked = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM)).is_ok();
+    let there = rustix::process::getppid().is_some_and(|pid| u32::try_from(pid.as_raw_pid()) == Ok(parent));
+    asked && there
+}
+
 /// Should the program be ended from here, the terminal is set up like this, until that is [over](forget_terminal).
 pub(crate) fn restoring(terminal: Termios) {
     *lock(&TERMINAL) = Some(terminal);
