@@ -216,12 +216,12 @@ impl Engine {
     /// Whether any rule applies to a process, whatever it does.
     #[must_use]
     pub fn concerns(&self, process: &Observed) -> bool {
-        self.rules.iter().any(|rule| rule.who.is(process, &self.kinds))
+        self.rules.iter().any(|rule| self.kinds.applies(&rule.who, process))
     }
 
     /// Names of the rules that apply to a process.
     pub fn rules_of<'a>(&'a self, process: &'a Observed) -> impl Iterator<Item = &'a str> {
-        let applies = |rule: &&Rule| rule.who.is(process, &self.kinds);
+        let applies = |rule: &&Rule| self.kinds.applies(&rule.who, process);
         self.rules.iter().filter(applies).map(|rule| rule.name.as_str())
     }
 
@@ -264,8 +264,9 @@ impl Engine {
     /// Finds the rules that apply to the program that a process runs now.
     fn meet(&self, tracked: &mut Tracked, process: &Observed) {
         let had = std::mem::take(&mut tracked.rules);
-        tracked.rules =
-            (0..self.rules.len()).filter(|&index| self.rules[index].who.is(process, &self.kinds)).collect();
+        tracked.rules = (0..self.rules.len())
+            .filter(|&index| self.kinds.applies(&self.rules[index].who, process))
+            .collect();
         if !tracked.program.0.is_empty() {
             // Another program by exec: for rules that did not apply before, it is a start.
             tracked.latches.retain(|(rule, _), _| had.contains(rule));

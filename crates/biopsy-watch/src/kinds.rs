@@ -37,13 +37,25 @@ impl Kinds {
     #[must_use]
     pub fn is(&self, kind: &str, process: &Observed) -> bool {
         // Kinds hold no kinds: there is no circle.
-        self.0.get(&kind.to_lowercase()).is_some_and(|(_, who)| who.is(process, &Self::default()))
+        self.0.get(&kind.to_lowercase()).is_some_and(|(_, who)| who.is(process, &|_, _| false))
+    }
+
+    /// Whether a process is one of those that are meant.
+    #[must_use]
+    pub fn applies(&self, who: &Who, process: &Observed) -> bool {
+        who.is(process, &|kind, process| self.is(kind, process))
     }
 
     /// Whether there is a kind of this name; and, if so, whether it can have processes here.
     #[must_use]
     pub fn knows(&self, kind: &str) -> Option<bool> {
         self.0.get(&kind.to_lowercase()).map(|(_, who)| !who.0.is_empty())
+    }
+
+    /// Whether it matters for any of them who started a process.
+    #[must_use]
+    pub fn ask_for_parents(&self) -> bool {
+        self.0.values().any(|(_, who)| who.asks_for_parents())
     }
 
     /// Names, as they are written.
@@ -54,7 +66,7 @@ impl Kinds {
     /// The first kind that a process is of.
     #[must_use]
     pub fn of(&self, process: &Observed) -> Option<&str> {
-        let is = |(_, who): &&(String, Who)| who.is(process, &Self::default());
+        let is = |(_, who): &&(String, Who)| who.is(process, &|_, _| false);
         self.0.values().find(is).map(|(name, _)| name.as_str())
     }
 }

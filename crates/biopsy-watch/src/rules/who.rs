@@ -1,10 +1,12 @@
 //! Which processes.
 
-use crate::kinds::Kinds;
 use crate::process::Observed;
 use crate::text::Node;
 
 use super::pattern::Pattern;
+
+/// Says whether a process is of a kind.
+pub type IsOfKind<'a> = &'a dyn Fn(&str, &Observed) -> bool;
 
 /// Which processes: one of these must hold.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -56,8 +58,14 @@ impl Who {
 
     /// Whether a process is one of them. A condition of none would be every process of the machine: it is nobody.
     #[must_use]
-    pub fn is(&self, process: &Observed, kinds: &Kinds) -> bool {
-        self.0.iter().any(|conditions| conditions.hold(process, kinds))
+    pub fn is(&self, process: &Observed, is_of_kind: IsOfKind<'_>) -> bool {
+        self.0.iter().any(|conditions| conditions.hold(process, is_of_kind))
+    }
+
+    /// Whether it matters who started a process.
+    #[must_use]
+    pub fn asks_for_parents(&self) -> bool {
+        self.0.iter().any(|conditions| !conditions.parent.is_empty())
     }
 
     /// All kinds that are named.
@@ -98,7 +106,7 @@ impl Conditions {
         *self == Self { without: self.without.clone(), ..Self::default() }
     }
 
-    fn hold(&self, process: &Observed, kinds: &Kinds) -> bool {
+    fn hold(&self, process: &Observed, is_of_kind: IsOfKind<'_>) -> bool {
         if self.is_empty() {
             return false;
         }
@@ -134,7 +142,7 @@ impl Conditions {
                     .is_some_and(|id| self.container.iter().any(|begin| is_container(id, begin))))
             && (self.user.is_empty()
                 || self.user.iter().any(|user| *user == process.user || *user == process.uid.to_string()))
-            && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kinds.is(kind, process)))
+            && (self.kinds.is_empty() || self.kinds.iter().any(|kind| is_of_kind(kind, process)))
     }
 }
 
@@ -154,6 +162,7 @@ fn is_container(id: &str, begin: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::Kinds;
     use crate::kinds::tests::process;
     use crate::text::parse_json;
 
@@ -185,7 +194,7 @@ mod tests {
             ("[{\"unit\": \"x\"}, {\"unit\": \"shop.service\"}]", true),
             ("\"Compiler\"", false),
         ] {
-            assert_eq!(Who::of(&parse_json(who).unwrap()).is(&server, &kinds), expected, "{who}");
+            assert_eq!(kinds.applies(&Who::of(&parse_json(who).unwrap()), &server), expected, "{who}");
         }
     }
 }

@@ -59,6 +59,12 @@ impl Settings {
         (Self::read(&merged(layers), kinds), problems)
     }
 
+    /// Whether it matters who started a process: to know that is as much work again as to know the process.
+    #[must_use]
+    pub fn ask_for_parents(&self) -> bool {
+        self.kinds.ask_for_parents() || self.rules.iter().any(|rule| rule.who.asks_for_parents())
+    }
+
     fn read(root: &Node, kinds: Kinds) -> Self {
         let watch = |path: &[&str]| root.get("watch")?.at(path);
         let duration = |path: &[&str]| quantity::duration(watch(path)?.text()?);

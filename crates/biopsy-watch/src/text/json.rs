@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::DEEPEST;
-use super::node::{Member, Node, SyntaxError, Value};
+use super::node::{DEEPEST, Member, Node, SyntaxError, Value};
 
 /// Parses a text. No recursion: a list inside of a list is one more frame on a stack of at most [`DEEPEST`].
 ///

@@ -7,13 +7,8 @@ mod toml;
 
 pub use edit::{EditError, set};
 pub use json::parse as parse_json;
-pub use node::{Member, Node, Place, SyntaxError, Value};
+pub use node::{DEEPEST, LONGEST, Member, Node, Place, SyntaxError, Value};
 pub use toml::parse as parse_toml;
-
-/// Longest text of settings.
-pub const LONGEST: usize = 1 << 20;
-/// Deepest nesting; the settings that exist have six.
-pub const DEEPEST: usize = 32;
 
 /// Parses a text by the ending of its file's name: `.toml` is TOML, all else JSON with comments.
 ///

@@ -2,6 +2,11 @@
 
 use std::ops::Range;
 
+/// Longest text of settings.
+pub const LONGEST: usize = 1 << 20;
+/// Deepest nesting; the settings that exist have six.
+pub const DEEPEST: usize = 32;
+
 /// A value with its place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {

@@ -3,8 +3,7 @@
 use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
 
-use super::DEEPEST;
-use super::node::{Member, Node, SyntaxError, Value};
+use super::node::{DEEPEST, Member, Node, SyntaxError, Value};
 
 /// Parses a text.
 ///

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &KillArgs) -> Result<Code, Failure> {
         .with_hint(Some(meant(&args.kind, &names))));
     }
     let me = rustix::process::geteuid();
-    let mut eyes = Eyes::open();
+    let mut eyes = Eyes::open(kinds.ask_for_parents());
     let own = biopsy_model::Pid(std::process::id());
     let all: Vec<Observed> =
         eyes.pids().into_iter().filter(|pid| *pid != own).filter_map(|pid| eyes.look(pid)).collect();

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use biopsy_capture::{Failure, FailureKind};
 
+use super::file;
 use crate::exit_codes::Code;
 use crate::render::out;
 use crate::standing::{commands, settings};
@@ -29,8 +30,8 @@ const TEMPLATE: &str = r#"// Settings of biopsy: which processes `biopsy watch` 
 
 /// Opens a copy; what comes back replaces the settings if it makes sense, else it is kept beside them.
 pub(super) fn edit(machine: bool) -> Result<Code, Failure> {
-    let path = super::own_file(machine)?;
-    let old = super::text_of(&path)?;
+    let path = file::own_file(machine)?;
+    let old = file::text_of(&path)?;
     let begin = if old.trim().is_empty() && path.extension().is_some_and(|ending| ending == "json") {
         TEMPLATE
     } else {
@@ -74,7 +75,7 @@ pub(super) fn edit(machine: bool) -> Result<Code, Failure> {
         };
         return Err(failure.with_hint(Some(hint)));
     }
-    super::write(&path, &new)?;
+    file::write(&path, &new)?;
     out::text(&format!("{} is in order, and holds\n", path.display()), false)
 }
 

@@ -1,6 +1,7 @@
 //! `biopsy config`: the settings of what stands by.
 
 mod edit;
+mod file;
 mod set;
 mod show;
 
@@ -12,7 +13,7 @@ use clap::{Args, Subcommand};
 use crate::exit_codes::Code;
 use crate::render::out;
 use crate::render::terminal::Terminal;
-use crate::standing::{places, settings};
+use crate::standing::settings;
 
 /// Look at the settings of `biopsy watch` and change them.
 #[derive(Clone, Debug, Args)]
@@ -88,42 +89,4 @@ fn kinds() -> Result<Code, Failure> {
         Some(false) | None => format!("{name} (none on Linux)\n"),
     };
     out::text(&kinds.names().map(line).collect::<String>(), false)
-}
-
-/// The file that is changed.
-fn own_file(machine: bool) -> Result<PathBuf, Failure> {
-    let folder = if machine { Some(places::machine_folder()) } else { places::user_folder() };
-    let folder = folder.ok_or_else(|| {
-        Failure::new(biopsy_capture::FailureKind::Usage, "this user has no home for settings")
-            .with_hint(Some("`--machine` changes those of the machine"))
-    })?;
-    places::file_in(&folder)
-}
-
-/// Its text; empty: there is none yet.
-fn text_of(path: &std::path::Path) -> Result<String, Failure> {
-    let text = biopsy_watch::file::read(path).map_err(|error| {
-        Failure::from_error(biopsy_capture::FailureKind::BadInput, &error).with_hint(error.hint())
-    })?;
-    Ok(text.unwrap_or_default())
-}
-
-/// Writes it, whole or not at all; what is a link stays one.
-fn write(path: &std::path::Path, text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    let failed = |error: std::io::Error| {
-        Failure::new(
-            biopsy_capture::FailureKind::Output,
-            format!("cannot write `{}`: {error}", path.display()),
-        )
-    };
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().unwrap_or(std::path::Path::new("/"));
-    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    let mode = path.metadata().map_or(0o644, |meta| meta.permissions().mode() & 0o755);
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_data()).map_err(failed)?;
-    file.persist(&path).map(drop).map_err(|error| failed(error.error))
 }

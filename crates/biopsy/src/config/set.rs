@@ -3,13 +3,14 @@
 use biopsy_capture::{Failure, FailureKind};
 use biopsy_watch::text;
 
+use super::file;
 use crate::exit_codes::Code;
 use crate::render::out;
 use crate::standing::settings;
 
 /// Sets it, if the settings make sense with it.
 pub(super) fn set(key: &str, value: &str, machine: bool) -> Result<Code, Failure> {
-    let path = super::own_file(machine)?;
+    let path = file::own_file(machine)?;
     if path.extension().is_some_and(|ending| ending == "toml") {
         return Err(Failure::new(
             FailureKind::Usage,
@@ -17,7 +18,7 @@ pub(super) fn set(key: &str, value: &str, machine: bool) -> Result<Code, Failure
         )
         .with_hint(Some("`biopsy config edit` opens it")));
     }
-    let old = super::text_of(&path)?;
+    let old = file::text_of(&path)?;
     // What is JSON is meant as that; all else is a text.
     let value = match text::parse_json(value) {
         Ok(_) => value.trim().to_owned(),
@@ -39,6 +40,6 @@ pub(super) fn set(key: &str, value: &str, machine: bool) -> Result<Code, Failure
         }
         out::say(format_args!("{}", layer.shown(problem)));
     }
-    super::write(&path, &new)?;
+    file::write(&path, &new)?;
     out::text(&format!("{key} is {value} in {}\n", path.display()), false)
 }

@@ -13,13 +13,20 @@ pub(crate) struct Eyes {
     root: ProcRoot,
     boot: BootId,
     users: HashMap<u32, String>,
+    with_parents: bool,
 }
 
 impl Eyes {
-    pub(crate) fn open() -> Self {
+    /// `with_parents`: it matters who started a process.
+    pub(crate) fn open(with_parents: bool) -> Self {
         let root = ProcRoot::live();
         let boot = root.boot_id();
-        Self { root, boot, users: HashMap::new() }
+        Self { root, boot, users: HashMap::new(), with_parents }
+    }
+
+    /// From now on it matters, or does not.
+    pub(crate) fn set_parents(&mut self, with_parents: bool) {
+        self.with_parents = with_parents;
     }
 
     pub(crate) fn boot(&self) -> &BootId {
@@ -34,7 +41,8 @@ impl Eyes {
     /// A process; `None`: it is gone, or a part of the kernel.
     pub(crate) fn look(&mut self, pid: Pid) -> Option<Observed> {
         let glance = Glance::take(&self.root, &self.boot, pid)?;
-        let parent = Glance::take(&self.root, &self.boot, glance.parent);
+        let parent = || Glance::take(&self.root, &self.boot, glance.parent);
+        let parent = self.with_parents.then(parent).flatten();
         let parent_names = parent.map(|parent| {
             [Some(parent.name), Some(parent.exe), parent.entry].into_iter().flatten().collect()
         });

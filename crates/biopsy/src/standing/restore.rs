@@ -45,9 +45,13 @@ pub(crate) fn clean_up(folder: &JournalFolder, force: bool) -> Result<Vec<String
             }
             continue;
         };
-        // Where it cannot be asked it is said below that it is still there.
-        let _ = journal::signal(holder, Signal::TERM);
-        let mut is_gone = journal::gone_within(holder, PATIENCE);
+        // A command was asked by the end of its watcher, and finishes what it has: asked again it would hurry, and make no report.
+        let mut is_gone = lease.target.is_some() && journal::gone_within(holder, PATIENCE);
+        if !is_gone {
+            // Where it cannot be asked it is said below that it is still there.
+            let _ = journal::signal(holder, Signal::TERM);
+            is_gone = journal::gone_within(holder, PATIENCE);
+        }
         if !is_gone && force {
             let _ = journal::signal(holder, Signal::KILL);
             is_gone = journal::gone_within(holder, KILLED);

@@ -15,7 +15,7 @@ pub(super) fn show(settings: &Settings, args: &WatchArgs, color: ColorChoice) ->
     let mut show = Show::new(args.json, color);
     show.rules(&settings.rules, "nothing is done; processes that the rules are about now:");
     let engine = Engine::new(settings);
-    let mut eyes = Eyes::open();
+    let mut eyes = Eyes::open(settings.ask_for_parents());
     for pid in eyes.pids() {
         let Some(process) = eyes.look(pid).filter(super::watcher::may_be_watched) else {
             continue;

@@ -24,8 +24,10 @@ use super::results;
 use super::show::{Line, Show};
 use super::worker::{Ended, Worker};
 
-/// How long is waited for news at most: so often commands are looked after.
+/// How long is waited for news at most: so often commands are looked after ...
 const TICK: Duration = Duration::from_millis(200);
+/// ... and signals, where there are none.
+const IDLE_TICK: Duration = Duration::from_millis(500);
 /// How often processes are looked at again, and everything else that is not urgent.
 const ROUND: Duration = Duration::from_secs(1);
 /// How long commands have to finish what they have when the watcher ends.
@@ -77,7 +79,7 @@ pub(super) fn watch(
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(FailureKind::Bug, format!("cannot tell which program this is: {error}"))
     })?;
-    let eyes = Eyes::open();
+    let eyes = Eyes::open(settings.ask_for_parents());
     let root = biopsy_target::ProcRoot::live();
     let own = biopsy_target::identity::key_of(&root, Pid(std::process::id()))
         .ok_or_else(|| Failure::new(FailureKind::Target, "`/proc` does not show this process"))?;
@@ -143,7 +145,8 @@ impl Watcher {
         let mut round = Instant::now();
         let mut files = self.file_times(args);
         while !job.is_asked() && now() < self.until {
-            for pid in news.next(&self.eyes, TICK) {
+            let tick = if self.workers.is_empty() { IDLE_TICK } else { TICK };
+            for pid in news.next(&self.eyes, tick) {
                 if let Some(process) = self.eyes.look(pid) {
                     self.meet(process)?;
                 }
@@ -352,6 +355,7 @@ impl Watcher {
             Ok(loaded) if loaded.settings != self.settings => {
                 self.settings = loaded.settings;
                 self.engine.change(&self.settings);
+                self.eyes.set_parents(self.settings.ask_for_parents());
                 let note = "the settings were changed; these rules hold now";
                 let rules = self.settings.rules.clone();
                 self.show.rules(&rules, note);
@@ -390,7 +394,8 @@ impl Watcher {
         while !self.workers.is_empty() && begin.elapsed() < FINISH {
             if job.is_hurried() && !hurried {
                 hurried = true;
-                self.workers.iter_mut().for_each(|worker| worker.ask(Signal::TERM));
+                // Not SIGTERM, of which several that come at once are one.
+                self.workers.iter_mut().for_each(|worker| worker.ask(Signal::INT));
             }
             // The journal is written anew by it; that it cannot be is said at the end.
             let _ = self.look_after_workers();

@@ -171,6 +171,10 @@ fn two_watchers_refuse_each_other_and_what_a_killed_one_left_is_ended() {
     user.says(&["restore"]);
     assert_eq!(user.leases(), 0);
     assert_eq!(user.says(&["restore"]), "nothing is on any more\n");
+    // The kernel tells of the end of each of the watcher's threads: that is no hurry, and there is a report.
+    let results = std::fs::read_dir(user.folder.path().join("state/biopsy/watch/idle")).unwrap();
+    let names: Vec<String> = results.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.len() == 1 && names[0].ends_with(".biopsy.zip"), "{names:?}");
     survival.assert_unharmed();
     target.stop();
 }
