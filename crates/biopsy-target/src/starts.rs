@@ -1,7 +1,8 @@
 //! Which programs start: the kernel tells of each execution (connector of processes, `linux/cn_proc.h`).
 //!
 //! Nothing waits for us: a program that starts goes on while we are told. That costs the machine one message for each event of any
-//! process, and nobody more. Needs CAP_NET_ADMIN in the first user, network and pid namespaces; without, one has to look again and again.
+//! process, and nobody more. Only in the first user, network and pid namespaces, and before Linux 6.6 with CAP_NET_ADMIN; else one has to
+//! look again and again.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -152,7 +152,9 @@ impl Show {
             ]
         };
         self.table(RULES, &rules.iter().map(row).collect::<Vec<_>>());
-        self.text(&format!("\n{note}\n"));
+        if !note.is_empty() {
+            self.text(&format!("\n{note}\n"));
+        }
     }
 
     /// The table of what was done.

@@ -356,10 +356,10 @@ impl Watcher {
                 self.settings = loaded.settings;
                 self.engine.change(&self.settings);
                 self.eyes.set_parents(self.settings.ask_for_parents());
-                let note = "the settings were changed; these rules hold now";
+                let text = "the settings were changed; these rules hold now".to_owned();
+                self.show.line(&Line { event: "note", text, ..Line::default() });
                 let rules = self.settings.rules.clone();
-                self.show.rules(&rules, note);
-                self.show.line(&Line { event: "note", text: note.to_owned(), ..Line::default() });
+                self.show.rules(&rules, "");
                 for process in
                     self.eyes.pids().into_iter().filter_map(|pid| self.eyes.look(pid)).collect::<Vec<_>>()
                 {
