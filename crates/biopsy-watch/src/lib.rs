@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Nothing here looks at a process, starts one or waits: whoever watches says what is there and what time it is, so that days can be
-//! gone through in a test. Settings are read from files that nobody else may write ([`file`]); the rest is pure.
+//! gone through in a test. Settings are read from files that nobody else may write ([`mod@file`]); the rest is pure.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
