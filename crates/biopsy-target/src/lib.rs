@@ -8,6 +8,7 @@
 //! - [`identity`]: a process is boot + pid + start, checked again after every attach
 //! - [`list`](mod@list): all processes, trees, threads; [`usage`]: what they use
 //! - [`runtime`]: .NET, JVM, Node, Python, Go ... and their versions
+//! - [`glance`]: who a process is, cheap enough for every program that starts; [`starts`]: which do
 //! - [`cgroup`]: container id, systemd unit, limits
 //! - [`access`](mod@access): what may be captured of one process, tried rather than guessed
 //! - [`preflight`](mod@preflight): checks of the machine and the account, each with a hint that holds here
@@ -34,6 +35,7 @@ pub mod catch;
 mod fake_proc;
 pub mod find;
 pub mod freeze;
+pub mod glance;
 pub mod list;
 mod oom_policy;
 pub mod peers;
@@ -43,8 +45,10 @@ mod printable;
 mod process;
 pub mod runtime;
 pub mod selector;
+pub mod starts;
 
 pub use find::{Candidate, FindError, Target, find, find_in};
+pub use glance::Glance;
 pub use list::{Surveyed, list, survey, threads, tree};
 pub use preflight::access::{Access, Allowed, access};
 pub use preflight::{Check, Container, Facts, Status, Trial, Wanted, access, doctor, preflight};
@@ -57,3 +61,4 @@ pub use process::usage::{CpuReading, Usage, up_time_short, up_time_text};
 pub use process::users::user_name;
 pub use process::{cgroup, identity, proc_root, usage};
 pub use selector::{ParseSelectorError, Selector};
+pub use starts::{Started, Starts};

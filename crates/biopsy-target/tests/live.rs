@@ -287,3 +287,20 @@ fn dotnet() {
     }
     survival.assert_unharmed();
 }
+
+#[test]
+fn the_kernel_tells_of_a_program_that_starts() {
+    if !biopsy_testkit::require_all(&[biopsy_testkit::Privilege::Root]) {
+        return;
+    }
+    // Of the first namespaces alone: in a container nothing is told, and one looks again and again.
+    let Ok(starts) = biopsy_target::Starts::listen() else { return };
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let mut told = Vec::new();
+    while !told.contains(&biopsy_model::Pid(child.id())) {
+        let started = starts.next(std::time::Duration::from_secs(30)).unwrap();
+        assert!(started != biopsy_target::Started::default(), "nothing was told");
+        told.extend(started.pids);
+    }
+}

@@ -9,16 +9,20 @@ use crate::commands::compare::CompareArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::heap::HeapArgs;
+use crate::commands::kill::KillArgs;
 use crate::commands::lab::HandedOn;
 use crate::commands::ps::PsArgs;
 use crate::commands::redact::RedactArgs;
+use crate::commands::restore::RestoreArgs;
 use crate::commands::symbols::SymbolArgs;
 use crate::commands::verify_deletion::VerifyDeletionArgs;
+use crate::config::ConfigArgs;
 use crate::dump::DumpArgs;
 use crate::render::terminal::ColorChoice;
 use crate::send::SendArgs;
 use crate::snapshot::SnapshotArgs;
 use crate::stacks::StacksArgs;
+use crate::watch::WatchArgs;
 
 /// Takes evidence from a living server without hurting it: a timeline trace, metrics, logs and context on one clock,
 /// in one bundle, with a report that names the cause.
@@ -33,6 +37,9 @@ pub(crate) struct Cli {
     /// Say more about what biopsy itself does; twice for more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Ask the command to end when this process, which started it, ends: what the watcher begins does not outlive it.
+    #[arg(long, global = true, hide = true, value_name = "PID")]
+    pub(crate) until_parent_ends: Option<u32>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -62,6 +69,10 @@ pub(crate) enum Command {
     Case(HandedOn),
     /// Read what was sent for a case, where it is, where `biopsy-lab` is installed.
     Open(HandedOn),
+    Config(ConfigArgs),
+    Watch(WatchArgs),
+    Kill(KillArgs),
+    Restore(RestoreArgs),
     Ps(PsArgs),
     Doctor(DoctorArgs),
     /// Write the completions of a shell to standard output.

@@ -5,8 +5,9 @@
 //! removed or named, and the program exits. So a signal ends it whatever it hangs in: a pipe that nobody reads, a disk that
 //! does not answer, work that a hostile target has made endless.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use biopsy_capture::{Failure, FailureKind, Job, Patience};
 use biopsy_sys::job_control::JobControl;
@@ -26,6 +27,12 @@ const AFTER_THE_SECOND: Duration = Duration::from_secs(3);
 /// For copies to be released; what is held then is let go by the kernel.
 const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 
+/// The end of the process that started this one is SIGTERM, which the kernel sends for each thread of that process that ends: those that come
+/// within this time are one. Two would be one that hurries, and leave a recording without a report.
+const ONE_END: Duration = Duration::from_secs(2);
+
+/// Whether the end of the process that started this one is to end it.
+static ENDS_WITH_PARENT: AtomicBool = AtomicBool::new(false);
 /// The terminal as it was before it was set up for keys.
 static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
 /// Held by whoever ends the program.
@@ -48,7 +55,25 @@ pub(crate) fn listen(job: &Job, patience: Patience, color: ColorChoice) -> Resul
     };
     let job = job.clone();
     let arrivals = Arrivals::of(numbers).map_err(failed)?;
-    arrivals.start("biopsy-signals", move |signal| came(signal, &job, color)).map(drop).map_err(failed)
+    let mut last_end: Option<Instant> = None;
+    let came = move |signal| {
+        let is_end = signal == SIGTERM && ENDS_WITH_PARENT.load(Ordering::SeqCst);
+        let is_same_end =
+            is_end && last_end.replace(Instant::now()).is_some_and(|last| last.elapsed() < ONE_END);
+        if !is_same_end {
+            came(signal, &job, color);
+        }
+    };
+    arrivals.start("biopsy-signals", came).map(drop).map_err(failed)
+}
+
+/// The end of the process that started this one is a signal to end; `false`: it has ended already.
+pub(crate) fn end_with(parent: u32) -> bool {
+    // Without, it would not end by itself: then it does not begin.
+    let asked = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM)).is_ok();
+    let there = rustix::process::getppid().is_some_and(|pid| u32::try_from(pid.as_raw_pid()) == Ok(parent));
+    ENDS_WITH_PARENT.store(true, Ordering::SeqCst);
+    asked && there
 }
 
 /// Should the program be ended from here, the terminal is set up like this, until that is [over](forget_terminal).

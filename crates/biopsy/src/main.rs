@@ -9,6 +9,7 @@ mod arrivals;
 mod capture;
 mod cli;
 mod commands;
+mod config;
 mod controls;
 mod dump;
 mod exit_codes;
@@ -17,7 +18,9 @@ mod render;
 mod send;
 mod snapshot;
 mod stacks;
+mod standing;
 mod typed;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -36,6 +39,9 @@ fn main() -> ExitCode {
         Err(error) => return say_usage(&error),
     };
     start_logging(cli.verbose);
+    if cli.until_parent_ends.is_some_and(|parent| !interrupt::end_with(parent)) {
+        return exit_codes::Code::Partial.into();
+    }
     let result = run(&cli);
     interrupt::settle();
     match result {
@@ -76,6 +82,10 @@ fn say_usage(error: &clap::Error) -> ExitCode {
 fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
     let terminal = Terminal::of_stdout(cli.color);
     match &cli.command {
+        Command::Config(args) => config::run(args, terminal),
+        Command::Watch(args) => watch::run(args, cli.color),
+        Command::Kill(args) => commands::kill(args),
+        Command::Restore(args) => commands::restore(args),
         Command::Ps(args) => commands::ps(args, terminal),
         Command::Doctor(args) => commands::doctor(args, terminal),
         Command::Capture(args) => capture::run(args, false, cli.color),

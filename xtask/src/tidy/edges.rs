@@ -91,6 +91,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-report",
         ],
     ),
+    ("biopsy-watch", &["biopsy-model"]),
     ("biopsy-deliver", &["biopsy-seal"]),
     (
         "biopsy-lab",
@@ -122,6 +123,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-import",
             "biopsy-analyze",
             "biopsy-report",
+            "biopsy-watch",
             "biopsy-deliver",
         ],
     ),

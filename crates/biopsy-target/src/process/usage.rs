@@ -25,11 +25,15 @@ pub struct Usage {
 
 impl Usage {
     pub(crate) fn of(seen: &Seen) -> Self {
+        Self::of_stat(&seen.stat)
+    }
+
+    pub(crate) fn of_stat(stat: &Stat) -> Self {
         Self {
-            resident_bytes: seen.stat.resident_pages.saturating_mul(rustix::param::page_size() as u64),
-            threads: seen.stat.threads,
-            up_seconds: identity::seconds_since(seen.stat.start_ticks),
-            cpu_seconds: seconds(seen.stat.user_ticks.saturating_add(seen.stat.system_ticks)),
+            resident_bytes: stat.resident_pages.saturating_mul(rustix::param::page_size() as u64),
+            threads: stat.threads,
+            up_seconds: identity::seconds_since(stat.start_ticks),
+            cpu_seconds: seconds(stat.user_ticks.saturating_add(stat.system_ticks)),
         }
     }
 }

@@ -126,7 +126,7 @@ impl Method {
 
 impl CaptureArgs {
     /// What is to be done. `trace_only`: it was `trace`.
-    pub(super) fn plan(&self, trace_only: bool) -> Result<CapturePlan, Failure> {
+    pub(crate) fn plan(&self, trace_only: bool) -> Result<CapturePlan, Failure> {
         let dotnet = || DotNetOptions {
             log_level: self.log_level,
             log_categories: self.log_category.clone(),

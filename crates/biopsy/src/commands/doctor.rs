@@ -26,7 +26,15 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(args: &DoctorArgs, out: &mut dyn Write, terminal: &Terminal) -> io::Result<()> {
     let mut checks = doctor();
     checks.extend(runtime_events());
+    checks.extend(standing());
     if args.json { write_json(out, &checks) } else { write_checks(out, *terminal, &checks) }
+}
+
+/// What the watcher of this user has on; `None`: nothing.
+fn standing() -> Option<Check> {
+    let detail = crate::standing::restore::summary()?;
+    let hint = Some("`biopsy restore` switches it off".to_owned());
+    Some(Check { name: "watch", status: Status::Ok, detail, hint })
 }
 
 /// Whether the .NET runtimes that run here can be asked for their events; `None`: there are none.

@@ -7,9 +7,11 @@ pub(crate) mod explain;
 mod export;
 pub(crate) mod heap;
 pub(crate) mod input;
+pub(crate) mod kill;
 pub(crate) mod lab;
 pub(crate) mod ps;
 pub(crate) mod redact;
+pub(crate) mod restore;
 mod shell;
 pub(crate) mod symbols;
 pub(crate) mod verify_deletion;
@@ -19,8 +21,10 @@ pub(crate) use compare::compare;
 pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use heap::heap;
+pub(crate) use kill::run as kill;
 pub(crate) use lab::lab;
 pub(crate) use redact::redact;
+pub(crate) use restore::run as restore;
 pub(crate) use shell::{completions, man};
 pub(crate) use verify_deletion::verify_deletion;
 
@@ -28,13 +32,18 @@ use crate::exit_codes::Code;
 use crate::render::out;
 use crate::render::terminal::Terminal;
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_model::printable::printable;
 
 /// `biopsy ps`.
 pub(crate) fn ps(args: &ps::PsArgs, terminal: Terminal) -> Result<Code, Failure> {
     let mut shown = Vec::new();
     match ps::run(args, &mut shown, &terminal) {
         Ok(()) if args.json => out::json(shown),
-        Ok(()) => out::bytes_of_text(&shown, terminal.colour),
+        Ok(()) => {
+            let on = crate::standing::restore::summary();
+            shown.extend(on.iter().flat_map(|on| format!("\n{}\n", printable(on)).into_bytes()));
+            out::bytes_of_text(&shown, terminal.colour)
+        }
         Err(ps::PsError::Write(error)) => out::written(Err(error)),
         Err(error) => Err(Failure::from_error(FailureKind::Target, &error).with_hint(error.hint())),
     }

@@ -163,7 +163,7 @@ impl DumpArgs {
     }
 
     /// What is to be done.
-    pub(super) fn plan(&self) -> Result<DumpPlan, Failure> {
+    pub(crate) fn plan(&self) -> Result<DumpPlan, Failure> {
         self.check()?;
         Ok(DumpPlan {
             target: self.target.clone(),

@@ -19,3 +19,4 @@ mod signals;
 mod stacks;
 mod stacks_bad_days;
 mod support;
+mod watching;

@@ -1,0 +1,136 @@
+//! Which results go: the oldest first, never what is marked to be kept, never the newest of a rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long results are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// Most bytes of all.
+    pub bytes: u64,
+    /// Older ones go.
+    pub age: Duration,
+    /// Most of one rule.
+    pub count: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { bytes: 10 << 30, age: Duration::from_secs(7 * 86_400), count: 100 }
+    }
+}
+
+/// A result that is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// Its rule.
+    pub rule: String,
+    /// Its name in the folder.
+    pub name: String,
+    /// How long ago it was made; zero for one from the future: a clock that was wrong takes nothing away.
+    pub age: Duration,
+    /// Its size.
+    pub bytes: u64,
+    /// It is to stay.
+    pub is_marked: bool,
+}
+
+/// Those that go, as indices. `missing`: bytes that are to be made free besides, because the disk is nearly full.
+#[must_use]
+pub fn to_remove(results: &[Kept], policy: &Policy, missing: u64) -> BTreeSet<usize> {
+    let mut by_age: Vec<usize> = (0..results.len()).collect();
+    by_age.sort_by(|&a, &b| {
+        results[b].age.cmp(&results[a].age).then_with(|| results[a].name.cmp(&results[b].name))
+    });
+    let newest: BTreeMap<&str, usize> =
+        by_age.iter().map(|&index| (results[index].rule.as_str(), index)).collect();
+    let stays =
+        |index: usize| results[index].is_marked || newest.get(results[index].rule.as_str()) == Some(&index);
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for result in results.iter().filter(|result| !result.is_marked) {
+        *counts.entry(result.rule.as_str()).or_default() += 1;
+    }
+    let total: u64 = results.iter().map(|result| result.bytes).fold(0, u64::saturating_add);
+    let mut surplus = total.saturating_sub(policy.bytes).max(missing);
+    let mut gone = BTreeSet::new();
+    for index in by_age {
+        let result = &results[index];
+        if stays(index) {
+            continue;
+        }
+        let of_rule = counts.entry(result.rule.as_str()).or_default();
+        if result.age > policy.age || surplus > 0 || *of_rule > u64::from(policy.count) {
+            *of_rule -= 1;
+            surplus = surplus.saturating_sub(result.bytes);
+            gone.insert(index);
+        }
+    }
+    gone
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kept(rule: &str, hours: u64, megabytes: u64, is_marked: bool) -> Kept {
+        Kept {
+            rule: rule.to_owned(),
+            name: format!("{rule}-{hours}"),
+            age: Duration::from_secs(hours * 3600),
+            bytes: megabytes << 20,
+            is_marked,
+        }
+    }
+
+    #[test]
+    fn the_oldest_go_first_and_the_newest_stay() {
+        let policy = |megabytes: u64, hours: u64, count| Policy {
+            bytes: megabytes << 20,
+            age: Duration::from_secs(hours * 3600),
+            count,
+        };
+        let results = [
+            kept("a", 1, 10, false),
+            kept("a", 5, 10, false),
+            kept("a", 9, 10, true),
+            kept("b", 90, 10, false),
+            kept("a", 7, 10, false),
+        ];
+        for (policy, missing, expected) in [
+            (policy(100, 100, 9), 0, vec![]),
+            (policy(100, 6, 9), 0, vec![4]),
+            (policy(100, 100, 2), 0, vec![4]),
+            (policy(100, 100, 1), 0, vec![1, 4]),
+            (policy(45, 100, 9), 0, vec![4]),
+            (policy(0, 0, 0), 0, vec![1, 4]),
+            (policy(100, 100, 9), 1 << 20, vec![4]),
+            (policy(100, 100, 9), 11 << 20, vec![1, 4]),
+        ] {
+            let gone = to_remove(&results, &policy, missing);
+            assert_eq!(gone.into_iter().collect::<Vec<_>>(), expected, "{policy:?} {missing}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_marked_and_the_newest_of_each_rule_are_never_lost(
+            all in prop::collection::vec((0_usize..3, 0_u64..200, 0_u64..50, any::<bool>()), 0..40),
+            bytes in 0_u64..500,
+            hours in 0_u64..200,
+            count in 0_u32..10,
+        ) {
+            let results: Vec<Kept> = all.iter().map(|&(rule, hours, size, marked)| kept(["a", "b", "c"][rule], hours, size, marked)).collect();
+            let policy = Policy { bytes: bytes << 20, age: Duration::from_secs(hours * 3600), count };
+            let gone = to_remove(&results, &policy, 0);
+            for rule in ["a", "b", "c"] {
+                let of = |index: &usize| results[*index].rule == rule;
+                let youngest = (0..results.len()).filter(of).map(|index| results[index].age).min();
+                let left = (0..results.len()).filter(of).filter(|index| !gone.contains(index));
+                prop_assert_eq!(left.map(|index| results[index].age).min(), youngest);
+            }
+            prop_assert!(gone.iter().all(|&index| !results[index].is_marked));
+        }
+    }
+}

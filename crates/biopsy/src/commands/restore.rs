@@ -1,0 +1,41 @@
+//! `biopsy restore`: switches off whatever is on, and says what that was.
+
+use biopsy_capture::Failure;
+use biopsy_model::printable::printable;
+use clap::Args;
+
+use crate::exit_codes::Code;
+use crate::render::out;
+use crate::standing::journal::JournalFolder;
+use crate::standing::restore;
+
+/// Switch off whatever `biopsy watch` of this user has on: the watcher and all that it has begun. What was recorded is kept.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// Say what is on, and leave it on.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Kill what does not end within two minutes of being asked.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Runs `biopsy restore`.
+pub(crate) fn run(args: &RestoreArgs) -> Result<Code, Failure> {
+    let folder = JournalFolder::usual()?;
+    let lines: Vec<String> = if args.dry_run {
+        restore::on(&folder).iter().map(|(lease, _)| restore::text(lease)).collect()
+    } else {
+        restore::clean_up(&folder, args.force)?
+    };
+    let mut text: String = lines.iter().map(|line| format!("{}\n", printable(line))).collect();
+    let still = restore::on(&folder);
+    match (args.dry_run, still.is_empty()) {
+        (true, _) if lines.is_empty() => text.push_str("nothing is on\n"),
+        (true, _) => {}
+        (false, true) => text.push_str("nothing is on any more\n"),
+        (false, false) => text.push_str("some of it is still on: `--force` kills it\n"),
+    }
+    out::text(&text, false)?;
+    Ok(if args.dry_run || still.is_empty() { Code::Ok } else { Code::Partial })
+}

@@ -1,0 +1,156 @@
+//! The file that says what is on, the lock of the watcher, and ending what is on.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use biopsy_capture::{Failure, FailureKind};
+use biopsy_model::ProcessKey;
+use biopsy_target::identity;
+use biopsy_watch::Moment;
+use biopsy_watch::lease::{Journal, LONGEST};
+use rustix::fs::FlockOperation;
+use rustix::process::{PidfdFlags, Signal};
+
+use super::places;
+
+const FILE: &str = "leases.json";
+const LOCK: &str = "watch.lock";
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Time since the start of the machine, its sleep counted.
+pub(crate) fn now() -> Moment {
+    Moment(Duration::try_from_secs_f64(identity::seconds_since_boot()).unwrap_or_default())
+}
+
+/// The journal in its folder.
+#[derive(Clone, Debug)]
+pub(crate) struct JournalFolder(PathBuf);
+
+/// The lock; dropping it lets it go, and so does any end of the process.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl JournalFolder {
+    /// The usual one, which need not be there.
+    pub(crate) fn usual() -> Result<Self, Failure> {
+        places::state_folder().map(Self)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the folder, for its owner alone.
+    pub(crate) fn make(&self) -> Result<(), Failure> {
+        make_folder(&self.0)
+    }
+
+    /// What is on; empty: nothing, or nothing is known.
+    pub(crate) fn read(&self) -> Journal {
+        let mut text = String::new();
+        let read = File::open(self.0.join(FILE))
+            .and_then(|file| file.take(LONGEST as u64 + 1).read_to_string(&mut text));
+        read.ok().and_then(|_| Journal::parse(&text)).unwrap_or_default()
+    }
+
+    /// Writes it, whole or not at all, and down to the disk before anything takes effect.
+    pub(crate) fn write(&self, journal: &Journal) -> Result<(), Failure> {
+        let path = self.0.join(FILE);
+        let failed = |error: std::io::Error| {
+            Failure::new(
+                FailureKind::Output,
+                format!("cannot write down what is on into `{}`: {error}", path.display()),
+            )
+        };
+        let mut file = tempfile::NamedTempFile::new_in(&self.0).map_err(failed)?;
+        file.write_all(journal.to_text().as_bytes())
+            .and_then(|()| file.as_file().sync_data())
+            .map_err(failed)?;
+        file.persist(&path).map(drop).map_err(|error| failed(error.error))
+    }
+
+    /// Takes the lock; says who has it where that is another watcher.
+    pub(crate) fn lock(&self) -> Result<Lock, Failure> {
+        let path = self.0.join(LOCK);
+        let failed = |error: std::io::Error| {
+            Failure::new(FailureKind::Output, format!("cannot lock `{}`: {error}", path.display()))
+        };
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc_nofollow());
+        let mut file = options.open(&path).map_err(failed)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut holder = String::new();
+                // Only for the message.
+                let _ = (&file).take(32).read_to_string(&mut holder);
+                return Err(Failure::new(
+                    FailureKind::Usage,
+                    format!("another watcher of this user runs already: process {}", holder.trim()),
+                )
+                .with_hint(Some("`biopsy restore` ends it, and all that it has begun")));
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+        Ok(Lock { _file: file })
+    }
+}
+
+fn libc_nofollow() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default()
+}
+
+/// Makes a folder and those above it, for their owner alone; one that others may write is refused.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(FailureKind::Output, format!("cannot make the folder `{}`: {error}", path.display()))
+    };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let meta = path.metadata().map_err(failed)?;
+    use std::os::unix::fs::MetadataExt;
+    let me = rustix::process::geteuid().as_raw();
+    if meta.mode() & 0o022 != 0 || ![0, me].contains(&meta.uid()) {
+        let message = format!("others may write into the folder `{}`", path.display());
+        return Err(Failure::new(FailureKind::Output, message).with_hint(Some("name one of your own")));
+    }
+    Ok(())
+}
+
+/// Asks that very process to end, and no other that has its pid by now; `false`: it is gone.
+pub(crate) fn signal(key: &ProcessKey, signal: Signal) -> std::io::Result<bool> {
+    let Some(pid) = i32::try_from(key.pid.0).ok().and_then(rustix::process::Pid::from_raw) else {
+        return Ok(false);
+    };
+    let handle = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(rustix::io::Errno::SRCH) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    // The handle is of whoever has the pid now; if that still is the one that is meant, it stays him.
+    if !biopsy_target::is_same(key) {
+        return Ok(false);
+    }
+    match rustix::process::pidfd_send_signal(&handle, signal) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until a process is gone; `false`: it is not, in this time.
+pub(crate) fn gone_within(key: &ProcessKey, patience: Duration) -> bool {
+    let begin = Instant::now();
+    while biopsy_target::is_same(key) {
+        if begin.elapsed() >= patience {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}

@@ -1,0 +1,87 @@
+//! Processes as rules see them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use biopsy_model::{BootId, Pid};
+use biopsy_target::{Glance, ProcRoot, Usage, user_name};
+use biopsy_watch::Observed;
+
+/// Looks at processes.
+#[derive(Debug)]
+pub(crate) struct Eyes {
+    root: ProcRoot,
+    boot: BootId,
+    users: HashMap<u32, String>,
+    with_parents: bool,
+}
+
+impl Eyes {
+    /// `with_parents`: it matters who started a process.
+    pub(crate) fn open(with_parents: bool) -> Self {
+        let root = ProcRoot::live();
+        let boot = root.boot_id();
+        Self { root, boot, users: HashMap::new(), with_parents }
+    }
+
+    /// From now on it matters, or does not.
+    pub(crate) fn set_parents(&mut self, with_parents: bool) {
+        self.with_parents = with_parents;
+    }
+
+    pub(crate) fn boot(&self) -> &BootId {
+        &self.boot
+    }
+
+    /// All pids; empty where they cannot be listed.
+    pub(crate) fn pids(&self) -> Vec<Pid> {
+        self.root.pids().unwrap_or_default()
+    }
+
+    /// A process; `None`: it is gone, or a part of the kernel.
+    pub(crate) fn look(&mut self, pid: Pid) -> Option<Observed> {
+        let glance = Glance::take(&self.root, &self.boot, pid)?;
+        let parent = || Glance::take(&self.root, &self.boot, glance.parent);
+        let parent = self.with_parents.then(parent).flatten();
+        let parent_names = parent.map(|parent| {
+            [Some(parent.name), Some(parent.exe), parent.entry].into_iter().flatten().collect()
+        });
+        let user = self.users.entry(glance.uid).or_insert_with(|| user_name(glance.uid)).clone();
+        let mut observed = Observed {
+            parent: glance.parent,
+            name: glance.name,
+            exe: glance.exe,
+            entry: glance.entry,
+            arguments: glance.arguments,
+            uid: glance.uid,
+            user,
+            unit: glance.unit,
+            container: glance.container,
+            parent_names: parent_names.unwrap_or_default(),
+            age: Duration::ZERO,
+            cpu: Duration::ZERO,
+            resident_bytes: 0,
+            threads: 0,
+            key: glance.key,
+        };
+        take(&mut observed, &glance.usage);
+        Some(observed)
+    }
+
+    /// What a process uses now; `false`: it is gone.
+    pub(crate) fn look_again(&self, observed: &mut Observed) -> bool {
+        let usage = Glance::usage_now(&self.root, &observed.key);
+        if let Some(usage) = &usage {
+            take(observed, usage);
+        }
+        usage.is_some()
+    }
+}
+
+fn take(observed: &mut Observed, usage: &Usage) {
+    let time = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    observed.age = time(usage.up_seconds);
+    observed.cpu = time(usage.cpu_seconds);
+    observed.resident_bytes = usage.resident_bytes;
+    observed.threads = usage.threads;
+}

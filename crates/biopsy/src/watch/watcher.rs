@@ -1,0 +1,409 @@
+//! The watcher: its loop, and what it has begun.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use biopsy_capture::{Failure, FailureKind, Job};
+use biopsy_model::{Pid, ProcessKey};
+use biopsy_watch::engine::{Decision, Disk, Fire};
+use biopsy_watch::lease::{Journal, Lease};
+use biopsy_watch::quantity::duration_text;
+use biopsy_watch::{Engine, Moment, Observed, Outcome, Settings};
+use rustix::process::Signal;
+
+use crate::exit_codes::Code;
+use crate::render::terminal::ColorChoice;
+use crate::standing::journal::{JournalFolder, Lock, make_folder, now};
+use crate::standing::observed::Eyes;
+use crate::standing::{restore, settings};
+
+use super::WatchArgs;
+use super::news::News;
+use super::results;
+use super::show::{Line, Show};
+use super::worker::{Ended, Worker};
+
+/// How long is waited for news at most: so often commands are looked after ...
+const TICK: Duration = Duration::from_millis(200);
+/// ... and signals, where there are none.
+const IDLE_TICK: Duration = Duration::from_millis(500);
+/// How often processes are looked at again, and everything else that is not urgent.
+const ROUND: Duration = Duration::from_secs(1);
+/// How long commands have to finish what they have when the watcher ends.
+const FINISH: Duration = Duration::from_secs(120);
+
+struct Watcher {
+    settings: Settings,
+    engine: Engine,
+    eyes: Eyes,
+    show: Show,
+    journal: JournalFolder,
+    folder: PathBuf,
+    program: PathBuf,
+    until: Moment,
+    begun_unix: i64,
+    own: ProcessKey,
+    workers: Vec<Worker>,
+    /// Processes that a rule is about.
+    concerned: HashMap<ProcessKey, Observed>,
+    _lock: Lock,
+}
+
+/// Watches until its time is over, or the job is asked to end.
+pub(super) fn watch(
+    args: &WatchArgs,
+    settings: Settings,
+    job: &Job,
+    color: ColorChoice,
+) -> Result<Code, Failure> {
+    let begun = Instant::now();
+    let journal = JournalFolder::usual()?;
+    journal.make()?;
+    let lock = journal.lock()?;
+    let mut show = Show::new(args.json, color);
+    // First of all: what a watcher that was killed has left on.
+    for line in restore::clean_up(&journal, false)? {
+        show.line(&Line {
+            event: "note",
+            text: format!("left by a watcher that ended: {line}"),
+            ..Line::default()
+        });
+    }
+    let folder = args.output.clone().or_else(|| settings.folder.clone());
+    let folder = folder.unwrap_or_else(|| journal.path().join("watch"));
+    make_folder(&folder)?;
+    let folder = folder.canonicalize().map_err(|error| {
+        Failure::new(FailureKind::Output, format!("cannot use the folder `{}`: {error}", folder.display()))
+    })?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(FailureKind::Bug, format!("cannot tell which program this is: {error}"))
+    })?;
+    let eyes = Eyes::open(settings.ask_for_parents());
+    let root = biopsy_target::ProcRoot::live();
+    let own = biopsy_target::identity::key_of(&root, Pid(std::process::id()))
+        .ok_or_else(|| Failure::new(FailureKind::Target, "`/proc` does not show this process"))?;
+    let length = args.length.unwrap_or(settings.length);
+    let until = Moment(now().0.saturating_add(length));
+    let mut engine = Engine::new(&settings);
+    for (rule, ago) in results::ages(&folder) {
+        engine.remember(&rule, now(), ago);
+    }
+    let mut watcher = Watcher {
+        engine,
+        eyes,
+        show,
+        folder,
+        program,
+        until,
+        begun_unix: jiff::Timestamp::now().as_second(),
+        own,
+        workers: Vec::new(),
+        concerned: HashMap::new(),
+        _lock: lock,
+        settings,
+        journal,
+    };
+    watcher.write_journal(None)?;
+    watcher.greet(length);
+    let result = watcher.stand_by(args, job);
+    watcher.finish(job);
+    // An empty journal says that nothing is on.
+    let emptied = watcher.journal.write(&Journal::default());
+    let shown = watcher.show.end(begun.elapsed());
+    result.and(emptied).and(shown)
+}
+
+/// Whether a process may be watched by this user: his own, or any as root; never the first one, and never biopsy.
+pub(super) fn may_be_watched(process: &Observed) -> bool {
+    let me = rustix::process::geteuid();
+    let is_own_program =
+        std::env::current_exe().is_ok_and(|program| program.to_string_lossy() == process.exe);
+    (me.is_root() || process.uid == me.as_raw()) && process.key.pid != Pid(1) && !is_own_program
+}
+
+impl Watcher {
+    fn greet(&mut self, length: Duration) {
+        let note = format!(
+            "watching for {}; results go to {}; Ctrl-C ends it, and all that it has begun",
+            duration_text(length),
+            self.folder.display()
+        );
+        let rules = self.settings.rules.clone();
+        self.show.rules(&rules, &note);
+        self.show.line(&Line { event: "watching", path: Some(&self.folder), ..Line::default() });
+    }
+
+    fn stand_by(&mut self, args: &WatchArgs, job: &Job) -> Result<(), Failure> {
+        let mut news = News::begin();
+        if let Some(error) = &news.why_not {
+            let text = format!(
+                "the kernel does not tell which programs start ({error}): they are looked for ten times a second, and shorter ones may be missed"
+            );
+            self.show.line(&Line { event: "note", text, ..Line::default() });
+        }
+        let mut round = Instant::now();
+        let mut files = self.file_times(args);
+        while !job.is_asked() && now() < self.until {
+            let tick = if self.workers.is_empty() { IDLE_TICK } else { TICK };
+            for pid in news.next(&self.eyes, tick) {
+                if let Some(process) = self.eyes.look(pid) {
+                    self.meet(process)?;
+                }
+            }
+            self.look_after_workers()?;
+            if round.elapsed() >= ROUND {
+                round = Instant::now();
+                self.look_again()?;
+                let times = self.file_times(args);
+                if times != files {
+                    files = times;
+                    self.reload(args);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A process that started, or that was found.
+    fn meet(&mut self, process: Observed) -> Result<(), Failure> {
+        if !self.engine.concerns(&process) || !may_be_watched(&process) {
+            // It may have been one that is watched, and has executed another program.
+            self.concerned.remove(&process.key);
+            return Ok(());
+        }
+        self.ask(&process)?;
+        self.concerned.insert(process.key.clone(), process);
+        Ok(())
+    }
+
+    /// All that are watched, again: they grow older, larger and busier, or are gone.
+    fn look_again(&mut self) -> Result<(), Failure> {
+        let mut concerned = std::mem::take(&mut self.concerned);
+        concerned.retain(|_, process| self.eyes.look_again(process));
+        self.engine.retain(|key| concerned.contains_key(key));
+        if self.engine.looks_again() {
+            for process in concerned.values() {
+                self.ask(process)?;
+            }
+        }
+        self.concerned = concerned;
+        Ok(())
+    }
+
+    fn ask(&mut self, process: &Observed) -> Result<(), Failure> {
+        let free = results::free(&self.folder);
+        if free < self.settings.min_free {
+            self.clean(self.settings.min_free - free);
+        }
+        let disk = Disk { free: results::free(&self.folder) };
+        for decision in self.engine.look(now(), process, disk) {
+            match decision {
+                Decision::Fire(fire) => self.begin(fire, process)?,
+                Decision::Held { rule, key, why } => self.show.line(&Line {
+                    event: "held",
+                    rule: &rule,
+                    pid: Some(key.pid.0),
+                    name: process.title(),
+                    text: why.text().to_owned(),
+                    ..Line::default()
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a command: first it is written down, then it takes effect.
+    fn begin(&mut self, fire: Fire, process: &Observed) -> Result<(), Failure> {
+        let id = fire.id;
+        let rule = fire.rule.name.clone();
+        let title = process.title().to_owned();
+        let output = results::name(&self.folder, &rule, &title, fire.key.pid.0);
+        let folder = output.parent().unwrap_or(&self.folder).to_owned();
+        let text = match fire.triggers.as_slice() {
+            [] => format!("is recorded: {}", fire.because),
+            triggers => format!("is waited with for {}", triggers.join(" or ")),
+        };
+        // The folder of results may have been removed meanwhile.
+        make_folder(&folder)?;
+        self.write_journal(Some(&(fire.clone(), title.clone(), output.clone())))?;
+        let line = |event, text| Line {
+            event,
+            rule: &rule,
+            pid: Some(fire.key.pid.0),
+            name: &title,
+            text,
+            ..Line::default()
+        };
+        match Worker::start(&self.program, fire.clone(), title.clone(), output) {
+            Ok(mut worker) => {
+                // Between the decision and the start its pid may have gone to another process.
+                if !biopsy_target::is_same(&fire.key) {
+                    worker.ask(Signal::TERM);
+                }
+                self.workers.push(worker);
+                self.show.line(&line("begun", text));
+            }
+            Err(error) => {
+                self.engine.ended(id, Outcome::Nothing);
+                self.show.line(&line("failed", format!("cannot start a command: {error}")));
+            }
+        }
+        self.write_journal(None)
+    }
+
+    /// Commands that have ended, and those whose time is over.
+    fn look_after_workers(&mut self) -> Result<(), Failure> {
+        let mut ended = Vec::new();
+        let mut index = 0;
+        while let Some(worker) = self.workers.get_mut(index) {
+            match worker.ended() {
+                Some(how) => ended.push((self.workers.swap_remove(index), how)),
+                None => index += 1,
+            }
+        }
+        if ended.is_empty() {
+            return Ok(());
+        }
+        for (worker, how) in ended {
+            self.say_ended(&worker, how);
+        }
+        self.clean(0);
+        self.write_journal(None)
+    }
+
+    fn say_ended(&mut self, worker: &Worker, how: Ended) {
+        let Worker { fire, title, output, .. } = worker;
+        let line = |event, text| Line {
+            event,
+            rule: &fire.rule.name,
+            pid: Some(fire.key.pid.0),
+            name: title,
+            text,
+            ..Line::default()
+        };
+        match how {
+            Ended::Made { bytes, headline, is_partial } => {
+                self.engine.ended(fire.id, Outcome::Made);
+                let took = duration_text(Duration::from_secs(worker.begun.elapsed().as_secs().max(1)));
+                let partial = if is_partial { ", less than was asked for" } else { "" };
+                let headline = headline.map(|text| format!(": {text}")).unwrap_or_default();
+                let text = format!("was recorded in {took}{partial}{headline};");
+                self.show.line(&Line { path: Some(output), bytes: Some(bytes), ..line("made", text) });
+            }
+            Ended::Nothing(why) => {
+                self.engine.ended(fire.id, Outcome::Nothing);
+                // That it was over before anything was seen of it is nobody's failure.
+                let quiet =
+                    !fire.triggers.is_empty() || worker.was_asked || !biopsy_target::is_same(&fire.key);
+                self.show.line(&line(if quiet { "over" } else { "failed" }, why));
+            }
+        }
+    }
+
+    /// Removes results that are not kept any more.
+    fn clean(&mut self, missing: u64) {
+        let being_made: HashSet<PathBuf> = self
+            .workers
+            .iter()
+            .flat_map(|worker| [results::draft_of(&worker.output), worker.output.clone()])
+            .collect();
+        for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made) {
+            let text = format!("{} made room", gone.name);
+            self.show.line(&Line {
+                event: "removed",
+                rule: &gone.rule,
+                text,
+                bytes: Some(gone.bytes),
+                ..Line::default()
+            });
+        }
+    }
+
+    /// What is on: the watcher, its commands, and the one that is about to be started.
+    fn write_journal(&self, coming: Option<&(Fire, String, PathBuf)>) -> Result<(), Failure> {
+        let lease = |holder, what: String, target, output| Lease {
+            holder,
+            what,
+            target,
+            output,
+            begun_unix: self.begun_unix,
+            boot: self.eyes.boot().clone(),
+            until: self.until,
+        };
+        let of = |fire: &Fire, title: &str, output: &PathBuf, holder| {
+            lease(
+                holder,
+                fire.rule.what.to_string(),
+                Some((fire.key.clone(), title.to_owned())),
+                Some(output.clone()),
+            )
+        };
+        let mut leases =
+            vec![lease(Some(self.own.clone()), "watch".to_owned(), None, Some(self.folder.clone()))];
+        leases.extend(
+            self.workers.iter().map(|worker| of(&worker.fire, &worker.title, &worker.output, worker.key())),
+        );
+        leases.extend(coming.map(|(fire, title, output)| of(fire, title, output, None)));
+        self.journal.write(&Journal(leases))
+    }
+
+    /// Settings that were changed hold from now on; wrong ones do not.
+    fn reload(&mut self, args: &WatchArgs) {
+        let loaded = settings::load(args.config.as_deref()).and_then(settings::Loaded::checked);
+        match loaded {
+            Ok(loaded) if loaded.settings != self.settings => {
+                self.settings = loaded.settings;
+                self.engine.change(&self.settings);
+                self.eyes.set_parents(self.settings.ask_for_parents());
+                let text = "the settings were changed; these rules hold now".to_owned();
+                self.show.line(&Line { event: "note", text, ..Line::default() });
+                let rules = self.settings.rules.clone();
+                self.show.rules(&rules, "");
+                for process in
+                    self.eyes.pids().into_iter().filter_map(|pid| self.eyes.look(pid)).collect::<Vec<_>>()
+                {
+                    // What can fail here has a reason that shows again at the next process.
+                    let _ = self.meet(process);
+                }
+            }
+            Ok(_) => {}
+            Err(failure) => {
+                let text = format!("the settings were changed, and the old ones hold on: {failure}");
+                self.show.line(&Line { event: "note", text, ..Line::default() });
+            }
+        }
+    }
+
+    fn file_times(&self, args: &WatchArgs) -> Vec<Option<std::time::SystemTime>> {
+        let files = settings::files(args.config.as_deref()).unwrap_or_default();
+        files.iter().map(|(_, path)| path.metadata().and_then(|meta| meta.modified()).ok()).collect()
+    }
+
+    /// Ends all that was begun: it is asked to finish what it has, and given time to.
+    fn finish(&mut self, job: &Job) {
+        for worker in &mut self.workers {
+            worker.ask(Signal::TERM);
+        }
+        if !self.workers.is_empty() {
+            let text = format!("{} recordings are finished", self.workers.len());
+            self.show.line(&Line { event: "note", text, ..Line::default() });
+        }
+        let begin = Instant::now();
+        let mut hurried = false;
+        while !self.workers.is_empty() && begin.elapsed() < FINISH {
+            if job.is_hurried() && !hurried {
+                hurried = true;
+                // Not SIGTERM, of which several that come at once are one.
+                self.workers.iter_mut().for_each(|worker| worker.ask(Signal::INT));
+            }
+            // The journal is written anew by it; that it cannot be is said at the end.
+            let _ = self.look_after_workers();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        for worker in &mut self.workers {
+            // It hangs: nothing of it outlives its descriptors.
+            worker.ask(Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! One recording: a command of biopsy in a process of its own.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use biopsy_model::{Pid, ProcessKey};
+use biopsy_target::ProcRoot;
+use biopsy_watch::engine::Fire;
+use rustix::process::Signal;
+use serde::Deserialize;
+
+use crate::standing::commands;
+
+/// Most of what a command says about its failure that is read.
+const COMPLAINT: u64 = 64 << 10;
+
+/// A command that runs. Dropping it does not end it: whoever watches asks it to end, or ends himself.
+pub(super) struct Worker {
+    pub(super) fire: Fire,
+    /// What the target is called.
+    pub(super) title: String,
+    pub(super) output: PathBuf,
+    pub(super) begun: Instant,
+    child: Child,
+    said: File,
+    complained: File,
+    pub(super) was_asked: bool,
+}
+
+/// How it ended.
+pub(super) enum Ended {
+    /// There is a result.
+    Made {
+        /// Its size.
+        bytes: u64,
+        /// The first finding.
+        headline: Option<String>,
+        /// It has less than was asked for.
+        is_partial: bool,
+    },
+    /// Nothing happened that it waited for, or nothing could be recorded.
+    Nothing(String),
+}
+
+/// What commands say of their result that is of interest here; the rest of the document is skipped.
+#[derive(Deserialize)]
+struct Summary {
+    #[serde(default)]
+    report: Option<Report>,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    #[serde(default)]
+    findings: Vec<Finding>,
+}
+
+#[derive(Deserialize)]
+struct Finding {
+    #[serde(default)]
+    title: String,
+}
+
+impl Worker {
+    /// Starts it. The folder of its output is there.
+    pub(super) fn start(program: &Path, fire: Fire, title: String, output: PathBuf) -> std::io::Result<Self> {
+        let folder = output.parent().unwrap_or(Path::new("/"));
+        let (said, complained) = (tempfile::tempfile_in(folder)?, tempfile::tempfile_in(folder)?);
+        let mut command = Command::new(program);
+        command.args(["--until-parent-ends".to_owned(), std::process::id().to_string()]);
+        command.args(commands::words(&fire.rule.what, &fire.key.pid.to_string(), &fire.triggers));
+        command.args(["--json", "--quiet", "--output"]).arg(&output);
+        // Ctrl-C is for the watcher, which asks in its turn: asked twice, a command hurries.
+        command.process_group(0).stdin(Stdio::null());
+        command.stdout(said.try_clone()?).stderr(complained.try_clone()?);
+        let child = command.spawn()?;
+        Ok(Self { fire, title, output, begun: Instant::now(), child, said, complained, was_asked: false })
+    }
+
+    /// Its process.
+    pub(super) fn key(&self) -> Option<ProcessKey> {
+        biopsy_target::identity::key_of(&ProcRoot::live(), self.pid())
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        Pid(self.child.id())
+    }
+
+    /// Asks it to end and keep what there is. It is our child, and not waited for yet: its pid is nobody else's.
+    pub(super) fn ask(&mut self, signal: Signal) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            // It may be about to end.
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+        self.was_asked = true;
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<Ended> {
+        let status = match self.child.try_wait() {
+            Ok(None) => return None,
+            Ok(Some(status)) => Some(status),
+            // Somebody else has waited for it.
+            Err(_) => None,
+        };
+        Some(self.outcome(status))
+    }
+
+    fn outcome(&mut self, status: Option<ExitStatus>) -> Ended {
+        let Ok(meta) = self.output.metadata() else {
+            return Ended::Nothing(self.complaint(status));
+        };
+        let is_partial = status.and_then(|status| status.code()) != Some(0);
+        Ended::Made { bytes: meta.len(), headline: self.headline(), is_partial }
+    }
+
+    fn headline(&mut self) -> Option<String> {
+        self.said.seek(SeekFrom::Start(0)).ok()?;
+        let summary: Summary = serde_json::from_reader(BufReader::new(&self.said)).ok()?;
+        summary.report?.findings.into_iter().next().map(|finding| finding.title)
+    }
+
+    fn complaint(&mut self, status: Option<ExitStatus>) -> String {
+        let mut text = Vec::new();
+        // Without it the status has to do.
+        let _ = self.complained.seek(SeekFrom::Start(0));
+        let _ = (&self.complained).take(COMPLAINT).read_to_end(&mut text);
+        let text = String::from_utf8_lossy(&text);
+        let line = text.lines().find_map(|line| {
+            line.strip_prefix("error: ").or_else(|| line.strip_prefix("nothing was ").map(|_| line))
+        });
+        match (line, status) {
+            (Some(line), _) => line.to_owned(),
+            (None, Some(status)) => format!("nothing was made, and the command said nothing ({status})"),
+            (None, None) => "nothing was made".to_owned(),
+        }
+    }
+}

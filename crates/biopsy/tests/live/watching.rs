@@ -1,0 +1,254 @@
+//! `biopsy watch`: what starts is recorded as the settings say, nothing is on afterwards, and settings are said to be wrong where they are.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use biopsy_testkit::{
+    Privilege, Program, Signal, Survival, TargetProcess, TempDir, require_all, send_signal, temp_dir,
+};
+use serde_json::Value;
+
+use crate::support::{analyze, biopsy, complaint, said};
+
+const LIVE: &[Privilege] = &[Privilege::Cc, Privilege::Perf, Privilege::Bpf];
+
+/// A user with settings and a state of his own.
+struct User {
+    folder: TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        let folder = temp_dir("watch");
+        // What is below a folder of all is nobody's own; the folder itself is.
+        std::fs::create_dir_all(folder.path().join("config/biopsy")).unwrap();
+        Self { folder }
+    }
+
+    fn with(settings: &str) -> Self {
+        let user = Self::new();
+        std::fs::write(user.settings(), settings).unwrap();
+        user
+    }
+
+    fn settings(&self) -> PathBuf {
+        self.folder.path().join("config/biopsy/diagnostics.json")
+    }
+
+    fn biopsy(&self, words: &[&str]) -> Command {
+        let mut command = biopsy(words);
+        command
+            .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
+            .env("XDG_STATE_HOME", self.folder.path().join("state"));
+        command
+    }
+
+    #[track_caller]
+    fn says(&self, words: &[&str]) -> String {
+        let output = self.biopsy(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn leases(&self) -> usize {
+        let text = std::fs::read(self.folder.path().join("state/biopsy/leases.json")).unwrap();
+        let journal: Value = serde_json::from_slice(&text).unwrap();
+        journal["leases"].as_array().unwrap().len()
+    }
+}
+
+/// A watcher that speaks JSON. It ends with this value.
+struct Watcher {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Watcher {
+    #[track_caller]
+    fn start(user: &User) -> Self {
+        let mut command = user.biopsy(&["watch", "--json", "--for", "10m"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut watcher = Self { child, lines };
+        watcher.until("watching", "");
+        watcher
+    }
+
+    /// The next line of this event that is about this rule.
+    #[track_caller]
+    fn until(&mut self, event: &str, rule: &str) -> Value {
+        let mut before = Vec::new();
+        for line in &mut self.lines {
+            let line = line.unwrap();
+            let value: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            if value["event"] == event && (rule.is_empty() || value["rule"] == rule) {
+                return value;
+            }
+            before.push(line);
+        }
+        panic!("it ended without `{event}`: {before:#?}");
+    }
+
+    #[track_caller]
+    fn end(mut self) -> Vec<Value> {
+        assert!(send_signal(self.child.id(), Signal::TERM));
+        let rest = (&mut self.lines).map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        assert!(self.child.wait().unwrap().success());
+        rest
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_there(pid: u64) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+#[test]
+fn a_program_that_starts_is_recorded_and_one_bundle_has_a_report() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let user = User::with(
+        "{\"watch\": {\"rules\": {\"hot\": {\"who\": {\"executable\": \"hot-function\"}, \"do\": \"trace --for 2s\", \"perDay\": 1}}}}",
+    );
+    let mut watcher = Watcher::start(&user);
+    let mut first = TargetProcess::start(Program::HotFunction, &[]);
+    let survival = Survival::before(first.pid());
+    let begun = watcher.until("begun", "hot");
+    assert_eq!(begun["pid"], first.pid(), "{begun}");
+    assert_eq!(user.leases(), 2, "the watcher, and what it began");
+    let made = watcher.until("made", "hot");
+    assert!(made["text"].as_str().unwrap().contains("compute_checksum_bit_by_bit"), "{made}");
+    let bundle = Path::new(made["path"].as_str().unwrap());
+    let report = analyze(bundle);
+    assert!(!report["findings"].as_array().unwrap().is_empty(), "{report:#}");
+    survival.assert_unharmed();
+    let mut second = TargetProcess::start(Program::HotFunction, &[]);
+    let held = watcher.until("held", "hot");
+    assert_eq!(
+        (&held["pid"], held["text"].as_str().unwrap().contains("24 hours")),
+        (&second.pid().into(), true),
+        "{held}"
+    );
+    let rest = watcher.end();
+    assert_eq!(rest.last().unwrap()["event"], "ended", "{rest:#?}");
+    assert_eq!(user.leases(), 0);
+    assert_eq!(std::fs::read_dir(bundle.parent().unwrap()).unwrap().count(), 1, "nothing but the result");
+    first.stop();
+    second.stop();
+}
+
+#[test]
+fn two_watchers_refuse_each_other_and_what_a_killed_one_left_is_ended() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let user = User::with(
+        "{\"watch\": {\"rules\": {\"idle\": {\"who\": {\"executable\": \"idle\"}, \"do\": \"trace\"}}}}",
+    );
+    let mut target = TargetProcess::start(Program::Idle, &[]);
+    let survival = Survival::before(target.pid());
+    let mut watcher = Watcher::start(&user);
+    // It ran before: it is seen as well.
+    watcher.until("begun", "idle");
+    let text = complaint(&mut user.biopsy(&["watch"]));
+    assert!(text.contains(&format!("process {}", watcher.child.id())) && text.contains("restore"), "{text}");
+    let on = user.says(&["restore", "--dry-run"]);
+    assert!(on.contains("`trace` of idle"), "{on}");
+    let doctor = user.says(&["doctor"]);
+    assert!(doctor.contains("watch"), "{doctor}");
+    watcher.child.kill().unwrap();
+    watcher.child.wait().unwrap();
+    // Its command was asked to end by the kernel; whoever comes next waits for that, or finds it done.
+    user.says(&["restore"]);
+    assert_eq!(user.leases(), 0);
+    assert_eq!(user.says(&["restore"]), "nothing is on any more\n");
+    // The kernel tells of the end of each of the watcher's threads: that is no hurry, and there is a report.
+    let results = std::fs::read_dir(user.folder.path().join("state/biopsy/watch/idle")).unwrap();
+    let names: Vec<String> = results.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.len() == 1 && names[0].ends_with(".biopsy.zip"), "{names:?}");
+    survival.assert_unharmed();
+    target.stop();
+}
+
+#[test]
+fn restore_ends_a_watcher_and_what_it_began() {
+    if !require_all(LIVE) {
+        return;
+    }
+    let user = User::with(
+        "{\"watch\": {\"rules\": {\"idle\": {\"who\": {\"executable\": \"idle\"}, \"do\": \"capture --stacks\"}}}}",
+    );
+    let mut target = TargetProcess::start(Program::Idle, &[]);
+    let survival = Survival::before(target.pid());
+    let mut watcher = Watcher::start(&user);
+    watcher.until("begun", "idle");
+    let ended = user.says(&["restore"]);
+    assert!(ended.contains("`watch`: ended") && ended.ends_with("nothing is on any more\n"), "{ended}");
+    assert!(watcher.child.wait().unwrap().success());
+    survival.assert_unharmed();
+    target.stop();
+}
+
+#[test]
+fn processes_of_a_kind_are_ended_in_order() {
+    if !require_all(&[Privilege::Cc]) {
+        return;
+    }
+    let user = User::with("{\"watch\": {\"kinds\": {\"Sleeper\": {\"arguments\": \"86411.5\"}}}}");
+    let mut sleeper = Command::new("sleep").arg("86411.5").spawn().unwrap();
+    let text = user.says(&["kill", "Sleeper", "--dry-run"]);
+    assert!(text.contains("would be asked"), "{text}");
+    assert!(is_there(sleeper.id().into()));
+    // Our child stays a zombie until it is waited for.
+    let text = user.says(&["kill", "sleeper"]);
+    assert!(text.contains("ended in order, at SIGTERM"), "{text}");
+    sleeper.wait().unwrap();
+    assert!(user.says(&["kill", "Sleeper"]).contains("no process"));
+    let text = complaint(&mut user.biopsy(&["kill", "Compilr"]));
+    assert!(text.contains("did you mean `Compiler`?"), "{text}");
+}
+
+#[test]
+fn settings_are_set_shown_and_checked() {
+    let user = User::new();
+    user.says(&["config", "set", "profiling.processes.Compiler", "true"]);
+    user.says(&["config", "set", "watch.rules.slow.who", "TestHost"]);
+    user.says(&["config", "set", "watch.rules.slow.do", "capture --for 60s"]);
+    let shown = user.says(&["config", "show", "--origin"]);
+    for part in
+        ["profiling.processes.Compiler", "diagnostics.json:4:19", "capture --for 60s", "profiling-Compiler"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let text = complaint(&mut user.biopsy(&["config", "set", "watch.rules.slow.do", "capture --fro 60s"]));
+    assert!(text.contains("--fro"), "{text}");
+    assert!(std::fs::read_to_string(user.settings()).unwrap().contains("--for 60s"), "it is as it was");
+    let edited =
+        user.biopsy(&["config", "edit"]).env("EDITOR", "sed -i s/TestHost/Testhst/").output().unwrap();
+    let message = said(&edited);
+    assert!(!edited.status.success() && message.contains("did you mean `TestHost`?"), "{message}");
+    let edited =
+        user.biopsy(&["config", "edit"]).env("EDITOR", "sed -i s/TestHost/Compiler/").output().unwrap();
+    assert!(edited.status.success(), "{}", said(&edited));
+    assert!(user.says(&["config", "check"]).contains("in order"));
+    assert!(user.says(&["watch", "--dry-run"]).contains("slow"));
+    std::fs::write(user.settings(), "{\n  \"watch\": {\"for\": 3,}\n}").unwrap();
+    let output = user.biopsy(&["config", "check"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    assert!(said(&output).contains("diagnostics.json:2:20: error: watch.for: `3`"), "{}", said(&output));
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(user.settings(), std::fs::Permissions::from_mode(0o666)).unwrap();
+    for words in [&["watch"][..], &["config", "show"], &["config", "set", "watch.for", "1h"]] {
+        let text = complaint(&mut user.biopsy(words));
+        assert!(text.contains("may be written by others") && text.contains("chmod go-w"), "{text}");
+    }
+}
