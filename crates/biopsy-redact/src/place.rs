@@ -63,6 +63,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         }
         [b'=', b'=', b'=', ..] => 3,
         [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
+        // `<-` of R, `?=` of make, `!=`, `+=`.
+        [b'<', b'-', ..] | [b'?' | b'!' | b'+', b'=', ..] => 2,
         [b'=', ..] => 1,
         [b':', b':', ..] => return None,
         [b':', b'=', ..] => 2,
@@ -108,12 +110,30 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
     let spaced = value > separator_end;
-    let prose = colon && spaced && !quoted_key && !setting;
+    // `X-Vault-Token: x` is a header wherever it stands.
+    let is_header = name.len() > 4 && text[name.start..name.start + 2].eq_ignore_ascii_case(b"x-");
+    let prose = colon && spaced && !quoted_key && !setting && !is_header;
     let query = !percent && name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && !colon;
-    let compared = lower.starts_with(b"==");
+    let compared = lower.starts_with(b"==") || lower.starts_with(b"!=");
+    if colon && let Some(default) = behind_type(text, value) {
+        return Some((
+            default,
+            How::Assigned { prose: false, percent: false, query: false, compared: false },
+            false,
+        ));
+    }
     // Only there may a value without quotes hold blanks: `password: two words`, `password = two words`.
     let whole_line = setting && !quoted_key && spaced && (colon || at > name.end);
     Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
+}
+
+/// `: String = "x"`, `: &str = "x"`, `: Option<string> = 'x'`: what is assigned behind a type.
+fn behind_type(text: &[u8], at: usize) -> Option<usize> {
+    let rest = &text[at..text.len().min(at + 48)];
+    let kind = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"_&<>[]?.: |'".contains(b)).count();
+    let value = rest.get(kind..)?.strip_prefix(b"=")?.trim_ascii_start();
+    let is_type = kind > 1 && rest[kind - 1] == b' ' && rest[0].is_ascii_alphabetic() | (rest[0] == b'&');
+    (is_type && matches!(value.first(), Some(b'"' | b'\'' | b'`'))).then(|| at + rest.len() - value.len())
 }
 
 /// `Enter password:` with what was typed on the next line.
@@ -433,7 +453,22 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
 /// `DB_PASSWORD x1` as a directive, `password is x1`, `temporary password generated for root: x1`: only what looks like nothing
 /// else is taken there.
 fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Place> {
-    if behind == at || at != name.end {
+    if at != name.end {
+        return None;
+    }
+    // `PASSWORD(x1)`
+    if text.get(at) == Some(&b'(') {
+        let inside = &text[at + 1..text.len().min(at + 65)];
+        let end = memchr::memchr(b')', inside).filter(|end| plausible::is_no_word(&inside[..*end]))?;
+        return (end > 0).then_some(Place {
+            key: name.start,
+            at: at + 1,
+            how: How::Beside,
+            key_quote: None,
+            whole_line: false,
+        });
+    }
+    if behind == at {
         return None;
     }
     let rest = &text[behind..text.len().min(behind + 128)];
@@ -453,7 +488,12 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
             return place(start + word.len());
         }
     }
-    if is_directive { place(0) } else { None }
+    // `Session Token x1`, `PASSWORD(x1)`: only what nobody writes in a sentence.
+    let word = rest.iter().position(|b| b" \t,;".contains(b)).unwrap_or(rest.len());
+    if is_directive || plausible::is_no_word(plausible::trim_end_punctuation(&rest[..word])) {
+        return place(0);
+    }
+    None
 }
 
 /// What stands between a name and a value in a sentence.

@@ -177,6 +177,35 @@ fn is_reference(value: &[u8]) -> bool {
             && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))
 }
 
+/// `493028`, `QX-4481`: one short word of letters, digits and hyphens with at least three digits, or half of them digits.
+fn is_code_to_type(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    value.len() <= 64
+        && (digits >= 3 || digits > 0 && digits * 2 >= value.len() && value.len() >= 4)
+        && value.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-')
+        && !is_pointer(value)
+        && !is_date(value)
+}
+
+/// `2024-01-02`, and what begins so.
+fn is_date(value: &[u8]) -> bool {
+    value.len() >= 10
+        && value[4] == b'-'
+        && value[7] == b'-'
+        && value[..10].iter().filter(|b| b.is_ascii_digit()).count() == 8
+}
+
+/// Would nobody write it in a sentence: scrambled, or letters, digits and symbols together.
+pub(crate) fn is_no_word(value: &[u8]) -> bool {
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    is_scrambled(value)
+        || value.len() >= 7
+            && has(u8::is_ascii_alphabetic)
+            && has(u8::is_ascii_digit)
+            && has(|b| b"!#$%^&*~".contains(b))
+            && !has(|b| b"()[]{}<>=;,\"'`\\|/:".contains(b))
+}
+
 /// Only digits.
 fn is_number(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
@@ -299,6 +328,7 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
+        Strength::Code => is_code_to_type(value),
     }
 }
 
@@ -382,6 +412,20 @@ pub(crate) fn is_scrambled(value: &[u8]) -> bool {
     let is_long = body.len() >= 12;
     turns * 5 >= body.len()
         && (is_mixed && (turns >= 4 && body.len() >= 8 || turns >= 3 && is_long) || turns >= 4 && is_long)
+}
+
+/// Has it a run of so many letters and digits that no words, dates and counters make?
+pub(crate) fn has_random_run(value: &[u8], least: usize) -> bool {
+    value.split(|b| !b.is_ascii_alphanumeric()).any(|run| {
+        let digits = run.iter().filter(|b| b.is_ascii_digit()).count();
+        // How often letters and digits take turns: words with a number behind them do so once.
+        let turns =
+            run.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
+        run.len() >= least
+            && digits < run.len()
+            && (digits >= 2 && turns >= 3 || is_scrambled(run))
+            && entropy(run) >= 2.8
+    })
 }
 
 /// Hex of 32 digits or more, or base64 that uses its alphabet.

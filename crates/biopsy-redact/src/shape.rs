@@ -20,6 +20,7 @@ pub(crate) struct Shape {
     runs: Option<usize>,
     min_length: usize,
     min_entropy: f64,
+    random_run: usize,
     group: usize,
     /// A match begins where a word does.
     at_word: bool,
@@ -65,6 +66,7 @@ impl Shape {
             runs: rule.runs,
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
+            random_run: rule.random_run,
             group,
             at_word,
         })
@@ -117,6 +119,7 @@ impl Shape {
         value.len() >= self.min_length
             && !plausible::is_placeholder(value, lists)
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
+            && (self.random_run == 0 || plausible::has_random_run(value, self.random_run))
     }
 
     /// `name=value; name=value`: the values, except those of names that stay. A part without a name is a value.
