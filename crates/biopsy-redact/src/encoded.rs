@@ -213,12 +213,24 @@ pub(crate) fn unescaped(text: &[u8]) -> Vec<Unescaped> {
         }
         let line = &text[start..end];
         let is_escaped = memchr::memchr3(b'%', b'&', b'\\', line).is_some();
-        if is_escaped || memchr::memmem::find(line, b"=3D").is_some() {
+        if is_escaped || is_quoted_printable(line) {
             found.extend(undo(line, start));
         }
         start = end;
     }
     found
+}
+
+/// Is it of a mail: with its `=` or an end of a line written out, or lines of at most 76 characters that go on?
+fn is_quoted_printable(line: &[u8]) -> bool {
+    let is_wrapped = || {
+        let mut lines = line.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
+        lines.next().is_some_and(|first| (70..=76).contains(&first.len()) && first.ends_with(b"="))
+            && lines.next().is_some()
+    };
+    memchr::memmem::find(line, b"=3D").is_some()
+        || memchr::memmem::find(line, b"=0A").is_some()
+        || is_wrapped()
 }
 
 /// Undoes the escapes of a line; `None`: it has hardly any.
@@ -227,7 +239,7 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
         Unescaped { text: Vec::with_capacity(line.len()), at: Vec::with_capacity(line.len() + 1) };
     let (mut at, mut escapes) = (0, 0);
     // Quoted-printable writes each `=` so; elsewhere `=10` is a value.
-    let quoted = memchr::memmem::find(line, b"=3D").is_some();
+    let quoted = is_quoted_printable(line);
     while at < line.len() {
         let (length, character) = match escape(&line[at..]).filter(|_| quoted || line[at] != b'=') {
             Some(found) => {
@@ -235,6 +247,8 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
                 escapes += match found.1 {
                     _ if line[at] == b'&' && line[at + 1] != b'#' => 0,
                     0x3d | 0x22 => 3,
+                    // So does the end of a line that quoted-printable has written out or put in.
+                    NOTHING | 0x0a if quoted => 3,
                     NOTHING => 0,
                     _ => 1,
                 };

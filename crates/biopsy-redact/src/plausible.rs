@@ -236,6 +236,10 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
             return true;
         }
     }
+    // `{Password()}`: what a string of C# or Python is filled with.
+    if bare.starts_with(b"{") && bare.ends_with(b")}") {
+        return true;
+    }
     // `{string | Buffer}`: a type.
     if bare
         .strip_prefix(b"{")
@@ -273,6 +277,7 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
 /// `/srv/app`, `~/app`, `C:\app`.
 fn is_path(value: &[u8]) -> bool {
     value.starts_with(b"/")
+        || value.starts_with(b"*.")
         || value.starts_with(b"~/")
         || value.starts_with(b"./")
         || value.get(1..3) == Some(b":\\")

@@ -194,7 +194,8 @@ fn tripled(text: &[u8], quote: Quote<'_>, start: usize) -> Option<Value> {
 /// Does the quote at the value's place end what is wrapped around the key, as in "the parameter `password=` is empty"?
 fn closes_outer(text: &[u8], place: Place) -> bool {
     text.get(place.at).is_some_and(|b| matches!(b, b'"' | b'\'' | b'`'))
-        && is_end(text, place.at + 1)
+        // `"PWD="+folder` goes on with code.
+        && (is_end(text, place.at + 1) || text.get(place.at + 1) == Some(&b'+'))
         && open_quote_before(text, place.key) == Some(text[place.at])
 }
 
