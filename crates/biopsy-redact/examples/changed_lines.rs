@@ -5,7 +5,7 @@
 //! rule and file), and the sum.
 #![expect(clippy::print_stdout, reason = "an example that looks prints what it saw")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use biopsy_redact::{BundleKey, Options, Redactor, is_text};
@@ -25,6 +25,7 @@ fn main() {
         return;
     }
     let (mut files, mut all, mut changed) = (0u64, 0u64, 0u64);
+    let mut by_rule = BTreeMap::new();
     while let Some(path) = open.pop() {
         let Ok(facts) = path.symlink_metadata() else { continue };
         if facts.is_dir() {
@@ -33,16 +34,19 @@ fn main() {
             let Ok(bytes) = std::fs::read(&path) else { continue };
             if is_text(&bytes[..bytes.len().min(4096)]) {
                 files += 1;
-                let (lines, different) = compare(&rules, &path, &bytes);
+                let (lines, different) = compare(&rules, &path, &bytes, &mut by_rule);
                 all += lines;
                 changed += different;
             }
         }
     }
+    for (rule, lines) in by_rule {
+        println!("{lines} lines by {rule}");
+    }
     println!("{files} files, {all} lines, {changed} changed");
 }
 
-fn compare(rules: &Redactor, path: &Path, bytes: &[u8]) -> (u64, u64) {
+fn compare(rules: &Redactor, path: &Path, bytes: &[u8], by_rule: &mut BTreeMap<String, u64>) -> (u64, u64) {
     let redactor = rules.for_bundle(BundleKey::from_bytes([1; 32]));
     let mut masked = bytes.to_vec();
     for _ in 0..3 {
@@ -66,6 +70,7 @@ fn compare(rules: &Redactor, path: &Path, bytes: &[u8]) -> (u64, u64) {
         changed += 1;
         let new = String::from_utf8_lossy(new);
         let rule = new.split("[redacted:").nth(1).and_then(|rest| rest.split(':').next()).unwrap_or("?");
+        *by_rule.entry(rule.to_owned()).or_default() += 1;
         if shown.insert(rule.to_owned()) {
             let old: String = String::from_utf8_lossy(line).chars().take(200).collect();
             println!(

@@ -195,6 +195,19 @@ fn is_date(value: &[u8]) -> bool {
         && value[..10].iter().filter(|b| b.is_ascii_digit()).count() == 8
 }
 
+/// Has it a letter, and a digit or a symbol that words have not, and is it no version, size or name with a number behind it?
+pub(crate) fn is_mixed(value: &[u8]) -> bool {
+    let value = trim_end_punctuation(value);
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    let digits_from = value.iter().position(u8::is_ascii_digit).unwrap_or(value.len());
+    let is_numbered = digits_from > 0
+        && value[..digits_from].iter().all(u8::is_ascii_lowercase)
+        && value[digits_from..].iter().all(|b| b.is_ascii_digit() || *b == b'.');
+    has(u8::is_ascii_alphabetic)
+        && has(|b| b.is_ascii_digit() || b"!@#$%^&*+~".contains(b))
+        && !(is_numbered && value.len() < 8)
+}
+
 /// Would nobody write it in a sentence: scrambled, or letters, digits and symbols together.
 pub(crate) fn is_no_word(value: &[u8]) -> bool {
     let has = |of: fn(&u8) -> bool| value.iter().any(of);

@@ -8,11 +8,12 @@ use crate::RedactError;
 use crate::pseudonym::RULE_ID_MAX;
 
 /// The packs that are always in force, with their file names.
-const PACKS: [(&str, &str); 5] = [
+const PACKS: [(&str, &str); 6] = [
     ("server-logs", include_str!("../rules/server-logs.toml")),
     ("tokens", include_str!("../rules/tokens.toml")),
     ("issuers", include_str!("../rules/issuers.toml")),
     ("material", include_str!("../rules/material.toml")),
+    ("programs", include_str!("../rules/programs.toml")),
     ("keys", include_str!("../rules/keys.toml")),
 ];
 
@@ -111,6 +112,9 @@ pub(crate) struct Rule {
     /// Shape rules: the value has a run of at least so many letters and digits, of which no word is made; 0: it need not.
     #[serde(default)]
     pub(crate) random_run: usize,
+    /// Shape rules: the value has a letter, and a digit or a symbol that words have not.
+    #[serde(default)]
+    pub(crate) mixed: bool,
     /// Shape rules: bytes in front of the keyword in which a match may begin; 0: it begins at the keyword.
     #[serde(default)]
     pub(crate) before: usize,

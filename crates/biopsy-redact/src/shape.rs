@@ -25,6 +25,7 @@ pub(crate) struct Shape {
     min_length: usize,
     min_entropy: f64,
     random_run: usize,
+    mixed: bool,
     /// Its value may have many lines, of which each is a record of a log.
     is_private_key: bool,
     group: usize,
@@ -73,6 +74,7 @@ impl Shape {
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
             random_run: rule.random_run,
+            mixed: rule.mixed,
             is_private_key: rule.id == PRIVATE_KEY,
             group,
             at_word,
@@ -130,6 +132,7 @@ impl Shape {
         value.len() >= self.min_length
             && !plausible::is_placeholder(value, lists)
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
+            && (!self.mixed || plausible::is_mixed(value))
             && (self.random_run == 0 || plausible::has_random_run(value, self.random_run))
     }
 

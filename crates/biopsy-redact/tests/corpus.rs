@@ -167,10 +167,7 @@ fn what_stands_around_secrets_stays() {
     for (_, text, _, skeleton) in planted() {
         let redacted = without_masks(&redactor.text(&text).text);
         let redacted: Vec<&str> = redacted.lines().filter(|line| !line.contains("RSA PRIVATE KEY")).collect();
-        let skeleton: Vec<&str> = skeleton
-            .lines()
-            .filter(|line| !line.contains("RSA PRIVATE KEY"))
-            .collect();
+        let skeleton: Vec<&str> = skeleton.lines().filter(|line| !line.contains("RSA PRIVATE KEY")).collect();
         assert_eq!(redacted.len(), skeleton.len());
         for (got, want) in redacted.into_iter().zip(skeleton) {
             if got != want {
