@@ -223,8 +223,12 @@ fn is_source(text: &[u8], range: &Range<usize>) -> bool {
     let head =
         value.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'.')).count();
     let is_type = head > 0 && value[0].is_ascii_uppercase() && value.get(head) == Some(&b'<');
-    let is_made = is_name(value) && behind.starts_with(b" {");
-    if is_type || is_made || value.starts_with(b"&'") {
+    let goes_on =
+        [&b" {"[..], b" + ", b" - ", b" * ", b" . ", b" ||", b" &&", b" ? ", b" <<", b" | ", b" '", b" \""];
+    let variable = value.strip_prefix(b"$").unwrap_or(value);
+    let is_made = is_name(variable) && goes_on.iter().any(|sign| behind.starts_with(sign));
+    let is_go = text[..range.start].trim_ascii_end().ends_with(b":=");
+    if is_type || is_made || is_go || value.starts_with(b"&'") || value.starts_with(b"[]") {
         return true;
     }
     // Variables of Perl, PHP and shells: `$pass,`, `\&fetch`.
@@ -240,13 +244,14 @@ fn is_source(text: &[u8], range: &Range<usize>) -> bool {
     // References and pointers.
     let target = value.strip_prefix(b"&").or_else(|| value.strip_prefix(b"*")).unwrap_or(value);
     let target = target.strip_prefix(b"mut ").unwrap_or(target);
-    if target.len() < value.len() && (target.starts_with(b"[") || is_name(target.trim_ascii_end())) {
+    let named = &target[..target.iter().position(|b| matches!(b, b'<' | b'{')).unwrap_or(target.len())];
+    if target.len() < value.len() && (target.starts_with(b"[") || is_name(named.trim_ascii_end())) {
         return true;
     }
     // Calls, members and paths.
-    let head = value.iter().position(|b| matches!(b, b'(' | b'-' | b'[')).unwrap_or(value.len());
+    let head = value.iter().position(|b| matches!(b, b'(' | b'-' | b'[' | b'{')).unwrap_or(value.len());
     let (name, rest) = value.split_at(head);
-    let goes_on = rest.starts_with(b"(") || rest.starts_with(b"->") || rest.starts_with(b"[");
+    let goes_on = [&b"("[..], b"->", b"[", b"{"].iter().any(|sign| rest.starts_with(sign));
     (is_name(name) && (goes_on || memchr::memmem::find(name, b"::").is_some()))
         || (rest.is_empty() && is_statement(text, range, value))
 }
@@ -323,7 +328,9 @@ fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
     !value.quoted
         && (bytes.contains(&b'.') || (spaced && bytes.windows(2).any(is_hump)))
         && bytes.len() >= word.len()
-        && bytes.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_'))
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_') || spaced && b.is_ascii_digit())
         && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
 }
 

@@ -506,7 +506,8 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
 /// `DB_PASSWORD x1` as a directive, `password is x1`, `temporary password generated for root: x1`: only what looks like nothing
 /// else is taken there.
 fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Place> {
-    if at != name.end {
+    // `example.com/key 0a1b` is a name with a hash.
+    if at != name.end || text[..name.start].ends_with(b"/") {
         return None;
     }
     // `PASSWORD(x1)`
