@@ -291,6 +291,8 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
 fn is_path(value: &[u8]) -> bool {
     value.starts_with(b"/")
         || value.starts_with(b"*.")
+        || value.starts_with(b"%2F")
+        || value.starts_with(b".%2F")
         || value.starts_with(b"~/")
         || value.starts_with(b"./")
         || value.get(1..3) == Some(b":\\")
@@ -375,13 +377,7 @@ fn is_token(value: &[u8]) -> bool {
                     | b'*'
             )
     });
-    if !plain
-        || !letters
-        || is_uuid(value)
-        || is_pointer(value)
-        || value.starts_with(b"/")
-        || value.starts_with(b"./")
-    {
+    if !plain || !letters || is_uuid(value) || is_pointer(value) || is_path(value) {
         return false;
     }
     if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) {
