@@ -146,7 +146,7 @@ fn each_strength_asks_for_what_it_says() {
         ("123456789012", [true, true, false, false]),
         ("/srv/app/key1234", [true, false, false, false]),
         ("./key1234x", [true, false, false, false]),
-        ("~/key1234", [true, false, true, false]),
+        ("~/key1234", [true, false, false, false]),
         ("C:\\key1234", [true, false, false, false]),
         ("rsa12key.pem", [true, false, true, false]),
         (".pem", [true, true, false, false]),
