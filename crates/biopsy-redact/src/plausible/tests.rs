@@ -148,7 +148,7 @@ fn each_strength_asks_for_what_it_says() {
         ("./key1234x", [true, false, false, false]),
         ("~/key1234", [true, false, false, false]),
         ("C:\\key1234", [true, false, false, false]),
-        ("rsa12key.pem", [true, false, true, false]),
+        ("rsa12key.pem", [true, false, false, false]),
         (".pem", [true, true, false, false]),
         ("hunter2", [true, true, false, false]),
         ("hunter22", [true, true, true, false]),
