@@ -1,5 +1,6 @@
 //! What may be typed, and what is done then.
 
+use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use biopsy_lab::notices::{self, Hook};
 use biopsy_lab::people::{self, Role, Roles};
 use biopsy_lab::requests::{self, NewRequest};
 use biopsy_lab::serve::{Serving, serve};
-use biopsy_lab::{Lab, LabError, audit, cases, delete, out};
+use biopsy_lab::{Lab, LabError, audit, cases, delete, open, out};
 use clap::{Args, Parser, Subcommand};
 use jiff::SignedDuration;
 
@@ -143,6 +144,14 @@ pub(crate) enum CaseCommand {
         #[arg(long, conflicts_with = "html")]
         json: bool,
     },
+    /// Read what was sent with `biopsy`, where it is: nothing is decrypted to a disk.
+    Open {
+        /// The case.
+        case: String,
+        /// A verb of `biopsy` and its arguments, such as `analyze --html out.html` or `heap --holders TYPE`. [default: analyze]
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "VERB")]
+        words: Vec<OsString>,
+    },
     /// Delete a case, so that no back-up holds it either; writes the certificate.
     Delete {
         /// The case.
@@ -164,6 +173,14 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
         Command::Request(RequestCommand::Revoke { id }) => requests::revoke(&lab, &id, &operator()).await,
         Command::Case(CaseCommand::List) => list(&lab).await,
         Command::Case(CaseCommand::Show { case, html, json }) => show(&lab, &case, html, json).await,
+        Command::Case(CaseCommand::Open { case, words }) => {
+            let status = open::with(&lab, &biopsy(), &case, &words, &operator()).await?;
+            if status.success() {
+                Ok(())
+            } else {
+                Err(LabError::Usage(format!("`biopsy` ended with {status}")))
+            }
+        }
         Command::Case(CaseCommand::Delete { case, reason, output }) => {
             let certificate = delete::case(&lab, &case, &operator(), &reason).await?;
             let output = output.unwrap_or_else(|| PathBuf::from(format!("certificate-{case}.json")));
@@ -271,6 +288,12 @@ async fn list_people(lab: &Lab) -> Result<(), LabError> {
         text.push_str(&format!("{:<24} {}{state}\n", person.name, person.roles));
     }
     print(&text)
+}
+
+/// The program that reads recordings: beside this one first, since what is in the path may be another's.
+fn biopsy() -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name("biopsy"));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("biopsy"))
 }
 
 /// Who types, for the log.

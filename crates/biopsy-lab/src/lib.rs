@@ -22,6 +22,7 @@ pub mod error;
 pub mod intake;
 pub mod keys;
 pub mod notices;
+pub mod open;
 pub mod out;
 pub mod people;
 pub mod place;

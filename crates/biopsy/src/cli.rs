@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Request(HandedOn),
     /// Look at cases and delete them, where `biopsy-lab` is installed.
     Case(HandedOn),
+    /// Read what was sent for a case, where it is, where `biopsy-lab` is installed.
+    Open(HandedOn),
     Ps(PsArgs),
     Doctor(DoctorArgs),
     /// Write the completions of a shell to standard output.

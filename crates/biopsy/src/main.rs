@@ -91,9 +91,10 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
         Command::Redact(args) => commands::redact(args, cli.color),
         Command::Send(args) => send::send(args, cli.color),
         Command::VerifyDeletion(args) => commands::verify_deletion(args),
-        Command::Lab(args) => commands::lab("serve", args),
-        Command::Request(args) => commands::lab("request", args),
-        Command::Case(args) => commands::lab("case", args),
+        Command::Lab(args) => commands::lab(&["serve"], args),
+        Command::Request(args) => commands::lab(&["request"], args),
+        Command::Case(args) => commands::lab(&["case"], args),
+        Command::Open(args) => commands::lab(&["case", "open"], args),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

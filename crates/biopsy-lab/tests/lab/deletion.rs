@@ -5,7 +5,34 @@ use std::path::Path;
 use crate::support::{Running, send};
 use biopsy_deliver::certificate::verify;
 use biopsy_deliver::state::State;
-use biopsy_lab::{Lab, LabError, audit, cases, delete};
+use biopsy_lab::{Lab, LabError, audit, cases, delete, open};
+
+/// A program that writes down what it was started with, and what the key is.
+const READER: &str = "#!/bin/sh\nfor word in \"$@\"; do last=$word; done\n{ echo \"$1\"; echo \"$3\"; cat \"$2\" | wc -c; cat \"$last\"; } > \"$0.out\"\n";
+
+#[test]
+fn what_was_sent_is_read_where_it_is_and_no_more_once_it_is_deleted() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let running = Running::start();
+    let link = running.ask("4711");
+    let program = running.path("reader");
+    std::fs::write(&program, READER).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let words = ["heap".into(), "--holders".into()];
+    let error = running.wait_for(open::with(&running.lab, &program, "4711", &words, "test")).unwrap_err();
+    assert!(error.to_string().contains("nothing was sent"), "{error}");
+    send(&link, b"the evidence", &running.path("sent.age")).unwrap();
+    let sealed = std::fs::metadata(running.path("sent.age")).unwrap().len();
+    assert!(running.wait_for(open::with(&running.lab, &program, "4711", &words, "test")).unwrap().success());
+    let key = running.wait_for(cases::open(&running.lab, "4711", "test", "to compare")).unwrap();
+    let seen = std::fs::read_to_string(running.path("reader.out")).unwrap();
+    assert_eq!(seen, format!("heap\n--holders\n{sealed}\n{}", *key.secret_text()));
+    let reads = running.wait_for(audit::newest(&running.lab.store, 2)).unwrap();
+    assert!(reads.iter().any(|line| line.what == "read" && line.detail == "what was sent, by `heap`"));
+    running.wait_for(delete::case(&running.lab, "4711", "test", "it has served")).unwrap();
+    let error = running.wait_for(open::with(&running.lab, &program, "4711", &[], "test")).unwrap_err();
+    assert!(matches!(error, LabError::Deleted(_)), "{error}");
+}
 
 fn copy(from: &Path, to: &Path) {
     let done = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();

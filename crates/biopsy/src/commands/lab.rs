@@ -1,4 +1,4 @@
-//! `biopsy lab`, `biopsy request`, `biopsy case`: the vendor's side is a program of its own, which is started where it is installed. What runs
+//! `biopsy lab`, `biopsy request`, `biopsy case`, `biopsy open`: the vendor's side is a program of its own, which is started where it is installed. What runs
 //! beside a customer's server has no web server and no database in it.
 
 use std::ffi::OsString;
@@ -23,12 +23,12 @@ pub(crate) struct HandedOn {
 }
 
 /// Becomes that program.
-pub(crate) fn lab(verb: &str, args: &HandedOn) -> Result<Code, Failure> {
+pub(crate) fn lab(verbs: &[&str], args: &HandedOn) -> Result<Code, Failure> {
     // Beside this program first: what is in the path may be another's.
     let beside =
         std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM)).filter(|path| path.is_file());
     let program = beside.unwrap_or_else(|| PROGRAM.into());
-    let error = Command::new(&program).arg(verb).args(&args.arguments).exec();
+    let error = Command::new(&program).args(verbs).args(&args.arguments).exec();
     Err(Failure::new(FailureKind::Usage, format!("cannot start `{}`: {error}", program.display()))
         .with_hint(Some("the vendor's side is a program of its own, `biopsy-lab`; customers do not need it")))
 }
