@@ -26,12 +26,23 @@ pub(crate) fn in_front(text: &[u8], line: usize, head: usize) -> &[u8] {
     prefix.strip_prefix(b"\xef\xbb\xbf").unwrap_or(prefix)
 }
 
-/// Length of `prefix` in `line`, if it is there but for its digits.
-fn same_shape(prefix: &[u8], line: &[u8]) -> usize {
+/// Length of what a logger put in front of `line` too, given what stands in front of the head: all of it but for its digits, or
+/// its first words, or the one sign of a diff.
+fn same_shape(front: &[u8], line: &[u8]) -> usize {
     let shape = |b: u8| if b.is_ascii_digit() { b'0' } else { b };
-    let is_same = line.len() >= prefix.len()
-        && prefix.iter().zip(line).all(|(one, other)| shape(*one) == shape(*other));
-    if is_same { prefix.len() } else { 0 }
+    let end = memchr::memchr2(b'\n', b'\r', line).unwrap_or(line.len());
+    let line = &line[..end];
+    let same = front.iter().zip(line).take_while(|(one, other)| shape(**one) == shape(**other)).count();
+    if same == front.len() || same == line.len() && front.get(same).is_some_and(u8::is_ascii_whitespace) {
+        return same;
+    }
+    let words = front[..same].iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
+    let words = front[..words].trim_ascii_end().len();
+    // Words alone are no logger's: something that counts is.
+    if front[..words].iter().any(u8::is_ascii_digit) {
+        return words;
+    }
+    usize::from(same > 0 && matches!(front[0], b'+' | b'-' | b'>' | b'|'))
 }
 
 /// The newline at `at`, behind an optional carriage return.

@@ -152,7 +152,9 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
         return None;
     }
     let header: Vec<Range<usize>> = cells(text, &line, separator)?;
-    if header.len() < 2 || header.len() == 2 && separator == b'|' {
+    // Source code is indented, and its columns are no table's.
+    let is_indented = separator == b'\t' && header[0].is_empty();
+    if header.len() < 2 || header.len() == 2 && separator == b'|' || is_indented {
         return None;
     }
     let at = header.iter().position(|cell| cell.start <= name.start && name.end <= cell.end)?;
@@ -196,7 +198,8 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
             Some(inner) => start + 1..start + 1 + inner.len(),
             None => start..start + trimmed.len(),
         };
-        if !(range.is_empty() || is_first(at) && text[range.clone()].contains(&b' ')) {
+        let is_one_word = !text[range.clone()].contains(&b' ');
+        if !range.is_empty() && (is_one_word || !is_first(at) && separator != b'\t') {
             values.push(Value { range, quoted: true, open: row.end == text.len(), wrap: None });
         }
     }

@@ -58,7 +58,18 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Run> {
 }
 
 fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+    /// Looked up: every byte of every text is asked.
+    const TABLE: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let of = byte as u8;
+            table[byte] = of.is_ascii_alphanumeric() || matches!(of, b'+' | b'/' | b'-' | b'_');
+            byte += 1;
+        }
+        table
+    };
+    TABLE[usize::from(byte)]
 }
 
 /// The text of a run, if it is one.
@@ -201,6 +212,8 @@ impl Unescaped {
 pub(crate) fn unescaped(text: &[u8]) -> Vec<Unescaped> {
     let mut found = Vec::new();
     let mut start = 0;
+    // Lines that go on behind a `=` are told by the header alone: base64 ends so, too.
+    let is_mail = memchr::memmem::find(text, b"quoted-printable").is_some();
     while start < text.len() {
         let limit = text.len().min(start + ESCAPED_MAX);
         let line_end = |from: usize| {
@@ -208,17 +221,27 @@ pub(crate) fn unescaped(text: &[u8]) -> Vec<Unescaped> {
         };
         let mut end = line_end(start);
         // Quoted-printable goes on behind a line that ends so.
-        while end < limit && (text[..end].ends_with(b"=\n") || text[..end].ends_with(b"=\r\n")) {
+        while (is_mail || is_quoted_printable(&text[start..end]))
+            && end < limit
+            && (text[..end].ends_with(b"=\n") || text[..end].ends_with(b"=\r\n"))
+        {
             end = line_end(end);
         }
         let line = &text[start..end];
         let is_escaped = memchr::memchr3(b'%', b'&', b'\\', line).is_some();
-        if is_escaped || memchr::memmem::find(line, b"=3D").is_some() {
+        if is_escaped || is_quoted_printable(line) {
             found.extend(undo(line, start));
         }
         start = end;
     }
     found
+}
+
+/// Is it of a mail: with its `=` or an end of a line written out, or going on in the next line?
+fn is_quoted_printable(line: &[u8]) -> bool {
+    let goes_on = memchr::memchr(b'\n', line).is_some_and(|newline| newline + 1 < line.len());
+    goes_on
+        || memchr::memchr_iter(b'=', line).any(|at| matches!(line.get(at + 1..at + 3), Some(b"3D" | b"0A")))
 }
 
 /// Undoes the escapes of a line; `None`: it has hardly any.
@@ -227,7 +250,7 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
         Unescaped { text: Vec::with_capacity(line.len()), at: Vec::with_capacity(line.len() + 1) };
     let (mut at, mut escapes) = (0, 0);
     // Quoted-printable writes each `=` so; elsewhere `=10` is a value.
-    let quoted = memchr::memmem::find(line, b"=3D").is_some();
+    let quoted = is_quoted_printable(line);
     while at < line.len() {
         let (length, character) = match escape(&line[at..]).filter(|_| quoted || line[at] != b'=') {
             Some(found) => {
@@ -235,6 +258,8 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
                 escapes += match found.1 {
                     _ if line[at] == b'&' && line[at + 1] != b'#' => 0,
                     0x3d | 0x22 => 3,
+                    // So does the end of a line that quoted-printable has written out or put in.
+                    NOTHING | 0x0a if quoted => 3,
                     NOTHING => 0,
                     _ => 1,
                 };
@@ -342,6 +367,7 @@ mod tests {
         assert_eq!(unescaped(b"a=10 b=20 c=30 d=%2f\n"), [], "values, and one escape");
         let mail = unescaped(b"pwd=3Dx=79z=0A");
         assert_eq!(mail[0].text, b"pwd=xyz\n");
+        assert_eq!(unescaped(b"key: YWJj\nx=\ny: 1\n"), [], "base64 ends so");
         assert_eq!(unescaped(b"pwd=3Dab=\r\ncd e\nf")[0].text, b"pwd=abcd e\n");
         let twice = unescaped(b"x%2525y%253D%253Dz")[0].again().expect("escapes");
         assert_eq!(String::from_utf8_lossy(&twice.text), "x%y==z");

@@ -76,6 +76,10 @@ impl KeyRule {
             plausible::is_strong(value, Strength::Token) || self.uuid && plausible::is_uuid(value)
         };
         let mut values = value::read(text, place);
+        // `--- PASS: TestVet (0.07s)`
+        if text[..name.start].ends_with(b"--- ") {
+            return Vec::new();
+        }
         if is_said {
             for value in &mut values {
                 value.range.end =
@@ -89,6 +93,7 @@ impl KeyRule {
         values.retain(|value| {
             self.accepts(text, value, place.how, lists)
                 && !is_variable(text, value, word)
+                && !is_own_name(text, value, word)
                 && !is_metavariable(text, value, word)
         });
         if self.strength == Strength::Any && place.whole_line {
@@ -97,7 +102,8 @@ impl KeyRule {
             }
             values.retain(|value| value.quoted || !is_sentence(&text[value.range.clone()], lists));
         }
-        values
+        // A cell behind a tab looks like a word behind a blank.
+        if values.is_empty() && is_said { self.in_cells(text, &name, lists) } else { values }
     }
 
     /// Values in cells of their own, beside or below the name.
@@ -157,7 +163,7 @@ impl KeyRule {
         let is_attached = matches!(
             how,
             How::Assigned { prose: false, .. } | How::Flag | How::Element | How::Cell | How::Column
-        );
+        ) || value.quoted;
         let is_uuid =
             self.strength == Strength::Token && self.uuid && is_attached && plausible::is_uuid(bytes);
         (is_uuid || plausible::is_strong(bytes, self.strength))
@@ -213,18 +219,62 @@ fn is_source(text: &[u8], range: &Range<usize>) -> bool {
     if is_name(value) && behind.starts_with(b" =") && !behind.starts_with(b" ==") {
         return true;
     }
+    // Types: `Option<u16>,`, `&'a [u8],`, and what is made: `Offer {`.
+    let head =
+        value.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'.')).count();
+    let is_type = head > 0 && value[0].is_ascii_uppercase() && value.get(head) == Some(&b'<');
+    let goes_on =
+        [&b" {"[..], b" + ", b" - ", b" * ", b" . ", b" ||", b" &&", b" ? ", b" <<", b" | ", b" '", b" \""];
+    let variable = value.strip_prefix(b"$").unwrap_or(value);
+    let is_made = is_name(variable) && goes_on.iter().any(|sign| behind.starts_with(sign));
+    let is_go = text[..range.start].trim_ascii_end().ends_with(b":=");
+    if is_type || is_made || is_go || value.starts_with(b"&'") || value.starts_with(b"[]") {
+        return true;
+    }
+    // Variables of Perl, PHP and shells: `$pass,`, `\&fetch`.
+    let bare = value.trim_ascii_end();
+    let bare = bare.strip_suffix(b";").or_else(|| bare.strip_suffix(b",")).unwrap_or(bare);
+    let is_word =
+        |bytes: &[u8]| bytes.len() > 1 && bytes.iter().all(|b| b.is_ascii_lowercase() || *b == b'_');
+    if bare.strip_prefix(b"$").or_else(|| bare.strip_prefix(b"\\&")).is_some_and(is_word)
+        || is_declared(text, range) && is_name(bare)
+    {
+        return true;
+    }
     // References and pointers.
     let target = value.strip_prefix(b"&").or_else(|| value.strip_prefix(b"*")).unwrap_or(value);
     let target = target.strip_prefix(b"mut ").unwrap_or(target);
-    if target.len() < value.len() && (target.starts_with(b"[") || is_name(target.trim_ascii_end())) {
+    let named = &target[..target.iter().position(|b| matches!(b, b'<' | b'{')).unwrap_or(target.len())];
+    if target.len() < value.len() && (target.starts_with(b"[") || is_name(named.trim_ascii_end())) {
         return true;
     }
     // Calls, members and paths.
-    let head = value.iter().position(|b| matches!(b, b'(' | b'-' | b'[')).unwrap_or(value.len());
+    let head = value.iter().position(|b| matches!(b, b'(' | b'-' | b'[' | b'{')).unwrap_or(value.len());
     let (name, rest) = value.split_at(head);
-    let goes_on = rest.starts_with(b"(") || rest.starts_with(b"->") || rest.starts_with(b"[");
+    let goes_on = [&b"("[..], b"->", b"[", b"{"].iter().any(|sign| rest.starts_with(sign));
     (is_name(name) && (goes_on || memchr::memmem::find(name, b"::").is_some()))
         || (rest.is_empty() && is_statement(text, range, value))
+}
+
+/// Is it on a line that declares something: `let secret = self`, `type PrivateKey = ed25519.PrivateKey`?
+fn is_declared(text: &[u8], range: &Range<usize>) -> bool {
+    let from = range.start.saturating_sub(128);
+    let line = &text[from..range.start];
+    let line = memchr::memrchr(b'\n', line).map_or(line, |newline| &line[newline + 1..]).trim_ascii_start();
+    let ends = matches!(text.get(range.end), None | Some(b'\n' | b'\r' | b';' | b','));
+    let words = [&b"let "[..], b"pub ", b"fn ", b"type ", b"func ", b"static ", b"var "];
+    ends && words.iter().any(|word| line.starts_with(word))
+}
+
+/// `const COMMAND: &str = "request-secret"`: words in quotes with the name's own word among them name something.
+fn is_own_name(text: &[u8], value: &Value, word: &[u8]) -> bool {
+    let bytes = &text[value.range.clone()];
+    let parts = bytes.split(|b| matches!(b, b'-' | b'_' | b'.'));
+    value.quoted
+        && bytes.len() > word.len() + 1
+        && bytes.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_' | b'.'))
+        && parts.clone().count() > 1
+        && parts.clone().any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// `x = name;` at the end of a line: a name that no password generator and no person makes.
@@ -278,7 +328,9 @@ fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
     !value.quoted
         && (bytes.contains(&b'.') || (spaced && bytes.windows(2).any(is_hump)))
         && bytes.len() >= word.len()
-        && bytes.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_'))
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_') || spaced && b.is_ascii_digit())
         && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
 }
 

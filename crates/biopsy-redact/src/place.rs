@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::below;
 use crate::plausible;
 use crate::quote::Quote;
+use crate::rules::Strength;
 use crate::value::{How, KeyQuote, Place, skip_blank, skip_space};
 
 /// How far an attribute `value=` may be from `name="password"`, in bytes.
@@ -63,6 +64,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         }
         [b'=', b'=', b'=', ..] => 3,
         [b'=', b'>' | b'=', ..] | [b'-', b'>', ..] => 2,
+        // `<-` of R, `?=` of make, `!=`, `+=`.
+        [b'<', b'-', ..] | [b'?' | b'!' | b'+', b'=', ..] => 2,
         [b'=', ..] => 1,
         [b':', b':', ..] => return None,
         [b':', b'=', ..] => 2,
@@ -70,6 +73,12 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
             colon = true;
             1
         }
+        // `s:8:"key";s:10:"x"`, as PHP writes it.
+        [b';', b's', b':', b'0'..=b'9', ..] if quoted_key => {
+            2 + memchr::memchr(b'"', &rest[..rest.len().min(16)])?.checked_sub(2)?
+        }
+        // `password ~> x` of Puppet and its kin.
+        [b'~', b'>', ..] => 2,
         [b'%', b'3', b'd' | b'a', ..] => {
             percent = true;
             3
@@ -78,7 +87,7 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         _ => return None,
     };
     let separator_end = at + length;
-    let mut value = skip_blank(text, separator_end);
+    let mut value = unwrapped(text, skip_blank(text, separator_end));
     // A value that begins on the next line, behind a backslash.
     if !quoted_key
         && text.get(value) == Some(&b'\\')
@@ -108,12 +117,54 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let setting = starts_line && line.iter().all(|b| b.is_ascii_whitespace() || matches!(b, b'-' | b'#'));
     let spaced = value > separator_end;
-    let prose = colon && spaced && !quoted_key && !setting;
+    // `X-Vault-Token: x` is a header wherever it stands.
+    let is_header = name.len() > 4 && text[name.start..name.start + 2].eq_ignore_ascii_case(b"x-");
+    let prose = colon && spaced && !quoted_key && !setting && !is_header;
     let query = !percent && name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && !colon;
-    let compared = lower.starts_with(b"==");
+    let compared = lower.starts_with(b"==") || lower.starts_with(b"!=");
+    if colon && let Some(default) = behind_type(text, value) {
+        return Some((
+            default,
+            How::Assigned { prose: false, percent: false, query: false, compared: false },
+            false,
+        ));
+    }
     // Only there may a value without quotes hold blanks: `password: two words`, `password = two words`.
     let whole_line = setting && !quoted_key && spaced && (colon || at > name.end);
     Some((value, How::Assigned { prose, percent, query, compared }, whole_line))
+}
+
+/// `Some("x")`, `&"x"`, `string(10) "x"`, `(string) (len=10) "x"`: where the quote is.
+fn unwrapped(text: &[u8], at: usize) -> usize {
+    const WRAPPERS: [&[u8]; 9] = [
+        b"Some(",
+        b"Ok(",
+        b"Just ",
+        b"&",
+        b"*",
+        b"string(",
+        b"(string) (len=",
+        b"new String(",
+        b"SecretString(",
+    ];
+    let rest = &text[at..text.len().min(at + 40)];
+    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| rest.starts_with(wrapper)) else { return at };
+    let behind = &rest[wrapper.len()..];
+    let digits = behind.iter().take_while(|b| b.is_ascii_digit()).count();
+    let behind = if digits > 0 { behind[digits..].strip_prefix(b") ").unwrap_or_default() } else { behind };
+    match behind.first() {
+        Some(b'"' | b'\'') => at + rest.len() - behind.len(),
+        _ => at,
+    }
+}
+
+/// `: String = "x"`, `: &str = "x"`, `: Option<string> = 'x'`: what is assigned behind a type.
+fn behind_type(text: &[u8], at: usize) -> Option<usize> {
+    let rest = &text[at..text.len().min(at + 48)];
+    let kind = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"_&<>[]?.: |'".contains(b)).count();
+    let value = rest.get(kind..)?.strip_prefix(b"=")?.trim_ascii_start();
+    let is_type = kind > 1 && rest[kind - 1] == b' ' && rest[0].is_ascii_alphabetic() | (rest[0] == b'&');
+    (is_type && matches!(value.first(), Some(b'"' | b'\'' | b'`'))).then(|| at + rest.len() - value.len())
 }
 
 /// `Enter password:` with what was typed on the next line.
@@ -316,7 +367,9 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
             | b"id"
             | b"param"
             | b"parameter"
-    ) {
+    ) && !label.ends_with(b"name")
+        && !label.ends_with(b"key")
+    {
         return None;
     }
     let quote = Quote::at(text, name.end).map_or(0, |(_, length)| length);
@@ -356,10 +409,14 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
             && reach[*at..*at + 5].eq_ignore_ascii_case(b"value")
             && *at > 0
             && (!reach[*at - 1].is_ascii_alphanumeric()
-                || reach[..*at].to_ascii_lowercase().ends_with(b"new"))
+                || [&b"new"[..], b"parameter", b"option", b"property", b"setting"]
+                    .iter()
+                    .any(|word| reach[..*at].to_ascii_lowercase().ends_with(word)))
             && !reach.get(*at + 5).is_some_and(u8::is_ascii_alphanumeric)
     });
-    let Some(found) = found else { return value_in_front(text, name, &label) };
+    let Some(found) = found else {
+        return value_in_front(text, name, &label).or_else(|| in_tag(text, name, quoted));
+    };
     let mut at = name.end + found + 5;
     at += Quote::at(text, at).map_or(0, |(_, length)| length);
     at = skip_blank(text, at);
@@ -379,6 +436,22 @@ fn attribute(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
         }
         _ => None,
     }
+}
+
+/// `<item name="key" type="string">x</item>`: behind the rest of the tag.
+fn in_tag(text: &[u8], name: &Range<usize>, quoted: bool) -> Option<Place> {
+    let rest = &text[name.end..text.len().min(name.end + ATTRIBUTE_REACH)];
+    let close =
+        memchr::memchr2(b'>', b'<', rest).filter(|at| quoted && rest[*at] == b'>' && rest[at - 1] != b'/')?;
+    let value = rest.get(close + 1).is_some_and(|b| *b != b'<' && !b.is_ascii_whitespace());
+    let is_closed = memchr::memmem::find(&rest[close..], b"</").is_some();
+    (value && is_closed && !rest[..close].contains(&b'\n')).then_some(Place {
+        key: name.start,
+        at: name.end + close + 1,
+        how: How::Element,
+        key_quote: None,
+        whole_line: false,
+    })
 }
 
 /// `value="x" key="password"`, `{"value":"x","name":"password"}`: the value stands in front of the name.
@@ -433,7 +506,27 @@ fn beside(text: &[u8], key: usize, at: usize, behind: usize) -> Option<Place> {
 /// `DB_PASSWORD x1` as a directive, `password is x1`, `temporary password generated for root: x1`: only what looks like nothing
 /// else is taken there.
 fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Place> {
-    if behind == at || at != name.end {
+    // `example.com/key 0a1b` is a name with a hash.
+    if at != name.end || text[..name.start].ends_with(b"/") {
+        return None;
+    }
+    // `PASSWORD(x1)`
+    if text.get(at) == Some(&b'(') {
+        let at = at + 1 + Quote::at(text, at + 1).map_or(0, |(_, length)| length);
+        let inside = &text[at..text.len().min(at + 65)];
+        let end = inside
+            .iter()
+            .position(|b| matches!(b, b')' | b'"' | b'\''))
+            .filter(|end| plausible::is_no_word(&inside[..*end]))?;
+        return (end > 0).then_some(Place {
+            key: name.start,
+            at,
+            how: How::Beside,
+            key_quote: None,
+            whole_line: false,
+        });
+    }
+    if behind == at {
         return None;
     }
     let rest = &text[behind..text.len().min(behind + 128)];
@@ -446,14 +539,35 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
         let at = skip_blank(text, behind + offset);
         Some(Place { key: name.start, at, how: How::Beside, key_quote: None, whole_line: false })
     };
-    for (start, word) in SAID.iter().filter_map(|word| Some((memchr::memmem::find(rest, word)?, word))) {
-        let between = &rest[..start];
-        let is_of_words = between.iter().all(|b| b.is_ascii_alphabetic() || b" '@.-_".contains(b));
-        if is_of_words && between.iter().filter(|b| **b == b' ').count() <= 5 {
+    let is_value = |offset: usize| {
+        let behind = rest[offset..].trim_ascii_start();
+        let word = &behind[..behind.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(behind.len())];
+        plausible::is_strong(plausible::trim_end_punctuation(word.trim_ascii()), Strength::Token)
+            || Quote::at(behind, 0).is_some()
+    };
+    let is_between = |between: &[u8]| {
+        between.iter().all(|b| b.is_ascii_alphabetic() || b" '@.-_".contains(b))
+            && between.iter().filter(|b| **b == b' ').count() <= 7
+    };
+    for word in SAID {
+        let found = memchr::memmem::find_iter(rest, word)
+            .find(|start| is_between(&rest[..*start]) && is_value(start + word.len()));
+        if let Some(start) = found {
             return place(start + word.len());
         }
     }
-    if is_directive { place(0) } else { None }
+    // `password 0 x1`, `password ENC x1` of devices.
+    for kind in [&b"0 "[..], b"5 ", b"7 ", b"8 ", b"9 ", b"ENC "] {
+        if rest.starts_with(kind) && is_value(kind.len()) {
+            return place(kind.len());
+        }
+    }
+    // `Session Token x1`, `PASSWORD(x1)`: only what nobody writes in a sentence.
+    let word = rest.iter().position(|b| b" \t,;".contains(b)).unwrap_or(rest.len());
+    if is_directive || plausible::is_no_word(plausible::trim_end_punctuation(&rest[..word])) {
+        return place(0);
+    }
+    None
 }
 
 /// What stands between a name and a value in a sentence.

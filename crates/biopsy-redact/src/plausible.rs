@@ -177,6 +177,48 @@ fn is_reference(value: &[u8]) -> bool {
             && value[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'))
 }
 
+/// `493028`, `QX-4481`: one short word of letters, digits and hyphens with at least three digits, or half of them digits.
+fn is_code_to_type(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    value.len() <= 64
+        && (digits >= 3 || digits > 0 && digits * 2 >= value.len() && value.len() >= 4)
+        && value.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-')
+        && !is_pointer(value)
+        && !is_date(value)
+}
+
+/// `2024-01-02`, and what begins so.
+fn is_date(value: &[u8]) -> bool {
+    value.len() >= 10
+        && value[4] == b'-'
+        && value[7] == b'-'
+        && value[..10].iter().filter(|b| b.is_ascii_digit()).count() == 8
+}
+
+/// Has it a letter, and a digit or a symbol that words have not, and is it no version, size or name with a number behind it?
+pub(crate) fn is_mixed(value: &[u8]) -> bool {
+    let value = trim_end_punctuation(value);
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    let digits_from = value.iter().position(u8::is_ascii_digit).unwrap_or(value.len());
+    let is_numbered = digits_from > 0
+        && value[..digits_from].iter().all(u8::is_ascii_lowercase)
+        && value[digits_from..].iter().all(|b| b.is_ascii_digit() || *b == b'.');
+    has(u8::is_ascii_alphabetic)
+        && has(|b| b.is_ascii_digit() || b"!@#$%^&*+~".contains(b))
+        && !(is_numbered && value.len() < 8)
+}
+
+/// Would nobody write it in a sentence: scrambled, or letters, digits and symbols together.
+pub(crate) fn is_no_word(value: &[u8]) -> bool {
+    let has = |of: fn(&u8) -> bool| value.iter().any(of);
+    is_scrambled(value)
+        || value.len() >= 7
+            && has(u8::is_ascii_alphabetic)
+            && has(u8::is_ascii_digit)
+            && has(|b| b"!#$%^&*~".contains(b))
+            && !has(|b| b"()[]{}<>=;,\"'`\\|/:".contains(b))
+}
+
 /// Only digits.
 fn is_number(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
@@ -206,6 +248,10 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
         {
             return true;
         }
+    }
+    // `{Password()}`: what a string of C# or Python is filled with.
+    if bare.starts_with(b"{") && bare.ends_with(b")}") {
+        return true;
     }
     // `{string | Buffer}`: a type.
     if bare
@@ -244,6 +290,9 @@ pub(crate) fn is_of_a_cell(value: &[u8]) -> bool {
 /// `/srv/app`, `~/app`, `C:\app`.
 fn is_path(value: &[u8]) -> bool {
     value.starts_with(b"/")
+        || value.starts_with(b"*.")
+        || value.starts_with(b"%2F")
+        || value.starts_with(b".%2F")
         || value.starts_with(b"~/")
         || value.starts_with(b"./")
         || value.get(1..3) == Some(b":\\")
@@ -299,6 +348,7 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),
+        Strength::Code => is_code_to_type(value),
     }
 }
 
@@ -327,13 +377,7 @@ fn is_token(value: &[u8]) -> bool {
                     | b'*'
             )
     });
-    if !plain
-        || !letters
-        || is_uuid(value)
-        || is_pointer(value)
-        || value.starts_with(b"/")
-        || value.starts_with(b"./")
-    {
+    if !plain || !letters || is_uuid(value) || is_pointer(value) || is_path(value) {
         return false;
     }
     if digits >= 2 && digits * 20 >= value.len() || is_scrambled(value) {
@@ -382,6 +426,20 @@ pub(crate) fn is_scrambled(value: &[u8]) -> bool {
     let is_long = body.len() >= 12;
     turns * 5 >= body.len()
         && (is_mixed && (turns >= 4 && body.len() >= 8 || turns >= 3 && is_long) || turns >= 4 && is_long)
+}
+
+/// Has it a run of so many letters and digits that no words, dates and counters make?
+pub(crate) fn has_random_run(value: &[u8], least: usize) -> bool {
+    value.split(|b| !b.is_ascii_alphanumeric()).any(|run| {
+        let digits = run.iter().filter(|b| b.is_ascii_digit()).count();
+        // How often letters and digits take turns: words with a number behind them do so once.
+        let turns =
+            run.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
+        run.len() >= least
+            && digits < run.len()
+            && (digits >= 2 && turns >= 3 || is_scrambled(run))
+            && entropy(run) >= 2.8
+    })
 }
 
 /// Hex of 32 digits or more, or base64 that uses its alphabet.

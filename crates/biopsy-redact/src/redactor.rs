@@ -406,7 +406,9 @@ fn find_escaped(
         let mut inner = Vec::new();
         find(&undone.text, &mut inner);
         spans.extend(inner.into_iter().filter_map(|span| {
-            let range = undone.source(&span.range)?;
+            let mut range = undone.source(&span.range)?;
+            // The end of the line that goes on belongs to it only where the value goes on, too.
+            range.end -= text[range.clone()].iter().rev().take_while(|b| matches!(b, b'\r' | b'\n')).count();
             let open = span.open && range.end == text.len();
             // As it stands it is no value: its escapes belong to the text around it.
             Some(Span { range, open, learn: false, wrap: None, ..span })

@@ -8,10 +8,12 @@ use crate::RedactError;
 use crate::pseudonym::RULE_ID_MAX;
 
 /// The packs that are always in force, with their file names.
-const PACKS: [(&str, &str); 4] = [
+const PACKS: [(&str, &str); 6] = [
     ("server-logs", include_str!("../rules/server-logs.toml")),
     ("tokens", include_str!("../rules/tokens.toml")),
     ("issuers", include_str!("../rules/issuers.toml")),
+    ("material", include_str!("../rules/material.toml")),
+    ("programs", include_str!("../rules/programs.toml")),
     ("keys", include_str!("../rules/keys.toml")),
 ];
 
@@ -78,6 +80,8 @@ pub(crate) enum Strength {
     Token,
     /// Like random bytes in hex or base64.
     Random,
+    /// Like a code that is typed: one word with a digit.
+    Code,
 }
 
 /// One rule, as written in a pack.
@@ -101,6 +105,16 @@ pub(crate) struct Rule {
     /// bytes. They begin where a word does.
     #[serde(default)]
     pub(crate) forms: Vec<String>,
+    /// Shape rules, instead of keywords and an expression: what credentials begin with that go on with a run of random letters and
+    /// digits, whatever its length and alphabet are. They begin where a word does.
+    #[serde(default)]
+    pub(crate) prefixes: Vec<String>,
+    /// Shape rules: the value has a run of at least so many letters and digits, of which no word is made; 0: it need not.
+    #[serde(default)]
+    pub(crate) random_run: usize,
+    /// Shape rules: the value has a letter, and a digit or a symbol that words have not.
+    #[serde(default)]
+    pub(crate) mixed: bool,
     /// Shape rules: bytes in front of the keyword in which a match may begin; 0: it begins at the keyword.
     #[serde(default)]
     pub(crate) before: usize,
@@ -248,6 +262,14 @@ fn read_pack(name: &str, text: &str, set: &mut RuleSet) -> Result<(), RedactErro
             rule.keywords.extend(rule.forms.iter().map(|form| literal_start(form)));
             rule.regex = Some(format!("\\b(?P<secret>{})", rule.forms.join("|")));
         }
+        if !rule.prefixes.is_empty() {
+            rule.keywords.extend(rule.prefixes.iter().cloned());
+            let prefixes: Vec<String> = rule.prefixes.iter().map(|prefix| escaped(prefix)).collect();
+            rule.regex = Some(format!(
+                "\\b(?P<secret>(?:{})[A-Za-z0-9_.~+/=-]{{11,1000}}[A-Za-z0-9_=])",
+                prefixes.join("|")
+            ));
+        }
         if let Some(problem) = problem_of(&rule, &set.rules) {
             return Err(RedactError::Rule { pack: name.to_owned(), rule: rule.id, problem });
         }
@@ -255,6 +277,11 @@ fn read_pack(name: &str, text: &str, set: &mut RuleSet) -> Result<(), RedactErro
     }
     set.allowed.extend(file.allow.into_iter().map(String::into_bytes));
     Ok(())
+}
+
+/// A text as an expression that matches it alone.
+fn escaped(text: &str) -> String {
+    text.chars().flat_map(|c| (!c.is_ascii_alphanumeric()).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// The text that all matches of an expression begin with.
@@ -267,7 +294,12 @@ fn literal_start(form: &str) -> String {
                 Some(escaped) if !escaped.is_ascii_alphanumeric() => start.push(escaped),
                 _ => break,
             },
-            '[' | '(' | '.' | '*' | '+' | '?' | '{' | '|' | '^' | '$' => break,
+            // What may be absent is no part of it.
+            '*' | '?' | '{' => {
+                start.pop();
+                break;
+            }
+            '[' | '(' | '.' | '+' | '|' | '^' | '$' => break,
             other => start.push(other),
         }
     }

@@ -6,8 +6,12 @@ use regex_automata::meta::Regex;
 use regex_automata::util::{captures::Captures, syntax};
 use regex_automata::{Anchored, Input};
 
+use crate::below;
 use crate::plausible::{self, Lists};
 use crate::rules::Rule;
+
+/// The rule whose value has many lines.
+const PRIVATE_KEY: &str = "private-key";
 
 /// A compiled shape rule.
 #[derive(Debug)]
@@ -20,6 +24,10 @@ pub(crate) struct Shape {
     runs: Option<usize>,
     min_length: usize,
     min_entropy: f64,
+    random_run: usize,
+    mixed: bool,
+    /// Its value may have many lines, of which each is a record of a log.
+    is_private_key: bool,
     group: usize,
     /// A match begins where a word does.
     at_word: bool,
@@ -65,6 +73,9 @@ impl Shape {
             runs: rule.runs,
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
+            random_run: rule.random_run,
+            mixed: rule.mixed,
+            is_private_key: rule.id == PRIVATE_KEY,
             group,
             at_word,
         })
@@ -109,6 +120,10 @@ impl Shape {
             None => values.push(secret.start..secret.end),
             Some(separator) => self.split_pairs(text, secret.start..secret.end, separator, &mut values),
         }
+        values.iter_mut().for_each(|value| *value = without_end(text, value.clone()));
+        if self.is_private_key && values.iter().any(|value| starts_in_log(text, whole.start(), value)) {
+            values = values.iter().flat_map(|value| behind_logger(text, whole.start(), value)).collect();
+        }
         values.retain(|value| self.accepts(&text[value.clone()], lists));
         Some(ShapeMatch { values, end: whole.end().max(secret.end) })
     }
@@ -117,6 +132,8 @@ impl Shape {
         value.len() >= self.min_length
             && !plausible::is_placeholder(value, lists)
             && (self.min_entropy <= 0.0 || plausible::entropy(value) >= self.min_entropy)
+            && (!self.mixed || plausible::is_mixed(value))
+            && (self.random_run == 0 || plausible::has_random_run(value, self.random_run))
     }
 
     /// `name=value; name=value`: the values, except those of names that stay. A part without a name is a value.
@@ -142,6 +159,46 @@ impl Shape {
             start = end + 1;
         }
     }
+}
+
+/// Without the end of its line, and without the backslashes of the quote behind it.
+fn without_end(text: &[u8], value: Range<usize>) -> Range<usize> {
+    let bytes = &text[value.clone()];
+    if bytes.trim_ascii_end().contains(&b'\n') {
+        return value;
+    }
+    let mut end = value.start + bytes.trim_ascii_end().len();
+    if matches!(text.get(end), Some(b'"' | b'\'')) {
+        end -= text[value.start..end].iter().rev().take_while(|b| **b == b'\\').count();
+    }
+    value.start..end
+}
+
+/// Does a logger, or a diff, write something in front of each line of the key that begins at `head`?
+fn starts_in_log(text: &[u8], head: usize, value: &Range<usize>) -> bool {
+    memchr::memchr(b'\n', &text[value.clone()])
+        .and_then(|newline| {
+            Some((value.start + newline, below::next_line(text, head, value.start + newline)?))
+        })
+        .is_some_and(|(newline, next)| next > newline + 1 && next < value.end)
+}
+
+/// The lines of a key without what a logger wrote in front of them.
+fn behind_logger(text: &[u8], head: usize, value: &Range<usize>) -> Vec<Range<usize>> {
+    let mut lines = Vec::new();
+    for newline in memchr::memchr_iter(b'\n', &text[value.clone()]).map(|at| value.start + at) {
+        let Some(start) = below::next_line(text, head, newline).filter(|start| *start < value.end) else {
+            break;
+        };
+        let line = &text[start..value.end];
+        let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+        let blank = line.len() - line.trim_ascii_start().len();
+        let length = line.trim_ascii().len();
+        if length > 0 {
+            lines.push(start + blank..start + blank + length);
+        }
+    }
+    lines
 }
 
 /// Runs of base64 in a stretch of text; words and paths have no capitals and digits.

@@ -194,7 +194,8 @@ fn tripled(text: &[u8], quote: Quote<'_>, start: usize) -> Option<Value> {
 /// Does the quote at the value's place end what is wrapped around the key, as in "the parameter `password=` is empty"?
 fn closes_outer(text: &[u8], place: Place) -> bool {
     text.get(place.at).is_some_and(|b| matches!(b, b'"' | b'\'' | b'`'))
-        && is_end(text, place.at + 1)
+        // `"PWD="+folder` goes on with code.
+        && (is_end(text, place.at + 1) || text.get(place.at + 1) == Some(&b'+'))
         && open_quote_before(text, place.key) == Some(text[place.at])
 }
 
@@ -223,6 +224,22 @@ fn object(text: &[u8], at: usize) -> Option<Value> {
     let end = text.len().min(at + OBJECT_REACH);
     let end = memchr::memchr(b'}', &text[at..end]).map_or(end, |close| at + close);
     let inside = &text[at..end];
+    // `{"S":"x"}`: one text alone.
+    if let Some((_, length)) = Quote::at(text, at)
+        && inside.len() > length
+        && let Some((quote, length)) = Quote::at(text, at).map(|(quote, _)| (quote, length))
+    {
+        let (name_end, _) = quote.close(text, at + length);
+        let colon = name_end + length;
+        if name_end - at <= 24 && text.get(colon) == Some(&b':') {
+            let value = quoted(text, skip_space(text, colon + 1));
+            let is_alone =
+                |value: &Value| text.get(skip_space(text, value.range.end + length)) == Some(&b'}');
+            if let Some(value) = value.filter(is_alone) {
+                return Some(value);
+            }
+        }
+    }
     let found = (0..inside.len().saturating_sub(4)).find(|i| {
         inside[*i..].len() >= 5
             && inside[*i..*i + 5].eq_ignore_ascii_case(b"value")
@@ -237,9 +254,13 @@ fn object(text: &[u8], at: usize) -> Option<Value> {
     quoted(text, skip_space(text, at + 1))
 }
 
-/// Up to the closing tag. What other tags follow is no value.
+/// Up to the closing tag. What other tags follow is no value, but for `<Value>`.
 fn element(text: &[u8], at: usize) -> Option<Value> {
     let rest = text.get(at..)?;
+    let inner = rest.trim_ascii_start();
+    if inner.len() >= 7 && inner[..7].eq_ignore_ascii_case(b"<value>") {
+        return until(text, at + rest.len() - inner.len() + 7, b"<");
+    }
     if let Some(inside) = rest.strip_prefix(b"<![CDATA[") {
         let start = at + rest.len() - inside.len();
         let end = memchr::memmem::find(inside, b"]]>");

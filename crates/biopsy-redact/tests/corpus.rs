@@ -166,12 +166,8 @@ fn what_stands_around_secrets_stays() {
     let mut wrong = Vec::new();
     for (_, text, _, skeleton) in planted() {
         let redacted = without_masks(&redactor.text(&text).text);
-        // The log prefixes between the lines of a key are part of it.
         let redacted: Vec<&str> = redacted.lines().filter(|line| !line.contains("RSA PRIVATE KEY")).collect();
-        let skeleton: Vec<&str> = skeleton
-            .lines()
-            .filter(|line| !line.contains("RSA PRIVATE KEY") && !line.ends_with("shop[4711]: ⟦⟧"))
-            .collect();
+        let skeleton: Vec<&str> = skeleton.lines().filter(|line| !line.contains("RSA PRIVATE KEY")).collect();
         assert_eq!(redacted.len(), skeleton.len());
         for (got, want) in redacted.into_iter().zip(skeleton) {
             if got != want {

@@ -136,7 +136,8 @@ fn xml(text: &str) -> Option<Vec<String>> {
 
 /// Names at the beginnings of lines, with what is in front of them.
 fn yaml(text: &str) -> Vec<String> {
-    let name = |line: &str| match line.split_once(':') {
+    // A colon ends a name where a blank or the end of the line follows it.
+    let name = |line: &str| match line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, ""))) {
         Some((name, _)) => name.to_owned(),
         None => line.chars().take_while(|letter| " -".contains(*letter)).collect(),
     };

@@ -16,7 +16,7 @@ use super::journal::{JournalError, read_journal};
 use super::open::{Opened, Refused, open};
 use super::output::{Output, Summary};
 use super::place::Place;
-use super::records::{Cut, Record, Seen, read_records};
+use super::records::{Cut, Record, Seen, read_head, read_records};
 use super::rotated::{Packing, find_parts, packing};
 use super::source::{UNPACKED, find_start, lines_from, survey, unpack, zone_of};
 use super::text::Encoding;
@@ -324,17 +324,29 @@ impl<'a> Collector<'a> {
             }
             (Cut::Everything, String::new(), before.max(lowest))
         };
+        // What the file begins with says how to read all of it. It is read first: both share the file's place.
+        let mut head = match &cut {
+            Cut::Window { .. } => lines_from(&source.file, 0, source.size, survey.encoding)
+                .and_then(|(mut reader, _)| read_head(&mut reader))
+                .map_err(Err)?,
+            Cut::Everything => None,
+        };
         let (mut reader, at) = lines_from(&source.file, start, source.size, survey.encoding).map_err(Err)?;
         // Places in UTF-16 are those of the text it becomes, and not known here.
         if let Cut::Window { sure_from, .. } = &mut cut
             && survey.encoding == Encoding::Bytes
         {
             *sure_from = grown_from.map_or(u64::MAX, |grown| grown.saturating_sub(at));
+            // Of a file that was not there before all lines are taken anyway.
+            head = head.filter(|_| *sure_from > 0);
         }
         let (mut seen, mut earliest) = (Seen::default(), None);
         let mut output = Output::new(self.folder, self.masking, self.start, &source.name, &zone);
         let done = read_records(&mut reader, &cut, self.until, &mut seen, |record: Record| {
             earliest = earliest.or(record.time);
+            if let Some(head) = head.take() {
+                output.push(&Record { time: record.time, ..head })?;
+            }
             output.push(&record)
         });
         if start == lowest && lowest > 0 && earliest.is_some_and(|time| time > self.from) {

@@ -10,6 +10,9 @@ use super::stamp::{Stamp, find_stamp};
 use super::text::read_line;
 use super::zone::Resolver;
 
+/// Lines and bytes in front of a file's first time stamp that are looked at.
+const HEAD_LINES: u32 = 100;
+const HEAD_BYTES: usize = 16 << 10;
 /// Bytes and lines of one record that are kept: a stack trace of 1,000 frames fits.
 const RECORD_BYTES: usize = 256 << 10;
 const RECORD_LINES: u32 = 2_000;
@@ -58,6 +61,30 @@ pub(crate) struct Seen {
     pub(crate) read: u64,
     /// The deadline came before the end.
     pub(crate) out_of_time: bool,
+}
+
+/// What stands in front of the first time stamp of a file, as one record: names of fields, banners. `reader` is at its start. `None`:
+/// nothing does, or so much that it is no head.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn read_head(reader: &mut impl BufRead) -> io::Result<Option<Record>> {
+    let mut line = Vec::new();
+    let mut head: Option<Building> = None;
+    while let Some(info) = read_line(reader, &mut line)? {
+        if find_stamp(&line).is_some() {
+            return Ok(head.map(Building::record).filter(|head| !head.text.is_empty()));
+        }
+        match &mut head {
+            Some(head) => head.add(&line),
+            None => head = Some(Building::new(None, &line)),
+        }
+        let is_head = |head: &Building| head.lines <= HEAD_LINES && head.text.len() <= HEAD_BYTES;
+        if info.cut > 0 || !head.as_ref().is_some_and(is_head) {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 /// Reads to the end of `reader` and hands on the records that `cut` takes.
@@ -245,6 +272,24 @@ mod tests {
         let texts: Vec<&str> = records.iter().map(|record| record.text.as_str()).collect();
         assert_eq!(texts, ["  at new", "2026-11-21 03:00:05 INFO new\n  at newer", "2026-11-21 10:00:05 x"]);
         assert_eq!([records[1].time, records[2].time], [None, Some(TEN + 5 * SECOND)]);
+    }
+
+    #[test]
+    fn a_head_ends_at_the_first_stamp() {
+        let head = |text: &str| {
+            let mut reader = text.as_bytes();
+            read_head(&mut reader).expect("memory").map(|head| head.text)
+        };
+        let stamp = "2026-11-21 10:00:00 GET / 200\n";
+        assert_eq!(
+            head(&format!("#Software: x\n#Fields: date time cs-method\n{stamp}")).as_deref(),
+            Some("#Software: x\n#Fields: date time cs-method")
+        );
+        assert_eq!(head(stamp), None);
+        assert_eq!(head(&format!("\n \n{stamp}")), None);
+        assert_eq!(head("no stamp\nat all\n"), None);
+        assert_eq!(head(&format!("{}{stamp}", "x\n".repeat(1000))), None, "as much is no head");
+        assert_eq!(head(&format!("{}\n{stamp}", "x".repeat(70_000))), None);
     }
 
     #[test]

@@ -253,6 +253,19 @@ fn files_without_stamps_by_what_was_written() {
 }
 
 #[test]
+fn the_head_of_a_file_is_kept() {
+    let fixture = Fixture::new(&["*.log"]);
+    let head = "#Software: server\n#Fields: date time method\n";
+    // Most of it is older than the recording.
+    fixture.write("iis.log", format!("{head}{}", lines(-3000, 20)));
+    fixture.write_at("old.log", format!("{head}{}", lines(-3000, -2000)), 60);
+    let taken = fixture.collect();
+    assert_eq!(taken.files.len(), 1, "no head without a line");
+    assert_eq!(taken.files[0].lines[0].text, head.trim_end());
+    assert_eq!(taken.files[0].lines[0].time, taken.files[0].lines[1].time);
+}
+
+#[test]
 fn lines_without_stamps_after_an_old_stamp() {
     let fixture = Fixture::new(&["x.out"]);
     let old = format!("{} starting\nlistening\n", moment(-5_000));

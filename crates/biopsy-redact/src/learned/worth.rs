@@ -81,9 +81,24 @@ fn is_of_text(value: &[u8]) -> bool {
     }
     (all > 1 && plain == all && all < WORDS_MIN)
         || plausible::is_pointer(value)
+        || is_identifier(value)
         || is_of_numbers(value)
         || is_setting(value)
         || is_expression(value)
+}
+
+/// `testEd25519PrivateKey`, `update-secrets`, `$default`, and columns of source code: what is named after secrets, and is none.
+fn is_identifier(value: &[u8]) -> bool {
+    const WORDS: [&[u8]; 6] = [b"key", b"secret", b"password", b"passwd", b"token", b"session"];
+    let lower = value.to_ascii_lowercase();
+    let is_of_name = |b: &u8| b.is_ascii_alphanumeric() || b"_-.:$&*<>'".contains(b);
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    let is_variable = value
+        .strip_prefix(b"$")
+        .is_some_and(|name| name.iter().all(|b| b.is_ascii_lowercase() || *b == b'_'));
+    let is_called =
+        value.iter().all(is_of_name) && digits * 3 <= value.len() && !plausible::is_scrambled(value);
+    is_variable || contains(value, b"  ") || is_called && WORDS.iter().any(|word| contains(&lower, word))
 }
 
 /// `2026-11-01T10:11:12Z`, `10.0.3.17:5432`, `1.2.3`, `12/24`.

@@ -1,0 +1,103 @@
+//! What is masked reads as before: as many records, with the same names, in JSON, CSV, XML and YAML.
+
+use biopsy_redact::{BundleKey, Options, Redactor};
+use proptest::prelude::*;
+
+thread_local! {
+    static REDACTOR: Redactor = Redactor::new(Options {
+        key: Some(BundleKey::from_bytes([7; 32])),
+        learn_from_text: false,
+        ..Options::default()
+    })
+    .expect("the built-in packs are right");
+}
+
+fn masked(text: &str) -> String {
+    REDACTOR.with(|redactor| redactor.text(text).text.into_owned())
+}
+
+/// What stands between the quotes of JSON and CSV, in an element and behind a name of YAML: all but what ends it there.
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[A-Za-z0-9!#$%^*_+=.~/@-]{1,24}",
+        "[A-Za-z]{3,8} [a-z]{2,8}: [A-Za-z0-9+/]{8,20}={0,2}",
+        "[0-9]{1,12}"
+    ]
+}
+
+fn name() -> impl Strategy<Value = String> {
+    let secret = [
+        "password",
+        "api_key",
+        "DbPassword",
+        "token",
+        "client-secret",
+        "pin",
+        "Authorization",
+        "cookie",
+        "connectionString",
+    ];
+    prop_oneof![prop::sample::select(secret.map(str::to_owned).to_vec()), "[a-z]{1,8}"]
+}
+
+fn pairs() -> impl Strategy<Value = Vec<(String, String)>> {
+    prop::collection::vec((name(), value()), 1..5)
+}
+
+/// The frame of a document: all but what stands between its quotes, or in its elements.
+fn frame(text: &str, open: &[char], close: &[char]) -> String {
+    let mut inside = false;
+    text.chars()
+        .filter(|character| {
+            let was = inside;
+            if inside {
+                inside = !close.contains(character)
+            } else {
+                inside = open.contains(character)
+            }
+            !was || !inside
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lines_of_json_keep_their_quotes_and_braces(records in prop::collection::vec(pairs(), 1..4)) {
+        let record = |pairs: &Vec<(String, String)>| {
+            let members: Vec<String> = pairs.iter().map(|(name, value)| format!("\"{name}\":\"{value}\"")).collect();
+            format!("{{{}}}\n", members.join(","))
+        };
+        let text: String = records.iter().map(record).collect();
+        prop_assert_eq!(frame(&masked(&text), &['"'], &['"']), frame(&text, &['"'], &['"']));
+        // The same as text in a line of JSON.
+        let nested: String = records.iter().map(|pairs| format!("{{\"log\":\"{}\",\"n\":1}}\n", record(pairs).trim_end().replace('"', "\\\""))).collect();
+        prop_assert_eq!(masked(&nested).matches("\\\"").count(), nested.matches("\\\"").count());
+        prop_assert_eq!(masked(&nested).lines().count(), nested.lines().count());
+    }
+
+    #[test]
+    fn records_of_csv_keep_their_cells(rows in prop::collection::vec(("[a-z]{1,6}", "[A-Za-z0-9!#$%^*_+=.~/@-]{1,24}", "[0-9]{1,6}"), 1..6), name in name()) {
+        let mut text = format!("user,{name},count\n");
+        rows.iter().for_each(|(user, value, count)| text.push_str(&format!("{user},{value},{count}\n")));
+        let cells = |text: &str| -> Vec<usize> { text.lines().map(|line| line.split(',').count()).collect() };
+        prop_assert_eq!(cells(&masked(&text)), cells(&text));
+    }
+
+    #[test]
+    fn elements_stay(pairs in pairs()) {
+        let element = |(name, value): &(String, String)| format!("  <{name} note=\"{value}\">{value}</{name}>\n");
+        let text = format!("<all>\n{}</all>\n", pairs.iter().map(element).collect::<String>());
+        let tags = |text: &str| frame(&frame(text, &['"'], &['"']), &['>'], &['<']);
+        prop_assert_eq!(tags(&masked(&text)), tags(&text));
+    }
+
+    #[test]
+    fn names_of_yaml_keep_their_depth(pairs in pairs()) {
+        let line = |(index, (name, value)): (usize, &(String, String))| format!("{}{name}: \"{value}\"\n", " ".repeat(index % 3 * 2));
+        let text: String = pairs.iter().enumerate().map(line).collect();
+        let names = |text: &str| -> Vec<String> { text.lines().map(|line| line.split(": ").next().unwrap_or_default().to_owned()).collect() };
+        prop_assert_eq!(names(&masked(&text)), names(&text));
+    }
+}
