@@ -16,6 +16,7 @@ mod found_roots;
 pub mod fuzz;
 mod handles;
 mod largest;
+mod noted;
 mod open;
 mod places;
 mod problems;

@@ -2,12 +2,27 @@
 
 use biopsy_image::{Image, MemoryExt};
 use biopsy_model::Avma;
+use biopsy_model::heap::TypeFamily;
 
 use super::fields;
+use super::noted;
 use super::shape::ReferencePlaces;
 use crate::graph::HeapType;
 use crate::layout::Layout;
 use crate::runtime::{Runtime, TypeHandle};
+
+/// What is noted of the objects of a type.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Noted {
+    /// Of each number.
+    pub(crate) names: Vec<String>,
+    /// Where numbers of 32 bits are, from an object's address; none for a text.
+    pub(crate) offsets: Vec<u64>,
+    /// Objects are texts: which are equal is noted.
+    pub(crate) is_text: bool,
+    /// What it is derived from.
+    pub(crate) family: TypeFamily,
+}
 
 /// A runtime, as far as its heap is concerned.
 pub(crate) trait Source: Sync {
@@ -28,6 +43,10 @@ pub(crate) trait Source: Sync {
     /// One of these; `None`: it has none.
     fn statics_of(&self, _of: TypeHandle) -> Option<HeapType> {
         None
+    }
+    /// What is noted of objects of a type.
+    fn noted(&self, _method_table: TypeHandle) -> Noted {
+        Noted::default()
     }
     /// The object that objects of this collectible type keep alive although no field refers to it.
     fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma>;
@@ -71,6 +90,10 @@ impl Source for Runtime<'_> {
     fn statics_of(&self, of: TypeHandle) -> Option<HeapType> {
         let statics = fields::statics_of(self, of);
         (!statics.is_empty()).then(|| HeapType { statics, ..self.describe(of) })
+    }
+
+    fn noted(&self, method_table: TypeHandle) -> Noted {
+        noted::of_type(self, method_table)
     }
 
     fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma> {

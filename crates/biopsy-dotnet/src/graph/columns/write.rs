@@ -74,6 +74,16 @@ pub fn write(graph: &Graph, column: Column, out: impl Write) -> io::Result<bool>
                 words(out, &[key.0, value.0])?;
             }
         }
+        Column::Noted => {
+            let count: usize = graph.spans.iter().map(|span| span.noted.len()).sum();
+            if count == 0 {
+                return Ok(false);
+            }
+            write_header(out, "<u4", &format!("({count},)"))?;
+            for span in &graph.spans {
+                words(out, &span.noted)?;
+            }
+        }
     }
     out.flush()?;
     Ok(true)
