@@ -1,6 +1,6 @@
 // Managed heaps: what they hold, by type.
 
-import type { Growth, Heap, Whole } from './data';
+import type { Growth, Heap, InspectionRow, Whole } from './data';
 import { h, section, type Child } from './dom';
 import { bytes, count, seconds } from './format';
 import { table } from './table';
