@@ -12,7 +12,7 @@ const THOROUGH: &str = "BIOPSY_THOROUGH";
 /// The report on a snapshot of the program in one way.
 fn report(runtime: &str, arguments: &[&str]) -> Value {
     let target = dotnet_heaps(runtime, arguments);
-    let survival = Survival::before(target.pid()).threads_may_change();
+    let survival = Survival::before(target.pid()).threads_may_change().files_may_change();
     let folder = temp_dir("inspections");
     let output = folder.path().join("heap");
     let taken = Command::new(env!("CARGO_BIN_EXE_biopsy"))
