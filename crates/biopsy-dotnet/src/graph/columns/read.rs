@@ -50,6 +50,8 @@ struct Numbers<'a> {
     column: Column,
     from: BufReader<Box<dyn Read + 'a>>,
     element: String,
+    /// Bytes of an element that is a number.
+    width: u8,
     count: u64,
 }
 
@@ -59,7 +61,12 @@ impl<'a> Numbers<'a> {
         let Some(from) = source.open(column).map_err(failed)? else { return Ok(None) };
         let mut from = BufReader::with_capacity(1 << 16, from);
         let (element, count) = read_header(&mut from).map_err(failed)?;
-        Ok(Some(Self { column, from, element, count }))
+        let width = match element.as_str() {
+            "<u8" => 8,
+            "<u4" => 4,
+            _ => 1,
+        };
+        Ok(Some(Self { column, from, element, width, count }))
     }
 
     fn required(source: &'a dyn ColumnSource, column: Column) -> Result<Self, ColumnsError> {
@@ -90,9 +97,9 @@ impl<'a> Numbers<'a> {
 
     /// The next number, of whatever width.
     fn next(&mut self) -> Result<u64, ColumnsError> {
-        match self.element.as_str() {
-            "<u8" => self.bytes().map(u64::from_le_bytes),
-            "<u4" => self.bytes().map(|bytes| u32::from_le_bytes(bytes).into()),
+        match self.width {
+            8 => self.bytes().map(u64::from_le_bytes),
+            4 => self.bytes().map(|bytes| u32::from_le_bytes(bytes).into()),
             _ => self.bytes::<1>().map(|[byte]| byte.into()),
         }
     }
