@@ -7,6 +7,8 @@ use super::before::Predecessors;
 
 /// So many numbers are looked at together, before they are worked on: what is needed of them comes from memory at the same time.
 const BATCH: usize = 32;
+/// Steps up that are looked at before.
+const AHEAD: usize = 16;
 /// Steps up for each object after which shortcuts are taken.
 pub(super) const STEPS: u64 = 16;
 
@@ -26,6 +28,23 @@ struct Forest {
 }
 
 impl Forest {
+    /// Brings what lies on the ways up from these numbers from memory, a step of all of them at the same time.
+    #[inline]
+    fn look_up(&self, ahead: &mut Vec<u32>, linked: u32) {
+        for _ in 0..AHEAD {
+            if ahead.is_empty() {
+                return;
+            }
+            let mut left = 0;
+            for at in 0..ahead.len() {
+                let ancestor = self.vertices[ahead[at] as usize].ancestor;
+                ahead[left] = ancestor;
+                left += usize::from(ancestor >= linked);
+            }
+            ahead.truncate(left);
+        }
+    }
+
     /// The lowest semidominator on the way from a linked number up.
     #[inline]
     fn best(&mut self, number: u32, linked: u32) -> u32 {
@@ -58,6 +77,7 @@ pub(super) fn semidominators(parents: &[u32], objects: &[u32], before: &Predeces
     let mut forest = Forest { vertices, path: Vec::new() };
     let mut semi = vec![0_u32; parents.len()];
     let mut end = parents.len();
+    let mut ahead = Vec::new();
     while end > 1 {
         let first = end.saturating_sub(BATCH).max(1);
         // Reads that wait for nothing of each other.
@@ -66,12 +86,12 @@ pub(super) fn semidominators(parents: &[u32], objects: &[u32], before: &Predeces
             let (lowest, _) = before.before(*object);
             looked_at ^= lowest;
         }
+        ahead.clear();
         for object in &objects[first..end] {
-            for from in before.before(*object).1.iter().take(BATCH) {
-                looked_at ^= forest.vertices[*from as usize].ancestor;
-            }
+            ahead.extend(before.before(*object).1.iter().take(BATCH));
         }
         std::hint::black_box(looked_at);
+        forest.look_up(&mut ahead, end as u32);
         for number in (first..end).rev() {
             let (mut lowest, higher) = before.before(objects[number]);
             for from in higher {
