@@ -23,7 +23,8 @@ fn compare(path: &Path, what: &str) -> Option<()> {
     let name = path.to_str().expect("a plain name");
     let output = dotnet_peer("gcdump-check", &[name, "--top", "0"])?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let oracle: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let oracle: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
     assert_eq!(oracle["consistency"]["ok"], true, "{what}");
     let heap = biopsy_import::heap::of_gcdump(path).expect("it can be read").expect("a heap");
     let graph = &heap.graph;
@@ -56,7 +57,9 @@ fn compare(path: &Path, what: &str) -> Option<()> {
         match own.get(name).map(Vec::as_slice) {
             Some([found]) => assert_eq!(*found, expected, "{what}: {name}"),
             // Types of one name in several modules are one there.
-            Some(several) => assert_eq!(several.iter().map(|one| one.0).sum::<u64>(), expected.0, "{what}: {name}"),
+            Some(several) => {
+                assert_eq!(several.iter().map(|one| one.0).sum::<u64>(), expected.0, "{what}: {name}")
+            }
             None => panic!("{what}: no `{name}`"),
         }
         types += 1;

@@ -23,7 +23,7 @@ mod write;
 use std::io::{self, Read};
 
 pub use read::{ColumnsError, read};
-pub use write::write;
+pub use write::{has, write};
 
 use super::Generation;
 
