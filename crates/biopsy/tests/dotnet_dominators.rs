@@ -65,7 +65,6 @@ fn compare(path: &Path, what: &str) -> Option<()> {
         types += 1;
     }
     assert!(objects > 0 && types > 30, "{what}: {objects} objects, {types} types");
-    println!("{what}: {} objects, of which {objects} were compared by address, {types} types", graph.len());
     Some(())
 }
 
