@@ -325,6 +325,8 @@ export interface Dump {
     whole_stacks?: number;
     named_frames?: number;
   };
+  /** What crashes with the same cause have in common. */
+  signature?: { text: string; version: number; made_from: string; how: string; socorro?: string; frames?: { name: string; role: string }[] };
   looks?: { count: number; span_ns?: number; pauses_ns?: number[]; lasting_cycles?: number[]; summary: string };
   threads: Thread[];
   groups: StackGroup[];
@@ -505,7 +507,7 @@ export interface Report {
     samples: number;
     sampled_ns: number;
     waits: number;
-    wait_looks: number;
+    off_cpu_samples: number;
     threads: number;
     reaching_root?: number;
     unnamed_frames?: number;

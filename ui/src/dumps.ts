@@ -109,10 +109,19 @@ export function facts(dump: Dump): HTMLElement {
     ['Executable', code(identity.executable)],
     ['Command', code(identity.command_line)],
     ['Kernel', identity.kernel ? `Linux ${identity.kernel}` : null],
+    ['Signature', signature(dump)],
     ['Looks', dump.looks?.summary],
     ['Paused', identity.pause_ns === undefined ? null : ns(identity.pause_ns)],
   ];
   return h('dl', { class: 'facts' }, rows.filter(([, value]) => value).map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
+}
+
+/** What a tracker of crashes is searched for, and how it was made. */
+function signature({ signature }: Dump): Child {
+  if (!signature) return null;
+  const how = `${signature.how}; the same for crashes like this one (rules of version ${signature.version})`;
+  const theirs = signature.socorro ? [' by the rules of Socorro alone: ', h('code', null, signature.socorro)] : null;
+  return [h('code', null, signature.text), h('small', null, ` ${how}`, theirs)];
 }
 
 /** How much of it there is. */

@@ -88,7 +88,7 @@ export function completeness(page: Page): HTMLElement {
   if (whole.has_trace) {
     tile(count(whole.samples), `CPU samples${whole.frequency_hz ? `, ${whole.frequency_hz} a second` : ''}`);
     if (whole.waits > 0) tile(count(whole.waits), 'waits recorded one by one');
-    if (whole.wait_looks > 0) tile(count(whole.wait_looks), 'off-CPU samples');
+    if (whole.off_cpu_samples > 0) tile(count(whole.off_cpu_samples), 'off-CPU samples');
     if (whole.reaching_root !== undefined)
       tile(share(whole.reaching_root), 'of the stacks are whole', whole.reaching_root >= 0.95 ? 'good' : 'bad');
     const { named_managed: managed, named_native: native, named_kernel: kernel } = whole;

@@ -31,8 +31,8 @@ pub struct Completeness {
     pub sampled: Nanos,
     /// Recorded waits.
     pub waits: u64,
-    /// Looks at waiting threads.
-    pub wait_looks: u64,
+    /// Off-CPU samples.
+    pub off_cpu_samples: u64,
     /// Threads seen.
     pub threads: usize,
     /// Lost, by kind: kind, number of losses known (0: not known how many), time covered by them.
@@ -102,7 +102,7 @@ impl Completeness {
         self.samples = timeline.samples.len() as u64;
         self.sampled = timeline.samples.iter().fold(Nanos(0), |sum, sample| sum + sample.weight);
         self.waits = timeline.waits.len() as u64;
-        self.wait_looks = timeline.wait_samples.len() as u64;
+        self.off_cpu_samples = timeline.wait_samples.len() as u64;
         self.threads = timeline.threads.len();
         self.losses = losses(timeline);
         let user = timeline.samples.iter().filter(|sample| sample.end != StackEnd::KernelOnly);

@@ -68,6 +68,33 @@ fn chained(before: &str, number: i64, time: i64, entry: Entry<'_>) -> String {
     hexadecimal(&sha256.finalize())
 }
 
+/// A line that was written.
+#[derive(Clone, PartialEq, Eq, Debug, sqlx::FromRow)]
+pub struct Line {
+    /// Which, from 1.
+    pub number: i64,
+    /// When, in seconds since 1970.
+    pub time: i64,
+    /// Who.
+    pub who: String,
+    /// What was done.
+    pub what: String,
+    /// To what.
+    pub of: String,
+    /// Anything else.
+    pub detail: String,
+}
+
+/// The newest lines, the newest first.
+///
+/// # Errors
+/// The database refuses.
+pub async fn newest(store: &Store, most: u32) -> Result<Vec<Line>, LabError> {
+    let lines =
+        sqlx::query_as("SELECT number, time, who, what, of, detail FROM log ORDER BY number DESC LIMIT ?");
+    Ok(lines.bind(most).fetch_all(store.pool()).await?)
+}
+
 /// Goes through all of it: how many lines there are, or the number of the first that does not fit those before it.
 ///
 /// # Errors

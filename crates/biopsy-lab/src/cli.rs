@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use biopsy_deliver::state::write_whole;
 use biopsy_deliver::{Kind, Recipe};
 use biopsy_lab::notices::{self, Hook};
+use biopsy_lab::people::{self, Role, Roles};
 use biopsy_lab::requests::{self, NewRequest};
 use biopsy_lab::serve::{Serving, serve};
 use biopsy_lab::{Lab, LabError, audit, cases, delete, out};
@@ -37,6 +38,9 @@ pub(crate) enum Command {
     /// Look at cases, and delete them.
     #[command(subcommand)]
     Case(CaseCommand),
+    /// Who may log in to the pages.
+    #[command(subcommand)]
+    Person(PersonCommand),
     /// Go through the lab's log: nothing in it was changed.
     Log,
     /// The process that reads what was sent.
@@ -103,6 +107,28 @@ pub(crate) struct NewArgs {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum PersonCommand {
+    /// Who may log in, and what each may do.
+    List,
+    /// Invite somebody, or somebody again for new roles, a new password and phone: prints a link that is good once.
+    Invite {
+        /// The name that is typed at login.
+        name: String,
+        /// What the person may do: `intake`, `analyst`, `lead`, `auditor`, `administrator`. Can be given several times.
+        #[arg(long = "role", value_name = "ROLE", required = true)]
+        roles: Vec<Role>,
+        /// The address of the lab, as people reach it.
+        #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7788")]
+        address: String,
+    },
+    /// Take all rights away, at once.
+    Remove {
+        /// The name.
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum CaseCommand {
     /// All cases.
     List,
@@ -149,6 +175,12 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
                 lab.signer.key().fingerprint()
             ))
         }
+        Command::Person(PersonCommand::List) => list_people(&lab).await,
+        Command::Person(PersonCommand::Invite { name, roles, address }) => {
+            let word = people::invite::invite(&lab, &name, &Roles(roles), &operator()).await?;
+            print(&format!("{}/welcome/{word}\n", address.trim_end_matches('/')))
+        }
+        Command::Person(PersonCommand::Remove { name }) => people::remove(&lab, &name, &operator()).await,
         Command::Log => match audit::check(&lab.store).await? {
             Ok(lines) => print(&format!("{lines} lines, each as it was written\n")),
             Err(line) => Err(LabError::Usage(format!("line {line} of the log is not as it was written"))),
@@ -163,11 +195,20 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
         out::say(&format!("notices are signed with {}", notices::shown_secret(&lab.webhook_secret()?)));
     }
     let serving = Serving { listen: args.listen, hook, workers: args.workers.clamp(1, 64) };
-    let token = lab.web_token()?;
+    // Somebody has to be the first.
+    let first = match people::all(&lab).await?.iter().any(|person| person.has_accepted) {
+        true => None,
+        false => {
+            let roles = Roles(vec![Role::Administrator, Role::Lead, Role::Auditor]);
+            Some(people::invite::invite(&lab, "admin", &roles, &operator()).await?)
+        }
+    };
     let ready = |address: SocketAddr| {
-        let _ = out::print(&format!(
-            "listening at http://{address}\nfor you: http://{address}/login?token={token}\n"
-        ));
+        let mut text = format!("listening at http://{address}\n");
+        if let Some(word) = &first {
+            text.push_str(&format!("for you, the first to log in: http://{address}/welcome/{word}\n"));
+        }
+        let _ = out::print(&text);
     };
     let mut end = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .map_err(LabError::io("listen to", "signals"))?;
@@ -221,6 +262,15 @@ async fn show(lab: &Lab, id: &str, html: Option<PathBuf>, json: bool) -> Result<
     let kind = if json { "report.json" } else { "report.md" };
     let text = cases::report(lab, id, kind, &operator()).await?;
     print(&String::from_utf8_lossy(&text))
+}
+
+async fn list_people(lab: &Lab) -> Result<(), LabError> {
+    let mut text = String::new();
+    for person in people::all(lab).await? {
+        let state = if person.has_accepted { "" } else { "  (invited)" };
+        text.push_str(&format!("{:<24} {}{state}\n", person.name, person.roles));
+    }
+    print(&text)
 }
 
 /// Who types, for the log.

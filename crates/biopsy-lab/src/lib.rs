@@ -23,6 +23,7 @@ pub mod intake;
 pub mod keys;
 pub mod notices;
 pub mod out;
+pub mod people;
 pub mod place;
 pub mod requests;
 pub mod serve;

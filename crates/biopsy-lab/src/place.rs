@@ -6,6 +6,7 @@
 //! lab.keys/kek-NAME   the key that wraps; one at a time
 //! lab.keys/signing    signs requests, receipts and certificates
 //! lab.keys/webhook    signs notices
+//! lab.keys/people     second factors of people are derived from it
 //! ```
 
 use std::fs::{self, DirBuilder, File};
@@ -71,12 +72,12 @@ impl Lab {
         kept_secret(&self.keys.folder().join("webhook"))
     }
 
-    /// The word that lets an operator into the pages.
+    /// What second factors are derived from: a database alone gives none away.
     ///
     /// # Errors
     /// It cannot be read or made.
-    pub fn web_token(&self) -> Result<String, LabError> {
-        kept_secret(&self.keys.folder().join("web")).map(encode)
+    pub fn second_factor_key(&self) -> Result<[u8; 32], LabError> {
+        kept_secret(&self.keys.folder().join("people"))
     }
 }
 

@@ -95,6 +95,34 @@ pub async fn revoke(lab: &Lab, id: &str, who: &str) -> Result<(), LabError> {
     within.commit().await.map_err(LabError::from)
 }
 
+/// A request, for a list.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Made {
+    /// Its name.
+    pub id: String,
+    /// Its case.
+    pub case_id: String,
+    /// `open` or `revoked`.
+    pub state: String,
+    /// Somebody has begun to send.
+    pub is_redeemed: bool,
+    /// Until when it is good for beginning.
+    pub expires: i64,
+    /// When it was made.
+    pub created: i64,
+}
+
+/// All of them, the newest first.
+///
+/// # Errors
+/// The database refuses.
+pub async fn all(lab: &Lab) -> Result<Vec<Made>, LabError> {
+    let made = sqlx::query_as(
+        "SELECT id, case_id, state, redeemer IS NOT NULL AS is_redeemed, expires, created FROM requests ORDER BY created DESC, id",
+    );
+    Ok(made.fetch_all(lab.store.pool()).await?)
+}
+
 /// A request that was found.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct Found {

@@ -34,6 +34,13 @@ CREATE TABLE IF NOT EXISTS outbox (
 CREATE TABLE IF NOT EXISTS log (
     number INTEGER PRIMARY KEY, time INTEGER NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL, of TEXT NOT NULL, detail TEXT NOT NULL,
     hash TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS people (
+    name TEXT PRIMARY KEY, roles TEXT NOT NULL, password TEXT, second BLOB, step INTEGER NOT NULL, failed INTEGER NOT NULL,
+    not_before INTEGER NOT NULL, created INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS invitations (
+    digest BLOB PRIMARY KEY, person TEXT NOT NULL, second BLOB NOT NULL, expires INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS sessions (
+    digest BLOB PRIMARY KEY, person TEXT NOT NULL, begun INTEGER NOT NULL, touched INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS objects_of_case ON objects(case_id);
 CREATE INDEX IF NOT EXISTS jobs_waiting ON jobs(state, not_before);
 CREATE INDEX IF NOT EXISTS outbox_waiting ON outbox(state, not_before);

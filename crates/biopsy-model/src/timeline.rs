@@ -110,7 +110,7 @@ pub struct TraceSettings {
     pub method: TraceMethod,
     /// Waits at least this long are written down by themselves; shorter ones are in `StateSlice` only.
     pub wait_threshold: Nanos,
-    /// Time between two looks at waiting threads; zero: wait stacks were not taken.
+    /// Time between two off-CPU samples; zero: wait stacks were not taken.
     pub wait_sample_period: Nanos,
     /// Thread states (running, ready, waiting) were recorded.
     pub has_states: bool,
@@ -203,7 +203,7 @@ pub struct Wait {
     pub stack: Option<StackHandle>,
 }
 
-/// Looks at waiting threads are taken at regular times, so that each stands for a share of waiting time,
+/// Off-CPU samples are taken at regular times, so that each stands for a share of waiting time,
 /// like a CPU sample stands for a share of CPU time. Several looks at one wait are one event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitSample {
@@ -268,7 +268,7 @@ pub struct Timeline {
     pub samples: Vec<Sample>,
     /// Long waits in order of their end.
     pub waits: Vec<Wait>,
-    /// Looks at waiting threads.
+    /// Off-CPU samples.
     pub wait_samples: Vec<WaitSample>,
     /// State slices.
     pub states: Vec<StateSlice>,

@@ -125,7 +125,7 @@ pub enum ExportError {
     Nothing {
         /// The format.
         format: Format,
-        /// What is missing: `no trace`, `no looks at waiting threads`.
+        /// What is missing: `no trace`, `no off-CPU samples`.
         missing: &'static str,
     },
     /// Writing failed.

@@ -110,11 +110,15 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
         names.dedup();
         names
     };
-    let nameless = names(&|module| module.kind == ModuleKind::Elf && module.names == Names::None);
+    // Of a file that nobody opened it is not known what it lacks.
+    let lacks = |module: &biopsy_stacks::image::CodeModule, names: Names| {
+        module.kind == ModuleKind::Elf && module.names == names && module.file != LocalFile::NotLooked
+    };
+    let nameless = names(&|module| lacks(module, Names::None));
     if !nameless.is_empty() {
         list.push(format!("names of functions in {}: no symbols were found", some(&nameless)));
     }
-    let exported = names(&|module| module.kind == ModuleKind::Elf && module.names == Names::Exported);
+    let exported = names(&|module| lacks(module, Names::Exported));
     if !exported.is_empty() {
         list.push(format!("names of functions that are not exported in {}: stripped", some(&exported)));
     }

@@ -42,7 +42,7 @@ pub struct TraceSummary {
     pub rooted: u64,
     /// Long waits.
     pub waits: u64,
-    /// Looks that found a stack.
+    /// Off-CPU samples that found a stack.
     pub wait_stacks: u64,
     /// Things lost.
     pub lost: u64,

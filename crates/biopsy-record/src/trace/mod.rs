@@ -2,7 +2,7 @@
 //! the waits.
 //!
 //! In the order of the flow: `attach` opens events and kernel programs; `recorder` is the loop that reads them;
-//! `processes` keeps track of mappings and threads; `frames` unwinds; `looks` visits waiting threads; `slices` cuts
+//! `processes` keeps track of mappings and threads; `frames` unwinds; `off_cpu` visits waiting threads; `slices` cuts
 //! times; `names` finds symbols while the recording runs, and `managed` those of managed code; `sink` writes the timeline.
 //!
 //! Promises: no signal is ever sent to the target and it is never stopped; everything in the kernel ends with our file
@@ -16,10 +16,10 @@ mod frames;
 mod intern;
 pub(crate) mod kernel;
 mod languages;
-mod looks;
 mod managed;
 mod maps;
 mod names;
+mod off_cpu;
 mod perf_records;
 mod processes;
 mod recorder;

@@ -23,9 +23,9 @@ use super::frames::Frames;
 use super::intern::Interner;
 use super::kernel::{KernelRecord, KernelStats, ThreadTimes};
 use super::languages::{Finder, FoundLanguage, Java, Language, Node, Python};
-use super::looks::Looks;
 use super::managed::Managed;
 use super::names::Names;
+use super::off_cpu::OffCpuSampler;
 use super::processes::{ProcessChange, Processes, task_ids};
 use super::records::State;
 use super::sink::Sink;
@@ -55,7 +55,7 @@ pub(super) struct Recorder {
     plan: Plan,
     state: State,
     switches: SwitchTimes,
-    looks: Looks,
+    off_cpu: OffCpuSampler,
     slices: Slices,
     names: Names,
     managed: Managed,
@@ -137,7 +137,7 @@ impl Recorder {
             plan,
             state,
             switches,
-            looks: Looks::default(),
+            off_cpu: OffCpuSampler::default(),
             slices: Slices::default(),
             names,
             managed,
@@ -288,7 +288,7 @@ impl Recorder {
             self.state.keep(result);
         }
         self.state.frames.set_language(pid, language);
-        let result = self.looks.look_again(pid, &mut self.state.sink);
+        let result = self.off_cpu.look_again(pid, &mut self.state.sink);
         self.state.keep(result);
     }
 
@@ -322,11 +322,11 @@ impl Recorder {
     }
 
     fn read_side_band(&mut self) {
-        let Self { attached, state, switches, looks, .. } = self;
+        let Self { attached, state, switches, off_cpu, .. } = self;
         let mut records = Vec::new();
         attached.read_rings(&mut records);
         for record in records {
-            state.perf_record(record, switches, looks);
+            state.perf_record(record, switches, off_cpu);
         }
         for tid in std::mem::take(&mut state.ended) {
             if let Some(times) = self.times_of(tid) {
@@ -351,25 +351,25 @@ impl Recorder {
         self.switches.forget(tid);
         self.slices.forget(tid);
         self.state.frames.forget(tid);
-        let result = self.looks.forget(tid, &mut self.state.sink);
+        let result = self.off_cpu.forget(tid, &mut self.state.sink);
         self.state.keep(result);
     }
 
     fn read_kernel_records(&mut self) {
-        let Self { attached, state, looks, .. } = self;
+        let Self { attached, state, off_cpu, .. } = self;
         let Some(kernel) = &mut attached.kernel else { return };
         let behind = kernel.fill() > BEHIND;
-        kernel.read(usize::MAX, |record| state.kernel_record(&record, looks, behind));
+        kernel.read(usize::MAX, |record| state.kernel_record(&record, off_cpu, behind));
     }
 
-    /// Times and looks, from one reading of the table.
+    /// Times and off-CPU samples, from one reading of the table.
     fn visit_threads(&mut self, now: u64) {
         let slice = now >= self.next_slice;
         let look = self.wait_period.is_some() && now >= self.next_look;
-        let Self { attached, state, switches, looks, slices, .. } = self;
+        let Self { attached, state, switches, off_cpu, slices, .. } = self;
         let State { frames, sink, error, .. } = state;
         if look {
-            looks.begin(now);
+            off_cpu.begin(now);
         }
         let mut result = Ok(());
         let mut visit = |tid: u32, times: ThreadTimes| {
@@ -380,7 +380,7 @@ impl Recorder {
                 result = slices.update(tid, &times, now, false, sink);
             }
             if look && result.is_ok() {
-                result = looks.note(tid, &times, now, sink);
+                result = off_cpu.note(tid, &times, now, sink);
             }
         };
         match &mut attached.kernel {
@@ -393,8 +393,8 @@ impl Recorder {
         }
         if look && result.is_ok() {
             result = match &attached.kernel {
-                Some(kernel) => looks.look(now, kernel, frames, sink),
-                None => looks.look(now, &FromProc(switches), frames, sink),
+                Some(kernel) => off_cpu.look(now, kernel, frames, sink),
+                None => off_cpu.look(now, &FromProc(switches), frames, sink),
             };
         }
         if let Err(failed) = result {
@@ -553,7 +553,7 @@ impl Recorder {
             let now = monotonic_nanos();
             self.next_slice = now;
             self.last_slices(now);
-            let result = self.looks.finish(&mut self.state.sink);
+            let result = self.off_cpu.finish(&mut self.state.sink);
             self.state.keep(result);
             self.each_second(now);
             self.name_frames(true);
@@ -583,10 +583,10 @@ impl Recorder {
     /// Reads what is left, for a bounded time.
     fn last_reading(&mut self) {
         self.read_side_band();
-        let Self { attached, state, looks, last_stats, .. } = self;
+        let Self { attached, state, off_cpu, last_stats, .. } = self;
         let Some(kernel) = &mut attached.kernel else { return };
         let deadline = Instant::now() + LAST_READING;
-        while kernel.read(LAST_BATCH, |record| state.kernel_record(&record, looks, false)) > 0 {
+        while kernel.read(LAST_BATCH, |record| state.kernel_record(&record, off_cpu, false)) > 0 {
             if Instant::now() > deadline {
                 break;
             }

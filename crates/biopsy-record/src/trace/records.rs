@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 
 use super::frames::{Beside, Frames};
 use super::kernel::KernelRecord;
-use super::looks::Looks;
 use super::maps::MapsEntry;
+use super::off_cpu::OffCpuSampler;
 use super::perf_records::{PerfRecord, PerfSample};
 use super::sink::Sink;
 use super::thread_times::SwitchTimes;
@@ -45,7 +45,7 @@ impl State {
         self.keep(result);
     }
 
-    pub(super) fn kernel_record(&mut self, record: &KernelRecord<'_>, looks: &Looks, behind: bool) {
+    pub(super) fn kernel_record(&mut self, record: &KernelRecord<'_>, off_cpu: &OffCpuSampler, behind: bool) {
         match *record {
             KernelRecord::Language { cpu, tid, ref stack } => {
                 self.language.insert(cpu, (tid, stack.clone()));
@@ -73,7 +73,7 @@ impl State {
                 self.sample(tid, cpu, time, result);
             }
             KernelRecord::Wait { tid, start, end, wakened, state, syscall, sequence } => {
-                let stack = looks.stack_of(tid, sequence);
+                let stack = off_cpu.stack_of(tid, sequence);
                 self.push(&TimelineEvent::Wait(Wait {
                     tid: Tid(tid),
                     start: MonoNanos(start),
@@ -104,7 +104,12 @@ impl State {
         }
     }
 
-    pub(super) fn perf_record(&mut self, record: PerfRecord, switches: &mut SwitchTimes, looks: &Looks) {
+    pub(super) fn perf_record(
+        &mut self,
+        record: PerfRecord,
+        switches: &mut SwitchTimes,
+        off_cpu: &OffCpuSampler,
+    ) {
         let State { frames, sink, .. } = self;
         let processes = &mut frames.processes;
         let interner = &mut frames.interner;
@@ -147,7 +152,7 @@ impl State {
                 Ok(())
             }
             PerfRecord::SwitchIn { pid, tid, time } if processes.contains(pid) => {
-                self.switched_in(pid, tid, time, switches, looks);
+                self.switched_in(pid, tid, time, switches, off_cpu);
                 Ok(())
             }
             PerfRecord::Sample(sample) if processes.contains(sample.pid) => {
@@ -159,7 +164,14 @@ impl State {
         self.keep(result);
     }
 
-    fn switched_in(&mut self, pid: u32, tid: u32, time: u64, switches: &mut SwitchTimes, looks: &Looks) {
+    fn switched_in(
+        &mut self,
+        pid: u32,
+        tid: u32,
+        time: u64,
+        switches: &mut SwitchTimes,
+        off_cpu: &OffCpuSampler,
+    ) {
         let Some(wait) = switches.switched_in(tid, pid, time) else { return };
         self.push(&TimelineEvent::Wait(Wait {
             tid: Tid(tid),
@@ -169,7 +181,7 @@ impl State {
             waker: None,
             state: wait.state,
             syscall: None,
-            stack: looks.stack_of(tid, wait.sequence),
+            stack: off_cpu.stack_of(tid, wait.sequence),
         }));
     }
 

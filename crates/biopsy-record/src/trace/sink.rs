@@ -22,7 +22,7 @@ pub struct Progress {
     pub rooted: AtomicU64,
     /// Long waits.
     pub waits: AtomicU64,
-    /// Looks at waiting threads that found a stack.
+    /// Off-CPU samples that found a stack.
     pub wait_stacks: AtomicU64,
     /// Threads alive.
     pub threads: AtomicU64,

@@ -1,7 +1,7 @@
 //! Threads that wait: what the kernel part, or `/proc`, says of one now.
 
 use super::kernel::{ThreadTimes, thread_state};
-use super::looks::StillWaiting;
+use super::off_cpu::StillWaiting;
 use super::thread_times::SwitchTimes;
 
 impl StillWaiting for super::kernel::KernelSession {

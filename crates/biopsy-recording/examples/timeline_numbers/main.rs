@@ -42,7 +42,7 @@ fn main() {
     row("the same with all stacks", &events, |event| sample(event) || is_definition(event));
     row("waits alone", &events, wait);
     row("state slices", &events, states);
-    row("looks at waiting threads", &events, look);
+    row("off-CPU samples", &events, look);
     let both = |event: &TimelineEvent| {
         sample(event) || wait(event) || states(event) || look(event) || is_definition(event)
     };

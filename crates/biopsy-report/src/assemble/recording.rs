@@ -54,7 +54,7 @@ impl Assembly<'_> {
             samples: whole.samples,
             sampled_ns: whole.sampled.0,
             waits: whole.waits,
-            wait_looks: whole.wait_looks,
+            off_cpu_samples: whole.off_cpu_samples,
             threads: whole.threads,
             reaching_root: whole.reaching_root.filter(|share| share.is_finite()),
             unnamed_frames: whole.unnamed_frames.filter(|share| share.is_finite()),

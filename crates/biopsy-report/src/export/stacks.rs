@@ -166,7 +166,7 @@ pub(crate) fn process_name(capture: &Capture, pid: Pid) -> String {
     }
 }
 
-/// Waiting time with its stack: looks at waiting threads, or else the waits with stacks.
+/// Waiting time with its stack: off-CPU samples, or else the waits with stacks.
 pub(crate) struct WaitShare {
     pub(crate) tid: Tid,
     pub(crate) time: MonoNanos,

@@ -97,8 +97,8 @@ pub struct Completeness {
     pub sampled_ns: u64,
     /// Recorded waits.
     pub waits: u64,
-    /// Looks at waiting threads.
-    pub wait_looks: u64,
+    /// Off-CPU samples.
+    pub off_cpu_samples: u64,
     /// Threads seen.
     pub threads: usize,
     /// Share of user stacks that reach the thread's root.

@@ -145,7 +145,7 @@ pub struct Waits {
     pub recorded_ns: u64,
     /// Recorded waits.
     pub count: u64,
-    /// Time that looks at waiting threads stand for.
+    /// Time that off-CPU samples stand for.
     pub sampled_ns: u64,
     /// By reason.
     pub reasons: Vec<WaitReason>,

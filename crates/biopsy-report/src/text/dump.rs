@@ -13,6 +13,8 @@ const STACKS: usize = 3;
 const GROUPS: usize = 12;
 /// Rows of a printed stack.
 const ROWS: usize = 24;
+/// Things shown that could not be determined.
+const UNKNOWN: usize = 3;
 
 /// Which process, and which file.
 pub(super) fn head(page: &mut Page, analysis: &DumpAnalysis) {
@@ -29,9 +31,11 @@ pub(super) fn body(page: &mut Page, analysis: &DumpAnalysis) {
     stacks(page, analysis);
     managed::lines(page, analysis);
     memory(page, analysis);
-    if !analysis.undetermined.is_empty() {
-        let count = counted(analysis.undetermined.len() as u64, "thing", "things");
-        page.line("not known", "2", &format!("{count} could not be determined: see the report"));
+    for (index, one) in analysis.undetermined.iter().take(UNKNOWN).enumerate() {
+        page.line(if index == 0 { "not known" } else { "" }, "2", one);
+    }
+    if let Some(more) = analysis.undetermined.len().checked_sub(UNKNOWN).filter(|more| *more > 0) {
+        page.line("", "2", &format!("and {} more: see the report", counted(more as u64, "thing", "things")));
     }
 }
 

@@ -210,7 +210,7 @@ fn completeness(timeline: &Timeline) -> Completeness {
         samples: timeline.samples.len() as u64,
         sampled: Nanos(timeline.samples.iter().map(|sample| sample.weight.0).sum()),
         waits: timeline.waits.len() as u64,
-        wait_looks: timeline.wait_samples.len() as u64,
+        off_cpu_samples: timeline.wait_samples.len() as u64,
         threads: timeline.threads.len(),
         losses: vec![
             LossTotal { kind: LossKind::Samples, count: 212, time: Nanos(600_000_000), share: Some(0.021) },

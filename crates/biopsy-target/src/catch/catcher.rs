@@ -7,10 +7,10 @@ use std::time::Duration;
 use biopsy_model::Pid;
 
 use super::caught::Caught;
-use super::clerk::Clerk;
 use super::engine::Settings;
 use super::error::CatchError;
-use super::gatekeeper::Gatekeeper;
+use super::gate::LaunchGate;
+use super::inspector::Inspector;
 use super::marks::Marks;
 use super::options::{CatchOptions, Way};
 use super::tracer::{Next, Tracer};
@@ -46,7 +46,7 @@ pub struct ChosenWay {
 pub struct Catcher {
     tracer: Tracer,
     chosen: ChosenWay,
-    _gate: Option<Gatekeeper>,
+    _gate: Option<LaunchGate>,
 }
 
 impl Catcher {
@@ -109,17 +109,17 @@ impl Catcher {
     fn at_gate(options: &CatchOptions, settings: Settings) -> Result<Result<Self, String>, CatchError> {
         let (sender, candidates) = channel();
         let (name, below) = (options.name.clone(), options.below.clone());
-        let (tracer, keeper) = Tracer::start(settings, move |engine| {
-            let clerk = Clerk { name, below, candidates: sender, bell: engine.bell.handle() };
-            let keeper = Gatekeeper::start(clerk, Arc::clone(&engine.statistics));
-            let keeper = match keeper {
-                Ok(keeper) => keeper,
+        let (tracer, gate) = Tracer::start(settings, move |engine| {
+            let inspector = Inspector { name, below, candidates: sender, bell: engine.bell.handle() };
+            let gate = LaunchGate::start(inspector, Arc::clone(&engine.statistics));
+            let gate = match gate {
+                Ok(gate) => gate,
                 Err(error) => return Ok((engine, Err(format!("permission events are refused: {error}")))),
             };
-            Ok((engine.with_gate(Arc::clone(keeper.desk()), candidates), Ok(keeper)))
+            Ok((engine.with_gate(Arc::clone(gate.pending()), candidates), Ok(gate)))
         })?;
-        let keeper = match keeper {
-            Ok(keeper) => keeper,
+        let gate = match gate {
+            Ok(gate) => gate,
             Err(why) => {
                 tracer.finish();
                 return Ok(Err(why));
@@ -128,7 +128,7 @@ impl Catcher {
         let mut marks = Marks::default();
         let below = options.below.as_ref().map(|parent| parent.pid);
         let listed = processes(below);
-        marks.extend(keeper.desk(), listed.as_deref().unwrap_or_default());
+        marks.extend(gate.pending(), listed.as_deref().unwrap_or_default());
         if marks.marked == 0 {
             tracer.finish();
             let why = marks.refused.first().cloned();
@@ -144,8 +144,8 @@ impl Catcher {
             ),
             limits: marks.refused.clone(),
         };
-        watch_mounts(&keeper, marks, below)?;
-        Ok(Ok(Self { tracer, chosen, _gate: Some(keeper) }))
+        watch_mounts(&gate, marks, below)?;
+        Ok(Ok(Self { tracer, chosen, _gate: Some(gate) }))
     }
 
     /// The way that was taken, and why.
@@ -208,13 +208,13 @@ fn processes(below: Option<Pid>) -> std::io::Result<Vec<Pid>> {
 }
 
 /// Marks what comes to be mounted. On a thread of its own: looking up a path waits for whoever serves the folders on it.
-fn watch_mounts(keeper: &Gatekeeper, mut marks: Marks, below: Option<Pid>) -> std::io::Result<()> {
-    let desk = Arc::clone(keeper.desk());
+fn watch_mounts(gate: &LaunchGate, mut marks: Marks, below: Option<Pid>) -> std::io::Result<()> {
+    let pending = Arc::clone(gate.pending());
     let work = move || {
-        while !desk.is_closed() {
-            desk.rest(MARK_EVERY);
+        while !pending.is_closed() {
+            pending.rest(MARK_EVERY);
             // Nobody is lost by a list that fails once: the next one has them all.
-            marks.extend(&desk, &processes(below).unwrap_or_default());
+            marks.extend(&pending, &processes(below).unwrap_or_default());
         }
     };
     std::thread::Builder::new().name("gate-marks".to_owned()).stack_size(256 << 10).spawn(work).map(drop)

@@ -21,11 +21,11 @@ use biopsy_sys::stop_bell::StopBell;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::caught::Catch;
-use super::clerk::Candidate;
 use super::command::{Command, Why};
-use super::desk::{Desk, Ticket};
 use super::error::CatchError;
+use super::inspector::Candidate;
 use super::options::CatchOn;
+use super::pending::{PendingRequests, RequestId};
 use super::{CatchStatistics, Ended};
 use crate::process::identity;
 use crate::process::proc_root::{ProcRoot, SMALL, is_gone};
@@ -107,7 +107,7 @@ struct Traced {
 /// A debugger at the gate, until its victim is free.
 #[derive(Debug)]
 struct Deferred {
-    ticket: Ticket,
+    request: RequestId,
     victim: Pid,
     until: Instant,
 }
@@ -115,7 +115,7 @@ struct Deferred {
 /// Programs that are about to start.
 #[derive(Debug)]
 struct Gate {
-    desk: Arc<Desk>,
+    pending: Arc<PendingRequests>,
     candidates: Receiver<Candidate>,
 }
 
@@ -174,8 +174,12 @@ impl Engine {
     }
 
     /// Catches at the gate.
-    pub(super) fn with_gate(mut self, desk: Arc<Desk>, candidates: Receiver<Candidate>) -> Self {
-        self.gate = Some(Gate { desk, candidates });
+    pub(super) fn with_gate(
+        mut self,
+        pending: Arc<PendingRequests>,
+        candidates: Receiver<Candidate>,
+    ) -> Self {
+        self.gate = Some(Gate { pending, candidates });
         self
     }
 
@@ -340,20 +344,20 @@ impl Engine {
     fn take_candidates(&mut self) -> io::Result<()> {
         loop {
             let Some(gate) = &self.gate else { return Ok(()) };
-            if let Some(error) = gate.desk.failure() {
+            if let Some(error) = gate.pending.failure() {
                 return Err(error);
             }
             let Ok(candidate) = gate.candidates.try_recv() else { return Ok(()) };
-            let desk = Arc::clone(&gate.desk);
-            self.consider(candidate, &desk);
+            let pending = Arc::clone(&gate.pending);
+            self.consider(candidate, &pending);
         }
     }
 
     /// Seizes the process that asks if it may be one of those that are waited for.
-    fn consider(&mut self, candidate: Candidate, desk: &Desk) {
-        let Candidate { ticket, pid, ancestors, traces_others, wanted } = candidate;
+    fn consider(&mut self, candidate: Candidate, pending: &PendingRequests) {
+        let Candidate { request, pid, ancestors, traces_others, wanted } = candidate;
         if self.processes.contains_key(&pid) {
-            desk.allow(ticket);
+            pending.allow(request);
             return;
         }
         if traces_others && let Some(&victim) = ancestors.iter().find(|pid| self.processes.contains_key(pid))
@@ -361,22 +365,22 @@ impl Engine {
             self.note(format!("process {victim} is let go: it starts a program that traces it"));
             self.leave(victim);
             let until = Instant::now() + DEFER_AT_MOST;
-            desk.extend(ticket, until);
-            self.deferred.push(Deferred { ticket, victim, until });
+            pending.extend(request, until);
+            self.deferred.push(Deferred { request, victim, until });
             return;
         }
         let Some(key) = wanted else {
-            desk.allow(ticket);
+            pending.allow(request);
             return;
         };
         // Only one that still waits: later in its call, the kernel holds a lock (`cred_guard_mutex`) that seizing needs.
-        if !desk.holds(ticket) {
+        if !pending.holds(request) {
             self.miss(format!("process {pid} was let through the gate before it was held"));
             return;
         }
         // The call comes from any thread; the others end with it, if it succeeds.
         let seized = self.seize_process(&key, Stage::Starting { since: Instant::now(), asked: false });
-        if !desk.allow(ticket) {
+        if !pending.allow(request) {
             self.note(format!("process {pid} was let through the gate before it was held"));
         }
         if let Err(error) = seized {
@@ -432,11 +436,11 @@ impl Engine {
 
     fn check_times(&mut self) {
         let now = Instant::now();
-        for Deferred { ticket, victim, until } in std::mem::take(&mut self.deferred) {
+        for Deferred { request, victim, until } in std::mem::take(&mut self.deferred) {
             if now < until && self.processes.contains_key(&victim) {
-                self.deferred.push(Deferred { ticket, victim, until });
+                self.deferred.push(Deferred { request, victim, until });
             } else if let Some(gate) = &self.gate {
-                gate.desk.allow(ticket);
+                gate.pending.allow(request);
             }
         }
         let pids: Vec<Pid> = self.processes.keys().copied().collect();

@@ -11,7 +11,7 @@ use biopsy_files::{Refused, Root};
 use biopsy_model::Pid;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::desk::Desk;
+use super::pending::PendingRequests;
 use crate::process::proc_root::ProcRoot;
 
 /// Most bytes read of a list of mounts; hosts of many containers have thousands.
@@ -106,12 +106,12 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Marks what the processes see: all file systems of each mount namespace that was not seen before.
-    pub(super) fn extend(&mut self, desk: &Desk, processes: &[Pid]) {
+    pub(super) fn extend(&mut self, pending: &PendingRequests, processes: &[Pid]) {
         let root = ProcRoot::live();
         for &pid in processes {
             let Ok(process) = root.process(pid) else { continue };
             let Some(namespace) = process.inode("ns/mnt") else { continue };
-            self.mark_root(desk, pid, namespace);
+            self.mark_root(pending, pid, namespace);
             if self.namespaces.len() >= NAMESPACES || self.namespaces.contains(&namespace) {
                 continue;
             }
@@ -119,14 +119,14 @@ impl Marks {
             let Ok(text) = process.read("mountinfo", LIMIT) else { continue };
             self.namespaces.insert(namespace);
             for mount in text.split(|&byte| byte == b'\n').filter_map(Mount::parse) {
-                self.mark(desk, pid, &mount);
+                self.mark(pending, pid, &mount);
             }
         }
     }
 
     /// The file system that the root of a process lies on. Where the root is no mount point (chroot(2)), the list of mounts
     /// does not have it.
-    fn mark_root(&mut self, desk: &Desk, pid: Pid, namespace: u64) {
+    fn mark_root(&mut self, pending: &PendingRequests, pid: Pid, namespace: u64) {
         let path = PathBuf::from(format!("/proc/{pid}/root"));
         let Ok(meta) = std::fs::metadata(&path) else { return };
         if self.roots.len() >= NAMESPACES || !self.roots.insert((namespace, meta.dev())) {
@@ -141,11 +141,11 @@ impl Marks {
         }
         let device = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
         if !self.seen.contains(&device) {
-            self.mark_path(desk, device, &path, b"/");
+            self.mark_path(pending, device, &path, b"/");
         }
     }
 
-    fn mark(&mut self, desk: &Desk, pid: Pid, mount: &Mount) {
+    fn mark(&mut self, pending: &PendingRequests, pid: Pid, mount: &Mount) {
         if !mount.may_execute || self.seen.contains(&mount.device) {
             return;
         }
@@ -159,13 +159,13 @@ impl Marks {
         }
         let mut path = OsString::from(format!("/proc/{pid}/root"));
         path.push(OsString::from_vec(mount.point.clone()));
-        self.mark_path(desk, mount.device, &PathBuf::from(path), &mount.point);
+        self.mark_path(pending, mount.device, &PathBuf::from(path), &mount.point);
     }
 
-    fn mark_path(&mut self, desk: &Desk, device: (u32, u32), path: &Path, shown: &[u8]) {
+    fn mark_path(&mut self, pending: &PendingRequests, device: (u32, u32), path: &Path, shown: &[u8]) {
         // Looked up here, where nobody waits for us.
         let place = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        match place.map_err(Into::into).and_then(|place| desk.mark(place.as_fd())) {
+        match place.map_err(Into::into).and_then(|place| pending.mark(place.as_fd())) {
             Ok(()) => self.marked += 1,
             Err(error) => {
                 let shown = crate::printable(&String::from_utf8_lossy(shown));

@@ -24,16 +24,16 @@
 
 mod catcher;
 mod caught;
-mod clerk;
 mod command;
-mod desk;
 mod engine;
 mod error;
 mod follower;
-mod gatekeeper;
+mod gate;
+mod inspector;
 mod launch;
 mod marks;
 mod options;
+mod pending;
 mod signals;
 mod statistics;
 mod tracer;

@@ -41,7 +41,7 @@ fn one_thread_alone_has_the_gate_open() {
         if gates(&format!("{task}/fd")) > 0 {
             keepers += 1;
             let name = std::fs::read_to_string(format!("{task}/comm")).unwrap();
-            assert_eq!(name.trim(), "gatekeeper");
+            assert_eq!(name.trim(), "launch-gate");
             let others = places(&format!("{task}/fd"));
             assert!(others.len() <= 5, "standard streams, the gate, and what wakes it: {others:?}");
         }

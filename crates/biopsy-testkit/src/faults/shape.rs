@@ -21,7 +21,7 @@ pub(super) fn of_recording(report: &Value) -> Shape {
         walk(&report[part], part, &mut shape);
     }
     walk(&report["recording"], "recording", &mut shape);
-    for key in ["has_trace", "has_metrics", "has_logs", "samples", "waits", "wait_looks"] {
+    for key in ["has_trace", "has_metrics", "has_logs", "samples", "waits", "off_cpu_samples"] {
         let there = match &report["completeness"][key] {
             Value::Bool(there) => *there,
             Value::Number(number) => number.as_u64() != Some(0),

@@ -13,7 +13,7 @@ impl Engine {
         }
         self.closing = true;
         if let Some(gate) = self.gate.take() {
-            gate.desk.close();
+            gate.pending.close();
         }
         self.follows_children = false;
         self.deferred.clear();

@@ -9,7 +9,7 @@ use biopsy_sys::ptrace::registers;
 use biopsy_sys::ptrace::wait::{self, Stop};
 
 use super::{Engine, Process, Stage, Traced, Why};
-use crate::catch::clerk::ancestors;
+use crate::catch::inspector::ancestors;
 use crate::catch::launch::is_tracer;
 use crate::catch::signals::{Disposition, disposition};
 use crate::find;

@@ -1,6 +1,6 @@
 //! Looks at a process that waits in execve, and decides whether it may be what is waited for.
 //!
-//! On a thread of its own, because all of this may hang: see [`super::gatekeeper`].
+//! On a thread of its own, because all of this may hang: see [`super::gate`].
 
 use std::io;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use biopsy_model::{Pid, ProcessKey};
 use biopsy_sys::schedule::RealTime;
 use biopsy_sys::stop_bell::BellHandle;
 
-use super::desk::{Desk, Job, Ticket};
 use super::launch::Launch;
+use super::pending::{Job, PendingRequests, RequestId};
 use crate::process::identity;
 use crate::process::proc_root::{ProcRoot, SMALL};
 use crate::process::stat::Stat;
@@ -22,7 +22,7 @@ const GENERATIONS: usize = 4096;
 /// A process that concerns the thread that traces.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    pub(super) ticket: Ticket,
+    pub(super) request: RequestId,
     pub(super) pid: Pid,
     /// Nearest first.
     pub(super) ancestors: Vec<Pid>,
@@ -34,7 +34,7 @@ pub(super) struct Candidate {
 
 /// What it knows.
 #[derive(Clone, Debug)]
-pub(super) struct Clerk {
+pub(super) struct Inspector {
     /// What is waited for answers to this.
     pub(super) name: String,
     /// And descends from this.
@@ -44,38 +44,38 @@ pub(super) struct Clerk {
     pub(super) bell: BellHandle,
 }
 
-/// Starts a clerk, who hires another one when he finds that nobody else is free. To be called on a thread that has the table of
+/// Starts an inspector, who hires another one when he finds that nobody else is free. To be called on a thread that has the table of
 /// files of the process.
-pub(super) fn hire(desk: Arc<Desk>, clerk: Clerk) -> io::Result<()> {
+pub(super) fn start(pending: Arc<PendingRequests>, inspector: Inspector) -> io::Result<()> {
     let work = move || {
         // Whoever starts a program waits for this.
         let _ahead = RealTime::begin().ok();
-        while let Some((job, another)) = desk.next_job() {
-            if another && hire(Arc::clone(&desk), clerk.clone()).is_err() {
-                desk.not_hired();
+        while let Some((job, another)) = pending.next_job() {
+            if another && start(Arc::clone(&pending), inspector.clone()).is_err() {
+                pending.not_started();
             }
-            let (ticket, pid) = (job.ticket, job.pid);
-            let candidate = clerk.consider(job);
-            desk.looked_at(ticket);
-            if candidate.is_err() && desk.holds(ticket) {
-                desk.unseen(format!("what process {pid} starts could not be read"));
+            let (request, pid) = (job.request, job.pid);
+            let candidate = inspector.consider(job);
+            pending.looked_at(request);
+            if candidate.is_err() && pending.holds(request) {
+                pending.unseen(format!("what process {pid} starts could not be read"));
             }
-            let handed_on = candidate.is_ok_and(|one| one.is_some_and(|one| clerk.hand_on(one)));
+            let handed_on = candidate.is_ok_and(|one| one.is_some_and(|one| inspector.hand_on(one)));
             if !handed_on {
-                desk.allow(ticket);
+                pending.allow(request);
             }
         }
     };
-    std::thread::Builder::new().name("gate-clerk".to_owned()).stack_size(256 << 10).spawn(work).map(drop)
+    std::thread::Builder::new().name("gate-inspector".to_owned()).stack_size(256 << 10).spawn(work).map(drop)
 }
 
 /// Memory or arguments of a process cannot be read.
 struct Unreadable;
 
-impl Clerk {
+impl Inspector {
     /// `None`: it goes on, because it is nothing that is waited for.
     fn consider(&self, job: Job) -> Result<Option<Candidate>, Unreadable> {
-        let Job { ticket, pid, file } = job;
+        let Job { request, pid, file } = job;
         // In a pid namespace that we do not see.
         if pid.0 == 0 {
             return Ok(None);
@@ -89,7 +89,7 @@ impl Clerk {
         let wanted = launch.names(&file) && launch.answers_to(path.as_deref(), &self.name);
         let wanted = if wanted { identity::key_of(&ProcRoot::live(), pid) } else { None };
         let concerns = traces_others || wanted.is_some();
-        Ok(concerns.then_some(Candidate { ticket, pid, ancestors, traces_others, wanted }))
+        Ok(concerns.then_some(Candidate { request, pid, ancestors, traces_others, wanted }))
     }
 
     /// False: nobody traces any more.

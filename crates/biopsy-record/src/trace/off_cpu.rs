@@ -1,7 +1,7 @@
-//! Looks at waiting threads: at regular times, where does each one wait?
+//! Off-CPU samples: at regular times, where does each one wait?
 //!
 //! A wait that has been looked at is not looked at again; it only gains weight. So a server with 5,000 sleeping threads
-//! costs as little as one with 5, and one that switches 100,000 times a second costs a bounded number of looks. The
+//! costs as little as one with 5, and one that switches 100,000 times a second costs a bounded number of samples. The
 //! target pays nothing: its memory is read from outside, and a sequence number tells whether the thread slept on
 //! meanwhile.
 
@@ -19,7 +19,7 @@ use super::sink::Sink;
 
 /// New stacks read in one round at most: 1,000 a second at 50 rounds. The rest is chosen next time; those that are
 /// looked at stand for the others too.
-const LOOKS_PER_ROUND: usize = 20;
+const STACKS_PER_ROUND: usize = 20;
 /// Stack bytes read while the base of the stack is not known.
 const UNKNOWN_STACK: u64 = 16 << 10;
 /// Deepest part of a stack that is read.
@@ -29,7 +29,7 @@ const FLUSH_NANOS: u64 = 10_000_000_000;
 
 /// What the last look at a thread found.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct WaitSeen {
     sequence: u64,
     stack: Option<StackHandle>,
     end: StackEnd,
@@ -40,10 +40,10 @@ struct Look {
     times: ThreadTimes,
 }
 
-/// The state of all looks.
+/// Whom it has seen waiting where.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
-    by_thread: FxHashMap<u32, Look>,
+pub(crate) struct OffCpuSampler {
+    by_thread: FxHashMap<u32, WaitSeen>,
     /// Threads that wait somewhere new, this round.
     fresh: Vec<(u32, ThreadTimes)>,
     round: u64,
@@ -58,7 +58,7 @@ pub(crate) trait StillWaiting {
     fn now(&self, tid: u32) -> Option<ThreadTimes>;
 }
 
-impl Looks {
+impl OffCpuSampler {
     /// Begins a round.
     pub(crate) fn begin(&mut self, now: u64) {
         self.fresh.clear();
@@ -105,7 +105,7 @@ impl Looks {
         Ok(())
     }
 
-    /// Looks at the threads that wait somewhere new.
+    /// OffCpuSampler at the threads that wait somewhere new.
     pub(crate) fn look(
         &mut self,
         now: u64,
@@ -118,7 +118,7 @@ impl Looks {
         }
         let mut fresh = std::mem::take(&mut self.fresh);
         // With more candidates than the budget allows, those chosen stand for all: each weighs more.
-        let chosen = fresh.len().min(LOOKS_PER_ROUND);
+        let chosen = fresh.len().min(STACKS_PER_ROUND);
         let weight = self.round * fresh.len() as u64 / chosen as u64;
         if fresh.len() > chosen {
             shuffle(&mut fresh, now);
@@ -130,8 +130,15 @@ impl Looks {
             };
             match self.read_stack(tid, &times, source, frames, sink) {
                 Ok(Some((stack, end))) => {
-                    let look =
-                        Look { sequence: times.sequence, stack, end, weight, last: now, written: now, times };
+                    let look = WaitSeen {
+                        sequence: times.sequence,
+                        stack,
+                        end,
+                        weight,
+                        last: now,
+                        written: now,
+                        times,
+                    };
                     self.by_thread.insert(tid, look);
                     sink.progress.wait_stacks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 }
@@ -233,7 +240,7 @@ enum LookError {
     Sink(io::Error),
 }
 
-fn write(tid: u32, look: &mut Look, sink: &mut Sink) -> io::Result<()> {
+fn write(tid: u32, look: &mut WaitSeen, sink: &mut Sink) -> io::Result<()> {
     if look.weight == 0 {
         return Ok(());
     }

@@ -1,0 +1,73 @@
+//! The people of the lab: who they are, and what they may do.
+//!
+//! A person is invited by a link that is good once, chooses a password, and has a second factor. What a person may do is the sum of his
+//! roles; whoever runs the program on the lab's own machine has its keys, and is asked for nothing.
+
+pub mod invite;
+pub mod login;
+pub mod password;
+pub mod role;
+pub mod second_factor;
+pub mod session;
+
+use sqlx::{Sqlite, Transaction};
+
+pub use role::{Right, Role, Roles};
+
+use crate::audit::{self, Entry};
+use crate::error::LabError;
+use crate::place::Lab;
+
+/// Somebody who may log in, or was invited to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Person {
+    /// The name that is typed at login, and is in the log.
+    pub name: String,
+    /// What the person may do.
+    pub roles: Roles,
+    /// The invitation was accepted.
+    pub has_accepted: bool,
+}
+
+/// All of them, by name.
+///
+/// # Errors
+/// The database refuses.
+pub async fn all(lab: &Lab) -> Result<Vec<Person>, LabError> {
+    let rows: Vec<(String, String, bool)> =
+        sqlx::query_as("SELECT name, roles, password IS NOT NULL FROM people ORDER BY name")
+            .fetch_all(lab.store.pool())
+            .await?;
+    let person = |(name, roles, has_accepted): (String, String, bool)| Person {
+        name,
+        roles: Roles::kept(&roles),
+        has_accepted,
+    };
+    Ok(rows.into_iter().map(person).collect())
+}
+
+/// Takes a person's rights away, and ends what he has open.
+///
+/// # Errors
+/// There is no such person, or nobody would be left who can invite others.
+pub async fn remove(lab: &Lab, name: &str, who: &str) -> Result<(), LabError> {
+    let mut within = lab.store.begin().await?;
+    let gone = sqlx::query("DELETE FROM people WHERE name = ?").bind(name).execute(&mut *within).await?;
+    if gone.rows_affected() == 0 {
+        return Err(LabError::Usage(format!("there is no person `{name}`")));
+    }
+    sqlx::query("DELETE FROM sessions WHERE person = ?").bind(name).execute(&mut *within).await?;
+    sqlx::query("DELETE FROM invitations WHERE person = ?").bind(name).execute(&mut *within).await?;
+    if !has_administrator(&mut within).await? {
+        let why = format!("`{name}` is the last administrator: nobody could let others in");
+        return Err(LabError::Usage(why));
+    }
+    audit::write(&mut within, Entry { who, what: "removed", of: name, detail: "" }).await?;
+    Ok(within.commit().await?)
+}
+
+/// Whether there is somebody who can invite others.
+async fn has_administrator(within: &mut Transaction<'static, Sqlite>) -> Result<bool, LabError> {
+    let all: Vec<(String,)> = sqlx::query_as("SELECT roles FROM people").fetch_all(&mut **within).await?;
+    Ok(all.iter().any(|(roles,)| Roles::kept(roles).may(Right::Invite)))
+}

@@ -1,0 +1,139 @@
+//! The cases, one case with its report, and its deletion.
+
+use axum::extract::{Form, Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+
+use super::page::{escape, size, when};
+use super::visitor::{Denied, Visitor};
+use crate::cases::{self, Case};
+use crate::delete;
+use crate::error::LabError;
+use crate::people::Right;
+use crate::place::Lab;
+
+/// The report has its script inside; it may draw, and reach nothing.
+const POLICY_OF_REPORT: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                                img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+
+/// `GET /`
+pub(super) async fn list(State(lab): State<Lab>, visitor: Visitor) -> Result<Response, Denied> {
+    let mut rows = String::new();
+    for case in cases::all(&lab).await? {
+        let id = escape(&case.id);
+        let until = case.kept_until.map(when).unwrap_or_default();
+        rows.push_str(&format!(
+            "<tr><td><a href=\"/case/{id}\">{id}</a></td><td>{}</td><td>{}</td><td>{until}</td></tr>",
+            escape(&case.state),
+            when(case.created)
+        ));
+    }
+    let table = match rows.is_empty() {
+        true => "<p class=\"note\">None yet: a case begins with its first request.</p>".to_owned(),
+        false => {
+            format!(
+                "<table><tr><th>Case</th><th>State</th><th>Asked</th><th>Deletes itself</th></tr>{rows}</table>"
+            )
+        }
+    };
+    Ok(visitor.page("cases", &format!("<h1>Cases</h1>{table}")))
+}
+
+/// `GET /case/ID`
+pub(super) async fn one(
+    State(lab): State<Lab>,
+    Path(id): Path<String>,
+    visitor: Visitor,
+) -> Result<Response, Denied> {
+    let case = cases::find(&lab, &id).await?;
+    let objects = cases::objects(&lab, &id).await?;
+    let shown = escape(&case.id);
+    let held: String = objects
+        .iter()
+        .map(|object| format!("<li>{}: {}, sealed</li>", escape(&object.kind), size(object.bytes)))
+        .collect();
+    let until = case
+        .kept_until
+        .filter(|_| case.state != "deleted")
+        .map(|until| format!(" It deletes itself on {}.", when(until)))
+        .unwrap_or_default();
+    let mut middle = format!("<ul>{held}</ul>");
+    if case.certificate.is_some() {
+        middle.push_str(&format!(
+            "<p><a href=\"/case/{shown}/certificate\">The certificate of its deletion</a></p>"
+        ));
+    }
+    if visitor.roles.may(Right::Read) && objects.iter().any(|object| object.kind == "report.html") {
+        middle.push_str(&format!(
+            "<iframe sandbox=\"allow-scripts\" title=\"report\" src=\"/case/{shown}/report\"></iframe>"
+        ));
+    }
+    if visitor.roles.may(Right::Delete) && case.state != "deleted" {
+        middle.push_str(&format!(
+            "<h2>Delete it</h2><p class=\"note\">No copy can be read afterwards, back-ups included.</p>\
+             <form class=\"row\" method=\"post\" action=\"/case/{shown}/delete\"><label>Why <input name=\"reason\" required maxlength=\"200\"></label> \
+             <label>Its name, once more <input name=\"name\" required autocomplete=\"off\"></label> <button>Delete it for ever</button></form>"
+        ));
+    }
+    let body = format!("<h1>Case {shown}</h1><p>It is {}.{until}</p>{middle}", escape(&case.state));
+    Ok(visitor.page(&case.id, &body))
+}
+
+/// `GET /case/ID/report`
+pub(super) async fn report(
+    State(lab): State<Lab>,
+    Path(id): Path<String>,
+    visitor: Visitor,
+) -> Result<Response, Denied> {
+    visitor.must(Right::Read)?;
+    let html = cases::report(&lab, &id, "report.html", &visitor.name).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY_OF_REPORT),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    Ok((headers, html).into_response())
+}
+
+/// `GET /case/ID/certificate`
+pub(super) async fn certificate(
+    State(lab): State<Lab>,
+    Path(id): Path<String>,
+    _: Visitor,
+) -> Result<Response, Denied> {
+    let Case { certificate, .. } = cases::find(&lab, &id).await?;
+    let text = certificate.ok_or(LabError::Damaged { what: "the certificate: the case is not deleted" })?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=certificate.json"),
+    ];
+    Ok((headers, text).into_response())
+}
+
+/// Why, and the name once more.
+#[derive(Deserialize)]
+pub(super) struct Removal {
+    reason: String,
+    name: String,
+}
+
+/// `POST /case/ID/delete`
+pub(super) async fn remove(
+    State(lab): State<Lab>,
+    Path(id): Path<String>,
+    visitor: Visitor,
+    Form(Removal { reason, name }): Form<Removal>,
+) -> Result<Response, Denied> {
+    visitor.must(Right::Delete)?;
+    if name != id {
+        let body = format!(
+            "<p class=\"bad\" role=\"alert\">That is not the name of the case: nothing was deleted.</p><p><a href=\"/case/{0}\">Case {0}</a></p>",
+            escape(&id)
+        );
+        return Ok((StatusCode::BAD_REQUEST, visitor.page("not deleted", &body)).into_response());
+    }
+    delete::case(&lab, &id, &visitor.name, &reason.chars().take(200).collect::<String>()).await?;
+    Ok(Redirect::to(&format!("/case/{id}")).into_response())
+}
