@@ -10,18 +10,17 @@
 
 mod before;
 mod immediate;
+mod roots;
 mod walk;
 
 use std::io;
 
-use biopsy_dotnet::graph::{Graph, ObjectIndex, RootKind};
+use biopsy_dotnet::graph::{Graph, ObjectIndex};
 
 use before::Predecessors;
 use immediate::{STEPS, immediate, semidominators};
+use roots::{NONE, is_on_stack};
 use walk::Walk;
-
-/// No number.
-const NONE: u32 = u32::MAX;
 
 /// Who dominates whom. Reachable objects have numbers from 1 on, in an order in which dominators come first; 0 stands for all roots.
 #[derive(Debug)]
@@ -144,13 +143,6 @@ impl Dominators {
             at = next.get(at as usize).copied().unwrap_or(NONE);
         }
     }
-}
-
-/// Objects that live by themselves.
-type Roots = [(ObjectIndex, Option<biopsy_dotnet::graph::Root>)];
-
-fn is_on_stack(root: Option<&biopsy_dotnet::graph::Root>) -> bool {
-    root.is_some_and(|root| root.kind == RootKind::Stack)
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod source;
 mod stacks;
 mod synthetic;
 mod thread_statics;
+mod to_note;
 mod walk;
 
 pub use error::HeapError;

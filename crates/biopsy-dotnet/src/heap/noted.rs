@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, Hasher, RandomState};
 
 use biopsy_model::heap::{SAME_TEXT, TypeFamily};
 
-use super::source::Noted;
+use super::to_note::Noted;
 use crate::graph::{Graph, Span};
 use crate::runtime::{FieldPlace, Runtime, TypeHandle};
 

@@ -2,27 +2,14 @@
 
 use biopsy_image::{Image, MemoryExt};
 use biopsy_model::Avma;
-use biopsy_model::heap::TypeFamily;
 
 use super::fields;
 use super::noted;
 use super::shape::ReferencePlaces;
+use super::to_note::Noted;
 use crate::graph::HeapType;
 use crate::layout::Layout;
 use crate::runtime::{Runtime, TypeHandle};
-
-/// What is noted of the objects of a type.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Noted {
-    /// Of each number.
-    pub(crate) names: Vec<String>,
-    /// Where numbers of 32 bits are, from an object's address; none for a text.
-    pub(crate) offsets: Vec<u64>,
-    /// Objects are texts: which are equal is noted.
-    pub(crate) is_text: bool,
-    /// What it is derived from.
-    pub(crate) family: TypeFamily,
-}
 
 /// A runtime, as far as its heap is concerned.
 pub(crate) trait Source: Sync {

@@ -4,7 +4,8 @@ use biopsy_image::Image;
 use biopsy_model::Avma;
 use biopsy_model::heap::SAME_TEXT;
 
-use super::source::{Noted, Source};
+use super::source::Source;
+use super::to_note::Noted;
 use crate::graph::HeapType;
 use crate::layout::Layout;
 use crate::made_up::MadeUp;

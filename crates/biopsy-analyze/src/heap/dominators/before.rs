@@ -7,7 +7,7 @@ use std::io;
 
 use biopsy_dotnet::graph::{Graph, ObjectIndex};
 
-use super::{NONE, Roots, is_on_stack};
+use super::roots::{NONE, Roots, is_on_stack};
 
 /// What is known of those that refer to an object.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use std::io;
 
 use biopsy_dotnet::graph::{Bits, Graph, ObjectIndex};
 
-use super::{NONE, Roots};
+use super::roots::{NONE, Roots};
 
 /// What was walked so far.
 pub(super) struct Walk<'g> {
