@@ -352,6 +352,13 @@ export interface Held {
   bytes: number;
   suspects: { way: string; holders: number; retained: number; share: number; held?: { type: string; objects: number; retained: number } }[];
   holders: { depth: number; via?: string; type: string; objects: number; bytes: number; retained: number }[];
+  inspections?: { id: string; title: string; objects: number; bytes: number; measure: string; rows: InspectionRow[] }[];
+}
+
+export interface InspectionRow {
+  what: string;
+  objects: number;
+  bytes: number;
 }
 
 export interface Growth {

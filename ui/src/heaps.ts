@@ -1,6 +1,6 @@
 // Managed heaps: what they hold, by type.
 
-import type { Growth, Heap, Whole } from './data';
+import type { Growth, Heap, InspectionRow, Whole } from './data';
 import { h, section, type Child } from './dom';
 import { bytes, count, seconds } from './format';
 import { table } from './table';
@@ -73,7 +73,31 @@ function held(heap: Heap): Child {
     of.holders,
     { first: 25, empty: 'nothing holds a hundredth of what is alive' },
   );
-  return [h('h3', null, 'Who holds it'), suspects, tree.element];
+  return [h('h3', null, 'Who holds it'), suspects, tree.element, inspections(heap)];
+}
+
+/** Known ways in which memory is wasted or kept. */
+function inspections(heap: Heap): Child {
+  const found = (heap.held?.inspections ?? []).flatMap((one) => [{ one, row: null as null | InspectionRow }, ...one.rows.map((row) => ({ one, row: row as null | InspectionRow }))]);
+  if (found.length === 0) return null;
+  const rows = table(
+    [
+      { title: 'Bytes', numeric: true, cell: ({ one, row }) => bytes((row ?? one).bytes) },
+      { title: 'Objects', numeric: true, cell: ({ one, row }) => count((row ?? one).objects) },
+      {
+        title: 'What',
+        class: 'text',
+        cell: ({ one, row }) => {
+          const cell = h('div', null, row ? h('code', null, row.what) : [h('b', null, one.title), h('small', null, ` ${one.measure}`)]);
+          if (row) cell.style.paddingLeft = '14px';
+          return cell;
+        },
+      },
+    ],
+    found,
+    { first: 25, empty: '' },
+  );
+  return [h('h3', null, 'Inspections'), rows.element];
 }
 
 /** Which process, and how it was seen. */

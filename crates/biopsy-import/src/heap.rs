@@ -214,9 +214,12 @@ impl ColumnSource for Columns {
         // by the addresses, of which no two are equal.
         let ratio = match column {
             Column::Addresses | Column::Edges | Column::Roots | Column::Dependents => Limits::default().ratio,
-            Column::Types | Column::Sizes | Column::Generations | Column::Live | Column::EdgeStarts => {
-                u64::MAX
-            }
+            Column::Types
+            | Column::Sizes
+            | Column::Generations
+            | Column::Live
+            | Column::EdgeStarts
+            | Column::Noted => u64::MAX,
         };
         let from = self.heaps.borrow_mut().open_column(self.number, column.name(), ratio)?;
         Ok(from.map(|from| Box::new(from) as Box<dyn Read>))

@@ -18,8 +18,13 @@ use proptest::prelude::*;
 /// Nodes in a chain, held by a handle where they are live.
 fn graph(nodes: u64, live: bool) -> Graph {
     let mut builder = GraphBuilder::new();
-    let of = builder.push_type(HeapType { name: "App.Node".to_owned(), ..HeapType::default() });
+    let of = builder.push_type(HeapType {
+        name: "App.Node".to_owned(),
+        noted: vec!["_size".to_owned()],
+        ..HeapType::default()
+    });
     for at in 0..nodes {
+        builder.note(Avma(0x1000 + at * 0x20), vec![at as u32]);
         let edges = u32::from(at + 1 < nodes);
         builder.push(Node { address: Avma(0x1000 + at * 0x20), of, size: 24, edges });
         (0..edges).for_each(|_| builder.push_edge(Avma(0x1000 + (at + 1) * 0x20)));
@@ -133,7 +138,9 @@ fn columns_that_a_graph_needs_are_missed_and_others_are_not() {
         let path = recording(scratch.path());
         fs::remove_file(path.join(format!("snapshots/12/{}.npy.zst", column.name()))).unwrap();
         match (column, open(&path)) {
-            (Column::Roots | Column::Dependents, Ok(Some(heap))) => assert_eq!(heap.graph.len(), 5),
+            (Column::Roots | Column::Dependents | Column::Noted, Ok(Some(heap))) => {
+                assert_eq!(heap.graph.len(), 5)
+            }
             (Column::Live, Ok(Some(heap))) => assert!(heap.graph.live().is_none()),
             (_, Err(error)) => {
                 assert_eq!(error.to_string(), format!("column `{}` is missing", column.name()));

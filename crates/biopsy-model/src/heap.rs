@@ -141,6 +141,28 @@ pub struct HeapType {
     pub repeats: bool,
     /// Its static fields that hold references, and where each is.
     pub statics: Vec<(String, Avma)>,
+    /// Bytes of one element of an array or a text; 0: it has none, or not known.
+    pub element_bytes: u32,
+    /// What it is derived from.
+    pub family: TypeFamily,
+    /// What was noted of each of its objects, a number each, in order: fields of the runtime's own collections, timers and tasks by
+    /// name, and [`SAME_TEXT`].
+    pub noted: Vec<String>,
+}
+
+/// What is noted of a string: strings of equal contents have equal numbers from 1 on, and 0 has what nobody else has.
+pub const SAME_TEXT: &str = "same text";
+
+words! {
+    /// What a type is derived from, where that says what its objects are for.
+    TypeFamily {
+        /// `System.ValueType`: an object of it is a value in a box.
+        Value = "value",
+        /// `System.MulticastDelegate`.
+        Delegate = "delegate",
+        /// `System.Threading.Tasks.Task`.
+        Task = "task",
+    }
 }
 
 impl HeapType {
@@ -149,6 +171,12 @@ impl HeapType {
     pub fn field_of(&self, reference: usize) -> Option<&str> {
         let number = if self.repeats { reference.checked_rem(self.fields.len())? } else { reference };
         self.fields.get(number).map(String::as_str)
+    }
+
+    /// Which of the numbers that were noted of its objects is this; `None`: it was not noted.
+    #[must_use]
+    pub fn noted(&self, name: &str) -> Option<usize> {
+        self.noted.iter().position(|one| one == name)
     }
 
     /// Whether nothing tells its name: it stands as `?` and the address of its method table.

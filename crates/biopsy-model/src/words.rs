@@ -42,7 +42,7 @@ pub(crate) use words;
 #[cfg(test)]
 mod tests {
     use crate::capture::EndedBy;
-    use crate::heap::{Collector, HeapSource};
+    use crate::heap::{Collector, HeapSource, TypeFamily};
     use crate::timeline::{SamplingEvent, TraceMethod};
 
     /// Each word of the formats: `docs/formats/recording.md`.
@@ -73,5 +73,6 @@ mod tests {
         check(SamplingEvent::as_str, &["cycles", "cpu-clock"]);
         check(HeapSource::as_str, &["memory", "runtime"]);
         check(Collector::as_str, &["server", "workstation"]);
+        check(TypeFamily::as_str, &["value", "delegate", "task"]);
     }
 }

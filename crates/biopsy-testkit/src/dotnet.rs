@@ -44,6 +44,21 @@ pub fn dotnet_target(runtime: &str, target: &str, arguments: &[&str]) -> TargetP
 /// Where the targets, whose runtimes it uses, are absent or it does not get ready.
 #[must_use]
 pub fn dotnet_held(runtime: &str, arguments: &[&str]) -> TargetProcess {
+    fixture(runtime, "Held.dll", arguments)
+}
+
+/// Starts the program `Heaps` (`fixtures/dotnet/Heaps.cs`), whose heap keeps too much in one way, or not, on one of [`DOTNET_RUNTIMES`].
+///
+/// # Panics
+///
+/// As [`dotnet_held`].
+#[must_use]
+pub fn dotnet_heaps(runtime: &str, arguments: &[&str]) -> TargetProcess {
+    fixture(runtime, "Heaps.dll", arguments)
+}
+
+/// A program of `fixtures/dotnet` on a runtime of the targets.
+fn fixture(runtime: &str, file: &str, arguments: &[&str]) -> TargetProcess {
     let targets = dotnet_targets().expect("the .NET targets are there");
     let root = std::env::var_os("BIOPSY_DOTNET").map_or_else(
         || {
@@ -53,7 +68,7 @@ pub fn dotnet_held(runtime: &str, arguments: &[&str]) -> TargetProcess {
         PathBuf::from,
     );
     let settings = targets.join(format!("bin/{runtime}/holder/holder.runtimeconfig.json"));
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dotnet/Held.dll");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dotnet").join(file);
     let mut command = Command::new(root.join("dotnet"));
     command.env("DOTNET_ROOT", &root).arg("exec").arg("--runtimeconfig").arg(settings).arg(program);
     command.args(arguments);

@@ -41,6 +41,8 @@ impl FindingId {
             Self::GrowingType => growth::GROWING_TYPE,
             Self::KeptByAllocator => growth::KEPT_BY_ALLOCATOR,
             Self::Leak => growth::LEAK,
+            Self::NeverReleased => growth::NEVER_RELEASED,
+            Self::WastedMemory => growth::WASTED_MEMORY,
             Self::DescriptorGrowth => growth::DESCRIPTOR_GROWTH,
             Self::CgroupThrottled => machine::CGROUP_THROTTLED,
             Self::CpuSaturatedByOthers => machine::CPU_SATURATED_BY_OTHERS,

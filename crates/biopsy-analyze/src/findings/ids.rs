@@ -72,6 +72,10 @@ finding_ids! {
     KeptByAllocator = "kept-by-allocator",
     /// One holder keeps more and more objects.
     Leak = "leak",
+    /// Much is kept by what the program has to release by itself.
+    NeverReleased = "never-released",
+    /// A large part of a heap would not be needed.
+    WastedMemory = "wasted-memory",
     /// More and more open descriptors.
     DescriptorGrowth = "descriptor-growth",
     /// The CPU quota of the cgroup runs out.

@@ -141,8 +141,12 @@ fn vias(graph: &Graph, dominators: &Dominators, names: &mut Names<'_>) -> io::Re
         let is_array = arrays.get(of.0 as usize).is_some_and(|is| *is);
         graph.for_each_numbered_reference(index, &mut buffer, |reference, target| {
             let Some(target) = dominators.number(target) else { return };
+            // Dominators have lower numbers.
+            if target <= number || dominators.dominator(target) != number {
+                return;
+            }
             let slot = &mut via[target as usize];
-            if *slot == NAMELESS && dominators.dominator(target) == number {
+            if *slot == NAMELESS {
                 *slot = if is_array { element } else { names.field(of, reference) };
             }
         })?;

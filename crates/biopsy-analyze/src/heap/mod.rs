@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Graph ─► Dominators ─► retained bytes ─┬─► HeapSummary
-//!              └─► HolderTree (by type and field) ─► Suspect
+//!              ├─► HolderTree (by type and field) ─► Suspect
+//!              └─► Inspection
 //! several HeapSummary ─► Growth
 //! Graph ─► Ways: the shortest way from a root to each object
 //! ```
@@ -10,6 +11,7 @@
 pub mod dominators;
 pub mod growth;
 pub mod holders;
+pub mod inspections;
 #[cfg(test)]
 pub(crate) mod made_up;
 pub mod names;
@@ -23,6 +25,7 @@ pub mod ways;
 pub use dominators::Dominators;
 pub use growth::Growth;
 pub use holders::{HolderNode, HolderTree};
+pub use inspections::{Inspection, InspectionKind};
 pub use names::{Step, text_of};
 pub use summary::{HeapSummary, HeapTypeRow, Held};
 pub use suspects::Suspect;

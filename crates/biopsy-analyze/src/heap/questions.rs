@@ -9,6 +9,7 @@ use biopsy_model::Avma;
 use super::dominators::Dominators;
 use super::holders::HolderTree;
 use super::names::{Step, text_of, type_name};
+use super::summary::HeapSummary;
 use super::ways::Ways;
 
 /// An answer: a table whose last column is a sentence.
@@ -45,6 +46,24 @@ const REFERENCES: usize = 200;
 pub fn is_meant(name: &str, wanted: &str) -> bool {
     let rest = name.strip_suffix(wanted);
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['.', '+']))
+}
+
+/// Known ways in which memory is wasted or kept, each with where.
+#[must_use]
+pub fn inspections(summary: &HeapSummary) -> Answer {
+    let about = "known ways in which memory is wasted or kept".to_owned();
+    let Some(held) = &summary.held else {
+        return Answer { about, rows: Vec::new(), notes: vec!["nobody looked who holds what".to_owned()] };
+    };
+    let row =
+        |objects, bytes, text| AnswerRow { objects: Some(objects), bytes: Some(bytes), retained: None, text };
+    let rows = held.inspections.iter().flat_map(|one| {
+        let text = format!("{} ({})", one.kind.title(), one.kind.measure().word());
+        let places =
+            one.rows.iter().map(|place| row(place.objects, place.bytes, format!("  {}", place.what)));
+        std::iter::once(row(one.objects, one.bytes, text)).chain(places.collect::<Vec<_>>())
+    });
+    Answer { about, rows: rows.collect(), notes: Vec::new() }
 }
 
 /// Objects of types that are meant, alive or not, and how many of them are alive.
@@ -175,7 +194,7 @@ pub fn object_at(graph: &Graph, address: Avma) -> io::Result<Option<Answer>> {
 
 /// Types that are wanted, with what lives because of them.
 #[must_use]
-pub fn types(summary: &super::HeapSummary, is_wanted: &dyn Fn(&str) -> bool) -> Answer {
+pub fn types(summary: &HeapSummary, is_wanted: &dyn Fn(&str) -> bool) -> Answer {
     let rows = summary.types.iter().filter(|row| is_wanted(&row.name)).map(|row| AnswerRow {
         objects: Some(row.live.unwrap_or(row.all).objects),
         bytes: Some(row.live.unwrap_or(row.all).bytes),
@@ -189,7 +208,7 @@ pub fn types(summary: &super::HeapSummary, is_wanted: &dyn Fn(&str) -> bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::{HeapSummary, made_up};
+    use crate::heap::made_up;
     use biopsy_dotnet::graph::RootKind;
 
     fn graph() -> Graph {

@@ -8,6 +8,7 @@ use biopsy_model::heap::HeapFacts;
 
 use super::dominators::Dominators;
 use super::holders::HolderTree;
+use super::inspections::{self, Inspection};
 use super::names::Names;
 use super::suspects::Suspect;
 
@@ -33,6 +34,8 @@ pub struct Held {
     pub tree: HolderTree,
     /// What holds a tenth of it or more, and where it piles up.
     pub suspects: Vec<Suspect>,
+    /// Known ways in which memory is wasted or kept, the most bytes first.
+    pub inspections: Vec<Inspection>,
 }
 
 impl Held {
@@ -45,7 +48,8 @@ impl Held {
         let by_row = retained_by_row(graph, &dominators);
         let tree = HolderTree::of(graph, &dominators)?;
         let suspects = Suspect::all(&tree);
-        Ok((Self { bytes: dominators.retained(0), tree, suspects }, by_row))
+        let inspections = inspections::inspect(graph, &dominators)?;
+        Ok((Self { bytes: dominators.retained(0), tree, suspects, inspections }, by_row))
     }
 }
 

@@ -10,6 +10,8 @@ use super::names::{ELEMENT, Step, root_text, type_name};
 
 /// Stands for a root.
 const ROOT: u32 = u32::MAX;
+/// A level of the search that is larger is gone through in the order of addresses.
+const SORTED: usize = 1 << 10;
 /// Longest way that is told; the middle of a longer one is left out.
 const LONGEST: usize = 200;
 
@@ -47,6 +49,10 @@ impl<'g> Ways<'g> {
             starts.iter().copied().filter(|one| reached.insert(*one as usize)).collect();
         let (mut next, mut buffer) = (Vec::new(), Vec::new());
         while !level.is_empty() {
+            // What lies together in memory together: of a large level much is.
+            if level.len() > SORTED {
+                level.sort_unstable();
+            }
             for object in level.drain(..) {
                 let mut reach = |target: ObjectIndex| {
                     if reached.insert(target.0 as usize) {

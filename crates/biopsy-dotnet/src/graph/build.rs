@@ -27,6 +27,7 @@ pub struct GraphBuilder {
     types: Vec<HeapType>,
     nodes: Vec<Node>,
     targets: Vec<Avma>,
+    noted: FxHashMap<Avma, Vec<u32>>,
 }
 
 /// Longest span that is made of such nodes, in bytes of the heap.
@@ -53,6 +54,11 @@ impl GraphBuilder {
     /// Adds a reference to the object at an address.
     pub fn push_edge(&mut self, target: Avma) {
         self.targets.push(target);
+    }
+
+    /// Notes numbers of the object at an address, as many as its type says; those of others are 0.
+    pub fn note(&mut self, address: Avma, numbers: Vec<u32>) {
+        self.noted.insert(address, numbers);
     }
 
     /// Names a type.
@@ -98,7 +104,7 @@ impl GraphBuilder {
     /// # Errors
     /// Never, as long as nothing is spilled.
     pub fn finish(self) -> io::Result<(Graph, u64, u64)> {
-        let Self { types, nodes, targets } = self;
+        let Self { types, nodes, targets, mut noted } = self;
         let mut firsts = Vec::with_capacity(nodes.len());
         let mut sum = 0usize;
         for node in &nodes {
@@ -126,6 +132,12 @@ impl GraphBuilder {
             if !span.push(node.address.0, node.of, node.size) {
                 left_out += 1;
                 continue;
+            }
+            let width = types.get(node.of.0 as usize).map_or(0, |of| of.noted.len());
+            if width > 0 {
+                let mut numbers = noted.remove(&node.address).unwrap_or_default();
+                numbers.resize(width, 0);
+                span.noted.extend(numbers);
             }
             let first = firsts.get(at as usize).copied().unwrap_or_default();
             let of_node = targets.get(first..first.saturating_add(node.edges as usize)).unwrap_or_default();

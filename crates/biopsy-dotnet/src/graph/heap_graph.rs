@@ -356,6 +356,21 @@ impl Graph {
         self.statics = self.types.iter().enumerate().flat_map(numbered).collect();
     }
 
+    /// Calls `each` with every object that something was noted of, by address, and these numbers, in the order that its type says.
+    pub fn for_each_noted(&self, mut each: impl FnMut(ObjectIndex, TypeIndex, &[u32])) {
+        let widths: Vec<usize> = self.types.iter().map(|of| of.noted.len()).collect();
+        for span in &self.spans {
+            let mut noted = span.noted.as_slice();
+            for (number, of) in span.types.iter().enumerate() {
+                let width = widths.get(*of as usize).copied().unwrap_or(0);
+                if let Some((own, rest)) = noted.split_at_checked(width).filter(|_| width > 0) {
+                    noted = rest;
+                    each(span.index(number as u32), TypeIndex(*of), own);
+                }
+            }
+        }
+    }
+
     /// The references of an object.
     ///
     /// # Errors

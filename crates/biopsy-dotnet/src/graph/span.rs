@@ -37,6 +37,10 @@ pub(crate) struct Span {
     pub(crate) edges: Edges,
     /// How many of the edges are empty places.
     pub(crate) empty: u64,
+    /// What was noted of objects, in their order: as many numbers as their types say.
+    pub(crate) noted: Vec<u32>,
+    /// Fingerprints of the texts of strings, in their order, until their numbers are known.
+    pub(crate) texts: Vec<u64>,
 }
 
 impl Span {
@@ -90,7 +94,11 @@ impl Span {
     /// Bytes of memory that it takes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let words = self.types.capacity() + self.sizes.capacity() + self.edge_starts.capacity();
-        words * 4 + self.large.capacity() * 16 + self.starts.heap_bytes() + self.edges.heap_bytes()
+        words * 4
+            + self.large.capacity() * 16
+            + self.starts.heap_bytes()
+            + self.edges.heap_bytes()
+            + self.noted.capacity() * 4
     }
 }
 
@@ -108,6 +116,10 @@ pub(crate) struct SpanBuilder {
     edge_starts: Vec<u32>,
     /// The targets so far; [`SpanBuilder::push`] ends those of the object before.
     pub(crate) targets: Vec<u32>,
+    /// What was noted so far.
+    pub(crate) noted: Vec<u32>,
+    /// Fingerprints of texts so far.
+    pub(crate) texts: Vec<u64>,
 }
 
 impl SpanBuilder {
@@ -123,6 +135,8 @@ impl SpanBuilder {
             large: Vec::new(),
             edge_starts: Vec::new(),
             targets: Vec::new(),
+            noted: Vec::new(),
+            texts: Vec::new(),
         }
     }
 
@@ -189,6 +203,7 @@ impl SpanBuilder {
         }
         self.types.shrink_to_fit();
         self.sizes.shrink_to_fit();
+        self.noted.shrink_to_fit();
         let empty = self.targets.iter().filter(|target| **target == EMPTY).count() as u64;
         Ok(Span {
             start: self.start,
@@ -204,6 +219,8 @@ impl SpanBuilder {
             edge_starts,
             edges: spill.keep(self.targets)?,
             empty,
+            noted: self.noted,
+            texts: self.texts,
         })
     }
 }

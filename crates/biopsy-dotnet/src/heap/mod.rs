@@ -16,6 +16,7 @@ mod found_roots;
 pub mod fuzz;
 mod handles;
 mod largest;
+mod noted;
 mod open;
 mod places;
 mod problems;
@@ -26,6 +27,7 @@ mod source;
 mod stacks;
 mod synthetic;
 mod thread_statics;
+mod to_note;
 mod walk;
 
 pub use error::HeapError;

@@ -4,7 +4,9 @@ use biopsy_image::{Image, MemoryExt};
 use biopsy_model::Avma;
 
 use super::fields;
+use super::noted;
 use super::shape::ReferencePlaces;
+use super::to_note::Noted;
 use crate::graph::HeapType;
 use crate::layout::Layout;
 use crate::runtime::{Runtime, TypeHandle};
@@ -28,6 +30,10 @@ pub(crate) trait Source: Sync {
     /// One of these; `None`: it has none.
     fn statics_of(&self, _of: TypeHandle) -> Option<HeapType> {
         None
+    }
+    /// What is noted of objects of a type.
+    fn noted(&self, _method_table: TypeHandle) -> Noted {
+        Noted::default()
     }
     /// The object that objects of this collectible type keep alive although no field refers to it.
     fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma>;
@@ -71,6 +77,10 @@ impl Source for Runtime<'_> {
     fn statics_of(&self, of: TypeHandle) -> Option<HeapType> {
         let statics = fields::statics_of(self, of);
         (!statics.is_empty()).then(|| HeapType { statics, ..self.describe(of) })
+    }
+
+    fn noted(&self, method_table: TypeHandle) -> Noted {
+        noted::of_type(self, method_table)
     }
 
     fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma> {

@@ -2,8 +2,10 @@
 
 use biopsy_image::Image;
 use biopsy_model::Avma;
+use biopsy_model::heap::SAME_TEXT;
 
 use super::source::Source;
+use super::to_note::Noted;
 use crate::graph::HeapType;
 use crate::layout::Layout;
 use crate::made_up::MadeUp;
@@ -32,6 +34,15 @@ impl Source for Synthetic {
             is_free: method_table == Avma(FREE),
             ..HeapType::default()
         }
+    }
+
+    fn noted(&self, of: TypeHandle) -> Noted {
+        let name = |name: &str| vec![name.to_owned()];
+        if of == NODE.into() {
+            return Noted { names: name("_size"), offsets: vec![16], ..Noted::default() };
+        }
+        let is_text = of == BYTES.into();
+        Noted { names: if is_text { name(SAME_TEXT) } else { Vec::new() }, is_text, ..Noted::default() }
     }
 
     fn loader_allocator(&self, method_table: TypeHandle) -> Option<Avma> {

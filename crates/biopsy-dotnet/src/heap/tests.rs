@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::fuzz::{fuzz_heap, thread};
 use super::synthetic::*;
 use super::*;
-use crate::graph::{Generation, RootKind};
+use crate::graph::{Generation, Graph, RootKind};
 use biopsy_model::Avma;
 
 fn opened(memory: &Synthetic) -> Result<Heap<'_>, HeapError> {
@@ -43,6 +43,46 @@ fn a_small_heap_is_walked_whole() {
     assert_eq!(edges(YOUNG + 0x180), [YOUNG + 0x180]);
     assert_eq!(edges(OLD + 0x20), [BIG, OLD + 0x20]);
     assert_eq!(edges(BIG), [0u64; 0]);
+}
+
+#[test]
+fn numbers_are_noted_and_equal_texts_get_equal_numbers() {
+    let mut memory = Synthetic::new();
+    // In the place of a gap, two texts of 8 bytes.
+    for at in [YOUNG + 0x100, YOUNG + 0x120] {
+        memory.put(at, BYTES);
+        memory.put(at + 8, 8);
+    }
+    memory.put(YOUNG + 0x110, 77);
+    memory.put(YOUNG + 0x130, 77);
+    let heap = opened(&memory).unwrap();
+    let noted = |graph: &Graph| {
+        let mut all = Vec::new();
+        graph.for_each_noted(|object, _, numbers| {
+            all.push((graph.object(object).unwrap().address.0, numbers.to_vec()));
+        });
+        all
+    };
+    let (graph, problems) = heap.walk(&HeapOptions { threads: 2, spill: None }).unwrap();
+    assert!(problems.is_none(), "{problems:?}");
+    let expected: Vec<(u64, Vec<u32>)> = vec![
+        (YOUNG, vec![0]),
+        (YOUNG + 0x100, vec![1]),
+        (YOUNG + 0x120, vec![1]),
+        (YOUNG + 0x160, vec![0]),
+        // Its field is a reference to itself.
+        (YOUNG + 0x180, vec![YOUNG as u32 + 0x180]),
+        (YOUNG + 0x1a0, vec![0]),
+        (OLD, vec![0]),
+        (BIG, vec![0]),
+    ];
+    assert_eq!(noted(&graph), expected);
+    memory.put(YOUNG + 0x130, 78);
+    let (graph, _) = opened(&memory).unwrap().walk(&HeapOptions::default()).unwrap();
+    assert_eq!(noted(&graph)[1..3], [(YOUNG + 0x100, vec![0]), (YOUNG + 0x120, vec![0])]);
+    // Without references nothing is noted.
+    let (graph, _) = opened(&memory).unwrap().walk_objects(&HeapOptions::default()).unwrap();
+    assert!(noted(&graph).is_empty());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! (allocation context) there is a gap without a header, which is jumped over. Memory is read in pieces; the contents of large
 //! arrays without references are not read at all.
 
+use std::hash::Hasher as _;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,17 +13,21 @@ use biopsy_image::Image;
 use biopsy_model::Avma;
 use rustc_hash::FxHashMap;
 
+use super::noted::{self, Fingerprints};
 use super::places::{Hint, Places};
 use super::shape::{Offsets, ReferencePlaces, SMALLEST, Shape};
 use super::source::Source;
+use super::to_note::Noted;
 use super::{HeapError, Problem, Problems, Segment};
-use crate::graph::{EMPTY, Generation, Graph, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
+use crate::graph::{EMPTY, Generation, Graph, HeapType, NO_OBJECT, Span, SpanBuilder, Spill, TypeIndex};
 use crate::runtime::TypeHandle;
 
 /// Bytes that are read at once. Larger pieces fall out of the cache of a core before they are walked.
 const PIECE: usize = 256 << 10;
 /// Longest object in bytes that a thread makes in its own room; longer ones are large objects, by default from 85,000 bytes on.
 const MOST_IN_ROOM: u64 = 128 << 10;
+/// Where the length of a text is, behind the method table; its characters follow.
+const TEXT: u64 = 8;
 /// Longest span in bytes of the heap: what one thread makes before it can be trimmed and, if need be, spilled.
 const SPAN_BYTES: u64 = 32 << 20;
 
@@ -40,7 +45,13 @@ pub(super) struct Plan<'a> {
 /// Walks all segments. With references, those of the graph are object numbers at the end.
 pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(Graph, Problems), HeapError> {
     let places = Places::new(plan.segments)?;
-    let shapes = Shapes { source, offsets: Offsets::of(source.layout())?, table: Mutex::default() };
+    let shapes = Shapes {
+        source,
+        offsets: Offsets::of(source.layout())?,
+        notes: plan.edges.is_some(),
+        fingerprints: Fingerprints::default(),
+        table: Mutex::default(),
+    };
     // The longest first, so that no core is left with one at the end.
     let mut order: Vec<&Segment> = plan.segments.iter().collect();
     order.sort_by_key(|segment| std::cmp::Reverse(segment.bytes()));
@@ -62,9 +73,14 @@ pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(G
         problems.merge(of_thread);
     }
     let method_tables = shapes.table.into_inner().unwrap_or_else(PoisonError::into_inner).method_tables;
-    let describe = |(method_table, places)| match places {
-        Some(places) => source.describe_fields(source.describe(method_table), &places),
-        None => source.describe(method_table),
+    let describe = |met: Met| {
+        let of = source.describe(met.method_table);
+        let of = match met.places {
+            Some(places) => source.describe_fields(of, &places),
+            None => of,
+        };
+        let Noted { names, family, .. } = met.noted;
+        HeapType { element_bytes: met.component_size.into(), family, noted: names, ..of }
     };
     let types = method_tables.into_iter().map(describe).collect();
     let (mut graph, overlapping) = Graph::from_spans(types, spans);
@@ -73,6 +89,7 @@ pub(super) fn walk<S: Source + ?Sized>(source: &S, plan: &Plan<'_>) -> Result<(G
     }
     if plan.edges.is_some() {
         problems.dangling += resolve(&mut graph, &places, threads)?;
+        noted::number_texts(&mut graph);
     }
     Ok((graph, problems))
 }
@@ -149,14 +166,25 @@ fn is_being_made(image: &dyn Image, at: u64, room: u64) -> bool {
 struct Shapes<'a, S: ?Sized> {
     source: &'a S,
     offsets: Offsets,
+    /// Numbers are noted of objects, too.
+    notes: bool,
+    fingerprints: Fingerprints,
     table: Mutex<ShapeTable>,
 }
 
 #[derive(Default)]
 struct ShapeTable {
     by_method_table: FxHashMap<TypeHandle, Result<(TypeIndex, Arc<Known>), Problem>>,
-    /// With the places of references that all of its objects have.
-    method_tables: Vec<(TypeHandle, Option<ReferencePlaces>)>,
+    method_tables: Vec<Met>,
+}
+
+/// A type that was met.
+struct Met {
+    method_table: TypeHandle,
+    /// Places of references that all of its objects have.
+    places: Option<ReferencePlaces>,
+    noted: Noted,
+    component_size: u16,
 }
 
 /// What is known of a type.
@@ -166,6 +194,17 @@ struct Known {
     keeps_empty: Option<usize>,
     /// The object that its objects keep alive without a field.
     loader_allocator: Option<Avma>,
+    /// Where the numbers are that are noted of its objects.
+    noted: Box<[u64]>,
+    /// Objects are texts: which are equal is noted.
+    is_text: bool,
+}
+
+impl Known {
+    /// There is more to keep of its objects than that they are there.
+    fn has_more(&self) -> bool {
+        self.shape.has_references() || self.shape.is_collectible || self.is_text || !self.noted.is_empty()
+    }
 }
 
 impl<S: Source + ?Sized> Shapes<'_, S> {
@@ -181,8 +220,11 @@ impl<S: Source + ?Sized> Shapes<'_, S> {
             let places = shape.places();
             let keeps_empty =
                 places.as_ref().map(|places| if places.repeats { places.offsets.len() } else { 0 });
-            table.method_tables.push((method_table, places));
-            (index, Arc::new(Known { shape, keeps_empty, loader_allocator }))
+            let noted = if self.notes { self.source.noted(method_table) } else { Noted::default() };
+            let (offsets, is_text) = (noted.offsets.clone().into_boxed_slice(), noted.is_text);
+            let component_size = shape.component_size;
+            table.method_tables.push(Met { method_table, places, noted, component_size });
+            (index, Arc::new(Known { shape, keeps_empty, loader_allocator, noted: offsets, is_text }))
         });
         table.by_method_table.insert(method_table, known.clone());
         known
@@ -199,6 +241,7 @@ struct Walker<'a, S: ?Sized> {
     hint: Hint,
     recent: Vec<Option<(TypeHandle, TypeIndex, Arc<Known>)>>,
     piece: Vec<u8>,
+    text: Vec<u8>,
     spans: Vec<Span>,
     problems: Problems,
 }
@@ -212,6 +255,7 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             hint: Hint::default(),
             recent: (0..RECENT).map(|_| None).collect(),
             piece: vec![0; PIECE],
+            text: Vec::new(),
             spans: Vec::new(),
             problems: Problems::default(),
         }
@@ -298,9 +342,7 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
                 let known = Arc::clone(known);
                 self.finish(full)?;
                 self.add(image, &mut span, (at, of, size), &known, &mut piece, (&mut base, &mut filled));
-            } else if self.plan.edges.is_none()
-                || !(known.shape.has_references() || known.shape.is_collectible)
-            {
+            } else if self.plan.edges.is_none() || !known.has_more() {
                 span.push(at, of, size);
             } else {
                 let known = Arc::clone(known);
@@ -315,6 +357,42 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
         self.finish(span)
     }
 
+    /// Notes numbers of an object, as many as its type has. `false`: some of it cannot be read.
+    fn note(
+        &mut self,
+        image: &dyn Image,
+        span: &mut SpanBuilder,
+        (at, size): (u64, u64),
+        known: &Known,
+        here: (u64, &[u8]),
+    ) -> bool {
+        let mut whole = true;
+        for offset in &known.noted {
+            let mut buffer = [0; 4];
+            let four = bytes_at(image, here, at.saturating_add(*offset), &mut buffer);
+            let number = four.try_into().map_or(0, u32::from_le_bytes);
+            whole &= four.len() == 4;
+            span.noted.push(number);
+        }
+        if known.is_text {
+            let mut hasher = self.shapes.fingerprints.start();
+            let buffer = &mut self.text;
+            // The length is in it, so that no text is the beginning of another. The terminating zero is no part of it.
+            let (mut from, end) = (at + TEXT, at + size.saturating_sub(8));
+            while from < end && whole {
+                let wanted = usize::try_from(end - from).unwrap_or(usize::MAX).min(PIECE);
+                buffer.resize(buffer.len().max(wanted), 0);
+                let bytes = bytes_at(image, here, from, buffer.get_mut(..wanted).unwrap_or_default());
+                hasher.write(bytes);
+                whole = bytes.len() == wanted;
+                from += wanted as u64;
+            }
+            span.texts.push(hasher.finish());
+            span.noted.push(0);
+        }
+        whole
+    }
+
     /// Adds an object with its references.
     fn add(
         &mut self,
@@ -325,10 +403,12 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
         piece: &mut [u8],
         (base, filled): (&mut u64, &mut usize),
     ) {
-        span.push(at, of, size);
-        if self.plan.edges.is_none() {
+        let is_in = span.push(at, of, size);
+        if self.plan.edges.is_none() || !is_in {
             return;
         }
+        let here = (*base, piece.get(..*filled).unwrap_or_default());
+        let mut unreadable = !self.note(image, span, (at, size), known, here);
         let Self { places, hint, .. } = self;
         let first = span.targets.len();
         let mut reference = |target: u64| {
@@ -348,7 +428,6 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
                 }
             }
         };
-        let mut unreadable = false;
         let good = known.shape.for_each_run(size, |start, words| {
             let (mut from, end) = (at + start, at + start + words * 8);
             while from < end && !unreadable {
@@ -376,6 +455,26 @@ impl<'a, S: Source + ?Sized> Walker<'a, S> {
             self.problems.add(at, Problem::Unreadable, 0);
         } else if !good {
             self.problems.add(at, Problem::BadReferences, 0);
+        }
+    }
+}
+
+/// Bytes at an address, from the piece at hand or from memory; fewer where memory is missing.
+fn bytes_at<'b>(
+    image: &dyn Image,
+    (base, piece): (u64, &'b [u8]),
+    address: u64,
+    buffer: &'b mut [u8],
+) -> &'b [u8] {
+    let at_hand = address
+        .checked_sub(base)
+        .and_then(|offset| usize::try_from(offset).ok())
+        .and_then(|offset| piece.get(offset..offset.checked_add(buffer.len())?));
+    match at_hand {
+        Some(bytes) => bytes,
+        None => {
+            let filled = fill(image, address, buffer);
+            buffer.get(..filled).unwrap_or_default()
         }
     }
 }

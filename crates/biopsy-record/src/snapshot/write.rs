@@ -32,8 +32,8 @@ pub fn write(
     let failed = Mutex::new(None);
     let work = || {
         while let Some(column) = Column::ALL.get(next.fetch_add(1, Relaxed)) {
-            // Nobody has looked what is reachable.
-            if *column == Column::Live && graph.live().is_none() {
+            // Nobody has looked what is reachable, or nothing was noted.
+            if !columns::has(graph, *column) {
                 continue;
             }
             let write = |out: &mut dyn std::io::Write| columns::write(graph, *column, out).map(|_| ());

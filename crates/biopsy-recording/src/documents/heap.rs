@@ -167,6 +167,17 @@ pub(crate) struct TypeLine {
     repeats: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     statics: Vec<(String, u64)>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    element_bytes: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    family: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    noted: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -184,14 +195,27 @@ impl From<&heap::HeapType> for TypeLine {
             fields: of.fields.clone(),
             repeats: of.repeats,
             statics: of.statics.iter().map(|(name, at)| (name.clone(), at.0)).collect(),
+            element_bytes: of.element_bytes,
+            family: of.family.as_str().to_owned(),
+            noted: of.noted.clone(),
         }
     }
 }
 
 impl From<TypeLine> for heap::HeapType {
     fn from(line: TypeLine) -> Self {
-        let TypeLine { name, module, method_table, free, fields, repeats, statics } = line;
-        let statics = statics.into_iter().map(|(name, at)| (name, Avma(at))).collect();
-        Self { name, module, method_table: Avma(method_table), is_free: free, fields, repeats, statics }
+        let statics = line.statics.into_iter().map(|(name, at)| (name, Avma(at))).collect();
+        Self {
+            name: line.name,
+            module: line.module,
+            method_table: Avma(line.method_table),
+            is_free: line.free,
+            fields: line.fields,
+            repeats: line.repeats,
+            statics,
+            element_bytes: line.element_bytes,
+            family: line.family.as_str().into(),
+            noted: line.noted,
+        }
     }
 }

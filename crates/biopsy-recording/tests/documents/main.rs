@@ -80,7 +80,7 @@ fn types_of_a_heap_are_a_line_each_with_what_is_known() {
     assert_eq!(packed.len() as u64, bytes);
     let lines = String::from_utf8(zstd::decode_all(packed.as_slice()).unwrap()).unwrap();
     let expected = r#"{"name":"Free","method_table":32512,"free":true}
-{"name":"App.Order<T>","module":"App.dll","method_table":32520,"fields":["lines","customer"],"repeats":true,"statics":[["All",32528]]}
+{"name":"App.Order<T>","module":"App.dll","method_table":32520,"fields":["lines","customer"],"repeats":true,"statics":[["All",32528]],"element_bytes":114,"family":"value","noted":["_size","same text"]}
 {"name":"?"}
 "#;
     assert_eq!(lines, expected);

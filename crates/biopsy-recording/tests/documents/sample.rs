@@ -5,7 +5,7 @@ use biopsy_model::dump::{CaptureMethod, Class, CoreKind, DumpFacts, DumpKind, Mi
 use biopsy_model::footprint::{
     AllocatorFacts, ArenaFacts, Blocks, Footprint, FootprintPart, KernelSums, MemoryKind, SizeClass,
 };
-use biopsy_model::heap::{Collector, GenerationFacts, HeapFacts, HeapSource, HeapType, Retries};
+use biopsy_model::heap::{Collector, GenerationFacts, HeapFacts, HeapSource, HeapType, Retries, TypeFamily};
 use biopsy_model::log::LogLevel;
 use biopsy_model::look::{Look, LookFinding};
 use biopsy_model::loss::Warning;
@@ -437,6 +437,9 @@ pub(crate) fn heap_types() -> Vec<HeapType> {
     order.fields = vec![text("lines"), text("customer")];
     order.repeats = true;
     order.statics = vec![(text("All"), Avma(0x7f10))];
+    order.element_bytes = 114;
+    order.family = TypeFamily::Value;
+    order.noted = vec![text("_size"), text("same text")];
     vec![of("Free", "", 0x7f00, true), order, of("?", "", 0, false)]
 }
 

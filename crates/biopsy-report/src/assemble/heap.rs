@@ -4,7 +4,8 @@ use biopsy_analyze::heap::{Step, text_of};
 use biopsy_analyze::{HeapSummary, HeapTypeRow};
 
 use crate::schema::heap::{
-    Generation, Growth, Heap, HeapMoment, HeapType, Held, HeldType, Holder, HolderGrowth, Suspect, TypeGrowth,
+    Generation, Growth, Heap, HeapMoment, HeapType, Held, HeldType, Holder, HolderGrowth, Inspection,
+    InspectionRow, Suspect, TypeGrowth,
 };
 use crate::units::to_f64;
 use crate::when;
@@ -94,7 +95,24 @@ fn held(held: &biopsy_analyze::heap::Held) -> Held {
         });
         open.extend(below[number].iter().map(|below| (*below, depth + 1)));
     }
-    Held { bytes: held.bytes, suspects: suspects.collect(), holders }
+    let inspections = held.inspections.iter().map(inspection).collect();
+    Held { bytes: held.bytes, suspects: suspects.collect(), holders, inspections }
+}
+
+fn inspection(one: &biopsy_analyze::heap::Inspection) -> Inspection {
+    let rows = one.rows.iter().map(|row| InspectionRow {
+        what: row.what.clone(),
+        objects: row.objects,
+        bytes: row.bytes,
+    });
+    Inspection {
+        id: one.kind.id().to_owned(),
+        title: one.kind.title().to_owned(),
+        objects: one.objects,
+        bytes: one.bytes,
+        measure: one.kind.measure().word().to_owned(),
+        rows: rows.collect(),
+    }
 }
 
 /// A way, and where several hold what is at its top, one way to that.

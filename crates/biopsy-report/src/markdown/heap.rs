@@ -13,6 +13,9 @@ use crate::words::name_and_pid;
 /// Types.
 const TYPES: usize = 25;
 
+/// Rows of one inspection.
+const ROWS: usize = 3;
+
 /// A heap. `level`: of its heading.
 pub(super) fn heap(text: &mut String, summary: &HeapSummary, level: &str) {
     let facts = &summary.facts;
@@ -42,6 +45,22 @@ pub(super) fn heap(text: &mut String, summary: &HeapSummary, level: &str) {
                 code(&crate::assemble::with_one_way(text_of(&one.way), &one.one_way)),
             );
         }
+    }
+    for one in
+        summary.held.iter().flat_map(|held| held.inspections.iter().filter(|one| one.is_told(held.bytes)))
+    {
+        let _ = write!(
+            text,
+            "- {}: {}, {} {}",
+            one.kind.title(),
+            count(one.objects),
+            size(one.bytes),
+            one.kind.measure().word()
+        );
+        for row in one.rows.iter().take(ROWS) {
+            let _ = write!(text, "; {} {} {}", code(&row.what), count(row.objects), size(row.bytes));
+        }
+        text.push('\n');
     }
     text.push_str("\n| type | bytes | objects | live bytes | live |\n| --- | ---: | ---: | ---: | ---: |\n");
     for row in summary.types.iter().take(TYPES) {

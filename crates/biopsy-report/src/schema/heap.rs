@@ -84,6 +84,41 @@ pub struct Held {
     pub suspects: Vec<Suspect>,
     /// Holders by type and field: those that hold a hundredth or more, each behind the one above it.
     pub holders: Vec<Holder>,
+    /// Known ways in which memory is wasted or kept, the most bytes first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inspections: Vec<Inspection>,
+}
+
+/// A known way in which memory is wasted or kept for too long.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Inspection {
+    /// `duplicate-strings`, `empty-collections`, `oversized-collections`, `sparse-arrays`, `boxed-values`, `event-handlers`, `timers`,
+    /// `token-callbacks`, `waiting-methods`, `lost-methods`, `stuck-contexts`, `finalizer-queue`, `pinned-objects`, `statics`, `closures`,
+    /// `free-space`.
+    pub id: String,
+    /// What its objects are, in words.
+    pub title: String,
+    /// How many there are.
+    pub objects: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// What the bytes are: `wasted` (not needed), `retained` (they live because of these objects), `own`.
+    pub measure: String,
+    /// Where, the most bytes first; at most ten.
+    pub rows: Vec<InspectionRow>,
+}
+
+/// Where something was found.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InspectionRow {
+    /// A field, a type, a method.
+    pub what: String,
+    /// How many.
+    pub objects: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// What holds much.

@@ -41,6 +41,7 @@ pub(super) fn heap(page: &mut Page, summary: &HeapSummary, top: usize, options: 
         page.line("note", "33", warning);
     }
     held(page, summary);
+    inspections(page, summary);
     page.text.push('\n');
     types(page, summary, top, options);
 }
@@ -62,6 +63,31 @@ fn held(page: &mut Page, summary: &HeapSummary) {
             body.push_str(&format!(", which holds {} {}", count(held.objects), held.step.of));
         }
         page.line(if index == 0 { "held by" } else { "" }, "1", &body);
+    }
+}
+
+/// Rows of one inspection that are shown.
+const ROWS: usize = 3;
+
+/// Known ways in which memory is wasted or kept, where it is more than a little.
+fn inspections(page: &mut Page, summary: &HeapSummary) {
+    let Some(held) = &summary.held else { return };
+    for (index, one) in held.inspections.iter().filter(|one| one.is_told(held.bytes)).enumerate() {
+        let body = format!(
+            "{} {}: {} {}",
+            count(one.objects),
+            one.kind.title(),
+            bytes(to_f64(one.bytes)),
+            one.kind.measure().word()
+        );
+        page.line(if index == 0 { "inspected" } else { "" }, "1", &body);
+        for row in one.rows.iter().take(ROWS) {
+            page.line(
+                "",
+                "",
+                &format!("  {} · {} · {}", bytes(to_f64(row.bytes)), count(row.objects), row.what),
+            );
+        }
     }
 }
 

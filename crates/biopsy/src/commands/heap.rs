@@ -50,6 +50,9 @@ struct Question {
     /// Types whose names match, with what lives because of them.
     #[arg(long = "type", value_name = "REGEX")]
     of: Option<Regex>,
+    /// Known ways in which memory is wasted or kept: equal strings, empty collections, handlers of events ...
+    #[arg(long)]
+    inspections: bool,
     /// The object at this address: its fields, what lives because of it, the way to it.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     object: Option<Avma>,
@@ -88,6 +91,9 @@ fn read(args: &HeapArgs) -> Result<Heap, Failure> {
 
 fn answer(question: &Question, heap: &Heap) -> std::io::Result<Result<Answer, Failure>> {
     let graph = &heap.graph;
+    if question.inspections {
+        return Ok(Ok(questions::inspections(&HeapSummary::new(&heap.name, graph, &heap.facts))));
+    }
     Ok(match (&question.path_to, &question.holders, &question.of, question.object) {
         (Some(of), ..) => known(heap, of, questions::paths_to(graph, of)?),
         (None, Some(of), ..) => known(heap, of, questions::holders_of(graph, of)?),

@@ -73,6 +73,33 @@ pub(super) const LEAK: About = About {
     ],
 };
 
+pub(super) const NEVER_RELEASED: About = About {
+    means: "Event handlers, timers or callbacks of cancellation tokens keep a large part of a .NET heap alive; or load contexts that were told \
+            to unload are still there; or objects wait for their finalizer. Whose they are is named.",
+    said: &[of_recording(
+        "1,000 handlers of one event, timers or callbacks of tokens that live long that call objects of one type and keep 4 MiB and 10 % of \
+         what is alive (a notice: one moment cannot say whether they are needed); as many objects in the finalizer queue; three load contexts \
+         told to unload that something still leads to",
+        "a heap snapshot from memory",
+    )],
+    disproved_by: "The program needs all of them at that moment: as many clients are connected, as many documents are open.",
+    to_do: &[
+        "Look where the objects that are named end, and release what they have registered there",
+        "Take three snapshots: `biopsy snapshot --every`. What grows each time is a leak",
+    ],
+};
+
+pub(super) const WASTED_MEMORY: About = About {
+    means: "A large part of a .NET heap would not be needed: strings of equal contents, collections with nothing in them or with far too much \
+            room, arrays that are mostly empty.",
+    said: &[of_recording(
+        "one of these wastes 8 MiB and 15 % of what is alive. Of strings it is counted which are equal; what they say is neither kept nor shown",
+        "a heap snapshot from memory",
+    )],
+    disproved_by: "The room is about to be filled: the snapshot was taken while a cache or a table was being loaded.",
+    to_do: &["Look where the field that is named is filled"],
+};
+
 pub(super) const DESCRIPTOR_GROWTH: About = About {
     means: "Files or sockets are opened and not closed. At the limit of descriptors the process can open nothing, and accept no one.",
     said: &[of_recording(

@@ -23,6 +23,7 @@ mod lock_convoy;
 mod log_errors;
 mod memory_growth;
 mod memory_pressure;
+mod never_released;
 mod page_faults;
 mod recording_incomplete;
 mod regex_backtracking;
@@ -34,6 +35,7 @@ mod sleep_loop;
 mod slow_peer;
 mod switch_storm;
 mod target_ended;
+mod wasted_memory;
 
 use super::finding::Finding;
 use super::incident::Incident;
@@ -50,7 +52,8 @@ type OfDump = fn(&DumpAnalysis) -> Option<Finding>;
 /// A rule over evidence of several kinds.
 type OfAll = fn(&Incident<'_>) -> Option<Finding>;
 
-pub(super) const OF_ALL: &[OfAll] = &[leak::find, growing_type::find, kept_by_allocator::find];
+pub(super) const OF_ALL: &[OfAll] =
+    &[leak::find, never_released::find, growing_type::find, kept_by_allocator::find, wasted_memory::find];
 
 /// In this order: those that know the runtime first, since where two see one thing, the first one speaks.
 pub(super) const OF_RECORDING: &[OfRecording] = &[

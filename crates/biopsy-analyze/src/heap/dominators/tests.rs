@@ -21,9 +21,15 @@ fn reached(graph: &Graph, without: Option<u32>) -> Vec<bool> {
     reached
 }
 
-/// Slow, and plainly right: an object retains what nothing leads to without it.
+/// With and without shortcuts.
 fn check(graph: &Graph) {
-    let dominators = Dominators::of(graph).expect("in memory");
+    for steps in [0, super::STEPS] {
+        check_one(graph, &Dominators::with_steps(graph, steps).expect("in memory"));
+    }
+}
+
+/// Slow, and plainly right: an object retains what nothing leads to without it.
+fn check_one(graph: &Graph, dominators: &Dominators) {
     let all = reached(graph, None);
     for object in 0..graph.len() as u32 {
         let Some(number) = dominators.number(ObjectIndex(object)) else {
@@ -93,4 +99,24 @@ fn a_long_circle_and_nothing_at_all() {
     assert_eq!(dominators.retained(first), 24 * count as u64);
     let empty = Dominators::of(&made_up::graph(&[], &[], &[])).expect("in memory");
     assert!(empty.is_empty() && empty.retained(0) == 0);
+}
+
+/// Below a long chain there are many that a root leads to, too: going up to their dominator takes as many steps as the chain has links.
+#[test]
+fn a_graph_with_long_ways_up_takes_shortcuts() {
+    const LINKS: usize = 100_000;
+    let mut objects: Vec<(usize, u64, Vec<usize>)> =
+        (0..LINKS).map(|link| (0, 24, if link + 1 < LINKS { vec![link + 1] } else { Vec::new() })).collect();
+    objects[LINKS - 1].2 = (LINKS..2 * LINKS).collect();
+    objects.extend((0..LINKS).map(|_| (0, 32, Vec::new())));
+    // The chain first, so that the walk comes to them through it.
+    let roots: Vec<(RootKind, usize)> =
+        std::iter::once(0).chain(LINKS..2 * LINKS).map(|object| (RootKind::StrongHandle, object)).collect();
+    let graph = made_up::graph(&[("App.Link", &[])], &objects, &roots);
+    let dominators = Dominators::of(&graph).expect("in memory");
+    for object in LINKS..2 * LINKS {
+        let number = dominators.number(ObjectIndex(object as u32)).expect("reachable");
+        assert_eq!(dominators.dominator(number), 0);
+    }
+    assert_eq!(dominators.retained(1), 24 * LINKS as u64);
 }

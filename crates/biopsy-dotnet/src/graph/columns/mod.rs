@@ -14,6 +14,7 @@
 //! | `edges` | reference | u32: object; 4294967295: none of these |
 //! | `roots` | root | kind u8, interior u8, thread u32, address u64, object u32 |
 //! | `dependents` | dependent handle | key u32, value u32: objects |
+//! | `noted` | number that was noted | u32: those of the first object, as many as its type says, those of the next; missing where none were |
 
 mod npy;
 mod read;
@@ -22,7 +23,7 @@ mod write;
 use std::io::{self, Read};
 
 pub use read::{ColumnsError, read};
-pub use write::write;
+pub use write::{has, write};
 
 use super::Generation;
 
@@ -47,6 +48,8 @@ pub enum Column {
     Roots,
     /// Dependent handles.
     Dependents,
+    /// What was noted of objects.
+    Noted,
 }
 
 impl Column {
@@ -61,6 +64,7 @@ impl Column {
         Self::Generations,
         Self::Roots,
         Self::Dependents,
+        Self::Noted,
     ];
 
     /// Name of its file, without ending.
@@ -76,6 +80,7 @@ impl Column {
             Self::Edges => "edges",
             Self::Roots => "roots",
             Self::Dependents => "dependents",
+            Self::Noted => "noted",
         }
     }
 }

@@ -40,6 +40,8 @@ pub enum ColumnsError {
     },
 }
 
+/// Most numbers that are believed to be noted of an object.
+const MOST_NOTED: usize = 16;
 /// Longest span that is made, in bytes of the heap.
 const SPAN_BYTES: u64 = 32 << 20;
 
@@ -48,6 +50,8 @@ struct Numbers<'a> {
     column: Column,
     from: BufReader<Box<dyn Read + 'a>>,
     element: String,
+    /// Bytes of an element that is a number.
+    width: u8,
     count: u64,
 }
 
@@ -57,7 +61,12 @@ impl<'a> Numbers<'a> {
         let Some(from) = source.open(column).map_err(failed)? else { return Ok(None) };
         let mut from = BufReader::with_capacity(1 << 16, from);
         let (element, count) = read_header(&mut from).map_err(failed)?;
-        Ok(Some(Self { column, from, element, count }))
+        let width = match element.as_str() {
+            "<u8" => 8,
+            "<u4" => 4,
+            _ => 1,
+        };
+        Ok(Some(Self { column, from, element, width, count }))
     }
 
     fn required(source: &'a dyn ColumnSource, column: Column) -> Result<Self, ColumnsError> {
@@ -88,9 +97,9 @@ impl<'a> Numbers<'a> {
 
     /// The next number, of whatever width.
     fn next(&mut self) -> Result<u64, ColumnsError> {
-        match self.element.as_str() {
-            "<u8" => self.bytes().map(u64::from_le_bytes),
-            "<u4" => self.bytes().map(|bytes| u32::from_le_bytes(bytes).into()),
+        match self.width {
+            8 => self.bytes().map(u64::from_le_bytes),
+            4 => self.bytes().map(|bytes| u32::from_le_bytes(bytes).into()),
             _ => self.bytes::<1>().map(|[byte]| byte.into()),
         }
     }
@@ -100,7 +109,7 @@ impl<'a> Numbers<'a> {
 ///
 /// # Errors
 /// [`ColumnsError`].
-pub fn read(source: &dyn ColumnSource, types: Vec<HeapType>) -> Result<Graph, ColumnsError> {
+pub fn read(source: &dyn ColumnSource, mut types: Vec<HeapType>) -> Result<Graph, ColumnsError> {
     let mut addresses = Numbers::required(source, Column::Addresses)?;
     let count = addresses.count;
     if addresses.element != "<u8" || count > MOST_OBJECTS {
@@ -113,6 +122,19 @@ pub fn read(source: &dyn ColumnSource, types: Vec<HeapType>) -> Result<Graph, Co
     let mut edges = Numbers::required(source, Column::Edges)?;
     let edge_count = edges.count;
     edges = edges.expect(&["<u4"], edge_count)?;
+    let mut noted = Numbers::open(source, Column::Noted)?;
+    let mut left = 0;
+    if let Some(column) = noted.take() {
+        left = column.count;
+        noted = Some(column.expect(&["<u4"], left)?);
+    } else {
+        types.iter_mut().for_each(|of| of.noted = Vec::new());
+    }
+    if types.iter().any(|of| of.noted.len() > MOST_NOTED) {
+        let what = format!("more than {MOST_NOTED} numbers are noted of each object");
+        return Err(ColumnsError::Damaged { column: Column::Types, what });
+    }
+    let widths: Vec<usize> = types.iter().map(|of| of.noted.len()).collect();
     let spill = Spill::never();
     let finish = |span: SpanBuilder| {
         span.finish(&spill).map_err(|source| ColumnsError::Io { column: Column::Edges, source })
@@ -153,6 +175,16 @@ pub fn read(source: &dyn ColumnSource, types: Vec<HeapType>) -> Result<Graph, Co
             span.targets.push(if u64::from(target) < count || target == EMPTY { target } else { NO_OBJECT });
         }
         first = next;
+        let width = widths.get(of as usize).copied().unwrap_or(0);
+        if let Some(noted) = noted.as_mut().filter(|_| width > 0) {
+            if left < width as u64 {
+                return Err(noted.damaged(format!("{} numbers are not enough", noted.count)));
+            }
+            left -= width as u64;
+            for _ in 0..width {
+                span.noted.push(noted.next()? as u32);
+            }
+        }
     }
     spans.extend(builder.map(|(span, _)| finish(span)).transpose()?);
     let (mut graph, _) = Graph::from_spans(types, spans);

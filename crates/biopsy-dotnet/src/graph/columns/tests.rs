@@ -19,7 +19,9 @@ impl ColumnSource for Files {
 
 fn sample() -> Graph {
     let mut builder = GraphBuilder::new();
-    let of = builder.push_type(HeapType { name: "A".to_owned(), ..HeapType::default() });
+    let noted = vec!["_size".to_owned(), "_version".to_owned()];
+    let of = builder.push_type(HeapType { name: "A".to_owned(), noted, ..HeapType::default() });
+    builder.note(Avma(0x2000), vec![7, 8]);
     for (address, size, edges) in [
         (0x1000u64, 24u64, vec![0x7f00_0000u64, 0x2000]),
         (0x2000, 1 << 33, vec![]),
@@ -64,6 +66,30 @@ fn what_was_written_is_read() {
         (graph.roots(), graph.dependents(), graph.live()),
         (again.roots(), again.dependents(), again.live())
     );
+}
+
+#[test]
+fn what_was_noted_is_read_and_no_fewer_numbers_than_the_types_say() {
+    let noted = |graph: &Graph| {
+        let mut all = Vec::new();
+        graph.for_each_noted(|object, _, numbers| all.push((object.0, numbers.to_vec())));
+        all
+    };
+    let graph = sample();
+    let mut files = written(&graph);
+    let expected = [(0, vec![0, 0]), (1, vec![7, 8]), (2, vec![0, 0])];
+    assert_eq!(noted(&read(&files, graph.types().to_vec()).unwrap()), expected);
+    // Of a version that notes less, of one that notes more, and of none.
+    let with = |count: usize| {
+        let names = (0..count).map(|number| number.to_string()).collect();
+        vec![HeapType { name: "A".to_owned(), noted: names, ..HeapType::default() }]
+    };
+    assert_eq!(noted(&read(&files, with(1)).unwrap()).len(), 3);
+    assert!(read(&files, with(3)).unwrap_err().to_string().contains("6 numbers are not enough"));
+    assert!(read(&files, with(17)).unwrap_err().to_string().contains("more than 16 numbers"));
+    files.0.remove(&Column::Noted);
+    let without = read(&files, graph.types().to_vec()).unwrap();
+    assert!(noted(&without).is_empty() && without.types()[0].noted.is_empty());
 }
 
 #[test]

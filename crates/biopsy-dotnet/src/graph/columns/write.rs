@@ -10,11 +10,31 @@ use crate::graph::{Graph, RootKind, Span};
 pub(super) const ROOT: &str =
     "[('kind', '|u1'), ('interior', '|u1'), ('thread', '<u4'), ('address', '<u8'), ('object', '<u4')]";
 
+/// Whether a graph has this column.
+#[must_use]
+pub fn has(graph: &Graph, column: Column) -> bool {
+    match column {
+        Column::Live => graph.live().is_some(),
+        Column::Noted => graph.spans.iter().any(|span| !span.noted.is_empty()),
+        Column::Addresses
+        | Column::Types
+        | Column::Sizes
+        | Column::Generations
+        | Column::EdgeStarts
+        | Column::Edges
+        | Column::Roots
+        | Column::Dependents => true,
+    }
+}
+
 /// Writes one column of a graph; `false`: it has none, and nothing was written.
 ///
 /// # Errors
 /// Writing failed, or references that were spilled cannot be read.
 pub fn write(graph: &Graph, column: Column, out: impl Write) -> io::Result<bool> {
+    if !has(graph, column) {
+        return Ok(false);
+    }
     let out = &mut BufWriter::with_capacity(1 << 16, out);
     let objects = format!("({},)", graph.len());
     match column {
@@ -72,6 +92,13 @@ pub fn write(graph: &Graph, column: Column, out: impl Write) -> io::Result<bool>
             write_header(out, "<u4", &format!("({}, 2)", graph.dependents().len()))?;
             for (key, value) in graph.dependents() {
                 words(out, &[key.0, value.0])?;
+            }
+        }
+        Column::Noted => {
+            let count: usize = graph.spans.iter().map(|span| span.noted.len()).sum();
+            write_header(out, "<u4", &format!("({count},)"))?;
+            for span in &graph.spans {
+                words(out, &span.noted)?;
             }
         }
     }
