@@ -103,12 +103,14 @@ fn end(process: &Observed, force: bool) -> How {
 }
 
 /// The compiler server ends what it compiles and then itself when its own program is run again with `-shutdown`; so does what has its name.
-/// Only of our own user: a program of somebody else's is not run with our rights.
+/// Only of our own user and in our own file system: a program of somebody else's is not run with our rights, and root of a container is somebody
+/// else, whose paths and environment lead elsewhere here.
 fn ask_its_own_way(process: &Observed) -> bool {
     let is_server = [process.entry.as_deref().unwrap_or_default(), &process.exe].iter().any(|name| {
         name.rsplit('/').next().is_some_and(|file| file.trim_end_matches(".dll") == "VBCSCompiler")
     });
-    if !is_server || process.uid != rustix::process::geteuid().as_raw() || process.exe.is_empty() {
+    let is_mine = process.uid == rustix::process::geteuid().as_raw() && shares_namespaces(process);
+    if !is_server || !is_mine || process.exe.is_empty() {
         return false;
     }
     let mut command = Command::new(&process.exe);
@@ -128,6 +130,15 @@ fn ask_its_own_way(process: &Observed) -> bool {
     let _ = child.kill();
     let _ = child.wait();
     false
+}
+
+/// Whether it sees the same files, processes and users as we do.
+fn shares_namespaces(process: &Observed) -> bool {
+    ["mnt", "pid", "user"].iter().all(|kind| {
+        let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/{kind}")).ok();
+        let own = of("self");
+        own.is_some() && own == of(&process.key.pid.to_string())
+    })
 }
 
 /// The environment that it was started with: its pipe is found by it.

@@ -18,6 +18,26 @@ pub(super) struct Result {
     pub(super) kept: Kept,
 }
 
+/// Whether a name without its ending is one that [`name`] gives: `TITLE-PID-DATE-TIME`, perhaps with a number behind it. A bundle that somebody
+/// else put there is not ours to remove.
+fn is_ours(stem: &str) -> bool {
+    let digits = |part: Option<&&str>, count: Option<usize>| {
+        part.is_some_and(|part| {
+            !part.is_empty()
+                && part.bytes().all(|byte| byte.is_ascii_digit())
+                && count.is_none_or(|count| part.len() == count)
+        })
+    };
+    let parts: Vec<&str> = stem.rsplit('-').take(5).collect();
+    let ends_at = |at: usize| {
+        digits(parts.get(at), Some(6))
+            && digits(parts.get(at + 1), Some(8))
+            && digits(parts.get(at + 2), None)
+            && parts.len() > at + 3
+    };
+    ends_at(0) || (digits(parts.first(), None) && ends_at(1))
+}
+
 /// All results but those that are being made. What has another name was put there by somebody else, and is not looked at.
 pub(super) fn list(folder: &Path, being_made: &HashSet<PathBuf>) -> Vec<Result> {
     let mut results = Vec::new();
@@ -25,7 +45,9 @@ pub(super) fn list(folder: &Path, being_made: &HashSet<PathBuf>) -> Vec<Result> 
         for path in entries(&rule) {
             let name = name_of(&path);
             let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
-            let Some(stem) = stem.filter(|_| !being_made.contains(&path)) else { continue };
+            let Some(stem) = stem.filter(|stem| is_ours(stem) && !being_made.contains(&path)) else {
+                continue;
+            };
             let Ok(meta) = path.symlink_metadata() else { continue };
             if meta.file_type().is_symlink() {
                 continue;
@@ -121,34 +143,65 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let rule = folder.path().join("slow");
         fs::create_dir(&rule).unwrap();
-        for name in
-            ["a.biopsy.zip", "b.biopsy.zip", "c.biopsy.zip", "notes.txt", "b.biopsy.zip.keep", "d.biopsy.zip"]
-        {
+        for name in [
+            "a-7-20261123-192401.biopsy.zip",
+            "b-7-20261123-192401.biopsy.zip",
+            "c-7-20261123-192401.biopsy.zip",
+            "notes.txt",
+            "own.biopsy.zip",
+            "b-7-20261123-192401.biopsy.zip.keep",
+            "d-7-20261123-192401.biopsy.zip",
+        ] {
             fs::write(rule.join(name), [0; 100]).unwrap();
         }
-        fs::create_dir(rule.join("e.recording")).unwrap();
-        fs::write(rule.join("e.recording/timeline"), [0; 50]).unwrap();
+        fs::create_dir(rule.join("e-7-20261123-192401-2.recording")).unwrap();
+        fs::write(rule.join("e-7-20261123-192401-2.recording/timeline"), [0; 50]).unwrap();
         fs::write(folder.path().join("f.biopsy.zip"), "").unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(1000);
-        for (name, ago) in [("a.biopsy.zip", 50), ("b.biopsy.zip", 100), ("e.recording", 20)] {
+        for (name, ago) in [
+            ("a-7-20261123-192401.biopsy.zip", 50),
+            ("b-7-20261123-192401.biopsy.zip", 100),
+            ("e-7-20261123-192401-2.recording", 20),
+        ] {
             let file = fs::File::open(rule.join(name)).unwrap();
             file.set_modified(long_ago - Duration::from_secs(ago)).unwrap();
         }
-        let being_made = HashSet::from([rule.join("d.biopsy.zip")]);
+        let being_made = HashSet::from([rule.join("d-7-20261123-192401.biopsy.zip")]);
         let policy = Policy { age: Duration::from_secs(500), ..Policy::default() };
         let removed = clean(folder.path(), &policy, 0, &being_made);
         let names: Vec<&str> = removed.iter().map(|kept| kept.name.as_str()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
-        assert!(removed.iter().any(|kept| kept.name == "e.recording" && kept.bytes == 50));
+        assert!(
+            removed.iter().any(|kept| kept.name == "e-7-20261123-192401-2.recording" && kept.bytes == 50)
+        );
         for (name, there) in [
-            ("slow/a.biopsy.zip", false),
-            ("slow/b.biopsy.zip", true),
-            ("slow/c.biopsy.zip", true),
-            ("slow/d.biopsy.zip", true),
+            ("slow/a-7-20261123-192401.biopsy.zip", false),
+            ("slow/b-7-20261123-192401.biopsy.zip", true),
+            ("slow/c-7-20261123-192401.biopsy.zip", true),
+            ("slow/d-7-20261123-192401.biopsy.zip", true),
             ("slow/notes.txt", true),
+            ("slow/own.biopsy.zip", true),
             ("f.biopsy.zip", true),
         ] {
             assert_eq!(folder.path().join(name).exists(), there, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_names_of_ours_are_results() {
+        for (stem, is) in [
+            ("shop-7-20261123-192401", true),
+            ("my-shop-7-20261123-192401-3", true),
+            ("-7-20261123-192401", true),
+            ("7-20261123-192401", false),
+            ("shop-20261123-192401", false),
+            ("case-4711", false),
+            ("shop", false),
+            ("shop-7-2026-192401", false),
+            ("shop-x-20261123-192401", false),
+            ("", false),
+        ] {
+            assert_eq!(is_ours(stem), is, "{stem}");
         }
     }
 
