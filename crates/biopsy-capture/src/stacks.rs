@@ -36,7 +36,7 @@ pub struct LookOptions {
 pub struct Looks {
     /// Times.
     pub count: usize,
-    /// From the start of one to the start of the next.
+    /// From the end of one to the start of the next.
     pub every: Duration,
 }
 
@@ -77,7 +77,8 @@ pub fn take_several(
         if !all.is_empty() {
             let before = settled(pid);
             job.step(format!("look {} of {} in {}", all.len() + 1, looks.count, pause_text(looks.every)));
-            if !sleep(job, looks.every.saturating_sub(last.elapsed())) {
+            // All of it behind the look, however long that took: of no time at all nobody could say who ran in it.
+            if !sleep(job, looks.every) {
                 why = Some("it was stopped".to_owned());
                 break;
             }

@@ -13,8 +13,9 @@ VISIBLE void append_under_lock(void) {
     pthread_mutex_lock(&log_gate);
     write_line_slowly();
     pthread_mutex_unlock(&log_gate);
-    // Without a breath the thread that just unlocked wins the mutex again and again.
-    sleep_ns(10000);
+    // Without a breath the thread that just unlocked wins the mutex again and again, and others may not run for a second: a breath is longer
+    // than a sleeping thread takes to wake on a busy virtual machine.
+    sleep_ns(200000);
 }
 
 static void *log_writer(void *number) {

@@ -35,7 +35,7 @@ pub(crate) struct StacksArgs {
     /// each time is no hang. The process stands still for each look.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub(crate) looks: u8,
-    /// Time from one look to the next.
+    /// Time between two looks.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
     pub(crate) every: Duration,
     /// For programs: print the report as one JSON document.

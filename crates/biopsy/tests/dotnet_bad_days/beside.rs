@@ -85,7 +85,7 @@ fn sessions(pid: u32) -> usize {
 fn settled(pid: u32, before: usize) -> usize {
     let deadline = Instant::now() + Duration::from_secs(25);
     let (mut known, mut since) = (before, Instant::now());
-    while known == before || since.elapsed() < Duration::from_millis(1200) {
+    while known == before || since.elapsed() < Duration::from_millis(2500) {
         assert!(Instant::now() < deadline, "no session comes, or there is no end of them: {known}");
         let now = sessions(pid);
         if now != known {
