@@ -77,7 +77,7 @@ impl KeyRule {
         };
         let mut values = value::read(text, place);
         // `--- PASS: TestVet (0.07s)`
-        if text[..name.start].ends_with(b"--- ") {
+        if text[name.clone()] == *b"PASS" && text[..name.start].ends_with(b"--- ") {
             return Vec::new();
         }
         if is_said {
@@ -93,7 +93,7 @@ impl KeyRule {
         values.retain(|value| {
             self.accepts(text, value, place.how, lists)
                 && !is_variable(text, value, word)
-                && !is_own_name(text, value, word)
+                && !(is_own_name(text, value, word) && is_declaration(text, value.range.start))
                 && !is_metavariable(text, value, word)
         });
         if self.strength == Strength::Any && place.whole_line {
@@ -222,13 +222,22 @@ fn is_source(text: &[u8], range: &Range<usize>) -> bool {
     // Types: `Option<u16>,`, `&'a [u8],`, and what is made: `Offer {`.
     let head =
         value.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'.')).count();
-    let is_type = head > 0 && value[0].is_ascii_uppercase() && value.get(head) == Some(&b'<');
-    let goes_on =
-        [&b" {"[..], b" + ", b" - ", b" * ", b" . ", b" ||", b" &&", b" ? ", b" <<", b" | ", b" '", b" \""];
+    let is_type = head > 0
+        && value[0].is_ascii_uppercase()
+        && value.get(head) == Some(&b'<')
+        && value.get(head + 1).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'&');
+    // Names that have no digit: one that has may be a password. What logs put between two fields, ` - ` and ` | `, is no sign of code.
+    let is_plain = |bytes: &[u8]| is_name(bytes) && !bytes.iter().any(u8::is_ascii_digit);
+    let goes_on = [&b" + "[..], b" * ", b" . ", b" ||", b" &&", b" ? ", b" <<"];
     let variable = value.strip_prefix(b"$").unwrap_or(value);
-    let is_made = is_name(variable) && goes_on.iter().any(|sign| behind.starts_with(sign));
-    let is_go = text[..range.start].trim_ascii_end().ends_with(b":=");
-    if is_type || is_made || is_go || value.starts_with(b"&'") || value.starts_with(b"[]") {
+    let is_made = is_plain(variable)
+        && (goes_on.iter().any(|sign| behind.starts_with(sign))
+            || value[0].is_ascii_uppercase() && behind.starts_with(b" {"));
+    let is_go = text[..range.start].trim_ascii_end().ends_with(b":=")
+        && is_plain(&value[..value.iter().position(|b| b"([{".contains(b)).unwrap_or(value.len())]);
+    let is_borrowed =
+        [&b"&'a "[..], b"&'a", b"&'_", b"&'static"].iter().any(|start| value.starts_with(start));
+    if is_type || is_made || is_go || is_borrowed || value.starts_with(b"[]") {
         return true;
     }
     // Variables of Perl, PHP and shells: `$pass,`, `\&fetch`.
@@ -237,7 +246,7 @@ fn is_source(text: &[u8], range: &Range<usize>) -> bool {
     let is_word =
         |bytes: &[u8]| bytes.len() > 1 && bytes.iter().all(|b| b.is_ascii_lowercase() || *b == b'_');
     if bare.strip_prefix(b"$").or_else(|| bare.strip_prefix(b"\\&")).is_some_and(is_word)
-        || is_declared(text, range) && is_name(bare)
+        || is_declared(text, range) && (is_plain(bare) || is_name(bare) && bare.contains(&b'.'))
     {
         return true;
     }
@@ -251,19 +260,24 @@ fn is_source(text: &[u8], range: &Range<usize>) -> bool {
     // Calls, members and paths.
     let head = value.iter().position(|b| matches!(b, b'(' | b'-' | b'[' | b'{')).unwrap_or(value.len());
     let (name, rest) = value.split_at(head);
-    let goes_on = [&b"("[..], b"->", b"[", b"{"].iter().any(|sign| rest.starts_with(sign));
+    let goes_on = [&b"("[..], b"->", b"["].iter().any(|sign| rest.starts_with(sign))
+        || rest.starts_with(b"{") && is_plain(name);
     (is_name(name) && (goes_on || memchr::memmem::find(name, b"::").is_some()))
         || (rest.is_empty() && is_statement(text, range, value))
 }
 
 /// Is it on a line that declares something: `let secret = self`, `type PrivateKey = ed25519.PrivateKey`?
 fn is_declared(text: &[u8], range: &Range<usize>) -> bool {
-    let from = range.start.saturating_sub(128);
-    let line = &text[from..range.start];
+    matches!(text.get(range.end), None | Some(b'\n' | b'\r' | b';' | b','))
+        && is_declaration(text, range.start)
+}
+
+/// Does the line of this place begin as a declaration in source code does?
+fn is_declaration(text: &[u8], at: usize) -> bool {
+    let line = &text[at.saturating_sub(128)..at];
     let line = memchr::memrchr(b'\n', line).map_or(line, |newline| &line[newline + 1..]).trim_ascii_start();
-    let ends = matches!(text.get(range.end), None | Some(b'\n' | b'\r' | b';' | b','));
-    let words = [&b"let "[..], b"pub ", b"fn ", b"type ", b"func ", b"static ", b"var "];
-    ends && words.iter().any(|word| line.starts_with(word))
+    let words = [&b"let "[..], b"pub ", b"fn ", b"type ", b"func ", b"static ", b"var ", b"const "];
+    words.iter().any(|word| line.starts_with(word))
 }
 
 /// `const COMMAND: &str = "request-secret"`: words in quotes with the name's own word among them name something.

@@ -40,16 +40,15 @@ pub(super) fn beside_the_target(name: &str, graph: &Graph, facts: &HeapFacts) ->
     /// What works for minutes, and nobody waits for.
     const NICE: i32 = 10;
     let most = own_headroom().map_or(u64::MAX, |headroom| headroom.to_spare(0) / 2);
+    let behind_all = || {
+        let _ = rustix::process::setpriority_process(None, NICE);
+        HeapSummary::within(name, graph, facts, most)
+    };
     // A thread of its own: who may not go before others cannot take its own value back.
-    std::thread::scope(|scope| {
-        let work = || {
-            let _ = rustix::process::setpriority_process(None, NICE);
-            HeapSummary::within(name, graph, facts, most)
-        };
-        match scope.spawn(work).join() {
-            Ok(summary) => summary,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, behind_all) {
+        Ok(work) => work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        // There is no thread to be had: then in front of others.
+        Err(_) => HeapSummary::within(name, graph, facts, most),
     })
 }
 

@@ -99,6 +99,7 @@ impl Span {
             + self.starts.heap_bytes()
             + self.edges.heap_bytes()
             + self.noted.capacity() * 4
+            + self.texts.capacity() * 8
     }
 }
 
