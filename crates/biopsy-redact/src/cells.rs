@@ -4,10 +4,9 @@
 use std::ops::Range;
 
 use crate::quote::Quote;
+use crate::rows::line_at;
 use crate::value::Value;
 
-/// Longest header or row, in bytes.
-const LINE_MAX: usize = 4096;
 /// Most cells of a row.
 const CELLS_MAX: usize = 256;
 /// Rows below a header that are read.
@@ -210,22 +209,6 @@ fn column(text: &[u8], name: &Range<usize>, separator: u8) -> Option<Vec<Value>>
 fn is_ruler(line: &[u8]) -> bool {
     let ruler = line.iter().filter(|b| matches!(b, b'-' | b'|' | b':' | b' ' | b'+' | b'\r')).count();
     ruler * 2 >= line.len() && memchr::memmem::find(line, b"---").is_some()
-}
-
-/// The line around a place, without its end. `None`: there is none, or it is too long.
-fn line_at(text: &[u8], at: usize) -> Option<Range<usize>> {
-    if at >= text.len() {
-        return None;
-    }
-    let floor = at.saturating_sub(LINE_MAX);
-    let start = memchr::memrchr(b'\n', &text[floor..at])
-        .map(|newline| floor + newline + 1)
-        .or((floor == 0).then_some(0))?;
-    let reach = &text[at..text.len().min(at + LINE_MAX)];
-    let end = memchr::memchr(b'\n', reach)
-        .map(|newline| at + newline)
-        .or((at + reach.len() == text.len()).then_some(text.len()))?;
-    Some(start..end)
 }
 
 /// The cells of a line; a separator in quotes separates nothing.

@@ -93,7 +93,7 @@ impl KeyRule {
         values.retain(|value| {
             self.accepts(text, value, place.how, lists)
                 && !is_variable(text, value, word)
-                && !(is_own_name(text, value, word) && is_declaration(text, value.range.start))
+                && (!is_own_name(text, value, word) || !is_declaration(text, value.range.start))
                 && !is_metavariable(text, value, word)
         });
         if self.strength == Strength::Any && place.whole_line {

@@ -48,6 +48,7 @@ mod plausible;
 mod pseudonym;
 mod quote;
 mod redactor;
+mod rows;
 mod rules;
 mod scan;
 mod shape;

@@ -93,23 +93,63 @@ impl<'t> Quote<'t> {
     }
 }
 
-/// The quote that is open at `at` on its line, if one is: what the text around a key is wrapped in.
-pub(crate) fn open_quote_before(text: &[u8], at: usize) -> Option<u8> {
+/// A quote that is open: the text in front of a place began with it, and it has not been closed yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Open {
+    /// `"`, `'` or a backtick.
+    pub(crate) quote: u8,
+    /// Backslashes in front: 1 in JSON inside of a string of JSON, 3 one level deeper.
+    pub(crate) backslashes: usize,
+}
+
+impl Open {
+    /// Does the quote at `at`, or behind the backslashes at `at`, close this one or one around it?
+    pub(crate) fn is_closed_at(self, text: &[u8], at: usize) -> bool {
+        let run = backslashes_at(text, at);
+        text.get(at + run) == Some(&self.quote) && run <= self.backslashes
+    }
+}
+
+/// How many backslashes stand at `at`: 16 at most.
+pub(crate) fn backslashes_at(text: &[u8], at: usize) -> usize {
+    text[at.min(text.len())..].iter().take(16).take_while(|b| **b == b'\\').count()
+}
+
+/// Most quotes in quotes that are told apart; deeper ones belong to the last.
+const DEPTH_MAX: usize = 4;
+
+/// The innermost quote that is open at `at` on its line, if one is: what the text around a key is wrapped in.
+pub(crate) fn open_quote_before(text: &[u8], at: usize) -> Option<Open> {
     let from = at.saturating_sub(512);
     let line = memchr::memrchr2(b'\n', 0, &text[from..at]).map_or(from, |newline| from + newline + 1);
-    let mut open: Option<u8> = None;
+    let mut open: [Option<Open>; DEPTH_MAX] = [None; DEPTH_MAX];
+    let mut depth: usize = 0;
+    let mut backslashes = 0;
     for (index, byte) in text[line..at].iter().enumerate() {
-        match (open, byte) {
-            (None, b'"' | b'`') => open = Some(*byte),
-            // An apostrophe inside a word opens nothing.
-            (None, b'\'') if index == 0 || !text[line + index - 1].is_ascii_alphanumeric() => {
-                open = Some(*byte)
+        match byte {
+            b'\\' => {
+                backslashes += 1;
+                continue;
             }
-            (Some(quote), byte) if quote == *byte => open = None,
+            b'"' | b'`' | b'\'' => {
+                let is_same = |open: &Option<Open>| *open == Some(Open { quote: *byte, backslashes });
+                let inner = depth.checked_sub(1).and_then(|last| open[last]);
+                // An apostrophe inside of a word opens nothing, and a quote without more backslashes is text in the other kind.
+                let may_open =
+                    (*byte != b'\'' || index == 0 || !text[line + index - 1].is_ascii_alphanumeric())
+                        && inner.is_none_or(|inner| backslashes > inner.backslashes);
+                if let Some(closed) = open[..depth].iter().rposition(is_same) {
+                    depth = closed;
+                } else if may_open && depth < DEPTH_MAX {
+                    open[depth] = Some(Open { quote: *byte, backslashes });
+                    depth += 1;
+                }
+            }
             _ => {}
         }
+        backslashes = 0;
     }
-    open
+    depth.checked_sub(1).and_then(|last| open[last])
 }
 
 #[cfg(test)]
@@ -145,7 +185,16 @@ mod tests {
 
     #[test]
     fn the_wrapping_quote_is_found() {
-        assert_eq!(open_quote_before(b"say \"x=", 7), Some(b'"'));
+        let open = |text: &str| {
+            open_quote_before(text.as_bytes(), text.len()).map(|open| (open.quote, open.backslashes))
+        };
+        assert_eq!(open("say \"x="), Some((b'"', 0)));
+        assert_eq!(open(r#"{"log":"{\"x\":\"y="#), Some((b'"', 1)));
+        assert_eq!(open(r#"{"log":"{\"x\":\"z\",\"y"#), Some((b'"', 1)));
+        assert_eq!(open(r#"{"log":"{\"x\":\"z\"} y="#), Some((b'"', 0)));
+        assert_eq!(open(r#"{"log":"{\"x\":\"z\"}", y="#), None);
+        assert_eq!(open(r#"{\"x\":\"{\\\"y="#), Some((b'"', 3)));
+        assert_eq!(open(r#"path "C:\dir\" y="#), Some((b'"', 1)));
         assert_eq!(open_quote_before(b"say \"x\" y=", 10), None);
         assert_eq!(open_quote_before(b"it's y=", 7), None);
         assert_eq!(open_quote_before(b"\"\ny=", 4), None);

@@ -1,6 +1,6 @@
 //! One pass over a text: keywords by one automaton, rules only where a keyword is, spans without overlap.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -123,7 +123,8 @@ impl Engine {
     pub(crate) fn find(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
         let mut floors = vec![0usize; self.matchers.len()];
         let mut captures: Vec<Option<Captures>> = vec![None; self.matchers.len()];
-        let mut inside = 0..0;
+        // Values found so far, by where they begin.
+        let mut values = BTreeMap::new();
         let mut mask = 0;
         for hit in self.keywords.find_overlapping_iter(text) {
             while masks.get(mask).is_some_and(|range| range.end <= hit.start()) {
@@ -161,16 +162,16 @@ impl Engine {
                     Matcher::Key(key) => {
                         // A name inside a value that is masked as a whole needs no look; this also bounds the work
                         // on `password=password=password=...`.
-                        if inside.contains(&hit.start()) {
+                        let before = values.range(..=hit.start()).next_back();
+                        if before.is_some_and(|(_, end)| hit.start() < *end) {
                             continue;
                         }
                         for value in key.find(text, hit.range(), &self.lists) {
                             if self.allows(&text[value.range.clone()]) {
                                 continue;
                             }
-                            if value.range.end > inside.end {
-                                inside = value.range.clone();
-                            }
+                            let end = values.entry(value.range.start).or_insert(value.range.end);
+                            *end = value.range.end.max(*end);
                             spans.push(Span {
                                 range: value.range,
                                 rule: Some(*rule),
@@ -280,6 +281,7 @@ pub(crate) fn tidy(text: &[u8], masks: &[Range<usize>], mut spans: Vec<Span>) ->
     let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
     for mut span in spans {
         span.range = whole_characters(text, span.range);
+        span.range.end = before_escaped_quote(text, &span.range);
         match merged.last_mut() {
             Some(last) if span.range.start < last.range.end => join(last, &span),
             _ => merged.push(span),
@@ -344,6 +346,15 @@ fn push_piece(text: &[u8], range: Range<usize>, span: &Span, cut: bool, out: &mu
         wrap: span.wrap.filter(|_| !cut),
         ..span.clone()
     });
+}
+
+/// The end of a range without the backslashes that belong to the quote behind it.
+fn before_escaped_quote(text: &[u8], range: &Range<usize>) -> usize {
+    if !matches!(text.get(range.end), Some(b'"' | b'\'')) {
+        return range.end;
+    }
+    let backslashes = text[range.clone()].iter().rev().take_while(|b| **b == b'\\').count();
+    if backslashes == range.len() { range.end } else { range.end - backslashes }
 }
 
 /// Widens a range that cuts a UTF-8 character in two.

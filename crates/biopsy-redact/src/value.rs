@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::below;
 use crate::pseudonym::mask_at;
-use crate::quote::{Quote, open_quote_before};
+use crate::quote::{Open, Quote, backslashes_at, open_quote_before};
+use crate::{below, rows};
 
 /// What is known about the place of a value.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +138,7 @@ fn single(text: &[u8], place: Place) -> Option<Value> {
     // Prefixes of literals in source code: b'..', N'..', @"..".
     if text.get(place.at).is_some_and(|b| matches!(b, b'b' | b'u' | b'r' | b'N' | b'@' | b'$'))
         && matches!(text.get(place.at + 1), Some(b'"' | b'\''))
+        && !open_quote_before(text, place.key).is_some_and(|open| open.is_closed_at(text, place.at + 1))
     {
         return quoted(text, place.at + 1);
     }
@@ -169,7 +170,7 @@ fn doubled(text: &[u8], quote: Quote<'_>, at: usize) -> Option<Value> {
     if text[at + 1] != quote
         || *first == quote
         || is_end(text, start)
-        || open_quote_before(text, at) != Some(quote)
+        || open_quote_before(text, at) != Some(Open { quote, backslashes: 0 })
     {
         return None;
     }
@@ -193,10 +194,10 @@ fn tripled(text: &[u8], quote: Quote<'_>, start: usize) -> Option<Value> {
 
 /// Does the quote at the value's place end what is wrapped around the key, as in "the parameter `password=` is empty"?
 fn closes_outer(text: &[u8], place: Place) -> bool {
-    text.get(place.at).is_some_and(|b| matches!(b, b'"' | b'\'' | b'`'))
-        // `"PWD="+folder` goes on with code.
-        && (is_end(text, place.at + 1) || text.get(place.at + 1) == Some(&b'+'))
-        && open_quote_before(text, place.key) == Some(text[place.at])
+    let behind = place.at + backslashes_at(text, place.at) + 1;
+    // `"PWD="+folder` goes on with code.
+    (is_end(text, behind) || text.get(behind) == Some(&b'+'))
+        && open_quote_before(text, place.key).is_some_and(|open| open.is_closed_at(text, place.at))
 }
 
 /// `"a", "b"]`
@@ -361,6 +362,7 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
         return Some(Value { range: place.at..end, quoted: false, open: false, wrap: None });
     }
     let mut at = place.at;
+    let mut in_row = None;
     while at < text.len() {
         let byte = text[at];
         let ends = match byte {
@@ -372,14 +374,23 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
                 }
                 false
             }
-            b'"' | b'\'' | b'`' => outer == Some(byte) || is_end(text, at + 1) || at == place.at,
+            b'"' | b'\'' | b'`' => {
+                outer.is_some_and(|outer| outer.quote == byte) || is_end(text, at + 1) || at == place.at
+            }
             b'\\' => {
-                outer.is_some()
-                    && matches!(text.get(at + 1), Some(b'n' | b'r' | b't' | b'"' | b'\'' | b'u'))
-                    && ends_escaped(text, at, outer)
+                let run = backslashes_at(text, at);
+                if !outer.is_some_and(|outer| ends_escaped(text, at, run, outer)) {
+                    at += run;
+                    continue;
+                }
+                true
             }
             b';' => is_end(text, at + 1) || pair_follows(text, at + 1),
-            b',' => is_end(text, at + 1) || pair_follows(text, at + 1),
+            b',' => {
+                is_end(text, at + 1)
+                    || pair_follows(text, at + 1)
+                    || *in_row.get_or_insert_with(|| rows::is_in_row(text, place.key))
+            }
             b'&' => {
                 query
                     || pair_follows(text, at + 1)
@@ -436,7 +447,7 @@ pub(crate) fn extend_to_line(text: &[u8], value: &mut Value) {
 }
 
 /// `...;Password=a b c;...`: in a connection string a value may hold white space and ends at the semicolon.
-fn connection_string_end(text: &[u8], place: Place, outer: Option<u8>) -> Option<usize> {
+fn connection_string_end(text: &[u8], place: Place, outer: Option<Open>) -> Option<usize> {
     let before = text[..place.key].trim_ascii_end();
     if before.last() != Some(&b';') {
         return None;
@@ -447,7 +458,9 @@ fn connection_string_end(text: &[u8], place: Place, outer: Option<u8>) -> Option
             b'\n' | b'\r' | 0 => return None,
             b'[' if mask_at(text, at).is_some() => return None,
             b';' if pair_follows(text, at + 1) || is_end(text, at + 1) => return Some(at),
-            quote @ (b'"' | b'\'') if outer == Some(quote) => return Some(at),
+            b'\\' | b'"' | b'\'' if outer.is_some_and(|outer| outer.is_closed_at(text, at)) => {
+                return Some(at);
+            }
             _ => {}
         }
     }
@@ -479,12 +492,14 @@ fn is_end(text: &[u8], at: usize) -> bool {
     })
 }
 
-/// An escape that ends the value: `\n` and `\"` of the string around it.
-fn ends_escaped(text: &[u8], at: usize, outer: Option<u8>) -> bool {
-    match text.get(at + 1) {
-        Some(b'n' | b'r' | b't') => true,
-        Some(quote @ (b'"' | b'\'')) => outer == Some(*quote) || outer == Some(b'"'),
-        _ => text[at..].starts_with(b"\\u0022") || text[at..].starts_with(b"\\u0027"),
+/// Whether the `run` backslashes at `at` begin what ends the value: a line's end, a tabulator or a quote of the string around it.
+fn ends_escaped(text: &[u8], at: usize, run: usize, outer: Open) -> bool {
+    let behind = &text[at + run..];
+    match behind.first() {
+        // In a string in a string a line's end has one more.
+        Some(b'n' | b'r' | b't') => run <= outer.backslashes + 1,
+        Some(quote @ (b'"' | b'\'')) => outer.quote == *quote || outer.quote == b'"',
+        _ => behind.starts_with(b"u0022") || behind.starts_with(b"u0027"),
     }
 }
 

@@ -21,7 +21,9 @@ fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         "[A-Za-z0-9!#$%^*_+=.~/@-]{1,24}",
         "[A-Za-z]{3,8} [a-z]{2,8}: [A-Za-z0-9+/]{8,20}={0,2}",
-        "[0-9]{1,12}"
+        "[0-9]{1,12}",
+        // A setting inside of a value, alone and behind words: it ends where the value does.
+        "(at [a-z]{1,5} )?(PW|pwd|token|Password)=[A-Za-z0-9+/]{1,12}"
     ]
 }
 
@@ -60,6 +62,17 @@ fn frame(text: &str, open: &[char], close: &[char]) -> String {
         .collect()
 }
 
+/// The frames of JSON that stands in strings of JSON, `depth` strings deep: each line is taken out as a reader of it would.
+fn frames_within(text: &str, depth: usize) -> Vec<String> {
+    let inner = |line: &str| {
+        let value: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        value["log"].as_str().expect("the text around was no secret").to_owned()
+    };
+    let innermost = |line: &str| (0..depth).fold(line.to_owned(), |line, _| inner(&line));
+    text.lines().map(|line| frame(&innermost(line), &['"'], &['"'])).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -72,13 +85,18 @@ proptest! {
         let text: String = records.iter().map(record).collect();
         prop_assert_eq!(frame(&masked(&text), &['"'], &['"']), frame(&text, &['"'], &['"']));
         // The same as text in a line of JSON.
-        let nested: String = records.iter().map(|pairs| format!("{{\"log\":\"{}\",\"n\":1}}\n", record(pairs).trim_end().replace('"', "\\\""))).collect();
-        prop_assert_eq!(masked(&nested).matches("\\\"").count(), nested.matches("\\\"").count());
-        prop_assert_eq!(masked(&nested).lines().count(), nested.lines().count());
+        let wrapped = |line: &str| format!("{{\"log\":\"{}\",\"n\":1}}", line.replace('\\', "\\\\").replace('"', "\\\""));
+        let deeper = |text: &str| text.lines().map(|line| wrapped(line) + "\n").collect::<String>();
+        let nested = deeper(&text);
+        prop_assert_eq!(frames_within(&masked(&nested), 1), frames_within(&nested, 1));
+        let nested = deeper(&nested);
+        prop_assert_eq!(frames_within(&masked(&nested), 2), frames_within(&nested, 2));
     }
 
     #[test]
     fn records_of_csv_keep_their_cells(rows in prop::collection::vec(("[a-z]{1,6}", "[A-Za-z0-9!#$%^*_+=.~/@-]{1,24}", "[0-9]{1,6}"), 1..6), name in name()) {
+        // `=3D` is an equals sign of mail, and what mail holds is no table.
+        prop_assume!(rows.iter().all(|(_, value, _)| !value.contains("=3D") && !value.contains("=0A")));
         let mut text = format!("user,{name},count\n");
         rows.iter().for_each(|(user, value, count)| text.push_str(&format!("{user},{value},{count}\n")));
         let cells = |text: &str| -> Vec<usize> { text.lines().map(|line| line.split(',').count()).collect() };
