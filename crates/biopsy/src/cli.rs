@@ -11,6 +11,7 @@ use crate::commands::explain::ExplainArgs;
 use crate::commands::heap::HeapArgs;
 use crate::commands::kill::KillArgs;
 use crate::commands::lab::HandedOn;
+use crate::commands::list::ListArgs;
 use crate::commands::ps::PsArgs;
 use crate::commands::redact::RedactArgs;
 use crate::commands::restore::RestoreArgs;
@@ -71,6 +72,7 @@ pub(crate) enum Command {
     Open(HandedOn),
     Config(ConfigArgs),
     Watch(WatchArgs),
+    List(ListArgs),
     Kill(KillArgs),
     Restore(RestoreArgs),
     Ps(PsArgs),

@@ -84,6 +84,7 @@ fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
     match &cli.command {
         Command::Config(args) => config::run(args, terminal),
         Command::Watch(args) => watch::run(args, cli.color),
+        Command::List(args) => commands::list(args, terminal),
         Command::Kill(args) => commands::kill(args),
         Command::Restore(args) => commands::restore(args),
         Command::Ps(args) => commands::ps(args, terminal),

@@ -68,6 +68,14 @@ pub fn read_warnings(location: impl Into<Location>, limits: &Limits) -> Result<V
     Ok(found)
 }
 
+/// Reads the report that was made when it was recorded, as JSON; `None`: there is none, or it cannot be read.
+#[must_use]
+pub fn read_report(location: impl Into<Location>, limits: &Limits) -> Option<Vec<u8>> {
+    let location = location.into();
+    let mut source = Source::open(&location, limits, &mut Vec::new()).ok()?;
+    source.bytes(layout::REPORT_JSON, limits.json_bytes).ok()
+}
+
 /// Reads what the threads of a process waited for in others when it was dumped; `None`: nobody looked, or it cannot be read.
 #[must_use]
 pub fn read_peers(location: impl Into<Location>, pid: Pid, limits: &Limits) -> Option<PeerLook> {

@@ -29,6 +29,8 @@ pub struct Settings {
     pub min_free: u64,
     /// Most recordings at once.
     pub at_once: u32,
+    /// A program that is told of results, and its arguments; none: nobody is.
+    pub tell: Vec<String>,
     /// Kinds, those that are shipped among them.
     pub kinds: Kinds,
     /// Rules that are on.
@@ -84,6 +86,9 @@ impl Settings {
             },
             min_free: watch(&["minFree"]).and_then(size).unwrap_or(2 << 30),
             at_once: count(&["atOnce"]).unwrap_or(8),
+            tell: watch(&["tell"])
+                .map(|tell| tell.texts().into_iter().map(str::to_owned).collect())
+                .unwrap_or_default(),
             kinds,
             rules,
         }

@@ -153,6 +153,11 @@ const WATCH: &[Field] = &[
     ),
     field("minFree", Shape::Size, "Nothing is recorded while less than this is free on the disk. [2GB]"),
     field("atOnce", Shape::Count, "Most recordings at once, of all rules. [8]"),
+    field(
+        "tell",
+        Shape::Texts,
+        "A program that is told of each result and each failure, and its arguments: it reads one line of JSON, as of `biopsy watch --json`. [nobody]",
+    ),
     field("kinds", Shape::Map(&Shape::Object(WHO)), "Kinds of processes of your own, by name."),
     field("rules", Shape::Map(&Shape::Object(RULE)), "Rules, by name."),
 ];

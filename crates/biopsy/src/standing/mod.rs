@@ -5,4 +5,5 @@ pub(crate) mod journal;
 pub(crate) mod observed;
 pub(crate) mod places;
 pub(crate) mod restore;
+pub(crate) mod results;
 pub(crate) mod settings;

@@ -5,8 +5,8 @@
 
 mod args;
 mod dry_run;
+mod hook;
 mod news;
-mod results;
 mod show;
 mod watcher;
 mod worker;

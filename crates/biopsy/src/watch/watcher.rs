@@ -16,11 +16,11 @@ use crate::exit_codes::Code;
 use crate::render::terminal::ColorChoice;
 use crate::standing::journal::{JournalFolder, Lock, make_folder, now};
 use crate::standing::observed::Eyes;
-use crate::standing::{restore, settings};
+use crate::standing::{restore, results, settings};
 
 use super::WatchArgs;
+use super::hook::Hook;
 use super::news::News;
-use super::results;
 use super::show::{Line, Show};
 use super::worker::{Ended, Worker};
 
@@ -38,6 +38,7 @@ struct Watcher {
     engine: Engine,
     eyes: Eyes,
     show: Show,
+    hook: Hook,
     journal: JournalFolder,
     folder: PathBuf,
     program: PathBuf,
@@ -70,8 +71,7 @@ pub(super) fn watch(
             ..Line::default()
         });
     }
-    let folder = args.output.clone().or_else(|| settings.folder.clone());
-    let folder = folder.unwrap_or_else(|| journal.path().join("watch"));
+    let folder = args.output.clone().unwrap_or_else(|| results::folder(&settings, &journal));
     make_folder(&folder)?;
     let folder = folder.canonicalize().map_err(|error| {
         Failure::new(FailureKind::Output, format!("cannot use the folder `{}`: {error}", folder.display()))
@@ -93,6 +93,7 @@ pub(super) fn watch(
         engine,
         eyes,
         show,
+        hook: Hook::default(),
         folder,
         program,
         until,
@@ -263,11 +264,13 @@ impl Watcher {
             }
         }
         if ended.is_empty() {
+            self.look_after_hooks();
             return Ok(());
         }
         for (worker, how) in ended {
             self.say_ended(&worker, how);
         }
+        self.look_after_hooks();
         self.clean(0);
         self.write_journal(None)
     }
@@ -289,15 +292,33 @@ impl Watcher {
                 let partial = if is_partial { ", less than was asked for" } else { "" };
                 let headline = headline.map(|text| format!(": {text}")).unwrap_or_default();
                 let text = format!("was recorded in {took}{partial}{headline};");
-                self.show.line(&Line { path: Some(output), bytes: Some(bytes), ..line("made", text) });
+                let line = Line { path: Some(output), bytes: Some(bytes), ..line("made", text) };
+                self.show.line(&line);
+                let failed = self.hook.tell(&self.settings.tell, &line);
+                self.say_of_hook(failed);
             }
             Ended::Nothing(why) => {
                 self.engine.ended(fire.id, Outcome::Nothing);
                 // That it was over before anything was seen of it is nobody's failure.
                 let quiet =
                     !fire.triggers.is_empty() || worker.was_asked || !biopsy_target::is_same(&fire.key);
-                self.show.line(&line(if quiet { "over" } else { "failed" }, why));
+                let line = line(if quiet { "over" } else { "failed" }, why);
+                self.show.line(&line);
+                let failed = if quiet { None } else { self.hook.tell(&self.settings.tell, &line) };
+                self.say_of_hook(failed);
             }
+        }
+    }
+
+    fn look_after_hooks(&mut self) {
+        for failed in self.hook.look_after() {
+            self.say_of_hook(Some(failed));
+        }
+    }
+
+    fn say_of_hook(&mut self, failed: Option<String>) {
+        if let Some(text) = failed {
+            self.show.line(&Line { event: "note", text, ..Line::default() });
         }
     }
 
@@ -404,6 +425,9 @@ impl Watcher {
         for worker in &mut self.workers {
             // It hangs: nothing of it outlives its descriptors.
             worker.ask(Signal::KILL);
+        }
+        for failed in self.hook.finish() {
+            self.say_of_hook(Some(failed));
         }
     }
 }

@@ -117,8 +117,9 @@ fn a_program_that_starts_is_recorded_and_one_bundle_has_a_report() {
         return;
     }
     let user = User::with(
-        "{\"watch\": {\"rules\": {\"hot\": {\"who\": {\"executable\": \"hot-function\"}, \"do\": \"trace --for 2s\", \"perDay\": 1}}}}",
+        "{\"watch\": {\"tell\": [\"sh\", \"-c\", \"cat >> $XDG_STATE_HOME/told\"], \"rules\": {\"hot\": {\"who\": {\"executable\": \"hot-function\"}, \"do\": \"trace --for 2s\", \"perDay\": 1}}}}",
     );
+    assert!(user.says(&["list"]).starts_with("nothing was recorded in "));
     let mut watcher = Watcher::start(&user);
     let mut first = TargetProcess::start(Program::HotFunction, &[]);
     let survival = Survival::before(first.pid());
@@ -142,6 +143,28 @@ fn a_program_that_starts_is_recorded_and_one_bundle_has_a_report() {
     assert_eq!(rest.last().unwrap()["event"], "ended", "{rest:#?}");
     assert_eq!(user.leases(), 0);
     assert_eq!(std::fs::read_dir(bundle.parent().unwrap()).unwrap().count(), 1, "nothing but the result");
+    let told = std::fs::read_to_string(user.folder.path().join("state/told")).unwrap();
+    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (told.len(), &told[0]["event"], &told[0]["path"]),
+        (1, &"made".into(), &made["path"]),
+        "{told:#?}"
+    );
+    // Files that are no recordings are listed as far as their names go, and stop nothing.
+    std::fs::write(bundle.with_file_name("x\u{1b}-7-20261123-192401.biopsy.zip"), "no zip").unwrap();
+    let list: Value = serde_json::from_str(&user.says(&["list", "--json"])).unwrap();
+    let results = list["results"].as_array().unwrap();
+    let of = |pid: u64| results.iter().find(|result| result["pid"] == pid).unwrap();
+    assert_eq!(results.len(), 2, "{list:#}");
+    assert_eq!(of(7)["findings"].as_array().unwrap().len(), 0, "{list:#}");
+    let first_finding = report["findings"][0]["title"].as_str().unwrap();
+    assert_eq!(of(first.pid().into())["findings"][0], first_finding, "{list:#}");
+    let shown = user.says(&["list", "--rule", "hot"]);
+    assert!(
+        shown.contains("2 in ") && shown.contains("hot-function") && !shown.contains('\u{1b}'),
+        "{shown}"
+    );
+    assert!(user.says(&["list", "--rule", "other"]).starts_with("nothing was recorded in "));
     first.stop();
     second.stop();
 }

@@ -5,49 +5,68 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use biopsy_watch::Settings;
 use biopsy_watch::keep::{Kept, Policy, to_remove};
+
+use super::journal::JournalFolder;
 
 /// What results are called, and what is left of one that was not finished.
 const ENDINGS: [&str; 2] = [".biopsy.zip", ".recording"];
 /// Deepest folder of a recording that is measured.
 const DEEPEST: u32 = 8;
 
-/// A result, and where it is.
-pub(super) struct Result {
-    pub(super) path: PathBuf,
-    pub(super) kept: Kept,
+/// Where results go.
+pub(crate) fn folder(settings: &Settings, journal: &JournalFolder) -> PathBuf {
+    settings.folder.clone().unwrap_or_else(|| journal.path().join("watch"))
 }
 
-/// Whether a name without its ending is one that [`name`] gives: `TITLE-PID-DATE-TIME`, perhaps with a number behind it. A bundle that somebody
-/// else put there is not ours to remove.
-fn is_ours(stem: &str) -> bool {
-    let digits = |part: Option<&&str>, count: Option<usize>| {
-        part.is_some_and(|part| {
-            !part.is_empty()
-                && part.bytes().all(|byte| byte.is_ascii_digit())
-                && count.is_none_or(|count| part.len() == count)
-        })
+/// A result, and where it is.
+pub(crate) struct Result {
+    pub(crate) path: PathBuf,
+    pub(crate) kept: Kept,
+    pub(crate) stem: Stem,
+}
+
+/// What a name says that [`name`] gives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Stem {
+    /// The process.
+    pub(crate) title: String,
+    /// Its id.
+    pub(crate) pid: u32,
+    /// When its recording began, in the zone of the watcher.
+    pub(crate) begun: jiff::civil::DateTime,
+}
+
+/// Reads a name without its ending: `TITLE-PID-DATE-TIME`, perhaps with a number behind it. Any other is of a bundle that somebody else put
+/// there, and is not ours to remove.
+fn read_stem(stem: &str) -> Option<Stem> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let of = |stem: &str| {
+        let mut parts = stem.rsplitn(4, '-');
+        let (time, date, pid) = (parts.next()?, parts.next()?, parts.next()?);
+        let title = parts.next()?.to_owned();
+        let is_exact =
+            is_number(time) && is_number(date) && is_number(pid) && time.len() == 6 && date.len() == 8;
+        let begun = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", format!("{date}{time}")).ok()?;
+        is_exact.then_some(Stem { title, pid: pid.parse().ok()?, begun })
     };
-    let parts: Vec<&str> = stem.rsplit('-').take(5).collect();
-    let ends_at = |at: usize| {
-        digits(parts.get(at), Some(6))
-            && digits(parts.get(at + 1), Some(8))
-            && digits(parts.get(at + 2), None)
-            && parts.len() > at + 3
-    };
-    ends_at(0) || (digits(parts.first(), None) && ends_at(1))
+    let without_number =
+        || stem.rsplit_once('-').filter(|(_, number)| is_number(number)).and_then(|(stem, _)| of(stem));
+    of(stem).or_else(without_number)
 }
 
 /// All results but those that are being made. What has another name was put there by somebody else, and is not looked at.
-pub(super) fn list(folder: &Path, being_made: &HashSet<PathBuf>) -> Vec<Result> {
+pub(crate) fn list(folder: &Path, being_made: &HashSet<PathBuf>) -> Vec<Result> {
     let mut results = Vec::new();
     for rule in entries(folder).into_iter().filter(|path| is_folder(path)) {
         for path in entries(&rule) {
             let name = name_of(&path);
             let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
-            let Some(stem) = stem.filter(|stem| is_ours(stem) && !being_made.contains(&path)) else {
+            let Some((stem, read)) = stem.and_then(|stem| Some((stem, read_stem(stem)?))) else { continue };
+            if being_made.contains(&path) {
                 continue;
-            };
+            }
             let Ok(meta) = path.symlink_metadata() else { continue };
             if meta.file_type().is_symlink() {
                 continue;
@@ -59,14 +78,14 @@ pub(super) fn list(folder: &Path, being_made: &HashSet<PathBuf>) -> Vec<Result> 
                 .any(|ending| path.with_file_name(format!("{stem}{ending}.keep")).symlink_metadata().is_ok());
             let bytes = size(&path, DEEPEST);
             let kept = Kept { rule: name_of(&rule), name, age: age.unwrap_or_default(), bytes, is_marked };
-            results.push(Result { path, kept });
+            results.push(Result { path, kept, stem: read });
         }
     }
     results
 }
 
 /// Removes what the policy does not keep; says what.
-pub(super) fn clean(
+pub(crate) fn clean(
     folder: &Path,
     policy: &Policy,
     missing: u64,
@@ -84,12 +103,12 @@ pub(super) fn clean(
 }
 
 /// Free bytes where results go; all that there can be where nobody can tell.
-pub(super) fn free(folder: &Path) -> u64 {
+pub(crate) fn free(folder: &Path) -> u64 {
     rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Where the result of a command goes: nothing is there yet.
-pub(super) fn name(folder: &Path, rule: &str, title: &str, pid: u32) -> PathBuf {
+pub(crate) fn name(folder: &Path, rule: &str, title: &str, pid: u32) -> PathBuf {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let title: String = title.chars().map(safe).take(60).collect();
     let time = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
@@ -102,13 +121,13 @@ pub(super) fn name(folder: &Path, rule: &str, title: &str, pid: u32) -> PathBuf 
 }
 
 /// The folder that a bundle is made from.
-pub(super) fn draft_of(bundle: &Path) -> PathBuf {
+pub(crate) fn draft_of(bundle: &Path) -> PathBuf {
     let name = name_of(bundle);
     bundle.with_file_name(format!("{}.recording", name.strip_suffix(".biopsy.zip").unwrap_or(&name)))
 }
 
 /// How long ago a result was made.
-pub(super) fn ages(folder: &Path) -> Vec<(String, Duration)> {
+pub(crate) fn ages(folder: &Path) -> Vec<(String, Duration)> {
     list(folder, &HashSet::new()).into_iter().map(|result| (result.kept.rule, result.kept.age)).collect()
 }
 
@@ -189,19 +208,24 @@ mod tests {
 
     #[test]
     fn only_names_of_ours_are_results() {
-        for (stem, is) in [
-            ("shop-7-20261123-192401", true),
-            ("my-shop-7-20261123-192401-3", true),
-            ("-7-20261123-192401", true),
-            ("7-20261123-192401", false),
-            ("shop-20261123-192401", false),
-            ("case-4711", false),
-            ("shop", false),
-            ("shop-7-2026-192401", false),
-            ("shop-x-20261123-192401", false),
-            ("", false),
+        for (stem, wanted) in [
+            ("shop-7-20261123-192401", Some(("shop", 7))),
+            ("my-shop-7-20261123-192401-3", Some(("my-shop", 7))),
+            ("-7-20261123-192401", Some(("", 7))),
+            ("7-20261123-192401", None),
+            ("shop-20261123-192401", None),
+            ("case-4711", None),
+            ("shop", None),
+            ("shop-7-2026-192401", None),
+            ("shop-x-20261123-192401", None),
+            ("shop-7-20269923-192401", None),
+            ("shop-99999999999-20261123-192401", None),
+            ("", None),
         ] {
-            assert_eq!(is_ours(stem), is, "{stem}");
+            let read = read_stem(stem);
+            assert_eq!(read.as_ref().map(|read| (read.title.as_str(), read.pid)), wanted, "{stem}");
+            let begun = read.map(|read| read.begun.to_string());
+            assert!(begun.is_none_or(|begun| begun == "2026-11-23T19:24:01"), "{stem}");
         }
     }
 

@@ -1,0 +1,142 @@
+//! `biopsy list`: what `biopsy watch` has recorded, the newest first.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use anstyle::Style;
+use biopsy_capture::Failure;
+use biopsy_capture::words::size;
+use biopsy_model::printable::printable;
+use biopsy_recording::Limits;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use crate::exit_codes::Code;
+use crate::render::out;
+use crate::render::table::{Align, Cell, Column, write_table};
+use crate::render::terminal::Terminal;
+use crate::standing::journal::JournalFolder;
+use crate::standing::{results, settings};
+
+/// List what `biopsy watch` has recorded, the newest first.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Where results are. [default: as the settings say]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Those of this rule alone.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rule: Option<String>,
+    /// For programs: one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A result, as programs read it.
+#[derive(Serialize)]
+struct Listed {
+    /// When its recording began, in local time.
+    begun: String,
+    rule: String,
+    name: String,
+    pid: u32,
+    bytes: u64,
+    /// Titles of its findings, the first is the most important; none: it has no report.
+    findings: Vec<String>,
+    /// A file `NAME.keep` lies beside it: it is never removed.
+    is_kept: bool,
+    /// It is a recording that was not finished; `biopsy analyze` reads it.
+    is_partial: bool,
+    path: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Document {
+    folder: PathBuf,
+    results: Vec<Listed>,
+}
+
+/// What of a report is of interest here; the rest of the document is skipped.
+#[derive(Default, Deserialize)]
+struct Report {
+    #[serde(default)]
+    findings: Vec<Finding>,
+}
+
+#[derive(Deserialize)]
+struct Finding {
+    #[serde(default)]
+    title: String,
+}
+
+const COLUMNS: &[Column] = &[
+    Column { title: "BEGUN", align: Align::Left, expendable: 0 },
+    Column { title: "RULE", align: Align::Left, expendable: 1 },
+    Column { title: "PROCESS", align: Align::Left, expendable: 0 },
+    Column { title: "SIZE", align: Align::Right, expendable: 3 },
+    Column { title: "FILE", align: Align::Left, expendable: 0 },
+    Column { title: "FIRST FINDING", align: Align::Left, expendable: 2 },
+];
+
+/// Runs `biopsy list`.
+pub(crate) fn run(args: &ListArgs, terminal: Terminal) -> Result<Code, Failure> {
+    let folder = match &args.folder {
+        Some(folder) => folder.clone(),
+        None => results::folder(&settings::load(None)?.settings, &JournalFolder::usual()?),
+    };
+    let mut found = results::list(&folder, &HashSet::new());
+    found.retain(|result| args.rule.as_ref().is_none_or(|rule| *rule == result.kept.rule));
+    found.sort_by(|a, b| b.stem.begun.cmp(&a.stem.begun).then_with(|| a.path.cmp(&b.path)));
+    let results: Vec<Listed> = found.into_iter().map(listed).collect();
+    if args.json {
+        let mut bytes = serde_json::to_vec(&Document { folder, results }).unwrap_or_default();
+        bytes.push(b'\n');
+        return out::json(bytes);
+    }
+    if results.is_empty() {
+        let text = printable(&format!("nothing was recorded in {}", folder.display()));
+        return out::text(&format!("{text}\n"), false);
+    }
+    let rows: Vec<Vec<Cell>> = results.iter().map(|result| row(result, &folder)).collect();
+    let mut shown = Vec::new();
+    // Writing to a Vec does not fail.
+    let _ = write_table(&mut shown, terminal, COLUMNS, &rows);
+    out::bytes_of_text(&shown, terminal.colour)?;
+    let bytes: u64 = results.iter().map(|result| result.bytes).fold(0, u64::saturating_add);
+    let count = results.len();
+    let folder = printable(&folder.display().to_string());
+    out::text(&format!("\n{count} in {folder}, {}\n", size(bytes)), false)
+}
+
+fn listed(result: results::Result) -> Listed {
+    let report = biopsy_recording::read_report(&result.path, &Limits::default());
+    let report: Report = report.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    Listed {
+        begun: result.stem.begun.to_string(),
+        rule: result.kept.rule,
+        name: result.stem.title,
+        pid: result.stem.pid,
+        bytes: result.kept.bytes,
+        findings: report.findings.into_iter().map(|finding| finding.title).collect(),
+        is_kept: result.kept.is_marked,
+        is_partial: result.path.extension().is_none_or(|ending| ending != "zip"),
+        path: result.path,
+    }
+}
+
+fn row(result: &Listed, folder: &Path) -> Vec<Cell> {
+    let finding = match (result.findings.first(), result.is_partial) {
+        (Some(finding), _) => finding.clone(),
+        (None, true) => "not finished; `biopsy analyze` reads it".to_owned(),
+        (None, false) => String::new(),
+    };
+    let file = result.path.strip_prefix(folder).unwrap_or(&result.path);
+    vec![
+        Cell::new(result.begun.replace('T', " ")),
+        Cell::new(&*result.rule),
+        Cell::styled(format!("{} ({})", result.name, result.pid), Style::new().bold()),
+        Cell::new(format!("{}{}", size(result.bytes), if result.is_kept { ", kept" } else { "" })),
+        Cell::new(file.display().to_string()),
+        Cell::new(finding),
+    ]
+}
