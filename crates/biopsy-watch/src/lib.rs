@@ -15,6 +15,7 @@
 
 pub mod engine;
 pub mod file;
+pub mod fuzz;
 pub mod keep;
 pub mod kinds;
 pub mod lease;

@@ -42,6 +42,7 @@ const ENTRIES: &[(&str, Entry)] = &[
     ("perf_map", biopsy_stacks::fuzz::fuzz_perf_map),
     ("redact", biopsy_redact::fuzz_redact),
     ("sealed", biopsy_seal::fuzz_sealed),
+    ("settings", biopsy_watch::fuzz::fuzz_settings),
     ("strands", biopsy_runtimes::fuzz::fuzz_strands),
     ("timeline", biopsy_recording::timeline::fuzz_timeline),
 ];
