@@ -17,7 +17,8 @@ pub fn fuzz_settings(bytes: &[u8]) {
         let layers = [layer];
         let (settings, problems): (Settings, Vec<(usize, settings::Problem)>) =
             Settings::of(&layers, &|_, _| Ok(()));
-        let lines: Vec<String> = problems.iter().map(|(index, problem)| layers[*index].shown(problem)).collect();
+        let lines: Vec<String> =
+            problems.iter().map(|(index, problem)| layers[*index].shown(problem)).collect();
         let origins = origins(&layers);
         std::hint::black_box((lines, origins, Engine::new(&settings)));
     }

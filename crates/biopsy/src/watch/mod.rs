@@ -7,7 +7,10 @@ mod args;
 mod dry_run;
 mod hook;
 mod news;
+mod notify;
+mod service;
 mod show;
+mod unit;
 mod watcher;
 mod worker;
 
@@ -19,7 +22,7 @@ use crate::exit_codes::Code;
 use crate::interrupt;
 use crate::render::out;
 use crate::render::terminal::ColorChoice;
-use crate::standing::settings;
+use crate::standing::{places, settings};
 
 pub(crate) use args::WatchArgs;
 
@@ -32,9 +35,19 @@ impl Observer for Silent {
 
 /// Runs `biopsy watch`.
 pub(crate) fn run(args: &WatchArgs, color: ColorChoice) -> Result<Code, Failure> {
+    if let Some(verb) = args.verb {
+        return service::ask(verb, args);
+    }
+    if args.uninstall {
+        return service::uninstall(args);
+    }
     let job = Job::new(Box::new(Arc::new(Silent)));
     interrupt::listen(&job, Patience::Unlimited, color)?;
-    let loaded = settings::load(args.config.as_deref())?.checked()?;
+    // The machine's service has no home: what stands in root's own settings is not for it.
+    let of_machine = args.install && service::is_of_machine(args) && args.config.is_none();
+    let config =
+        if of_machine { Some(places::file_in(&places::machine_folder())?) } else { args.config.clone() };
+    let loaded = settings::load(config.as_deref())?.checked()?;
     for (_, line) in loaded.lines() {
         out::say(format_args!("{line}"));
     }
@@ -42,6 +55,9 @@ pub(crate) fn run(args: &WatchArgs, color: ColorChoice) -> Result<Code, Failure>
         return Err(Failure::new(FailureKind::Usage, "there is nothing to watch for: no rule is on").with_hint(Some(
             "`biopsy config set profiling.processes.Compiler true` makes one; `biopsy config edit` opens the settings",
         )));
+    }
+    if args.install {
+        return service::install(args, &loaded.settings);
     }
     if args.dry_run {
         return dry_run::show(&loaded.settings, args, color);

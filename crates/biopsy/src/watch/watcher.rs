@@ -21,6 +21,7 @@ use crate::standing::{restore, results, settings};
 use super::WatchArgs;
 use super::hook::Hook;
 use super::news::News;
+use super::notify::Notify;
 use super::show::{Line, Show};
 use super::worker::{Ended, Worker};
 
@@ -39,6 +40,7 @@ struct Watcher {
     eyes: Eyes,
     show: Show,
     hook: Hook,
+    notify: Notify,
     journal: JournalFolder,
     folder: PathBuf,
     program: PathBuf,
@@ -94,6 +96,7 @@ pub(super) fn watch(
         eyes,
         show,
         hook: Hook::default(),
+        notify: Notify::of_environment(),
         folder,
         program,
         until,
@@ -145,6 +148,7 @@ impl Watcher {
         }
         let mut round = Instant::now();
         let mut files = self.file_times(args);
+        self.notify.ready();
         while !job.is_asked() && now() < self.until {
             let tick = if self.workers.is_empty() { IDLE_TICK } else { TICK };
             for pid in news.next(&self.eyes, tick) {
@@ -155,6 +159,7 @@ impl Watcher {
             self.look_after_workers()?;
             if round.elapsed() >= ROUND {
                 round = Instant::now();
+                self.notify.is_well();
                 self.look_again()?;
                 let times = self.file_times(args);
                 if times != files {
@@ -403,6 +408,7 @@ impl Watcher {
 
     /// Ends all that was begun: it is asked to finish what it has, and given time to.
     fn finish(&mut self, job: &Job) {
+        self.notify.stopping();
         for worker in &mut self.workers {
             worker.ask(Signal::TERM);
         }
@@ -420,6 +426,7 @@ impl Watcher {
             }
             // The journal is written anew by it; that it cannot be is said at the end.
             let _ = self.look_after_workers();
+            self.notify.is_well();
             std::thread::sleep(Duration::from_millis(20));
         }
         for worker in &mut self.workers {

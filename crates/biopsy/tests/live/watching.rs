@@ -36,11 +36,17 @@ impl User {
         self.folder.path().join("config/biopsy/diagnostics.json")
     }
 
+    /// Where systemd would listen.
+    fn notify(&self) -> PathBuf {
+        self.folder.path().join("notify")
+    }
+
     fn biopsy(&self, words: &[&str]) -> Command {
         let mut command = biopsy(words);
         command
             .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
-            .env("XDG_STATE_HOME", self.folder.path().join("state"));
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
+            .env("NOTIFY_SOCKET", self.notify());
         command
     }
 
@@ -212,8 +218,17 @@ fn restore_ends_a_watcher_and_what_it_began() {
     );
     let mut target = TargetProcess::start(Program::Idle, &[]);
     let survival = Survival::before(target.pid());
+    let systemd = std::os::unix::net::UnixDatagram::bind(user.notify()).unwrap();
+    systemd.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    let hears = || {
+        let mut heard = [0; 256];
+        let length = systemd.recv(&mut heard).unwrap();
+        String::from_utf8(heard[..length].to_vec()).unwrap()
+    };
     let mut watcher = Watcher::start(&user);
     watcher.until("begun", "idle");
+    assert!(hears().starts_with("READY=1\n"));
+    assert_eq!(hears(), "WATCHDOG=1");
     let ended = user.says(&["restore"]);
     assert!(ended.contains("`watch`: ended") && ended.ends_with("nothing is on any more\n"), "{ended}");
     assert!(watcher.child.wait().unwrap().success());
@@ -274,4 +289,71 @@ fn settings_are_set_shown_and_checked() {
         let text = complaint(&mut user.biopsy(words));
         assert!(text.contains("may be written by others") && text.contains("chmod go-w"), "{text}");
     }
+}
+
+/// A systemd that only writes down what it is asked.
+fn fake_systemd(user: &User, exit_code: i32) -> String {
+    let folder = user.folder.path().join("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["systemctl", "journalctl"] {
+        let log = user.folder.path().join("asked");
+        let script = format!(
+            "#!/bin/sh\necho {name} \"$@\" >> {}\necho refused >&2\nexit {exit_code}\n",
+            log.display()
+        );
+        let path = folder.join(name);
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn a_service_is_installed_asked_and_leaves_nothing() {
+    let user =
+        User::with("{\"watch\": {\"rules\": {\"hot\": {\"who\": {\"executable\": \"hot-function\"}}}}}");
+    let path = fake_systemd(&user, 0);
+    let unit = user.folder.path().join("config/systemd/user/biopsy-watch.service");
+    let run = |words: &[&str], path: &str| user.biopsy(words).env("PATH", path).output().unwrap();
+    let installed = run(&["watch", "--user", "--install", "--for", "12h"], &path);
+    assert!(installed.status.success(), "{}", said(&installed));
+    let text = std::fs::read_to_string(&unit).unwrap();
+    assert!(text.contains(" watch --for 12h\n") && text.contains("Type=notify\n"), "{text}");
+    // Again: a change of options is taken over.
+    assert!(run(&["watch", "--user", "--install"], &path).status.success());
+    assert!(std::fs::read_to_string(&unit).unwrap().contains(" watch\n"));
+    // That systemd refuses leaves all as it was.
+    let refused = fake_systemd(&user, 1);
+    let before = std::fs::read_to_string(&unit).unwrap();
+    let output = run(&["watch", "--user", "--install", "--for", "1h"], &refused);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert!(said(&output).contains("`systemctl daemon-reload` failed: refused"), "{}", said(&output));
+    assert_eq!(std::fs::read_to_string(&unit).unwrap(), before);
+    let path = fake_systemd(&user, 0);
+    assert!(run(&["watch", "--user", "status"], &path).status.success());
+    assert!(run(&["watch", "--user", "logs"], &path).status.success());
+    let gone = run(&["watch", "--user", "--uninstall"], &path);
+    assert!(gone.status.success() && said(&gone).contains("nothing is on any more"), "{}", said(&gone));
+    assert!(!unit.exists());
+    assert_eq!(std::fs::read_dir(unit.parent().unwrap()).unwrap().count(), 0);
+    let asked = std::fs::read_to_string(user.folder.path().join("asked")).unwrap();
+    for line in [
+        "systemctl --user enable --quiet biopsy-watch.service",
+        "systemctl --user restart biopsy-watch.service",
+        "systemctl --user status biopsy-watch.service --no-pager",
+        "journalctl --user-unit biopsy-watch.service --lines 200 --no-pager",
+        "systemctl --user disable --now --quiet biopsy-watch.service",
+    ] {
+        assert!(asked.lines().any(|one| one == line), "{line}\n{asked}");
+    }
+    // What somebody else wrote stays.
+    std::fs::write(&unit, "[Service]\nExecStart=/bin/true\n").unwrap();
+    for words in [["watch", "--user", "--install"], ["watch", "--user", "--uninstall"]] {
+        let output = run(&words, &path);
+        assert!(!output.status.success() && said(&output).contains("is not by biopsy"), "{}", said(&output));
+    }
+    assert!(unit.exists());
+    // Without a rule there is nothing to stand by for.
+    std::fs::write(user.settings(), "{}").unwrap();
+    assert_eq!(run(&["watch", "--user", "--install"], &path).status.code(), Some(2));
 }
