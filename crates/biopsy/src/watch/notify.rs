@@ -16,7 +16,10 @@ impl Notify {
                 (b'@', rest) => SocketAddr::from_abstract_name(rest),
                 _ => SocketAddr::from_pathname(&name),
             };
-            Some((UnixDatagram::unbound().ok()?, address.ok()?))
+            let socket = UnixDatagram::unbound().ok()?;
+            // Whoever does not read what is said must not keep us from watching.
+            socket.set_nonblocking(true).ok()?;
+            Some((socket, address.ok()?))
         };
         Self(open())
     }

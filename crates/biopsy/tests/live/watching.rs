@@ -229,6 +229,7 @@ fn restore_ends_a_watcher_and_what_it_began() {
     watcher.until("begun", "idle");
     assert!(hears().starts_with("READY=1\n"));
     assert_eq!(hears(), "WATCHDOG=1");
+    // From here on nobody reads it, and it is full soon: that is no reason to stand still.
     let ended = user.says(&["restore"]);
     assert!(ended.contains("`watch`: ended") && ended.ends_with("nothing is on any more\n"), "{ended}");
     assert!(watcher.child.wait().unwrap().success());
