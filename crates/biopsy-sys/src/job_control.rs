@@ -8,25 +8,31 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// The signal is taken by a function instead of being blocked: a signal to the process goes to any thread that does not block
 /// it. SIGTTIN and SIGTTOU are ignored, as those who block or ignore them may write to the terminal from the background. When
-/// the last of these values is dropped, all is as before, and a Ctrl-Z that came meanwhile is carried out.
+/// the last of these values is dropped, all is as before, and a Ctrl-Z that came meanwhile is carried out, unless a SIGCONT came
+/// behind it: the kernel forgets a stop that waits as well (signal(7)).
 #[derive(Debug)]
 pub struct JobControl(());
 
 struct Held {
     by: usize,
-    /// What was set before: of SIGTSTP, SIGTTIN, SIGTTOU.
-    before: [libc::sighandler_t; 3],
+    /// What was set before: of SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT.
+    before: [libc::sighandler_t; 4],
 }
 
-const SIGNALS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+const SIGNALS: [i32; 4] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGCONT];
 
-static HELD: Mutex<Held> = Mutex::new(Held { by: 0, before: [libc::SIG_DFL; 3] });
+static HELD: Mutex<Held> = Mutex::new(Held { by: 0, before: [libc::SIG_DFL; 4] });
 /// Ctrl-Z came.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Runs in a signal handler: a store to an atomic is all that it may do.
 extern "C" fn note(_signal: i32) {
     ASKED.store(true, Ordering::Relaxed);
+}
+
+/// The same for SIGCONT.
+extern "C" fn note_continued(_signal: i32) {
+    ASKED.store(false, Ordering::Relaxed);
 }
 
 impl JobControl {
@@ -36,10 +42,15 @@ impl JobControl {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         if held.by == 0 {
             ASKED.store(false, Ordering::Relaxed);
-            let handler: extern "C" fn(i32) = note;
+            let (handler, continued): (extern "C" fn(i32), extern "C" fn(i32)) = (note, note_continued);
             #[expect(clippy::fn_to_numeric_cast_any, reason = "signal(2) takes functions as numbers")]
-            let [stop, input, output] = [handler as libc::sighandler_t, libc::SIG_IGN, libc::SIG_IGN];
-            held.before = [set(SIGNALS[0], stop), set(SIGNALS[1], input), set(SIGNALS[2], output)];
+            let ours = [
+                handler as libc::sighandler_t,
+                libc::SIG_IGN,
+                libc::SIG_IGN,
+                continued as libc::sighandler_t,
+            ];
+            held.before = std::array::from_fn(|index| set(SIGNALS[index], ours[index]));
             // Whoever started us does not want us to be stopped at all.
             if held.before[0] == libc::SIG_IGN {
                 set(SIGNALS[0], libc::SIG_IGN);
@@ -88,8 +99,8 @@ fn stop_ourselves() {
 }
 
 fn set(signal: i32, to: libc::sighandler_t) -> libc::sighandler_t {
-    // SAFETY: signal(2) takes a signal number and a disposition: one of the two constants, `note`, which is a function of the right
-    // type that only stores to an atomic, or what signal(2) itself gave back before.
+    // SAFETY: signal(2) takes a signal number and a disposition: one of the two constants, `note` or `note_continued`, which are
+    // functions of the right type that only store to an atomic, or what signal(2) itself gave back before.
     unsafe { libc::signal(signal, to) }
 }
 
@@ -114,9 +125,16 @@ mod tests {
         while !JobControl::is_asked() {
             std::thread::yield_now();
         }
-        // Carried out, it would stop all tests; the program that is stopped is among the live tests of `biopsy`.
-        JobControl::forget();
+        // Who goes on is not stopped later. Carried out, it would stop all tests; the program that is stopped is among the live tests of
+        // `biopsy`.
+        let own = i32::try_from(std::process::id()).unwrap();
+        // SAFETY: kill takes two integers.
+        unsafe { libc::kill(own, libc::SIGCONT) };
+        while JobControl::is_asked() {
+            std::thread::yield_now();
+        }
         drop(second);
-        assert!(!is_in("SigCgt:", libc::SIGTSTP) && !is_in("SigIgn:", libc::SIGTTOU));
+        assert!(!is_in("SigCgt:", libc::SIGTSTP) && !is_in("SigCgt:", libc::SIGCONT));
+        assert!(!is_in("SigIgn:", libc::SIGTTOU));
     }
 }
