@@ -114,7 +114,8 @@ impl Show {
         };
         let rule = if line.rule.is_empty() { String::new() } else { format!("{}: ", line.rule) };
         let bytes = line.bytes.map(|bytes| format!(" ({})", size(bytes))).unwrap_or_default();
-        let path = line.path.map(|path| format!(" {}{bytes}", path.display())).unwrap_or_default();
+        let joint = if line.text.is_empty() { "" } else { "; " };
+        let path = line.path.map(|path| format!("{joint}{}{bytes}", path.display())).unwrap_or_default();
         let text = format!("{rule}{who}{}{path}", line.text);
         let word = self.terminal.paint(style, &format!("{:6}", line.event));
         self.text(&format!(

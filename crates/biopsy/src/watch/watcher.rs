@@ -296,7 +296,7 @@ impl Watcher {
                 let took = duration_text(Duration::from_secs(worker.begun.elapsed().as_secs().max(1)));
                 let partial = if is_partial { ", less than was asked for" } else { "" };
                 let headline = headline.map(|text| format!(": {text}")).unwrap_or_default();
-                let text = format!("was recorded in {took}{partial}{headline};");
+                let text = format!("was recorded in {took}{partial}{headline}");
                 let line = Line { path: Some(output), bytes: Some(bytes), ..line("made", text) };
                 self.show.line(&line);
                 let failed = self.hook.tell(&self.settings.tell, &line);
