@@ -74,14 +74,14 @@ fn added(text: &str, object: &Node, member: &str, depth: usize) -> String {
     match object.members().last() {
         Some(last) => {
             let at = last.node.span.end;
-            // What stands between the last value and the end: maybe a comma, and comments of that value.
-            let has_comma = comma_follows(&text[at..close]);
-            let (before, after) = (&text[..at], &text[at..]);
-            if has_comma {
-                let line = after.find('\n').filter(|&line| at + line < close).map_or(close, |line| at + line);
-                return format!("{}\n{gap}{member}{}", &text[..line], &text[line..]);
-            }
-            format!("{before},\n{gap}{member}{after}")
+            let Some(comma) = after_comma(text, at) else {
+                return format!("{},\n{gap}{member}{}", &text[..at], &text[at..]);
+            };
+            // What stands behind the comma on its line is a comment of that value, unless it goes on in the next line.
+            let line = text[comma..close].find('\n').map_or(close, |line| comma + line);
+            let is_whole = json::blank(&text[comma..line]).is_ok_and(|blank| blank == line - comma);
+            let at = if is_whole { line } else { comma };
+            format!("{}\n{gap}{member}{}", &text[..at], &text[at..])
         }
         None => {
             let inside = text[object.span.start + 1..close].trim_end();
@@ -91,18 +91,10 @@ fn added(text: &str, object: &Node, member: &str, depth: usize) -> String {
     }
 }
 
-/// Whether a comma stands there outside of comments.
-fn comma_follows(mut rest: &str) -> bool {
-    loop {
-        rest = rest.trim_start();
-        if rest.starts_with("//") {
-            rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-        } else if rest.starts_with("/*") {
-            rest = rest.split_once("*/").map_or("", |(_, rest)| rest);
-        } else {
-            return rest.starts_with(',');
-        }
-    }
+/// Where the text goes on behind the comma that follows, if one does.
+fn after_comma(text: &str, at: usize) -> Option<usize> {
+    let comma = at + json::blank(&text[at..]).ok()?;
+    text[comma..].starts_with(',').then_some(comma + 1)
 }
 
 fn indent(depth: usize) -> String {
@@ -127,6 +119,9 @@ mod tests {
             ("{\n  \"a\": 1\n}", "b", "true", "{\n  \"a\": 1,\n  \"b\": true\n}"),
             ("{\n  \"a\": 1, // why\n}", "b", "2", "{\n  \"a\": 1, // why\n  \"b\": 2\n}"),
             ("{\"a\": 1,}", "b", "2", "{\"a\": 1,\n  \"b\": 2}"),
+            ("{\"a\": 1\n, // why\n}", "b", "2", "{\"a\": 1\n, // why\n  \"b\": 2\n}"),
+            ("{\"a\": 1, /* x\ny */}", "b", "2", "{\"a\": 1,\n  \"b\": 2 /* x\ny */}"),
+            ("{\"a\": 1\u{feff},}", "b", "2", "{\"a\": 1\u{feff},\n  \"b\": 2}"),
             ("{\n  // nothing yet\n}", "b", "2", "{\n  // nothing yet\n  \"b\": 2\n}"),
             (
                 "{\n  \"p\": {\n    \"x\": false // x, y\n  }\n}",

@@ -38,6 +38,28 @@ pub fn parse(text: &str) -> Result<Node, SyntaxError> {
     }
 }
 
+/// How many bytes of white space and comments a text starts with.
+///
+/// # Errors
+/// A comment without an end.
+pub(super) fn blank(text: &str) -> Result<usize, SyntaxError> {
+    let mut at = 0;
+    loop {
+        let rest = text[at..].trim_start_matches([' ', '\t', '\n', '\r', '\u{feff}']);
+        at = text.len() - rest.len();
+        at += if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            match rest[2..].find("*/") {
+                Some(end) => end + 4,
+                None => return Err(SyntaxError { at, message: "this comment has no end".to_owned() }),
+            }
+        } else {
+            return Ok(at);
+        };
+    }
+}
+
 struct Frame {
     start: usize,
     inside: Inside,
@@ -96,28 +118,9 @@ impl Reader<'_> {
 
     /// Skips white space and comments.
     fn skip(&mut self) -> Result<(), SyntaxError> {
-        loop {
-            let rest = self.rest();
-            let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r', '\u{feff}']).len();
-            let rest = &rest[blank..];
-            let comment = if rest.starts_with("//") {
-                rest.find('\n').unwrap_or(rest.len())
-            } else if rest.starts_with("/*") {
-                match rest.find("*/") {
-                    Some(end) => end + 2,
-                    None => {
-                        self.at += blank;
-                        return Err(self.error("this comment has no end"));
-                    }
-                }
-            } else {
-                0
-            };
-            self.at += blank + comment;
-            if comment == 0 {
-                return Ok(());
-            }
-        }
+        let skipped = blank(self.rest()).map_err(|error| SyntaxError { at: self.at + error.at, ..error })?;
+        self.at += skipped;
+        Ok(())
     }
 
     /// A value that is whole; or `None`, and what it opens is on the stack.
@@ -291,6 +294,7 @@ mod tests {
             ("{\"a\": \"\\uZZZZ\"}", 1, 8, "hexadecimal"),
             ("{\"a\": 1} x", 1, 10, "behind"),
             ("{ /* x", 1, 3, "comment"),
+            ("{ /*/ }", 1, 3, "comment"),
             ("[1 2]", 1, 4, "`,` or `]`"),
             ("1e999", 1, 1, "no number"),
             ("{\"a\": [}", 1, 8, "missing"),
