@@ -49,8 +49,8 @@ pub(super) fn blank(text: &str) -> Result<usize, SyntaxError> {
         at = text.len() - rest.len();
         at += if rest.starts_with("//") {
             rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            match rest[2..].find("*/") {
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            match comment.find("*/") {
                 Some(end) => end + 4,
                 None => return Err(SyntaxError { at, message: "this comment has no end".to_owned() }),
             }
