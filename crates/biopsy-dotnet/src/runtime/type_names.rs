@@ -13,6 +13,8 @@ use crate::metadata::{RowOf, Table, TypePath};
 const ARGUMENTS: u16 = 1024;
 /// Bytes of a name: generated code nests generics deeply.
 const NAME_BYTES: usize = 16 << 10;
+/// Arguments that could not be read, in a name: each is a `?`. A count beyond that is not believed.
+const UNKNOWN_ARGUMENTS: usize = 8;
 
 /// Row of a type that has no room in the 16 bits of 8: it is elsewhere, and never guessed.
 const NO_ROW: u32 = 0xffff;
@@ -218,7 +220,8 @@ fn read_descriptor(
     })
 }
 
-/// `Namespace.Outer<A>+Inner<B>`: each segment takes as many arguments as its name says, in order.
+/// `Namespace.Outer<A>+Inner<B>`: each segment takes as many arguments as its name says, in order. Those that could not be read are
+/// `?`: `Map<>` would be another type, its definition.
 pub(super) fn compose(path: &TypePath<'_>, arguments: &[Arc<str>]) -> String {
     let mut name = String::new();
     let mut rest = arguments;
@@ -238,7 +241,8 @@ pub(super) fn compose(path: &TypePath<'_>, arguments: &[Arc<str>]) -> String {
         name.push_str(bare);
         let (mine, others) = rest.split_at(count.min(rest.len()));
         rest = others;
-        push_arguments(&mut name, mine);
+        let unknown = (count - mine.len()).min(UNKNOWN_ARGUMENTS);
+        push_arguments(&mut name, &[mine, &vec!["?".into(); unknown]].concat());
     }
     name
 }
@@ -307,8 +311,9 @@ mod tests {
             (vec![("App", "Outer`1"), ("", "Inner`2")], vec!["A", "B", "C"], "App.Outer<A>+Inner<B, C>"),
             (vec![("App", "Outer`1"), ("", "Plain")], vec!["A"], "App.Outer<A>+Plain"),
             // Fewer arguments than there should be, and more.
-            (vec![("App", "Map`2")], vec!["A"], "App.Map<A>"),
-            (vec![("App", "Map`2")], vec![], "App.Map<>"),
+            (vec![("App", "Map`2")], vec!["A"], "App.Map<A, ?>"),
+            (vec![("App", "Map`2")], vec![], "App.Map<?, ?>"),
+            (vec![("App", "Outer`1"), ("", "Inner`1")], vec!["A"], "App.Outer<A>+Inner<?>"),
             (vec![("App", "Map`1")], vec!["A", "B"], "App.Map<A>"),
             // What looks like a count and is none.
             (vec![("App", "Odd`0")], vec!["A"], "App.Odd`0"),
