@@ -1,36 +1,76 @@
 //! A share of a CPU for us on a machine where hundreds of threads compete for each.
 //!
 //! Two CPUs, a load of 500: a recorder that is one of 500 gets its turn every few seconds, loses what the rings hold, and takes
-//! minutes to end. What reads the rings needs little, but often. Real-time priority would give it that, and whatever else it asks for,
-//! at the cost of the target. A nice value gives a share: it is chosen so that a thread of ours gets a quarter of one CPU against
-//! those that compete now, and is 0 on a machine that is not starved (3 or fewer for each CPU). So the target loses at most what it would
-//! lose to one more of its own threads among four, and only while we have something to do.
+//! minutes to end. What it needs is little, but often. Two means, by how many compete for each CPU:
 //!
-//! It is for all our threads, from the first step of a recording to its sealing: what is attached late, a reading of the metrics that is
-//! late and an end that nobody comes to each make a recording longer than was asked for. The thread that reads the rings chooses for
-//! itself, too, since it must not wait for another one to do so.
+//! * more than 3: a **nice value** for all our threads, from the first step of a recording to its sealing, chosen so that a thread of ours
+//!   gets a quarter of one CPU against those that compete now. The target loses at most what it would lose to one more of its own threads
+//!   among four, and only while we have something to do.
+//! * more than 16: a nice value gives a share in the long run and no turn at the right time. The threads that keep the time of a recording
+//!   ([`Turn`]) **reserve** theirs: the kernel lets them run in time, and no longer than they have reserved. Real-time priority would give
+//!   them whatever they ask for, at the cost of the target.
+//!
+//! Both are refused to most users who are not root. Then things stay as they are.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use biopsy_model::Tid;
-use biopsy_sys::schedule::{nice, set_nice, this_thread};
+use biopsy_sys::schedule::{Reserved, nice, set_nice, this_thread};
 
 /// What one step of nice is worth (`sched_prio_to_weight` in kernel/sched/core.c).
 const STEP: f64 = 1.25;
 /// Competitors of the same weight that leave us a quarter.
 const QUARTER: f64 = 3.0;
 
-/// For the calling thread, by what competes now. To be called again from time to time.
-pub(crate) fn this_thread_too() {
-    if let Some(wanted) = wanted() {
-        // Without CAP_SYS_NICE things stay as they are.
-        let _ = set_nice(this_thread(), wanted);
+/// Above so many for each CPU a turn has to be reserved.
+const CROWD: f64 = 16.0;
+/// Within which a thread gets what it has reserved. The rings hold some tenths of a second of a machine that does nothing but switch.
+const PERIOD: Duration = Duration::from_millis(25);
+
+/// The turns of a thread that must not be late, whatever competes with it. Of one thread; given back with this value.
+#[derive(Debug)]
+pub struct Turn {
+    /// In each [`PERIOD`].
+    runtime: Duration,
+    reserved: Option<Reserved>,
+}
+
+impl Turn {
+    /// Of the thread that reads the rings, and before that of the one that attaches, for which the rings wait: at most two fifths of one CPU.
+    #[must_use]
+    pub fn of_reader() -> Self {
+        Self::of(Duration::from_millis(10))
+    }
+
+    /// Of a thread that looks at clocks and counters: at most a tenth of one CPU.
+    #[must_use]
+    pub fn of_clock() -> Self {
+        Self::of(Duration::from_micros(2500))
+    }
+
+    fn of(runtime: Duration) -> Self {
+        let mut turn = Self { runtime, reserved: None };
+        turn.renew();
+        turn
+    }
+
+    /// By what competes now. To be called again from time to time, on the thread that made it.
+    pub fn renew(&mut self) {
+        let Some(competing) = competing() else { return };
+        // Without CAP_SYS_NICE, or where nothing is left to reserve, things stay as they are.
+        let _ = set_nice(this_thread(), fitting(competing));
+        if competing <= CROWD {
+            self.reserved = None;
+        } else if self.reserved.is_none() {
+            self.reserved = Reserved::begin(self.runtime, PERIOD).ok();
+        }
     }
 }
 
 /// For all our threads, also those that they start from here on. To be called again from time to time.
 pub fn all_threads() {
-    let Some(wanted) = wanted() else { return };
+    let Some(wanted) = competing().map(fitting) else { return };
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         if let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()).map(Tid) {
             let _ = set_nice(tid, wanted);
@@ -38,8 +78,8 @@ pub fn all_threads() {
     }
 }
 
-/// The nice value that fits now; `None` where somebody has chosen another than the usual one for us.
-fn wanted() -> Option<i32> {
+/// Threads that want each CPU besides one of ours; `None` where somebody has chosen another than the usual nice value for us.
+fn competing() -> Option<f64> {
     static CHOSEN: OnceLock<i32> = OnceLock::new();
     let chosen = *CHOSEN.get_or_init(|| nice(Tid(std::process::id())).unwrap_or(0));
     if chosen != 0 {
@@ -47,18 +87,27 @@ fn wanted() -> Option<i32> {
     }
     let text = String::from_utf8(biopsy_files::read_kernels("/proc/loadavg").ok()?).ok()?;
     let cpus = biopsy_sys::limits::online_cpus().ok()?.len();
-    Some(fitting(running(&text)?, cpus))
+    Some(for_each_cpu(running(&text)?, cpus))
 }
 
-/// Threads that run or could, of `0.50 0.40 0.30 5/300 4711`.
-fn running(loadavg: &str) -> Option<u32> {
-    loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
+/// Threads that run or could, of `0.50 0.40 0.30 5/300 4711` (proc(5)): now, or in the mean of the last minute where that is more. Where
+/// thousands wake all the time, their number at one moment is anything between few and all.
+fn running(loadavg: &str) -> Option<f64> {
+    let mut fields = loadavg.split_ascii_whitespace();
+    let minute: f64 = fields.next()?.parse().ok()?;
+    let now: f64 = fields.nth(2)?.split_once('/')?.0.parse().ok()?;
+    Some(now.max(minute))
 }
 
-/// For a quarter of a CPU among so many that run or could, us included.
-fn fitting(running: u32, cpus: usize) -> i32 {
+/// Of so many that run or could, us included.
+fn for_each_cpu(running: f64, cpus: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a number of CPUs")]
-    let competing = f64::from(running.saturating_sub(1)) / cpus.max(1) as f64;
+    let cpus = cpus.max(1) as f64;
+    (running - 1.0).max(0.0) / cpus
+}
+
+/// The nice value for a quarter of a CPU.
+fn fitting(competing: f64) -> i32 {
     let steps = (competing / QUARTER).max(1.0).ln() / STEP.ln();
     #[expect(clippy::cast_possible_truncation, reason = "at most 20")]
     let steps = steps.round().min(20.0) as i32;
@@ -71,17 +120,25 @@ mod tests {
 
     #[test]
     fn a_quarter_of_a_cpu_and_never_more() {
-        assert_eq!(running("201.10 80.02 30.50 501/9000 4711\n"), Some(501));
+        assert_eq!(running("201.10 80.02 30.50 501/9000 4711\n"), Some(501.0));
+        assert_eq!(running("201.10 80.02 30.50 7/9000 4711\n"), Some(201.1));
         assert_eq!(running("nonsense"), None);
         // Not starved: like everybody.
-        assert_eq!([1, 2, 7].map(|running| fitting(running, 2)), [0, 0, 0]);
-        for running in [9, 20, 60, 200, 500] {
-            let weight = 1.25_f64.powi(-fitting(running, 2));
-            let competing = f64::from(running - 1) / 2.0;
+        assert_eq!([0.0, 1.0, 2.0, 7.0].map(|running| fitting(for_each_cpu(running, 2))), [0; 4]);
+        for running in [9.0, 20.0, 60.0, 200.0, 500.0] {
+            let competing = for_each_cpu(running, 2);
+            let weight = 1.25_f64.powi(-fitting(competing));
             let share = weight / (weight + competing);
             assert!((0.2..=0.3).contains(&share), "{running} compete: {share}");
         }
-        assert_eq!(fitting(100_000, 2), -20);
-        assert_eq!(fitting(500, 0), fitting(500, 1));
+        assert_eq!(fitting(for_each_cpu(100_000.0, 2)), -20);
+        assert_eq!(fitting(for_each_cpu(500.0, 0)), fitting(for_each_cpu(500.0, 1)));
+    }
+
+    #[test]
+    fn what_is_reserved_leaves_half_of_a_cpu_to_others() {
+        let share = |turn: Duration| turn.as_secs_f64() / PERIOD.as_secs_f64();
+        let shares = share(Turn::of_reader().runtime) + 2.0 * share(Turn::of_clock().runtime);
+        assert!(shares <= 0.61, "{shares}");
     }
 }

@@ -1,6 +1,7 @@
 //! Priorities of our own threads, and locked memory for a short time.
 
 use std::io;
+use std::time::Duration;
 
 use biopsy_model::Tid;
 
@@ -43,6 +44,61 @@ impl Drop for RealTime {
         // the thread came from needs no privilege.
         unsafe { libc::sched_setscheduler(0, self.policy, &raw const before) };
     }
+}
+
+/// While this value lives, the calling thread gets `runtime` of CPU time in each `period` before all ordinary threads, and no more than
+/// that (SCHED_DEADLINE, sched(7)): the kernel keeps the promise and the limit. Not `Send`: it must end on the thread that it began on.
+#[derive(Debug)]
+pub struct Reserved(std::marker::PhantomData<*const ()>);
+
+impl Reserved {
+    /// Reserves. Children and threads that it starts meanwhile are ordinary ones.
+    ///
+    /// # Errors
+    /// EPERM without CAP_SYS_NICE, for a thread that may not run on all CPUs, and in some control groups; EBUSY where others have
+    /// reserved what there is.
+    pub fn begin(runtime: Duration, period: Duration) -> io::Result<Self> {
+        crate::fault::check("sched_setattr")?;
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let attributes = SchedulingAttributes {
+            size: u32::try_from(size_of::<SchedulingAttributes>()).unwrap_or(0),
+            policy: libc::SCHED_DEADLINE.unsigned_abs(),
+            flags: SCHED_FLAG_RESET_ON_FORK,
+            nice: 0,
+            priority: 0,
+            runtime: nanos(runtime),
+            deadline: nanos(period),
+            period: nanos(period),
+        };
+        // SAFETY: sched_setattr reads the `size` bytes that the attributes say, all of which are there; 0 is the calling thread.
+        check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) })?;
+        Ok(Self(std::marker::PhantomData))
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let ordinary = libc::sched_param { sched_priority: 0 };
+        // SAFETY: sched_setscheduler reads one sched_param from the pointer; `ordinary` outlives the call. Giving a reservation back
+        // needs no privilege, and the nice value is what it was.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
+    }
+}
+
+/// `SCHED_FLAG_RESET_ON_FORK` of include/uapi/linux/sched.h.
+const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
+
+/// `struct sched_attr` of include/uapi/linux/sched/types.h, its first version (48 bytes). Times in nanoseconds.
+#[repr(C)]
+struct SchedulingAttributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
 }
 
 /// The nice value of one of our threads; on Linux each thread has its own (setpriority(2)).
@@ -111,6 +167,25 @@ mod tests {
             set_nice(this_thread(), before + 1).unwrap();
             assert_eq!(nice(this_thread()).unwrap(), before + 1);
             assert_eq!(nice(Tid(std::process::id())).unwrap(), others);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_reservation_comes_and_goes_and_is_not_handed_on() {
+        // SAFETY: takes an integer; 0 is the calling thread.
+        let policy = || unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+        std::thread::spawn(move || {
+            set_nice(this_thread(), nice(this_thread()).unwrap() + 1).unwrap();
+            let (before, polite) = (policy(), nice(this_thread()).unwrap());
+            let Ok(guard) = Reserved::begin(Duration::from_millis(1), Duration::from_millis(100)) else {
+                return;
+            };
+            assert_eq!(policy(), libc::SCHED_DEADLINE);
+            assert_eq!(std::thread::spawn(policy).join().unwrap(), libc::SCHED_OTHER);
+            drop(guard);
+            assert_eq!((policy(), nice(this_thread()).unwrap()), (before, polite));
         })
         .join()
         .unwrap();

@@ -12,6 +12,7 @@ use biopsy_model::loss::Warning;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::Moment;
 use biopsy_record::dotnet::DotNetRecorder;
+use biopsy_record::favour::Turn;
 use biopsy_record::logs::{self, LogWatch};
 use biopsy_record::metrics::{self, FolderSink};
 use biopsy_record::trace::{self, Control, TraceError, TraceHandle, TraceOptions, TraceSummary};
@@ -81,6 +82,7 @@ pub(super) fn record(
 
     // On a starved machine each step from here on waits for its turn; the threads that are started have what we have.
     biopsy_record::favour::all_threads();
+    let turn = Turn::of_reader();
     let watch = LogWatch::begin(log_config(plan, subject.pid()));
     if let Some(reason) = reason {
         let reason = draft.masking.text(layout::WARNINGS, reason).into_owned();
@@ -90,6 +92,7 @@ pub(super) fn record(
     subject.target.check_same()?;
     let child = subject.release()?;
     draft.keep();
+    drop(turn);
     let mut recording =
         Recording { plan, place, job, remote, draft, subject, running, child, snapshots: Vec::new(), tree };
     let ended_by = recording.watch();
@@ -191,6 +194,7 @@ impl Recording<'_> {
     /// The time of the recording. Returns why it ended.
     fn watch(&mut self) -> EndedBy {
         let started = Instant::now();
+        let mut turn = Turn::of_clock();
         self.job.tell(Event::Recording {
             name: &self.draft.header.target_name,
             pid: self.subject.pid(),
@@ -214,6 +218,7 @@ impl Recording<'_> {
             {
                 break EndedBy::TargetExited;
             }
+            turn.renew();
             biopsy_record::favour::all_threads();
             self.running.pass_methods();
             if disk_is_nearly_full(self.draft.folder.path()) {

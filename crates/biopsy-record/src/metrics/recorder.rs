@@ -12,6 +12,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender};
 
 use super::sampler::{Config, Latest, Sampler};
 use super::sink::TableSink;
+use crate::favour::Turn;
 
 /// The wall clock is said to have stepped when it moved against the monotonic clock by more than this
 /// between two readings: slewing (at most 500 ppm) stays below, also over a minute.
@@ -134,8 +135,10 @@ fn run(
     let mut summary = Summary::default();
     let mut sampler = Sampler::new(config.clone());
     let mut last = MonoNanos(monotonic_nanos());
+    let mut turn = Turn::of_clock();
     loop {
         let go_on = wait(schedule.due_at());
+        turn.renew();
         let cpu_before = thread_cpu_nanos();
         let time = MonoNanos(monotonic_nanos());
         // A last reading right after another one would have rates over a moment: noise, drawn as a spike.

@@ -188,7 +188,7 @@ impl Recorder {
 
     /// Records until told to stop, or until nothing is left to record.
     pub(super) fn run(mut self, commands: &Receiver<Control>) -> TraceSummary {
-        favour::this_thread_too();
+        let mut turn = favour::Turn::of_reader();
         let round = if self.attached.kernel.is_some() { ROUND } else { SHORT_ROUND };
         let mut cut_short = None;
         loop {
@@ -206,7 +206,12 @@ impl Recorder {
                     }
                 }
                 Ok(Control::Methods(pid, methods)) => self.managed.methods(pid.0, methods),
-                Err(RecvTimeoutError::Timeout) => self.round(),
+                Err(RecvTimeoutError::Timeout) => {
+                    if monotonic_nanos() >= self.next_second {
+                        turn.renew();
+                    }
+                    self.round();
+                }
             }
             if let Some(error) = self.state.error.take() {
                 cut_short = Some(format!("writing the timeline failed: {error}"));
@@ -221,7 +226,7 @@ impl Recorder {
                 break;
             }
         }
-        self.finish(cut_short)
+        self.finish(cut_short, turn)
     }
 
     fn round(&mut self) {
@@ -414,7 +419,6 @@ impl Recorder {
     }
 
     fn each_second(&mut self, now: u64) {
-        favour::this_thread_too();
         self.note_losses(now);
         self.adapt_threshold(now, false);
         if self.state.skipped > 0 {
@@ -545,7 +549,8 @@ impl Recorder {
         }
     }
 
-    fn finish(mut self, cut_short: Option<String>) -> TraceSummary {
+    /// `turn`: for what is still in the rings; naming frames has time.
+    fn finish(mut self, cut_short: Option<String>, turn: favour::Turn) -> TraceSummary {
         favour::all_threads();
         self.attached.stop();
         if cut_short.is_none() {
@@ -553,6 +558,7 @@ impl Recorder {
             let now = monotonic_nanos();
             self.next_slice = now;
             self.last_slices(now);
+            drop(turn);
             let result = self.off_cpu.finish(&mut self.state.sink);
             self.state.keep(result);
             self.each_second(now);

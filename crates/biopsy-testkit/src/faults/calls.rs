@@ -1,7 +1,7 @@
 //! Which system calls are made to fail, and with which errors: what the manual pages name, and a server on its worst day gives.
 
 use libc::{
-    EACCES, EAGAIN, EINTR, EINVAL, EIO, EMFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, EPERM, ESRCH, c_long,
+    EACCES, EAGAIN, EBUSY, EINTR, EINVAL, EIO, EMFILE, ENOENT, ENOMEM, ENOSPC, ENOSYS, EPERM, ESRCH, c_long,
 };
 
 /// A system call with the errors that fit it.
@@ -123,6 +123,7 @@ pub const FAILING_CALLS: &[FailingCall] = calls! {
     perf_event_open SYS_perf_event_open: EMFILE ENOMEM EPERM ESRCH;
     bpf SYS_bpf: EPERM ENOMEM EMFILE;
     ioctl SYS_ioctl: EINTR ENOMEM EPERM EINVAL;
+    sched_setattr SYS_sched_setattr: EPERM EBUSY;
     sched_setscheduler SYS_sched_setscheduler: EPERM ESRCH;
     sched_getscheduler SYS_sched_getscheduler: EPERM ESRCH;
     sched_setaffinity SYS_sched_setaffinity: EPERM EINVAL;
