@@ -4,7 +4,8 @@
 //! CapturePlan ──► capture::run ──┐
 //! DumpPlan ─────► dump::run ─────┤     find or start ─► (wait) ─► record or freeze ─► finish: mask again, report, look for
 //! SnapshotPlan ─► snapshot::run ─┼──►  secrets, pack ─► an outcome with its warnings
-//! StacksPlan ───► stacks::take ──┘
+//! StacksPlan ───► stacks::take ──┤
+//! KeepPlan ─────► recent::keep ──┘
 //! ```
 //!
 //! A verb takes a plan and a [`Job`] and returns its outcome or a [`Failure`]. It prints nothing and exits nowhere: what goes on is
@@ -19,10 +20,12 @@ pub mod failure;
 mod finish;
 pub mod job;
 pub mod place;
+pub mod recent;
 mod recording;
 pub mod snapshot;
 pub mod stacks;
 pub mod target;
+mod tree;
 pub mod words;
 
 pub use failure::{Failure, FailureKind, MADE};

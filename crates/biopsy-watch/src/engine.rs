@@ -10,7 +10,7 @@ use biopsy_model::ProcessKey;
 
 use crate::kinds::Kinds;
 use crate::process::Observed;
-use crate::rules::{Bound, Quantity, Rule, When};
+use crate::rules::{Bound, Quantity, Rule, Verb, When};
 use crate::settings::Settings;
 
 /// A day of the limits.
@@ -316,7 +316,9 @@ impl Engine {
             }
         }
         let Some((because, whens)) = due else { return };
-        let waits = because.is_empty();
+        // What keeps the last minutes waits with its process as well, and others record it meanwhile.
+        let keeps = rule.what.verb == Verb::Recent;
+        let waits = because.is_empty() || keeps;
         let is_first = rule.when.iter().any(|when| matches!(when, When::Start | When::Trigger(_)));
         match self.may(index, now, &process.key, waits, disk) {
             Ok(id) => {
@@ -356,7 +358,7 @@ impl Engine {
         waits: bool,
         disk: Disk,
     ) -> Result<u64, Held> {
-        let Rule { name, limits, .. } = &self.rules[index];
+        let Rule { name, limits, what, .. } = &self.rules[index];
         let history = self.histories.entry(name.clone()).or_default();
         while history.begun.front().is_some_and(|(begun, _)| now.since(*begun) >= DAY) {
             history.begun.pop_front();
@@ -369,8 +371,11 @@ impl Engine {
         let same = self.running.values().filter(|running| running.waits == waits);
         let (all, of_rule) =
             same.fold((0, 0), |(all, own), running| (all + 1, own + usize::from(running.rule == *name)));
-        let (most, most_of_rule) =
-            if waits { (WAITING, WAITING) } else { (self.at_once as usize, limits.at_once as usize) };
+        let (most, most_of_rule) = match (waits, what.verb) {
+            (true, Verb::Recent) => (WAITING, limits.at_once as usize),
+            (true, _) => (WAITING, WAITING),
+            (false, _) => (self.at_once as usize, limits.at_once as usize),
+        };
         let is_busy = !waits && self.running.values().any(|running| running.key == *key && !running.waits);
         let too_soon = history.last.is_some_and(|last| now.since(last) < limits.cool_down);
         let held = [

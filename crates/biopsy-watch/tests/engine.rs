@@ -144,6 +144,24 @@ fn commands_that_wait_are_no_recordings_and_count_only_when_there_is_a_result() 
 }
 
 #[test]
+fn whose_minutes_are_kept_may_be_recorded_meanwhile() {
+    let mut engine = Engine::new(&rule(", \"recent\": \"10m\", \"when\": \"alive>30s\", \"atOnce\": 2"));
+    let kept = fires(engine.look(at(0), &worker(5, 0), PLENTY));
+    assert_eq!(kept.iter().map(|fire| fire.rule.name.as_str()).collect::<Vec<_>>(), ["r-recent"]);
+    assert_eq!(kept[0].rule.what.to_string(), "recent 10m");
+    assert!(kept[0].triggers.is_empty());
+    let recorded = fires(engine.look(at(31), &worker(5, 31), PLENTY));
+    assert_eq!(recorded.iter().map(|fire| fire.rule.name.as_str()).collect::<Vec<_>>(), ["r"]);
+    // Four at once, and a place that is free again is taken by the next.
+    for pid in 6..9 {
+        assert_eq!(fires(engine.look(at(32), &worker(pid, 0), PLENTY)).len(), 1, "{pid}");
+    }
+    assert_eq!(held(&engine.look(at(33), &worker(9, 0), PLENTY)), [Held::AtOnce]);
+    engine.ended(kept[0].id, Outcome::Nothing);
+    assert_eq!(fires(engine.look(at(34), &worker(10, 0), PLENTY)).len(), 1);
+}
+
+#[test]
 fn each_limit_holds_and_is_said_once() {
     let two = settings(
         "\"atOnce\": 2, \"minFree\": \"1GB\", \"rules\": {\"a\": {\"who\": {\"name\": \"worker\"}, \"atOnce\": 1}, \

@@ -111,6 +111,29 @@ fn the_later_layer_holds_value_by_value() {
 }
 
 #[test]
+fn the_last_minutes_are_kept_of_those_that_rules_are_about_or_of_those_that_are_named() {
+    let text = "{\"profiling\": {\"processes\": {\"Compiler\": true}}, \"watch\": {\"rules\": {\"shop\": {\"who\": {\"name\": \"shop\"}, \"recent\": \"5m\"}}}}";
+    let (own, problems) = settings(&[layer("user", "x.json", text)]);
+    assert_eq!(problems, [""; 0]);
+    let rules = |settings: &Settings| -> Vec<String> {
+        settings.rules.iter().map(|rule| format!("{}: {}", rule.name, rule.what)).collect()
+    };
+    let before = rules(&own);
+    assert_eq!(before, ["profiling-Compiler: trace --no-children", "shop-recent: recent 5m", "shop: trace"]);
+    let mut all = own.clone();
+    all.keep_recent("10m", &[]);
+    assert_eq!(
+        rules(&all),
+        [vec!["profiling-Compiler-recent: recent 10m".to_owned()], before.clone()].concat()
+    );
+    let mut named = own;
+    named.keep_recent("10m", &["mariadbd".to_owned(), "a/b.service".to_owned()]);
+    let first = vec!["mariadbd-recent: recent 10m".to_owned(), "a_b.service-recent: recent 10m".to_owned()];
+    assert_eq!(rules(&named), [first, before].concat());
+    assert!(named.rules[0].who.0[0].name.len() == 1 && named.rules[1].who.0[0].unit.len() == 1);
+}
+
+#[test]
 fn mistakes_are_said_with_line_and_column() {
     for (text, says) in [
         (

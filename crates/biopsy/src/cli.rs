@@ -19,6 +19,7 @@ use crate::commands::symbols::SymbolArgs;
 use crate::commands::verify_deletion::VerifyDeletionArgs;
 use crate::config::ConfigArgs;
 use crate::dump::DumpArgs;
+use crate::recent::RecentArgs;
 use crate::render::terminal::ColorChoice;
 use crate::send::SendArgs;
 use crate::snapshot::SnapshotArgs;
@@ -70,6 +71,8 @@ pub(crate) enum Command {
     Case(HandedOn),
     /// Read what was sent for a case, where it is, where `biopsy-lab` is installed.
     Open(HandedOn),
+    #[command(hide = true)]
+    Recent(RecentArgs),
     Config(ConfigArgs),
     Watch(WatchArgs),
     List(ListArgs),

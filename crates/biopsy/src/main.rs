@@ -14,6 +14,7 @@ mod controls;
 mod dump;
 mod exit_codes;
 mod interrupt;
+mod recent;
 mod render;
 mod send;
 mod snapshot;
@@ -82,6 +83,7 @@ fn say_usage(error: &clap::Error) -> ExitCode {
 fn run(cli: &Cli) -> Result<exit_codes::Code, Failure> {
     let terminal = Terminal::of_stdout(cli.color);
     match &cli.command {
+        Command::Recent(args) => recent::run(args, cli.color),
         Command::Config(args) => config::run(args, terminal),
         Command::Watch(args) => watch::run(args, cli.color),
         Command::List(args) => commands::list(args, terminal),

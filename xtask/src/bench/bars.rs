@@ -27,6 +27,8 @@ pub(super) const BARS: &[Bar] = &[
     at_least(1.4, "2a", "the same, times that under perf -p"),
     at_least(1.4, "2b", "the same, times that under samply"),
     at_least(0.85, "3", "M throughput with wait stacks too, share of unrecorded"),
+    at_least(0.99, "W1", "M throughput with the last minutes kept, share of unrecorded"),
+    at_most(64.0, "W2", "memory of who keeps the last minutes of M, MB"),
     at_least(0.97, "4", "Z work per CPU second, share of unrecorded"),
     at_most(0.10, "5", "recorder CPU on M, cores"),
     at_most(0.5, "6", "output on M, MB/s"),

@@ -24,7 +24,7 @@ pub(crate) struct Options {
     /// `redaction` (as `cargo xtask redaction --speed`)
     #[arg(long, value_delimiter = ',')]
     pub(super) only: Vec<String>,
-    /// Only these recorders: `none`, `states`, `biopsy`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`, `debug`,
+    /// Only these recorders: `none`, `states`, `biopsy`, `recent`, `perf`, `samply`; of a .NET server `trace`, `capture`, `requests`, `debug`,
     /// `dotnet-trace`
     #[arg(long, value_delimiter = ',')]
     pub(super) recorders: Vec<String>,
@@ -60,7 +60,7 @@ impl Options {
 
 /// The recorders that take part, in the order of a round.
 pub(super) fn kinds(tools: &Tools, options: &Options) -> Vec<Kind> {
-    let mut kinds = vec![Kind::None, Kind::States, Kind::WaitStacks];
+    let mut kinds = vec![Kind::None, Kind::Recent, Kind::States, Kind::WaitStacks];
     kinds.extend(tools.perf.is_some().then_some(Kind::Perf));
     kinds.extend(tools.samply.is_some().then_some(Kind::Samply));
     kinds.retain(|kind| options.wants_recorder(*kind));

@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     States,
     /// biopsy as it is by default, with budgeted stacks of waits.
     WaitStacks,
+    /// biopsy that keeps the last minutes in memory.
+    Recent,
     /// `perf record -F 999 -g -p`.
     Perf,
     /// `samply record -r 999 -p`.
@@ -47,6 +49,7 @@ impl Kind {
             Self::None => "none",
             Self::States => "states",
             Self::WaitStacks => "biopsy",
+            Self::Recent => "recent",
             Self::Perf => "perf",
             Self::Samply => "samply",
         }
@@ -58,6 +61,7 @@ impl Kind {
             Self::None => "none",
             Self::States => "biopsy, no wait stacks",
             Self::WaitStacks => "biopsy",
+            Self::Recent => "biopsy, last minutes",
             Self::Perf => "perf -p",
             Self::Samply => "samply -p",
         }
@@ -103,6 +107,13 @@ pub(crate) fn start(tools: &Tools, kind: Kind, pid: u32, folder: &Path) -> Outco
             if kind == Kind::States {
                 command.arg("--no-wait-stacks");
             }
+            (command, output)
+        }
+        Kind::Recent => {
+            let output = folder.join("recent.zip");
+            let mut command = Command::new(&tools.biopsy);
+            command.args(["recent", "10m", &pid, "--quiet", "--output"]).arg(&output);
+            command.env("XDG_STATE_HOME", folder);
             (command, output)
         }
         Kind::Perf => {
@@ -157,7 +168,7 @@ impl Running {
         record.stop_seconds = asked.elapsed().as_secs_f64();
         let status = self.child.wait().map_err(|error| error.to_string())?;
         record.bytes = proc_usage::bytes_on_disk(&self.output);
-        if record.bytes == 0 {
+        if record.bytes == 0 && self.kind != Kind::Recent {
             return Err(self.failed(&format!("left no result and ended with {status}")));
         }
         Ok(record)

@@ -64,6 +64,8 @@ pub(crate) fn measure(tools: &Tools, options: &Options, table: &mut Table) -> Ou
         let both = (per_second(&runs, Kind::States), per_second(&runs, peer));
         table.judge(row, paired_ratio(&both.0, &both.1));
     }
+    table.judge("W1", table.value("M", Kind::Recent.name(), "throughput, paired"));
+    table.judge("W2", table.value("M", Kind::Recent.name(), "memory, MB"));
     table.judge("5", table.value("M", Kind::WaitStacks.name(), "recorder CPU, cores"));
     table.judge("6", table.value("M", Kind::WaitStacks.name(), "output, KB/s").map(|kb| kb / 1000.0));
     table.judge("8", table.value("M", Kind::WaitStacks.name(), "stop to result, s"));

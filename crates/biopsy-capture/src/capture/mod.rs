@@ -1,9 +1,10 @@
 //! `capture` and `trace`: from a name to a bundle with a report.
 //!
 //! [`subject`] finds or starts the process and looks whether it may be recorded; [`wait`] waits for a trigger; [`record`] starts
-//! the recorders ([`runtimes`] those of .NET) and watches over them; [`copy`] makes a bundle on the way; [`end`] stops them and takes
+//! the recorders ([`runtimes`] those of .NET; [`before`] asks for what was recorded earlier) and watches over them; [`copy`] makes a bundle on the way; [`end`] stops them and takes
 //! what is taken at the end ([`stacks`]). The rest is `finish`'s.
 
+mod before;
 mod copy;
 mod end;
 mod plan;
@@ -23,7 +24,8 @@ use crate::finish::{HandedOver, finish};
 use crate::job::Job;
 use crate::place::Place;
 
-pub use plan::{CapturePlan, Remote, Whom, Wish, event_budget, trigger};
+use before::Asked;
+pub use plan::{CapturePlan, RecentWish, Remote, Whom, Wish, event_budget, trigger};
 
 use subject::Subject;
 
@@ -49,8 +51,11 @@ pub fn run(plan: &CapturePlan, remote: &Remote, job: &Job) -> Result<Captured, F
     let place = Place::choose(plan.output.as_deref(), plan.folder, &subject.target.name)?;
     subject.check(plan, &place, job);
     let reason = wait::wait(&plan.on, &subject.target, job)?;
+    let target = &subject.target.info.key;
+    let before = plan.recent.as_ref().map(|recent| Asked::of(recent, target)).transpose()?.flatten();
     let kept = |failure: Failure| failure.naming(KEPT, &place.folder);
-    let recorded = record::record(plan, subject, &place, reason.as_deref(), remote, job).map_err(kept)?;
+    let recorded =
+        record::record(plan, subject, before, &place, reason.as_deref(), remote, job).map_err(kept)?;
     let record::Recorded { draft, trace, snapshots, hurried } = recorded;
     let (result, diagnosis) = if hurried || job.is_hurried() {
         (HandedOver { path: place.folder.clone(), bytes: 0, is_bundle: false }, None)

@@ -32,6 +32,8 @@ pub struct CapturePlan {
     pub trace_only: bool,
     /// How long; `None`: until it is stopped.
     pub length: Option<Duration>,
+    /// The minutes before belong to it.
+    pub recent: Option<RecentWish>,
     /// The bundle; `None`: named after the target and the time, in the working directory.
     pub output: Option<PathBuf>,
     /// Keep the folder instead of packing it.
@@ -62,6 +64,19 @@ pub struct CapturePlan {
     pub on: Vec<Trigger>,
     /// It ends when the timeline has this many bytes.
     pub max_bytes: u64,
+}
+
+/// What is wished of the minutes before a recording.
+#[derive(Clone, Debug)]
+pub struct RecentWish {
+    /// How many.
+    pub length: Duration,
+    /// The folder of those who keep them.
+    pub folder: PathBuf,
+    /// Without them there is to be no recording.
+    pub is_needed: bool,
+    /// Nothing else is wished: the recording ends when they are there.
+    pub is_all: bool,
 }
 
 /// How much may be taken of runtimes' events: whoever asked for requests or messages in detail gets them up to a high rate;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use biopsy_model::Pid;
 use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::Warning;
+use biopsy_model::metric::MetricTable;
 use biopsy_model::process::ProcessInfo;
 use biopsy_record::context::Moment;
 use biopsy_record::dotnet::DotNetRecorder;
@@ -22,7 +23,9 @@ use crate::failure::{Failure, FailureKind};
 use crate::job::{Event, Job};
 use crate::place::{Place, disk_is_nearly_full};
 use crate::recording::{Draft, output_failure};
+use crate::tree::tree_of;
 
+use super::before::Asked;
 use super::plan::{CapturePlan, Remote, Wish};
 use super::runtimes;
 use super::subject::Subject;
@@ -68,6 +71,7 @@ pub(super) struct Running {
 pub(super) fn record(
     plan: &CapturePlan,
     mut subject: Subject,
+    before: Option<Asked>,
     place: &Place,
     reason: Option<&str>,
     remote: &Remote,
@@ -88,7 +92,7 @@ pub(super) fn record(
         let reason = draft.masking.text(layout::WARNINGS, reason).into_owned();
         draft.warn("recording.trigger", format!("recorded because: {reason}"));
     }
-    let running = start(plan, &mut subject, &tree, &draft)?;
+    let running = start(plan, &mut subject, before, &tree, &mut draft)?;
     subject.target.check_same()?;
     let child = subject.release()?;
     draft.keep();
@@ -104,8 +108,9 @@ pub(super) fn record(
 fn start(
     plan: &CapturePlan,
     subject: &mut Subject,
+    before: Option<Asked>,
     tree: &[ProcessInfo],
-    draft: &Draft,
+    draft: &mut Draft,
 ) -> Result<Running, Failure> {
     // First, because it learns the secrets of the environment that everything else is masked with.
     if !plan.trace_only && subject.held.is_none() {
@@ -127,7 +132,12 @@ fn start(
             None
         }
     };
-    let metrics = (!plan.trace_only).then(|| start_metrics(plan, subject.pid(), draft)).transpose()?;
+    let tables = match (before, &trace) {
+        (Some(before), Some(trace)) => before.put_before(trace, draft)?,
+        _ => Vec::new(),
+    };
+    let metrics =
+        (!plan.trace_only).then(|| start_metrics(plan, subject.pid(), draft, &tables)).transpose()?;
     let dotnet = runtimes::start(plan, subject.pid(), subject.port.take(), draft).unwrap_or_else(|warning| {
         draft.warn_all(&[warning]);
         None
@@ -143,16 +153,23 @@ fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Resul
         frequency_hz: plan.frequency_hz.or_else(|| (!plan.trace_only).then(trace::gentle_frequency)),
         wait_threshold: plan.wait_threshold,
         wait_period: plan.wait_period,
+        wakeups: true,
         method: plan.method,
         max_bytes: plan.max_bytes,
     };
     trace::start(&options, file, Some(draft.masking.clone()))
 }
 
-fn start_metrics(plan: &CapturePlan, pid: Pid, draft: &Draft) -> Result<metrics::Handle, Failure> {
-    let tree = runtimes::tree_of(pid, plan.children, TREE_EVERY);
+fn start_metrics(
+    plan: &CapturePlan,
+    pid: Pid,
+    draft: &Draft,
+    before: &[MetricTable],
+) -> Result<metrics::Handle, Failure> {
+    let tree = tree_of(pid, plan.children, TREE_EVERY);
     let config = metrics::Config { interval: plan.metrics_every, ..metrics::Config::new(tree) };
-    let sink = FolderSink::new(Arc::clone(&draft.folder), draft.masking.clone());
+    let mut sink = FolderSink::new(Arc::clone(&draft.folder), draft.masking.clone());
+    sink.rows_before(before).map_err(|error| Failure::from_error(FailureKind::Output, &error))?;
     metrics::Recorder::start(config, Box::new(sink)).map_err(|error| {
         Failure::new(FailureKind::Memory, format!("cannot start the metrics recorder: {error}"))
     })
@@ -202,8 +219,12 @@ impl Recording<'_> {
             length: self.plan.length,
             trace_only: self.plan.trace_only,
         });
+        let length = match &self.plan.recent {
+            Some(recent) if recent.is_all => Some(Duration::ZERO),
+            _ => self.plan.length,
+        };
         let ended = loop {
-            let left = self.plan.length.map(|length| length.saturating_sub(started.elapsed()));
+            let left = length.map(|length| length.saturating_sub(started.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
                 break EndedBy::Time;
             }

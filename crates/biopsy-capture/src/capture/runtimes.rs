@@ -1,17 +1,17 @@
 //! What .NET runtimes say, beside the trace.
 
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use biopsy_dotnet_ipc::ReversePort;
 use biopsy_model::Pid;
 use biopsy_model::loss::Warning;
-use biopsy_record::dotnet::{DotNetRecorder, Tree};
-use biopsy_target::ProcRoot;
+use biopsy_record::dotnet::DotNetRecorder;
 
 use crate::job::Job;
 use crate::recording::{Draft, warning};
+use crate::tree::tree_of;
 
 use super::plan::CapturePlan;
 
@@ -30,26 +30,6 @@ pub(super) fn start(
     DotNetRecorder::start(tree_of(pid, plan.children, WALK_EVERY), options, port, folder, masking)
         .map(Some)
         .map_err(|error| warning("dotnet.not-possible", format!("runtimes are not listened to: {error}")))
-}
-
-/// The target and what is below it, found again at most this often; biopsy itself may be below it.
-pub(super) fn tree_of(pid: Pid, children: bool, every: Duration) -> Tree {
-    let known: Mutex<(Option<Instant>, Vec<Pid>)> = Mutex::new((None, vec![pid]));
-    Arc::new(move || {
-        if !children {
-            return vec![pid];
-        }
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0.is_none_or(|at| at.elapsed() >= every) {
-            let own = Pid(std::process::id());
-            // What fails is done again as soon as it is asked for again; until then it is those that were known.
-            if let Ok(mut tree) = biopsy_target::list::tree_pids(&ProcRoot::live(), pid) {
-                tree.retain(|&process| process != own);
-                *known = (Some(Instant::now()), tree);
-            }
-        }
-        known.1.clone()
-    })
 }
 
 /// Ends it, and writes what was gathered. Returns what could not be done.

@@ -4,12 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use biopsy_model::MonoNanos;
-use biopsy_model::metric::MetricRow;
+use biopsy_model::metric::{MetricRow, MetricTable};
 use biopsy_recording::metrics::TableWriter;
 use biopsy_recording::{MemberFile, RecordingFolder, WriteError, layout};
 use rustc_hash::FxHashMap;
 
 use super::sink::{TableSchema, TableSink};
+use super::tables;
 use crate::masking::Masking;
 
 /// Masked keys are remembered, up to this many.
@@ -30,6 +31,25 @@ impl FolderSink {
     #[must_use]
     pub fn new(folder: Arc<RecordingFolder>, masking: Masking) -> FolderSink {
         FolderSink { folder, masking, tables: Vec::new(), masked: FxHashMap::default() }
+    }
+
+    /// Rows of the time before, as they are: another recorder has masked them. Of tables and columns that there are not, none.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn rows_before(&mut self, tables: &[MetricTable]) -> io::Result<()> {
+        for table in tables {
+            let same = |schema: &TableSchema| {
+                let known = schema.to_table();
+                known.name == table.name && known.keys == table.keys && known.columns == table.columns
+            };
+            let Some(schema) = tables::ALL.iter().find(|schema| same(schema)) else { continue };
+            let index = self.table(schema)?;
+            if let Some((_, writer)) = self.tables.get_mut(index) {
+                table.rows.iter().try_for_each(|row| writer.append_row(row))?;
+            }
+        }
+        self.flush()
     }
 
     fn table(&mut self, schema: &'static TableSchema) -> io::Result<usize> {

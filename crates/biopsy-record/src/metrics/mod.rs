@@ -18,6 +18,7 @@ mod processes;
 pub(crate) mod procfile;
 mod rate;
 mod reading;
+mod recent;
 mod recorder;
 mod sampler;
 mod sink;
@@ -30,6 +31,7 @@ mod threads;
 
 pub use folder_sink::FolderSink;
 pub(crate) use processes::LARGEST_FOR_PSS;
+pub use recent::{RecentRows, RecentSink};
 pub use recorder::{Handle, Recorder, Summary};
 pub use sampler::{Config, Latest};
 pub use sink::{MemorySink, TableSchema, TableSink};

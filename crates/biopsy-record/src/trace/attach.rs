@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) follow_children: bool,
     pub(crate) frequency_hz: u32,
     pub(crate) wait_threshold: u64,
+    /// Who woke whom.
+    pub(crate) wakeups: bool,
     /// Only this method, for tests and comparisons.
     pub(crate) only: Option<Method>,
 }
@@ -165,7 +167,7 @@ fn sampling_source(scope: Scope, exclude_kernel: bool) -> Source {
 fn with_programs(plan: &Plan, cpus: &[u32]) -> Result<Attached, String> {
     let threads = threads(plan)?.len();
     let highest = cpus.iter().max().copied().unwrap_or(0) + 1;
-    let kernel = KernelSession::start(highest, u32::try_from(threads).unwrap_or(u32::MAX))
+    let kernel = KernelSession::start(highest, u32::try_from(threads).unwrap_or(u32::MAX), plan.wakeups)
         .map_err(|error| with_causes(&error))?;
     kernel.set_wait_threshold(plan.wait_threshold).map_err(|error| format!("bpf map: {error}"))?;
     for &pid in &plan.pids {
@@ -371,6 +373,7 @@ mod tests {
             follow_children: false,
             frequency_hz: 99,
             wait_threshold: 1_000_000,
+            wakeups: true,
             only: None,
         };
         let cpus = biopsy_sys::limits::online_cpus().unwrap();

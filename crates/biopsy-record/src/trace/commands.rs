@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender;
 use biopsy_model::Pid;
 use biopsy_model::timeline::TraceMethod;
 
+use super::before::Before;
 use super::managed::SharedMethods;
 
 /// What may be asked of a running trace.
@@ -16,6 +17,8 @@ pub enum Control {
     Mark(String),
     /// Make everything so far readable; the answer says how much of the file that is. The trace goes on.
     Cut(Sender<Cut>),
+    /// What another recorder has of the time before belongs to this timeline.
+    Before(Box<Before>),
     /// What an event session tells of the methods of a process: its frames are named by it where memory does not say.
     Methods(Pid, SharedMethods),
 }

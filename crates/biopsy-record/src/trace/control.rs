@@ -6,16 +6,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use biopsy_model::Pid;
-use biopsy_recording::MemberFile;
-
 use crate::masking::Masking;
+use biopsy_model::Pid;
 
 use super::attach::{Attempt, Method, Plan, attach};
 use super::commands::{Control, Cut, TraceSummary};
 use super::languages::Finder;
+use super::pace::Pace;
 use super::recorder::Recorder;
-use super::sink::{Progress, Sink};
+use super::sink::{Destination, Progress, Sink};
 
 /// What to record, and how.
 #[derive(Clone, Debug)]
@@ -30,6 +29,9 @@ pub struct TraceOptions {
     pub wait_threshold: Duration,
     /// How often waiting threads are looked at; `None`: never.
     pub wait_period: Option<Duration>,
+    /// Record who woke whom, and since when a thread that was woken could have run. More than half of what states cost a server that
+    /// switches often.
+    pub wakeups: bool,
     /// Use only this method.
     pub method: Option<Method>,
     /// Write the timeline up to this many bytes.
@@ -44,6 +46,7 @@ impl Default for TraceOptions {
             frequency_hz: None,
             wait_threshold: Duration::from_millis(1),
             wait_period: Some(Duration::from_millis(20)),
+            wakeups: true,
             method: None,
             max_bytes: 4 << 30,
         }
@@ -88,15 +91,17 @@ pub struct TraceHandle {
 /// When no method works, or the file cannot be written.
 pub fn start(
     options: &TraceOptions,
-    timeline: MemberFile,
+    timeline: impl Into<Destination>,
     masking: Option<Masking>,
 ) -> Result<TraceHandle, TraceError> {
+    let timeline = timeline.into();
     let cpus = biopsy_sys::limits::online_cpus().map_or(1, |cpus| cpus.len());
     let mut plan = Plan {
         pids: options.pids.iter().map(|pid| pid.0).collect(),
         follow_children: options.follow_children,
         frequency_hz: options.frequency_hz.unwrap_or_else(|| default_frequency(cpus)),
         wait_threshold: nanos(options.wait_threshold),
+        wakeups: options.wakeups,
         only: options.method,
     };
     let interpreters = Finder::start(plan.pids.clone())?;
@@ -106,9 +111,20 @@ pub fn start(
     })?;
     plan.pids.retain(|pid| !attached.left_out.contains_key(pid));
     let progress = Arc::new(Progress::default());
+    let pace = match timeline {
+        Destination::File(_) => Pace::USUAL,
+        Destination::Ring(_) => Pace::CALM,
+    };
     let sink = Sink::new(timeline, masking, Arc::clone(&progress))?;
-    let recorder =
-        Recorder::new(attached, interpreters, plan, options.wait_period.map(nanos), options.max_bytes, sink)?;
+    let recorder = Recorder::new(
+        attached,
+        interpreters,
+        plan,
+        options.wait_period.map(nanos),
+        pace,
+        options.max_bytes,
+        sink,
+    )?;
     let (control, commands) = channel();
     let (finished, done) = channel();
     let thread = std::thread::Builder::new().name("biopsy-trace".to_owned()).spawn(move || {

@@ -6,6 +6,7 @@ use biopsy_model::module::{Module, ModuleHandle};
 use biopsy_model::stack::{Frame, FrameHandle, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::TimelineEvent;
+use biopsy_recording::timeline::Shift;
 use rustc_hash::FxHashMap;
 
 use super::sink::Sink;
@@ -16,6 +17,8 @@ pub(crate) struct Interner {
     modules: u32,
     frames: FxHashMap<Frame, FrameHandle>,
     stacks: FxHashMap<StackNode, StackHandle>,
+    /// Frames and stacks that somebody else has defined.
+    others: Shift,
     /// Frames that nobody has tried to name yet.
     unnamed: Vec<(FrameHandle, Frame)>,
 }
@@ -35,7 +38,7 @@ impl Interner {
         for frame in frames.iter().rev() {
             let frame = self.frame(*frame, sink)?;
             let node = StackNode { caller, frame };
-            let next = StackHandle(u32::try_from(self.stacks.len()).unwrap_or(u32::MAX));
+            let next = StackHandle(number(self.stacks.len()).saturating_add(self.others.stacks));
             caller = Some(match self.stacks.entry(node) {
                 std::collections::hash_map::Entry::Occupied(known) => *known.get(),
                 std::collections::hash_map::Entry::Vacant(new) => {
@@ -51,7 +54,7 @@ impl Interner {
         if let Some(known) = self.frames.get(&frame) {
             return Ok(*known);
         }
-        let handle = FrameHandle(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
+        let handle = FrameHandle(number(self.frames.len()).saturating_add(self.others.frames));
         self.frames.insert(frame, handle);
         self.unnamed.push((handle, frame));
         sink.push(&TimelineEvent::Frame(frame))?;
@@ -79,8 +82,29 @@ impl Interner {
         std::mem::take(&mut self.unnamed)
     }
 
+    /// How many modules, frames and stacks there are.
+    pub(crate) fn shift(&self) -> Shift {
+        Shift {
+            modules: self.modules,
+            frames: number(self.frames.len()).saturating_add(self.others.frames),
+            stacks: number(self.stacks.len()).saturating_add(self.others.stacks),
+        }
+    }
+
+    /// Somebody else has defined some: there are so many now.
+    pub(crate) fn skip_to(&mut self, all: Shift) {
+        let had = self.shift();
+        self.modules = all.modules;
+        self.others.frames += all.frames.saturating_sub(had.frames);
+        self.others.stacks += all.stacks.saturating_sub(had.stacks);
+    }
+
     /// Distinct frames and stacks.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.frames.len(), self.stacks.len())
     }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -9,6 +9,7 @@
 //! descriptors; whatever is lost is written down.
 
 mod attach;
+mod before;
 mod commands;
 mod control;
 pub(crate) mod events;
@@ -20,6 +21,7 @@ mod managed;
 mod maps;
 mod names;
 mod off_cpu;
+mod pace;
 mod perf_records;
 mod processes;
 mod recorder;
@@ -30,7 +32,8 @@ mod slices;
 mod thread_times;
 
 pub use attach::{Attempt, Method};
+pub use before::Before;
 pub use commands::{Control, Cut, TraceSummary};
 pub use control::{TraceError, TraceHandle, TraceOptions, gentle_frequency, start};
 pub use managed::SharedMethods;
-pub use sink::Progress;
+pub use sink::{Destination, Progress};

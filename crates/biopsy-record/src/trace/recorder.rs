@@ -26,6 +26,7 @@ use super::languages::{Finder, FoundLanguage, Java, Language, Node, Python};
 use super::managed::Managed;
 use super::names::Names;
 use super::off_cpu::OffCpuSampler;
+use super::pace::Pace;
 use super::processes::{ProcessChange, Processes, task_ids};
 use super::records::State;
 use super::sink::Sink;
@@ -33,11 +34,6 @@ use super::sleepers::{FromProc, sleeping_thread};
 use super::slices::Slices;
 use super::thread_times::SwitchTimes;
 
-/// Between two rounds. The ring buffers hold many times what comes in this time.
-const ROUND: Duration = Duration::from_millis(20);
-/// The same where the kernel copies stacks by itself into small rings.
-const SHORT_ROUND: Duration = Duration::from_millis(5);
-const SLICE_NANOS: u64 = 100_000_000;
 const SECOND: u64 = 1_000_000_000;
 /// Above this share of a full ring buffer, stacks are not unwound but counted.
 const BEHIND: f64 = 0.5;
@@ -63,6 +59,7 @@ pub(super) struct Recorder {
     /// New frames that are no managed code, until they are asked for.
     native: Vec<(FrameHandle, Frame)>,
     wait_period: Option<u64>,
+    pace: Pace,
     max_bytes: u64,
     next_look: u64,
     next_slice: u64,
@@ -80,6 +77,7 @@ impl Recorder {
         interpreters: Finder,
         plan: Plan,
         wait_period: Option<u64>,
+        pace: Pace,
         max_bytes: u64,
         mut sink: Sink,
     ) -> io::Result<Self> {
@@ -94,7 +92,7 @@ impl Recorder {
             wait_threshold: Nanos(plan.wait_threshold),
             wait_sample_period: Nanos(wait_period.unwrap_or(0)),
             has_states: true,
-            has_wakeups: attached.kernel.is_some(),
+            has_wakeups: attached.kernel.is_some() && plan.wakeups,
             has_kernel_stacks: attached.method != Method::UserOnly,
             follows_children: plan.follow_children,
         };
@@ -144,9 +142,10 @@ impl Recorder {
             interpreters,
             native: Vec::new(),
             wait_period,
+            pace,
             max_bytes,
             next_look: now,
-            next_slice: now + SLICE_NANOS,
+            next_slice: now + pace.slice_nanos,
             next_second: now + SECOND,
             last_stats: (now, KernelStats::default()),
             waits_before: (now, 0),
@@ -189,7 +188,7 @@ impl Recorder {
     /// Records until told to stop, or until nothing is left to record.
     pub(super) fn run(mut self, commands: &Receiver<Control>) -> TraceSummary {
         let mut turn = favour::Turn::of_reader();
-        let round = if self.attached.kernel.is_some() { ROUND } else { SHORT_ROUND };
+        let round = self.pace.round(self.attached.kernel.is_some());
         let mut cut_short = None;
         loop {
             match commands.recv_timeout(round) {
@@ -201,9 +200,14 @@ impl Recorder {
                 Ok(Control::Cut(answer)) => {
                     self.round();
                     self.name_frames(true);
-                    if let Ok((bytes, end)) = self.state.sink.cut() {
+                    if let Ok(Some((bytes, end))) = self.state.sink.cut() {
                         let _ = answer.send(Cut { bytes, end });
                     }
+                }
+                Ok(Control::Before(before)) => {
+                    let State { frames, sink, .. } = &mut self.state;
+                    let result = before.put_into(&mut frames.interner, sink);
+                    self.state.keep(result);
                 }
                 Ok(Control::Methods(pid, methods)) => self.managed.methods(pid.0, methods),
                 Err(RecvTimeoutError::Timeout) => {
@@ -409,7 +413,7 @@ impl Recorder {
             self.next_look = now + self.wait_period.unwrap_or(SECOND);
         }
         if slice {
-            self.next_slice = now + SLICE_NANOS;
+            self.next_slice = now + self.pace.slice_nanos;
             if self.note_losses(now) {
                 self.adapt_threshold(now, true);
             }

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use biopsy_model::MonoNanos;
 use biopsy_model::loss::{Loss, LossKind, Warning};
 use biopsy_model::timeline::TimelineEvent;
-use biopsy_recording::timeline::Writer;
+use biopsy_recording::timeline::{Ring, Writer};
 use biopsy_recording::{MemberFile, layout};
 
 use crate::masking::Masking;
@@ -36,9 +36,34 @@ pub struct Progress {
     pub named_frames: AtomicU64,
 }
 
+/// Where a timeline goes.
+#[derive(Debug)]
+pub enum Destination {
+    /// Into a recording.
+    File(MemberFile),
+    /// Into memory, from where the last minutes can be taken while it goes on.
+    Ring(Arc<Mutex<Ring>>),
+}
+
+impl From<MemberFile> for Destination {
+    fn from(file: MemberFile) -> Self {
+        Self::File(file)
+    }
+}
+
+enum Output {
+    File(Box<Writer<MemberFile>>),
+    Ring(Arc<Mutex<Ring>>),
+}
+
+fn locked(ring: &Mutex<Ring>) -> MutexGuard<'_, Ring> {
+    // An event is taken whole or, after a panic in the middle of one, makes one segment unreadable.
+    ring.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Writes events, and counts them.
 pub(crate) struct Sink {
-    writer: Writer<MemberFile>,
+    output: Output,
     masking: Option<Masking>,
     pub(crate) progress: Arc<Progress>,
 }
@@ -51,11 +76,15 @@ impl std::fmt::Debug for Sink {
 
 impl Sink {
     pub(crate) fn new(
-        file: MemberFile,
+        destination: impl Into<Destination>,
         masking: Option<Masking>,
         progress: Arc<Progress>,
     ) -> io::Result<Self> {
-        Ok(Self { writer: Writer::new(file)?, masking, progress })
+        let output = match destination.into() {
+            Destination::File(file) => Output::File(Box::new(Writer::new(file)?)),
+            Destination::Ring(ring) => Output::Ring(ring),
+        };
+        Ok(Self { output, masking, progress })
     }
 
     pub(crate) fn push(&mut self, event: &TimelineEvent) -> io::Result<()> {
@@ -81,8 +110,15 @@ impl Sink {
             _ => {}
         }
         match self.masked(event) {
-            Some(masked) => self.writer.push(&masked),
-            None => self.writer.push(event),
+            Some(masked) => self.write(&masked),
+            None => self.write(event),
+        }
+    }
+
+    fn write(&mut self, event: &TimelineEvent) -> io::Result<()> {
+        match &mut self.output {
+            Output::File(writer) => writer.push(event),
+            Output::Ring(ring) => locked(ring).push(event),
         }
     }
 
@@ -123,24 +159,37 @@ impl Sink {
         self.push(&TimelineEvent::Loss(Loss { kind, from, to, count, pid: None, tid: None }))
     }
 
-    /// A crash from here on loses nothing that was pushed before.
+    /// A crash from here on loses nothing that was pushed before. What is kept in memory is held to its bounds.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush_chunk()?;
-        self.progress.bytes.store(self.writer.bytes_written(), Relaxed);
+        let bytes = match &mut self.output {
+            Output::File(writer) => {
+                writer.flush_chunk()?;
+                writer.bytes_written()
+            }
+            Output::Ring(ring) => {
+                let mut ring = locked(ring);
+                ring.forget();
+                ring.bytes() as u64
+            }
+        };
+        self.progress.bytes.store(bytes, Relaxed);
         Ok(())
     }
 
-    /// Length of the file up to here, and the bytes that end a copy of it.
-    pub(crate) fn cut(&mut self) -> io::Result<(u64, Vec<u8>)> {
+    /// Length of the file up to here, and the bytes that end a copy of it; `None`: there is no file.
+    pub(crate) fn cut(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         self.flush()?;
-        Ok((self.writer.bytes_written(), self.writer.end_mark()))
+        Ok(match &self.output {
+            Output::File(writer) => Some((writer.bytes_written(), writer.end_mark())),
+            Output::Ring(_) => None,
+        })
     }
 
     pub(crate) fn finish(mut self) -> io::Result<u64> {
-        let end = self.writer.end_mark().len() as u64;
-        self.writer.flush_chunk()?;
-        let bytes = self.writer.bytes_written() + end;
-        let file = self.writer.finish()?;
+        self.flush()?;
+        let Output::File(writer) = self.output else { return Ok(self.progress.bytes.load(Relaxed)) };
+        let bytes = writer.bytes_written() + writer.end_mark().len() as u64;
+        let file = writer.finish()?;
         // What was recorded survives a power loss from here on; failing to sync loses nothing by itself.
         let _ = file.sync();
         self.progress.bytes.store(bytes, Relaxed);

@@ -176,7 +176,7 @@ impl Assembler {
 
 /// First and last time of an event. Times of zero stand for "not known" in some recorders' records; nothing that
 /// is recorded happened in the first nanosecond of a machine.
-fn time_of(event: &TimelineEvent) -> Option<(MonoNanos, MonoNanos)> {
+pub(super) fn time_of(event: &TimelineEvent) -> Option<(MonoNanos, MonoNanos)> {
     let (first, last) = match event {
         TimelineEvent::Sample(sample) => (sample.time, sample.time),
         TimelineEvent::Wait(wait) => (wait.start, wait.end),

@@ -21,11 +21,15 @@ mod context;
 mod decode;
 mod encode;
 mod reader;
+mod ring;
+mod shift;
 mod tags;
 mod texts;
 mod writer;
 
 pub use reader::{TimelineError, read, read_events};
+pub use ring::{Recent, Ring, RingLimits};
+pub use shift::Shift;
 pub use texts::each_text;
 pub use writer::Writer;
 

@@ -133,6 +133,17 @@ impl<W: Write> Writer<W> {
     }
 }
 
+impl Writer<Vec<u8>> {
+    /// A whole timeline of what was pushed so far, and an empty one goes on. What is pushed must not define anything.
+    pub(super) fn split_off(&mut self) -> io::Result<Vec<u8>> {
+        self.flush_chunk()?;
+        self.write_end()?;
+        let header = file_header();
+        self.written += header.len() as u64;
+        Ok(std::mem::replace(&mut self.out, header))
+    }
+}
+
 impl<W: Write> std::fmt::Debug for Writer<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer")

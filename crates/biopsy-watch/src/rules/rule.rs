@@ -55,6 +55,8 @@ pub enum Verb {
     Dump,
     /// A snapshot.
     Snapshot,
+    /// The last minutes, kept in memory until somebody wants them.
+    Recent,
 }
 
 /// How much. All limits are of one rule.
@@ -80,10 +82,10 @@ impl Default for Limits {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WhatError {
     /// No command.
-    #[error("a command is missing: `trace`, `capture`, `dump` or `snapshot`, with its options")]
+    #[error("a command is missing: `trace`, `capture`, `dump`, `snapshot` or `recent`, with its options")]
     Empty,
     /// Another one.
-    #[error("`{0}` is none of `trace`, `capture`, `dump` and `snapshot`")]
+    #[error("`{0}` is none of `trace`, `capture`, `dump`, `snapshot` and `recent`")]
     Verb(String),
     /// A quote without its end.
     #[error("a quote has no end")]
@@ -102,12 +104,13 @@ impl Verb {
             Self::Capture => "capture",
             Self::Dump => "dump",
             Self::Snapshot => "snapshot",
+            Self::Recent => "recent",
         }
     }
 }
 
 /// Options that say where results go, or how they are shown: those are the watcher's.
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     "-o",
     "--output",
     "--folder",
@@ -120,6 +123,7 @@ const OWN: [&str; 13] = [
     "--wait",
     "--wait-for",
     "--count",
+    "--recent-if-kept",
     "--",
 ];
 
@@ -139,6 +143,7 @@ impl What {
             Some("capture") => Verb::Capture,
             Some("dump") => Verb::Dump,
             Some("snapshot") => Verb::Snapshot,
+            Some("recent") => Verb::Recent,
             Some(other) => return Err(WhatError::Verb(other.to_owned())),
             None => return Err(WhatError::Empty),
         };
@@ -147,6 +152,20 @@ impl What {
         match options.iter().find(is_own) {
             Some(own) => Err(WhatError::Option(own.clone())),
             None => Ok(Self { verb, options }),
+        }
+    }
+}
+
+impl Rule {
+    /// The rule that keeps the last minutes of the same processes.
+    #[must_use]
+    pub fn keeping_recent(&self, length: &str) -> Self {
+        Self {
+            name: format!("{}-recent", self.name),
+            when: vec![When::Start],
+            what: What { verb: Verb::Recent, options: vec![length.to_owned()] },
+            limits: Limits { per_day: self.limits.per_day, ..Limits::default() },
+            ..self.clone()
         }
     }
 }

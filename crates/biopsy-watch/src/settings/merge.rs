@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::keep::Policy;
 use crate::kinds::Kinds;
 use crate::quantity;
-use crate::rules::{Limits, Rule, Source, What, When, Who};
+use crate::rules::{Conditions, Limits, Pattern, Rule, Source, Verb, What, When, Who};
 use crate::text::{Member, Node, Value};
 
 use super::check::{Problem, meant};
@@ -67,6 +67,21 @@ impl Settings {
         self.kinds.ask_for_parents() || self.rules.iter().any(|rule| rule.who.asks_for_parents())
     }
 
+    /// Keeps the last minutes of these processes, or, of none, of all those that rules are about.
+    pub fn keep_recent(&mut self, length: &str, names: &[String]) {
+        let keeps = |rule: &Rule| rule.what.verb == Verb::Recent;
+        let mut added: Vec<Rule> = names.iter().map(|name| recent_of(name, length)).collect();
+        if names.is_empty() {
+            let is_new = |rule: &&Rule| {
+                !keeps(rule) && !self.rules.iter().any(|other| keeps(other) && other.who == rule.who)
+            };
+            added = self.rules.iter().filter(is_new).map(|rule| rule.keeping_recent(length)).collect();
+        }
+        // They begin first, so that what the others record has a before.
+        added.append(&mut self.rules);
+        self.rules = added;
+    }
+
     fn read(root: &Node, kinds: Kinds) -> Self {
         let watch = |path: &[&str]| root.get("watch")?.at(path);
         let duration = |path: &[&str]| quantity::duration(watch(path)?.text()?);
@@ -74,7 +89,10 @@ impl Settings {
         let default = Policy::default();
         let mut rules = vendor::rules(root);
         for member in watch(&["rules"]).map(Node::members).unwrap_or_default() {
-            rules.extend(rule(member));
+            let rule = rule(member);
+            let kept = member.node.get("recent").and_then(Node::text);
+            rules.extend(kept.and_then(|length| Some(rule.as_ref()?.keeping_recent(length))));
+            rules.extend(rule);
         }
         Self {
             folder: watch(&["folder"]).and_then(Node::text).map(PathBuf::from),
@@ -154,6 +172,27 @@ fn rule(member: &Member) -> Option<Rule> {
         what,
         limits,
     })
+}
+
+/// The rule that keeps the last minutes of processes of a name, or of a systemd unit.
+fn recent_of(name: &str, length: &str) -> Rule {
+    let pattern = || vec![Pattern::new(name)];
+    let conditions = if name.ends_with(".service") {
+        Conditions { unit: pattern(), ..Conditions::default() }
+    } else {
+        Conditions { name: pattern(), ..Conditions::default() }
+    };
+    let letter =
+        |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
+    Rule {
+        name: format!("{}-recent", name.chars().take(50).map(letter).collect::<String>()),
+        source: Source::Rules,
+        who: Who(vec![conditions]),
+        who_text: name.to_owned(),
+        when: vec![When::Start],
+        what: What { verb: Verb::Recent, options: vec![length.to_owned()] },
+        limits: Limits::default(),
+    }
 }
 
 fn who_text(node: &Node) -> String {

@@ -135,7 +135,14 @@ const RULE: &[Field] = &[
     field(
         "do",
         Shape::Texts,
-        "trace, capture, dump or snapshot, with the options of the command: `capture --for 60s --allocations`. [trace]",
+        "trace, capture, dump or snapshot, with the options of the command: `capture --for 60s --allocations`; or `recent 10m`: keep the \
+         last ten minutes in memory. [trace]",
+    ),
+    field(
+        "recent",
+        Shape::Duration,
+        "Keep so much of the time before, too: in memory, with few samples, from when the process is first seen. It is part of what the \
+         rule records, and is written when the process ends badly. [nothing]",
     ),
     field("perDay", Shape::Count, "Most results in 24 hours. [20]"),
     field("coolDown", Shape::Duration, "Shortest time between two of its results. [none]"),

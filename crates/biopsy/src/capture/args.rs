@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use biopsy_capture::Failure;
-use biopsy_capture::capture::{CapturePlan, Whom, event_budget, trigger};
+use biopsy_capture::capture::{CapturePlan, RecentWish, Whom, event_budget, trigger};
 use biopsy_record::dotnet::{AppLogLevel, DotNetOptions};
 use biopsy_record::trace;
 use clap::{Args, ValueEnum};
 
+use crate::standing::places;
 use crate::typed::{duration, typed};
 
 /// Arguments of `capture` and `trace`.
@@ -20,6 +21,21 @@ pub(crate) struct CaptureArgs {
     /// How long: `60s`, `3m`, `1h30m`. Without it, until Ctrl-C.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
+    /// Put the minutes before it first, which `biopsy watch --recent` keeps; without `--for` they are all that is recorded. [how
+    /// many, if it is not said: 5m]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5m",
+        conflicts_with_all = ["program", "on"]
+    )]
+    pub(crate) recent: Option<Duration>,
+    /// The same if somebody keeps them; else without.
+    #[arg(long, value_name = "DURATION", value_parser = duration, hide = true, conflicts_with = "recent")]
+    pub(crate) recent_if_kept: Option<Duration>,
     /// Where the bundle goes; it must not exist. [default: biopsy-NAME-DATE-TIME.biopsy.zip here]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -143,6 +159,7 @@ impl CaptureArgs {
             command: typed(),
             trace_only,
             length: self.duration,
+            recent: self.recent()?,
             output: self.output.clone(),
             folder: self.folder,
             children: !self.no_children,
@@ -159,6 +176,15 @@ impl CaptureArgs {
             on: self.on.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
             max_bytes: self.max_size.saturating_mul(1 << 20),
         })
+    }
+}
+
+impl CaptureArgs {
+    fn recent(&self) -> Result<Option<RecentWish>, Failure> {
+        let Some(length) = self.recent.or(self.recent_if_kept) else { return Ok(None) };
+        let is_needed = self.recent.is_some();
+        let is_all = is_needed && self.duration.is_none();
+        Ok(Some(RecentWish { length, folder: places::recent_folder()?, is_needed, is_all }))
     }
 }
 

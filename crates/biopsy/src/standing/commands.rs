@@ -5,6 +5,7 @@ use clap::Parser;
 
 use crate::capture::CaptureArgs;
 use crate::dump::DumpArgs;
+use crate::recent::RecentArgs;
 use crate::snapshot::SnapshotArgs;
 
 /// Commands that rules may have, as they are typed.
@@ -15,6 +16,7 @@ enum Standing {
     Trace(Box<CaptureArgs>),
     Dump(Box<DumpArgs>),
     Snapshot(SnapshotArgs),
+    Recent(RecentArgs),
 }
 
 /// What is wrong with a command and what it waits for.
@@ -30,7 +32,7 @@ pub(crate) fn check(what: &What, triggers: &[&str]) -> Result<(), String> {
         Standing::Capture(args) => args.plan(false).map(drop),
         Standing::Trace(args) => args.plan(true).map(drop),
         Standing::Dump(args) => args.plan().map(drop),
-        Standing::Snapshot(_) => Ok(()),
+        Standing::Snapshot(_) | Standing::Recent(_) => Ok(()),
     };
     planned.map_err(|failure| failure.to_string())
 }
@@ -63,6 +65,9 @@ mod tests {
             ("capture --allocations", &["cpu>=90%:5s"], None),
             ("dump", &["crash", "exception:System.IO.IOException"], None),
             ("snapshot", &[], None),
+            ("recent 10m", &[], None),
+            ("recent soon", &[], Some("soon")),
+            ("recent 10m", &["crash"], Some("--on")),
             ("trace --fro 60s", &[], Some("--fro")),
             ("capture --for soon", &[], Some("soon")),
             ("capture", &["crash"], Some("nothing is left to record")),

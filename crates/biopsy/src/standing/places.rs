@@ -33,6 +33,11 @@ pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
     }
 }
 
+/// The folder of those who keep the last minutes of processes.
+pub(crate) fn recent_folder() -> Result<PathBuf, Failure> {
+    Ok(state_folder()?.join("recent"))
+}
+
 /// The file of settings in a folder: the one that is there, or JSON.
 pub(crate) fn file_in(folder: &std::path::Path) -> Result<PathBuf, Failure> {
     let there: Vec<PathBuf> =

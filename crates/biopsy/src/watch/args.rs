@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use biopsy_watch::Settings;
 use clap::{Args, ValueEnum};
 
 use crate::typed::duration;
@@ -19,6 +20,13 @@ pub(crate) struct WatchArgs {
     /// End after this; all that was begun ends with it. [default: as the settings say, or 24 h]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) length: Option<Duration>,
+    /// Keep so much of the time before in memory, of all processes that rules are about, or of those of `--process`: for what rules
+    /// record of them, for `biopsy capture NAME --recent`, and for when they end badly.
+    #[arg(long, value_name = "DURATION", value_parser = length, conflicts_with_all = ["install", "uninstall"])]
+    pub(crate) recent: Option<String>,
+    /// A process by its name, or a systemd unit (`shop.service`), whose last minutes are kept; may be repeated.
+    #[arg(long, value_name = "NAME", requires = "recent")]
+    pub(crate) process: Vec<String>,
     /// Say which processes the rules are about now, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -32,11 +40,16 @@ pub(crate) struct WatchArgs {
     #[arg(long)]
     pub(crate) user: bool,
     /// Ask or steer the service.
-    #[arg(value_enum, value_name = "SERVICE", conflicts_with_all = ["dry_run", "json", "config", "output", "length", "install", "uninstall"])]
+    #[arg(value_enum, value_name = "SERVICE", conflicts_with_all = ["dry_run", "json", "config", "output", "length", "recent", "install", "uninstall"])]
     pub(crate) verb: Option<ServiceVerb>,
     /// For programs: one JSON object a line, for each thing that happens.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A time, as it was typed.
+fn length(text: &str) -> Result<String, String> {
+    duration(text).map(|_| text.to_owned())
 }
 
 /// What the service is asked for.
@@ -50,4 +63,13 @@ pub(crate) enum ServiceVerb {
     Start,
     /// What it said.
     Logs,
+}
+
+impl WatchArgs {
+    /// What was typed beside the settings.
+    pub(super) fn add_to(&self, settings: &mut Settings) {
+        if let Some(length) = &self.recent {
+            settings.keep_recent(length, &self.process);
+        }
+    }
 }

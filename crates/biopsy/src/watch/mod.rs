@@ -47,13 +47,15 @@ pub(crate) fn run(args: &WatchArgs, color: ColorChoice) -> Result<Code, Failure>
     let of_machine = args.install && service::is_of_machine(args) && args.config.is_none();
     let config =
         if of_machine { Some(places::file_in(&places::machine_folder())?) } else { args.config.clone() };
-    let loaded = settings::load(config.as_deref())?.checked()?;
+    let mut loaded = settings::load(config.as_deref())?.checked()?;
+    args.add_to(&mut loaded.settings);
     for (_, line) in loaded.lines() {
         out::say(format_args!("{line}"));
     }
     if loaded.settings.rules.is_empty() {
         return Err(Failure::new(FailureKind::Usage, "there is nothing to watch for: no rule is on").with_hint(Some(
-            "`biopsy config set profiling.processes.Compiler true` makes one; `biopsy config edit` opens the settings",
+            "`biopsy config set profiling.processes.Compiler true` makes one; `biopsy config edit` opens the settings; \
+             `--recent 10m --process NAME` needs none",
         )));
     }
     if args.install {

@@ -9,6 +9,7 @@ use biopsy_model::{Pid, ProcessKey};
 use biopsy_watch::engine::{Decision, Disk, Fire};
 use biopsy_watch::lease::{Journal, Lease};
 use biopsy_watch::quantity::duration_text;
+use biopsy_watch::rules::Verb;
 use biopsy_watch::{Engine, Moment, Observed, Outcome, Settings};
 use rustix::process::Signal;
 
@@ -16,7 +17,7 @@ use crate::exit_codes::Code;
 use crate::render::terminal::ColorChoice;
 use crate::standing::journal::{JournalFolder, Lock, make_folder, now};
 use crate::standing::observed::Eyes;
-use crate::standing::{restore, results, settings};
+use crate::standing::{places, restore, results, settings};
 
 use super::WatchArgs;
 use super::hook::Hook;
@@ -73,6 +74,7 @@ pub(super) fn watch(
             ..Line::default()
         });
     }
+    clear_recent()?;
     let folder = args.output.clone().unwrap_or_else(|| results::folder(&settings, &journal));
     make_folder(&folder)?;
     let folder = folder.canonicalize().map_err(|error| {
@@ -118,12 +120,31 @@ pub(super) fn watch(
     result.and(emptied).and(shown)
 }
 
+/// Makes the folder of those who keep the last minutes, and empties it: whoever kept them before has ended.
+fn clear_recent() -> Result<(), Failure> {
+    let folder = places::recent_folder()?;
+    make_folder(&folder)?;
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let path = entry.path();
+        // What cannot be removed is replaced, or said to be in the way.
+        let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+    }
+    Ok(())
+}
+
 /// Whether a process may be watched by this user: his own, or any as root; never the first one, and never biopsy.
 pub(super) fn may_be_watched(process: &Observed) -> bool {
     let me = rustix::process::geteuid();
     let is_own_program =
         std::env::current_exe().is_ok_and(|program| program.to_string_lossy() == process.exe);
     (me.is_root() || process.uid == me.as_raw()) && process.key.pid != Pid(1) && !is_own_program
+}
+
+/// Settings with what was typed beside them.
+fn with_args(args: &WatchArgs, settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    args.add_to(&mut settings);
+    settings
 }
 
 impl Watcher {
@@ -226,9 +247,12 @@ impl Watcher {
         let title = process.title().to_owned();
         let output = results::name(&self.folder, &rule, &title, fire.key.pid.0);
         let folder = output.parent().unwrap_or(&self.folder).to_owned();
-        let text = match fire.triggers.as_slice() {
-            [] => format!("is recorded: {}", fire.because),
-            triggers => format!("is waited with for {}", triggers.join(" or ")),
+        let text = match (fire.rule.what.verb, fire.triggers.as_slice()) {
+            (Verb::Recent, _) => {
+                format!("its last {} are kept from now on", fire.rule.what.options.join(" "))
+            }
+            (_, []) => format!("is recorded: {}", fire.because),
+            (_, triggers) => format!("is waited with for {}", triggers.join(" or ")),
         };
         // The folder of results may have been removed meanwhile.
         make_folder(&folder)?;
@@ -241,7 +265,8 @@ impl Watcher {
             text,
             ..Line::default()
         };
-        match Worker::start(&self.program, fire.clone(), title.clone(), output) {
+        let before = self.recent_of(&fire);
+        match Worker::start(&self.program, fire.clone(), title.clone(), output, &before) {
             Ok(mut worker) => {
                 // Between the decision and the start its pid may have gone to another process.
                 if !biopsy_target::is_same(&fire.key) {
@@ -256,6 +281,17 @@ impl Watcher {
             }
         }
         self.write_journal(None)
+    }
+
+    /// What a capture is told where the last minutes of its process are kept.
+    fn recent_of(&self, fire: &Fire) -> Vec<String> {
+        let keeps =
+            |worker: &&Worker| worker.fire.rule.what.verb == Verb::Recent && worker.fire.key == fire.key;
+        let takes = matches!(fire.rule.what.verb, Verb::Capture | Verb::Trace);
+        let has_own = fire.rule.what.options.iter().any(|option| option.starts_with("--recent"));
+        let keeper = self.workers.iter().find(keeps).filter(|_| takes && !has_own);
+        let length = keeper.and_then(|keeper| keeper.fire.rule.what.options.first());
+        length.map(|length| vec!["--recent-if-kept".to_owned(), length.clone()]).unwrap_or_default()
     }
 
     /// Commands that have ended, and those whose time is over.
@@ -296,7 +332,10 @@ impl Watcher {
                 let took = duration_text(Duration::from_secs(worker.begun.elapsed().as_secs().max(1)));
                 let partial = if is_partial { ", less than was asked for" } else { "" };
                 let headline = headline.map(|text| format!(": {text}")).unwrap_or_default();
-                let text = format!("was recorded in {took}{partial}{headline}");
+                let text = match fire.rule.what.verb {
+                    Verb::Recent => format!("ended badly, and its last minutes were written{headline}"),
+                    _ => format!("was recorded in {took}{partial}{headline}"),
+                };
                 let line = Line { path: Some(output), bytes: Some(bytes), ..line("made", text) };
                 self.show.line(&line);
                 let failed = self.hook.tell(&self.settings.tell, &line);
@@ -378,8 +417,8 @@ impl Watcher {
     fn reload(&mut self, args: &WatchArgs) {
         let loaded = settings::load(args.config.as_deref()).and_then(settings::Loaded::checked);
         match loaded {
-            Ok(loaded) if loaded.settings != self.settings => {
-                self.settings = loaded.settings;
+            Ok(loaded) if with_args(args, &loaded.settings) != self.settings => {
+                self.settings = with_args(args, &loaded.settings);
                 self.engine.change(&self.settings);
                 self.eyes.set_parents(self.settings.ask_for_parents());
                 let text = "the settings were changed; these rules hold now".to_owned();

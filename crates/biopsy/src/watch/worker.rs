@@ -67,12 +67,19 @@ struct Finding {
 
 impl Worker {
     /// Starts it. The folder of its output is there.
-    pub(super) fn start(program: &Path, fire: Fire, title: String, output: PathBuf) -> std::io::Result<Self> {
+    pub(super) fn start(
+        program: &Path,
+        fire: Fire,
+        title: String,
+        output: PathBuf,
+        more: &[String],
+    ) -> std::io::Result<Self> {
         let folder = output.parent().unwrap_or(Path::new("/"));
         let (said, complained) = (tempfile::tempfile_in(folder)?, tempfile::tempfile_in(folder)?);
         let mut command = Command::new(program);
         command.args(["--until-parent-ends".to_owned(), std::process::id().to_string()]);
         command.args(commands::words(&fire.rule.what, &fire.key.pid.to_string(), &fire.triggers));
+        command.args(more);
         command.args(["--json", "--quiet", "--output"]).arg(&output);
         // Ctrl-C is for the watcher, which asks in its turn: asked twice, a command hurries.
         command.process_group(0).stdin(Stdio::null());

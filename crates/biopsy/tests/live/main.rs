@@ -11,6 +11,7 @@ mod exports;
 mod faults;
 mod footprint;
 mod harm;
+mod recent;
 mod secrets;
 mod setuid;
 mod shapes;

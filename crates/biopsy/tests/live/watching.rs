@@ -11,28 +11,28 @@ use serde_json::Value;
 
 use crate::support::{analyze, biopsy, complaint, said};
 
-const LIVE: &[Privilege] = &[Privilege::Cc, Privilege::Perf, Privilege::Bpf];
+pub(crate) const LIVE: &[Privilege] = &[Privilege::Cc, Privilege::Perf, Privilege::Bpf];
 
 /// A user with settings and a state of his own.
-struct User {
-    folder: TempDir,
+pub(crate) struct User {
+    pub(crate) folder: TempDir,
 }
 
 impl User {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = temp_dir("watch");
         // What is below a folder of all is nobody's own; the folder itself is.
         std::fs::create_dir_all(folder.path().join("config/biopsy")).unwrap();
         Self { folder }
     }
 
-    fn with(settings: &str) -> Self {
+    pub(crate) fn with(settings: &str) -> Self {
         let user = Self::new();
         std::fs::write(user.settings(), settings).unwrap();
         user
     }
 
-    fn settings(&self) -> PathBuf {
+    pub(crate) fn settings(&self) -> PathBuf {
         self.folder.path().join("config/biopsy/diagnostics.json")
     }
 
@@ -41,7 +41,7 @@ impl User {
         self.folder.path().join("notify")
     }
 
-    fn biopsy(&self, words: &[&str]) -> Command {
+    pub(crate) fn biopsy(&self, words: &[&str]) -> Command {
         let mut command = biopsy(words);
         command
             .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
@@ -51,13 +51,13 @@ impl User {
     }
 
     #[track_caller]
-    fn says(&self, words: &[&str]) -> String {
+    pub(crate) fn says(&self, words: &[&str]) -> String {
         let output = self.biopsy(words).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", said(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn leases(&self) -> usize {
+    pub(crate) fn leases(&self) -> usize {
         let text = std::fs::read(self.folder.path().join("state/biopsy/leases.json")).unwrap();
         let journal: Value = serde_json::from_slice(&text).unwrap();
         journal["leases"].as_array().unwrap().len()
@@ -65,15 +65,21 @@ impl User {
 }
 
 /// A watcher that speaks JSON. It ends with this value.
-struct Watcher {
+pub(crate) struct Watcher {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Watcher {
     #[track_caller]
-    fn start(user: &User) -> Self {
+    pub(crate) fn start(user: &User) -> Self {
+        Self::start_with(user, &[])
+    }
+
+    #[track_caller]
+    pub(crate) fn start_with(user: &User, more: &[&str]) -> Self {
         let mut command = user.biopsy(&["watch", "--json", "--for", "10m"]);
+        command.args(more);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut watcher = Self { child, lines };
@@ -83,7 +89,7 @@ impl Watcher {
 
     /// The next line of this event that is about this rule.
     #[track_caller]
-    fn until(&mut self, event: &str, rule: &str) -> Value {
+    pub(crate) fn until(&mut self, event: &str, rule: &str) -> Value {
         let mut before = Vec::new();
         for line in &mut self.lines {
             let line = line.unwrap();
@@ -97,7 +103,7 @@ impl Watcher {
     }
 
     #[track_caller]
-    fn end(mut self) -> Vec<Value> {
+    pub(crate) fn end(mut self) -> Vec<Value> {
         assert!(send_signal(self.child.id(), Signal::TERM));
         let rest = (&mut self.lines).map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
         assert!(self.child.wait().unwrap().success());

@@ -86,8 +86,8 @@ pub(crate) struct KernelSession {
 impl KernelSession {
     /// Loads and attaches everything but the sampling program, which belongs to the caller's perf events.
     ///
-    /// `threads`: how many threads there are now; the table has room for several times as many.
-    pub(crate) fn start(cpus: u32, threads: u32) -> Result<Self, KernelError> {
+    /// `threads`: how many threads there are now; the table has room for several times as many. `wakeups`: also who woke whom.
+    pub(crate) fn start(cpus: u32, threads: u32, wakeups: bool) -> Result<Self, KernelError> {
         if !cfg!(target_arch = "x86_64") {
             return Err(KernelError::Architecture);
         }
@@ -125,6 +125,9 @@ impl KernelSession {
         for (program, tracepoint) in
             [(&forks, "sched_process_fork"), (&switches, "sched_switch"), (&wakings, "sched_waking")]
         {
+            if tracepoint == "sched_waking" && !wakeups {
+                continue;
+            }
             let link = program
                 .attach_raw_tracepoint(tracepoint)
                 .map_err(|source| KernelError::Attach { tracepoint, source })?;
@@ -323,7 +326,7 @@ mod tests {
             return;
         }
         let cpus = biopsy_sys::limits::online_cpus().unwrap();
-        let mut session = KernelSession::start(u32::try_from(cpus.len()).unwrap(), 10).unwrap();
+        let mut session = KernelSession::start(u32::try_from(cpus.len()).unwrap(), 10, true).unwrap();
         session.set_wait_threshold(1_000_000).unwrap();
         session.add_target(std::process::id(), true).unwrap();
         let events: Vec<_> = cpus

@@ -3,6 +3,7 @@
 mod arbitrary;
 mod assembling;
 mod damage;
+mod ring;
 mod round_trips;
 
 use biopsy_model::loss::Warning;

@@ -1,0 +1,75 @@
+//! What was recorded before: asked of the recorder that keeps the last minutes of a process.
+
+use std::time::Duration;
+
+use biopsy_model::metric::MetricTable;
+use biopsy_model::{MonoNanos, ProcessKey};
+use biopsy_record::context::clock_pair;
+use biopsy_record::trace::{Before, Control, TraceHandle};
+
+use crate::failure::{Failure, FailureKind};
+use crate::recent::{self, RecentPlace};
+use crate::recording::Draft;
+
+use super::plan::RecentWish;
+
+/// Somebody keeps the last minutes, and will be asked for them.
+#[derive(Debug)]
+pub(super) struct Asked {
+    place: RecentPlace,
+    wish: RecentWish,
+}
+
+impl Asked {
+    /// Looks whether somebody keeps the last minutes of a process; `None`: nobody does, and that is no reason not to record.
+    pub(super) fn of(wish: &RecentWish, target: &ProcessKey) -> Result<Option<Self>, Failure> {
+        let place = RecentPlace::of(&wish.folder, target);
+        if recent::is_kept(&place) {
+            return Ok(Some(Self { place, wish: wish.clone() }));
+        }
+        if !wish.is_needed {
+            return Ok(None);
+        }
+        let message = format!("nobody keeps the last minutes of process {}", target.pid);
+        let hint = "`biopsy watch --recent 10m --process NAME` does from now on";
+        Err(Failure::new(FailureKind::Target, message).with_hint(Some(hint)))
+    }
+
+    /// Puts what there is before the recording that has just begun. Returns the metrics of that time.
+    pub(super) fn put_before(
+        self,
+        trace: &TraceHandle,
+        draft: &mut Draft,
+    ) -> Result<Vec<MetricTable>, Failure> {
+        let now = clock_pair();
+        let length = u64::try_from(self.wish.length.as_nanos()).unwrap_or(u64::MAX);
+        let from = MonoNanos(now.mono.0.saturating_sub(length));
+        let recent = match recent::ask(&self.place, from, now.mono) {
+            Ok(recent) => recent,
+            Err(error) => {
+                let message =
+                    format!("the minutes before are not there: who keeps them does not answer: {error}");
+                draft.warn("recording.no-before", message);
+                return Ok(Vec::new());
+            }
+        };
+        let seconds = Duration::from_secs(recent.length().as_secs());
+        draft.warn(
+            "recording.before",
+            recent.described(&format!("the first {seconds:?} were kept in memory")),
+        );
+        draft.header.start = recent.begin(&now);
+        draft.write_header()?;
+        trace.send(Control::Before(Box::new(Before {
+            timeline: recent.timeline,
+            until: recent.until,
+            label: if self.wish.is_all {
+                "asked for".to_owned()
+            } else {
+                "recorded in full from here".to_owned()
+            },
+            settings_hold: self.wish.is_all,
+        })));
+        Ok(recent.tables)
+    }
+}

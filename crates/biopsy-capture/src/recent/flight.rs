@@ -1,0 +1,135 @@
+//! What is recorded all the time: few samples, long waits, metrics, in memory.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use biopsy_model::MonoNanos;
+use biopsy_model::loss::{Loss, LossKind};
+use biopsy_model::timeline::TimelineEvent;
+use biopsy_record::masking::Masking;
+use biopsy_record::metrics::{self, RecentRows};
+use biopsy_record::trace::{self, Destination, TraceError, TraceHandle, TraceOptions};
+use biopsy_recording::timeline::{Ring, RingLimits};
+
+use crate::tree::Tree;
+
+use super::answer::Recent;
+
+/// Samples per second and CPU: no divisor of what programs do by the clock.
+const FREQUENCY: u32 = 49;
+/// Waits at least this long are written one by one.
+const WAIT_THRESHOLD: Duration = Duration::from_millis(10);
+/// How often waiting threads are sampled.
+const WAIT_PERIOD: Duration = Duration::from_millis(200);
+
+/// A recorder of the last minutes that runs.
+pub(super) struct Flight {
+    tree: Tree,
+    options: TraceOptions,
+    masking: Masking,
+    memory: Memory,
+    trace: Option<TraceHandle>,
+    metrics: Option<metrics::Handle>,
+}
+
+/// What it has recorded, for whoever asks.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    ring: Arc<Mutex<Ring>>,
+    rows: RecentRows,
+}
+
+impl Flight {
+    /// Begins to record these processes.
+    pub(super) fn begin(
+        tree: Tree,
+        children: bool,
+        length: Duration,
+        masking: Masking,
+    ) -> Result<Self, TraceError> {
+        let age_nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        let limits = RingLimits { age_nanos, ..RingLimits::default() };
+        let memory = Memory { ring: Arc::new(Mutex::new(Ring::new(limits)?)), rows: RecentRows::default() };
+        let options = TraceOptions {
+            pids: tree(),
+            follow_children: children,
+            frequency_hz: Some(FREQUENCY),
+            wait_threshold: WAIT_THRESHOLD,
+            wait_period: Some(WAIT_PERIOD),
+            wakeups: false,
+            method: None,
+            max_bytes: u64::MAX,
+        };
+        let trace = start(&options, &memory, &masking)?;
+        let config = metrics::Config::new(Arc::clone(&tree));
+        let sink = memory.rows.sink(masking.clone(), age_nanos);
+        let metrics = metrics::Recorder::start(config, Box::new(sink))?;
+        Ok(Self { tree, options, masking, memory, trace: Some(trace), metrics: Some(metrics) })
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        self.memory.clone()
+    }
+
+    /// Whether nothing is left to record.
+    pub(super) fn is_over(&self) -> bool {
+        self.trace.as_ref().is_none_or(TraceHandle::is_done)
+    }
+
+    /// Begins anew where the program has shown so many stacks that those who count them would grow without end.
+    pub(super) fn look_after(&mut self) -> Result<(), TraceError> {
+        if !self.memory.ring().is_full() {
+            return Ok(());
+        }
+        let from = self.memory.now();
+        if let Some(trace) = self.trace.take() {
+            let _summary = trace.stop();
+        }
+        self.memory.ring().begin_anew()?;
+        self.options.pids = (self.tree)();
+        self.trace = Some(start(&self.options, &self.memory, &self.masking)?);
+        let to = self.memory.now();
+        let gap = Loss { kind: LossKind::Samples, from, to, count: 0, pid: None, tid: None };
+        self.memory.ring().push(&TimelineEvent::Loss(gap))?;
+        // What the one before held would be there twice.
+        biopsy_sys::limits::return_free_memory();
+        Ok(())
+    }
+
+    /// Ends it. What was recorded stays in memory. Returns why it ended before that.
+    pub(super) fn end(&mut self) -> Option<String> {
+        drop(self.metrics.take());
+        self.trace.take().and_then(|trace| trace.stop().cut_short)
+    }
+}
+
+fn start(options: &TraceOptions, memory: &Memory, masking: &Masking) -> Result<TraceHandle, TraceError> {
+    trace::start(options, Destination::Ring(Arc::clone(&memory.ring)), Some(masking.clone()))
+}
+
+impl Memory {
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> MonoNanos {
+        MonoNanos(biopsy_sys::clock::monotonic_nanos())
+    }
+
+    /// What happened behind `from` and not behind `until`. The recorder waits only while it is listed what that is.
+    pub(super) fn take(&self, from: MonoNanos, until: MonoNanos) -> io::Result<Recent> {
+        let (recent, begins) = {
+            let mut ring = self.ring();
+            (ring.recent(from)?, ring.begins())
+        };
+        Ok(Recent {
+            begins: begins.unwrap_or(until).max(from).min(until),
+            until,
+            frequency_hz: FREQUENCY,
+            wait_threshold: WAIT_THRESHOLD,
+            timeline: recent.write(from, until)?,
+            tables: self.rows.tables(from, until),
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! `biopsy recent`, which the watcher starts: keeps the last minutes of a process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use biopsy_capture::recent::{KeepPlan, keep};
+use biopsy_capture::words::size;
+use biopsy_capture::{Failure, Job, Patience};
+use biopsy_model::printable::printable;
+use clap::Args;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::exit_codes::Code;
+use crate::interrupt;
+use crate::render::out;
+use crate::render::progress::Screen;
+use crate::render::terminal::{ColorChoice, Terminal};
+use crate::standing::journal::make_folder;
+use crate::standing::places;
+use crate::typed::{duration, typed};
+
+/// Keep the last minutes of a process in memory, until it ends or this command is ended.
+#[derive(Debug, Args)]
+pub(crate) struct RecentArgs {
+    /// How many.
+    #[arg(value_parser = duration)]
+    length: Duration,
+    /// The process.
+    target: String,
+    /// Not those of the processes that it started and starts.
+    #[arg(long)]
+    no_children: bool,
+    /// Where they are written if it ends badly.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// For programs: print the result as one JSON document.
+    #[arg(long)]
+    json: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// The result for programs.
+#[derive(Serialize)]
+struct Summary {
+    /// Version of this document.
+    version: u32,
+    path: String,
+    bytes: u64,
+    /// As it is in `report.json`.
+    report: Option<Box<RawValue>>,
+}
+
+/// Runs `biopsy recent`.
+pub(crate) fn run(args: &RecentArgs, color: ColorChoice) -> Result<Code, Failure> {
+    let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
+    interrupt::listen(&job, Patience::Unlimited, color)?;
+    let folder = places::recent_folder()?;
+    make_folder(&folder)?;
+    let plan = KeepPlan {
+        target: args.target.clone(),
+        command: typed(),
+        length: args.length,
+        children: !args.no_children,
+        folder,
+        output: args.output.clone(),
+    };
+    let (made, diagnosis) = keep(&plan, &job)?;
+    if args.json {
+        out::document(&Summary {
+            version: 1,
+            path: made.path.to_string_lossy().into_owned(),
+            bytes: made.bytes,
+            report: RawValue::from_string(biopsy_report::render_json(&diagnosis, None)).ok(),
+        })?;
+    } else {
+        let terminal = Terminal::of_stdout(color);
+        let mut shown = biopsy_report::render_text(&diagnosis, 0, terminal.for_reports());
+        shown.push_str(&format!("\n{} ({})\n", printable(&made.path.to_string_lossy()), size(made.bytes)));
+        out::text(&shown, terminal.colour)?;
+    }
+    Ok(Code::Ok)
+}
