@@ -175,7 +175,9 @@ impl Completeness {
             );
         }
         let Some(timeline) = &capture.timeline else {
-            say("which code used the CPU and what threads waited for: there is no trace");
+            say(
+                "which code used the CPU and what threads waited for: there is no trace; `biopsy capture TARGET` takes one",
+            );
             if !self.has_metrics {
                 say("how much CPU, memory and disk was used: there are no metrics");
             }
@@ -183,10 +185,12 @@ impl Completeness {
         };
         let settings = &timeline.settings;
         if !settings.has_states {
-            say("how long threads waited or were ready without a CPU: thread states were not recorded");
+            say(
+                "how long threads waited or were ready without a CPU: thread states were not recorded; `biopsy doctor` says what that needs",
+            );
         }
         if !settings.has_wakeups {
-            say("which thread woke which: wake-ups were not recorded");
+            say("which thread woke which: wake-ups were not recorded; `biopsy doctor` says what that needs");
         }
         if timeline.wait_samples.is_empty() && timeline.waits.iter().all(|wait| wait.stack.is_none()) {
             say("in which functions threads waited: no stacks of waiting threads were taken");

@@ -7,7 +7,12 @@ use crate::whose::{self, Code, Language, Whose};
 
 /// The innermost frame of the program; of a library, or the innermost of all, where there is none.
 pub(super) fn of_program(kind: RuntimeKind, frames: &[StrandFrame]) -> Option<&StrandFrame> {
-    frames.get(whose::place(frames.iter().map(|frame| whose(kind, frame)))?)
+    frames.get(index_of_program(kind, frames)?)
+}
+
+/// Which one that is.
+pub(super) fn index_of_program(kind: RuntimeKind, frames: &[StrandFrame]) -> Option<usize> {
+    whose::place(frames.iter().map(|frame| whose(kind, frame)))
 }
 
 /// Whose code a frame is.

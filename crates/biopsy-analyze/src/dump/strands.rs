@@ -81,6 +81,12 @@ impl StrandRuntime {
         strand_place::of_program(self.runtime.kind, &strand.frames).map(strand_place::words)
     }
 
+    /// Which of its frames that is.
+    #[must_use]
+    pub fn place_index(&self, strand: &Strand) -> Option<usize> {
+        strand_place::index_of_program(self.runtime.kind, &strand.frames)
+    }
+
     /// The goroutine whose panic ends the process, and what its functions say of the reason: nobody recovers any more.
     #[must_use]
     pub fn panics(&self) -> Option<(&Strand, &'static str)> {

@@ -116,7 +116,10 @@ fn modules(stacks: &ImageStacks, list: &mut Vec<String>) {
     };
     let nameless = names(&|module| lacks(module, Names::None));
     if !nameless.is_empty() {
-        list.push(format!("names of functions in {}: no symbols were found", some(&nameless)));
+        list.push(format!(
+            "names of functions in {}: no symbols were found; `biopsy analyze FILE --symbols FOLDER` reads them from files of the same build",
+            some(&nameless)
+        ));
     }
     let exported = names(&|module| lacks(module, Names::Exported));
     if !exported.is_empty() {
@@ -168,7 +171,9 @@ fn managed(stacks: &ImageStacks, analysis: &DumpAnalysis, list: &mut Vec<String>
     }
     if stacks.modules.iter().any(|module| module.name() == "libcoreclr.so") {
         list.push(
-            "whether managed code holds locks (monitors) or is in a deadlock: the .NET runtime was not looked at".to_owned(),
+            "whether managed code holds locks (monitors) or is in a deadlock: the .NET runtime was not looked at; `biopsy stacks PID` does, \
+             while it runs"
+                .to_owned(),
         );
     }
 }
@@ -208,8 +213,9 @@ fn locks(analysis: &DumpAnalysis, list: &mut Vec<String>) {
     if unknown > 0 {
         list.push(format!(
             "what {} wait for at a futex: no lock of a C library, and no name says it (locks of Go, .NET and others keep no owner \
-             that could be read here)",
-            threads(unknown)
+             that could be read here); whether they move at all, `biopsy stacks {} --looks 3 --every 2s` determines",
+            threads(unknown),
+            analysis.identity.pid
         ));
     }
 }

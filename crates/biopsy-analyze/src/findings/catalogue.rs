@@ -80,6 +80,7 @@ impl FindingId {
             Self::WaitsForProcess => hang::WAITS_FOR_PROCESS,
             Self::SilentPeer => hang::SILENT_PEER,
             Self::NeverWoken => hang::NEVER_WOKEN,
+            Self::StuckWait => hang::STUCK_WAIT,
             Self::LockQueue => hang::LOCK_QUEUE,
             Self::NoProgress => hang::NO_PROGRESS,
             Self::StrandDeadlock => hang::STRAND_DEADLOCK,

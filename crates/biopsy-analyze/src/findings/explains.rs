@@ -74,6 +74,25 @@ const ROWS: &[Row] = &[
     row(&[UnhandledException], How::Silences, &[Abort]),
     // Who is waited for says more than that somebody waits.
     row(&[Deadlock, LockQueue, AbandonedLock, OrphanedLock], How::Silences, &[NoProgress]),
+    row(
+        &[
+            Deadlock,
+            StrandDeadlock,
+            LockQueue,
+            AbandonedLock,
+            OrphanedLock,
+            NeverWoken,
+            SilentPeer,
+            WaitsForProcess,
+            PoolStarvation,
+            StrandsWait,
+            WaitingOperations,
+            FullChannel,
+            FinalizerBlocked,
+        ],
+        How::Silences,
+        &[StuckWait],
+    ),
     // Time says that and since when threads wait, memory says for whom.
     row(&[Deadlock, OrphanedLock, AbandonedLock], How::Names, &[BlockedOnLock]),
     row(&[LockQueue], How::Names, &[LockConvoy]),

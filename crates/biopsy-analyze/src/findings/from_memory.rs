@@ -9,7 +9,7 @@ use biopsy_model::look::{Look, LookFinding};
 use biopsy_model::{MonoNanos, Pid};
 
 /// Findings that a recording of time cannot make. What threads do and what memory is, it shows better.
-const KEPT: [FindingId; 13] = [
+const KEPT: [FindingId; 14] = [
     FindingId::Deadlock,
     FindingId::OrphanedLock,
     FindingId::AbandonedLock,
@@ -21,6 +21,7 @@ const KEPT: [FindingId; 13] = [
     FindingId::StrandDeadlock,
     FindingId::StrandsWait,
     FindingId::NeverWoken,
+    FindingId::StuckWait,
     FindingId::SilentPeer,
     FindingId::WaitsForProcess,
 ];

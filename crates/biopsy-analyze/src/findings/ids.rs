@@ -150,6 +150,8 @@ finding_ids! {
     SilentPeer = "silent-peer",
     /// Somebody waits, and nobody is left who would end that.
     NeverWoken = "never-woken",
+    /// Threads or tasks wait without a limit for an answer of the program itself; who would give it is not known.
+    StuckWait = "stuck-wait",
     /// Threads wait for one that holds a lock.
     LockQueue = "lock-queue",
     /// Threads want a lock and did not run between several looks.

@@ -112,7 +112,7 @@ const EXACT: &[(&[&str], Cost)] = &[
        "cxa_allocate_exception", "cxa_free_exception", "cxa_begin_catch", "cxa_end_catch", "gxx_personality_v0", "rust_eh_personality",
        "JVM_FillInStackTrace", "Java_java_lang_Throwable_fillInStackTrace", "java_lang_Throwable::fill_in_stack_trace",
        "java.lang.Throwable.fillInStackTrace", "java.lang.Throwable.<init>", "runtime.gopanic"], Cost::Exceptions),
-    (&["regexec", "re_search", "re_match", "re_search_internal", "pattern_match"], Cost::Regex),
+    (&["(regular expression)", "regexec", "re_search", "re_match", "re_search_internal", "pattern_match"], Cost::Regex),
 ];
 
 /// How names begin, without underscores before them.
@@ -170,6 +170,7 @@ mod tests {
             (native, "shop", "pattern_matches", None),
             (native, "libpcre2-8.so.0", "match", Some(Cost::Regex)),
             (native, "shop", "match", None),
+            (FunctionKind::Jit, "[javascript]", "(regular expression)", Some(Cost::Regex)),
             (FunctionKind::Jit, "", "java.util.regex.Pattern$Loop.match", Some(Cost::Regex)),
             (FunctionKind::Unknown, "", "malloc", None),
         ] {

@@ -20,6 +20,11 @@ impl Code<'_> {
     pub(crate) fn whose(&self) -> Whose {
         let name = self.function.unwrap_or_default();
         let file = self.file.unwrap_or_default();
+        // What V8 has built in is in no script: `RegExp.test`.
+        let is_built_in = self.module == "[javascript]" && file.is_empty();
+        if is_note(name) || is_built_in {
+            return Whose::Plumbing;
+        }
         match (self.language, language_of(file)) {
             (Language::Python, _) | (Language::Native | Language::Managed, Some(Language::Python)) => {
                 interpreted::python(file)
@@ -35,6 +40,11 @@ impl Code<'_> {
             (Language::Native, _) => native::whose(self),
         }
     }
+}
+
+/// A name in brackets is none, but says what is there: `(stub of the virtual machine)`. Somebody wrote what is `(anonymous)`.
+fn is_note(name: &str) -> bool {
+    name.starts_with('(') && name.ends_with(')') && !name.contains("::") && name != "(anonymous)"
 }
 
 /// The language that a source file is written in, where frames of it stand beside others.

@@ -14,6 +14,8 @@ pub enum LockKind {
     ThinMonitor,
     /// `System.Threading.Lock`.
     Lock,
+    /// `System.Threading.ReaderWriterLockSlim`.
+    ReaderWriter,
 }
 
 /// A lock that somebody holds or waits for.
@@ -27,6 +29,8 @@ pub struct Lock {
     pub kind: LockKind,
     /// Who holds it: kernel's id; `None`: nobody. 0 where the owner is no thread that runs.
     pub owner: Option<u32>,
+    /// Who has it to read, of a lock that several may have so: kernel's ids, as far as they are known.
+    pub readers: Vec<u32>,
     /// How often it was entered again by its owner.
     pub recursion: u32,
     /// How many wait to enter, as the lock itself counts.
@@ -40,6 +44,8 @@ pub struct Lock {
 pub enum WaitKind {
     /// To enter.
     Enter,
+    /// To enter, to read only.
+    Read,
     /// For a pulse (`Monitor.Wait`): it has given the lock up meanwhile.
     Pulse,
 }
@@ -134,6 +140,7 @@ mod tests {
                 type_name: String::new(),
                 kind: LockKind::Monitor,
                 owner: Some(*owner),
+                readers: Vec::new(),
                 recursion: 0,
                 waiters: 1,
                 sync_block: Avma(1),

@@ -17,6 +17,7 @@ mod blocking;
 mod lock;
 mod lock_object;
 mod on_stacks;
+mod reader_writer;
 mod sync_table;
 mod thin;
 
@@ -26,7 +27,7 @@ use crate::graph::Graph;
 use crate::runtime::{Runtime, RuntimeError};
 
 pub use lock::{Lock, LockKind, Locks, Wait, WaitKind};
-pub use lock_object::{InsideLock, inside_lock};
+pub use lock_object::{InsideLock, LockClass, inside_lock};
 
 /// What may be looked at beside the runtime's tables.
 #[derive(Clone, Copy, Default, Debug)]
@@ -34,7 +35,7 @@ pub struct LockSources<'a> {
     /// All objects, for locks that nobody has ever waited for. Without them, those are found that are on the stacks of
     /// their owners, which is almost all.
     pub graph: Option<&'a Graph>,
-    /// Parts of stacks that are inside of `System.Threading.Lock`.
+    /// Parts of stacks that are inside of `System.Threading.Lock` or `ReaderWriterLockSlim`.
     pub inside: &'a [InsideLock],
 }
 
@@ -68,7 +69,7 @@ fn keep_what_matters(locks: &mut Locks, waited: &[usize]) {
     let mut moved = FxHashMap::default();
     let mut kept = Vec::new();
     for (index, lock) in std::mem::take(&mut locks.locks).into_iter().enumerate() {
-        if lock.owner.is_some() || lock.waiters > 0 || waited.contains(&index) {
+        if lock.owner.is_some() || !lock.readers.is_empty() || lock.waiters > 0 || waited.contains(&index) {
             moved.insert(index, kept.len());
             kept.push(lock);
         }

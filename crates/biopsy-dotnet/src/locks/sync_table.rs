@@ -82,6 +82,7 @@ fn lock(runtime: &Runtime<'_>, threads: &[ManagedThread], block: u64, object: u6
         type_name: if held || state >> 6 > 0 { type_name(runtime, Avma(object)) } else { String::new() },
         kind: LockKind::Monitor,
         owner,
+        readers: Vec::new(),
         recursion: memory
             .u32(at("Recursion", 4))
             .ok()

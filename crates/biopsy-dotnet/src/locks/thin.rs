@@ -62,6 +62,7 @@ pub(super) fn lock(object: Avma, type_name: String, owner: u32, recursion: u32) 
         type_name,
         kind: LockKind::ThinMonitor,
         owner: Some(owner),
+        readers: Vec::new(),
         recursion,
         waiters: 0,
         sync_block: Avma(0),

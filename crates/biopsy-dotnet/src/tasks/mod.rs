@@ -14,6 +14,7 @@ mod machines;
 mod objects;
 mod operations;
 mod queues;
+mod rings;
 
 use crate::graph::Graph;
 use crate::runtime::Runtime;
@@ -27,6 +28,7 @@ pub fn operations(runtime: &Runtime<'_>, graph: &Graph) -> Operations {
     let mut operations = Operations::default();
     let machines = Machines::find(runtime, graph, &mut operations);
     operations.groups = chains::groups(runtime, graph, &machines);
+    operations.rings = rings::find(&machines);
     queues::count(runtime, graph, &mut operations);
     operations
 }

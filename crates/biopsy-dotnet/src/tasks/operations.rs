@@ -29,6 +29,8 @@ impl OperationGroup {
 pub struct Operations {
     /// Equal chains, those with methods of the program first, of these the most frequent first.
     pub groups: Vec<OperationGroup>,
+    /// Operations that await each other in a circle: their methods, each awaits the next, the last the first.
+    pub rings: Vec<Vec<String>>,
     /// State machines that stand at an `await`.
     pub pending: u64,
     /// State machines that run, or have not begun.

@@ -27,6 +27,10 @@ const FLAGS: u64 = 32;
 const STATUS: i32 = 3;
 /// Memory that is searched, in bytes.
 const SEARCHED: u64 = 256 << 20;
+/// Characters of a function in which its `await`s are looked for.
+const BODY: usize = 16 << 10;
+/// Characters behind an `await` that are read.
+const AWAITED: usize = 160;
 /// Calls that are listed.
 const CALLS: usize = 20_000;
 
@@ -91,6 +95,13 @@ impl Objects<'_> {
         strand.state = StrandState::Waiting;
         let mut wait = StrandWait::of(WaitKind::Future, "await");
         wait.object = Some("Promise".to_owned());
+        wait.awaited = match function.script.zip(position) {
+            Some((script, position)) => {
+                self.source_from(script, position, AWAITED).and_then(|text| awaited(&text))
+            }
+            // Without a table of positions: where the function has one `await` only.
+            None => self.text_of(*window.get(WORD_FUNCTION)?, BODY).and_then(|text| only_await(&text)),
+        };
         strand.wait = Some(wait);
         strand.frames.push(StrandFrame {
             function: if function.name.is_empty() { "(anonymous)".into() } else { function.name.clone() },
@@ -109,6 +120,32 @@ impl Objects<'_> {
     }
 }
 
+/// What is awaited, up to its arguments: `await hall.confirm(seat)` is of `hall.confirm`.
+fn awaited(source: &str) -> Option<String> {
+    let text = source.trim_start();
+    let text =
+        text.strip_prefix("await").filter(|rest| !rest.starts_with(is_part)).unwrap_or(text).trim_start();
+    let text = text.strip_prefix("new ").map_or(text, str::trim_start);
+    let name = text.split(|one| !is_part(one)).next().unwrap_or_default().trim_end_matches('.');
+    name.starts_with(|one: char| one.is_alphabetic() || matches!(one, '_' | '$')).then(|| name.to_owned())
+}
+
+/// What the one place awaits that a function has.
+fn only_await(text: &str) -> Option<String> {
+    let mut found = text
+        .match_indices("await ")
+        .filter(|(at, _)| !text.get(..*at).is_some_and(|before| before.ends_with(is_part)));
+    let (at, _) = found.next()?;
+    if found.next().is_some() {
+        return None;
+    }
+    awaited(text.get(at..)?)
+}
+
+fn is_part(one: char) -> bool {
+    one.is_alphanumeric() || matches!(one, '_' | '$' | '.')
+}
+
 /// Whether these words may be such a call, without looking at what they refer to.
 fn is_like(window: &[u64]) -> bool {
     let tagged = |index: usize| window.get(index).is_some_and(|word| word & 3 == 1);
@@ -119,4 +156,27 @@ fn is_like(window: &[u64]) -> bool {
         && number(WORD_CONTINUATION).is_some_and(|at| at >= 0)
         && number(WORD_MODE).is_some_and(|mode| (0..=2).contains(&mode))
         && number(WORD_OFFSET).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{awaited, only_await};
+
+    #[test]
+    fn what_is_awaited_is_said_up_to_its_arguments() {
+        let of = |text: &str| awaited(text);
+        assert_eq!(of("await confirmSeat(booked++ % 400);").as_deref(), Some("confirmSeat"));
+        assert_eq!(of("hall.confirm(7)").as_deref(), Some("hall.confirm"));
+        assert_eq!(of("await  new Promise((done) => 1)").as_deref(), Some("Promise"));
+        assert_eq!(of("awaited").as_deref(), Some("awaited"));
+        assert_eq!(of("await [a, b]"), None);
+        assert_eq!(of(""), None);
+    }
+
+    #[test]
+    fn one_await_of_a_function_is_known_without_a_position() {
+        assert_eq!(only_await("(seat) => { await confirm(seat); }").as_deref(), Some("confirm"));
+        assert_eq!(only_await("() { await a(); await b(); }"), None);
+        assert_eq!(only_await("() { unawait x }"), None);
+    }
 }

@@ -255,6 +255,13 @@ impl<'m> Objects<'m> {
     /// inferred of that.
     fn name_in_source(&self, scope: u64, script: u64) -> Option<String> {
         let source = self.word(script, self.layout.script_source)?;
+        let (start, _) = self.written(scope, source)?;
+        let from = start.saturating_sub(BEFORE);
+        assigned_to(&String::from_utf16_lossy(&self.units(source, from, start - from)?))
+    }
+
+    /// From where to where in its source a function is written, from its parameters on.
+    fn written(&self, scope: u64, source: u64) -> Option<(usize, usize)> {
         // Two small numbers in a row: first what follows `function`, then the end. Newer versions have them in front, older ones
         // behind what they know of each variable.
         let first = match self.layout.places_first {
@@ -270,9 +277,20 @@ impl<'m> Objects<'m> {
         };
         let places = (first..first + SCOPE_WORDS).filter_map(|number| at(number).zip(at(number + 1)));
         let written = |(start, end): &(usize, usize)| start < end && is(*start, '(') && is(*end - 1, '}');
-        let (start, _) = places.into_iter().find(written)?;
-        let from = start.saturating_sub(BEFORE);
-        assigned_to(&String::from_utf16_lossy(&self.units(source, from, start - from)?))
+        places.into_iter().find(written)
+    }
+
+    /// The text of a function, from its parameters on, as far as the limit goes.
+    pub(super) fn text_of(&self, function: u64, most: usize) -> Option<String> {
+        let shared = self.word(function, self.layout.function_shared)?;
+        let scope = self.word(shared, self.layout.shared_name)?;
+        if self.kind(scope) != Some(self.layout.types.scope) {
+            return None;
+        }
+        let script = self.word(shared, self.layout.shared_script)?;
+        let source = self.word(script, self.layout.script_source)?;
+        let (start, end) = self.written(scope, source)?;
+        Some(String::from_utf16_lossy(&self.units(source, start, (end - start).min(most))?))
     }
 
     /// The line, from 1, of a character of a script.
@@ -292,6 +310,12 @@ impl<'m> Objects<'m> {
         };
         let length = *ends.last()?;
         (position <= length).then(|| ends.partition_point(|end| *end < position) as u32 + 1)
+    }
+
+    /// Source text from a character of a script on.
+    pub(super) fn source_from(&self, script: u64, position: u32, most: usize) -> Option<String> {
+        let source = self.word(script, self.layout.script_source)?;
+        Some(String::from_utf16_lossy(&self.units(source, usize::try_from(position).ok()?, most)?))
     }
 
     /// Where lines end, the end of the script last.

@@ -1,13 +1,13 @@
 //! Locks of managed code, as the rest of the report has locks.
 
 use biopsy_dotnet::locks::{self, InsideLock, LockSources, inside_lock};
-use biopsy_model::{Avma, Tid};
+use biopsy_model::{Confidence, Tid};
 use biopsy_stacks::image::ImageStacks;
 use rustc_hash::FxHashMap;
 
 use super::heap::Walked;
 use crate::dump::facts::DumpFacts;
-use crate::dump::locks::{LockKind, LockOwner, LockWait};
+use crate::dump::locks::{Holder, LockKind, LockOwner, LockWait};
 
 /// Locks in the report at most.
 const ROWS: usize = 10_000;
@@ -65,6 +65,7 @@ impl Found {
             let kind = match lock.kind {
                 locks::LockKind::Monitor | locks::LockKind::ThinMonitor => LockKind::Monitor,
                 locks::LockKind::Lock => LockKind::SystemLock,
+                locks::LockKind::ReaderWriter => LockKind::RwLockWrite,
             };
             let owner = lock.owner.filter(|owner| *owner != 0).map(Tid);
             let row = ManagedLock {
@@ -73,22 +74,33 @@ impl Found {
                 kind,
                 owner,
                 recursion: lock.recursion,
-                waiters: of(locks::WaitKind::Enter).collect(),
+                waiters: of(locks::WaitKind::Enter).chain(of(locks::WaitKind::Read)).collect(),
                 pulse_waiters: of(locks::WaitKind::Pulse).collect(),
             };
-            for waiter in &row.waiters {
-                self.waits.insert(*waiter, wait(&row, kind, lock.sync_block));
+            for waiter in of(locks::WaitKind::Enter) {
+                self.waits.insert(waiter, wait(&row, kind, lock));
+            }
+            for waiter in of(locks::WaitKind::Read) {
+                self.waits.insert(waiter, wait(&row, LockKind::RwLockRead, lock));
             }
             for waiter in &row.pulse_waiters {
-                self.waits.insert(*waiter, wait(&row, LockKind::Pulse, lock.sync_block));
+                self.waits.insert(*waiter, wait(&row, LockKind::Pulse, lock));
             }
             self.locks.push(row);
         }
     }
 }
 
-fn wait(lock: &ManagedLock, kind: LockKind, sync_block: Avma) -> LockWait {
+fn reads(thread: u32) -> Holder {
+    Holder { thread: Tid(thread), confidence: Confidence::Certain, site: None, shared: true }
+}
+
+fn wait(lock: &ManagedLock, kind: LockKind, read: &locks::Lock) -> LockWait {
+    let sync_block = read.sync_block;
     let owner = match (kind, lock.owner) {
+        (LockKind::RwLockRead | LockKind::RwLockWrite, None) if !read.readers.is_empty() => {
+            LockOwner::Readers
+        }
         // Who holds the lock is not who gives the pulse.
         (LockKind::Pulse, _) | (_, None) => LockOwner::NotKnown,
         (_, Some(owner)) => LockOwner::Thread(owner),
@@ -97,6 +109,16 @@ fn wait(lock: &ManagedLock, kind: LockKind, sync_block: Avma) -> LockWait {
         (LockKind::Pulse, _) => "the runtime notes for debuggers that it waits for a pulse".to_owned(),
         (LockKind::SystemLock, Some(owner)) => {
             format!("the lock is on the thread's stack, and its fields say that thread {owner} holds it")
+        }
+        (LockKind::RwLockRead | LockKind::RwLockWrite, Some(owner)) => {
+            format!(
+                "the `ReaderWriterLockSlim` is on the thread's stack, and its fields say that thread {owner} writes"
+            )
+        }
+        (LockKind::RwLockRead | LockKind::RwLockWrite, None) => {
+            "the `ReaderWriterLockSlim` is on the thread's stack; who has it to read, \
+                                                                 each thread counts for itself"
+                .to_owned()
         }
         (_, Some(owner)) => format!(
             "the runtime notes for debuggers that the thread enters it; its sync block at {sync_block} says that thread {owner} \
@@ -111,6 +133,7 @@ fn wait(lock: &ManagedLock, kind: LockKind, sync_block: Avma) -> LockWait {
         owner,
         object: Some(lock.type_name.clone()),
         proof,
+        holders: read.readers.iter().map(|reader| reads(*reader)).collect(),
         ..LockWait::default()
     }
 }

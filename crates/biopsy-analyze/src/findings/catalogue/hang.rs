@@ -66,6 +66,22 @@ pub(super) const NEVER_WOKEN: About = About {
     ],
 };
 
+pub(super) const STUCK_WAIT: About = About {
+    means: "Somebody waits for an answer of another part of the program (a future, an event, a barrier, room in a queue), without a limit. At one \
+            moment that is usual; who would give the answer, memory does not say.",
+    said: &[of_memory(
+        "threads other than the main one, goroutines, tasks or async operations wait without a limit for what somebody was to give them (a \
+         future, latch, barrier, event, pulse, semaphore, room in a queue), and nothing says who: a notice from 2 on. Workers that wait \
+         for work are left out. Of one, or of the main thread alone, it is an information",
+        "stacks; the runtime's memory",
+    )],
+    disproved_by: "A second look in which they stand elsewhere, or wait for the next answer.",
+    to_do: &[
+        "Look again: `biopsy stacks TARGET --looks 3 --every 2s`",
+        "Look at who should complete, set or release what is waited for, on the way of errors too",
+    ],
+};
+
 pub(super) const ORPHANED_LOCK: About = About {
     means: "The process was forked while another thread of its parent held a lock. In the child nobody can give it back: it waits for ever.",
     said: &[of_memory(

@@ -139,6 +139,19 @@ const SAID_ONCE: &[(FindingId, FindingId)] = &[
     (LockQueue, NoProgress),
     (AbandonedLock, NoProgress),
     (OrphanedLock, NoProgress),
+    (Deadlock, StuckWait),
+    (StrandDeadlock, StuckWait),
+    (LockQueue, StuckWait),
+    (AbandonedLock, StuckWait),
+    (OrphanedLock, StuckWait),
+    (NeverWoken, StuckWait),
+    (SilentPeer, StuckWait),
+    (WaitsForProcess, StuckWait),
+    (PoolStarvation, StuckWait),
+    (StrandsWait, StuckWait),
+    (WaitingOperations, StuckWait),
+    (FullChannel, StuckWait),
+    (FinalizerBlocked, StuckWait),
 ];
 
 #[test]

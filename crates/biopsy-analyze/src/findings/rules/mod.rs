@@ -126,6 +126,7 @@ pub(super) const OF_DUMP: &[OfDump] = &[
     dump::waiting_operations::find,
     dump::waiting_operations::of_tasks,
     dump::full_channel::find,
+    dump::stuck_wait::find,
     dump::equal_threads::find,
     dump::many_threads::find,
     dump::running::find,

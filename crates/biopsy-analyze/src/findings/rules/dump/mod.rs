@@ -23,6 +23,7 @@ pub(super) mod scrubbed;
 pub(super) mod silent_peer;
 pub(super) mod strand_deadlock;
 pub(super) mod strands_wait;
+pub(super) mod stuck_wait;
 pub(super) mod unhandled_exception;
 pub(super) mod waiting_operations;
 

@@ -10,9 +10,65 @@ use crate::findings::finding::{Evidence, Finding, FindingId, Severity, Value};
 
 /// Members of a circle that are named one by one.
 const NAMED: usize = 12;
+/// Places that a title names.
+const IN_TITLE: usize = 3;
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
-    analysis.strands.iter().find_map(|runtime| circle(runtime).or_else(|| standstill(runtime)))
+    let of_strands =
+        analysis.strands.iter().find_map(|runtime| circle(runtime).or_else(|| standstill(runtime)));
+    of_strands.or_else(|| of_operations(analysis))
+}
+
+/// Async operations of .NET that await each other.
+fn of_operations(analysis: &DumpAnalysis) -> Option<Finding> {
+    let rings = &analysis.managed.as_ref()?.operations.as_ref()?.rings;
+    let own = |method: &str| !method.starts_with("System.") && !method.starts_with("Microsoft.");
+    let ring = rings.iter().find(|ring| ring.iter().any(|method| own(method)))?;
+    let mut named: Vec<String> = ring.iter().map(|method| format!("`{method}`")).collect();
+    named.truncate(NAMED);
+    let title = match named.as_slice() {
+        [one] => format!("Deadlock: an operation of {one} awaits itself"),
+        all => format!(
+            "Deadlock: {} async operations await each other in a circle, in {}",
+            ring.len(),
+            all.join(", ")
+        ),
+    };
+    let next = named.iter().cycle().skip(1);
+    let mut evidence: Vec<Evidence> = named
+        .iter()
+        .zip(next)
+        .map(|(one, other)| fact(format!("{one} awaits the task of {other}"), None))
+        .collect();
+    if rings.len() > 1 {
+        evidence.push(fact(
+            format!("{} such circles in all", rings.len()),
+            Some(Value::Count(rings.len() as f64)),
+        ));
+    }
+    Some(finding(
+        title,
+        0.5,
+        "Each of these async methods stands at an `await` for the task that the next one completes when it ends, so that none of them ever \
+         does. Who awaits whom was read from their state machines. No thread shows them."
+            .to_owned(),
+        evidence,
+        &["Await in one direction only: one of them must go on without the other", "They do not recover"],
+    ))
+}
+
+/// Where the members are, for a title: each place once.
+fn in_places(runtime: &StrandRuntime, members: &[usize]) -> String {
+    let mut places: Vec<String> = Vec::new();
+    for strand in members.iter().filter_map(|index| runtime.runtime.strands.get(*index)) {
+        places
+            .extend(runtime.place(strand).filter(|place| !places.contains(place) && places.len() < IN_TITLE));
+    }
+    match places.split_last() {
+        None => String::new(),
+        Some((last, [])) => format!(", in {last}"),
+        Some((last, rest)) => format!(", in {} and {last}", rest.join(", ")),
+    }
 }
 
 fn circle(runtime: &StrandRuntime) -> Option<Finding> {
@@ -20,10 +76,11 @@ fn circle(runtime: &StrandRuntime) -> Option<Finding> {
     let strand = |index: &usize| runtime.runtime.strands.get(*index);
     let labels: Vec<String> = first.members.iter().filter_map(strand).map(|one| runtime.label(one)).collect();
     let word = strand(first.members.first()?)?.kind.word();
+    let places = in_places(runtime, &first.members);
     let title = match labels.as_slice() {
-        [one] => format!("Deadlock: {one} waits for a lock that it holds itself"),
-        [one, other] => format!("Deadlock: {one} and {other} wait for each other"),
-        all => format!("Deadlock: {} {word}s wait for each other in a circle", all.len()),
+        [one] => format!("Deadlock: {one} waits for a lock that it holds itself{places}"),
+        [one, other] => format!("Deadlock: {one} and {other} wait for each other{places}"),
+        all => format!("Deadlock: {} {word}s wait for each other in a circle{places}", all.len()),
     };
     let mut evidence: Vec<Evidence> = Vec::new();
     for member in runtime.cycles.iter().flat_map(|cycle| &cycle.members).filter_map(strand).take(NAMED) {

@@ -377,6 +377,75 @@ fn waiting_operations() {
     }
 }
 
+/// So many threads in `Kitchen.AwaitDish`, at what `function` waits for.
+fn at_answer(count: u32, function: &str, timed: bool) -> DumpAnalysis {
+    let one = |tid| {
+        let lock = LockWait { kind: LockKind::Futex, timed, ..LockWait::default() };
+        DumpThread { state: waits(WaitKind::Futex), lock: Some(lock), ..thread(tid) }
+    };
+    let mut group = group(0..count as usize, 2);
+    let library = |name| FrameRow { whose: crate::whose::Whose::Plumbing, ..frame(name, true) };
+    group.frames = vec![library(function), frame("Kitchen.AwaitDish", true)];
+    DumpAnalysis { groups: vec![group], ..dump((1..=count).map(one).collect()) }
+}
+
+#[test]
+fn stuck_wait() {
+    let id = FindingId::StuckWait;
+    check(id, &[(1, Some(Info)), (2, Some(Notice)), (9, Some(Notice))], |count| {
+        at_answer(count, "System.Threading.ManualResetEventSlim.Wait", false)
+    });
+    let found = finding(&at_answer(3, "System.Threading.CountdownEvent.Wait", false), id).unwrap();
+    assert!(found.title.contains("3 threads wait in `Kitchen.AwaitDish` for a countdown"), "{}", found.title);
+    assert!(found.next_steps[0].contains("--looks 3"), "{:?}", found.next_steps);
+    // Work, a limit, and what no table knows.
+    for (function, timed) in [
+        ("System.Collections.Concurrent.BlockingCollection`1.Take", false),
+        ("System.Threading.ManualResetEventSlim.Wait", true),
+        ("pthread_cond_wait", false),
+    ] {
+        assert_eq!(severity(&at_answer(3, function, timed), id), None, "{function}");
+    }
+    // The main thread of a server waits for its end.
+    let mut main = at_answer(1, "System.Threading.ManualResetEventSlim.Wait", false);
+    main.identity.pid = biopsy_model::Pid(1);
+    assert_eq!(severity(&main, id), Some(Info));
+    // What somebody proves is said instead.
+    let mut proven = at_answer(3, "System.Threading.ManualResetEventSlim.Wait", false);
+    proven.threads.extend([thread(8), thread(9)]);
+    for waiter in [3, 4] {
+        proven.threads[waiter].lock =
+            Some(LockWait { lock: 1, kind: LockKind::Mutex, owner: on(1), ..LockWait::default() });
+    }
+    proven.waits = WaitGraph::new(&proven.threads);
+    assert_eq!(severity(&proven, id), None);
+}
+
+#[test]
+fn stuck_wait_of_operations() {
+    let id = FindingId::StuckWait;
+    let promise = "a task that something completes (TaskCompletionSource)";
+    let say = |awaits: &str, method: &str| severity(&operations(3, awaits, false, method), id);
+    assert_eq!(say(promise, "Shop.Orders.PayAsync"), Some(Notice));
+    assert_eq!(say("a SemaphoreSlim", "Shop.Orders.PayAsync"), Some(Notice));
+    assert_eq!(say("a channel (Order)", "Shop.Orders.ReadAsync"), None);
+    assert_eq!(say("a delay", "Shop.Orders.PayAsync"), None);
+    assert_eq!(say(promise, "System.Net.Http.HttpClient.SendAsync"), None);
+}
+
+#[test]
+fn operations_in_a_circle() {
+    let rings = vec![vec!["Tours.Plan".to_owned(), "Tours.Return".to_owned()]];
+    let with = |rings| {
+        let operations = Operations { rings, ..Operations::default() };
+        managed(Managed { operations: Some(operations), ..Managed::default() })
+    };
+    let found = finding(&with(rings), FindingId::StrandDeadlock).unwrap();
+    assert_eq!(found.severity, Critical);
+    assert!(found.title.contains("`Tours.Plan`, `Tours.Return`"), "{}", found.title);
+    assert_eq!(severity(&with(vec![vec!["System.IO.A".to_owned()]]), FindingId::StrandDeadlock), None);
+}
+
 #[test]
 fn full_channel() {
     let id = FindingId::FullChannel;

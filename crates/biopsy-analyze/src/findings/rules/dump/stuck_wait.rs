@@ -1,0 +1,315 @@
+//! Threads, goroutines or tasks wait without a limit for an answer that another part of the program has to give, and nothing in memory
+//! says who would give it.
+//!
+//! Where memory says it (a circle, a holder, nobody left) other rules speak. What workers wait for, work, is silent here: the table below
+//! has what somebody waits for who was promised an answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::dump::strands::{RuntimeKind, Strand, StrandKind, StrandRuntime, StrandState, WaitKind};
+use crate::dump::{DumpAnalysis, DumpThread, FrameRow, LockKind, Movement};
+use crate::findings::dump::NAMED;
+use crate::findings::evidence::fact;
+use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity, Value};
+use biopsy_model::Tid;
+
+/// Findings that prove more stand before it.
+const IMPACT: f64 = 0.15;
+/// Frames above the program's that are looked at for what is waited for.
+const INNER: usize = 48;
+
+/// What a function waits for: an answer, in words, or work, of which nothing is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Awaits {
+    Answer(&'static str),
+    Work,
+}
+
+use Awaits::{Answer, Work};
+
+/// Functions of libraries by what they begin with, the outermost of a stack decides: who takes from a queue waits for work, whatever the
+/// queue is made of.
+const FUNCTIONS: &[(&str, Awaits)] = &[
+    // C and C++
+    ("std::__future_base::", Answer("a future")),
+    ("std::future<", Answer("a future")),
+    ("std::__basic_future<", Answer("a future")),
+    ("std::shared_future<", Answer("a future")),
+    ("std::latch::", Answer("a latch")),
+    ("std::barrier<", Answer("a barrier")),
+    ("pthread_barrier_wait", Answer("a barrier")),
+    // Rust
+    ("std::sync::barrier::Barrier", Answer("a barrier")),
+    ("std::sync::mpsc::SyncSender<", Answer("room in a channel")),
+    ("std::sync::mpsc::Receiver<", Work),
+    // .NET
+    ("System.Collections.Concurrent.BlockingCollection", Work),
+    ("System.Threading.PortableThreadPool", Work),
+    ("System.Threading.LowLevelLifoSemaphore", Work),
+    ("System.Threading.Tasks.Task", Answer("a task")),
+    ("System.Runtime.CompilerServices.TaskAwaiter", Answer("a task")),
+    ("System.Threading.CountdownEvent.", Answer("a countdown")),
+    ("System.Threading.Barrier.", Answer("a barrier")),
+    ("System.Threading.ReaderWriterLockSlim.", Answer("a `ReaderWriterLockSlim`")),
+    ("System.Threading.SemaphoreSlim.", Answer("a `SemaphoreSlim`")),
+    ("System.Threading.ManualResetEventSlim.", Answer("an event")),
+    ("System.Threading.WaitHandle.", Answer("an event")),
+    ("System.Threading.Monitor.Wait", Answer("a pulse of a monitor")),
+    ("System.Threading.Thread.Join", Answer("the end of a thread")),
+    // Java
+    ("java.util.concurrent.CountDownLatch.await", Answer("a latch")),
+    ("java.util.concurrent.CyclicBarrier.", Answer("a barrier")),
+    ("java.util.concurrent.Phaser.", Answer("a phaser")),
+    ("java.util.concurrent.Exchanger.", Answer("an exchange")),
+    ("java.util.concurrent.FutureTask.", Answer("a future")),
+    ("java.util.concurrent.CompletableFuture.", Answer("a future")),
+    ("java.util.concurrent.Semaphore.", Answer("a semaphore")),
+    ("java.util.concurrent.ArrayBlockingQueue.put", Answer("room in a queue")),
+    ("java.util.concurrent.LinkedBlockingQueue.put", Answer("room in a queue")),
+    ("java.util.concurrent.LinkedBlockingDeque.put", Answer("room in a queue")),
+    ("java.util.concurrent.SynchronousQueue.put", Answer("somebody who takes from a queue")),
+    ("java.util.concurrent.", Work),
+    ("java.lang.Thread.join", Answer("the end of a thread")),
+    // Python
+    ("Event.wait", Answer("an event")),
+    ("Barrier.wait", Answer("a barrier")),
+    ("Future.result", Answer("a future")),
+    ("Future.exception", Answer("a future")),
+    ("Semaphore.acquire", Answer("a semaphore")),
+    ("Queue.put", Answer("room in a queue")),
+    ("Queue.join", Answer("a queue that is worked off")),
+    ("Queue.get", Work),
+    ("Thread.join", Answer("the end of a thread")),
+];
+
+/// Who waits in one place for one kind of thing.
+#[derive(Default)]
+struct Group {
+    who: Vec<String>,
+    tids: Vec<Tid>,
+    /// What is awaited more closely: an expression, the type of an object.
+    details: Vec<String>,
+    of_main: bool,
+}
+
+/// By what is waited for and where.
+type Groups = BTreeMap<(String, String), Group>;
+
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    if analysis.crash.is_some() {
+        return None;
+    }
+    let mut groups = Groups::new();
+    let of_languages: BTreeSet<Tid> = analysis
+        .strands
+        .iter()
+        .flat_map(|one| &one.runtime.strands)
+        .filter_map(|strand| strand.tid)
+        .collect();
+    for thread in analysis.threads.iter().filter(|thread| !of_languages.contains(&thread.tid)) {
+        of_thread(analysis, thread, &mut groups);
+    }
+    for runtime in &analysis.strands {
+        for strand in &runtime.runtime.strands {
+            of_strand(analysis, runtime, strand, &mut groups);
+        }
+    }
+    operations(analysis, &mut groups);
+    // The main thread of a server waits for its end.
+    let others = groups.values().any(|group| !group.of_main);
+    groups.retain(|_, group| !others || !group.of_main);
+    let ((what, place), first) = groups.iter().max_by_key(|(_, group)| group.who.len())?;
+    let count = first.who.len();
+    // One who waits at one moment is most often just served.
+    let quiet = first.of_main || count == 1;
+    let who = match (count, first.who.first()) {
+        (1, Some(one)) => format!("{one} waits"),
+        _ => format!("{count} {} wait", plural(first)),
+    };
+    let mut evidence = Vec::new();
+    for ((what, place), group) in &groups {
+        evidence.extend(named(what, place, group));
+    }
+    // The largest first, as in the title.
+    evidence.sort_by(|a, b| number(b).total_cmp(&number(a)));
+    evidence.truncate(NAMED + 1);
+    let still = first.tids.iter().filter(|tid| did_not_move(analysis, **tid)).count();
+    if analysis.looks.is_some() && still > 0 {
+        evidence.push(fact(format!("in all looks {still} of them stood in the same place"), None));
+    }
+    let pid = analysis.identity.pid;
+    Some(Finding {
+        id: FindingId::StuckWait,
+        severity: if quiet { Severity::Info } else { Severity::Notice },
+        // Before what all threads do.
+        impact: if quiet { 0.55 } else { IMPACT },
+        title: format!("{who} in {place} for {what}, without a limit; who would end that is not determined"),
+        explanation: "What they wait for is an answer of another part of the program, not work. At one moment that is usual; where nobody gives \
+                      the answer any more (an error on the way, a thread that ended, an order that was lost), it is the hang. Memory \
+                      keeps no note of who was to give it."
+            .to_owned(),
+        evidence,
+        next_steps: vec![
+            format!("`biopsy stacks {pid} --looks 3 --every 2s` determines whether they still stand there"),
+            "Look at who should complete, set or release it, and which way out of that code leaves it out".to_owned(),
+            "Give the wait a limit".to_owned(),
+        ],
+    })
+}
+
+fn number(evidence: &Evidence) -> f64 {
+    match evidence.value {
+        Some(Value::Count(count)) => count,
+        _ => 0.0,
+    }
+}
+
+fn plural(group: &Group) -> &'static str {
+    match group.who.first().map(String::as_str) {
+        Some(who) if who.starts_with("goroutine") => "goroutines",
+        Some(who) if who.starts_with("task") => "tasks",
+        Some(who) if who.starts_with("an operation") => "operations",
+        _ => "threads",
+    }
+}
+
+fn named(what: &str, place: &str, group: &Group) -> Option<Evidence> {
+    let count = group.who.len();
+    let list = group.who.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+    let detail = group.details.first().map_or(String::new(), |detail| format!(" ({detail})"));
+    let text = format!("{list}{more} in {place} for {what}{detail}");
+    let reference = group.tids.first().map_or(Reference::Recording, |tid| Reference::Thread(*tid));
+    Some(Evidence { text, reference, value: Some(Value::Count(count as f64)) })
+}
+
+fn did_not_move(analysis: &DumpAnalysis, tid: Tid) -> bool {
+    analysis.thread(tid).and_then(|thread| thread.movement).is_some_and(Movement::may_be_stuck)
+}
+
+/// A thread of native or .NET code.
+fn of_thread(analysis: &DumpAnalysis, thread: &DumpThread, groups: &mut Groups) {
+    let lock = thread.lock.as_ref();
+    let waits =
+        thread.state.wait().is_some() && lock.is_none_or(|lock| !lock.timed && lock.thread().is_none());
+    let moved = thread.movement == Some(Movement::Moved);
+    if !waits || moved {
+        return;
+    }
+    let Some(rows) = analysis.groups.get(thread.group).map(|group| group.frames.as_slice()) else { return };
+    let Some(place) = analysis.place(thread.tid).filter(|place| place.own) else { return };
+    let Some(at) =
+        rows.iter().position(|row| row.label() == place.function || row.label().starts_with(&place.function))
+    else {
+        return;
+    };
+    let by_name = awaited(rows.get(..at).unwrap_or_default());
+    let what = match (by_name, lock.map(|lock| lock.kind)) {
+        (Some(Answer(words)), _) => words,
+        (None, Some(LockKind::Barrier)) => "a barrier",
+        (None, Some(LockKind::Pulse)) => "a pulse of a monitor",
+        _ => return,
+    };
+    let entry = groups.entry((what.to_owned(), place.name())).or_default();
+    entry.who.push(thread.label());
+    entry.tids.push(thread.tid);
+    entry.of_main = thread.tid.0 == analysis.identity.pid.0;
+}
+
+/// The outermost function that is known decides.
+fn awaited(inner: &[FrameRow]) -> Option<Awaits> {
+    let names = inner.iter().rev().take(INNER).filter_map(|row| row.function.as_deref());
+    names.into_iter().find_map(by_name)
+}
+
+fn by_name(name: &str) -> Option<Awaits> {
+    let name = name.trim_start_matches(['_', '<']);
+    FUNCTIONS.iter().find(|(known, _)| name.starts_with(known)).map(|(_, awaits)| *awaits)
+}
+
+/// A strand of another language.
+fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, groups: &mut Groups) {
+    let Some(wait) = strand.wait.as_ref().filter(|wait| !wait.ends_by_itself) else { return };
+    let known = runtime.owners(strand).next().is_some() || wait.nobody.is_some() || wait.queued_in.is_some();
+    let is_main = strand.tid.is_some_and(|tid| tid.0 == analysis.identity.pid.0)
+        || strand.name.as_deref() == Some("main")
+        || (strand.kind == StrandKind::Goroutine && strand.id.0 == 1);
+    if strand.of_runtime || known || strand.state == StrandState::Running {
+        return;
+    }
+    let by_name = || {
+        let place = runtime.place_index(strand)?;
+        strand.frames.get(..place)?.iter().rev().take(INNER).find_map(|frame| by_name(&frame.function))
+    };
+    let what = match (runtime.runtime.kind, wait.kind) {
+        (RuntimeKind::Go, WaitKind::WaitGroup) => "a wait group",
+        (RuntimeKind::Go, WaitKind::ChannelSend) => "somebody who takes from a channel",
+        (RuntimeKind::Go, WaitKind::Condition) => "a condition",
+        (RuntimeKind::Go, _) => return,
+        // Queues, sockets and clocks are awaited in the library.
+        (_, WaitKind::Future) if strand.kind == StrandKind::Task && runtime.stands_in_program(strand) => {
+            "what it awaits"
+        }
+        _ => match by_name() {
+            Some(Answer(words)) => words,
+            _ => return,
+        },
+    };
+    let Some(place) = runtime.place(strand) else { return };
+    let entry = groups.entry((what.to_owned(), place)).or_default();
+    entry.who.push(runtime.label(strand));
+    entry.tids.extend(strand.tid);
+    entry.details.extend(wait.awaited.iter().map(|awaited| format!("`{awaited}`")));
+    entry.details.extend(wait.object.iter().map(|object| format!("`{object}`")));
+    entry.of_main = is_main;
+}
+
+/// Asynchronous operations of .NET at an `await` of the program's own.
+fn operations(analysis: &DumpAnalysis, groups: &mut Groups) {
+    let Some(operations) = analysis.managed.as_ref().and_then(|managed| managed.operations.as_ref()) else {
+        return;
+    };
+    for group in &operations.groups {
+        let what = match group.awaits.as_str() {
+            "a SemaphoreSlim" => "a `SemaphoreSlim`",
+            words if words.contains("TaskCompletionSource") => "a task that something completes",
+            "several tasks (WhenAll)" => "several tasks",
+            _ => continue,
+        };
+        let Some(method) = group.methods.first().filter(|method| is_own(method)) else { continue };
+        let entry = groups.entry((what.to_owned(), format!("`{method}`"))).or_default();
+        let who = format!("an operation of `{}`", group.methods.last().unwrap_or(method));
+        let count = usize::try_from(group.count).unwrap_or(usize::MAX).min(10_000);
+        entry.who.extend(std::iter::repeat_n(who, count));
+        // Each program has one such operation: its end.
+        entry.of_main = method.ends_with(".Main") || method.contains("<Main>$");
+    }
+}
+
+fn is_own(method: &str) -> bool {
+    !(method.starts_with("System.") || method.starts_with("Microsoft."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_told_from_work() {
+        for (name, awaits) in [
+            ("std::__future_base::_State_baseV2::wait", Some(Answer("a future"))),
+            ("<std::sync::barrier::Barrier>::wait", Some(Answer("a barrier"))),
+            ("__pthread_barrier_wait", Some(Answer("a barrier"))),
+            ("System.Threading.Tasks.Task.SpinThenBlockingWait", Some(Answer("a task"))),
+            ("System.Collections.Concurrent.BlockingCollection`1.TryTakeWithNoTimeValidation", Some(Work)),
+            ("java.util.concurrent.LinkedBlockingQueue.take", Some(Work)),
+            ("java.util.concurrent.LinkedBlockingQueue.put", Some(Answer("room in a queue"))),
+            ("Queue.get", Some(Work)),
+            ("Event.wait", Some(Answer("an event"))),
+            ("<std::sync::mpsc::SyncSender<i32>>::send", Some(Answer("room in a channel"))),
+            ("pthread_cond_wait", None),
+        ] {
+            assert_eq!(by_name(name), awaits, "{name}");
+        }
+    }
+}
