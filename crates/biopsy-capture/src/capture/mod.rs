@@ -2,11 +2,12 @@
 //!
 //! [`subject`] finds or starts the process and looks whether it may be recorded; [`wait`] waits for a trigger; [`record`] starts
 //! the recorders ([`runtimes`] those of .NET) and watches over them; [`copy`] makes a bundle on the way; [`end`] stops them and takes
-//! what is taken at the end ([`stacks`]). The rest is `finish`'s.
+//! what is taken at the end ([`stacks`]). [`preview`] shows texts beforehand. The rest is `finish`'s.
 
 mod copy;
 mod end;
 mod plan;
+mod preview;
 mod record;
 mod runtimes;
 mod stacks;
@@ -24,6 +25,7 @@ use crate::job::Job;
 use crate::place::Place;
 
 pub use plan::{CapturePlan, Remote, Whom, Wish, event_budget, trigger};
+pub use preview::preview;
 
 use subject::Subject;
 
