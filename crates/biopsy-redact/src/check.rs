@@ -95,7 +95,7 @@ fn is_card(value: &[u8]) -> bool {
             (_, digit) => digit * 2 - 9,
         })
         .sum();
-    (13..=19).contains(&length) && !all_same && sum % 10 == 0
+    (13..=19).contains(&length) && !all_same && sum.is_multiple_of(10)
 }
 
 /// Lengths of account numbers by country (registry of ISO 13616).
