@@ -36,7 +36,18 @@ impl Draft {
         name: &str,
         command: &[String],
     ) -> Result<Self, Failure> {
-        let masking = new_masking()?;
+        Self::begin_with(new_masking()?, job, folder, target, name, command)
+    }
+
+    /// The same with what masks it.
+    pub(crate) fn begin_with(
+        masking: Masking,
+        job: &Job,
+        folder: &Path,
+        target: &ProcessKey,
+        name: &str,
+        command: &[String],
+    ) -> Result<Self, Failure> {
         let made = Arc::new(RecordingFolder::create(folder).map_err(output_failure)?);
         let leaving = job.keeping(folder);
         let header = header(target, name, command, &masking);
@@ -126,9 +137,24 @@ pub(crate) fn new_masking() -> Result<Masking, Failure> {
     Ok(Masking::new(Arc::new(new_redactor()?), Arc::new(RedactionLog::new())))
 }
 
+/// The same, or one that masks personal data, too: what looks like it, and the names of this machine and its people wherever they
+/// stand.
+pub(crate) fn masking_for(anonymize: bool) -> Result<Masking, Failure> {
+    if !anonymize {
+        return new_masking();
+    }
+    let names = biopsy_redact::pack_of_names(&context::machine(), &context::people());
+    let extra_packs = names.into_iter().collect();
+    let options = biopsy_redact::Options { personal: true, extra_packs, ..biopsy_redact::Options::default() };
+    Ok(Masking::new(Arc::new(redactor(options)?), Arc::new(RedactionLog::new())))
+}
+
 pub(crate) fn new_redactor() -> Result<Redactor, Failure> {
-    Redactor::new(biopsy_redact::Options::default())
-        .map_err(|error| Failure::from_error(FailureKind::Bug, &error))
+    redactor(biopsy_redact::Options::default())
+}
+
+fn redactor(options: biopsy_redact::Options) -> Result<Redactor, Failure> {
+    Redactor::new(options).map_err(|error| Failure::from_error(FailureKind::Bug, &error))
 }
 
 fn header(target: &ProcessKey, name: &str, command: &[String], masking: &Masking) -> CaptureHeader {

@@ -13,6 +13,7 @@ pub mod favour;
 pub mod logs;
 pub mod masking;
 pub mod metrics;
+pub mod preview;
 pub mod snapshot;
 pub mod trace;
 pub mod triggers;

@@ -100,7 +100,9 @@ fn in_next_element(text: &[u8], name: &Range<usize>) -> Option<Value> {
         + before.len().saturating_sub(128);
     let tag = tag_name(&before[open + 1..]);
     let close = text[name.end..].strip_prefix(b"</")?.strip_prefix(tag)?.strip_prefix(b">")?;
-    let gap = close.iter().take(64).take_while(|b| b.is_ascii_whitespace()).count();
+    // The next line of a diff begins with a sign.
+    let is_between = |b: &&u8| b.is_ascii_whitespace() || matches!(b, b'+' | b'-' | b'>' | b'|');
+    let gap = close.iter().take(64).take_while(is_between).count();
     let next = close[gap..].strip_prefix(b"<")?;
     let tag = tag_name(next);
     let end = memchr::memchr(b'>', &next[..next.len().min(128)])?;

@@ -14,8 +14,14 @@ const RUN_MIN: usize = 16;
 const RUN_MAX: usize = 32 << 10;
 /// Fewest numbers of a list of bytes.
 const LIST_MIN: usize = 8;
+/// Fewest bytes that such a list is written with: a digit for each number, and what is between them.
+const LIST_BYTES_MIN: usize = 2 * LIST_MIN - 1;
+/// Bytes of what is unpacked that are looked at before the rest is.
+const FIRST: usize = 12;
 /// Most bytes that a compressed text may unpack to.
 const INFLATED_MAX: u64 = 256 << 10;
+/// Fewest escapes of a stretch that is looked into.
+const ESCAPES_MIN: usize = 3;
 /// Longest stretch whose escapes are undone at once.
 const ESCAPED_MAX: usize = 8 << 10;
 
@@ -31,30 +37,78 @@ pub(crate) struct Run {
 /// Texts in base64, in hex, and as lists of bytes.
 pub(crate) fn runs(text: &[u8]) -> Vec<Run> {
     let mut found = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
+    for_each_stretch(text, RUN_MIN, is_base64, |stretch| {
+        let mut at = stretch.start;
+        while at + RUN_MIN <= stretch.end {
+            let mut end = stretch.end.min(at + RUN_MAX);
+            end += text[end..].iter().take(2).take_while(|b| **b == b'=').count();
+            found.extend(unpack(&text[at..end]).map(|text| Run { range: at..end, text }));
+            at = end;
+        }
+    });
+    for_each_stretch(text, LIST_BYTES_MIN, is_of_list, |stretch| lists(text, stretch, &mut found));
+    found
+}
+
+/// Lists of bytes in a stretch that holds nothing but what they are written with.
+fn lists(text: &[u8], stretch: Range<usize>, found: &mut Vec<Run>) {
+    let word_end = |from: usize| from + text[from..stretch.end].iter().take_while(|b| is_base64(**b)).count();
+    // What begins in front of the stretch is no number.
+    let begins_inside = stretch.start == 0 || !is_base64(text[stretch.start - 1]);
+    let mut at = if begins_inside { stretch.start } else { word_end(stretch.start) };
+    while at + LIST_BYTES_MIN <= stretch.end {
         if !is_base64(text[at]) {
             at += 1;
             continue;
         }
-        let mut end = at + text[at..].iter().take(RUN_MAX).take_while(|b| is_base64(**b)).count();
-        if end - at >= RUN_MIN {
-            end += text[end..].iter().take(2).take_while(|b| **b == b'=').count();
-            found.extend(unpack(&text[at..end]).map(|text| Run { range: at..end, text }));
-        } else if end - at == 2
-            && let Some((list_end, bytes)) = pairs(text, at)
-        {
-            end = list_end;
-            found.extend(as_text(bytes).map(|text| Run { range: at..list_end, text }));
-        } else if text[at].is_ascii_digit()
-            && let Some((list_end, bytes)) = list(text, at)
-        {
-            end = list_end;
-            found.extend(as_text(bytes).map(|text| Run { range: at..list_end, text }));
-        }
-        at = end;
+        let end = word_end(at);
+        let read = if end - at == 2 { pairs(text, at) } else { None };
+        let read = read.or_else(|| text[at].is_ascii_digit().then(|| list(text, at)).flatten());
+        at = match read {
+            Some((list_end, bytes)) => {
+                found.extend(as_text(bytes).map(|text| Run { range: at..list_end, text }));
+                list_end
+            }
+            None => end,
+        };
     }
-    found
+}
+
+/// Calls `each` with every stretch of at least `least` bytes that all belong. Every stretch covers one of each `least` bytes, so that
+/// hardly any other is looked at.
+fn for_each_stretch(
+    text: &[u8],
+    least: usize,
+    belongs: impl Fn(u8) -> bool,
+    mut each: impl FnMut(Range<usize>),
+) {
+    let (mut floor, mut at) = (0, least - 1);
+    while at < text.len() {
+        // From behind, what ends a stretch is met first.
+        if let Some(ends) = text[floor..=at].iter().rposition(|b| !belongs(*b)) {
+            floor += ends + 1;
+        } else {
+            let end = at + 1 + text[at + 1..].iter().take_while(|b| belongs(**b)).count();
+            each(floor..end);
+            floor = end;
+        }
+        at = floor + least - 1;
+    }
+}
+
+/// What lists of bytes are written with.
+fn is_of_list(byte: u8) -> bool {
+    const TABLE: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let of = byte as u8;
+            table[byte] = of.is_ascii_hexdigit() || matches!(of, b'x' | b'X' | b',' | b' ' | b':');
+            byte += 1;
+        }
+        table
+    };
+    TABLE[usize::from(byte)]
 }
 
 fn is_base64(byte: u8) -> bool {
@@ -72,17 +126,37 @@ fn is_base64(byte: u8) -> bool {
     TABLE[usize::from(byte)]
 }
 
-/// The text of a run, if it is one.
+/// The text of a run, if it is one. Most are not, and their first bytes say so.
 fn unpack(run: &[u8]) -> Option<Vec<u8>> {
     let digits = run.len() - usize::from(run.len() % 2 == 1);
-    if run[..digits].iter().all(u8::is_ascii_hexdigit) {
-        let pairs = run[..digits].chunks_exact(2);
-        let bytes: Option<Vec<u8>> = pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect();
-        if let Some(text) = bytes.and_then(as_text) {
-            return Some(text);
-        }
+    let from_hex = |run: &[u8]| -> Option<Vec<u8>> {
+        run.chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+    };
+    if run[..RUN_MIN].iter().all(u8::is_ascii_hexdigit)
+        && from_hex(&run[..RUN_MIN]).is_some_and(|first| may_begin_text(&first))
+        && let Some(text) = from_hex(&run[..digits]).and_then(as_text)
+    {
+        return Some(text);
+    }
+    let mut first = [0; FIRST];
+    let length = into_base64(&run[..FIRST * 4 / 3], |at, byte| first[at] = byte);
+    if !may_begin_text(&first[..length]) {
+        return None;
     }
     as_text(from_base64(run))
+}
+
+/// May a text begin so: in UTF-8, in UTF-16, or compressed?
+fn may_begin_text(first: &[u8]) -> bool {
+    let is_low = |at: usize| first.iter().skip(at).step_by(2).filter(|b| **b < 8).count();
+    let is_wide = |low: usize, high: usize| low * 4 >= first.len() && high * 4 < first.len();
+    match first {
+        [0x1f, 0x8b, 8, ..] | [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => return true,
+        _ if is_wide(is_low(0), is_low(1)) || is_wide(is_low(1), is_low(0)) => return true,
+        _ => {}
+    }
+    let is_cut = |error: std::str::Utf8Error| error.error_len().is_none();
+    first.iter().all(|b| is_of_text(*b)) && std::str::from_utf8(first).map_or_else(is_cut, |_| true)
 }
 
 /// Bytes as the text that they are: UTF-8, UTF-16, or one of them compressed.
@@ -93,7 +167,7 @@ fn as_text(bytes: Vec<u8>) -> Option<Vec<u8>> {
         let _ = flate2::read::GzDecoder::new(bytes.as_slice()).take(INFLATED_MAX).read_to_end(&mut text);
         return is_printable(&text).then_some(text);
     }
-    if let Some(order) = wide::detect(&bytes) {
+    if let Some(order) = wide::detect(&bytes).or_else(|| wide::detect_mixed(&bytes)) {
         let text = wide::fold(&bytes, order).text;
         return is_printable(&text).then_some(text);
     }
@@ -107,13 +181,23 @@ fn is_printable(bytes: &[u8]) -> bool {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
         Err(_) => return false,
     };
-    whole.len() >= 8
-        && whole.iter().all(|b| *b >= b' ' && *b != 0x7f || matches!(b, b'\n' | b'\r' | b'\t' | 0x1b))
+    whole.len() >= 8 && whole.iter().all(|b| is_of_text(*b))
+}
+
+/// No control character that no text has.
+fn is_of_text(byte: u8) -> bool {
+    byte >= b' ' && byte != 0x7f || matches!(byte, b'\n' | b'\r' | b'\t' | 0x1b)
 }
 
 fn from_base64(run: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(run.len() * 3 / 4);
-    let (mut bits, mut count) = (0_u32, 0);
+    into_base64(run, |_, byte| bytes.push(byte));
+    bytes
+}
+
+/// Gives each byte of a run, with its place, and says how many there are.
+fn into_base64(run: &[u8], mut each: impl FnMut(usize, u8)) -> usize {
+    let (mut bits, mut count, mut length) = (0_u32, 0, 0);
     for byte in run {
         let six = match byte {
             b'A'..=b'Z' => byte - b'A',
@@ -127,10 +211,11 @@ fn from_base64(run: &[u8]) -> Vec<u8> {
         count += 6;
         if count >= 8 {
             count -= 8;
-            bytes.push((bits >> count & 0xff) as u8);
+            each(length, (bits >> count & 0xff) as u8);
+            length += 1;
         }
     }
-    bytes
+    length
 }
 
 fn digit(byte: u8) -> Option<u8> {
@@ -197,7 +282,7 @@ impl Unescaped {
     /// Undone once more, for what was escaped twice.
     pub(crate) fn again(&self) -> Option<Self> {
         memchr::memchr3(b'%', b'&', b'\\', &self.text)?;
-        let mut again = undo(&self.text, 0)?;
+        let mut again = undo(&self.text, 0, is_quoted_printable(&self.text))?;
         again.at.iter_mut().for_each(|at| *at = self.at[*at]);
         Some(again)
     }
@@ -212,29 +297,68 @@ impl Unescaped {
 pub(crate) fn unescaped(text: &[u8]) -> Vec<Unescaped> {
     let mut found = Vec::new();
     let mut start = 0;
+    let has = |sign: &[u8]| memchr::memmem::find(text, sign).is_some();
     // Lines that go on behind a `=` are told by the header alone: base64 ends so, too.
-    let is_mail = memchr::memmem::find(text, b"quoted-printable").is_some();
+    let is_mail = has(b"quoted-printable");
+    let may_be_quoted = is_mail || has(b"=3D") || has(b"=0A");
     while start < text.len() {
+        if !may_be_quoted {
+            // Lines without an escape are not looked at one by one.
+            let Some(next) = memchr::memchr3(b'%', b'&', b'\\', &text[start..]) else { break };
+            let line = memchr::memrchr(b'\n', &text[start..start + next]).map_or(start, |at| start + at + 1);
+            start = line + (start + next - line) / ESCAPED_MAX * ESCAPED_MAX;
+        }
         let limit = text.len().min(start + ESCAPED_MAX);
         let line_end = |from: usize| {
             memchr::memchr(b'\n', &text[from..limit]).map_or(limit, |newline| from + newline + 1)
         };
         let mut end = line_end(start);
         // Quoted-printable goes on behind a line that ends so.
-        while (is_mail || is_quoted_printable(&text[start..end]))
+        while may_be_quoted
+            && (is_mail || is_quoted_printable(&text[start..end]))
             && end < limit
             && (text[..end].ends_with(b"=\n") || text[..end].ends_with(b"=\r\n"))
         {
             end = line_end(end);
         }
         let line = &text[start..end];
-        let is_escaped = memchr::memchr3(b'%', b'&', b'\\', line).is_some();
-        if is_escaped || is_quoted_printable(line) {
-            found.extend(undo(line, start));
+        let is_quoted = may_be_quoted && is_quoted_printable(line);
+        if is_quoted || has_escapes(line) {
+            found.extend(undo(line, start, is_quoted));
         }
         start = end;
     }
     found
+}
+
+/// Whether a line that is not quoted-printable has enough of them.
+fn has_escapes(line: &[u8]) -> bool {
+    let (mut escapes, mut behind) = (0, 0);
+    for at in memchr::memchr3_iter(b'%', b'&', b'\\', line) {
+        if at >= behind
+            && let Some((length, character)) = escape(&line[at..])
+        {
+            behind = at + length;
+            escapes += weight(&line[at..], character, false);
+            if escapes >= ESCAPES_MIN {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// How much an escape says for the line being written in escapes.
+fn weight(text: &[u8], character: u32, is_quoted: bool) -> usize {
+    match character {
+        _ if text[0] == b'&' && text[1] != b'#' => 0,
+        // What separates a name from its value is worth the look alone.
+        0x3d | 0x22 => ESCAPES_MIN,
+        // So does the end of a line that quoted-printable has written out or put in.
+        NOTHING | 0x0a if is_quoted => ESCAPES_MIN,
+        NOTHING => 0,
+        _ => 1,
+    }
 }
 
 /// Is it of a mail: with its `=` or an end of a line written out, or going on in the next line?
@@ -245,25 +369,16 @@ fn is_quoted_printable(line: &[u8]) -> bool {
 }
 
 /// Undoes the escapes of a line; `None`: it has hardly any.
-fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
+fn undo(line: &[u8], start: usize, is_quoted: bool) -> Option<Unescaped> {
     let mut undone =
         Unescaped { text: Vec::with_capacity(line.len()), at: Vec::with_capacity(line.len() + 1) };
     let (mut at, mut escapes) = (0, 0);
-    // Quoted-printable writes each `=` so; elsewhere `=10` is a value.
-    let quoted = is_quoted_printable(line);
     while at < line.len() {
-        let (length, character) = match escape(&line[at..]).filter(|_| quoted || line[at] != b'=') {
-            Some(found) => {
-                // What separates a name from its value is worth the look alone.
-                escapes += match found.1 {
-                    _ if line[at] == b'&' && line[at + 1] != b'#' => 0,
-                    0x3d | 0x22 => 3,
-                    // So does the end of a line that quoted-printable has written out or put in.
-                    NOTHING | 0x0a if quoted => 3,
-                    NOTHING => 0,
-                    _ => 1,
-                };
-                found
+        // Quoted-printable writes each `=` so; elsewhere `=10` is a value.
+        let (length, character) = match escape(&line[at..]).filter(|_| is_quoted || line[at] != b'=') {
+            Some((length, character)) => {
+                escapes += weight(&line[at..], character, is_quoted);
+                (length, character)
             }
             None => (1, u32::from(line[at])),
         };
@@ -284,7 +399,7 @@ fn undo(line: &[u8], start: usize) -> Option<Unescaped> {
         at += length;
     }
     undone.at.push(start + line.len());
-    (escapes >= 3).then_some(undone)
+    (escapes >= ESCAPES_MIN).then_some(undone)
 }
 
 /// The escape that a text begins with: its length and character.

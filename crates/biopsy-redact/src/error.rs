@@ -1,5 +1,7 @@
 //! What can go wrong while a redactor is made.
 
+use crate::keywords::TooManyKeywords;
+
 /// Why a [`crate::Redactor`] could not be made. Redacting itself cannot fail.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
@@ -27,9 +29,9 @@ pub enum RedactError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The automaton over all keywords could not be built.
-    #[error("keywords of the rule packs cannot be compiled")]
-    Keywords(#[source] aho_corasick::BuildError),
+    /// The keywords of all rules cannot be searched for.
+    #[error("keywords of the rule packs cannot be used")]
+    Keywords(#[source] TooManyKeywords),
 }
 
 impl RedactError {

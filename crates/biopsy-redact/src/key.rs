@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::cells;
+use crate::check::Check;
 use crate::place::place_of_value;
 use crate::plausible::{self, Lists};
 use crate::quote::Quote;
@@ -27,6 +28,7 @@ pub(crate) struct KeyRule {
     strict_prose: bool,
     beside: bool,
     uuid: bool,
+    check: Option<Check>,
     min_length: usize,
     min_entropy: f64,
 }
@@ -43,6 +45,7 @@ impl KeyRule {
             strict_prose: rule.strict_prose,
             beside: rule.beside,
             uuid: rule.uuid,
+            check: rule.check,
             min_length: rule.min_length,
             min_entropy: rule.min_entropy,
         }
@@ -56,6 +59,13 @@ impl KeyRule {
                 keywords.extend(["", "_", "-", " ", "."].iter().map(|joiner| word.replace(' ', joiner)));
             } else {
                 keywords.push(word.clone());
+            }
+            // The search knows the two cases of ASCII alone.
+            if !word.is_ascii() {
+                let mut letters = word.chars();
+                let capital = letters.next().map(|first| first.to_uppercase().chain(letters).collect());
+                keywords.extend(capital);
+                keywords.push(word.to_uppercase());
             }
         }
         keywords
@@ -134,6 +144,9 @@ impl KeyRule {
     fn accepts(&self, text: &[u8], value: &Value, how: How, lists: &Lists) -> bool {
         let bytes = &text[value.range.clone()];
         if bytes.len() < self.min_length || plausible::is_placeholder(bytes, lists) {
+            return false;
+        }
+        if self.check.is_some_and(|check| check.part(text, value.range.clone()).is_none()) {
             return false;
         }
         if how == How::Block {

@@ -18,7 +18,7 @@
 //! assert!(redacted.text.starts_with("Server=db1;User Id=app;Password=[redacted:password:"));
 //! ```
 //!
-//! The map: [`Redactor`] is the door; `rules` (data in `rules/*.toml`), `scan` (one pass), `shape` and `key` (the two
+//! The map: [`Redactor`] is the door; `rules` (data in `rules/*.toml`), `scan` (one pass), `keywords` (where rules are asked at all), `shape` and `key` (the two
 //! kinds of rules), `place`, `cells` and `below` (where a value is), `quote` and `value` (where it ends), `plausible` (is it one at all), `learned` and `forms`
 //! (values seen elsewhere), `wide` (UTF-16), [`in_place`](Redactor::in_place) (bytes with texts in them), [`stream`](Redactor::stream) (files of any size), `env` and
 //! `command_line`; [`memory`] is another door: secrets in the memory of processes, masked with as many bytes. [`verify`] is the second opinion: code of its own that shares nothing with the rest.
@@ -27,6 +27,7 @@
 
 mod below;
 mod cells;
+mod check;
 mod columns;
 mod command_line;
 mod counts;
@@ -38,10 +39,13 @@ mod forms;
 mod fuzz;
 mod in_place;
 mod key;
+mod keywords;
 mod learned;
 mod lines;
 mod manifest;
 pub mod memory;
+mod names;
+mod outline;
 mod parameters;
 mod place;
 mod plausible;
@@ -64,8 +68,10 @@ pub use error::RedactError;
 pub use examples::broken_examples;
 pub use fuzz::fuzz_redact;
 pub use in_place::InPlace;
+pub use keywords::TooManyKeywords;
 pub use learned::Learning;
 pub use lines::LineRedactor;
+pub use names::pack_of_names;
 pub use pseudonym::{BundleKey, MASK_START};
 pub use redactor::{LEARNED_RULE, Options, Redacted, RedactedBytes, Redactor};
 pub use rules::rule_pack_digest;

@@ -53,10 +53,14 @@ pub(crate) fn place_of_value(text: &[u8], name: Range<usize>) -> Option<Place> {
 /// `=`, `:`, `=>`, `->`, `:=`, `==`, percent-encoded or as `\u003d`.
 fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Option<(usize, How, bool)> {
     let rest = text.get(at..)?;
-    let lower: Vec<u8> = rest.iter().take(7).map(u8::to_ascii_lowercase).collect();
+    let mut lower = [0; 7];
+    let length = rest.len().min(lower.len());
+    lower[..length].copy_from_slice(&rest[..length]);
+    lower.make_ascii_lowercase();
+    let lower = &lower[..length];
     let mut percent = false;
     let mut colon = false;
-    let length = match lower.as_slice() {
+    let length = match lower {
         // The colon of full width that Chinese and Japanese texts have.
         [0xef, 0xbc, 0x9a, ..] => {
             colon = true;
@@ -545,16 +549,19 @@ fn said(text: &[u8], name: &Range<usize>, at: usize, behind: usize) -> Option<Pl
         plausible::is_strong(plausible::trim_end_punctuation(word.trim_ascii()), Strength::Token)
             || Quote::at(behind, 0).is_some()
     };
-    let is_between = |between: &[u8]| {
-        between.iter().all(|b| b.is_ascii_alphabetic() || b" '@.-_".contains(b))
-            && between.iter().filter(|b| **b == b' ').count() <= 7
-    };
-    for word in SAID {
-        let found = memchr::memmem::find_iter(rest, word)
-            .find(|start| is_between(&rest[..*start]) && is_value(start + word.len()));
-        if let Some(start) = found {
-            return place(start + word.len());
-        }
+    // Between the name and such a word stand a few words.
+    let mut blanks = 0;
+    let between = rest.iter().take_while(|b| {
+        blanks += usize::from(**b == b' ');
+        (b.is_ascii_alphabetic() || b" '@.-_".contains(b)) && blanks <= 7
+    });
+    let begins = |start: &usize| matches!(rest.get(*start), Some(b'i' | b'w' | b'a' | b':' | b'f' | b't'));
+    let found = (0..=between.count()).filter(begins).filter_map(|start| {
+        let word = SAID.iter().position(|word| rest[start..].starts_with(word))?;
+        is_value(start + SAID[word].len()).then_some((word, start))
+    });
+    if let Some((word, start)) = found.min() {
+        return place(start + SAID[word].len());
     }
     // `password 0 x1`, `password ENC x1` of devices.
     for kind in [&b"0 "[..], b"5 ", b"7 ", b"8 ", b"9 ", b"ENC "] {

@@ -1,7 +1,7 @@
 //! Is a value a secret at all? Placeholders, common words, source code and identifiers are not.
 
 use crate::pseudonym::mask_at;
-use crate::rules::{Strength, Words};
+use crate::rules::{Strength, WordSet, Words};
 
 /// The word lists, ready to be asked.
 #[derive(Debug)]
@@ -42,8 +42,19 @@ impl Lists {
     }
 }
 
-fn contains(set: &std::collections::HashSet<String>, word: &[u8]) -> bool {
-    word.len() <= 32 && std::str::from_utf8(word).is_ok_and(|word| set.contains(word.to_lowercase().as_str()))
+/// Longest word of the lists, in bytes.
+const WORD_MAX: usize = 32;
+
+fn contains(set: &WordSet, word: &[u8]) -> bool {
+    if !word.is_ascii() {
+        let lower = std::str::from_utf8(word).map(str::to_lowercase);
+        return word.len() <= WORD_MAX && lower.is_ok_and(|word| set.contains(word.as_str()));
+    }
+    let mut lower = [0; WORD_MAX];
+    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    lower.copy_from_slice(word);
+    lower.make_ascii_lowercase();
+    std::str::from_utf8(lower).is_ok_and(|word| set.contains(word))
 }
 
 /// Without the punctuation that belongs to the sentence around it.

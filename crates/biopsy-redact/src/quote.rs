@@ -124,30 +124,20 @@ pub(crate) fn open_quote_before(text: &[u8], at: usize) -> Option<Open> {
     let line = memchr::memrchr2(b'\n', 0, &text[from..at]).map_or(from, |newline| from + newline + 1);
     let mut open: [Option<Open>; DEPTH_MAX] = [None; DEPTH_MAX];
     let mut depth: usize = 0;
-    let mut backslashes = 0;
-    for (index, byte) in text[line..at].iter().enumerate() {
-        match byte {
-            b'\\' => {
-                backslashes += 1;
-                continue;
-            }
-            b'"' | b'`' | b'\'' => {
-                let is_same = |open: &Option<Open>| *open == Some(Open { quote: *byte, backslashes });
-                let inner = depth.checked_sub(1).and_then(|last| open[last]);
-                // An apostrophe inside of a word opens nothing, and a quote without more backslashes is text in the other kind.
-                let may_open =
-                    (*byte != b'\'' || index == 0 || !text[line + index - 1].is_ascii_alphanumeric())
-                        && inner.is_none_or(|inner| backslashes > inner.backslashes);
-                if let Some(closed) = open[..depth].iter().rposition(is_same) {
-                    depth = closed;
-                } else if may_open && depth < DEPTH_MAX {
-                    open[depth] = Some(Open { quote: *byte, backslashes });
-                    depth += 1;
-                }
-            }
-            _ => {}
+    for index in memchr::memchr3_iter(b'"', b'`', b'\'', &text[line..at]) {
+        let (before, byte) = (&text[line..line + index], text[line + index]);
+        let backslashes = before.iter().rev().take_while(|b| **b == b'\\').count();
+        let is_same = |open: &Option<Open>| *open == Some(Open { quote: byte, backslashes });
+        let inner = depth.checked_sub(1).and_then(|last| open[last]);
+        // An apostrophe inside of a word opens nothing, and a quote without more backslashes is text in the other kind.
+        let may_open = (byte != b'\'' || !before.last().is_some_and(u8::is_ascii_alphanumeric))
+            && inner.is_none_or(|inner| backslashes > inner.backslashes);
+        if let Some(closed) = open[..depth].iter().rposition(is_same) {
+            depth = closed;
+        } else if may_open && depth < DEPTH_MAX {
+            open[depth] = Some(Open { quote: byte, backslashes });
+            depth += 1;
         }
-        backslashes = 0;
     }
     depth.checked_sub(1).and_then(|last| open[last])
 }

@@ -41,7 +41,8 @@ const ROUNDS_MAX: usize = 8;
 pub struct Options {
     /// Key of the bundle; `None`: a fresh random one, which is what a recording wants.
     pub key: Option<BundleKey>,
-    /// Also mask personal data (e-mail addresses). Off by default: they are often what a support case is about.
+    /// Also mask personal data: addresses, names of users and machines, numbers of telephones, accounts and cards. Off by
+    /// default: they are often what a support case is about.
     pub personal: bool,
     /// Further rule packs, as TOML.
     pub extra_packs: Vec<String>,

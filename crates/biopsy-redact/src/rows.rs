@@ -30,10 +30,13 @@ pub(crate) fn is_in_row(text: &[u8], at: usize) -> bool {
             && cell.iter().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(b))
     };
     let cells = commas(&text[row.clone()]);
+    if cells == 0 {
+        return false;
+    }
     text[row.start.saturating_sub(LINE_MAX)..row.start]
         .split(|b| *b == b'\n')
         .map(<[u8]>::trim_ascii)
-        .any(|line| cells > 0 && commas(line) == cells && line.split(|b| *b == b',').all(is_name))
+        .any(|line| line.split(|b| *b == b',').all(is_name) && commas(line) == cells)
 }
 
 #[cfg(test)]

@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
+use rustc_hash::FxBuildHasher;
 use serde::Deserialize;
 
 use crate::RedactError;
+use crate::check::Check;
+use crate::outline::Outline;
 use crate::pseudonym::RULE_ID_MAX;
 
 /// The packs that are always in force, with their file names.
@@ -115,6 +118,9 @@ pub(crate) struct Rule {
     /// Shape rules: the value has a letter, and a digit or a symbol that words have not.
     #[serde(default)]
     pub(crate) mixed: bool,
+    /// What else the value must be.
+    #[serde(default)]
+    pub(crate) check: Option<Check>,
     /// Shape rules: bytes in front of the keyword in which a match may begin; 0: it begins at the keyword.
     #[serde(default)]
     pub(crate) before: usize,
@@ -213,20 +219,23 @@ fn default_min_length() -> usize {
     1
 }
 
+/// Words that every value is looked up among.
+pub(crate) type WordSet = HashSet<String, FxBuildHasher>;
+
 /// Word lists, as written in `words.toml`.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Words {
     /// Values that are no secrets: `true`, `null`, `required` ...
-    pub(crate) trivial_values: HashSet<String>,
+    pub(crate) trivial_values: WordSet,
     /// Values that are no secrets in running text only.
-    pub(crate) prose_words: HashSet<String>,
+    pub(crate) prose_words: WordSet,
     /// Words behind a key that make it the name of something else: password `length`.
-    pub(crate) neutral_after: HashSet<String>,
+    pub(crate) neutral_after: WordSet,
     /// What an expression in source code begins with: `process.env`, `System.`.
     pub(crate) code_roots: Vec<String>,
     /// Values too common to be searched for everywhere, even when found by key.
-    pub(crate) never_learn: HashSet<String>,
+    pub(crate) never_learn: WordSet,
     /// Environment variables whose values are shown, `*` at the end stands for any rest.
     pub(crate) environment: Vec<String>,
 }
@@ -265,10 +274,7 @@ fn read_pack(name: &str, text: &str, set: &mut RuleSet) -> Result<(), RedactErro
         if !rule.prefixes.is_empty() {
             rule.keywords.extend(rule.prefixes.iter().cloned());
             let prefixes: Vec<String> = rule.prefixes.iter().map(|prefix| escaped(prefix)).collect();
-            rule.regex = Some(format!(
-                "\\b(?P<secret>(?:{})[A-Za-z0-9_.~+/=-]{{11,1000}}[A-Za-z0-9_=])",
-                prefixes.join("|")
-            ));
+            rule.regex = Some(format!("\\b(?P<secret>(?:{}){RUN})", prefixes.join("|")));
         }
         if let Some(problem) = problem_of(&rule, &set.rules) {
             return Err(RedactError::Rule { pack: name.to_owned(), rule: rule.id, problem });
@@ -277,6 +283,32 @@ fn read_pack(name: &str, text: &str, set: &mut RuleSet) -> Result<(), RedactErro
     }
     set.allowed.extend(file.allow.into_iter().map(String::into_bytes));
     Ok(())
+}
+
+/// What follows one of [`Rule::prefixes`].
+const RUN: &str = "[A-Za-z0-9_.~+/=-]{11,1000}[A-Za-z0-9_=]";
+
+impl Rule {
+    /// What every match looks like, whatever its keyword is.
+    pub(crate) fn outline(&self) -> Option<Outline> {
+        let is_one = self.kind == Kind::Shape && self.before == 0;
+        Outline::of(
+            self.regex.as_deref().filter(|_| is_one && self.forms.is_empty() && self.prefixes.is_empty())?,
+        )
+    }
+
+    /// What every match looks like that begins at this keyword, given what all of them look like.
+    pub(crate) fn outline_at(&self, keyword: &str, all: Option<&Outline>) -> Option<Outline> {
+        let of_prefixes = self.prefixes.iter().filter(|prefix| *prefix == keyword);
+        let of_prefixes = of_prefixes.map(|prefix| Outline::of(&format!("{}{RUN}", escaped(prefix))));
+        let of_forms = self.forms.iter().filter(|form| literal_start(form) == keyword);
+        let mut outlines = of_prefixes.chain(of_forms.map(|form| Outline::of(form))).peekable();
+        if outlines.peek().is_none() {
+            return all.cloned();
+        }
+        let first = outlines.next()??;
+        outlines.try_fold(first, |one, other| one.or(&other?))
+    }
 }
 
 /// A text as an expression that matches it alone.

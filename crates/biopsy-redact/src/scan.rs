@@ -1,16 +1,18 @@
-//! One pass over a text: keywords by one automaton, rules only where a keyword is, spans without overlap.
+//! One pass over a text: keywords first, rules only where a keyword is, spans without overlap.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::util::captures::Captures;
 
 use crate::RedactError;
 use crate::cells;
 use crate::columns;
 use crate::key::KeyRule;
+use crate::keywords::{KeywordHit, Keywords};
 use crate::manifest;
+use crate::outline::Outline;
 use crate::parameters;
 use crate::plausible::{self, Lists};
 use crate::pseudonym::Pseudonym;
@@ -21,13 +23,37 @@ use crate::wide::Order;
 /// All rules, compiled.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    keywords: AhoCorasick,
-    /// Rules by pattern of the automaton.
-    by_keyword: Vec<Vec<usize>>,
+    keywords: Keywords,
+    /// Rules by keyword.
+    by_keyword: Vec<Vec<Asked>>,
     matchers: Vec<Matcher>,
     rules: Vec<Rule>,
     allowed: HashSet<Vec<u8>>,
     lists: Lists,
+    /// Of searches that have ended, for those to come: every line is one.
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+/// What a search needs for itself.
+#[derive(Debug)]
+struct Scratch {
+    /// By rule: where its previous match ended.
+    floors: Vec<usize>,
+    /// Rules that have matched.
+    matched: Vec<usize>,
+    captures: Vec<Option<Captures>>,
+    hits: Vec<KeywordHit>,
+}
+
+/// Scratch that is kept: as many threads as search at once, and texts in texts.
+const SCRATCH_KEPT: usize = 16;
+
+/// A rule that is asked about a keyword.
+#[derive(Debug)]
+struct Asked {
+    rule: usize,
+    /// What it must look like there.
+    outline: Option<Outline>,
 }
 
 #[derive(Debug)]
@@ -62,22 +88,29 @@ impl Engine {
         let RuleSet { rules, allowed } = rules::load(personal, extra)?;
         let lists = Lists::new(Words::load()?);
         let mut literals: Vec<String> = Vec::new();
-        let mut by_keyword: Vec<Vec<usize>> = Vec::new();
+        let mut by_keyword: Vec<Vec<Asked>> = Vec::new();
         let mut matchers = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             let keywords = match rule.kind {
                 Kind::Shape | Kind::Columns => rule.keywords.clone(),
                 Kind::Key => KeyRule::keywords(rule),
             };
+            let outline = rule.outline();
             for keyword in keywords {
+                let outline = rule.outline_at(&keyword, outline.as_ref());
                 let keyword = keyword.to_ascii_lowercase();
                 let pattern = literals.iter().position(|known| *known == keyword).unwrap_or_else(|| {
                     literals.push(keyword);
                     by_keyword.push(Vec::new());
                     literals.len() - 1
                 });
-                if !by_keyword[pattern].contains(&index) {
-                    by_keyword[pattern].push(index);
+                // The same keyword in two cases, or of two forms.
+                match by_keyword[pattern].iter_mut().find(|asked| asked.rule == index) {
+                    Some(asked) => {
+                        asked.outline =
+                            asked.outline.take().zip(outline).and_then(|(one, other)| one.or(&other));
+                    }
+                    None => by_keyword[pattern].push(Asked { rule: index, outline }),
                 }
             }
             matchers.push(match rule.kind {
@@ -90,13 +123,8 @@ impl Engine {
                 })?),
             });
         }
-        let keywords = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .ascii_case_insensitive(true)
-            .build(&literals)
-            .map_err(RedactError::Keywords)?;
-        Ok(Self { keywords, by_keyword, matchers, rules, allowed, lists })
+        let keywords = Keywords::new(&literals).map_err(RedactError::Keywords)?;
+        Ok(Self { keywords, by_keyword, matchers, rules, allowed, lists, scratch: Mutex::default() })
     }
 
     /// The rules in force.
@@ -121,27 +149,55 @@ impl Engine {
 
     /// Appends what the rules find in `text`, in no order. Keywords inside `masks` are ours.
     pub(crate) fn find(&self, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
-        let mut floors = vec![0usize; self.matchers.len()];
-        let mut captures: Vec<Option<Captures>> = vec![None; self.matchers.len()];
+        let mut scratch = self.scratch();
+        self.find_with(&mut scratch, text, masks, spans);
+        for rule in scratch.matched.drain(..) {
+            scratch.floors[rule] = 0;
+        }
+        let mut kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < SCRATCH_KEPT {
+            kept.push(scratch);
+        }
+    }
+
+    fn scratch(&self) -> Scratch {
+        let kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let rules = self.matchers.len();
+        kept.unwrap_or_else(|| Scratch {
+            floors: vec![0; rules],
+            matched: Vec::new(),
+            captures: vec![None; rules],
+            hits: Vec::new(),
+        })
+    }
+
+    fn find_with(&self, scratch: &mut Scratch, text: &[u8], masks: &[Range<usize>], spans: &mut Vec<Span>) {
         // Values found so far, by where they begin.
         let mut values = BTreeMap::new();
         let mut mask = 0;
-        for hit in self.keywords.find_overlapping_iter(text) {
+        self.keywords.find(text, &mut scratch.hits);
+        for hit in &scratch.hits {
             while masks.get(mask).is_some_and(|range| range.end <= hit.start()) {
                 mask += 1;
             }
             if masks.get(mask).is_some_and(|range| range.start < hit.end()) {
                 continue;
             }
-            for rule in &self.by_keyword[hit.pattern().as_usize()] {
+            for Asked { rule, outline } in &self.by_keyword[hit.keyword()] {
+                if outline.as_ref().is_some_and(|outline| !outline.fits(text, hit.start())) {
+                    continue;
+                }
                 match &self.matchers[*rule] {
                     Matcher::Shape(shape) => {
-                        let captures = captures[*rule].get_or_insert_with(|| shape.captures());
-                        let Some(found) = shape.find(text, hit.start(), floors[*rule], &self.lists, captures)
-                        else {
+                        let captures = scratch.captures[*rule].get_or_insert_with(|| shape.captures());
+                        let floor = &mut scratch.floors[*rule];
+                        let Some(found) = shape.find(text, hit.start(), *floor, &self.lists, captures) else {
                             continue;
                         };
-                        floors[*rule] = found.end;
+                        if *floor == 0 {
+                            scratch.matched.push(*rule);
+                        }
+                        *floor = found.end;
                         for range in
                             found.values.into_iter().filter(|range| !self.allows(&text[range.clone()]))
                         {
@@ -255,8 +311,10 @@ impl Engine {
         if self.allows(value.as_bytes()) {
             return None;
         }
-        self.keywords.find_overlapping_iter(name.as_bytes()).find_map(|hit| {
-            self.by_keyword[hit.pattern().as_usize()].iter().copied().find(|rule| {
+        let mut hits = Vec::new();
+        self.keywords.find(name.as_bytes(), &mut hits);
+        hits.into_iter().find_map(|hit| {
+            self.by_keyword[hit.keyword()].iter().map(|asked| asked.rule).find(|rule| {
                 match &self.matchers[*rule] {
                     Matcher::Key(key) => {
                         key.names_a_secret(name.as_bytes(), hit.range(), &self.lists)

@@ -7,16 +7,18 @@ use regex_automata::util::{captures::Captures, syntax};
 use regex_automata::{Anchored, Input};
 
 use crate::below;
+use crate::check::Check;
 use crate::plausible::{self, Lists};
 use crate::rules::Rule;
 
-/// The rule whose value has many lines.
-const PRIVATE_KEY: &str = "private-key";
+/// Rules whose values have many lines.
+const PRIVATE_KEYS: [&str; 2] = ["private-key", "putty-key"];
 
 /// A compiled shape rule.
 #[derive(Debug)]
 pub(crate) struct Shape {
     regex: Regex,
+    begins: Begins,
     before: usize,
     after: usize,
     pairs: Option<u8>,
@@ -26,11 +28,22 @@ pub(crate) struct Shape {
     min_entropy: f64,
     random_run: usize,
     mixed: bool,
+    check: Option<Check>,
     /// Its value may have many lines, of which each is a record of a log.
     is_private_key: bool,
     group: usize,
     /// A match begins where a word does.
     at_word: bool,
+}
+
+/// Where a match begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Begins {
+    AtKeyword,
+    /// Where a word begins or ends, at the keyword or in front of it.
+    AtEdge,
+    /// At the keyword, in front of it or behind.
+    Anywhere,
 }
 
 /// Where a shape rule matched.
@@ -66,6 +79,11 @@ impl Shape {
         };
         Ok(Self {
             regex,
+            begins: match rule.before {
+                0 => Begins::AtKeyword,
+                _ if pattern.starts_with("\\b") => Begins::AtEdge,
+                _ => Begins::Anywhere,
+            },
             before: rule.before,
             after: rule.after,
             pairs,
@@ -75,7 +93,8 @@ impl Shape {
             min_entropy: rule.min_entropy,
             random_run: rule.random_run,
             mixed: rule.mixed,
-            is_private_key: rule.id == PRIVATE_KEY,
+            check: rule.check,
+            is_private_key: PRIVATE_KEYS.contains(&rule.id.as_str()),
             group,
             at_word,
         })
@@ -96,15 +115,22 @@ impl Shape {
         captures: &mut Captures,
     ) -> Option<ShapeMatch> {
         let end = text.len().min(at.saturating_add(self.after));
-        let (start, anchored) = match self.before {
-            0 => (at, Anchored::Yes),
-            before => (at.saturating_sub(before).max(floor), Anchored::No),
-        };
-        if start < floor || start > end || (self.at_word && !begins_word(text, at)) {
+        let from = at.saturating_sub(self.before).max(floor);
+        if from > end || at < floor && self.before == 0 || (self.at_word && !begins_word(text, at)) {
             return None;
         }
-        self.regex.search_captures(&Input::new(text).span(start..end).anchored(anchored), captures);
-        let whole = captures.get_match()?;
+        let mut search = |start: usize, anchored: Anchored| {
+            self.regex.search_captures(&Input::new(text).span(start..end).anchored(anchored), captures);
+            captures.get_match()
+        };
+        let whole = match self.begins {
+            Begins::AtKeyword => search(at, Anchored::Yes),
+            // Most edges end the attempt at once, and a search goes on to the end of the window.
+            Begins::AtEdge => (from..=at.min(end))
+                .filter(|start| is_edge(text, *start))
+                .find_map(|start| search(start, Anchored::Yes)),
+            Begins::Anywhere => search(from, Anchored::No),
+        }?;
         let mut secret = captures.get_group(self.group)?;
         if secret.end == end {
             // The window ended, not the value.
@@ -121,6 +147,13 @@ impl Shape {
             Some(separator) => self.split_pairs(text, secret.start..secret.end, separator, &mut values),
         }
         values.iter_mut().for_each(|value| *value = without_end(text, value.clone()));
+        if let Some(check) = self.check {
+            values = values.into_iter().filter_map(|value| check.part(text, value)).collect();
+            // What was no address may hold the beginning of one.
+            let end = values.last().map_or(at + 1, |value| value.end);
+            values.retain(|value| self.accepts(&text[value.clone()], lists));
+            return Some(ShapeMatch { values, end });
+        }
         if self.is_private_key && values.iter().any(|value| starts_in_log(text, whole.start(), value)) {
             values = values.iter().flat_map(|value| behind_logger(text, whole.start(), value)).collect();
         }
@@ -222,6 +255,12 @@ fn base64_runs(text: &[u8], range: Range<usize>, least: usize, values: &mut Vec<
         }
         start = at + 1;
     }
+}
+
+/// Does a word begin or end here, as `\b` sees it?
+fn is_edge(text: &[u8], at: usize) -> bool {
+    let is_of_word = |at: usize| text.get(at).is_some_and(|b: &u8| b.is_ascii_alphanumeric() || *b == b'_');
+    is_of_word(at) != at.checked_sub(1).is_some_and(is_of_word)
 }
 
 /// Is there no letter, digit or `_` in front, or only as the end of an escape: `%3D`, `\n`, `\u0022`?

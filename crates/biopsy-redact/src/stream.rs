@@ -21,7 +21,7 @@ use crate::wide::{self, Order};
 use crate::{Hit, Redactor};
 
 /// Bytes that are decided together.
-const BLOCK: usize = 256 << 10;
+const BLOCK: usize = 512 << 10;
 /// Bytes behind them that rules may look at; more than the `after` of any rule.
 pub(crate) const LOOK_AHEAD: usize = 48 << 10;
 /// Bytes in front of them that rules may look at; more than the `before` of any rule.

@@ -60,6 +60,23 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<Order> {
     }
 }
 
+/// The same for a short text that is known to be whole: half of it ASCII, and the rest letters of any script.
+pub(crate) fn detect_mixed(bytes: &[u8]) -> Option<Order> {
+    let is_text = |order: &Order| {
+        let units = bytes.chunks_exact(2).map(|pair| unit(pair, *order));
+        let is_letter = |decoded: &Result<char, _>| {
+            matches!(
+                decoded,
+                Ok('\t' | '\r' | '\n' | ' '..='~' | '\u{a1}'..='\u{d7ff}' | '\u{f900}'..='\u{ffdc}')
+            )
+        };
+        let ascii = units.clone().filter(|unit| *unit < 0x80).count();
+        ascii * 4 >= bytes.len() && char::decode_utf16(units).all(|decoded| is_letter(&decoded))
+    };
+    let is_whole = bytes.len() >= 16 && bytes.len().is_multiple_of(2);
+    [Order::Little, Order::Big].into_iter().find(|order| is_whole && is_text(order))
+}
+
 /// Whether a file that begins so is text: no control bytes that no text has, or UTF-16.
 #[must_use]
 pub fn is_text(head: &[u8]) -> bool {
@@ -188,6 +205,14 @@ mod tests {
         assert_eq!(detect(b"hello there, plain"), None);
         assert_eq!(detect(b"\xfe\xffhello there, plain"), None);
         assert_eq!(detect(b"a\0b\0"), None);
+    }
+
+    #[test]
+    fn scripts_of_many_letters_are_told_beside_ascii() {
+        let text = wide("\u{c554}\u{d638}=Khrb\u{2026}~2w12c", Order::Little);
+        assert_eq!((detect(&text), detect_mixed(&text)), (None, Some(Order::Little)));
+        assert_eq!(detect_mixed(&wide("\u{c554}\u{d638}=Khrb~2w12c", Order::Big)), Some(Order::Big));
+        assert_eq!(detect_mixed(&(0..64_u8).map(|byte| byte.wrapping_mul(37)).collect::<Vec<u8>>()), None);
     }
 
     #[test]

@@ -115,3 +115,18 @@ fn a_policy_has_rules_values_that_stay_and_examples_that_are_run() {
         shown(&wrong)
     );
 }
+
+#[test]
+fn one_client_has_one_pseudonym_in_all_files() {
+    let place = tempfile::tempdir().unwrap();
+    let logs = place.path().join("logs");
+    fs::create_dir(&logs).unwrap();
+    fs::write(logs.join("a.log"), "203.0.113.9 - - [21/Nov/2026:10:00:00 +0000]\n").unwrap();
+    fs::write(logs.join("b.log"), "client: 203.0.113.9, port 80\n").unwrap();
+    let done = redact(&["--anonymize", text(&logs)]);
+    assert!(done.status.success(), "{}", shown(&done));
+    let read = |name: &str| fs::read_to_string(place.path().join("logs.redacted").join(name)).unwrap();
+    let (a, b) = (read("a.log"), read("b.log"));
+    let mask = &a[..a.find(']').unwrap() + 1];
+    assert!(mask.starts_with("[redacted:ip-address:") && b.contains(mask), "{a}{b}");
+}

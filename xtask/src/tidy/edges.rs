@@ -197,6 +197,7 @@ const READ_HALF_MAY_USE: &[(&str, &[&str], &str)] = &[
     ("minidump", &[], "minidumps, by the authors of Firefox's crash reporting"),
     ("prost", &[], "pprof and Perfetto are protobuf"),
     ("regex-automata", &[], "rules of redaction"),
+    ("regex-syntax", &[], "what their matches look like at a glance"),
     ("rustc-demangle", &[], "names of Rust"),
     ("rustc-hash", &[], "quick maps of numbers"),
     ("serde", &[], "members of recordings and schemas of reports"),

@@ -1,13 +1,14 @@
 //! `capture` and `trace`: from a name to a bundle with a report.
 //!
 //! [`subject`] finds or starts the process and looks whether it may be recorded; [`wait`] waits for a trigger; [`record`] starts
-//! the recorders ([`runtimes`] those of .NET; [`before`] asks for what was recorded earlier) and watches over them; [`copy`] makes a bundle on the way; [`end`] stops them and takes
-//! what is taken at the end ([`stacks`]). The rest is `finish`'s.
+//! the recorders ([`runtimes`] those of .NET; [`before`] asks for what was recorded earlier) and watches over them; [`copy`] makes a bundle on the
+//! way; [`end`] stops them and takes what is taken at the end ([`stacks`]). [`preview`] shows texts beforehand. The rest is `finish`'s.
 
 mod before;
 mod copy;
 mod end;
 mod plan;
+mod preview;
 mod record;
 mod runtimes;
 mod stacks;
@@ -26,6 +27,7 @@ use crate::place::Place;
 
 use before::Asked;
 pub use plan::{CapturePlan, RecentWish, Remote, Whom, Wish, event_budget, trigger};
+pub use preview::preview;
 
 use subject::Subject;
 

@@ -58,6 +58,8 @@ pub struct CapturePlan {
     pub log_margin: Duration,
     /// What runtimes are listened to for; `None`: they are not spoken with.
     pub dotnet: Option<DotNetOptions>,
+    /// Personal data is masked, too.
+    pub anonymize: bool,
     /// Stacks, locks and asynchronous operations of all processes at the end, from their memory.
     pub stacks: bool,
     /// Recording begins when one of these happens; empty: at once.

@@ -22,7 +22,7 @@ use biopsy_recording::layout;
 use crate::failure::{Failure, FailureKind};
 use crate::job::{Event, Job};
 use crate::place::{Place, disk_is_nearly_full};
-use crate::recording::{Draft, output_failure};
+use crate::recording::{Draft, masking_for, output_failure};
 use crate::tree::tree_of;
 
 use super::before::Asked;
@@ -82,12 +82,14 @@ pub(super) fn record(
     }
     let tree = subject.target.tree(plan.children)?;
     let target = &subject.target;
-    let mut draft = Draft::begin(job, &place.folder, &target.info.key, &target.name, &plan.command)?;
+    let masking = masking_for(plan.anonymize)?;
+    let (key, name) = (&target.info.key, &target.name);
+    let mut draft = Draft::begin_with(masking, job, &place.folder, key, name, &plan.command)?;
 
     // On a starved machine each step from here on waits for its turn; the threads that are started have what we have.
     biopsy_record::favour::all_threads();
     let turn = Turn::of_reader();
-    let watch = LogWatch::begin(log_config(plan, subject.pid()));
+    let watch = LogWatch::begin(log_config(plan, Some(subject.pid())));
     if let Some(reason) = reason {
         let reason = draft.masking.text(layout::WARNINGS, reason).into_owned();
         draft.warn("recording.trigger", format!("recorded because: {reason}"));
@@ -175,10 +177,10 @@ fn start_metrics(
     })
 }
 
-fn log_config(plan: &CapturePlan, target: Pid) -> logs::Config {
+pub(super) fn log_config(plan: &CapturePlan, target: Option<Pid>) -> logs::Config {
     let config = logs::Config::new(plan.logs.clone(), plan.journal.clone());
     // In a container, a log may be at a path that only the target sees.
-    logs::Config { margin: plan.log_margin, inside: Some(target), ..config }
+    logs::Config { margin: plan.log_margin, inside: target, ..config }
 }
 
 fn trace_failure(error: &TraceError) -> Failure {

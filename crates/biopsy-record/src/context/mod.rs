@@ -28,6 +28,7 @@ mod facts;
 mod host;
 mod maps;
 mod members;
+mod people;
 mod smaps;
 mod sockets;
 #[cfg(test)]
@@ -43,8 +44,10 @@ use members::Members;
 
 pub use clock::clock_pair;
 pub use config::{Config, Moment};
+pub use environment::preview;
 pub use host::host_info;
 pub use members::Summary;
+pub use people::{machine, people};
 pub use smaps::write_smaps;
 
 /// Takes the context of these processes, the target first.

@@ -438,8 +438,11 @@ impl<'a> Collector<'a> {
             );
         }
         if seen.not_utf8 > 0 {
-            let message =
-                format!("{} lines of `{name}` are not UTF-8: odd characters were replaced", seen.not_utf8);
+            let how = match seen.code_page {
+                Some(page) => format!("read as {page}, which their letters speak for"),
+                None => "odd characters were replaced".to_owned(),
+            };
+            let message = format!("{} lines of `{name}` are not UTF-8: {how}", seen.not_utf8);
             self.warn("logs.not-utf8", message);
         }
         if seen.out_of_time {

@@ -9,6 +9,7 @@
 //! beside a file. Nothing but regular files is opened, lines and files of any size take bounded memory, and
 //! all that is left out is said in a [`Warning`].
 
+mod code_page;
 mod collect;
 mod config;
 mod glob_walk;
@@ -17,6 +18,7 @@ mod level;
 mod open;
 mod output;
 mod place;
+mod preview;
 mod records;
 mod rotated;
 mod source;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use biopsy_model::log::LogLevel;
 
+use super::code_page::CodePage;
 use super::level::find_level;
 use super::stamp::{Stamp, find_stamp};
 use super::text::read_line;
@@ -53,8 +54,9 @@ pub(crate) struct Seen {
     /// Lines longer than what is kept of one, and the bytes that were left out.
     pub(crate) long_lines: u64,
     pub(crate) cut_bytes: u64,
-    /// Lines that were not UTF-8.
+    /// Lines that were not UTF-8, and the code page they were read in, if it is one.
     pub(crate) not_utf8: u64,
+    pub(crate) code_page: Option<&'static str>,
     /// The time stamp that was read last.
     pub(crate) newest: Option<Stamp>,
     /// Bytes read.
@@ -71,13 +73,14 @@ pub(crate) struct Seen {
 pub(crate) fn read_head(reader: &mut impl BufRead) -> io::Result<Option<Record>> {
     let mut line = Vec::new();
     let mut head: Option<Building> = None;
+    let mut page = CodePage::new();
     while let Some(info) = read_line(reader, &mut line)? {
         if find_stamp(&line).is_some() {
             return Ok(head.map(Building::record).filter(|head| !head.text.is_empty()));
         }
         match &mut head {
-            Some(head) => head.add(&line),
-            None => head = Some(Building::new(None, &line)),
+            Some(head) => head.add(&page.text(&line)),
+            None => head = Some(Building::new(None, &line, &page.text(&line))),
         }
         let is_head = |head: &Building| head.lines <= HEAD_LINES && head.text.len() <= HEAD_BYTES;
         if info.cut > 0 || !head.as_ref().is_some_and(is_head) {
@@ -100,6 +103,7 @@ pub(crate) fn read_records<E>(
 ) -> Result<(), Result<E, io::Error>> {
     let mut line = Vec::new();
     let mut open: Option<Building> = None;
+    let mut page = CodePage::new();
     let mut lines = 0_u64;
     let ended = loop {
         lines += 1;
@@ -135,12 +139,12 @@ pub(crate) fn read_records<E>(
             Some((time, wanted)) => {
                 finish(open.take(), seen, &mut each).map_err(Ok)?;
                 if wanted {
-                    open = Some(Building::new(time, &line));
+                    open = Some(Building::new(time, &line, &page.text(&line)));
                 }
             }
             None => {
                 if let Some(open) = &mut open {
-                    open.add(&line);
+                    open.add(&page.text(&line));
                 }
             }
         }
@@ -148,6 +152,7 @@ pub(crate) fn read_records<E>(
             open.note(info.cut, &line, seen);
         }
     };
+    seen.code_page = page.name();
     finish(open.take(), seen, &mut each).map_err(Ok)?;
     ended.map_err(Err)
 }
@@ -174,19 +179,18 @@ struct Building {
 }
 
 impl Building {
-    fn new(time: Option<i128>, line: &[u8]) -> Building {
-        let text = String::from_utf8_lossy(line).into_owned();
-        Building { time, level: find_level(line), text, lines: 1, left_out: 0 }
+    fn new(time: Option<i128>, line: &[u8], text: &str) -> Building {
+        Building { time, level: find_level(line), text: text.to_owned(), lines: 1, left_out: 0 }
     }
 
-    fn add(&mut self, line: &[u8]) {
+    fn add(&mut self, line: &str) {
         if self.lines >= RECORD_LINES || self.text.len() + line.len() > RECORD_BYTES {
             self.left_out += 1;
             return;
         }
         self.lines += 1;
         self.text.push('\n');
-        self.text.push_str(&String::from_utf8_lossy(line));
+        self.text.push_str(line);
     }
 
     /// Says in the text and in the counts what was left out of the line that was just taken.
@@ -311,7 +315,8 @@ mod tests {
         let (records, seen) = take(&text, &window(0, 10));
         assert!(records[0].text.ends_with("x [... 4484 more bytes of this line left out]"));
         assert!(records[1].text.ends_with("at y\n[... 1001 more lines of this record left out]"));
-        assert_eq!(records[2].text, "2026-11-21 10:00:02 Gr\u{fffd}\u{fffd}e");
+        assert_eq!(records[2].text, "2026-11-21 10:00:02 Gr\u{fc}\u{df}e");
+        assert_eq!(seen.code_page, Some("windows-1252"));
         assert_eq!((seen.long_lines, seen.cut_bytes, seen.not_utf8), (1, 4484, 1));
     }
 

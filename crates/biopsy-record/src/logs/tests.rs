@@ -511,3 +511,20 @@ fn a_journal_is_taken_and_a_missing_one_is_told() {
         "the journal of `db.service` is not read: there is no `journalctl` on this machine"
     );
 }
+
+#[test]
+fn the_last_lines_can_be_seen_beforehand() {
+    let fixture = Fixture::new(&["*.log", "*.txt"]);
+    let lines: String = (0..12).map(|number| format!("line {number}\n")).collect();
+    fixture.write("a.log", format!("{lines}login password=Xk9mQ2vL7pRt ok\n"));
+    fixture.write("b.log", [0; 4096]);
+    let masking = masking();
+    let previews = fixture.begin().preview(&masking);
+    let [a, b, none] = &previews[..] else { panic!("{previews:?}") };
+    let lines = a.lines.as_ref().expect("lines");
+    assert!(a.source.ends_with("/logs/a.log") && lines.len() == 10, "{a:?}");
+    assert_eq!((lines[8].text.as_str(), lines[8].rules.len()), ("line 11", 0));
+    assert!(lines[9].text.starts_with("login password=[redacted:password:"), "{a:?}");
+    assert_eq!(lines[9].rules, ["password"]);
+    assert!(b.lines.is_err() && none.lines.is_err(), "{previews:?}");
+}

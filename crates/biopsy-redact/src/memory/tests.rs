@@ -60,6 +60,7 @@ fn is_text_only(rule: &str, text: &str, values: &[String]) -> bool {
         "token" => text.starts_with("--azdo-pat"),
         "mail-token" => text.starts_with("bot "),
         "ai-key" => text.starts_with("sk-0"),
+        "issuer-token" => ["use AAAAA", "use sl.", "use 4b1d"].iter().any(|start| text.starts_with(start)),
         "rsa-xml-key" => text.starts_with("<D>"),
         _ => false,
     }

@@ -102,6 +102,13 @@ pub(crate) struct CaptureArgs {
     /// Start a program (behind `--`) instead of attaching to a process; `--` alone says so too.
     #[arg(long, conflicts_with = "target", requires = "program")]
     pub(crate) launch: bool,
+    /// Mask personal data, too: addresses of mail and network, names of users and machines, numbers of telephones, accounts and
+    /// cards. The same value has the same pseudonym in all of the bundle; what it stands for leaves the machine nowhere.
+    #[arg(long)]
+    pub(crate) anonymize: bool,
+    /// Record nothing: show the environment, the arguments and the last ten lines of each log as they would be recorded.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Stop when the recording has this many megabytes.
     #[arg(long, value_name = "MB", default_value_t = 4096)]
     pub(crate) max_size: u64,
@@ -174,6 +181,7 @@ impl CaptureArgs {
             dotnet: (!self.no_runtime_events).then(dotnet),
             stacks: self.stacks,
             on: self.on.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
+            anonymize: self.anonymize,
             max_bytes: self.max_size.saturating_mul(1 << 20),
         })
     }

@@ -1,6 +1,7 @@
 //! `biopsy capture` and `biopsy trace`.
 
 mod args;
+mod dry_run;
 mod show;
 
 use std::sync::Arc;
@@ -18,6 +19,9 @@ pub(crate) use args::CaptureArgs;
 
 /// Runs `biopsy capture`, or `biopsy trace`.
 pub(crate) fn run(args: &CaptureArgs, trace_only: bool, color: ColorChoice) -> Result<Code, Failure> {
+    if args.dry_run {
+        return dry_run::show(&args.plan(trace_only)?, args.json);
+    }
     let screen = Arc::new(Screen::new(color, args.quiet, args.json));
     let job = Job::new(Box::new(Arc::clone(&screen)));
     interrupt::listen(&job, Patience::Unlimited, color)?;

@@ -42,9 +42,10 @@ pub(crate) struct RedactArgs {
     /// Run the examples of the policies, and say which do not hold.
     #[arg(long, requires = "policies", conflicts_with_all = ["input", "output", "check"])]
     test: bool,
-    /// Mask e-mail addresses, too.
-    #[arg(long)]
-    personal: bool,
+    /// Mask personal data, too: addresses of mail and network, names of users and machines, numbers of telephones, accounts and
+    /// cards. The same value has the same pseudonym everywhere, so that one client can still be followed.
+    #[arg(long, alias = "personal")]
+    anonymize: bool,
     /// Print what was done as JSON.
     #[arg(long)]
     json: bool,
@@ -56,7 +57,7 @@ pub(crate) fn redact(args: &RedactArgs, color: ColorChoice) -> Result<Code, Fail
     let job = Job::new(Box::new(Arc::new(Screen::new(color, true, args.json))));
     let packs = args.policies.iter().map(|path| read_policy(path)).collect::<Result<Vec<_>, _>>()?;
     let Some(input) = &args.input else { return test(&args.policies, &packs) };
-    let options = Options { personal: args.personal, extra_packs: packs.clone(), ..Options::default() };
+    let options = Options { personal: args.anonymize, extra_packs: packs.clone(), ..Options::default() };
     let redactor = Redactor::new(options).map_err(|error| policy_failure(&args.policies, &packs, &error))?;
     // What it reads and writes as a stream ends like any filter does.
     if input.as_os_str() == "-" {
