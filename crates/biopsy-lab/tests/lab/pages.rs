@@ -172,14 +172,20 @@ fn who_guesses_has_to_wait_and_others_need_not() {
     let (_, second) = entered(&lab, "alice", &[Role::Analyst]);
     let (_, of_bob) = entered(&lab, "bob", &[Role::Analyst]);
     let browser = Browser::new(&lab);
-    for _ in 0..9 {
-        browser.log_in("alice", "wrong horse battery", "000000");
-    }
+    let guess = |times: u32| {
+        for _ in 0..times {
+            browser.log_in("alice", "wrong horse battery", "000000");
+        }
+    };
+    guess(5);
     let pool = lab.lab.store.pool();
     let set = |wait: i64| {
         let statement = sqlx::query("UPDATE people SET not_before = $1 WHERE name = 'alice'");
         lab.wait_for(statement.bind(now() + wait).execute(pool)).unwrap();
     };
+    // However long the guesses take here, what follows is too early.
+    set(1000);
+    guess(4);
     let (failed,): (i64,) = lab
         .wait_for(sqlx::query_as("SELECT failed FROM people WHERE name = 'alice'").fetch_one(pool))
         .unwrap();
