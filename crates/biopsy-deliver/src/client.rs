@@ -208,7 +208,10 @@ impl<'a> Sender<'a> {
         let length = state.bytes.to_string();
         let consent = serde_json::to_string(&state.consent).unwrap_or_default();
         let pair = |name: &str, value: &str| format!("{name} {}", STANDARD.encode(value));
-        let metadata = format!("{},{}", pair("sha256", &state.sha256), pair("consent", &consent));
+        let mut metadata = format!("{},{}", pair("sha256", &state.sha256), pair("consent", &consent));
+        if let Some(contact) = &state.contact {
+            metadata.push_str(&format!(",{}", pair("contact", contact)));
+        }
         let headers = [("upload-length", length.as_str()), ("upload-metadata", metadata.as_str())];
         let answer = self.persistently(watch, |sender| {
             let path = format!("{UPLOADS}?request={}", sender.link.id);

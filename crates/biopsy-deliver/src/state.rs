@@ -31,6 +31,9 @@ pub struct State {
     pub sha256: String,
     /// What the customer agreed to, as it was shown.
     pub consent: Vec<String>,
+    /// Whom the lab tells by mail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
     /// Where the lab takes it, once it has said so.
     pub upload: Option<String>,
 }
@@ -47,6 +50,7 @@ impl State {
             bytes,
             sha256: hexadecimal(&sha256),
             consent,
+            contact: None,
             upload: None,
         }
     }

@@ -3,7 +3,7 @@
 
 use biopsy_deliver::state::hexadecimal;
 use sha2::{Digest, Sha256};
-use sqlx::{Sqlite, Transaction};
+use sqlx::{Any, Transaction};
 
 use crate::error::LabError;
 use crate::place::now;
@@ -26,7 +26,7 @@ pub struct Entry<'a> {
 ///
 /// # Errors
 /// The database refuses.
-pub async fn write(within: &mut Transaction<'static, Sqlite>, entry: Entry<'_>) -> Result<String, LabError> {
+pub async fn write(within: &mut Transaction<'static, Any>, entry: Entry<'_>) -> Result<String, LabError> {
     let last: Option<(i64, String)> =
         sqlx::query_as("SELECT number, hash FROM log ORDER BY number DESC LIMIT 1")
             .fetch_optional(&mut **within)
@@ -34,16 +34,18 @@ pub async fn write(within: &mut Transaction<'static, Sqlite>, entry: Entry<'_>) 
     let (number, before) = last.map_or((1, String::new()), |(number, hash)| (number + 1, hash));
     let time = now();
     let hash = chained(&before, number, time, entry);
-    sqlx::query("INSERT INTO log (number, time, who, what, of, detail, hash) VALUES (?, ?, ?, ?, ?, ?, ?)")
-        .bind(number)
-        .bind(time)
-        .bind(entry.who)
-        .bind(entry.what)
-        .bind(entry.of)
-        .bind(entry.detail)
-        .bind(&hash)
-        .execute(&mut **within)
-        .await?;
+    sqlx::query(
+        "INSERT INTO log (number, time, who, what, of, detail, hash) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(number)
+    .bind(time)
+    .bind(entry.who)
+    .bind(entry.what)
+    .bind(entry.of)
+    .bind(entry.detail)
+    .bind(&hash)
+    .execute(&mut **within)
+    .await?;
     Ok(hash)
 }
 
@@ -91,8 +93,18 @@ pub struct Line {
 /// The database refuses.
 pub async fn newest(store: &Store, most: u32) -> Result<Vec<Line>, LabError> {
     let lines =
-        sqlx::query_as("SELECT number, time, who, what, of, detail FROM log ORDER BY number DESC LIMIT ?");
-    Ok(lines.bind(most).fetch_all(store.pool()).await?)
+        sqlx::query_as("SELECT number, time, who, what, of, detail FROM log ORDER BY number DESC LIMIT $1");
+    Ok(lines.bind(i64::from(most)).fetch_all(store.pool()).await?)
+}
+
+/// What was done to one case, the oldest first.
+///
+/// # Errors
+/// The database refuses.
+pub async fn of_case(store: &Store, case: &str) -> Result<Vec<Line>, LabError> {
+    let lines =
+        sqlx::query_as("SELECT number, time, who, what, of, detail FROM log WHERE of = $1 ORDER BY number");
+    Ok(lines.bind(case).fetch_all(store.pool()).await?)
 }
 
 /// Goes through all of it: how many lines there are, or the number of the first that does not fit those before it.

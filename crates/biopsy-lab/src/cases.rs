@@ -1,7 +1,7 @@
 //! Cases: each with a key pair of its own, made with its first request.
 
 use biopsy_seal::{Identity, Recipient};
-use sqlx::{Sqlite, Transaction};
+use sqlx::{Any, Transaction};
 
 use crate::audit::{self, Entry};
 use crate::error::LabError;
@@ -61,7 +61,7 @@ pub fn is_name(text: &str) -> bool {
 /// # Errors
 /// There is none.
 pub async fn find(lab: &Lab, id: &str) -> Result<Case, LabError> {
-    sqlx::query_as("SELECT * FROM cases WHERE id = ?")
+    sqlx::query_as("SELECT * FROM cases WHERE id = $1")
         .bind(id)
         .fetch_optional(lab.store.pool())
         .await?
@@ -76,21 +76,22 @@ pub async fn all(lab: &Lab) -> Result<Vec<Case>, LabError> {
     Ok(sqlx::query_as("SELECT * FROM cases ORDER BY created DESC, id").fetch_all(lab.store.pool()).await?)
 }
 
+/// In the order in which they came: what was sent before what was made of it.
+const OBJECTS: &str = "SELECT o.name, o.upload_id, o.kind, o.bytes FROM objects o JOIN uploads u ON u.id = o.upload_id
+    WHERE o.case_id = $1 ORDER BY u.touched, o.upload_id, CASE WHEN o.kind = 'sent' THEN 0 ELSE 1 END, o.kind";
+
 /// What the storage holds of a case.
 ///
 /// # Errors
 /// The database refuses.
 pub async fn objects(lab: &Lab, id: &str) -> Result<Vec<Object>, LabError> {
-    Ok(sqlx::query_as("SELECT name, upload_id, kind, bytes FROM objects WHERE case_id = ? ORDER BY rowid")
-        .bind(id)
-        .fetch_all(lab.store.pool())
-        .await?)
+    Ok(sqlx::query_as(OBJECTS).bind(id).fetch_all(lab.store.pool()).await?)
 }
 
 /// Finds a case for a new request, or makes it.
 pub(crate) async fn find_or_make(
     lab: &Lab,
-    within: &mut Transaction<'static, Sqlite>,
+    within: &mut Transaction<'static, Any>,
     id: &str,
 ) -> Result<Case, LabError> {
     if !is_name(id) {
@@ -98,7 +99,7 @@ pub(crate) async fn find_or_make(
         return Err(LabError::Usage(what.to_owned()));
     }
     let there: Option<Case> =
-        sqlx::query_as("SELECT * FROM cases WHERE id = ?").bind(id).fetch_optional(&mut **within).await?;
+        sqlx::query_as("SELECT * FROM cases WHERE id = $1").bind(id).fetch_optional(&mut **within).await?;
     if let Some(case) = there {
         return if case.state == "deleted" { Err(LabError::Deleted(case.id)) } else { Ok(case) };
     }
@@ -112,7 +113,7 @@ pub(crate) async fn find_or_make(
         kept_until: None,
         certificate: None,
     };
-    sqlx::query("INSERT INTO cases (id, key, wrap, state, created) VALUES (?, ?, ?, ?, ?)")
+    sqlx::query("INSERT INTO cases (id, key, wrap, state, created) VALUES ($1, $2, $3, $4, $5)")
         .bind(&case.id)
         .bind(&case.key)
         .bind(&case.wrap)
@@ -151,12 +152,12 @@ pub async fn report(lab: &Lab, id: &str, kind: &str, who: &str) -> Result<Vec<u8
         });
     };
     let identity = open(lab, id, who, kind).await?;
-    let path = lab.object(&object.name);
+    let held = lab.storage.fetch(&object.name).await?;
     let read = tokio::task::spawn_blocking(move || {
         use std::io::Read as _;
         let mut bytes = Vec::new();
-        let file = biopsy_seal::SealedFile::open(&path, &identity)?;
-        file.take(MOST).read_to_end(&mut bytes).map_err(LabError::io("read", &path))?;
+        let file = biopsy_seal::SealedFile::open(held.as_ref(), &identity)?;
+        file.take(MOST).read_to_end(&mut bytes).map_err(LabError::io("read", held.as_ref()))?;
         Ok(bytes)
     });
     read.await.map_err(|_| LabError::Damaged { what: "a report" })?

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 use biopsy_deliver::state::write_whole;
 use biopsy_deliver::{Kind, Recipe};
-use biopsy_lab::notices::{self, Hook};
+use biopsy_lab::notices::{self, Form, Hook, Mailer, Ways};
 use biopsy_lab::people::{self, Role, Roles};
 use biopsy_lab::requests::{self, NewRequest};
-use biopsy_lab::serve::{Serving, serve};
-use biopsy_lab::{Lab, LabError, audit, cases, delete, open, out};
+use biopsy_lab::serve::{self, Serving, serve};
+use biopsy_lab::web::Program;
+use biopsy_lab::{Elsewhere, Lab, LabError, audit, cases, delete, open, out};
 use clap::{Args, Parser, Subcommand};
 use jiff::SignedDuration;
 
@@ -27,12 +28,24 @@ pub(crate) struct Cli {
     /// The folder of its keys. Never put it into the same back-up as the lab. [default: FOLDER.keys]
     #[arg(long, global = true, value_name = "FOLDER")]
     keys: Option<PathBuf>,
+    /// A database of PostgreSQL, instead of a file in the folder: `postgres://USER@HOST/NAME`.
+    #[arg(long, global = true, value_name = "URL", env = "BIOPSY_LAB_DATABASE", hide_env_values = true)]
+    database: Option<String>,
+    /// A storage that speaks S3, instead of the folder: `s3://BUCKET/PREFIX`, with `AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID` and so on in the environment.
+    #[arg(long, global = true, value_name = "URL", env = "BIOPSY_LAB_STORAGE")]
+    storage: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Take in what customers send, analyse it, tell others.
     Serve(ServeArgs),
+    /// Only analyse what arrives: another process for the same database and storage.
+    Work {
+        /// Analyses at once.
+        #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+        workers: usize,
+    },
     /// Ask a customer for evidence.
     #[command(subcommand)]
     Request(RequestCommand),
@@ -42,6 +55,9 @@ pub(crate) enum Command {
     /// Who may log in to the pages.
     #[command(subcommand)]
     Person(PersonCommand),
+    /// Tokens, with which programs use the lab (`/lab/v1/openapi.json`).
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Go through the lab's log: nothing in it was changed.
     Log,
     /// The process that reads what was sent.
@@ -60,6 +76,27 @@ pub(crate) struct ServeArgs {
     /// It may be on this machine or in a private network, and speak plain http.
     #[arg(long, requires = "webhook")]
     webhook_private: bool,
+    /// Tell it in a sentence, as Slack, Mattermost and their like take it.
+    #[arg(long, requires = "webhook")]
+    webhook_chat: bool,
+    /// Send mail by this server: `smtps://HOST`, or `smtp://HOST:587?tls=required`.
+    #[arg(long, value_name = "URL", requires = "mail_from")]
+    mail: Option<String>,
+    /// From this address.
+    #[arg(long, value_name = "ADDRESS", requires = "mail")]
+    mail_from: Option<String>,
+    /// Tell these people what happens. Customers are told where they asked for it.
+    #[arg(long, value_name = "ADDRESS", requires = "mail")]
+    mail_to: Vec<String>,
+    /// Log in to the mail server as this, with the password that is in `--mail-password-file`.
+    #[arg(long, value_name = "NAME", requires_all = ["mail", "mail_password_file"])]
+    mail_user: Option<String>,
+    /// A file with the password of the mail server.
+    #[arg(long, value_name = "FILE", requires = "mail_user")]
+    mail_password_file: Option<PathBuf>,
+    /// Give this program to customers who have no biopsy, at `/biopsy`, with its digest and the signature beside it (`FILE.sig`).
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Analyses at once.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     workers: usize,
@@ -130,6 +167,28 @@ pub(crate) enum PersonCommand {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Tokens, what each may do, until when.
+    List,
+    /// Make a token: prints it, once.
+    New {
+        /// What it is for; the log says `token:NAME`.
+        name: String,
+        /// What it may do: `intake`, `analyst`, `lead`, `auditor`. Can be given several times.
+        #[arg(long = "role", value_name = "ROLE", required = true)]
+        roles: Vec<Role>,
+        /// For how many days it is good.
+        #[arg(long, value_name = "DAYS", default_value_t = 90)]
+        days: u32,
+    },
+    /// End a token, at once.
+    Revoke {
+        /// The name.
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum CaseCommand {
     /// All cases.
     List,
@@ -166,9 +225,14 @@ pub(crate) enum CaseCommand {
 }
 
 pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
-    let lab = Lab::open(&cli.data, cli.keys.as_deref()).await?;
+    let elsewhere = Elsewhere { database: cli.database, storage: cli.storage };
+    let lab = Lab::open_with(&cli.data, cli.keys.as_deref(), &elsewhere).await?;
     match cli.command {
         Command::Serve(args) => serve_until_asked(lab, args).await,
+        Command::Work { workers } => {
+            serve::begin_work(&lab, workers.clamp(1, 64));
+            until_asked().await
+        }
         Command::Request(RequestCommand::New(args)) => new_request(&lab, &args).await,
         Command::Request(RequestCommand::Revoke { id }) => requests::revoke(&lab, &id, &operator()).await,
         Command::Case(CaseCommand::List) => list(&lab).await,
@@ -198,6 +262,15 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
             print(&format!("{}/welcome/{word}\n", address.trim_end_matches('/')))
         }
         Command::Person(PersonCommand::Remove { name }) => people::remove(&lab, &name, &operator()).await,
+        Command::Token(TokenCommand::List) => list_tokens(&lab).await,
+        Command::Token(TokenCommand::New { name, roles, days }) => {
+            let seconds = i64::from(days) * 24 * 3600;
+            let token = people::token::make(&lab, &name, &Roles(roles), seconds, &operator()).await?;
+            print(&format!("{token}\n"))
+        }
+        Command::Token(TokenCommand::Revoke { name }) => {
+            people::token::revoke(&lab, &name, &operator()).await
+        }
         Command::Log => match audit::check(&lab.store).await? {
             Ok(lines) => print(&format!("{lines} lines, each as it was written\n")),
             Err(line) => Err(LabError::Usage(format!("line {line} of the log is not as it was written"))),
@@ -207,11 +280,31 @@ pub(crate) async fn run(cli: Cli) -> Result<(), LabError> {
 }
 
 async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
-    let hook = args.webhook.map(|url| Hook { url, is_private_allowed: args.webhook_private });
-    if hook.is_some() {
+    let form = if args.webhook_chat { Form::Chat } else { Form::Standard };
+    let hook = args.webhook.map(|url| Hook { url, is_private_allowed: args.webhook_private, form });
+    let mailer = match (&args.mail, &args.mail_from) {
+        (Some(url), Some(from)) => {
+            let login = args.mail_user.zip(args.mail_password_file).map(|(name, file)| {
+                let password = std::fs::read_to_string(&file).map_err(LabError::io("read", &file))?;
+                Ok::<_, LabError>((name, password.trim_end().to_owned().into()))
+            });
+            Some(Mailer::new(url, from, login.transpose()?)?)
+        }
+        _ => None,
+    };
+    notices::mail::tell(&lab, &args.mail_to).await?;
+    if hook.as_ref().is_some_and(|hook| hook.form == Form::Standard) {
         out::say(&format!("notices are signed with {}", notices::shown_secret(&lab.webhook_secret()?)));
     }
-    let serving = Serving { listen: args.listen, hook, workers: args.workers.clamp(1, 64) };
+    let ways = Ways { hook, mailer };
+    let program = args.program.as_deref().map(Program::read).transpose()?;
+    let serving = Serving {
+        program,
+        listen: args.listen,
+        ways: Some(ways),
+        workers: args.workers.min(64),
+        silence: serve::SILENCE,
+    };
     // Somebody has to be the first.
     let first = match people::all(&lab).await?.iter().any(|person| person.has_accepted) {
         true => None,
@@ -227,10 +320,17 @@ async fn serve_until_asked(lab: Lab, args: ServeArgs) -> Result<(), LabError> {
         }
         let _ = out::print(&text);
     };
+    tokio::select! {
+        served = serve(lab, &serving, ready) => served,
+        ended = until_asked() => ended,
+    }
+}
+
+/// Until somebody wants this process to end.
+async fn until_asked() -> Result<(), LabError> {
     let mut end = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .map_err(LabError::io("listen to", "signals"))?;
     tokio::select! {
-        served = serve(lab, &serving, ready) => served,
         _ = end.recv() => Ok(()),
         _ = tokio::signal::ctrl_c() => Ok(()),
     }
@@ -253,11 +353,7 @@ async fn new_request(lab: &Lab, args: &NewArgs) -> Result<(), LabError> {
     };
     let link = requests::create(lab, &new, &operator()).await?;
     let text = link.to_text();
-    let what = if args.recipe.is_captured() {
-        format!("biopsy send --request '{}'", *text)
-    } else {
-        format!("biopsy send FILE --to '{}'", *text)
-    };
+    let what = requests::command(args.recipe, &text);
     print(&format!("{}\n\nthe customer runs:\n  {what}\n", *text))
 }
 
@@ -279,6 +375,22 @@ async fn show(lab: &Lab, id: &str, html: Option<PathBuf>, json: bool) -> Result<
     let kind = if json { "report.json" } else { "report.md" };
     let text = cases::report(lab, id, kind, &operator()).await?;
     print(&String::from_utf8_lossy(&text))
+}
+
+async fn list_tokens(lab: &Lab) -> Result<(), LabError> {
+    let time =
+        |seconds| jiff::Timestamp::from_second(seconds).map(|time| time.to_string()).unwrap_or_default();
+    let mut text = String::new();
+    for token in people::token::all(lab).await? {
+        let used = token.used.map_or("never used".to_owned(), |used| format!("used {}", time(used)));
+        text.push_str(&format!(
+            "{:<24} {:<24} until {}  {used}\n",
+            token.name,
+            token.roles,
+            time(token.expires)
+        ));
+    }
+    print(&text)
 }
 
 async fn list_people(lab: &Lab) -> Result<(), LabError> {

@@ -26,7 +26,7 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
     }
     let mut within = lab.store.begin().await?;
     let sent: Vec<(Option<String>,)> = sqlx::query_as(
-        "SELECT receipt FROM uploads WHERE case_id = ? AND receipt IS NOT NULL ORDER BY rowid",
+        "SELECT receipt FROM uploads WHERE case_id = $1 AND receipt IS NOT NULL ORDER BY touched, id",
     )
     .bind(id)
     .fetch_all(&mut *within)
@@ -37,8 +37,8 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         received.push(Sent { request: receipt.request, bytes: receipt.bytes, sha256: receipt.sha256 });
     }
     let objects: Vec<(String, String)> = sqlx::query_as(
-        "SELECT name, kind FROM objects WHERE case_id = ? UNION SELECT object, 'sent in part' FROM uploads
-         WHERE case_id = ? AND object NOT IN (SELECT name FROM objects)",
+        "SELECT name, kind FROM objects WHERE case_id = $1 UNION SELECT object, 'sent in part' FROM uploads
+         WHERE case_id = $2 AND object NOT IN (SELECT name FROM objects)",
     )
     .bind(id)
     .bind(id)
@@ -58,24 +58,24 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         result: "dropped; where a copy holds it, the key that it is wrapped with is destroyed".to_owned(),
     });
     let reads: Vec<(i64, String, String)> =
-        sqlx::query_as("SELECT time, who, detail FROM log WHERE what = 'read' AND of = ? ORDER BY number")
+        sqlx::query_as("SELECT time, who, detail FROM log WHERE what = 'read' AND of = $1 ORDER BY number")
             .bind(id)
             .fetch_all(&mut *within)
             .await?;
 
-    sqlx::query("UPDATE cases SET wrap = NULL, state = 'deleted' WHERE id = ?")
+    sqlx::query("UPDATE cases SET wrap = NULL, state = 'deleted' WHERE id = $1")
         .bind(id)
         .execute(&mut *within)
         .await?;
-    sqlx::query("UPDATE requests SET state = 'over', document = '' WHERE case_id = ?")
+    sqlx::query("UPDATE requests SET state = 'over', document = '' WHERE case_id = $1")
         .bind(id)
         .execute(&mut *within)
         .await?;
-    sqlx::query("UPDATE uploads SET state = 'deleted', consent = NULL WHERE case_id = ?")
+    sqlx::query("UPDATE uploads SET state = 'deleted', consent = NULL WHERE case_id = $1")
         .bind(id)
         .execute(&mut *within)
         .await?;
-    sqlx::query("DELETE FROM jobs WHERE case_id = ?").bind(id).execute(&mut *within).await?;
+    sqlx::query("DELETE FROM jobs WHERE case_id = $1").bind(id).execute(&mut *within).await?;
     let change = lab.keys.change(&mut within).await?;
     let log_head = audit::write(&mut within, Entry { who, what: "deleted", of: id, detail: reason }).await?;
     let certificate = Certificate {
@@ -92,7 +92,7 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
         limits: LIMITS.to_owned(),
     };
     let certificate = Signed::new(&certificate, &lab.signer)?.to_text();
-    sqlx::query("UPDATE cases SET certificate = ? WHERE id = ?")
+    sqlx::query("UPDATE cases SET certificate = $1 WHERE id = $2")
         .bind(&certificate)
         .bind(id)
         .execute(&mut *within)
@@ -107,22 +107,16 @@ pub async fn case(lab: &Lab, id: &str, who: &str, reason: &str) -> Result<String
 /// Removes the files of a case that nobody can read any more.
 async fn finish(lab: &Lab, id: &str) -> Result<(), LabError> {
     let names: Vec<(String,)> = sqlx::query_as(
-        "SELECT name FROM objects WHERE case_id = ? UNION SELECT object FROM uploads WHERE case_id = ?",
+        "SELECT name FROM objects WHERE case_id = $1 UNION SELECT object FROM uploads WHERE case_id = $2",
     )
     .bind(id)
     .bind(id)
     .fetch_all(lab.store.pool())
     .await?;
     for (name,) in names {
-        let path = lab.object(&name);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(LabError::Io { what: "remove", path, source: error });
-            }
-            _ => {}
-        }
+        lab.storage.remove(&name).await?;
     }
-    sqlx::query("DELETE FROM objects WHERE case_id = ?").bind(id).execute(lab.store.pool()).await?;
+    sqlx::query("DELETE FROM objects WHERE case_id = $1").bind(id).execute(lab.store.pool()).await?;
     lab.store.forget().await
 }
 
@@ -132,7 +126,7 @@ async fn finish(lab: &Lab, id: &str) -> Result<(), LabError> {
 /// The database refuses.
 pub async fn those_whose_time_is_up(lab: &Lab) -> Result<(), LabError> {
     let due: Vec<(String,)> = sqlx::query_as(
-        "SELECT id FROM cases WHERE state <> 'deleted' AND kept_until IS NOT NULL AND kept_until <= ?",
+        "SELECT id FROM cases WHERE state <> 'deleted' AND kept_until IS NOT NULL AND kept_until <= $1",
     )
     .bind(now())
     .fetch_all(lab.store.pool())

@@ -20,6 +20,9 @@ pub enum LabError {
     /// The database refuses.
     #[error("the lab's database refuses")]
     Database(#[from] sqlx::Error),
+    /// The storage refuses.
+    #[error("the lab's storage refuses: {0}")]
+    Storage(String),
     /// There is no such case.
     #[error("there is no case `{0}`")]
     NoCase(String),

@@ -8,6 +8,8 @@ mod locks;
 mod state;
 mod uploads;
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::routing::{get, post};
 
@@ -17,8 +19,8 @@ use locks::Locks;
 use state::Intake;
 
 /// The calls.
-pub fn router(lab: Lab) -> Router {
-    let intake = Intake { lab, locks: Locks::default() };
+pub fn router(lab: Lab, silence: Duration) -> Router {
+    let intake = Intake { lab, locks: Locks::default(), silence };
     Router::new()
         .route("/api/requests/{id}", get(uploads::request))
         .route("/api/uploads", post(uploads::create).options(uploads::options))

@@ -10,7 +10,7 @@ use biopsy_deliver::{decode, encode, random};
 use biopsy_seal::Identity;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use sqlx::{Sqlite, Transaction};
+use sqlx::{Any, Transaction};
 use zeroize::Zeroizing;
 
 use crate::error::LabError;
@@ -37,7 +37,7 @@ impl Keys {
         match current {
             None => {
                 let name = keys.make()?;
-                sqlx::query("INSERT INTO lab (name, value) VALUES ('kek', ?)")
+                sqlx::query("INSERT INTO lab (name, value) VALUES ('kek', $1)")
                     .bind(name)
                     .execute(&mut *within)
                     .await?;
@@ -115,7 +115,7 @@ impl Keys {
     /// The wrapping key is not there.
     pub async fn wrap(
         &self,
-        within: &mut Transaction<'static, Sqlite>,
+        within: &mut Transaction<'static, Any>,
         case: &str,
         identity: &Identity,
     ) -> Result<Vec<u8>, LabError> {
@@ -160,7 +160,7 @@ impl Keys {
     ///
     /// # Errors
     /// A wrap cannot be read: then nothing is changed.
-    pub async fn change(&self, within: &mut Transaction<'static, Sqlite>) -> Result<Change, LabError> {
+    pub async fn change(&self, within: &mut Transaction<'static, Any>) -> Result<Change, LabError> {
         let old = current(within).await?;
         let new = self.make()?;
         let change = Change { keys: self.clone(), old };
@@ -170,18 +170,18 @@ impl Keys {
                 .await?;
         for (case, wrap) in living {
             let again = self.wrap_with(&new, &case, &self.unwrap(&case, &wrap)?.secret_text())?;
-            sqlx::query("UPDATE cases SET wrap = ? WHERE id = ?")
+            sqlx::query("UPDATE cases SET wrap = $1 WHERE id = $2")
                 .bind(again)
                 .bind(case)
                 .execute(&mut **within)
                 .await?;
         }
-        sqlx::query("UPDATE lab SET value = ? WHERE name = 'kek'").bind(new).execute(&mut **within).await?;
+        sqlx::query("UPDATE lab SET value = $1 WHERE name = 'kek'").bind(new).execute(&mut **within).await?;
         Ok(change)
     }
 }
 
-async fn current(within: &mut Transaction<'static, Sqlite>) -> Result<String, LabError> {
+async fn current(within: &mut Transaction<'static, Any>) -> Result<String, LabError> {
     let (name,): (String,) =
         sqlx::query_as("SELECT value FROM lab WHERE name = 'kek'").fetch_one(&mut **within).await?;
     Ok(name)

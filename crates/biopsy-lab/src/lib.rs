@@ -28,10 +28,11 @@ pub mod people;
 pub mod place;
 pub mod requests;
 pub mod serve;
+pub mod storage;
 pub mod store;
 pub mod web;
 pub mod work;
 pub mod worker;
 
 pub use error::LabError;
-pub use place::Lab;
+pub use place::{Elsewhere, Lab};

@@ -2,7 +2,11 @@
 //! thin: which case, what, how much; never content. Form: Standard Webhooks (<https://www.standardwebhooks.com>).
 
 mod dial;
+mod due;
+pub mod mail;
+mod words;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,15 +15,27 @@ use biopsy_deliver::http::{Patience, call, config};
 use biopsy_deliver::{encode, random};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use sqlx::{Sqlite, Transaction};
+use sqlx::{Any, Transaction};
 
 use crate::error::LabError;
 use crate::place::{Lab, now};
 
+pub use due::watch;
+pub use mail::Mailer;
+
 /// Seconds until the next try, by how many there were; after the last it is given up.
 const PAUSES: [i64; 9] = [5, 30, 120, 600, 1800, 7200, 18_000, 36_000, 36_000];
+
+/// In which form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Standard Webhooks, signed.
+    Standard,
+    /// A sentence, as Slack, Mattermost and their like take it.
+    Chat,
+}
 
 /// Where notices go.
 #[derive(Clone, Debug)]
@@ -28,33 +44,38 @@ pub struct Hook {
     pub url: String,
     /// It may be on this machine or in a private network.
     pub is_private_allowed: bool,
+    /// In which form.
+    pub form: Form,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Body<'a> {
-    #[serde(rename = "type")]
-    event: &'a str,
+    #[serde(rename = "type", borrow)]
+    event: Cow<'a, str>,
     timestamp: String,
+    #[serde(borrow)]
     data: Data<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Data<'a> {
-    case: &'a str,
+    #[serde(borrow)]
+    case: Cow<'a, str>,
     bytes: i64,
 }
 
 /// Writes a notice down, with what it is about.
 pub(crate) async fn put(
-    within: &mut Transaction<'static, Sqlite>,
+    within: &mut Transaction<'static, Any>,
     event: &str,
     case: &str,
     bytes: i64,
 ) -> Result<(), LabError> {
-    let body = Body { event, timestamp: Timestamp::now().to_string(), data: Data { case, bytes } };
+    let data = Data { case: case.into(), bytes };
+    let body = Body { event: event.into(), timestamp: Timestamp::now().to_string(), data };
     let body = serde_json::to_string(&body).map_err(|_| LabError::Damaged { what: "a notice" })?;
     sqlx::query(
-        "INSERT INTO outbox (id, event, body, created, not_before, tries, state) VALUES (?, ?, ?, ?, 0, 0, 'waiting')",
+        "INSERT INTO outbox (id, event, body, created, not_before, tries, state) VALUES ($1, $2, $3, $4, 0, 0, 'waiting')",
     )
     .bind(format!("msg_{}", encode(random::<16>())))
     .bind(event)
@@ -62,7 +83,7 @@ pub(crate) async fn put(
     .bind(now())
     .execute(&mut **within)
     .await?;
-    Ok(())
+    mail::put(within, event, case, bytes).await
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -72,11 +93,34 @@ struct Waiting {
     tries: i64,
 }
 
-/// Sends what waits; gives how much there was. Without a hook nothing waits for one that comes later.
+/// The state, and the pause in seconds, after so many tries that failed.
+fn pause_after(tries: i64) -> (&'static str, i64) {
+    match usize::try_from(tries - 1).ok().and_then(|at| PAUSES.get(at)) {
+        Some(pause) => ("waiting", *pause),
+        None => ("given-up", 0),
+    }
+}
+
+/// Who is told, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Ways {
+    /// A program.
+    pub hook: Option<Hook>,
+    /// People.
+    pub mailer: Option<Mailer>,
+}
+
+/// Sends what waits; gives how much there was.
 ///
 /// # Errors
 /// The database refuses.
-pub async fn send_waiting(lab: &Lab, hook: Option<&Hook>) -> Result<usize, LabError> {
+pub async fn send_waiting(lab: &Lab, ways: &Ways) -> Result<usize, LabError> {
+    let hooks = call_hook(lab, ways.hook.as_ref()).await?;
+    Ok(hooks + mail::send_waiting(lab, ways.mailer.as_ref()).await?)
+}
+
+/// Without a hook nothing waits for one that comes later.
+async fn call_hook(lab: &Lab, hook: Option<&Hook>) -> Result<usize, LabError> {
     let Some(hook) = hook else {
         sqlx::query("UPDATE outbox SET state = 'unsent' WHERE state = 'waiting'")
             .execute(lab.store.pool())
@@ -84,7 +128,7 @@ pub async fn send_waiting(lab: &Lab, hook: Option<&Hook>) -> Result<usize, LabEr
         return Ok(0);
     };
     let waiting: Vec<Waiting> = sqlx::query_as(
-        "SELECT id, body, tries FROM outbox WHERE state = 'waiting' AND not_before <= ? ORDER BY created LIMIT 50",
+        "SELECT id, body, tries FROM outbox WHERE state = 'waiting' AND not_before <= $1 ORDER BY created LIMIT 50",
     )
     .bind(now())
     .fetch_all(lab.store.pool())
@@ -95,15 +139,11 @@ pub async fn send_waiting(lab: &Lab, hook: Option<&Hook>) -> Result<usize, LabEr
         let (hook, tries) = (hook.clone(), one.tries + 1);
         let id = one.id.clone();
         let sent = tokio::task::spawn_blocking(move || deliver(&hook, &secret, &one)).await;
-        let (state, error) = match sent.unwrap_or_else(|_| Err("it was not sent".to_owned())) {
-            Ok(()) => ("sent", None),
-            Err(error) => {
-                let is_last = usize::try_from(tries).unwrap_or(usize::MAX) > PAUSES.len();
-                (if is_last { "given-up" } else { "waiting" }, Some(error))
-            }
+        let ((state, pause), error) = match sent.unwrap_or_else(|_| Err("it was not sent".to_owned())) {
+            Ok(()) => (("sent", 0), None),
+            Err(error) => (pause_after(tries), Some(error)),
         };
-        let pause = PAUSES.get(usize::try_from(tries - 1).unwrap_or(0)).copied().unwrap_or(0);
-        sqlx::query("UPDATE outbox SET state = ?, tries = ?, not_before = ?, error = ? WHERE id = ?")
+        sqlx::query("UPDATE outbox SET state = $1, tries = $2, not_before = $3, error = $4 WHERE id = $5")
             .bind(state)
             .bind(tries)
             .bind(now() + pause)
@@ -126,19 +166,36 @@ fn deliver(hook: &Hook, secret: &[u8; 32], one: &Waiting) -> Result<(), String> 
     let config = config(&Patience { connect: short, send: short, answer: short }).proxy(None).build();
     let agent = dial::agent(config, hook.is_private_allowed);
     let time = now().to_string();
-    let signature = signature(secret, &one.id, &time, &one.body);
+    let body = match hook.form {
+        Form::Standard => one.body.clone(),
+        Form::Chat => match sentence(&one.body) {
+            Some(body) => body,
+            // Programs want to hear of it, people do not.
+            None => return Ok(()),
+        },
+    };
+    let signature = signature(secret, &one.id, &time, &body);
     let headers = [
         ("content-type", "application/json"),
         ("webhook-id", one.id.as_str()),
         ("webhook-timestamp", time.as_str()),
         ("webhook-signature", signature.as_str()),
     ];
-    match call(&agent, "POST", &hook.url, &headers, Some(one.body.as_bytes())) {
+    match call(&agent, "POST", &hook.url, &headers, Some(body.as_bytes())) {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
         // What it answers is nobody's business here: it may be another's page.
         Ok(answer) => Err(format!("answered {}", answer.status)),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A notice as a chat takes it; `None`: it is not told to people.
+fn sentence(body: &str) -> Option<String> {
+    let body: Body<'_> = serde_json::from_str(body).ok()?;
+    let (subject, text) = words::words(words::Reader::Vendor, &body.event, &body.data.case, body.data.bytes)?;
+    // What these three mean there.
+    let text = format!("*{subject}*\n{text}").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    Some(serde_json::json!({ "text": text }).to_string())
 }
 
 /// `v1,` and an HMAC of id, time and body.
@@ -157,6 +214,21 @@ pub fn shown_secret(secret: &[u8; 32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chat_gets_a_sentence_that_calls_nobody() {
+        let body = r#"{"type":"upload.completed","timestamp":"","data":{"case":"<!here>","bytes":5}}"#;
+        let text = sentence(body).unwrap();
+        assert!(text.contains("5 bytes arrived for case &lt;!here&gt;") && !text.contains('<'), "{text}");
+        assert_eq!(sentence(&body.replace("completed", "started")), None);
+    }
+
+    #[test]
+    fn it_is_tried_for_a_day_and_then_given_up() {
+        let total: i64 = (1..=9).map(|tries| pause_after(tries).1).sum();
+        assert!(total > 24 * 3600, "{total} s");
+        assert_eq!((pause_after(9).0, pause_after(10)), ("waiting", ("given-up", 0)));
+    }
 
     #[test]
     fn a_notice_is_signed_as_the_standard_says() {

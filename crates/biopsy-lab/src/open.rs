@@ -42,9 +42,10 @@ pub async fn with(
         .map_err(|error| LabError::io("make", "a file in memory")(error.into()))?;
     let mut key = File::from(key);
     key.write_all(identity.secret_text().as_bytes()).map_err(LabError::io("write", "a file in memory"))?;
+    let held = lab.storage.fetch(&sent.name).await?;
     Command::new(program)
         .arg(verb)
-        .arg(lab.object(&sent.name))
+        .arg(held.as_ref())
         .args(arguments)
         .arg("--identity")
         .arg(format!("/proc/self/fd/{}", key.as_raw_fd()))

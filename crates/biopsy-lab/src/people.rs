@@ -9,8 +9,9 @@ pub mod password;
 pub mod role;
 pub mod second_factor;
 pub mod session;
+pub mod token;
 
-use sqlx::{Sqlite, Transaction};
+use sqlx::{Any, Transaction};
 
 pub use role::{Right, Role, Roles};
 
@@ -34,14 +35,15 @@ pub struct Person {
 /// # Errors
 /// The database refuses.
 pub async fn all(lab: &Lab) -> Result<Vec<Person>, LabError> {
-    let rows: Vec<(String, String, bool)> =
-        sqlx::query_as("SELECT name, roles, password IS NOT NULL FROM people ORDER BY name")
-            .fetch_all(lab.store.pool())
-            .await?;
-    let person = |(name, roles, has_accepted): (String, String, bool)| Person {
+    let rows: Vec<(String, String, i64)> = sqlx::query_as(
+        "SELECT name, roles, CASE WHEN password IS NULL THEN 0 ELSE 1 END FROM people ORDER BY name",
+    )
+    .fetch_all(lab.store.pool())
+    .await?;
+    let person = |(name, roles, accepted): (String, String, i64)| Person {
         name,
         roles: Roles::kept(&roles),
-        has_accepted,
+        has_accepted: accepted != 0,
     };
     Ok(rows.into_iter().map(person).collect())
 }
@@ -52,12 +54,12 @@ pub async fn all(lab: &Lab) -> Result<Vec<Person>, LabError> {
 /// There is no such person, or nobody would be left who can invite others.
 pub async fn remove(lab: &Lab, name: &str, who: &str) -> Result<(), LabError> {
     let mut within = lab.store.begin().await?;
-    let gone = sqlx::query("DELETE FROM people WHERE name = ?").bind(name).execute(&mut *within).await?;
+    let gone = sqlx::query("DELETE FROM people WHERE name = $1").bind(name).execute(&mut *within).await?;
     if gone.rows_affected() == 0 {
         return Err(LabError::Usage(format!("there is no person `{name}`")));
     }
-    sqlx::query("DELETE FROM sessions WHERE person = ?").bind(name).execute(&mut *within).await?;
-    sqlx::query("DELETE FROM invitations WHERE person = ?").bind(name).execute(&mut *within).await?;
+    sqlx::query("DELETE FROM sessions WHERE person = $1").bind(name).execute(&mut *within).await?;
+    sqlx::query("DELETE FROM invitations WHERE person = $1").bind(name).execute(&mut *within).await?;
     if !has_administrator(&mut within).await? {
         let why = format!("`{name}` is the last administrator: nobody could let others in");
         return Err(LabError::Usage(why));
@@ -67,7 +69,7 @@ pub async fn remove(lab: &Lab, name: &str, who: &str) -> Result<(), LabError> {
 }
 
 /// Whether there is somebody who can invite others.
-async fn has_administrator(within: &mut Transaction<'static, Sqlite>) -> Result<bool, LabError> {
+async fn has_administrator(within: &mut Transaction<'static, Any>) -> Result<bool, LabError> {
     let all: Vec<(String,)> = sqlx::query_as("SELECT roles FROM people").fetch_all(&mut **within).await?;
     Ok(all.iter().any(|(roles,)| Roles::kept(roles).may(Right::Invite)))
 }

@@ -12,7 +12,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use biopsy_deliver::state::write_whole;
@@ -21,6 +21,7 @@ use jiff::Timestamp;
 
 use crate::error::LabError;
 use crate::keys::Keys;
+use crate::storage::Storage;
 use crate::store::Store;
 
 /// A lab that is open.
@@ -32,7 +33,17 @@ pub struct Lab {
     pub keys: Keys,
     /// What it signs with.
     pub signer: Arc<Signer>,
-    folder: PathBuf,
+    /// Where ciphertext is kept.
+    pub storage: Storage,
+}
+
+/// Where database and storage are, if not in the lab's folder.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    /// `postgres://USER@HOST/NAME`
+    pub database: Option<String>,
+    /// `s3://BUCKET/PREFIX`
+    pub storage: Option<String>,
 }
 
 impl Lab {
@@ -41,6 +52,18 @@ impl Lab {
     /// # Errors
     /// [`LabError`].
     pub async fn open(folder: &Path, keys: Option<&Path>) -> Result<Self, LabError> {
+        Self::open_with(folder, keys, &Elsewhere::default()).await
+    }
+
+    /// The same, with a database or a storage elsewhere.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub async fn open_with(
+        folder: &Path,
+        keys: Option<&Path>,
+        elsewhere: &Elsewhere,
+    ) -> Result<Self, LabError> {
         let keys_folder = match keys {
             Some(keys) => keys.to_owned(),
             None => {
@@ -52,16 +75,14 @@ impl Lab {
         for path in [folder, &folder.join("objects"), &keys_folder] {
             private_folder(path)?;
         }
-        let store = Store::open(&folder.join("lab.db")).await?;
+        let store = match &elsewhere.database {
+            None => Store::open(&folder.join("lab.db")).await?,
+            Some(url) => Store::open_server(url).await?,
+        };
+        let storage = Storage::open(folder.join("objects"), elsewhere.storage.as_deref())?;
         let seed = kept_secret(&keys_folder.join("signing"))?;
         let keys = Keys::open(&keys_folder, &store).await?;
-        Ok(Self { store, keys, signer: Arc::new(Signer::of_seed(&seed)), folder: folder.to_owned() })
-    }
-
-    /// Where an object is. Its name is one that we made.
-    #[must_use]
-    pub fn object(&self, name: &str) -> PathBuf {
-        self.folder.join("objects").join(name)
+        Ok(Self { store, keys, signer: Arc::new(Signer::of_seed(&seed)), storage })
     }
 
     /// The secret that notices are signed with.

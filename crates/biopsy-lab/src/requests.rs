@@ -1,7 +1,7 @@
 //! Requests: made by the vendor, found by whoever has their link.
 
 use biopsy_deliver::request::Reader;
-use biopsy_deliver::{Link, Recipe, Request, Secret, Signed, SignerKey, encode, random};
+use biopsy_deliver::{Kind, Link, Recipe, Request, Secret, Signed, SignerKey, encode, random};
 
 use crate::audit::{self, Entry};
 use crate::cases;
@@ -62,7 +62,7 @@ pub async fn create(lab: &Lab, new: &NewRequest, who: &str) -> Result<Link, LabE
     let document = Signed::new(&request, &lab.signer)?.to_text();
     sqlx::query(
         "INSERT INTO requests (id, case_id, secret, document, expires, max_bytes, state, created)
-         VALUES (?, ?, ?, ?, ?, ?, 'open', ?)",
+         VALUES ($1, $2, $3, $4, $5, $6, 'open', $7)",
     )
     .bind(&request.id)
     .bind(&case.id)
@@ -85,7 +85,7 @@ pub async fn create(lab: &Lab, new: &NewRequest, who: &str) -> Result<Link, LabE
 /// There is no such request that is open.
 pub async fn revoke(lab: &Lab, id: &str, who: &str) -> Result<(), LabError> {
     let mut within = lab.store.begin().await?;
-    let changed = sqlx::query("UPDATE requests SET state = 'revoked' WHERE id = ? AND state = 'open'")
+    let changed = sqlx::query("UPDATE requests SET state = 'revoked' WHERE id = $1 AND state = 'open'")
         .bind(id)
         .execute(&mut *within);
     if changed.await?.rows_affected() == 0 {
@@ -104,12 +104,34 @@ pub struct Made {
     pub case_id: String,
     /// `open` or `revoked`.
     pub state: String,
-    /// Somebody has begun to send.
-    pub is_redeemed: bool,
+    /// 1: somebody has begun to send.
+    pub redeemed: i64,
     /// Until when it is good for beginning.
     pub expires: i64,
     /// When it was made.
     pub created: i64,
+}
+
+impl Made {
+    /// `open`, `taken up`, `over` or `revoked`.
+    #[must_use]
+    pub fn state_in_words(&self) -> &'static str {
+        match (self.state.as_str(), self.redeemed != 0, self.expires > now()) {
+            (_, true, _) => "taken up",
+            ("open", false, true) => "open",
+            ("open", false, false) => "over",
+            _ => "revoked",
+        }
+    }
+}
+
+/// What the customer runs.
+#[must_use]
+pub fn command(kind: Kind, link: &str) -> String {
+    match kind.is_captured() {
+        true => format!("biopsy send --request '{link}'"),
+        false => format!("biopsy send FILE --to '{link}'"),
+    }
 }
 
 /// All of them, the newest first.
@@ -118,7 +140,7 @@ pub struct Made {
 /// The database refuses.
 pub async fn all(lab: &Lab) -> Result<Vec<Made>, LabError> {
     let made = sqlx::query_as(
-        "SELECT id, case_id, state, redeemer IS NOT NULL AS is_redeemed, expires, created FROM requests ORDER BY created DESC, id",
+        "SELECT id, case_id, state, CASE WHEN redeemer IS NULL THEN 0 ELSE 1 END AS redeemed, expires, created FROM requests ORDER BY created DESC, id",
     );
     Ok(made.fetch_all(lab.store.pool()).await?)
 }
@@ -166,7 +188,7 @@ pub struct Caller {
 pub async fn find(lab: &Lab, id: &str, caller: &Caller, purpose: Purpose) -> Result<Option<Found>, LabError> {
     let found: Option<Found> = sqlx::query_as(
         "SELECT r.id, r.case_id, r.secret, r.document, r.expires, r.max_bytes, r.state, r.redeemer FROM requests r
-         JOIN cases c ON c.id = r.case_id WHERE r.id = ? AND c.state <> 'deleted'",
+         JOIN cases c ON c.id = r.case_id WHERE r.id = $1 AND c.state <> 'deleted'",
     )
     .bind(id)
     .fetch_optional(lab.store.pool())

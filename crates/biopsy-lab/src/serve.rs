@@ -12,15 +12,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::error::{LabError, in_words};
-use crate::notices::{self, Hook};
+use crate::notices::{self, Ways};
 use crate::out::say;
 use crate::place::{Lab, now};
+use crate::web::Program;
 use crate::{delete, intake, web, work};
 
 /// Most connections at once.
 const CONNECTIONS: usize = 1024;
-/// Until the head of a call has come.
-const HEAD: Duration = Duration::from_secs(30);
 /// Most bytes of the head of a call.
 const MOST_HEAD: usize = 64 << 10;
 
@@ -29,11 +28,18 @@ const MOST_HEAD: usize = 64 << 10;
 pub struct Serving {
     /// Where.
     pub listen: SocketAddr,
-    /// Who is told.
-    pub hook: Option<Hook>,
+    /// Who is told. `None`: another process sees to it.
+    pub ways: Option<Ways>,
     /// Analyses at once.
     pub workers: usize,
+    /// The customer's program, for whoever has none.
+    pub program: Option<Program>,
+    /// Longest silence of a caller.
+    pub silence: Duration,
 }
+
+/// What is usual for [`Serving::silence`]: mobile networks fall silent for a while.
+pub const SILENCE: Duration = Duration::from_secs(30);
 
 /// Serves until the process is asked to end; `ready` is told the address.
 ///
@@ -45,7 +51,37 @@ pub async fn serve(lab: Lab, serving: &Serving, ready: impl FnOnce(SocketAddr)) 
         .map_err(LabError::io("listen at", serving.listen.to_string()))?;
     let address = listener.local_addr().map_err(LabError::io("listen at", serving.listen.to_string()))?;
     intake::complete::begin_left_over(&lab, 0).await?;
-    for _ in 0..serving.workers {
+    begin_work(&lab, serving.workers);
+    if let Some(ways) = serving.ways.clone() {
+        let lab = lab.clone();
+        tokio::spawn(async move {
+            loop {
+                if let Err(error) = notices::send_waiting(&lab, &ways).await {
+                    say(&in_words(&error));
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        });
+    }
+    let of_minutes = lab.clone();
+    tokio::spawn(async move {
+        loop {
+            if let Err(error) = each_minute(&of_minutes).await {
+                say(&in_words(&error));
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+    });
+    let router =
+        intake::router(lab.clone(), serving.silence).merge(web::router(lab, serving.program.clone()));
+    ready(address);
+    accept(listener, router, serving.silence).await;
+    Ok(())
+}
+
+/// Analyses what arrives, beside whatever else goes on; so many at once. Several processes may do it, each for the same database and storage.
+pub fn begin_work(lab: &Lab, workers: usize) {
+    for _ in 0..workers {
         let lab = lab.clone();
         tokio::spawn(async move {
             loop {
@@ -58,57 +94,35 @@ pub async fn serve(lab: Lab, serving: &Serving, ready: impl FnOnce(SocketAddr)) 
             }
         });
     }
-    let (of_notices, hook) = (lab.clone(), serving.hook.clone());
-    tokio::spawn(async move {
-        loop {
-            if let Err(error) = notices::send_waiting(&of_notices, hook.as_ref()).await {
-                say(&in_words(&error));
-            }
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-    });
-    let of_minutes = lab.clone();
-    tokio::spawn(async move {
-        loop {
-            if let Err(error) = each_minute(&of_minutes).await {
-                say(&in_words(&error));
-            }
-            tokio::time::sleep(Duration::from_secs(60)).await;
-        }
-    });
-    let router = intake::router(lab.clone()).merge(web::router(lab));
-    ready(address);
-    accept(listener, router).await;
-    Ok(())
 }
 
 async fn each_minute(lab: &Lab) -> Result<(), LabError> {
+    notices::watch(lab).await?;
     delete::those_whose_time_is_up(lab).await?;
     intake::complete::begin_left_over(lab, 600).await?;
     // What nobody went on with.
     let left: Vec<(String, String)> = sqlx::query_as(
-        "SELECT id, object FROM uploads WHERE state = 'open' AND at < length AND expires <= ?",
+        "SELECT id, object FROM uploads WHERE state = 'open' AND at < length AND expires <= $1",
     )
     .bind(now())
     .fetch_all(lab.store.pool())
     .await?;
     for (id, object) in left {
         let gone = sqlx::query(
-            "UPDATE uploads SET state = 'expired' WHERE id = ? AND state = 'open' AND expires <= ?",
+            "UPDATE uploads SET state = 'expired' WHERE id = $1 AND state = 'open' AND expires <= $2",
         )
         .bind(&id)
         .bind(now())
         .execute(lab.store.pool())
         .await?;
         if gone.rows_affected() == 1 {
-            let path = lab.object(&object);
-            std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
+            lab.storage.remove(&object).await?;
         }
     }
     Ok(())
 }
 
-async fn accept(listener: TcpListener, router: Router) {
+async fn accept(listener: TcpListener, router: Router, silence: Duration) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -125,7 +139,7 @@ async fn accept(listener: TcpListener, router: Router) {
         tokio::spawn(async move {
             // axum's own loop sets no timer: without one a head may take for ever.
             let mut server = http1::Builder::new();
-            server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MOST_HEAD);
+            server.timer(TokioTimer::new()).header_read_timeout(silence).max_buf_size(MOST_HEAD);
             // A connection that breaks is the other side's business.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
             drop(place);

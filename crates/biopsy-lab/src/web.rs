@@ -1,11 +1,13 @@
 //! Pages for the vendor's people: cases, requests, people, the log. Few and plain; no script of ours runs but the report's own, in a frame that
 //! may do nothing else.
 
+mod api;
 mod cases;
 mod log;
 mod login;
 mod page;
 mod people;
+mod program;
 mod requests;
 mod send;
 mod visitor;
@@ -15,9 +17,11 @@ use axum::routing::{get, post};
 
 use crate::place::Lab;
 
+pub use program::Program;
+
 /// The pages.
-pub fn router(lab: Lab) -> Router {
-    Router::new()
+pub fn router(lab: Lab, program: Option<Program>) -> Router {
+    let pages = Router::new()
         .route("/", get(cases::list))
         .route("/r/{id}", get(send::page))
         .route("/send.js", get(send::script))
@@ -33,5 +37,10 @@ pub fn router(lab: Lab) -> Router {
         .route("/people", get(people::list).post(people::invite))
         .route("/people/remove", post(people::remove))
         .route("/log", get(log::lines))
-        .with_state(lab)
+        .with_state(lab.clone())
+        .merge(api::router(lab));
+    match program {
+        Some(program) => pages.merge(program.router()),
+        None => pages,
+    }
 }

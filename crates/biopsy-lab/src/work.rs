@@ -59,14 +59,14 @@ pub async fn do_one(lab: &Lab) -> Result<bool, LabError> {
 async fn lease(lab: &Lab) -> Result<Option<Job>, LabError> {
     let mut within = lab.store.begin().await?;
     let job: Option<Job> = sqlx::query_as(
-        "SELECT upload_id, case_id, tries FROM jobs WHERE state IN ('waiting', 'leased') AND not_before <= ? ORDER BY not_before LIMIT 1",
+        "SELECT upload_id, case_id, tries FROM jobs WHERE state IN ('waiting', 'leased') AND not_before <= $1 ORDER BY not_before LIMIT 1",
     )
     .bind(now())
     .fetch_optional(&mut *within)
     .await?;
     if let Some(job) = &job {
         sqlx::query(
-            "UPDATE jobs SET state = 'leased', tries = tries + 1, not_before = ? WHERE upload_id = ?",
+            "UPDATE jobs SET state = 'leased', tries = tries + 1, not_before = $1 WHERE upload_id = $2",
         )
         .bind(now() + LEASE)
         .bind(&job.upload_id)
@@ -80,7 +80,7 @@ async fn lease(lab: &Lab) -> Result<Option<Job>, LabError> {
 async fn give_back(lab: &Lab, job: &Job, error: &str) -> Result<(), LabError> {
     let is_last = job.tries + 1 >= MOST_TRIES;
     let mut within = lab.store.begin().await?;
-    sqlx::query("UPDATE jobs SET state = ?, not_before = ?, error = ? WHERE upload_id = ?")
+    sqlx::query("UPDATE jobs SET state = $1, not_before = $2, error = $3 WHERE upload_id = $4")
         .bind(if is_last { "failed" } else { "waiting" })
         .bind(now() + 5 * (job.tries + 1))
         .bind(error)
@@ -88,7 +88,7 @@ async fn give_back(lab: &Lab, job: &Job, error: &str) -> Result<(), LabError> {
         .execute(&mut *within)
         .await?;
     if is_last {
-        sqlx::query("UPDATE cases SET state = 'failed' WHERE id = ? AND state = 'received'")
+        sqlx::query("UPDATE cases SET state = 'failed' WHERE id = $1 AND state = 'received'")
             .bind(&job.case_id)
             .execute(&mut *within)
             .await?;
@@ -105,14 +105,14 @@ async fn give_back(lab: &Lab, job: &Job, error: &str) -> Result<(), LabError> {
 
 async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
     let case = cases::find(lab, &job.case_id).await?;
-    let (object,): (String,) = sqlx::query_as("SELECT object FROM uploads WHERE id = ?")
+    let (object,): (String,) = sqlx::query_as("SELECT object FROM uploads WHERE id = $1")
         .bind(&job.upload_id)
         .fetch_one(lab.store.pool())
         .await?;
     let recipient = case.recipient()?;
     let identity = cases::open(lab, &case.id, "lab", "analysis").await?;
-    let path = lab.object(&object);
-    let reports = tokio::task::spawn_blocking(move || run(&path, &identity))
+    let held = lab.storage.fetch(&object).await?;
+    let reports = tokio::task::spawn_blocking(move || run(held.as_ref(), &identity))
         .await
         .map_err(|_| LabError::Worker("it was ended".to_owned()))??;
     let kinds =
@@ -127,7 +127,7 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
     let mut within = lab.store.begin().await?;
     // The case may have been deleted while it was analysed.
     let done = sqlx::query(
-        "UPDATE jobs SET state = 'done', error = NULL WHERE upload_id = ? AND state = 'leased'
+        "UPDATE jobs SET state = 'done', error = NULL WHERE upload_id = $1 AND state = 'leased'
          AND EXISTS (SELECT 1 FROM cases WHERE id = jobs.case_id AND state <> 'deleted')",
     )
     .bind(&job.upload_id)
@@ -135,21 +135,23 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
     .await?;
     if done.rows_affected() == 0 {
         for (_, name, _) in &made {
-            let _ = std::fs::remove_file(lab.object(name));
+            lab.storage.remove(name).await?;
         }
         return Ok(());
     }
     for (kind, name, bytes) in made {
-        sqlx::query("INSERT INTO objects (name, case_id, upload_id, kind, bytes) VALUES (?, ?, ?, ?, ?)")
-            .bind(name)
-            .bind(&case.id)
-            .bind(&job.upload_id)
-            .bind(kind)
-            .bind(bytes)
-            .execute(&mut *within)
-            .await?;
+        sqlx::query(
+            "INSERT INTO objects (name, case_id, upload_id, kind, bytes) VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(name)
+        .bind(&case.id)
+        .bind(&job.upload_id)
+        .bind(kind)
+        .bind(bytes)
+        .execute(&mut *within)
+        .await?;
     }
-    sqlx::query("UPDATE cases SET state = 'analysed' WHERE id = ?")
+    sqlx::query("UPDATE cases SET state = 'analysed' WHERE id = $1")
         .bind(&case.id)
         .execute(&mut *within)
         .await?;
@@ -163,10 +165,12 @@ async fn analyse(lab: &Lab, job: &Job) -> Result<(), LabError> {
 /// Seals a text to the case, into the storage.
 async fn keep(lab: &Lab, text: String, recipient: &Recipient) -> Result<(String, i64), LabError> {
     let name = encode(random::<16>());
-    let (path, recipient) = (lab.object(&name), recipient.clone());
+    let (path, recipient) = (lab.storage.place(&name), recipient.clone());
     let text = Zeroizing::new(text);
     let sealing = tokio::task::spawn_blocking(move || seal_file(&mut text.as_bytes(), &path, &[recipient]));
     let sealed = sealing.await.map_err(|_| LabError::Damaged { what: "a report" })??;
+    lab.storage.keep(&name).await?;
+    lab.storage.let_go(&name)?;
     Ok((name, i64::try_from(sealed.bytes).unwrap_or(i64::MAX)))
 }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use biopsy_model::Tid;
 
 use crate::check;
-use crate::schedule::RealTime;
+use crate::schedule::{RealTime, set_policy};
 
 /// How long the lender waits at a time before it looks to whom it is to lend. It is another one three times in each freeze.
 const TURN: Duration = Duration::from_micros(100);
@@ -81,15 +81,7 @@ impl Boost {
         if self.borrower.swap(tid.0, Ordering::AcqRel) == tid.0 {
             return;
         }
-        let lender = libc::sched_param { sched_priority: 1 };
-        // SAFETY: as in `lower`.
-        unsafe {
-            libc::sched_setscheduler(
-                self.tid,
-                libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
-                &raw const lender,
-            )
-        };
+        let _ = set_policy(self.tid, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1);
         if let Some(orders) = &self.orders {
             // The lender ends only when told to.
             let _ = orders.send(());
@@ -99,11 +91,9 @@ impl Boost {
     /// Ends the loan at once.
     pub fn lower(&self) {
         self.borrower.store(0, Ordering::Release);
-        let ordinary = libc::sched_param { sched_priority: 0 };
-        // When the priority of who waits changes, the kernel changes that of the owner with it.
-        // SAFETY: sched_setscheduler reads one sched_param from the pointer; `ordinary` outlives the call. The thread is ours
-        // and has not been joined, so the id is still its own.
-        unsafe { libc::sched_setscheduler(self.tid, libc::SCHED_OTHER, &raw const ordinary) };
+        // When the priority of who waits changes, the kernel changes that of the owner with it. The thread is ours and has not been
+        // joined, so the id is still its own.
+        let _ = set_policy(self.tid, libc::SCHED_OTHER, 0);
     }
 }
 
@@ -146,7 +136,7 @@ const TID: u32 = 0x3fff_ffff;
 fn wait_for(word: &AtomicU32) -> io::Result<()> {
     let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + TURN;
     let until = libc::timespec {
-        tv_sec: libc::time_t::try_from(until.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(until.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: libc::c_long::from(until.subsec_nanos()),
     };
     // Not FUTEX_PRIVATE_FLAG: the kernel would want the owner to be of this process.

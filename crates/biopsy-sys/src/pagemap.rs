@@ -19,7 +19,7 @@ pub const ZERO: u64 = 1 << 5;
 pub const HUGE: u64 = 1 << 6;
 
 /// `PAGEMAP_SCAN` of `linux/fs.h`: `_IOWR('f', 16, struct pm_scan_arg)`.
-const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610;
+const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
 
 /// Neighbouring pages of the same categories (`struct page_region` of `linux/fs.h`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -94,8 +94,9 @@ pub fn scan(
         // SAFETY: PAGEMAP_SCAN reads and writes one `pm_scan_arg`, which `arguments` is and whose size it says, and
         // writes at most `vec_len` regions to `vec`: `regions` has that many, is exclusively borrowed for the call,
         // and any bytes are a valid `Region`.
-        let found =
-            check(unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments) }.into());
+        let found = check(unsafe {
+            libc::syscall(libc::SYS_ioctl, pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments)
+        });
         match found {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

@@ -23,26 +23,17 @@ impl RealTime {
     /// EPERM without CAP_SYS_NICE (or RLIMIT_RTPRIO).
     pub fn begin() -> io::Result<Self> {
         crate::fault::check("sched_setscheduler")?;
-        // SAFETY: sched_getscheduler takes an integer; 0 is the calling thread.
-        let policy = i32::try_from(check(unsafe { libc::sched_getscheduler(0) }.into())?).unwrap_or(0);
-        let mut before = libc::sched_param { sched_priority: 0 };
-        // SAFETY: sched_getparam writes one sched_param to the pointer; `before` outlives the call.
-        check(unsafe { libc::sched_getparam(0, &raw mut before) }.into())?;
+        let (policy, priority) = policy_of_this_thread()?;
         // The lowest: enough against every ordinary thread, and no rival to the kernel's own.
-        let wanted = libc::sched_param { sched_priority: 1 };
-        let fifo = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-        // SAFETY: sched_setscheduler reads one sched_param from the pointer; `wanted` outlives the call.
-        check(unsafe { libc::sched_setscheduler(0, fifo, &raw const wanted) }.into())?;
-        Ok(Self { policy, priority: before.sched_priority, nice: std::marker::PhantomData })
+        set_policy(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)?;
+        Ok(Self { policy, priority, nice: std::marker::PhantomData })
     }
 }
 
 impl Drop for RealTime {
     fn drop(&mut self) {
-        let before = libc::sched_param { sched_priority: self.priority };
-        // SAFETY: sched_setscheduler reads one sched_param from the pointer; `before` outlives the call. Going back to where
-        // the thread came from needs no privilege.
-        unsafe { libc::sched_setscheduler(0, self.policy, &raw const before) };
+        // Going back to where the thread came from needs no privilege.
+        let _ = set_policy(0, self.policy, self.priority);
     }
 }
 
@@ -78,10 +69,8 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let ordinary = libc::sched_param { sched_priority: 0 };
-        // SAFETY: sched_setscheduler reads one sched_param from the pointer; `ordinary` outlives the call. Giving a reservation back
-        // needs no privilege, and the nice value is what it was.
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
+        // Giving a reservation back needs no privilege, and the nice value is what it was.
+        let _ = set_policy(0, libc::SCHED_OTHER, 0);
     }
 }
 
@@ -99,6 +88,24 @@ struct SchedulingAttributes {
     runtime: u64,
     deadline: u64,
     period: u64,
+}
+
+/// Policy and priority of the calling thread. By the system calls themselves, here and below: musl's functions of these names do nothing and
+/// say ENOSYS, because POSIX means processes by them, and the kernel threads.
+fn policy_of_this_thread() -> io::Result<(i32, i32)> {
+    // SAFETY: sched_getscheduler takes an integer; 0 is the calling thread.
+    let policy = check(unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) })?;
+    // The kernel's `sched_param` is this one number.
+    let mut priority = 0_i32;
+    // SAFETY: sched_getparam writes one number to the pointer; `priority` outlives the call.
+    check(unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority) })?;
+    Ok((i32::try_from(policy).unwrap_or(0), priority))
+}
+
+/// Sets policy and priority of a thread, 0 for the calling one.
+pub(crate) fn set_policy(tid: i32, policy: i32, priority: i32) -> io::Result<()> {
+    // SAFETY: sched_setscheduler reads one number from the pointer, the kernel's `sched_param`; `priority` outlives the call.
+    check(unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid, policy, &raw const priority) }).map(drop)
 }
 
 /// The nice value of one of our threads; on Linux each thread has its own (setpriority(2)).
@@ -174,8 +181,7 @@ mod tests {
 
     #[test]
     fn a_reservation_comes_and_goes_and_is_not_handed_on() {
-        // SAFETY: takes an integer; 0 is the calling thread.
-        let policy = || unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+        let policy = || policy_of_this_thread().unwrap().0 & !libc::SCHED_RESET_ON_FORK;
         std::thread::spawn(move || {
             set_nice(this_thread(), nice(this_thread()).unwrap() + 1).unwrap();
             let (before, polite) = (policy(), nice(this_thread()).unwrap());
@@ -193,8 +199,7 @@ mod tests {
 
     #[test]
     fn priority_comes_and_goes() {
-        // SAFETY: takes an integer; 0 is the calling thread.
-        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let policy = || policy_of_this_thread().unwrap().0;
         let before = policy();
         let Ok(guard) = RealTime::begin() else { return };
         assert_eq!(policy() & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO);

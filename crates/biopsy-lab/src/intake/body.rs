@@ -15,8 +15,6 @@ use crate::error::LabError;
 use super::answer::Refusal;
 use super::locks::Writer;
 
-/// Longest silence.
-const SILENCE: Duration = Duration::from_secs(30);
 /// Whoever sends less than this in a second, over all, is not waited for.
 const SLOWEST: u64 = 1024;
 
@@ -38,6 +36,7 @@ pub(super) async fn take(
     most: u64,
     mut body: Body,
     writer: &Writer,
+    silence: Duration,
 ) -> Result<Taken, Refusal> {
     let failed = |source| match std::io::Error::kind(&source) {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Refusal::NoRoom,
@@ -52,13 +51,13 @@ pub(super) async fn take(
     let began = Instant::now();
     loop {
         let frame = tokio::select! {
-            frame = tokio::time::timeout(SILENCE, body.frame()) => frame,
+            frame = tokio::time::timeout(silence, body.frame()) => frame,
             () = writer.is_unwanted() => {
                 taken.cut = true;
                 break;
             }
         };
-        let allowed = SILENCE + Duration::from_millis(taken.bytes.saturating_mul(1000) / SLOWEST);
+        let allowed = silence + Duration::from_millis(taken.bytes.saturating_mul(1000) / SLOWEST);
         let data = match frame {
             Ok(None) => break,
             Ok(Some(Ok(frame))) if began.elapsed() <= allowed => frame.into_data().unwrap_or_default(),

@@ -27,7 +27,7 @@ pub fn begin(lab: &Lab, id: String) {
 /// The database refuses.
 pub async fn begin_left_over(lab: &Lab, seconds: i64) -> Result<(), LabError> {
     let whole: Vec<(String,)> =
-        sqlx::query_as("SELECT id FROM uploads WHERE state = 'open' AND at = length AND touched <= ?")
+        sqlx::query_as("SELECT id FROM uploads WHERE state = 'open' AND at = length AND touched <= $1")
             .bind(now() - seconds)
             .fetch_all(lab.store.pool())
             .await?;
@@ -48,26 +48,29 @@ struct Whole {
 async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
     let whole: Option<Whole> = sqlx::query_as(
         "SELECT u.request_id, u.case_id, u.object, u.length, u.sha256, r.document FROM uploads u JOIN requests r ON r.id = u.request_id
-         WHERE u.id = ? AND u.state = 'open' AND u.at = u.length",
+         WHERE u.id = $1 AND u.state = 'open' AND u.at = u.length",
     )
     .bind(id)
     .fetch_optional(lab.store.pool())
     .await?;
     let Some(whole) = whole else { return Ok(()) };
-    let path = lab.object(&whole.object);
+    let path = lab.storage.place(&whole.object);
     let reading = path.clone();
     let read = tokio::task::spawn_blocking(move || digest(&mut File::open(reading)?)).await;
     let (bytes, sha256) =
         read.map_err(|_| LabError::Damaged { what: "an upload" })?.map_err(LabError::io("read", &path))?;
     let sha256 = hexadecimal(&sha256);
     let is_right = bytes == whole.length.unsigned_abs() && whole.sha256.is_none_or(|wanted| wanted == sha256);
-
+    if is_right {
+        // Before anybody is told that it is kept.
+        lab.storage.keep(&whole.object).await?;
+    }
     let mut within = lab.store.begin().await?;
     let case = whole.case_id.as_str();
     let state = if is_right { "received" } else { "refused" };
     // It may have been completed or deleted meanwhile; and the request may be revoked, until this moment.
     let ended = sqlx::query(
-        "UPDATE uploads SET state = ? WHERE id = ? AND state = 'open' AND EXISTS (SELECT 1 FROM requests r JOIN cases c ON c.id = r.case_id
+        "UPDATE uploads SET state = $1 WHERE id = $2 AND state = 'open' AND EXISTS (SELECT 1 FROM requests r JOIN cases c ON c.id = r.case_id
          WHERE r.id = uploads.request_id AND r.state = 'open' AND c.state <> 'deleted')",
     )
     .bind(state)
@@ -75,6 +78,14 @@ async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
     .execute(&mut *within)
     .await?;
     if ended.rows_affected() == 0 {
+        let now: Option<(String,)> = sqlx::query_as("SELECT state FROM uploads WHERE id = $1")
+            .bind(id)
+            .fetch_optional(&mut *within)
+            .await?;
+        // Deleted while it was being put away.
+        if now.is_none_or(|(state,)| state == "deleted") {
+            lab.storage.remove(&whole.object).await?;
+        }
         return Ok(());
     }
     if !is_right {
@@ -98,20 +109,22 @@ async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
         log_head,
     };
     let receipt = Signed::new(&receipt, &lab.signer)?.to_text();
-    sqlx::query("UPDATE uploads SET receipt = ? WHERE id = ?")
+    sqlx::query("UPDATE uploads SET receipt = $1 WHERE id = $2")
         .bind(receipt)
         .bind(id)
         .execute(&mut *within)
         .await?;
-    sqlx::query("INSERT INTO objects (name, case_id, upload_id, kind, bytes) VALUES (?, ?, ?, 'sent', ?)")
-        .bind(&whole.object)
-        .bind(case)
-        .bind(id)
-        .bind(whole.length)
-        .execute(&mut *within)
-        .await?;
     sqlx::query(
-        "INSERT INTO jobs (upload_id, case_id, state, tries, not_before) VALUES (?, ?, 'waiting', 0, 0)",
+        "INSERT INTO objects (name, case_id, upload_id, kind, bytes) VALUES ($1, $2, $3, 'sent', $4)",
+    )
+    .bind(&whole.object)
+    .bind(case)
+    .bind(id)
+    .bind(whole.length)
+    .execute(&mut *within)
+    .await?;
+    sqlx::query(
+        "INSERT INTO jobs (upload_id, case_id, state, tries, not_before) VALUES ($1, $2, 'waiting', 0, 0)",
     )
     .bind(id)
     .bind(case)
@@ -119,13 +132,14 @@ async fn complete(lab: &Lab, id: &str) -> Result<(), LabError> {
     .await?;
     let days = Signed::<Request>::parse(whole.document.as_bytes())?.verify()?.0.kept_days;
     sqlx::query(
-        "UPDATE cases SET state = 'received', kept_until = max(coalesce(kept_until, 0), ?) WHERE id = ?",
+        "UPDATE cases SET state = 'received', kept_until = CASE WHEN kept_until > $1 THEN kept_until ELSE $2 END WHERE id = $3",
     )
+    .bind(now() + i64::from(days) * 24 * 3600)
     .bind(now() + i64::from(days) * 24 * 3600)
     .bind(case)
     .execute(&mut *within)
     .await?;
     notices::put(&mut within, "upload.completed", case, whole.length).await?;
     within.commit().await?;
-    Ok(())
+    lab.storage.let_go(&whole.object)
 }

@@ -1,5 +1,7 @@
 //! What the calls share.
 
+use std::time::Duration;
+
 use crate::place::Lab;
 
 use super::locks::Locks;
@@ -9,4 +11,6 @@ use super::locks::Locks;
 pub(super) struct Intake {
     pub(super) lab: Lab,
     pub(super) locks: Locks,
+    /// Longest silence of a caller.
+    pub(super) silence: Duration,
 }

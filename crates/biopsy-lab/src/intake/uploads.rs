@@ -16,6 +16,7 @@ use crate::error::LabError;
 use crate::notices;
 use crate::place::now;
 use crate::requests::{self, Caller, Purpose};
+use crate::storage;
 
 use super::answer::Refusal;
 use super::caller::header;
@@ -90,6 +91,10 @@ pub(super) async fn create(
         .ok_or(Refusal::Senseless("the metadata cannot be read"))?;
     let sha256 =
         metadata.get("sha256").filter(|text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()));
+    let contact = metadata.get("contact");
+    if contact.is_some_and(|text| !notices::mail::is_address(text)) {
+        return Err(Refusal::Senseless("that is no address of mail"));
+    }
     let consent = metadata.get("consent").filter(|text| text.len() <= MOST_CONSENT);
 
     let lab = &intake.lab;
@@ -97,7 +102,7 @@ pub(super) async fn create(
     let key = caller.key.to_string();
     // Who is first has it, and it is asked here once more: two may have come at once.
     let redeemed = sqlx::query(
-        "UPDATE requests SET redeemer = ? WHERE id = ? AND state = 'open' AND (redeemer IS NULL OR redeemer = ?)",
+        "UPDATE requests SET redeemer = $1 WHERE id = $2 AND state = 'open' AND (redeemer IS NULL OR redeemer = $3)",
     )
     .bind(&key)
     .bind(&found.id)
@@ -108,11 +113,11 @@ pub(super) async fn create(
         return Err(Refusal::Nothing);
     }
     // One that was refused or expired holds nothing any more.
-    sqlx::query("DELETE FROM uploads WHERE request_id = ? AND state IN ('refused', 'expired')")
+    sqlx::query("DELETE FROM uploads WHERE request_id = $1 AND state IN ('refused', 'expired')")
         .bind(&found.id)
         .execute(&mut *within)
         .await?;
-    let there: Option<(String, i64)> = sqlx::query_as("SELECT id, length FROM uploads WHERE request_id = ?")
+    let there: Option<(String, i64)> = sqlx::query_as("SELECT id, length FROM uploads WHERE request_id = $1")
         .bind(&found.id)
         .fetch_optional(&mut *within)
         .await?;
@@ -121,19 +126,15 @@ pub(super) async fn create(
         Some(_) => return Err(Refusal::Senseless("something else is being sent for this request")),
         None => {
             let (id, object) = (encode(random::<16>()), encode(random::<16>()));
-            let path = lab.object(&object);
+            let path = lab.storage.place(&object);
             let folder = path.parent().unwrap_or(&path);
             if free_bytes(folder).is_some_and(|free| free < length.unsigned_abs().saturating_add(RESERVE)) {
                 return Err(Refusal::NoRoom);
             }
-            use std::os::unix::fs::OpenOptionsExt as _;
-            let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-            made.and_then(|file| file.sync_all())
-                .and_then(|()| std::fs::File::open(folder)?.sync_all())
-                .map_err(LabError::io("make", &path))?;
+            storage::make(&path).map_err(LabError::io("make", &path))?;
             sqlx::query(
                 "INSERT INTO uploads (id, request_id, case_id, object, length, at, sha256, consent, state, touched, expires)
-                 VALUES (?, ?, ?, ?, ?, 0, ?, ?, 'open', ?, ?)",
+                 VALUES ($1, $2, $3, $4, $5, 0, $6, $7, 'open', $8, $9)",
             )
             .bind(&id)
             .bind(&found.id)
@@ -146,6 +147,14 @@ pub(super) async fn create(
             .bind(now() + KEPT_SECONDS)
             .execute(&mut *within)
             .await?;
+            if let Some(contact) = contact {
+                sqlx::query("INSERT INTO contacts (upload_id, case_id, mail) VALUES ($1, $2, $3)")
+                    .bind(&id)
+                    .bind(&found.case_id)
+                    .bind(contact)
+                    .execute(&mut *within)
+                    .await?;
+            }
             let detail =
                 format!("request {} of {length} bytes, by key {}", found.id, caller.key.fingerprint());
             audit::write(
@@ -221,9 +230,9 @@ async fn take(
     if upload.at != offset || upload.state != "open" {
         return Err(Refusal::OtherPlace);
     }
-    let path = intake.lab.object(&upload.object);
+    let path = intake.lab.storage.place(&upload.object);
     let left = (upload.length - upload.at).unsigned_abs();
-    let taken = body::take(&path, offset.unsigned_abs(), left, body, &writer).await?;
+    let taken = body::take(&path, offset.unsigned_abs(), left, body, &writer, intake.silence).await?;
     match wanted {
         // Without its end nobody knows whether it is right; without a checksum, what came is what was sent.
         Some(_) if taken.cut => return Err(Refusal::Cut),
@@ -233,7 +242,7 @@ async fn take(
     let at = offset + i64::try_from(taken.bytes).unwrap_or(i64::MAX);
     // The bytes are on the disk; the place is said only when it is, too. The case may have been deleted meanwhile.
     let written = sqlx::query(
-        "UPDATE uploads SET at = ?, touched = ?, expires = ? WHERE id = ? AND at = ? AND state = 'open'",
+        "UPDATE uploads SET at = $1, touched = $2, expires = $3 WHERE id = $4 AND at = $5 AND state = 'open'",
     )
     .bind(at)
     .bind(now())
@@ -268,7 +277,7 @@ pub(super) async fn receipt(
 /// The upload of a caller, if it is his and neither refused nor expired: then he has to ask for a place anew.
 async fn find(intake: &Intake, id: &str, caller: &Caller) -> Result<Upload, Refusal> {
     let upload: Option<Upload> = sqlx::query_as(
-        "SELECT request_id, object, length, at, state, receipt, expires FROM uploads WHERE id = ?",
+        "SELECT request_id, object, length, at, state, receipt, expires FROM uploads WHERE id = $1",
     )
     .bind(id)
     .fetch_optional(intake.lab.store.pool())

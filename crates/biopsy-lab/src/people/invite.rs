@@ -17,7 +17,7 @@ const GOOD_FOR: i64 = 3 * 24 * 3600;
 const LONGEST: usize = 64;
 
 /// Whether it may be somebody's name: it is in the log and on terminals.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte);
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(is_plain)
 }
@@ -38,7 +38,7 @@ pub async fn invite(lab: &Lab, name: &str, roles: &Roles, who: &str) -> Result<S
     let mut within = lab.store.begin().await?;
     let was_there = has_administrator(&mut within).await?;
     sqlx::query(
-        "INSERT INTO people (name, roles, created, failed, not_before, step) VALUES (?, ?, ?, 0, 0, 0)
+        "INSERT INTO people (name, roles, created, failed, not_before, step) VALUES ($1, $2, $3, 0, 0, 0)
          ON CONFLICT (name) DO UPDATE SET roles = excluded.roles, password = NULL, second = NULL, failed = 0, not_before = 0",
     )
     .bind(name)
@@ -49,10 +49,10 @@ pub async fn invite(lab: &Lab, name: &str, roles: &Roles, who: &str) -> Result<S
     if was_there && !has_administrator(&mut within).await? {
         return Err(LabError::Usage(format!("`{name}` is the last administrator, and has to stay one")));
     }
-    for statement in ["DELETE FROM sessions WHERE person = ?", "DELETE FROM invitations WHERE person = ?"] {
+    for statement in ["DELETE FROM sessions WHERE person = $1", "DELETE FROM invitations WHERE person = $1"] {
         sqlx::query(statement).bind(name).execute(&mut *within).await?;
     }
-    sqlx::query("INSERT INTO invitations (digest, person, second, expires) VALUES (?, ?, ?, ?)")
+    sqlx::query("INSERT INTO invitations (digest, person, second, expires) VALUES ($1, $2, $3, $4)")
         .bind(Sha256::digest(word).as_slice())
         .bind(name)
         .bind(random::<16>().as_slice())
@@ -84,7 +84,7 @@ pub async fn find(lab: &Lab, word: &str) -> Result<Option<Invitation>, LabError>
     let Some(word) = decode::<32>(word) else { return Ok(None) };
     let digest = Sha256::digest(word).to_vec();
     let row: Option<(String, Vec<u8>)> =
-        sqlx::query_as("SELECT person, second FROM invitations WHERE digest = ? AND expires > ?")
+        sqlx::query_as("SELECT person, second FROM invitations WHERE digest = $1 AND expires > $2")
             .bind(&digest)
             .bind(now())
             .fetch_optional(lab.store.pool())
@@ -112,7 +112,7 @@ pub async fn accept(
     };
     let hash = password::hash(chosen).await?;
     let mut within = lab.store.begin().await?;
-    let gone = sqlx::query("DELETE FROM invitations WHERE digest = ? AND expires > ?")
+    let gone = sqlx::query("DELETE FROM invitations WHERE digest = $1 AND expires > $2")
         .bind(&invitation.digest)
         .bind(now())
         .execute(&mut *within)
@@ -120,7 +120,7 @@ pub async fn accept(
     if gone.rows_affected() == 0 {
         return Ok(Err("the invitation was accepted meanwhile"));
     }
-    sqlx::query("UPDATE people SET password = ?, second = ?, step = ? WHERE name = ?")
+    sqlx::query("UPDATE people SET password = $1, second = $2, step = $3 WHERE name = $4")
         .bind(hash)
         .bind(&invitation.salt)
         .bind(step)

@@ -10,7 +10,7 @@ use crate::error::LabError;
 use crate::place::{Lab, now};
 
 /// Failures without a wait.
-const FREE: u32 = 5;
+const FREE: i64 = 5;
 /// Longest wait, in seconds.
 const LONGEST: i64 = 900;
 
@@ -31,15 +31,16 @@ struct Kept {
     password: String,
     second: Vec<u8>,
     step: i64,
-    failed: u32,
+    failed: i64,
     not_before: i64,
 }
 
 /// How long nobody of this name is looked at after so many failures: 0 five times, then 2, 4, 8 seconds and so on.
-fn wait_after(failed: u32) -> i64 {
-    match failed.checked_sub(FREE) {
-        None => 0,
-        Some(over) => 2_i64.saturating_pow(over.saturating_add(1)).min(LONGEST),
+fn wait_after(failed: i64) -> i64 {
+    match u32::try_from(failed.saturating_sub(FREE)) {
+        Err(_) if failed < FREE => 0,
+        Ok(over) => 2_i64.saturating_pow(over.saturating_add(1)).min(LONGEST),
+        Err(_) => LONGEST,
     }
 }
 
@@ -50,7 +51,7 @@ fn wait_after(failed: u32) -> i64 {
 /// The database refuses.
 pub async fn login(lab: &Lab, typed: Typed) -> Result<Option<String>, LabError> {
     let kept: Option<Kept> = sqlx::query_as(
-        "SELECT name, password, second, step, failed, not_before FROM people WHERE name = ? AND password IS NOT NULL",
+        "SELECT name, password, second, step, failed, not_before FROM people WHERE name = $1 AND password IS NOT NULL",
     )
     .bind(&typed.name)
     .fetch_optional(lab.store.pool())
@@ -68,7 +69,7 @@ pub async fn login(lab: &Lab, typed: Typed) -> Result<Option<String>, LabError> 
         // One that was not looked at does not make the wait longer: nobody can be locked out for ever by somebody else.
         if kept.not_before <= now() {
             let failed = kept.failed.saturating_add(1);
-            sqlx::query("UPDATE people SET failed = ?, not_before = ? WHERE name = ?")
+            sqlx::query("UPDATE people SET failed = $1, not_before = $2 WHERE name = $3")
                 .bind(failed)
                 .bind(now() + wait_after(failed))
                 .bind(who)
@@ -82,7 +83,7 @@ pub async fn login(lab: &Lab, typed: Typed) -> Result<Option<String>, LabError> 
     };
     // Of two at once with one code, one is logged in.
     let used =
-        sqlx::query("UPDATE people SET failed = 0, not_before = 0, step = ? WHERE name = ? AND step < ?")
+        sqlx::query("UPDATE people SET failed = 0, not_before = 0, step = $1 WHERE name = $2 AND step < $3")
             .bind(step)
             .bind(who)
             .bind(step)
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn who_guesses_waits_longer_each_time() {
-        let waits: Vec<i64> = [0, 4, 5, 6, 7, 13, 14, 40, u32::MAX].map(wait_after).into();
+        let waits: Vec<i64> = [0, 4, 5, 6, 7, 13, 14, 40, i64::MAX].map(wait_after).into();
         assert_eq!(waits, [0, 0, 2, 4, 8, 512, 900, 900, 900]);
     }
 }

@@ -2,7 +2,7 @@
 
 use biopsy_deliver::{decode, encode, random};
 use sha2::{Digest, Sha256};
-use sqlx::{Sqlite, Transaction};
+use sqlx::{Any, Transaction};
 
 use super::role::Roles;
 use crate::error::LabError;
@@ -16,13 +16,10 @@ const IDLE: i64 = 2 * 3600;
 const TOUCH: i64 = 60;
 
 /// Begins one; gives its word.
-pub(super) async fn begin(
-    within: &mut Transaction<'static, Sqlite>,
-    person: &str,
-) -> Result<String, LabError> {
+pub(super) async fn begin(within: &mut Transaction<'static, Any>, person: &str) -> Result<String, LabError> {
     let word: [u8; 32] = random();
-    sqlx::query("DELETE FROM sessions WHERE begun < ?").bind(now() - LONGEST).execute(&mut **within).await?;
-    sqlx::query("INSERT INTO sessions (digest, person, begun, touched) VALUES (?, ?, ?, ?)")
+    sqlx::query("DELETE FROM sessions WHERE begun < $1").bind(now() - LONGEST).execute(&mut **within).await?;
+    sqlx::query("INSERT INTO sessions (digest, person, begun, touched) VALUES ($1, $2, $3, $4)")
         .bind(Sha256::digest(word).as_slice())
         .bind(person)
         .bind(now())
@@ -41,7 +38,7 @@ pub async fn of(lab: &Lab, word: &str) -> Result<Option<(String, Roles)>, LabErr
     let digest = Sha256::digest(word).to_vec();
     let row: Option<(String, String, i64)> = sqlx::query_as(
         "SELECT p.name, p.roles, s.touched FROM sessions s JOIN people p ON p.name = s.person
-         WHERE s.digest = ? AND s.begun > ? AND s.touched > ?",
+         WHERE s.digest = $1 AND s.begun > $2 AND s.touched > $3",
     )
     .bind(&digest)
     .bind(now() - LONGEST)
@@ -50,7 +47,7 @@ pub async fn of(lab: &Lab, word: &str) -> Result<Option<(String, Roles)>, LabErr
     .await?;
     let Some((name, roles, touched)) = row else { return Ok(None) };
     if touched < now() - TOUCH {
-        sqlx::query("UPDATE sessions SET touched = ? WHERE digest = ?")
+        sqlx::query("UPDATE sessions SET touched = $1 WHERE digest = $2")
             .bind(now())
             .bind(&digest)
             .execute(lab.store.pool())
@@ -65,7 +62,7 @@ pub async fn of(lab: &Lab, word: &str) -> Result<Option<(String, Roles)>, LabErr
 /// The database refuses.
 pub async fn end(lab: &Lab, word: &str) -> Result<(), LabError> {
     let Some(word) = decode::<32>(word) else { return Ok(()) };
-    sqlx::query("DELETE FROM sessions WHERE digest = ?")
+    sqlx::query("DELETE FROM sessions WHERE digest = $1")
         .bind(Sha256::digest(word).to_vec())
         .execute(lab.store.pool())
         .await?;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::page::{escape, size, when};
 use super::visitor::{Denied, Visitor};
+use crate::audit;
 use crate::cases::{self, Case};
 use crate::delete;
 use crate::error::LabError;
@@ -64,11 +65,12 @@ pub(super) async fn one(
             "<p><a href=\"/case/{shown}/certificate\">The certificate of its deletion</a></p>"
         ));
     }
-    if visitor.roles.may(Right::Read) && objects.iter().any(|object| object.kind == "report.html") {
+    if visitor.roles.may(Right::Read) && objects.iter().any(|object| object.kind.starts_with("report.")) {
         middle.push_str(&format!(
             "<iframe sandbox=\"allow-scripts\" title=\"report\" src=\"/case/{shown}/report\"></iframe>"
         ));
     }
+    middle.push_str(&history(&lab, &case.id).await?);
     if visitor.roles.may(Right::Delete) && case.state != "deleted" {
         middle.push_str(&format!(
             "<h2>Delete it</h2><p class=\"note\">No copy can be read afterwards, back-ups included.</p>\
@@ -80,6 +82,26 @@ pub(super) async fn one(
     Ok(visitor.page(&case.id, &body))
 }
 
+/// What happened to it, and who read what of it.
+async fn history(lab: &Lab, case: &str) -> Result<String, LabError> {
+    let rows: String = audit::of_case(&lab.store, case)
+        .await?
+        .iter()
+        .map(|line| {
+            format!(
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                when(line.time),
+                escape(&line.who),
+                escape(&line.what),
+                escape(&line.detail)
+            )
+        })
+        .collect();
+    Ok(format!(
+        "<h2>What happened</h2><table><tr><th>When</th><th>Who</th><th>Did</th><th></th></tr>{rows}</table>"
+    ))
+}
+
 /// `GET /case/ID/report`
 pub(super) async fn report(
     State(lab): State<Lab>,
@@ -87,9 +109,20 @@ pub(super) async fn report(
     visitor: Visitor,
 ) -> Result<Response, Denied> {
     visitor.must(Right::Read)?;
-    let html = cases::report(&lab, &id, "report.html", &visitor.name).await?;
+    let objects = cases::objects(&lab, &id).await?;
+    // A report that the customer's side made is text, and stays text.
+    let newest =
+        objects.iter().rev().find(|object| ["report.html", "report.md"].contains(&object.kind.as_str()));
+    let is_text = newest.is_some_and(|newest| {
+        !objects.iter().any(|object| object.upload_id == newest.upload_id && object.kind == "report.html")
+    });
+    let (kind, content) = match is_text {
+        true => ("report.md", "text/plain; charset=utf-8"),
+        false => ("report.html", "text/html; charset=utf-8"),
+    };
+    let html = cases::report(&lab, &id, kind, &visitor.name).await?;
     let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_TYPE, content),
         (header::CONTENT_SECURITY_POLICY, POLICY_OF_REPORT),
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

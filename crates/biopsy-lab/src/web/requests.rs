@@ -24,12 +24,7 @@ pub(super) async fn list(
     for one in requests::all(&lab).await? {
         let (id, case) = (escape(&one.id), escape(&one.case_id));
         let is_open = one.state == "open" && one.expires > now();
-        let state = match (is_open, one.is_redeemed) {
-            (_, true) => "taken up",
-            (true, false) => "open",
-            (false, false) if one.state == "open" => "over",
-            (false, false) => "revoked",
-        };
+        let state = one.state_in_words();
         let end = match is_open {
             true => format!(
                 "<form method=\"post\" action=\"/requests/{id}/revoke\"><button>Revoke</button></form>"
@@ -104,10 +99,7 @@ pub(super) async fn make(
     };
     let link = requests::create(&lab, &new, &visitor.name).await?;
     let text = link.to_text();
-    let command = match kind.is_captured() {
-        true => format!("biopsy send --request '{}'", *text),
-        false => format!("biopsy send FILE --to '{}'", *text),
-    };
+    let command = requests::command(kind, &text);
     let body = format!(
         "<h1>Send this to the customer</h1><pre>{}</pre><p>Whoever has it may send once, and read nothing. It is shown here and nowhere else, and is \
          good for three days.</p><p><a href=\"/requests\">Requests</a></p>",

@@ -83,7 +83,7 @@ fn a_browser_seals_and_sends_as_the_program_does_cut_or_not() {
         let object = lab.wait_for(cases::objects(&lab.lab, case)).unwrap().remove(0);
         let identity = lab.wait_for(cases::open(&lab.lab, case, "test", "test")).unwrap();
         let mut arrived = Vec::new();
-        SealedFile::open(&lab.lab.object(&object.name), &identity)
+        SealedFile::open(lab.held(&object.name).as_ref(), &identity)
             .unwrap()
             .read_to_end(&mut arrived)
             .unwrap();

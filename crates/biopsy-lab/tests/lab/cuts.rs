@@ -79,7 +79,7 @@ fn begin(running: &Running, link: &Link, bytes: usize) -> (std::path::PathBuf, S
 fn arrived(running: &Running, path: &std::path::Path) {
     let objects = running.wait_for(cases::objects(&running.lab, "4711")).unwrap();
     assert_eq!(objects.len(), 1, "it arrived once");
-    assert_eq!(std::fs::read(running.lab.object(&objects[0].name)).unwrap(), std::fs::read(path).unwrap());
+    assert_eq!(running.stored(&objects[0].name), std::fs::read(path).unwrap());
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use crate::back_ends;
 use crate::support::{Running, send};
 use biopsy_deliver::certificate::verify;
 use biopsy_deliver::state::State;
+use biopsy_lab::store::Store;
 use biopsy_lab::{Lab, LabError, audit, cases, delete, open};
 
 /// A program that writes down what it was started with, and what the key is.
@@ -48,7 +50,10 @@ fn a_back_up_of_database_and_storage_does_not_hold_a_case_that_was_deleted_since
     let lab = &running.lab;
     running.wait_for(cases::open(lab, "gone", "analyst", "report.html")).unwrap();
     running.wait_for(lab.store.forget()).unwrap();
+    let names = |case: &str| running.wait_for(cases::objects(lab, case)).unwrap().remove(0).name;
+    let (of_gone, of_living) = (names("gone"), names("living"));
     copy(&running.path("lab"), &running.path("back-up"));
+    let backed_up = back_ends::back_up(&running.path("lab"));
 
     let certificate = running.wait_for(delete::case(lab, "gone", "test", "it has served")).unwrap();
     let receipt = std::fs::read(State::receipt_of(&running.path("gone.age"))).unwrap();
@@ -67,18 +72,21 @@ fn a_back_up_of_database_and_storage_does_not_hold_a_case_that_was_deleted_since
     running.wait_for(cases::open(lab, "living", "analyst", "test")).unwrap();
     let error = running.wait_for(cases::open(lab, "gone", "analyst", "test")).unwrap_err();
     assert!(matches!(error, LabError::Deleted(_)), "{error}");
-    assert_eq!(std::fs::read_dir(running.path("lab/objects")).unwrap().count(), 1);
+    assert!(running.is_stored(&of_living) && !running.is_stored(&of_gone));
 
     // Yesterday's database and storage with today's keys, as whoever restores a back-up has them: it does not even open, and no key is
     // destroyed by trying.
     copy(&running.path("lab.keys"), &running.path("back-up.keys"));
     let keys_before = std::fs::read_dir(running.path("back-up.keys")).unwrap().count();
-    let error = running.wait_for(Lab::open(&running.path("back-up"), None)).unwrap_err();
+    let error = running.wait_for(Lab::open_with(&running.path("back-up"), None, &backed_up)).unwrap_err();
     assert!(matches!(error, LabError::OlderThanKeys(_)), "{error}");
     assert_eq!(std::fs::read_dir(running.path("back-up.keys")).unwrap().count(), keys_before);
 
     // And whoever goes around that has wraps, and no key to them.
-    let store = running.wait_for(biopsy_lab::store::Store::open(&running.path("back-up/lab.db"))).unwrap();
+    let store = match &backed_up.database {
+        None => running.wait_for(Store::open(&running.path("back-up/lab.db"))).unwrap(),
+        Some(url) => running.wait_for(Store::open_server(url)).unwrap(),
+    };
     let wraps: Vec<(String, Vec<u8>)> =
         running.wait_for(sqlx::query_as("SELECT id, wrap FROM cases").fetch_all(store.pool())).unwrap();
     assert_eq!(wraps.len(), 2, "both are there");
@@ -123,7 +131,7 @@ fn a_change_of_keys_that_was_cut_off_leaves_all_that_lives_readable() {
         within.rollback().await.unwrap();
     });
     assert_eq!(names(), 2);
-    let again = running.wait_for(Lab::open(&running.path("lab"), None)).unwrap();
+    let again = running.opened_again();
     assert_eq!(names(), 1, "the one that nothing is wrapped with is gone");
     running.wait_for(cases::open(&again, "one", "test", "test")).unwrap();
     // And after it, before the old key was destroyed.
@@ -133,7 +141,7 @@ fn a_change_of_keys_that_was_cut_off_leaves_all_that_lives_readable() {
         within.commit().await.unwrap();
     });
     assert_eq!(names(), 2);
-    let again = running.wait_for(Lab::open(&running.path("lab"), None)).unwrap();
+    let again = running.opened_again();
     assert_eq!(names(), 1);
     running.wait_for(cases::open(&again, "one", "test", "test")).unwrap();
 }

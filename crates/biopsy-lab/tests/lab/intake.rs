@@ -20,7 +20,7 @@ fn what_is_sent_arrives_with_a_receipt_and_nothing_of_it_is_readable_in_the_stor
 
     let objects = lab.wait_for(cases::objects(&lab.lab, "4711")).unwrap();
     assert_eq!(objects.len(), 1);
-    let kept = std::fs::read(lab.lab.object(&objects[0].name)).unwrap();
+    let kept = lab.stored(&objects[0].name);
     assert_eq!(kept, std::fs::read(lab.path("case.age")).unwrap(), "byte for byte");
     for name in ["lab/lab.db", "lab/lab.db-wal"] {
         let bytes = std::fs::read(lab.path(name)).unwrap_or_default();
@@ -171,7 +171,7 @@ fn a_lab_that_changes_the_keys_is_found_out() {
     request.readers[0].key = mine;
     let put = |document: String| {
         lab.wait_for(
-            sqlx::query("UPDATE requests SET document = ?").bind(document).execute(lab.lab.store.pool()),
+            sqlx::query("UPDATE requests SET document = $1").bind(document).execute(lab.lab.store.pool()),
         )
         .unwrap();
     };

@@ -1,9 +1,14 @@
 //! The lab from outside: requests, uploads that are cut, workers, deletion.
 
+mod api;
+mod back_ends;
 mod browser;
 mod cuts;
 mod deletion;
 mod intake;
+mod interop;
+mod notices;
 mod pages;
+mod slow;
 mod support;
 mod worker;

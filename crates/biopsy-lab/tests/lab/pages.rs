@@ -6,7 +6,10 @@ use biopsy_lab::people::invite::{find, invite};
 use biopsy_lab::people::second_factor::SecondFactor;
 use biopsy_lab::people::{self, Role, Roles};
 use biopsy_lab::place::now;
+use biopsy_lab::web::Program;
 use biopsy_lab::{LabError, delete};
+
+use sha2::{Digest, Sha256};
 
 use crate::support::{Running, send};
 
@@ -169,14 +172,20 @@ fn who_guesses_has_to_wait_and_others_need_not() {
     let (_, second) = entered(&lab, "alice", &[Role::Analyst]);
     let (_, of_bob) = entered(&lab, "bob", &[Role::Analyst]);
     let browser = Browser::new(&lab);
-    for _ in 0..9 {
-        browser.log_in("alice", "wrong horse battery", "000000");
-    }
+    let guess = |times: u32| {
+        for _ in 0..times {
+            browser.log_in("alice", "wrong horse battery", "000000");
+        }
+    };
+    guess(5);
     let pool = lab.lab.store.pool();
     let set = |wait: i64| {
-        let statement = sqlx::query("UPDATE people SET not_before = ? WHERE name = 'alice'");
+        let statement = sqlx::query("UPDATE people SET not_before = $1 WHERE name = 'alice'");
         lab.wait_for(statement.bind(now() + wait).execute(pool)).unwrap();
     };
+    // However long the guesses take here, what follows is too early.
+    set(1000);
+    guess(4);
     let (failed,): (i64,) = lab
         .wait_for(sqlx::query_as("SELECT failed FROM people WHERE name = 'alice'").fetch_one(pool))
         .unwrap();
@@ -280,4 +289,18 @@ fn pages_run_no_script_and_names_stay_text() {
     assert_eq!(browser.get("/send.js").headers["content-type"], "text/javascript; charset=utf-8");
     let error = lab.wait_for(invite(&lab.lab, "<x>", &Roles(vec![Role::Lead]), "test")).unwrap_err();
     assert!(matches!(error, LabError::Usage(_)), "{error}");
+}
+
+#[test]
+fn whoever_has_no_biopsy_gets_one_and_its_digest() {
+    let lab = Running::start();
+    let browser = Browser::new(&lab);
+    let page = browser.get("/biopsy");
+    assert_eq!((page.status, page.body.as_str()), (200, "\u{7f}ELF and so on"));
+    assert_eq!(page.headers["x-content-type-options"], "nosniff");
+    let digest = browser.get("/biopsy.sha256").body;
+    let own = biopsy_deliver::state::hexadecimal(&Sha256::digest(page.body.as_bytes()));
+    assert_eq!(digest, format!("{own}  biopsy\n"));
+    assert_eq!(browser.get("/biopsy.sig").status, 404, "nobody has signed it");
+    assert!(Program::read(&lab.path("lab.keys/signing")).is_err(), "a key is no program");
 }

@@ -2,13 +2,19 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use biopsy_deliver::state::State;
 use biopsy_deliver::{Kind, Link, Progress, Receipt, Recipe, SendError, Sender, Signer};
 use biopsy_lab::Lab;
+use biopsy_lab::notices::Ways;
 use biopsy_lab::requests::{self, NewRequest};
-use biopsy_lab::serve::{Serving, serve};
+use biopsy_lab::serve::{SILENCE, Serving, serve};
+use biopsy_lab::storage::Held;
+use biopsy_lab::web::Program;
 use biopsy_seal::{Recipient, seal_file};
+
+use crate::back_ends;
 
 /// A lab that listens.
 pub(crate) struct Running {
@@ -24,13 +30,35 @@ impl Running {
         Self::start_in(tempfile::tempdir().unwrap(), 0)
     }
 
+    /// Without anybody who sends notices meanwhile: tests that look at them do.
+    pub(crate) fn start_quiet() -> Self {
+        Self::begin(tempfile::tempdir().unwrap(), 0, false, SILENCE)
+    }
+
+    /// With less patience than is usual.
+    pub(crate) fn start_impatient(silence: Duration) -> Self {
+        Self::begin(tempfile::tempdir().unwrap(), 0, true, silence)
+    }
+
     /// At the port that was used before, or at any.
     pub(crate) fn start_in(folder: tempfile::TempDir, port: u16) -> Self {
+        Self::begin(folder, port, true, SILENCE)
+    }
+
+    fn begin(folder: tempfile::TempDir, port: u16, is_telling: bool, silence: Duration) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let lab = runtime.block_on(Lab::open(&folder.path().join("lab"), None)).unwrap();
+        let (place, elsewhere) = (folder.path().join("lab"), back_ends::of(folder.path()));
+        let lab = runtime.block_on(Lab::open_with(&place, None, &elsewhere)).unwrap();
         let (tell, told) = std::sync::mpsc::channel();
-        let serving = Serving { listen: ([127, 0, 0, 1], port).into(), hook: None, workers: 0 };
+        let ways = is_telling.then(Ways::default);
+        let serving =
+            Serving { listen: ([127, 0, 0, 1], port).into(), ways, workers: 0, program: None, silence };
+        // No biopsy, but a program.
+        let file = folder.path().join("program");
+        std::fs::write(&file, b"\x7fELF and so on").unwrap();
+        let program = Some(Program::read(&file).unwrap());
+        let serving = Serving { program, ..serving };
         let serving_lab = lab.clone();
         runtime.spawn(async move {
             // The port of a lab that was ended may be held for a moment.
@@ -56,6 +84,26 @@ impl Running {
 
     pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.as_ref().unwrap().block_on(future)
+    }
+
+    /// What the storage has of this name, to read.
+    pub(crate) fn held(&self, name: &str) -> Held {
+        self.wait_for(self.lab.storage.fetch(name)).unwrap()
+    }
+
+    /// Whether the storage has something of this name.
+    pub(crate) fn is_stored(&self, name: &str) -> bool {
+        self.wait_for(self.lab.storage.fetch(name)).is_ok_and(|held| held.as_ref().is_file())
+    }
+
+    /// The same lab, as a second process has it.
+    pub(crate) fn opened_again(&self) -> Lab {
+        let elsewhere = back_ends::of(self.folder.path());
+        self.wait_for(Lab::open_with(&self.path("lab"), None, &elsewhere)).unwrap()
+    }
+
+    pub(crate) fn stored(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.held(name)).unwrap()
     }
 
     pub(crate) fn ask(&self, case: &str) -> Link {

@@ -177,7 +177,11 @@ impl Event {
     fn ioctl(&self, request: raw::perf_event_ioctls, argument: libc::c_long) -> io::Result<()> {
         crate::fault::check("perf_ioctl")?;
         // SAFETY: the requests used here take an integer argument and touch no memory of ours.
-        check(unsafe { libc::ioctl(self.0.as_raw_fd(), request.into(), argument) }.into()).map(drop)
+        // The system call itself: the C libraries do not agree on the type of the request.
+        check(unsafe {
+            libc::syscall(libc::SYS_ioctl, self.0.as_raw_fd(), libc::c_ulong::from(request), argument)
+        })
+        .map(drop)
     }
 }
 

@@ -44,6 +44,9 @@ pub(crate) struct SendArgs {
     /// Use a link without https: what is sent is sealed, but whoever looks on can use the link.
     #[arg(long)]
     pub(super) plain_http: bool,
+    /// Ask the lab to tell this address when it was received, analysed and deleted.
+    #[arg(long, value_name = "MAIL", conflicts_with = "seal_only")]
+    pub(super) tell: Option<String>,
     /// Agree beforehand to what is shown.
     #[arg(short, long)]
     pub(super) yes: bool,

@@ -39,6 +39,11 @@ pub(super) fn plan(
         "kept for      {} days at most, then deleted; the receipt is how you hold them to it",
         request.kept_days
     ));
+    if let Some(mail) = &args.tell {
+        lines.push(format!(
+            "told by mail  {mail}: received, analysed, deleted; the lab keeps this address until then"
+        ));
+    }
     // Names come from the lab: none of them may look like a line of ours.
     Ok(lines.iter().map(|line| printable(line)).collect())
 }

@@ -99,7 +99,9 @@ fn begin(
         Some(file) => seal::file(file, sealed, &recipients)?,
         None => seal::recording(args, request, sealed, &recipients, job, screen, color)?,
     };
-    Ok(State::new(link, signer, done.bytes, done.sha256, plan))
+    let mut state = State::new(link, signer, done.bytes, done.sha256, plan);
+    state.contact.clone_from(&args.tell);
+    Ok(state)
 }
 
 /// The sealed file stays: the same command goes on.
