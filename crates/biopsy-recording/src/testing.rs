@@ -9,7 +9,8 @@ use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind, ThreadInfo};
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
 use biopsy_model::timeline::{
-    Sample, StateSlice, ThreadLife, Timeline, TimelineEvent, TraceSettings, Wait, WaitSample, WaitState,
+    Allocation, AllocationWatch, Release, Sample, StateSlice, ThreadLife, Timeline, TimelineEvent,
+    TraceSettings, Wait, WaitSample, WaitState,
 };
 use biopsy_model::{Avma, BootId, ClockPair, FileOffset, MonoNanos, Nanos, Pid, ProcessKey, Tid};
 
@@ -191,6 +192,25 @@ fn sample_timeline() -> Timeline {
             involuntary: 1,
             wakeups: 4,
         }],
+        allocations: vec![Allocation {
+            time: MonoNanos(1_520),
+            pid,
+            tid,
+            stack: Some(StackHandle(0)),
+            end: StackEnd::Root,
+            address: Avma(0x7f00_0000_1000),
+            size: 100,
+            weight: 65_586,
+        }],
+        releases: vec![Release { time: MonoNanos(1_530), pid, address: Avma(0x7f00_0000_1000) }],
+        allocation_watches: vec![AllocationWatch {
+            from: MonoNanos(1_515),
+            to: MonoNanos(1_540),
+            released_to: MonoNanos(1_560),
+            calls: 12,
+            bytes: 70_000,
+            interval: 65_536,
+        }],
         losses: vec![Loss {
             kind: LossKind::Samples,
             from: MonoNanos(1_700),
@@ -223,6 +243,9 @@ pub(crate) fn sample_events() -> Vec<TimelineEvent> {
     events.extend(timeline.waits.into_iter().map(TimelineEvent::Wait));
     events.extend(timeline.wait_samples.into_iter().map(TimelineEvent::WaitSample));
     events.extend(timeline.states.into_iter().map(TimelineEvent::States));
+    events.extend(timeline.allocations.into_iter().map(TimelineEvent::Allocation));
+    events.extend(timeline.releases.into_iter().map(TimelineEvent::Release));
+    events.extend(timeline.allocation_watches.into_iter().map(TimelineEvent::AllocationWatch));
     events.extend(timeline.losses.into_iter().map(TimelineEvent::Loss));
     events.extend(timeline.marks.into_iter().map(|(time, label)| TimelineEvent::Mark { time, label }));
     events.push(TimelineEvent::ThreadExit { time: MonoNanos(1_900), tid, pid });

@@ -32,6 +32,8 @@ pub struct TraceOptions {
     pub wait_period: Option<Duration>,
     /// Use only this method.
     pub method: Option<Method>,
+    /// Watch who allocates native memory, of these of the processes.
+    pub allocations: Vec<Pid>,
     /// Write the timeline up to this many bytes.
     pub max_bytes: u64,
 }
@@ -45,6 +47,7 @@ impl Default for TraceOptions {
             wait_threshold: Duration::from_millis(1),
             wait_period: Some(Duration::from_millis(20)),
             method: None,
+            allocations: Vec::new(),
             max_bytes: 4 << 30,
         }
     }
@@ -107,8 +110,12 @@ pub fn start(
     plan.pids.retain(|pid| !attached.left_out.contains_key(pid));
     let progress = Arc::new(Progress::default());
     let sink = Sink::new(timeline, masking, Arc::clone(&progress))?;
-    let recorder =
+    let mut recorder =
         Recorder::new(attached, interpreters, plan, options.wait_period.map(nanos), options.max_bytes, sink)?;
+    let watched: Vec<u32> = options.allocations.iter().map(|pid| pid.0).collect();
+    if !watched.is_empty() {
+        recorder.watch_allocations(&watched)?;
+    }
     let (control, commands) = channel();
     let (finished, done) = channel();
     let thread = std::thread::Builder::new().name("biopsy-trace".to_owned()).spawn(move || {

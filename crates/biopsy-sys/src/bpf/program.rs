@@ -11,6 +11,8 @@ use super::{bpf, command};
 pub enum ProgramKind {
     /// Runs at each sample of a perf event.
     PerfEvent,
+    /// Runs at a probe of a function; its context are the registers.
+    Probe,
     /// Runs at a tracepoint, with its raw arguments. Needs no tracefs, and does not disturb other users of it.
     RawTracepoint,
 }
@@ -89,6 +91,7 @@ impl Program {
         const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
         let mut attr = LoadAttr {
             prog_type: match kind {
+                ProgramKind::Probe => 2,
                 ProgramKind::PerfEvent => 7,
                 ProgramKind::RawTracepoint => 17,
             },
