@@ -7,25 +7,33 @@ use crate::runtimes::{RuntimePlace, RuntimeSummary};
 use crate::words::{bytes, percent};
 use rustc_hash::FxHashMap;
 
-/// The share of a type's bytes from which one place is worth naming.
+/// The share of a type's bytes from which one place is worth naming; of a type that is only likely to be the one that is meant, more.
 const ONE_PLACE: f64 = 0.2;
+const MOST: f64 = 0.5;
 
 /// Where most bytes of a type are allocated.
 pub(super) struct Allocated {
-    /// The function, shortened, in backticks.
-    pub(super) function: String,
+    /// `allocated in` the function, shortened, in backticks; with the type, where that is not what is held.
+    pub(super) words: String,
     pub(super) evidence: Evidence,
 }
 
-/// Where the first of these types that was seen to be allocated is allocated most. `None`: nobody recorded it, or there is no one place.
-pub(super) fn of_types(incident: &Incident<'_>, types: &[&str]) -> Option<Allocated> {
+/// Where the first of these types that was seen to be allocated is allocated most, or else `likely`, which grew with them. `None`: nobody
+/// recorded it, or there is no one place.
+pub(super) fn of_types(incident: &Incident<'_>, types: &[&str], likely: Option<&str>) -> Option<Allocated> {
     let (_, analysis) = incident.recorded?;
     let pid = incident.heaps.last()?.facts.pid;
     let summary = analysis.runtimes.iter().find(|summary| summary.pid == pid)?;
-    types.iter().find_map(|of| of_type(summary, of))
+    let found = types.iter().find_map(|of| of_type(summary, of, ONE_PLACE));
+    let other = || {
+        let of = likely?;
+        let found = of_type(summary, of, MOST)?;
+        Some(Allocated { words: format!("{} {}", code(of), found.words), ..found })
+    };
+    found.or_else(other)
 }
 
-fn of_type(summary: &RuntimeSummary, of: &str) -> Option<Allocated> {
+fn of_type(summary: &RuntimeSummary, of: &str, least: f64) -> Option<Allocated> {
     let mut all = 0_u64;
     let mut places: FxHashMap<&RuntimePlace, (u64, usize)> = FxHashMap::default();
     for (number, row) in summary.allocations.iter().enumerate().filter(|(_, row)| is_same(of, &row.type_name))
@@ -38,7 +46,7 @@ fn of_type(summary: &RuntimeSummary, of: &str) -> Option<Allocated> {
     }
     let (place, (most, number)) = places.into_iter().max_by(|a, b| a.1.0.cmp(&b.1.0).then(b.0.cmp(a.0)))?;
     let share = most as f64 / all.max(1) as f64;
-    if share < ONE_PLACE {
+    if share < least {
         return None;
     }
     let function = code(&place.function);
@@ -49,7 +57,7 @@ fn of_type(summary: &RuntimeSummary, of: &str) -> Option<Allocated> {
         code(of)
     );
     let evidence = in_table(summary, "allocations", number, text, Some(Value::Bytes(most as f64)));
-    Some(Allocated { function, evidence })
+    Some(Allocated { words: format!("allocated in {function}"), evidence })
 }
 
 /// Whether a type of the heap and one that the runtime told of are the same. They spell generic types and nested ones differently
@@ -116,7 +124,11 @@ mod tests {
         }];
         let capture = Capture::default();
         let recorded = Some((&capture, &analysis));
-        of_types(&Incident { recorded, heaps: &heaps, growth: None, footprints: &[] }, types)
+        of_types(
+            &Incident { recorded, heaps: &heaps, growth: None, footprints: &[] },
+            types,
+            Some("App.Likely"),
+        )
     }
 
     #[test]
@@ -124,7 +136,7 @@ mod tests {
         let rows =
             [("App.Entry", "App.Trail.Add", 70), ("App.Entry", "App.Log.Write", 20), ("App.X", "App.Y", 900)];
         let entry = found(&rows, &["App.Gone", "App.Entry"], 7).expect("a place");
-        assert_eq!(entry.function, "`App.Trail.Add`");
+        assert_eq!(entry.words, "allocated in `App.Trail.Add`");
         assert!(
             entry.evidence.text.starts_with("78 % of the 90 B of `App.Entry`"),
             "{}",
@@ -134,6 +146,11 @@ mod tests {
         assert!(found(&rows, &["App.Z"], 7).is_none(), "not seen");
         let spread: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|place| ("App.Entry", place, 10)).to_vec();
         assert!(found(&spread, &["App.Entry"], 7).is_none(), "no place has much of it");
+        let likely = found(&[("App.Likely", "App.Fill", 9)], &["App.Entry"], 7).expect("a place");
+        assert_eq!(likely.words, "`App.Likely` allocated in `App.Fill`");
+        let both =
+            [("App.Likely", "App.Fill", 4), ("App.Likely", "App.Copy", 3), ("App.Likely", "App.Read", 3)];
+        assert!(found(&both, &["App.Entry"], 7).is_none(), "a likely one is allocated at several places");
         assert!(found(&[("App.Entry", "", 10)], &["App.Entry"], 7).is_none(), "no stack");
     }
 }

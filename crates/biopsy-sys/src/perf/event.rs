@@ -115,7 +115,7 @@ impl EventConfig {
 
 /// An open event. It is disabled until [`Event::enable`], and ends when dropped.
 #[derive(Debug)]
-pub struct Event(pub(super) OwnedFd);
+pub struct Event(OwnedFd);
 
 impl Event {
     /// Opens an event. It does not count yet.

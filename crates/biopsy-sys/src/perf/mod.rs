@@ -1,9 +1,7 @@
-//! perf_event_open(2): events, the ring buffer they write to, and probes of functions.
+//! perf_event_open(2): events and the ring buffer they write to.
 
 mod event;
-mod probe;
 mod ring;
 
 pub use event::{Event, EventConfig, Scope, Source};
-pub use probe::{Probe, ProbeAt};
 pub use ring::{Record, Ring, RingStatus};

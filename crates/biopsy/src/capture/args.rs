@@ -68,7 +68,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long)]
     pub(crate) requests: bool,
     /// Who allocates: of .NET processes a sample with types and stacks; of native processes bytes by stack, and what of them is not given
-    /// back, which costs at most a fiftieth of a processor.
+    /// back, which takes at most a twenty-fifth of their CPU time.
     #[arg(long)]
     pub(crate) allocations: bool,
     /// Of .NET processes: counters of this EventSource, or instruments of this Meter, too; may be repeated. Meters of the

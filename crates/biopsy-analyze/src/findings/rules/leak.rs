@@ -34,8 +34,8 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
         .map(|one| fact(sentence(growth, one), Some(Value::Bytes(grown(&one.retained) as f64))));
     let mut evidence: Vec<_> = evidence.collect();
     let types: Vec<&str> = first.keeps.as_deref().into_iter().chain([first.held.of.as_str()]).collect();
-    let allocated = allocated::of_types(incident, &types);
-    let by = allocated.as_ref().map_or(String::new(), |by| format!(", allocated in {}", by.function));
+    let allocated = allocated::of_types(incident, &types, grown_with(growth, first));
+    let by = allocated.as_ref().map_or(String::new(), |by| format!(", {}", by.words));
     let mut next_steps = steps(&[
         "look who adds to the holder that is named, and who should remove from it",
         "is it a cache? Then look for its bound, and take another snapshot when that should be reached",
@@ -60,6 +60,12 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
         evidence,
         next_steps,
     })
+}
+
+/// The type that grew most, where that is at least half of what the holder keeps more of: what is held is often small, and keeps what is large.
+fn grown_with<'a>(growth: &'a Growth, one: &HolderGrowth) -> Option<&'a str> {
+    let most = growth.types.iter().max_by_key(|of| grown(&of.bytes))?;
+    (grown(&most.bytes) * 2 >= grown(&one.retained)).then_some(most.name.as_str())
 }
 
 /// What is held, and what hangs on it.

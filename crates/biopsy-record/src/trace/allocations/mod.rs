@@ -1,8 +1,9 @@
 //! `--allocations` of native processes: who allocates, and what of it stays.
 //!
 //! Each call of malloc and free that is watched costs the target two or three breakpoints. So they are watched all the time only where
-//! that takes less than [`BUDGET`] of one processor; else for a moment, again and again, with pauses as long as the budget asks for. In each
-//! such window first both are watched, then for as long only what is given back: each sampled allocation had time to be released.
+//! that takes less than a part of the target's own processor time ([`BUDGET`]); else for a moment, again and again, with pauses until the
+//! target has earned the next. In each such window first both are watched, then for as long only what is given back: each sampled
+//! allocation had time to be released.
 
 mod functions;
 mod price;
@@ -14,18 +15,24 @@ use biopsy_model::loss::Warning;
 use biopsy_model::timeline::AllocationWatch;
 use biopsy_model::{MonoNanos, Pid};
 
+use biopsy_target::identity::ticks_per_second;
+
 use super::kernel::allocations::{AllocationCounts, AllocationPrograms};
+use crate::metrics::parse::parse_stat;
 use functions::Function;
 use probes::Probes;
 
-/// Part of one processor that probes may take from the target: a fiftieth.
-const BUDGET: u64 = 50;
-/// Breakpoints for one allocation that is given back again: two at malloc, one at free.
-const HITS: u64 = 3;
+/// Part of the target's own processor time that probes may take: a twenty-fifth. Not of the machine's: a target that waits for its turn has
+/// little, and each breakpoint is a larger part of it.
+const BUDGET: u64 = 25;
+/// What may be taken in advance, in nanoseconds of processor time: nobody knows the rate before the first window.
+const CREDIT: u64 = 20_000_000;
+/// Breakpoints for one allocation: two at malloc, one at free, and one more at a free of the second half of the window.
+const HITS: u64 = 4;
 /// How long both are watched in a window, in nanoseconds.
 const WINDOW: u64 = 40_000_000;
-/// Longest pause: what is rare is not missed for ever.
-const LONGEST_PAUSE: u64 = 10_000_000_000;
+/// How often it is looked in a pause whether it may end.
+const LOOK: u64 = 100_000_000;
 /// Samples that are wanted in a second that is watched.
 const SAMPLES: u64 = 1_000;
 /// Bytes between two samples: of slow programs all large allocations are taken, of fast ones no more than can be unwound.
@@ -59,6 +66,12 @@ pub(super) struct Allocations {
     is_stale: bool,
     /// What one breakpoint costs, in nanoseconds.
     price: u64,
+    /// What all of them have cost.
+    spent: u64,
+    /// Calls that are in that.
+    paid: u64,
+    /// Processor time of the processes at the beginning.
+    used_before: u64,
     interval: u64,
     phase: Phase,
 }
@@ -74,8 +87,23 @@ impl Allocations {
         let price = u64::try_from(price::of_a_probe(&programs).as_nanos()).unwrap_or(SECOND);
         tracing::debug!(price, "nanoseconds that a breakpoint costs");
         let (probes, interval, phase) = (Probes::default(), FIRST_INTERVAL, Phase::Pause { until: 0 });
-        let (pids, is_stale) = (pids.to_vec(), false);
-        Ok(Self { probes, programs, pids, functions, is_stale, price, interval, phase })
+        let (pids, is_stale, spent) = (pids.to_vec(), false, 0);
+        // Those of the measurement were ours.
+        let paid = programs.counts().calls;
+        let used_before = processor_time(&pids);
+        Ok(Self {
+            probes,
+            programs,
+            pids,
+            functions,
+            is_stale,
+            price,
+            spent,
+            paid,
+            used_before,
+            interval,
+            phase,
+        })
     }
 
     /// Bytes that an allocation of this size stands for: the chance that it is taken is `1 - exp(-size / interval)`.
@@ -85,7 +113,12 @@ impl Allocations {
 
     /// What is due: probes are set and taken away. Gives back what was watched, and what went wrong.
     pub(super) fn round(&mut self, now: u64) -> (Option<AllocationWatch>, Option<Warning>) {
-        match self.phase {
+        let phase = self.phase;
+        match phase {
+            Phase::Pause { until } if now >= until && self.is_in_debt() => {
+                self.phase = Phase::Pause { until: now.saturating_add(LOOK) };
+                (None, None)
+            }
             Phase::Pause { until } if now >= until => match self.begin() {
                 Ok(()) => (None, None),
                 Err(error) => {
@@ -99,8 +132,7 @@ impl Allocations {
             }
             Phase::Releases { watch, until } if now >= until => {
                 self.probes.remove_releasing();
-                let pause = pause(self.cost(&watch));
-                self.phase = Phase::Pause { until: now.saturating_add(pause) };
+                self.phase = Phase::Pause { until: now };
                 (Some(AllocationWatch { released_to: MonoNanos(now), ..watch }), None)
             }
             Phase::Pause { .. } | Phase::Both { .. } | Phase::Releases { .. } | Phase::Given => (None, None),
@@ -130,10 +162,13 @@ impl Allocations {
             interval: self.interval,
         };
         let length = now.saturating_sub(since).max(1);
-        let affordable = self.cost(&watch) <= length / BUDGET;
+        let cost = watch.calls.saturating_mul(HITS).saturating_mul(self.price);
+        let affordable = self.spent.saturating_add(cost) <= self.earned();
         if affordable && length < SECOND {
             return None;
         }
+        self.spent = self.spent.saturating_add(cost);
+        self.paid = counts.calls;
         self.adapt(&watch, length);
         if watch.calls == 0 {
             self.probes.remove_allocating();
@@ -151,9 +186,18 @@ impl Allocations {
         None
     }
 
-    /// Nanoseconds that were taken from the target.
-    fn cost(&self, watch: &AllocationWatch) -> u64 {
-        watch.calls.saturating_mul(HITS).saturating_mul(self.price)
+    /// Whether more was taken than was earned, with what ran into breakpoints that were about to go.
+    fn is_in_debt(&mut self) -> bool {
+        let calls = self.programs.counts().calls;
+        let more = calls.wrapping_sub(self.paid).saturating_mul(HITS).saturating_mul(self.price);
+        self.spent = self.spent.saturating_add(more);
+        self.paid = calls;
+        self.spent > self.earned()
+    }
+
+    /// Nanoseconds of its processor time that may have been taken from the target by now.
+    fn earned(&self) -> u64 {
+        processor_time(&self.pids).saturating_sub(self.used_before) / BUDGET + CREDIT
     }
 
     fn adapt(&mut self, watch: &AllocationWatch, length: u64) {
@@ -194,9 +238,14 @@ fn functions_of(pids: &[u32]) -> io::Result<Vec<(Pid, Vec<Function>)>> {
     found.filter(|found| !matches!(found, Ok((_, of)) if of.is_empty())).collect()
 }
 
-/// How long nothing may be watched after so many nanoseconds were taken.
-fn pause(cost: u64) -> u64 {
-    cost.saturating_mul(BUDGET).min(LONGEST_PAUSE)
+/// Nanoseconds that the processes have run; of those that have ended none.
+fn processor_time(pids: &[u32]) -> u64 {
+    let ticks = |pid: &u32| {
+        let line = biopsy_files::read_kernels(format!("/proc/{pid}/stat")).ok()?;
+        parse_stat(&line).map(|stat| stat.user.saturating_add(stat.system))
+    };
+    let all: u64 = pids.iter().filter_map(ticks).fold(0, u64::saturating_add);
+    all.saturating_mul(SECOND / ticks_per_second().max(1))
 }
 
 fn weight(size: u64, interval: u64) -> u64 {
@@ -228,9 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_as_long_as_the_budget_asks_for() {
-        assert_eq!(pause(SECOND / 50), SECOND, "20 ms were taken: 2 % of a second");
-        assert_eq!(pause(1 << 40), LONGEST_PAUSE);
-        assert_eq!(pause(0), 0);
+    fn processor_time_is_that_of_all_and_of_none_that_is_gone() {
+        let own = std::process::id();
+        let begun = std::time::Instant::now();
+        while processor_time(&[own]) == 0 {
+            assert!(begun.elapsed().as_secs() < 60, "a minute of work is no time");
+        }
+        assert_eq!(processor_time(&[u32::MAX]), 0);
+        assert!(processor_time(&[own, own]) >= processor_time(&[own]));
     }
 }

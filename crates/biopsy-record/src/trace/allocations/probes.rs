@@ -4,21 +4,21 @@ use std::io;
 use std::thread::JoinHandle;
 
 use biopsy_model::Pid;
-use biopsy_sys::perf::{Probe, ProbeAt};
+use biopsy_sys::bpf::{At, Link, Program};
 
 use super::super::kernel::allocations::{AllocationPrograms, Kind};
 use super::functions::Function;
 
-/// Probes that are taken away at the same time: for each the kernel waits a tenth of a second.
+/// Links that are ended at the same time: for each the kernel waits a tenth of a second, when its breakpoints are gone.
 const AT_ONCE: usize = 32;
 
 /// The probes of a watch.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
     /// At what hands out memory, and behind it.
-    allocating: Vec<Probe>,
+    allocating: Vec<Link>,
     /// At what takes it back.
-    releasing: Vec<Probe>,
+    releasing: Vec<Link>,
     /// Those that are just being taken away.
     going: Vec<JoinHandle<()>>,
 }
@@ -44,15 +44,21 @@ impl Probes {
         functions: &[(Pid, Vec<Function>)],
     ) -> io::Result<()> {
         for (pid, of) in functions {
-            let set = |function: &Function, program, at| {
-                Probe::set(program, &function.path, function.offset, at, *pid)
-            };
-            for function in of.iter().filter(|one| one.kind == Kind::Free) {
-                self.releasing.push(set(function, programs.enter(Kind::Free), ProbeAt::Entry)?);
-            }
-            for function in of.iter().filter(|one| one.kind.allocates()) {
-                self.allocating.push(set(function, programs.leave(), ProbeAt::Return)?);
-                self.allocating.push(set(function, programs.enter(function.kind), ProbeAt::Entry)?);
+            for file in of.chunk_by(|one, next| one.path == next.path) {
+                let Some(path) = file.first().map(|one| one.path.as_path()) else { continue };
+                let set = |is_one: &dyn Fn(Kind) -> bool, program: &Program, at| {
+                    let offsets: Vec<u64> =
+                        file.iter().filter(|one| is_one(one.kind)).map(|one| one.offset).collect();
+                    let link =
+                        (!offsets.is_empty()).then(|| program.attach_functions(path, &offsets, at, *pid));
+                    link.transpose()
+                };
+                let release = programs.enter(Kind::Free);
+                self.releasing.extend(set(&|kind| kind == Kind::Free, release, At::Entry)?);
+                self.allocating.extend(set(&Kind::allocates, programs.leave(), At::Return)?);
+                for one in Kind::ALLOCATING {
+                    self.allocating.extend(set(&|kind| kind == one, programs.enter(one), At::Entry)?);
+                }
             }
         }
         Ok(())
@@ -71,7 +77,7 @@ impl Probes {
     }
 
     /// Each by a thread of its own: the breakpoint goes at once, the rest of it takes its time.
-    fn remove(&mut self, probes: Vec<Probe>) {
+    fn remove(&mut self, probes: Vec<Link>) {
         self.going.retain(|thread| !thread.is_finished());
         for probe in probes {
             if self.going.len() >= AT_ONCE {

@@ -47,8 +47,8 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// It hands out memory.
-    pub(crate) fn allocates(self) -> bool {
-        self != Self::Free
+    pub(crate) fn allocates(kind: Self) -> bool {
+        kind != Self::Free
     }
 
     /// All that have an `enter` of their own.
@@ -134,7 +134,7 @@ impl AllocationPrograms {
         let kept = map(MapKind::Hash, "biopsy_kept", 16, 8, KEPT)?;
         // One record under construction for each CPU. Not that of the samples, whose timer may tick in the middle.
         let scratch = map(MapKind::Array, "biopsy_alloc", 4, sample::SIZE, cpus)?;
-        let load = |name, code: &[u64]| Program::load(ProgramKind::Probe, name, code);
+        let load = |name, code: &[u64]| Program::load(ProgramKind::Functions, name, code);
         let mut enters = Vec::new();
         for kind in Kind::ALLOCATING {
             let code = enter(maps, &rates, &intervals, &calls, &kept, kind);
