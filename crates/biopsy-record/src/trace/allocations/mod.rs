@@ -26,7 +26,7 @@ use probes::Probes;
 /// little, and each breakpoint is a larger part of it.
 const BUDGET: u64 = 25;
 /// What may be taken in advance, in nanoseconds of processor time: nobody knows the rate before the first window.
-const CREDIT: u64 = 20_000_000;
+const CREDIT: u64 = 5_000_000;
 /// Breakpoints for one allocation: two at malloc, one at free, and one more at a free of the second half of the window.
 const HITS: u64 = 4;
 /// How long both are watched in a window, in nanoseconds.
