@@ -5,6 +5,7 @@ use crate::findings::finding::Finding;
 use crate::logs::LogSummary;
 use crate::metrics::MetricSummary;
 use crate::runtimes::RuntimeSummary;
+use crate::trace::allocations::AllocationSummary;
 use crate::trace::flame::Flames;
 use crate::trace::function::{FunctionHandle, FunctionRow};
 use crate::trace::threads::ThreadTable;
@@ -26,6 +27,8 @@ pub struct Analysis {
     pub threads: ThreadTable,
     /// What waits for what, and who woke whom.
     pub waits: Waits,
+    /// Who allocates native memory, and what stays. `None`: nobody watched.
+    pub allocations: Option<AllocationSummary>,
     /// Metrics in brief, with the intervals worth looking at.
     pub metrics: MetricSummary,
     /// Log lines of interest.

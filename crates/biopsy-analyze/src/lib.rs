@@ -65,6 +65,7 @@ pub use runtimes::{
     AllocationRow, Coincidence, CollectionSummary, CommandRow, ContentionRow, CounterRow, ExceptionRow,
     GenerationRow, Meanwhile, MessageRow, PoolSummary, ProviderRow, RequestRow, RuntimePlace, RuntimeSummary,
 };
+pub use trace::allocations::{AllocationSite, AllocationSummary};
 pub use trace::flame::{FlameKind, FlameNode, FlamePair, FlameTree, Flames, ThreadFlames};
 pub use trace::function::{FunctionHandle, FunctionKind, FunctionRow};
 pub use trace::threads::{StripBucket, ThreadGroup, ThreadRow, ThreadTable};

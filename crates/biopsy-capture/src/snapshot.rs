@@ -1,10 +1,10 @@
 //! Taking a snapshot of the memory of a process, its managed heap if it has one, or several, and writing them down.
 
-mod add;
+pub(crate) mod add;
 mod gcdump;
 mod plan;
-mod series;
-mod take;
+pub(crate) mod series;
+pub(crate) mod take;
 
 use std::path::PathBuf;
 
@@ -12,9 +12,10 @@ use biopsy_model::capture::EndedBy;
 use biopsy_record::context::Moment;
 
 pub use self::gcdump::{gcdump_options, write_gcdump};
-pub use self::plan::{From, Snapshot, SnapshotPlan};
+pub use self::plan::{From, How, Snapshot, SnapshotPlan};
 use self::series::{Summaries, take_all};
 use self::take::take;
+use crate::capture::wait;
 use crate::failure::{Failure, FailureKind, KEPT};
 use crate::finish::{HandedOver, finish};
 use crate::job::{Job, Patience};
@@ -28,6 +29,8 @@ use crate::target::{self, Target};
 /// It cannot be taken, or not be written; a target that cannot be read leaves no folder behind.
 pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
     let target = target::find(&plan.target)?;
+    wait::wait(&plan.on, &target, job)?;
+    target.check_same()?;
     if let Some(into) = plan.into.as_deref().filter(|into| into.symlink_metadata().is_ok()) {
         return add::add(plan, target, into, job);
     }
@@ -38,7 +41,7 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
     match plan.output.as_ref().or(plan.into.as_ref()) {
         Some(path) if ends_with(path, ".gcdump") => {
             Place::alone(path.clone()).check()?;
-            let (heap, footprint) = take(plan, &target.info)?;
+            let (heap, footprint) = take(&plan.how, &target.info)?;
             let Some(heap) = heap else {
                 let why = format!("{} has no managed heap, and a `.gcdump` holds nothing else", target.name);
                 let hint = Some("without `.gcdump`, the snapshot says where its memory went");
@@ -62,7 +65,7 @@ pub fn run(plan: &SnapshotPlan, job: &Job) -> Result<Snapshot, Failure> {
 
 fn record(plan: &SnapshotPlan, target: Target, place: &Place, job: &Job) -> Result<Snapshot, Failure> {
     // Before anything is written.
-    let taken = take(plan, &target.info)?;
+    let taken = take(&plan.how, &target.info)?;
     let mut draft = Draft::begin(job, &place.folder, &target.info.key, &target.name, &plan.command)?;
     let process = std::slice::from_ref(&target.info);
     draft.context(process, Moment::Start).map_err(output_failure)?;

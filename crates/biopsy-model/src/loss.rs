@@ -19,6 +19,8 @@ pub enum LossKind {
     Metrics,
     /// Events that were not written because the disk was full or the size limit was reached.
     Disk,
+    /// Sampled allocations of native code, or their releases.
+    Allocations,
 }
 
 /// An interval in which `count` things of a kind were lost.

@@ -3,13 +3,15 @@
 //! Definitions come before their first use, so that a recording cut short at any moment is readable up to there.
 //! Handles count up from 0 without holes.
 
+use std::collections::HashMap;
+
 use crate::loss::{Loss, Warning};
 use crate::module::{Module, ModuleHandle};
 use crate::process::ThreadInfo;
 use crate::stack::{Frame, FrameHandle, StackEnd, StackHandle, StackNode};
 use crate::symbol::FrameSymbols;
 use crate::words::words;
-use crate::{MonoNanos, Nanos, Pid, Tid};
+use crate::{Avma, MonoNanos, Nanos, Pid, Tid};
 
 /// One event of a trace.
 #[derive(Clone, PartialEq, Debug)]
@@ -86,6 +88,12 @@ pub enum TimelineEvent {
     WaitSample(WaitSample),
     /// Times and counts of one thread over an interval.
     States(StateSlice),
+    /// A sampled allocation of native memory.
+    Allocation(Allocation),
+    /// A sampled allocation was released.
+    Release(Release),
+    /// Allocations were watched for a time.
+    AllocationWatch(AllocationWatch),
     /// Something was lost.
     Loss(Loss),
     /// The user marked this moment.
@@ -247,6 +255,56 @@ pub struct StateSlice {
     pub wakeups: u32,
 }
 
+/// An allocation of native memory (`malloc` and its like), sampled by bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allocation {
+    /// When it was made.
+    pub time: MonoNanos,
+    /// By whom.
+    pub pid: Pid,
+    /// By which thread.
+    pub tid: Tid,
+    /// From where.
+    pub stack: Option<StackHandle>,
+    /// How far the stack got.
+    pub end: StackEnd,
+    /// What was given out.
+    pub address: Avma,
+    /// Bytes asked for.
+    pub size: u64,
+    /// Allocated bytes that this one stands for: large ones are always taken and stand for themselves, of small ones some are taken.
+    pub weight: u64,
+}
+
+/// A sampled allocation was given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Release {
+    /// When.
+    pub time: MonoNanos,
+    /// By whom.
+    pub pid: Pid,
+    /// What [`Allocation::address`] was.
+    pub address: Avma,
+}
+
+/// Allocations were watched: all of them counted, some of them sampled. Where watching all the time would slow the target down, there are
+/// gaps between these, and what happened in them was not seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AllocationWatch {
+    /// From.
+    pub from: MonoNanos,
+    /// Until.
+    pub to: MonoNanos,
+    /// Until then it was also watched what is given back.
+    pub released_to: MonoNanos,
+    /// Allocations, all.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Average number of bytes between two samples.
+    pub interval: u64,
+}
+
 /// A whole trace in memory, as the read half sees it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Timeline {
@@ -272,6 +330,12 @@ pub struct Timeline {
     pub wait_samples: Vec<WaitSample>,
     /// State slices.
     pub states: Vec<StateSlice>,
+    /// Sampled allocations in order of time.
+    pub allocations: Vec<Allocation>,
+    /// What of them was given back, in order of time.
+    pub releases: Vec<Release>,
+    /// When allocations were watched.
+    pub allocation_watches: Vec<AllocationWatch>,
     /// What was lost.
     pub losses: Vec<Loss>,
     /// The user's marks.
@@ -306,6 +370,28 @@ impl Timeline {
             next = node.caller.filter(|caller| caller.0 < handle.0);
             Some(node.frame)
         })
+    }
+
+    /// The sampled allocations, each with whether it was kept: it was not given back, and nothing else was handed out at its address later.
+    pub fn allocations_kept(&self) -> impl Iterator<Item = (&Allocation, bool)> + '_ {
+        let mut kept = vec![true; self.allocations.len()];
+        let mut open: HashMap<(Pid, Avma), usize> = HashMap::new();
+        let mut lose = |index: Option<usize>| {
+            if let Some(slot) = index.and_then(|index| kept.get_mut(index)) {
+                *slot = false;
+            }
+        };
+        let mut releases = self.releases.iter().peekable();
+        for (index, allocation) in self.allocations.iter().enumerate() {
+            while let Some(one) = releases.next_if(|one| one.time < allocation.time) {
+                lose(open.remove(&(one.pid, one.address)));
+            }
+            lose(open.insert((allocation.pid, allocation.address), index));
+        }
+        for one in releases {
+            lose(open.remove(&(one.pid, one.address)));
+        }
+        self.allocations.iter().zip(kept)
     }
 
     /// The module of a frame.

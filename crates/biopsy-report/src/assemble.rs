@@ -1,6 +1,7 @@
 //! From a diagnosis to the types of the output schema. All renderers start here.
 
 mod across;
+mod allocations;
 mod assembly;
 mod dump;
 mod findings;
@@ -102,6 +103,7 @@ pub(crate) fn brief(assembly: &Assembly<'_>) -> schema::Recorded {
         metrics: assembly.metrics(),
         logs: assembly.logs(),
         runtimes: assembly.runtimes(),
+        allocations: assembly.allocations(),
         processes: assembly.processes(),
         marks: assembly.marks(),
         losses: losses(assembly),

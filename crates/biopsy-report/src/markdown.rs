@@ -1,5 +1,6 @@
 //! The report as Markdown: short enough for a ticket, readable as it is in a terminal.
 
+pub(crate) mod allocations;
 mod dump;
 mod escape;
 mod footprint;

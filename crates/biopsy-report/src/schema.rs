@@ -5,6 +5,7 @@
 //! when one is added. Moments are seconds since the start of the window (`at`, `from`, `to`), lengths of time end
 //! in `_ns` or `_seconds`, shares are 0 to 1.
 
+mod allocations;
 pub mod comparison;
 pub mod dump;
 mod explanations;
@@ -17,6 +18,7 @@ pub mod runtimes;
 pub mod strands;
 mod tables;
 
+pub use allocations::{AllocationSite, Allocations};
 pub use dump::Dump;
 pub use explanations::{Explanation, Explanations, Said};
 pub use findings::{Evidence, Finding, Number, Reference, Source};
@@ -90,6 +92,9 @@ pub struct Recorded {
     /// What managed runtimes said of themselves, one entry a process.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<Runtime>,
+    /// Who allocates native memory, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocations: Option<Allocations>,
     /// The processes of the tree, the target first.
     pub processes: Vec<Process>,
     /// The user's marks.

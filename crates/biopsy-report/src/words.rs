@@ -57,6 +57,7 @@ pub(crate) fn loss(kind: LossKind) -> &'static str {
         LossKind::StacksSkipped => "stacks-skipped",
         LossKind::Metrics => "metrics",
         LossKind::Disk => "disk",
+        LossKind::Allocations => "allocations",
     }
 }
 
@@ -70,6 +71,7 @@ pub(crate) fn loss_for_people(kind: LossKind) -> &'static str {
         LossKind::StacksSkipped => "stacks (the recorder was behind)",
         LossKind::Metrics => "metric readings",
         LossKind::Disk => "events (disk full or size limit)",
+        LossKind::Allocations => "sampled allocations",
     }
 }
 

@@ -517,3 +517,49 @@ fn a_leak_is_named_from_snapshots_in_one_recording() {
         );
     }
 }
+
+#[test]
+fn a_leak_is_named_with_who_allocates_it_from_one_capture() {
+    if !require_all(&NEEDED) || !require_all(&[Privilege::Perf]) {
+        return;
+    }
+    for (runtime, mode, words) in [
+        ("net10.0", "leak-static-list", ["AuditTrail.Entries", "AuditTrail.Begin"]),
+        ("net8.0", "leak-static-list", ["AuditTrail.Entries", "AuditTrail.Begin"]),
+    ] {
+        let folder = temp_dir("leak-capture");
+        let target = dotnet_target(runtime, "server", &["--port", "0", "--sick", mode]);
+        let survival = Survival::before(target.pid()).threads_may_change().files_may_change();
+        let recording = folder.path().join("leak.zip");
+        let output = biopsy(&[
+            "capture",
+            &target.pid().to_string(),
+            "--snapshots",
+            "3",
+            "--max-pause",
+            "10s",
+            "--allocations",
+            "--for",
+            "12s",
+            "--quiet",
+            "-o",
+            text(&recording),
+        ]);
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
+        survival.assert_unharmed();
+        let report = json(&biopsy(&["analyze", text(&recording), "--json"]));
+        assert_eq!(report["heaps"].as_array().map(Vec::len), Some(3), "{runtime}");
+        let marks: Vec<_> = report["marks"].as_array().into_iter().flatten().collect();
+        assert_eq!(marks.len(), 3, "each is on the time axis: {marks:?}");
+        let leak =
+            report["findings"].as_array().into_iter().flatten().find(|finding| finding["id"] == "leak");
+        let title = leak.map(|leak| leak["title"].to_string()).unwrap_or_default();
+        for word in words {
+            assert!(
+                title.contains(word),
+                "{runtime} {mode}: `{word}` is not in {title}; {:#}",
+                report["findings"]
+            );
+        }
+    }
+}

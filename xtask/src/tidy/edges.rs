@@ -37,6 +37,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-model",
             "biopsy-image",
             "biopsy-target",
+            "biopsy-elf",
             "biopsy-stacks",
             "biopsy-runtimes",
             "biopsy-allocators",

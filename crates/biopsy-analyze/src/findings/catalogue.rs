@@ -38,6 +38,7 @@ impl FindingId {
             Self::SleepLoop => work::SLEEP_LOOP,
             Self::RunawayThreads => growth::RUNAWAY_THREADS,
             Self::MemoryGrowth => growth::MEMORY_GROWTH,
+            Self::KeptAllocations => growth::KEPT_ALLOCATIONS,
             Self::GrowingType => growth::GROWING_TYPE,
             Self::KeptByAllocator => growth::KEPT_BY_ALLOCATOR,
             Self::Leak => growth::LEAK,

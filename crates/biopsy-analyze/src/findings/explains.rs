@@ -50,6 +50,8 @@ const ROWS: &[Row] = &[
     row(&[LockConvoy], How::Once, &[LockConvoy]),
     // A limit that is near is known to the one that reads the process's memory.
     row(&[MemoryGrowth], How::Raises, &[ManagedHeapGrowth]),
+    // Who allocates it says more than that there is more of it.
+    row(&[KeptAllocations], How::Lowers, &[MemoryGrowth]),
     row(&[ManagedHeapGrowth, TimerGrowth, HeapFragmentation, FinalizerBlocked], How::Lowers, &[MemoryGrowth]),
     // What is left after collections grows because nothing is finalized any more.
     row(&[FinalizerBlocked], How::Lowers, &[ManagedHeapGrowth]),
@@ -112,6 +114,7 @@ const ROWS: &[Row] = &[
             GcInduced,
             GcPinned,
             HeapFragmentation,
+            KeptAllocations,
             ManagedHeapGrowth,
             MemoryGrowth,
             MemoryPressure,

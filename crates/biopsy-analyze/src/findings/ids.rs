@@ -66,6 +66,8 @@ finding_ids! {
     RunawayThreads = "runaway-threads",
     /// More and more anonymous memory.
     MemoryGrowth = "memory-growth",
+    /// Native memory is allocated at one place and not given back.
+    KeptAllocations = "kept-allocations",
     /// Memory grows, and a heap says of what.
     GrowingType = "growing-type",
     /// The allocator keeps memory that the program has given back.

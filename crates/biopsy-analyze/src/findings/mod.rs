@@ -5,6 +5,7 @@
 //! is in [`Completeness::undetermined`](crate::Completeness::undetermined). What one finding means for another is in `explains`, and
 //! nowhere else. Beside these lie what rules share: `scene` and `dump` are what they look at, the others what several of them ask.
 
+mod allocated;
 mod allocating;
 mod answering;
 mod asking;

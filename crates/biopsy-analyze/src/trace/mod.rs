@@ -1,8 +1,9 @@
 //! What a trace says: functions, call trees, threads, waits.
 //!
 //! Layers, each using those before it: `function`, `waits`, `window`, `roles`, `group_names`, `cost_names` (words and types); `frames`; `calls`;
-//! `costs`, `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
+//! `allocations`, `costs`, `flame`, `threads`, `wait_sites`, `managed_waits`; `recorded_waits`; `wait_sums`; `facts`; and `read`, which puts them in order.
 
+pub mod allocations;
 pub(crate) mod calls;
 pub(crate) mod cost_names;
 pub(crate) mod costs;

@@ -2,11 +2,13 @@
 //!
 //! [`subject`] finds or starts the process and looks whether it may be recorded; [`wait`] waits for a trigger; [`record`] starts
 //! the recorders ([`runtimes`] those of .NET; [`before`] asks for what was recorded earlier) and watches over them; [`copy`] makes a bundle on the
-//! way; [`end`] stops them and takes what is taken at the end ([`stacks`]). [`preview`] shows texts beforehand. The rest is `finish`'s.
+//! way; [`memory`] takes snapshots on the way; [`end`] stops them and takes what is taken at the end ([`stacks`]). [`preview`] shows texts
+//! beforehand. The rest is `finish`'s.
 
 mod before;
 mod copy;
 mod end;
+mod memory;
 mod plan;
 mod preview;
 mod record;
@@ -29,6 +31,7 @@ use before::Asked;
 pub use plan::{CapturePlan, RecentWish, Remote, Whom, Wish, event_budget, trigger};
 pub use preview::preview;
 
+use memory::Beside;
 use subject::Subject;
 
 /// What was captured.
@@ -62,7 +65,13 @@ pub fn run(plan: &CapturePlan, remote: &Remote, job: &Job) -> Result<Captured, F
     let (result, diagnosis) = if hurried || job.is_hurried() {
         (HandedOver { path: place.folder.clone(), bytes: 0, is_bundle: false }, None)
     } else {
-        let (result, diagnosis) = finish(job, &draft, &place, Diagnosis::of_capture).map_err(kept)?;
+        let beside = (plan.memory_snapshots > 0).then(|| Beside::read(draft.folder.path())).transpose();
+        let beside = beside.map_err(kept)?;
+        let diagnose = |capture| match beside {
+            Some(beside) => beside.diagnosis(capture),
+            None => Diagnosis::of_capture(capture),
+        };
+        let (result, diagnosis) = finish(job, &draft, &place, diagnose).map_err(kept)?;
         (result, Some(diagnosis))
     };
     Ok(Captured { result, diagnosis, trace, snapshots })

@@ -11,6 +11,7 @@ use biopsy_record::triggers::Trigger;
 
 use crate::failure::{Failure, FailureKind};
 use crate::job::Job;
+use crate::snapshot::How;
 
 /// Whom to record.
 #[derive(Clone, Debug)]
@@ -60,8 +61,14 @@ pub struct CapturePlan {
     pub dotnet: Option<DotNetOptions>,
     /// Personal data is masked, too.
     pub anonymize: bool,
+    /// Who allocates: what runtimes tell of it, and of native processes what malloc and free are called with.
+    pub allocations: bool,
     /// Stacks, locks and asynchronous operations of all processes at the end, from their memory.
     pub stacks: bool,
+    /// So many snapshots of the target's memory: the last at the end, the first at the beginning, the others between.
+    pub memory_snapshots: u32,
+    /// How these are taken.
+    pub memory_how: How,
     /// Recording begins when one of these happens; empty: at once.
     pub on: Vec<Trigger>,
     /// It ends when the timeline has this many bytes.

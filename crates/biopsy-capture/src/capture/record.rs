@@ -10,7 +10,7 @@ use biopsy_model::Pid;
 use biopsy_model::capture::EndedBy;
 use biopsy_model::loss::Warning;
 use biopsy_model::metric::MetricTable;
-use biopsy_model::process::ProcessInfo;
+use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_record::context::Moment;
 use biopsy_record::dotnet::DotNetRecorder;
 use biopsy_record::favour::Turn;
@@ -57,6 +57,8 @@ pub(super) struct Recording<'a> {
     pub(super) child: Option<Child>,
     pub(super) snapshots: Vec<PathBuf>,
     pub(super) tree: Vec<ProcessInfo>,
+    /// Snapshots of the memory that were tried.
+    pub(super) memory_looks: u32,
 }
 
 pub(super) struct Running {
@@ -99,9 +101,13 @@ pub(super) fn record(
     let child = subject.release()?;
     draft.keep();
     drop(turn);
+    let (snapshots, memory_looks) = (Vec::new(), 0);
     let mut recording =
-        Recording { plan, place, job, remote, draft, subject, running, child, snapshots: Vec::new(), tree };
+        Recording { plan, place, job, remote, draft, subject, running, child, snapshots, tree, memory_looks };
     let ended_by = recording.watch();
+    if ended_by != EndedBy::TargetExited {
+        recording.memory_at_end();
+    }
     recording.draft.header.ended_by = ended_by;
     recording.end(watch)
 }
@@ -157,9 +163,18 @@ fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Resul
         wait_period: plan.wait_period,
         wakeups: true,
         method: plan.method,
+        allocations: if plan.allocations { native(tree) } else { Vec::new() },
         max_bytes: plan.max_bytes,
     };
     trace::start(&options, file, Some(draft.masking.clone()))
+}
+
+/// Processes whose memory is handed out by an allocator of native code; runtimes tell of theirs by themselves.
+fn native(tree: &[ProcessInfo]) -> Vec<Pid> {
+    let is_native = |process: &&ProcessInfo| {
+        matches!(process.runtime.kind, RuntimeKind::Native | RuntimeKind::Unknown | RuntimeKind::Python)
+    };
+    tree.iter().filter(is_native).map(|process| process.key.pid).collect()
 }
 
 fn start_metrics(
@@ -226,6 +241,7 @@ impl Recording<'_> {
             _ => self.plan.length,
         };
         let ended = loop {
+            self.memory_by(started.elapsed());
             let left = length.map(|length| length.saturating_sub(started.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
                 break EndedBy::Time;

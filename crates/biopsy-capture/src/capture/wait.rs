@@ -10,7 +10,7 @@ use crate::job::Job;
 use crate::target::Target;
 
 /// Waits until one of the triggers fires, and says why. `None`: there is none to wait for.
-pub(super) fn wait(triggers: &[Trigger], target: &Target, job: &Job) -> Result<Option<String>, Failure> {
+pub(crate) fn wait(triggers: &[Trigger], target: &Target, job: &Job) -> Result<Option<String>, Failure> {
     if triggers.is_empty() {
         return Ok(None);
     }

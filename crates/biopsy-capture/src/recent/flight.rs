@@ -58,6 +58,7 @@ impl Flight {
             wait_threshold: WAIT_THRESHOLD,
             wait_period: Some(WAIT_PERIOD),
             wakeups: false,
+            allocations: Vec::new(),
             method: None,
             max_bytes: u64::MAX,
         };

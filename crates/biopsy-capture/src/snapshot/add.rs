@@ -45,7 +45,7 @@ pub(super) fn add(plan: &SnapshotPlan, target: Target, into: &Path, job: &Job) -
         Place { folder: beside(into, ".adding"), bundle: into.is_file().then(|| beside(into, ".new")) };
     place.check()?;
     job.be_patient(Patience::Unlimited);
-    let taken = take(plan, &target.info)?;
+    let taken = take(&plan.how, &target.info)?;
     let command = &plan.command;
     let mut draft = Draft::begin(job, &place.folder, &target.info.key, &target.name, command)?;
     draft.header.start = before.header.start;
@@ -96,8 +96,8 @@ fn is_kept(name: &str) -> bool {
     .contains(&name)
 }
 
-/// What the snapshots before hold, one after the other.
-fn earlier(evidence: &Evidence, numbers: &[u32]) -> Result<Vec<HeapSummary>, Failure> {
+/// What the snapshots in a recording hold, one after the other: each may be as large as memory allows.
+pub(crate) fn earlier(evidence: &Evidence, numbers: &[u32]) -> Result<Vec<HeapSummary>, Failure> {
     let mut heaps = Vec::new();
     for number in numbers {
         let heap = evidence.heap(*number).map_err(bad_input)?;
@@ -128,7 +128,7 @@ fn put_in_place(made: &HandedOver, into: &Path) -> std::io::Result<HandedOver> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
-fn bad_input(error: biopsy_import::EvidenceError) -> Failure {
+pub(crate) fn bad_input(error: biopsy_import::EvidenceError) -> Failure {
     Failure::from_error(FailureKind::BadInput, &error).with_hint(error.hint())
 }
 

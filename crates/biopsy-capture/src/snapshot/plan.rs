@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use biopsy_analyze::Diagnosis;
+use biopsy_record::triggers::Trigger;
 
 use crate::finish::HandedOver;
 
@@ -18,6 +19,15 @@ pub enum From {
     Runtime,
 }
 
+/// How a snapshot is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct How {
+    /// It is refused where the process would stand still longer.
+    pub max_pause: Duration,
+    /// Where the heap is read from.
+    pub from: From,
+}
+
 /// Of which process, how, and where it goes.
 #[derive(Clone, Debug)]
 pub struct SnapshotPlan {
@@ -25,10 +35,10 @@ pub struct SnapshotPlan {
     pub target: String,
     /// What the user typed, for the header of the recording, which masks it.
     pub command: Vec<String>,
-    /// It is refused where the process would stand still longer.
-    pub max_pause: Duration,
-    /// Where the heap is read from.
-    pub from: From,
+    /// How it is taken.
+    pub how: How,
+    /// The first one is taken when one of these happens; empty: at once.
+    pub on: Vec<Trigger>,
     /// A folder; a bundle, if it ends in `.zip`; the graph alone, if it ends in `.gcdump`; `None`: a folder named after the target
     /// and the time.
     pub output: Option<PathBuf>,

@@ -17,9 +17,9 @@ use crate::target::Target;
 
 /// What snapshots hold, the oldest first.
 #[derive(Default)]
-pub(super) struct Summaries {
-    pub(super) heaps: Vec<HeapSummary>,
-    pub(super) footprints: Vec<FootprintSummary>,
+pub(crate) struct Summaries {
+    pub(crate) heaps: Vec<HeapSummary>,
+    pub(crate) footprints: Vec<FootprintSummary>,
 }
 
 impl Summaries {
@@ -80,7 +80,7 @@ pub(super) fn take_all(
                 if job.is_asked() {
                     break;
                 }
-                match target.check_same().and_then(|()| take(plan, &target.info)) {
+                match target.check_same().and_then(|()| take(&plan.how, &target.info)) {
                     Ok(taken) => taken,
                     Err(failure) => {
                         let message = format!("snapshot {number} could not be taken: {failure}");
@@ -100,7 +100,8 @@ pub(super) fn take_all(
 /// How often it is looked whether somebody wants an end.
 const LOOK: Duration = Duration::from_millis(100);
 
-fn write((heap, footprint): &Taken, number: u32, draft: &mut Draft) -> Result<(), Failure> {
+/// Writes a snapshot into a recording.
+pub(crate) fn write((heap, footprint): &Taken, number: u32, draft: &mut Draft) -> Result<(), Failure> {
     let of_heap = heap.iter().flat_map(|(_, facts)| &facts.warnings);
     let notes = of_heap.chain(footprint.iter().flat_map(|footprint| &footprint.warnings));
     let warnings: Vec<_> = notes.map(|message| warning("snapshot.note", message.clone())).collect();

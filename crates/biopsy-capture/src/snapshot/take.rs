@@ -9,31 +9,31 @@ use biopsy_model::process::{ProcessInfo, RuntimeKind};
 use biopsy_record::snapshot::{self, AskError, AskOptions, Options, SnapshotError};
 use biopsy_target::freeze::{FreezeError, FreezeOptions};
 
-use super::plan::{From, SnapshotPlan};
+use super::plan::{From, How};
 use crate::failure::{Failure, FailureKind};
 
 /// The heap, where the process has a managed one, and where all its memory went, where that was read.
-pub(super) type Taken = (Option<(Graph, HeapFacts)>, Option<Footprint>);
+pub(crate) type Taken = (Option<(Graph, HeapFacts)>, Option<Footprint>);
 
 /// Takes the snapshot by the way that was asked for.
-pub(super) fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<Taken, Failure> {
-    if plan.from == From::Runtime {
-        let heap = ask(plan, info).map_err(|error| ask_failure(&error, plan))?;
+pub(crate) fn take(how: &How, info: &ProcessInfo) -> Result<Taken, Failure> {
+    if how.from == From::Runtime {
+        let heap = ask(how, info).map_err(|error| ask_failure(&error, how))?;
         return Ok((Some(heap), None));
     }
-    match from_memory(plan, info) {
+    match from_memory(how, info) {
         Ok(taken) => Ok((Some((taken.graph, taken.facts)), Some(taken.footprint))),
         // Where its memory went can be told of any process.
         Err(SnapshotError::NoRuntime { .. })
-            if plan.from == From::Auto && info.runtime.kind != RuntimeKind::DotNet =>
+            if how.from == From::Auto && info.runtime.kind != RuntimeKind::DotNet =>
         {
-            let options = FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() };
+            let options = FreezeOptions { max_pause: how.max_pause, ..FreezeOptions::default() };
             let footprint = snapshot::take_footprint(&info.key, &options).map_err(|error| failure(&error))?;
             Ok((None, Some(footprint)))
         }
-        Err(error) if plan.from == From::Auto && error.may_ask_the_runtime() => {
-            let (graph, mut facts) = ask(plan, info).map_err(|second| {
-                let asked = ask_failure(&second, plan);
+        Err(error) if how.from == From::Auto && error.may_ask_the_runtime() => {
+            let (graph, mut facts) = ask(how, info).map_err(|second| {
+                let asked = ask_failure(&second, how);
                 Failure::new(asked.kind, format!("{}; and: {asked}", failure(&error)))
             })?;
             facts.warnings.insert(0, format!("not from memory: {}", failure(&error)));
@@ -43,27 +43,27 @@ pub(super) fn take(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<Taken, Fai
     }
 }
 
-fn from_memory(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<snapshot::Taken, SnapshotError> {
+fn from_memory(how: &How, info: &ProcessInfo) -> Result<snapshot::Taken, SnapshotError> {
     let options = Options {
-        freeze: FreezeOptions { max_pause: plan.max_pause, ..FreezeOptions::default() },
+        freeze: FreezeOptions { max_pause: how.max_pause, ..FreezeOptions::default() },
         ..Options::default()
     };
     snapshot::take(&info.key, &options)
 }
 
 /// Asks the runtime.
-fn ask(plan: &SnapshotPlan, info: &ProcessInfo) -> Result<(Graph, HeapFacts), AskError> {
+fn ask(how: &How, info: &ProcessInfo) -> Result<(Graph, HeapFacts), AskError> {
     /// Longest time for the whole answer.
     const LONGEST: Duration = Duration::from_secs(300);
-    let options = AskOptions { max_pause: plan.max_pause, longest: LONGEST };
+    let options = AskOptions { max_pause: how.max_pause, longest: LONGEST };
     snapshot::ask(info.key.pid, snapshot::own_bytes(info.key.pid), &options)
 }
 
-fn ask_failure(error: &AskError, plan: &SnapshotPlan) -> Failure {
+fn ask_failure(error: &AskError, how: &How) -> Failure {
     let hint = match error {
         AskError::TooLong { predicted, .. } => {
             let seconds = predicted.as_secs_f64().mul_add(1.2, 0.1).ceil();
-            Some(format!("`--max-pause {seconds}s` allows it; now it is {:?}", plan.max_pause))
+            Some(format!("`--max-pause {seconds}s` allows it; now it is {:?}", how.max_pause))
         }
         AskError::Ipc(error) => error.hint(),
         _ => None,

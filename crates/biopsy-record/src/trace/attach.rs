@@ -322,7 +322,7 @@ fn map_ring(event: &Event, pages: &[usize]) -> Result<Ring, String> {
 }
 
 /// An error with its chain of causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

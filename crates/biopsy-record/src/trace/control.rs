@@ -34,6 +34,8 @@ pub struct TraceOptions {
     pub wakeups: bool,
     /// Use only this method.
     pub method: Option<Method>,
+    /// Watch who allocates native memory, of these of the processes.
+    pub allocations: Vec<Pid>,
     /// Write the timeline up to this many bytes.
     pub max_bytes: u64,
 }
@@ -48,6 +50,7 @@ impl Default for TraceOptions {
             wait_period: Some(Duration::from_millis(20)),
             wakeups: true,
             method: None,
+            allocations: Vec::new(),
             max_bytes: 4 << 30,
         }
     }
@@ -116,7 +119,7 @@ pub fn start(
         Destination::Ring(_) => Pace::CALM,
     };
     let sink = Sink::new(timeline, masking, Arc::clone(&progress))?;
-    let recorder = Recorder::new(
+    let mut recorder = Recorder::new(
         attached,
         interpreters,
         plan,
@@ -125,6 +128,10 @@ pub fn start(
         options.max_bytes,
         sink,
     )?;
+    let watched: Vec<u32> = options.allocations.iter().map(|pid| pid.0).collect();
+    if !watched.is_empty() {
+        recorder.watch_allocations(&watched)?;
+    }
     let (control, commands) = channel();
     let (finished, done) = channel();
     let thread = std::thread::Builder::new().name("biopsy-trace".to_owned()).spawn(move || {

@@ -3,11 +3,12 @@
 //!
 //! In the order of the flow: `attach` opens events and kernel programs; `recorder` is the loop that reads them;
 //! `processes` keeps track of mappings and threads; `frames` unwinds; `off_cpu` visits waiting threads; `slices` cuts
-//! times; `names` finds symbols while the recording runs, and `managed` those of managed code; `sink` writes the timeline.
+//! times; `allocations` watches malloc and free, where that is asked for; `names` finds symbols while the recording runs, and `managed` those of managed code; `sink` writes the timeline.
 //!
 //! Promises: no signal is ever sent to the target and it is never stopped; everything in the kernel ends with our file
 //! descriptors; whatever is lost is written down.
 
+mod allocations;
 mod attach;
 mod before;
 mod commands;

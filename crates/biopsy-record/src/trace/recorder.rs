@@ -17,7 +17,8 @@ use rustc_hash::FxHashMap;
 
 use crate::favour;
 
-use super::attach::{Attached, Method, Plan};
+use super::allocations::Allocations;
+use super::attach::{Attached, Method, Plan, with_causes};
 use super::commands::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
@@ -56,6 +57,8 @@ pub(super) struct Recorder {
     names: Names,
     managed: Managed,
     interpreters: Finder,
+    /// Where they are asked for, and can be seen.
+    allocations: Option<Allocations>,
     /// New frames that are no managed code, until they are asked for.
     native: Vec<(FrameHandle, Frame)>,
     wait_period: Option<u64>,
@@ -140,6 +143,7 @@ impl Recorder {
             names,
             managed,
             interpreters,
+            allocations: None,
             native: Vec::new(),
             wait_period,
             pace,
@@ -158,6 +162,39 @@ impl Recorder {
         }
         recorder.state.sink.flush()?;
         Ok(recorder)
+    }
+
+    /// Also who allocates native memory. What stands against it is a warning.
+    pub(super) fn watch_allocations(&mut self, pids: &[u32]) -> io::Result<()> {
+        let prepared = match &self.attached.kernel {
+            Some(kernel) => kernel
+                .allocation_programs()
+                .map_err(|error| with_causes(&error))
+                .and_then(|programs| Allocations::prepare(programs, pids)),
+            None => Err("they are seen by the kernel part of the trace, which is not there".to_owned()),
+        };
+        match prepared {
+            Ok(allocations) => {
+                self.allocations = Some(allocations);
+                Ok(())
+            }
+            Err(why) => {
+                let message = format!("allocations of native code are not seen: {why}");
+                self.state.sink.warn("allocations.not-watched", message, None)
+            }
+        }
+    }
+
+    /// What is due of the watch over allocations.
+    fn serve_allocations(&mut self, now: u64) {
+        let Some(allocations) = &mut self.allocations else { return };
+        let (watch, warning) = allocations.round(now);
+        if let Some(warning) = warning {
+            self.state.push(&TimelineEvent::Warning(warning));
+        }
+        if let Some(watch) = watch {
+            self.state.push(&TimelineEvent::AllocationWatch(watch));
+        }
     }
 
     /// Threads that sleep since before the recording have not been seen by the scheduler's tracepoints.
@@ -244,6 +281,7 @@ impl Recorder {
             self.next_second = now + SECOND;
             self.each_second(now);
         }
+        self.serve_allocations(now);
         self.tell_hints();
         self.serve_managed();
         self.find_languages();
@@ -365,10 +403,11 @@ impl Recorder {
     }
 
     fn read_kernel_records(&mut self) {
-        let Self { attached, state, off_cpu, .. } = self;
+        let Self { attached, state, off_cpu, allocations, .. } = self;
         let Some(kernel) = &mut attached.kernel else { return };
+        let allocations = allocations.as_ref();
         let behind = kernel.fill() > BEHIND;
-        kernel.read(usize::MAX, |record| state.kernel_record(&record, off_cpu, behind));
+        kernel.read(usize::MAX, |record| state.kernel_record(&record, off_cpu, allocations, behind));
     }
 
     /// Times and off-CPU samples, from one reading of the table.
@@ -447,6 +486,7 @@ impl Recorder {
             (LossKind::Samples, stats.lost_samples, before.lost_samples),
             (LossKind::Waits, stats.lost_waits, before.lost_waits),
             (LossKind::Waits, stats.threads_not_counted, before.threads_not_counted),
+            (LossKind::Allocations, stats.lost_allocations, before.lost_allocations),
         ] {
             if new > old {
                 let result = self.state.sink.lost(kind, since, now, new - old);
@@ -556,6 +596,10 @@ impl Recorder {
     /// `turn`: for what is still in the rings; naming frames has time.
     fn finish(mut self, cut_short: Option<String>, turn: favour::Turn) -> TraceSummary {
         favour::all_threads();
+        // First of all: breakpoints cost the target.
+        if let Some(watch) = self.allocations.as_mut().and_then(|all| all.finish(monotonic_nanos())) {
+            self.state.push(&TimelineEvent::AllocationWatch(watch));
+        }
         self.attached.stop();
         if cut_short.is_none() {
             self.last_reading();
@@ -593,25 +637,29 @@ impl Recorder {
     /// Reads what is left, for a bounded time.
     fn last_reading(&mut self) {
         self.read_side_band();
-        let Self { attached, state, off_cpu, last_stats, .. } = self;
+        let Self { attached, state, off_cpu, allocations, last_stats, .. } = self;
         let Some(kernel) = &mut attached.kernel else { return };
         let deadline = Instant::now() + LAST_READING;
-        while kernel.read(LAST_BATCH, |record| state.kernel_record(&record, off_cpu, false)) > 0 {
+        let seen = allocations.as_ref();
+        while kernel.read(LAST_BATCH, |record| state.kernel_record(&record, off_cpu, seen, false)) > 0 {
             if Instant::now() > deadline {
                 break;
             }
         }
-        let (mut samples, mut waits) = (0, 0);
+        let (mut samples, mut waits, mut allocated) = (0, 0, 0);
         kernel.read(usize::MAX, |record| match record {
             KernelRecord::Sample { .. } => samples += 1,
             KernelRecord::Wait { .. } => waits += 1,
+            KernelRecord::Allocation { .. } | KernelRecord::Release { .. } => allocated += 1,
             KernelRecord::Language { .. } => {}
         });
-        if samples + waits == 0 {
+        if samples + waits + allocated == 0 {
             return;
         }
         let (since, now) = (last_stats.0, monotonic_nanos());
-        for (kind, count) in [(LossKind::Samples, samples), (LossKind::Waits, waits)] {
+        for (kind, count) in
+            [(LossKind::Samples, samples), (LossKind::Waits, waits), (LossKind::Allocations, allocated)]
+        {
             if count > 0 {
                 let result = state.sink.lost(kind, since, now, count);
                 state.keep(result);

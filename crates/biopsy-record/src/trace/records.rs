@@ -4,12 +4,13 @@ use std::io;
 
 use biopsy_model::loss::LossKind;
 use biopsy_model::stack::StackEnd;
-use biopsy_model::timeline::{Sample, TimelineEvent, Wait};
+use biopsy_model::timeline::{Allocation, Release, Sample, TimelineEvent, Wait};
 use biopsy_model::{Avma, MonoNanos, Nanos, Pid, Tid};
 use biopsy_runtimes::python::RawStack;
 use biopsy_stacks::unwind::{StackMemory, UserRegisters};
 use rustc_hash::FxHashMap;
 
+use super::allocations::Allocations;
 use super::frames::{Beside, Frames};
 use super::kernel::KernelRecord;
 use super::maps::MapsEntry;
@@ -45,7 +46,14 @@ impl State {
         self.keep(result);
     }
 
-    pub(super) fn kernel_record(&mut self, record: &KernelRecord<'_>, off_cpu: &OffCpuSampler, behind: bool) {
+    /// `allocations`: the watch over them, where there is one. `behind`: there is no time to unwind samples.
+    pub(super) fn kernel_record(
+        &mut self,
+        record: &KernelRecord<'_>,
+        off_cpu: &OffCpuSampler,
+        allocations: Option<&Allocations>,
+        behind: bool,
+    ) {
         match *record {
             KernelRecord::Language { cpu, tid, ref stack } => {
                 self.language.insert(cpu, (tid, stack.clone()));
@@ -71,6 +79,53 @@ impl State {
                     frames.user_stack(tgid, tid, &registers, stack, beside, sink)
                 };
                 self.sample(tid, cpu, time, result);
+            }
+            KernelRecord::Allocation {
+                tid,
+                tgid,
+                time,
+                ip,
+                sp,
+                bp,
+                address,
+                size,
+                stack,
+                frame_pointers,
+            } => {
+                if !self.frames.processes.contains(tgid) {
+                    return;
+                }
+                let State { frames, sink, .. } = self;
+                let found = if frame_pointers {
+                    let chain: Vec<Avma> = words(stack).into_iter().map(Avma).collect();
+                    frames.chain(tgid, tid, &chain, &[], sink)
+                } else {
+                    let (stack, registers) =
+                        (StackMemory { base: sp, bytes: stack }, UserRegisters::new(ip, sp, bp));
+                    frames.user_stack(tgid, tid, &registers, stack, Beside::default(), sink)
+                };
+                let weight = allocations.map_or(size, |allocations| allocations.weight(size));
+                let (time, pid, tid, address) = (MonoNanos(time), Pid(tgid), Tid(tid), Avma(address));
+                let event = found.map(|(stack, end)| {
+                    TimelineEvent::Allocation(Allocation {
+                        time,
+                        pid,
+                        tid,
+                        stack,
+                        end,
+                        address,
+                        size,
+                        weight,
+                    })
+                });
+                match event {
+                    Ok(event) => self.push(&event),
+                    Err(error) => self.keep(Err(error)),
+                }
+            }
+            KernelRecord::Release { tgid, time, address } => {
+                let (time, pid, address) = (MonoNanos(time), Pid(tgid), Avma(address));
+                self.push(&TimelineEvent::Release(Release { time, pid, address }));
             }
             KernelRecord::Wait { tid, start, end, wakened, state, syscall, sequence } => {
                 let stack = off_cpu.stack_of(tid, sequence);

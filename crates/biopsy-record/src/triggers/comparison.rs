@@ -9,6 +9,8 @@ pub enum Quantity {
     Cpu,
     /// Resident memory, bytes.
     Memory,
+    /// Bytes of resident memory more than at the first reading.
+    Growth,
     /// Threads.
     Threads,
     /// Open file descriptors.
@@ -22,6 +24,7 @@ impl Quantity {
         match self {
             Self::Cpu => "cpu",
             Self::Memory => "memory",
+            Self::Growth => "growth",
             Self::Threads => "threads",
             Self::Descriptors => "fds",
         }
@@ -32,7 +35,7 @@ impl Quantity {
     pub fn value_text(self, value: f64) -> String {
         match self {
             Self::Cpu => format!("{}%", (value * 10.0).round() / 10.0),
-            Self::Memory => bytes_text(value),
+            Self::Memory | Self::Growth => bytes_text(value),
             Self::Threads | Self::Descriptors => format!("{value:.0}"),
         }
     }

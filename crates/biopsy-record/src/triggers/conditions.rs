@@ -271,6 +271,7 @@ fn noun(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Cpu => "CPU",
         Quantity::Memory => "resident memory",
+        Quantity::Growth => "growth of resident memory",
         Quantity::Threads => "threads",
         Quantity::Descriptors => "open descriptors",
     }
@@ -325,6 +326,7 @@ mod tests {
                 at: start + Duration::from_secs(second),
                 cpu: Some(*cpu),
                 memory: Some(memory * 1024.0 * 1024.0),
+                growth: None,
                 threads: Some(3.0),
                 descriptors: None,
             };
@@ -385,8 +387,14 @@ mod tests {
         writeln!(log, "ERROR of before").unwrap();
         let mut all = conditions(&[&format!("log:{}:ERROR [0-9]+", path.display())], Again::AfterFalse);
         writeln!(log, "all is well\nERROR 17 happened").unwrap();
-        let reading =
-            Reading { at: Instant::now(), cpu: None, memory: None, threads: None, descriptors: None };
+        let reading = Reading {
+            at: Instant::now(),
+            cpu: None,
+            memory: None,
+            growth: None,
+            threads: None,
+            descriptors: None,
+        };
         assert!(all.read(&reading, false).is_none());
         let due = all.read(&reading, true).unwrap();
         assert_eq!(due.line.as_deref(), Some(&b"ERROR 17 happened"[..]));

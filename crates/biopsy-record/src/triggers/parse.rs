@@ -12,11 +12,12 @@ use super::trigger::Trigger;
 
 /// Longest text that is a trigger.
 const LONGEST: usize = 4096;
-const QUANTITIES: [(&str, Quantity); 8] = [
+const QUANTITIES: [(&str, Quantity); 9] = [
     ("cpu", Quantity::Cpu),
     ("memory", Quantity::Memory),
     ("mem", Quantity::Memory),
     ("rss", Quantity::Memory),
+    ("growth", Quantity::Growth),
     ("threads", Quantity::Threads),
     ("fds", Quantity::Descriptors),
     ("handles", Quantity::Descriptors),
@@ -24,8 +25,8 @@ const QUANTITIES: [(&str, Quantity); 8] = [
 ];
 
 impl Trigger {
-    /// Parses one trigger: `exit`, `exit!=0`, `crash`, `cpu>90%:30s` (with `>`, `>=`, `<`, `<=`; for memory, threads and fds
-    /// likewise), `hang:10s`, `log:REGEX`, `log:PATH:REGEX` (a path begins with `/`, `./` or `../`; a colon in it is
+    /// Parses one trigger: `exit`, `exit!=0`, `crash`, `cpu>90%:30s` (with `>`, `>=`, `<`, `<=`; for memory, growth, threads and
+    /// fds likewise), `hang:10s`, `log:REGEX`, `log:PATH:REGEX` (a path begins with `/`, `./` or `../`; a colon in it is
     /// written `\:`), `after:10m`.
     ///
     /// # Errors
@@ -75,7 +76,7 @@ fn parse_bound(text: &str, quantity: Quantity, rest: &str) -> Result<Trigger, Pa
     };
     let bound = match quantity {
         Quantity::Cpu => parse_percent(value),
-        Quantity::Memory => parse_bytes(value),
+        Quantity::Memory | Quantity::Growth => parse_bytes(value),
         Quantity::Threads | Quantity::Descriptors => parse_count(value),
     };
     let bound = bound.ok_or_else(|| ParseTriggerError::Value { what, value: value.trim().to_owned() })?;
@@ -131,6 +132,7 @@ mod tests {
         same("cpu<=5%:1m", "cpu<=5%:1m");
         same("memory>2G", "memory>2G");
         same("mem >= 1.5GiB : 90s", "memory>=1536M:90s");
+        same("growth > 200MiB", "growth>200M");
         same("threads>500", "threads>500");
         same("fds>1000:10s", "fds>1000:10s");
         same("hang:10s", "hang:10s");
@@ -180,10 +182,10 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read_again(
-            quantity in 0..4_usize, comparison in 0..4_usize, bound in 0..1_000_000_u32, seconds in 0..100_000_u64,
+            quantity in 0..5_usize, comparison in 0..4_usize, bound in 0..1_000_000_u32, seconds in 0..100_000_u64,
         ) {
             let trigger = Trigger::Bound {
-                quantity: [Quantity::Cpu, Quantity::Memory, Quantity::Threads, Quantity::Descriptors][quantity],
+                quantity: [Quantity::Cpu, Quantity::Memory, Quantity::Growth, Quantity::Threads, Quantity::Descriptors][quantity],
                 comparison: [Comparison::Above, Comparison::AtLeast, Comparison::Below, Comparison::AtMost][comparison],
                 bound: bound.into(),
                 lasting: Duration::from_secs(seconds),

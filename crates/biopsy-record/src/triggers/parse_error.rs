@@ -76,6 +76,7 @@ fn example(what: &str) -> &'static str {
             "for example `cpu>90%:30s`: more than 90 % of one core for 30 seconds (`cpu>150%` for several)"
         }
         "memory" => "for example `memory>2G` or `memory>512M:1m`",
+        "growth" => "for example `growth>200M`: so much more resident memory than at the beginning",
         "threads" => "for example `threads>500`",
         "fds" => "for example `fds>1000`",
         "hang" => "for example `hang:10s`",
@@ -91,6 +92,6 @@ fn example(what: &str) -> &'static str {
     }
 }
 
-const ALL: &str = "triggers are `exit`, `exit!=0`, `crash`, `cpu>90%:30s`, `memory>2G`, `threads>500`, `fds>1000`, `hang:10s`, `log:REGEX`, `log:PATH:REGEX`, `after:10m`";
+const ALL: &str = "triggers are `exit`, `exit!=0`, `crash`, `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`, `fds>1000`, `hang:10s`, `log:REGEX`, `log:PATH:REGEX`, `after:10m`";
 
 const OF_DOTNET: &str = "`exception:TYPE`, `unhandled-exception`, `gc-heap>2G`, `gc-gen2>1G`, `threadpool-queue>100`, `request>10s`, `request-status>=500`, `counter:NAME>5`";

@@ -21,6 +21,8 @@ pub(super) struct Reading {
     pub(super) cpu: Option<f64>,
     /// Resident bytes.
     pub(super) memory: Option<f64>,
+    /// Resident bytes more than at the first reading; below zero where it has shrunk.
+    pub(super) growth: Option<f64>,
     pub(super) threads: Option<f64>,
     pub(super) descriptors: Option<f64>,
 }
@@ -30,6 +32,7 @@ impl Reading {
         match quantity {
             Quantity::Cpu => self.cpu,
             Quantity::Memory => self.memory,
+            Quantity::Growth => self.growth,
             Quantity::Threads => self.threads,
             Quantity::Descriptors => self.descriptors,
         }
@@ -45,6 +48,7 @@ pub(super) struct Reader {
     start_ticks: u64,
     buffer: Buffer,
     before: Option<(Instant, u64)>,
+    first_memory: Option<f64>,
     wants_descriptors: bool,
 }
 
@@ -57,6 +61,7 @@ impl Reader {
             start_ticks: key.start_ticks,
             buffer: Buffer::default(),
             before: None,
+            first_memory: None,
             wants_descriptors,
         }
     }
@@ -81,10 +86,13 @@ impl Reader {
             (elapsed > 0.0).then(|| seconds / elapsed * 100.0)
         });
         self.before = Some((at, ticks));
+        let memory = stat.resident_pages as f64 * rustix::param::page_size() as f64;
+        let first = *self.first_memory.get_or_insert(memory);
         Some(Reading {
             at,
             cpu,
-            memory: Some(stat.resident_pages as f64 * rustix::param::page_size() as f64),
+            memory: Some(memory),
+            growth: Some(memory - first),
             threads: Some(stat.threads as f64),
             descriptors: descriptors.map(|count| count as f64),
         })
@@ -119,9 +127,12 @@ mod tests {
         assert_eq!(first.cpu, None, "nothing to compare with yet");
         assert!(first.memory.unwrap() > 1e5);
         assert!(first.threads.unwrap() >= 1.0);
+        assert_eq!(first.growth, Some(0.0), "it has not grown since itself");
+        let touched = vec![1_u8; 32 << 20];
         let held: Vec<std::fs::File> = (0..50).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
         let second = reader.read().unwrap();
         assert!(second.cpu.is_some());
+        assert!(second.growth.unwrap() > 16e6, "{} bytes were written meanwhile", touched.len());
         assert!(second.descriptors.unwrap() >= 50.0);
         drop(held);
     }

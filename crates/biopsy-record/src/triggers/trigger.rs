@@ -19,7 +19,7 @@ pub enum Trigger {
     Failure,
     /// `crash`: a signal is about to end it.
     Crash,
-    /// `cpu>90%:30s`, `memory>2G`, `threads>500`, `fds>1000`: true at every reading for so long.
+    /// `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`, `fds>1000`: true at every reading for so long.
     Bound {
         /// Of what.
         quantity: Quantity,
@@ -82,7 +82,7 @@ impl fmt::Display for Trigger {
                 write!(f, "{}{}", quantity.word(), comparison.sign())?;
                 match quantity {
                     Quantity::Cpu => write!(f, "{bound}%")?,
-                    Quantity::Memory => f.write_str(&bytes_exactly(*bound))?,
+                    Quantity::Memory | Quantity::Growth => f.write_str(&bytes_exactly(*bound))?,
                     Quantity::Threads | Quantity::Descriptors => write!(f, "{bound}")?,
                 }
                 if lasting.is_zero() { Ok(()) } else { write!(f, ":{}", duration_text(*lasting)) }

@@ -81,6 +81,12 @@ impl Assembler {
                 self.timeline.wait_samples.push(look);
             }
             TimelineEvent::States(slice) => self.timeline.states.push(slice),
+            TimelineEvent::Allocation(mut allocation) => {
+                allocation.stack = self.checked(allocation.stack);
+                self.timeline.allocations.push(allocation);
+            }
+            TimelineEvent::Release(release) => self.timeline.releases.push(release),
+            TimelineEvent::AllocationWatch(watch) => self.timeline.allocation_watches.push(watch),
             TimelineEvent::Loss(loss) => self.timeline.losses.push(loss),
             TimelineEvent::Mark { time, label } => self.timeline.marks.push((time, label)),
             TimelineEvent::Warning(warning) => self.warnings.push(warning),
@@ -116,6 +122,9 @@ impl Assembler {
         timeline.waits.sort_by_key(|wait| wait.end);
         timeline.wait_samples.sort_by_key(|look| look.time);
         timeline.states.sort_by_key(|slice| (slice.from, slice.to));
+        timeline.allocations.sort_by_key(|allocation| allocation.time);
+        timeline.releases.sort_by_key(|release| release.time);
+        timeline.allocation_watches.sort_by_key(|watch| watch.from);
         timeline.threads.sort_by_key(|life| life.start);
         timeline.losses.sort_by_key(|loss| loss.from);
         timeline.marks.sort_by_key(|mark| mark.0);
@@ -182,6 +191,9 @@ pub(super) fn time_of(event: &TimelineEvent) -> Option<(MonoNanos, MonoNanos)> {
         TimelineEvent::Wait(wait) => (wait.start, wait.end),
         TimelineEvent::WaitSample(look) => (look.time, look.time),
         TimelineEvent::States(slice) => (slice.from, slice.to),
+        TimelineEvent::Allocation(allocation) => (allocation.time, allocation.time),
+        TimelineEvent::Release(release) => (release.time, release.time),
+        TimelineEvent::AllocationWatch(watch) => (watch.from, watch.to),
         TimelineEvent::Loss(loss) => (loss.from, loss.to),
         TimelineEvent::ThreadStart { time, .. }
         | TimelineEvent::ThreadName { time, .. }

@@ -6,7 +6,9 @@ use biopsy_model::module::{Module, ModuleHandle};
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function};
-use biopsy_model::timeline::{Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample};
+use biopsy_model::timeline::{
+    Allocation, AllocationWatch, Release, Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample,
+};
 use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
 
 use super::context::{Context, Thread};
@@ -146,6 +148,13 @@ impl<'a> Decoder<'a> {
                 TimelineEvent::Mark { time, label: body.text("label")? }
             }
             tags::WARNING => warning(context, &mut body)?,
+            tags::ALLOCATION => allocation(&mut body)?,
+            tags::RELEASE => TimelineEvent::Release(Release {
+                time: body.whole_time()?,
+                pid: body.pid("pid")?,
+                address: Avma(body.cursor.varint("address")?),
+            }),
+            tags::ALLOCATION_WATCH => allocation_watch(&mut body)?,
             _ => return Ok(Decoded::Unknown),
         };
         Ok(Decoded::Event(event))
@@ -240,6 +249,31 @@ fn states(context: &mut Context, body: &mut Body<'_>) -> Result<TimelineEvent, R
     }))
 }
 
+fn allocation(body: &mut Body<'_>) -> Result<TimelineEvent, ReadError> {
+    Ok(TimelineEvent::Allocation(Allocation {
+        time: body.whole_time()?,
+        pid: body.pid("pid")?,
+        tid: body.tid("tid")?,
+        end: tags::decode_end(body.cursor.u8("end")?),
+        stack: body.optional_u32("stack")?.map(StackHandle),
+        address: Avma(body.cursor.varint("address")?),
+        size: body.cursor.varint("size")?,
+        weight: body.cursor.varint("weight")?,
+    }))
+}
+
+fn allocation_watch(body: &mut Body<'_>) -> Result<TimelineEvent, ReadError> {
+    let to = body.whole_time()?;
+    Ok(TimelineEvent::AllocationWatch(AllocationWatch {
+        from: body.before(to, "length")?,
+        to,
+        released_to: MonoNanos(to.0.wrapping_add(body.cursor.varint("released")?)),
+        calls: body.cursor.varint("calls")?,
+        bytes: body.cursor.varint("bytes")?,
+        interval: body.cursor.varint("interval")?,
+    }))
+}
+
 fn module(context: &mut Context, body: &mut Body<'_>) -> Result<TimelineEvent, ReadError> {
     let since = body.time(context)?;
     let pid = body.pid("pid")?;
@@ -315,6 +349,10 @@ struct Body<'a> {
 impl<'a> Body<'a> {
     fn time(&mut self, context: &mut Context) -> Result<MonoNanos, ReadError> {
         Ok(MonoNanos(context.time_after(self.cursor.zigzag("time")?)))
+    }
+
+    fn whole_time(&mut self) -> Result<MonoNanos, ReadError> {
+        self.cursor.varint("time").map(MonoNanos)
     }
 
     /// A moment stored as its distance to a later one.

@@ -5,7 +5,9 @@ use biopsy_model::Tid;
 use biopsy_model::loss::{Loss, Warning};
 use biopsy_model::module::Module;
 use biopsy_model::symbol::FrameSymbols;
-use biopsy_model::timeline::{Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample};
+use biopsy_model::timeline::{
+    Allocation, AllocationWatch, Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample,
+};
 
 use super::chunk::Definitions;
 use super::context::Context;
@@ -43,6 +45,14 @@ impl Encoder {
             TimelineEvent::Wait(wait) => self.wait(wait),
             TimelineEvent::WaitSample(look) => self.wait_sample(look),
             TimelineEvent::States(slice) => self.states(slice),
+            TimelineEvent::Allocation(allocation) => self.allocation(allocation),
+            TimelineEvent::Release(release) => {
+                put_varint(&mut self.body, release.time.0);
+                put_varint(&mut self.body, release.pid.0.into());
+                put_varint(&mut self.body, release.address.0);
+                tags::RELEASE
+            }
+            TimelineEvent::AllocationWatch(watch) => self.allocation_watch(watch),
             TimelineEvent::Frame(frame) => {
                 self.defined.frames = self.defined.frames.saturating_add(1);
                 self.body.push(tags::encode_space(frame.space));
@@ -202,6 +212,29 @@ impl Encoder {
         put_varint(&mut self.body, slice.involuntary.into());
         put_varint(&mut self.body, slice.wakeups.into());
         tags::STATES
+    }
+
+    /// Times of these are whole: readers before them skip them, and must find the distances of the others as they were.
+    fn allocation(&mut self, allocation: &Allocation) -> u64 {
+        put_varint(&mut self.body, allocation.time.0);
+        put_varint(&mut self.body, allocation.pid.0.into());
+        put_varint(&mut self.body, allocation.tid.0.into());
+        self.body.push(tags::encode_end(allocation.end));
+        self.optional(allocation.stack.map(|stack| stack.0.into()));
+        put_varint(&mut self.body, allocation.address.0);
+        put_varint(&mut self.body, allocation.size);
+        put_varint(&mut self.body, allocation.weight);
+        tags::ALLOCATION
+    }
+
+    fn allocation_watch(&mut self, watch: &AllocationWatch) -> u64 {
+        put_varint(&mut self.body, watch.to.0);
+        put_varint(&mut self.body, watch.to.0.wrapping_sub(watch.from.0));
+        put_varint(&mut self.body, watch.released_to.0.wrapping_sub(watch.to.0));
+        put_varint(&mut self.body, watch.calls);
+        put_varint(&mut self.body, watch.bytes);
+        put_varint(&mut self.body, watch.interval);
+        tags::ALLOCATION_WATCH
     }
 
     fn module(&mut self, module: &Module) -> u64 {

@@ -37,8 +37,11 @@ impl Shift {
             TimelineEvent::Sample(sample) => stack(&mut sample.stack),
             TimelineEvent::Wait(wait) => stack(&mut wait.stack),
             TimelineEvent::WaitSample(look) => stack(&mut look.stack),
+            TimelineEvent::Allocation(allocation) => stack(&mut allocation.stack),
             TimelineEvent::Module(_)
             | TimelineEvent::States(_)
+            | TimelineEvent::Release(_)
+            | TimelineEvent::AllocationWatch(_)
             | TimelineEvent::Settings(_)
             | TimelineEvent::ThreadStart { .. }
             | TimelineEvent::ThreadName { .. }
@@ -93,6 +96,9 @@ pub(super) fn part_of(event: &TimelineEvent) -> Part {
         | TimelineEvent::Wait(_)
         | TimelineEvent::WaitSample(_)
         | TimelineEvent::States(_)
+        | TimelineEvent::Allocation(_)
+        | TimelineEvent::Release(_)
+        | TimelineEvent::AllocationWatch(_)
         | TimelineEvent::Loss(_)
         | TimelineEvent::Mark { .. } => Part::Moment(time_of(event).map_or(MonoNanos(0), |(_, last)| last)),
     }

@@ -27,6 +27,9 @@ pub(super) const SETTINGS: u64 = 15;
 pub(super) const LOSS: u64 = 16;
 pub(super) const MARK: u64 = 17;
 pub(super) const WARNING: u64 = 18;
+pub(super) const ALLOCATION: u64 = 19;
+pub(super) const RELEASE: u64 = 20;
+pub(super) const ALLOCATION_WATCH: u64 = 21;
 
 /// The first byte of an event: three bits of tag, five of length. All bits set say "the number follows".
 pub(super) const TAG_SHIFT: u32 = 5;
@@ -68,5 +71,5 @@ codes!(encode_source, decode_source, SymbolSource, unknown = Imported, {
     6 = RuntimeMemory, 7 = RuntimeEvents, 8 = FunctionStart,
 });
 codes!(encode_loss, decode_loss, LossKind, unknown = SideBand, {
-    0 = SideBand, 1 = Samples, 2 = Waits, 3 = Throttled, 4 = StacksSkipped, 5 = Metrics, 6 = Disk,
+    0 = SideBand, 1 = Samples, 2 = Waits, 3 = Throttled, 4 = StacksSkipped, 5 = Metrics, 6 = Disk, 7 = Allocations,
 });

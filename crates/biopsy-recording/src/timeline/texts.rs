@@ -29,6 +29,9 @@ pub fn each_text(event: &mut TimelineEvent, mut text: impl FnMut(&mut String)) {
         | TimelineEvent::Wait(_)
         | TimelineEvent::WaitSample(_)
         | TimelineEvent::States(_)
+        | TimelineEvent::Allocation(_)
+        | TimelineEvent::Release(_)
+        | TimelineEvent::AllocationWatch(_)
         | TimelineEvent::Loss(_) => {}
     }
 }

@@ -1,4 +1,5 @@
-//! pprof's profile.proto, gzipped: CPU time, samples and waiting time by stack, with the thread as a label.
+//! pprof's profile.proto, gzipped: CPU time, samples and waiting time by stack, with the thread as a label; and, where allocations were
+//! watched, sampled bytes allocated and not given back (`alloc_space`, `inuse_space`).
 
 pub(in crate::export) mod proto;
 
@@ -21,6 +22,9 @@ pub(super) fn write(capture: &Capture, timeline: &Timeline, out: impl Write) -> 
     gzip.write_all(&profile.encode_to_vec())?;
     gzip.finish()?.flush()
 }
+
+/// Numbers of a stack.
+const VALUES: usize = 5;
 
 struct Builder<'a> {
     timeline: &'a Timeline,
@@ -46,10 +50,22 @@ impl<'a> Builder<'a> {
         builder
     }
 
+    /// Of each stack; those of allocations only where these were watched.
+    fn values(&self) -> usize {
+        if self.timeline.allocation_watches.is_empty() { VALUES - 2 } else { VALUES }
+    }
+
     fn build(mut self, capture: &Capture) -> Profile {
         self.mappings(capture);
-        let kinds = [("cpu", "nanoseconds"), ("samples", "count"), ("wait", "nanoseconds")];
-        self.profile.sample_type = kinds.map(|(kind, unit)| self.value_type(kind, unit)).to_vec();
+        let kinds = [
+            ("cpu", "nanoseconds"),
+            ("samples", "count"),
+            ("wait", "nanoseconds"),
+            ("alloc_space", "bytes"),
+            ("inuse_space", "bytes"),
+        ];
+        self.profile.sample_type =
+            kinds[..self.values()].iter().map(|(kind, unit)| self.value_type(kind, unit)).collect();
         self.profile.period_type = Some(self.value_type("cpu", "nanoseconds"));
         let hertz = u64::from(self.timeline.settings.frequency_hz);
         self.profile.period = signed(1_000_000_000_u64.checked_div(hertz).unwrap_or(0));
@@ -98,18 +114,22 @@ impl<'a> Builder<'a> {
 
     fn samples(&mut self, capture: &Capture) {
         let threads = Threads::new(capture, self.timeline);
-        let mut sums: FxHashMap<(usize, Option<StackHandle>), [u64; 3]> = FxHashMap::default();
-        let mut add = |thread: Option<usize>, stack, values: [u64; 3]| {
+        let mut sums: FxHashMap<(usize, Option<StackHandle>), [u64; VALUES]> = FxHashMap::default();
+        let mut add = |thread: Option<usize>, stack, values: [u64; VALUES]| {
             if let Some(thread) = thread {
                 let sum = sums.entry((thread, stack)).or_default();
                 *sum = std::array::from_fn(|index| sum[index].saturating_add(values[index]));
             }
         };
         for sample in &self.timeline.samples {
-            add(threads.at(sample.tid, sample.time), sample.stack, [sample.weight.0, 1, 0]);
+            add(threads.at(sample.tid, sample.time), sample.stack, [sample.weight.0, 1, 0, 0, 0]);
         }
         for share in wait_shares(self.timeline) {
-            add(threads.at(share.tid, share.time), share.stack, [0, 0, share.weight.0]);
+            add(threads.at(share.tid, share.time), share.stack, [0, 0, share.weight.0, 0, 0]);
+        }
+        for (allocation, kept) in self.timeline.allocations_kept() {
+            let (bytes, thread) = (allocation.weight, threads.at(allocation.tid, allocation.time));
+            add(thread, allocation.stack, [0, 0, 0, bytes, if kept { bytes } else { 0 }]);
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_unstable_by_key(|((thread, stack), _)| (*thread, stack.map(|stack| stack.0)));
@@ -126,7 +146,8 @@ impl<'a> Builder<'a> {
             ];
             let frames: Vec<FrameHandle> = self.timeline.frames_of(stack).take(1_024).collect();
             let location_id = frames.into_iter().filter_map(|frame| self.location(frame)).collect();
-            self.profile.sample.push(Sample { location_id, value: values.map(signed).to_vec(), label });
+            let value = values[..self.values()].iter().map(|value| signed(*value)).collect();
+            self.profile.sample.push(Sample { location_id, value, label });
         }
     }
 

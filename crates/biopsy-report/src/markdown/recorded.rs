@@ -1,5 +1,6 @@
 //! What was recorded over time.
 
+use super::allocations;
 use super::escape::{code, plain};
 use super::runtimes::{self, ROWS};
 use crate::units::{bytes, count, counted, duration, ratio, seconds, share};
@@ -51,6 +52,7 @@ pub(super) fn body(text: &mut String, capture: &Capture, analysis: &Analysis) {
     threads(text, analysis);
     waits(text, analysis);
     runtimes::write(text, analysis);
+    allocations::write(text, analysis);
     logs(text, capture, analysis);
     completeness(text, capture, analysis);
 }

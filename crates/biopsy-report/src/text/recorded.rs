@@ -1,7 +1,7 @@
 //! What was recorded over time, in a few lines.
 
 use super::page::Page;
-use crate::units::{count, counted, duration, ratio, seconds, share};
+use crate::units::{bytes, count, counted, duration, ratio, seconds, share, to_f64};
 use crate::words;
 use biopsy_analyze::{Analysis, FunctionRow};
 use biopsy_model::Nanos;
@@ -12,6 +12,7 @@ pub(super) fn body(page: &mut Page, capture: &Capture, analysis: &Analysis) {
     threads(page, analysis);
     functions(page, analysis);
     runtimes(page, analysis);
+    allocations(page, analysis);
     logs(page, capture, analysis);
     completeness(page, capture, analysis);
 }
@@ -54,6 +55,24 @@ fn functions(page: &mut Page, analysis: &Analysis) {
         .collect();
     if !hottest.is_empty() {
         page.line("hottest", "2", &hottest.join(" · "));
+    }
+}
+
+/// Places that are told of allocations.
+const PLACES: usize = 5;
+
+fn allocations(page: &mut Page, analysis: &Analysis) {
+    let Some(summary) = &analysis.allocations else { return };
+    page.line("allocations", "2", &crate::markdown::allocations::in_words(summary));
+    for site in summary.sites.iter().take(PLACES) {
+        let name = analysis.function(site.place).map_or("?", |row| row.name.as_str());
+        let body = format!(
+            "{}: {} allocated, {} not given back",
+            short(name),
+            bytes(to_f64(site.allocated)),
+            bytes(to_f64(site.kept))
+        );
+        page.line("", "2", &body);
     }
 }
 

@@ -117,6 +117,8 @@ pub enum Helper {
     MapUpdateElem = 2,
     MapDeleteElem = 3,
     KtimeGetNs = 5,
+    /// 4.1
+    GetPrandomU32 = 7,
     GetSmpProcessorId = 8,
     GetCurrentPidTgid = 14,
     /// 4.8

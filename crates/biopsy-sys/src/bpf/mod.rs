@@ -8,7 +8,7 @@ mod program;
 mod ringbuf;
 
 pub use map::{Map, MapKind};
-pub use program::{Link, LoadError, Program, ProgramKind};
+pub use program::{At, Link, LoadError, Program, ProgramKind};
 pub use ringbuf::RingBuf;
 
 use std::io;
@@ -32,4 +32,5 @@ mod command {
     pub(super) const PROG_LOAD: u32 = 5;
     pub(super) const RAW_TRACEPOINT_OPEN: u32 = 17;
     pub(super) const MAP_LOOKUP_BATCH: u32 = 24;
+    pub(super) const LINK_CREATE: u32 = 28;
 }

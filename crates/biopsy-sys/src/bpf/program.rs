@@ -3,6 +3,10 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use biopsy_model::Pid;
 
 use super::{bpf, command};
 
@@ -11,6 +15,8 @@ use super::{bpf, command};
 pub enum ProgramKind {
     /// Runs at each sample of a perf event.
     PerfEvent,
+    /// Runs where functions are entered or left; its context are the registers. Linux 6.6.
+    Functions,
     /// Runs at a tracepoint, with its raw arguments. Needs no tracefs, and does not disturb other users of it.
     RawTracepoint,
 }
@@ -28,6 +34,36 @@ struct LoadAttr {
     kern_version: u32,
     prog_flags: u32,
     prog_name: [u8; 16],
+    prog_ifindex: u32,
+    expected_attach_type: u32,
+}
+
+/// `BPF_TRACE_UPROBE_MULTI` of `enum bpf_attach_type`.
+const UPROBE_MULTI: u32 = 48;
+
+/// Where in a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At {
+    /// Before its first instruction.
+    Entry,
+    /// Behind its return: the caller's registers, with the result.
+    Return,
+}
+
+#[repr(C)]
+struct UprobeMultiAttr {
+    prog_fd: u32,
+    target_fd: u32,
+    attach_type: u32,
+    link_flags: u32,
+    path: u64,
+    offsets: u64,
+    ref_ctr_offsets: u64,
+    cookies: u64,
+    count: u32,
+    flags: u32,
+    pid: u32,
+    padding: u32,
 }
 
 #[repr(C)]
@@ -89,9 +125,11 @@ impl Program {
         const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
         let mut attr = LoadAttr {
             prog_type: match kind {
+                ProgramKind::Functions => 2,
                 ProgramKind::PerfEvent => 7,
                 ProgramKind::RawTracepoint => 17,
             },
+            expected_attach_type: if kind == ProgramKind::Functions { UPROBE_MULTI } else { 0 },
             insn_cnt: u32::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
             insns: instructions.as_ptr().expose_provenance() as u64,
             license: LICENCE.as_ptr().expose_provenance() as u64,
@@ -108,6 +146,34 @@ impl Program {
         let fd = i32::try_from(bpf(command::PROG_LOAD, &mut attr)?).expect("file descriptors are ints");
         // SAFETY: the call above returned this descriptor, and nobody else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Runs the program where functions of a file are entered or left, in one process and its threads, until the link is dropped. The kernel
+    /// writes breakpoints into that process's copies of the pages, and takes them out again with the link, by us or by the end of biopsy.
+    /// `offsets`: of the functions, in the file.
+    ///
+    /// # Errors
+    /// EINVAL before Linux 6.6 and where there is no instruction that can be replaced, ENOENT where the file is gone, ESRCH when the
+    /// process is, EPERM without CAP_BPF and CAP_PERFMON.
+    pub fn attach_functions(&self, path: &Path, offsets: &[u64], at: At, pid: Pid) -> io::Result<Link> {
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        let mut attr = UprobeMultiAttr {
+            prog_fd: self.0.as_raw_fd().unsigned_abs(),
+            target_fd: 0,
+            attach_type: UPROBE_MULTI,
+            link_flags: 0,
+            path: path.as_ptr().expose_provenance() as u64,
+            offsets: offsets.as_ptr().expose_provenance() as u64,
+            ref_ctr_offsets: 0,
+            cookies: 0,
+            count: u32::try_from(offsets.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+            flags: u32::from(at == At::Return),
+            pid: pid.0,
+            padding: 0,
+        };
+        let fd = i32::try_from(bpf(command::LINK_CREATE, &mut attr)?).expect("file descriptors are ints");
+        // SAFETY: the call above returned this descriptor, and nobody else owns it.
+        Ok(Link(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     /// Runs the program at a raw tracepoint such as `sched_switch`, until the link is dropped.

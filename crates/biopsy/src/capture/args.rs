@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use biopsy_capture::Failure;
 use biopsy_capture::capture::{CapturePlan, RecentWish, Whom, event_budget, trigger};
+use biopsy_capture::snapshot::{From, How};
+use biopsy_capture::{Failure, FailureKind};
 use biopsy_record::dotnet::{AppLogLevel, DotNetOptions};
 use biopsy_record::trace;
 use clap::{Args, ValueEnum};
@@ -82,7 +83,8 @@ pub(crate) struct CaptureArgs {
     /// Of .NET processes: each request with its status and trace id, and the application's own request log.
     #[arg(long)]
     pub(crate) requests: bool,
-    /// Of .NET processes: a sample of allocations with their stacks.
+    /// Who allocates: of .NET processes a sample with types and stacks; of native processes bytes by stack, and what of them is not given
+    /// back, which takes at most a twenty-fifth of their CPU time.
     #[arg(long)]
     pub(crate) allocations: bool,
     /// Of .NET processes: counters of this EventSource, or instruments of this Meter, too; may be repeated. Meters of the
@@ -90,12 +92,19 @@ pub(crate) struct CaptureArgs {
     #[arg(long, value_name = "SOURCE")]
     pub(crate) counters: Vec<String>,
     /// Do not speak with .NET runtimes.
-    #[arg(long, conflicts_with_all = ["log_category", "requests", "allocations", "counters"])]
+    #[arg(long, conflicts_with_all = ["log_category", "requests", "counters"])]
     pub(crate) no_runtime_events: bool,
     /// At the end, freeze each process for milliseconds and read from its memory who holds which lock and what asynchronous
     /// operations await; as `biopsy stacks` does.
     #[arg(long)]
     pub(crate) stacks: bool,
+    /// Take so many snapshots of the target's memory while recording: one at the end, one at the beginning, the others between, which
+    /// needs `--for`. Three tell what leaks; with `--allocations`, who allocated it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "launch")]
+    pub(crate) snapshots: Option<u32>,
+    /// Refuse a snapshot if the process would have to stand still longer than this.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "250ms", requires = "snapshots")]
+    pub(crate) max_pause: Duration,
     /// Wait for this to happen before recording: what `biopsy dump --on` knows. May be repeated: any of them.
     #[arg(long = "on", value_name = "TRIGGER", conflicts_with = "program")]
     pub(crate) on: Vec<String>,
@@ -148,6 +157,16 @@ impl Method {
 }
 
 impl CaptureArgs {
+    fn memory_snapshots(&self) -> Result<u32, Failure> {
+        let count = self.snapshots.unwrap_or(0);
+        if count > 2 && self.duration.is_none() {
+            let message =
+                format!("{count} snapshots are spread over the recording, whose length is not known");
+            return Err(Failure::new(FailureKind::Usage, message).with_hint(Some("say how long: `--for 5m`")));
+        }
+        Ok(count)
+    }
+
     /// What is to be done. `trace_only`: it was `trace`.
     pub(crate) fn plan(&self, trace_only: bool) -> Result<CapturePlan, Failure> {
         let dotnet = || DotNetOptions {
@@ -179,7 +198,10 @@ impl CaptureArgs {
             journal: self.journal.clone(),
             log_margin: self.log_margin,
             dotnet: (!self.no_runtime_events).then(dotnet),
+            allocations: self.allocations,
             stacks: self.stacks,
+            memory_snapshots: self.memory_snapshots()?,
+            memory_how: How { max_pause: self.max_pause, from: From::Auto },
             on: self.on.iter().map(|text| trigger(text)).collect::<Result<_, _>>()?,
             anonymize: self.anonymize,
             max_bytes: self.max_size.saturating_mul(1 << 20),

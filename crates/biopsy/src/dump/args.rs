@@ -53,7 +53,8 @@ pub(crate) struct DumpArgs {
     /// Most megabytes of one core; what matters least is left out first.
     #[arg(long, value_name = "MB")]
     pub(crate) max_size: Option<u64>,
-    /// Wait for this to happen and dump then: `crash`, `exit`, `exit!=0`, `cpu>90%:30s`, `memory>2G`, `threads>500`, `fds>1000`,
+    /// Wait for this to happen and dump then: `crash`, `exit`, `exit!=0`, `cpu>90%:30s`, `memory>2G`, `growth>200M`, `threads>500`,
+    /// `fds>1000`,
     /// `hang:10s`, `log:PATH:REGEX`, `after:10m`. May be repeated: any of them.
     #[arg(long = "on", value_name = "TRIGGER")]
     pub(crate) on: Vec<String>,

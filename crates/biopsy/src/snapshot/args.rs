@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use biopsy_capture::snapshot::{self, SnapshotPlan};
+use biopsy_capture::snapshot::{self, How, SnapshotPlan};
+use biopsy_capture::{Failure, capture};
 use clap::{Args, ValueEnum};
 
 use crate::typed::{duration, typed};
@@ -28,6 +29,10 @@ pub(crate) struct SnapshotArgs {
     /// Add the snapshot to this recording of the same process, a folder or a bundle; where there is none, it is made.
     #[arg(long, value_name = "PATH", conflicts_with = "output")]
     pub(crate) into: Option<PathBuf>,
+    /// Wait for this to happen first: `memory>2G`, `growth>200M` (more than now), or what else `biopsy dump --on` knows of a process
+    /// that goes on. May be repeated: any of them.
+    #[arg(long = "on", value_name = "TRIGGER")]
+    pub(crate) on: Vec<String>,
     /// Take several, so far apart: what grows in each interval shows.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "count")]
     pub(crate) every: Option<Duration>,
@@ -56,22 +61,28 @@ pub(crate) enum From {
     Runtime,
 }
 
+impl From {
+    fn of_plan(self) -> snapshot::From {
+        match self {
+            Self::Auto => snapshot::From::Auto,
+            Self::Memory => snapshot::From::Memory,
+            Self::Runtime => snapshot::From::Runtime,
+        }
+    }
+}
+
 impl SnapshotArgs {
     /// What is to be done.
-    pub(super) fn plan(&self) -> SnapshotPlan {
-        SnapshotPlan {
+    pub(super) fn plan(&self) -> Result<SnapshotPlan, Failure> {
+        Ok(SnapshotPlan {
             target: self.target.clone(),
             command: typed(),
-            max_pause: self.max_pause,
-            from: match self.from {
-                From::Auto => snapshot::From::Auto,
-                From::Memory => snapshot::From::Memory,
-                From::Runtime => snapshot::From::Runtime,
-            },
+            how: How { max_pause: self.max_pause, from: self.from.of_plan() },
+            on: self.on.iter().map(|text| capture::trigger(text)).collect::<Result<_, _>>()?,
             output: self.output.clone(),
             into: self.into.clone(),
             count: self.count.unwrap_or(1),
             every: self.every.unwrap_or_default(),
-        }
+        })
     }
 }

@@ -21,6 +21,6 @@ pub(crate) use export::export_gcdump;
 pub(crate) fn run(args: &SnapshotArgs, color: ColorChoice) -> Result<Code, Failure> {
     let job = Job::new(Box::new(Arc::new(Screen::new(color, args.quiet, args.json))));
     interrupt::listen(&job, Patience::Limited(Duration::ZERO), color)?;
-    let made = snapshot::run(&args.plan(), &job)?;
+    let made = snapshot::run(&args.plan()?, &job)?;
     show::show(args, &made, color).map_err(|failure| failure.naming(MADE, &made.result.path))
 }

@@ -1,5 +1,6 @@
 //! End to end: the program captures sick programs with a known cause, names the cause, and the patient lives.
 
+mod allocations;
 mod bad_days;
 mod bad_files;
 mod dump;

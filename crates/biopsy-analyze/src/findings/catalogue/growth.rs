@@ -28,6 +28,22 @@ pub(super) const MEMORY_GROWTH: About = About {
     ],
 };
 
+pub(super) const KEPT_ALLOCATIONS: About = About {
+    means: "Native memory (`malloc`, `operator new` and their like) is allocated at one place and most of it is not given back. The function that \
+            allocates is named; a leak, a cache that fills and work that has only begun look the same.",
+    said: &[of_recording(
+        "`--allocations`, of a native process: at one place ten sampled allocations or more were not given back, 1 MB and 1 MB a minute of them, \
+         a quarter of all that was not given back, and half of what is allocated there. A warning while the memory of the process grows, a notice \
+         otherwise. Says for how much of the time allocations were watched: what was given back in between was not seen",
+        "allocations",
+    )],
+    disproved_by: "A later recording in which the place keeps nothing: it was set up once, or the cache is full.",
+    to_do: &[
+        "Look who should give back what is allocated there, and on which way out it does not",
+        "Record again later: a cache comes to its bound, a leak does not",
+    ],
+};
+
 pub(super) const GROWING_TYPE: About = About {
     means: "Memory grows, and a heap of the same process shows one type that accounts for it. Not who keeps the objects.",
     said: &[of_recording(
@@ -61,9 +77,10 @@ pub(super) const LEAK: About = About {
     means: "The same holder keeps more objects in each snapshot than in the one before. Type, holder and field are named; whether somebody \
             still needs the objects, no snapshot says.",
     said: &[of_recording(
-        "three snapshots or more of one process (`biopsy snapshot --every`, `--into`); at one place in the tree of holders there are more \
+        "three snapshots or more of one process (`biopsy snapshot --every`, `--into`, `capture --snapshots`); at one place in the tree of holders there are more \
          objects each time, that keep 1 MiB and 3 % more alive than at first, and the last interval grew 0.4 times as fast as those before it \
-         or faster. Silent for what came to rest: a cache at its bound, a warm-up, a burst",
+         or faster. Silent for what came to rest: a cache at its bound, a warm-up, a burst. Where allocations were recorded beside them \
+         (`--allocations`), it names the function that allocates most of the type",
         "heap snapshots",
     )],
     disproved_by: "A later snapshot in which the place has not grown.",

@@ -1,5 +1,6 @@
 //! Snapshots of one process in which the same holder keeps more and more objects.
 
+use crate::findings::allocated;
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Severity, Value};
 use crate::findings::incident::Incident;
@@ -31,22 +32,40 @@ pub(super) fn find(incident: &Incident<'_>) -> Option<Finding> {
         .chain(all)
         .take(LISTED)
         .map(|one| fact(sentence(growth, one), Some(Value::Bytes(grown(&one.retained) as f64))));
+    let mut evidence: Vec<_> = evidence.collect();
+    let types: Vec<&str> = first.keeps.as_deref().into_iter().chain([first.held.of.as_str()]).collect();
+    let allocated = allocated::of_types(incident, &types, grown_with(growth, first));
+    let by = allocated.as_ref().map_or(String::new(), |by| format!(", {}", by.words));
+    let mut next_steps = steps(&[
+        "look who adds to the holder that is named, and who should remove from it",
+        "is it a cache? Then look for its bound, and take another snapshot when that should be reached",
+    ]);
+    match allocated {
+        Some(allocated) => evidence.insert(1, allocated.evidence),
+        None => next_steps.push(
+            "who allocates them: `biopsy capture PROCESS --snapshots 3 --allocations --for 5m` records that beside snapshots"
+                .to_owned(),
+        ),
+    }
     Some(Finding {
         id: FindingId::Leak,
         severity: Severity::Warning,
         impact: (more / alive as f64).clamp(0.0, 1.0),
-        title: format!("Ever more {} are held by {holder}: {} more", what(first), bytes(more)),
+        title: format!("Ever more {} are held by {holder}: {} more{by}", what(first), bytes(more)),
         explanation: format!(
             "In each of {} snapshots the same holder keeps more objects than in the one before, and not more slowly towards the end. They \
              were reachable each time, so no collection can free them. A cache that is still far from its bound looks the same.",
             growth.moments.len()
         ),
-        evidence: evidence.collect(),
-        next_steps: steps(&[
-            "look who adds to the holder that is named, and who should remove from it",
-            "is it a cache? Then look for its bound, and take another snapshot when that should be reached",
-        ]),
+        evidence,
+        next_steps,
     })
+}
+
+/// The type that grew most, where that is at least half of what the holder keeps more of: what is held is often small, and keeps what is large.
+fn grown_with<'a>(growth: &'a Growth, one: &HolderGrowth) -> Option<&'a str> {
+    let most = growth.types.iter().max_by_key(|of| grown(&of.bytes))?;
+    (grown(&most.bytes) * 2 >= grown(&one.retained)).then_some(most.name.as_str())
 }
 
 /// What is held, and what hangs on it.

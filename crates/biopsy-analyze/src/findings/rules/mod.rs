@@ -14,6 +14,7 @@ mod dump;
 mod exception_storm;
 mod gc_pressure;
 mod growing_type;
+mod kept_allocations;
 mod kept_by_allocator;
 mod kernel_time;
 mod last_word;
@@ -92,6 +93,7 @@ pub(super) const OF_RECORDING: &[OfRecording] = &[
     disk_bound::find,
     memory_pressure::find,
     runaway_threads::find,
+    kept_allocations::find,
     memory_growth::find,
     descriptor_growth::find,
     cpu_bound::find,

@@ -82,5 +82,6 @@ fn loss_words(kind: LossKind) -> &'static str {
         LossKind::StacksSkipped => "stacks of samples",
         LossKind::Metrics => "metric readings",
         LossKind::Disk => "events that could not be written",
+        LossKind::Allocations => "sampled allocations",
     }
 }

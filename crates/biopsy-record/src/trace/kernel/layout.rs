@@ -58,7 +58,8 @@ pub(super) mod config {
     pub(crate) const LOST_WAITS: i32 = 1;
     pub(crate) const LOST_SAMPLES: i32 = 2;
     pub(crate) const THREADS_FULL: i32 = 3;
-    pub(crate) const ENTRIES: u32 = 4;
+    pub(crate) const LOST_ALLOCATIONS: i32 = 4;
+    pub(crate) const ENTRIES: u32 = 5;
 }
 
 /// Value of the `hints` map: what user space has learned of a thread.
@@ -92,6 +93,22 @@ pub(super) mod sample {
     pub(crate) const STACK_MAX: i32 = 60 * 1024;
     pub(crate) const FLAG_FRAME_POINTERS: i32 = 1;
     pub(crate) const SIZE: u32 = (STACK + STACK_MAX) as u32;
+}
+
+/// A sampled allocation in the ring buffer: a sample without kernel frames, in whose place are what was handed out and its size.
+pub(super) mod allocation {
+    pub(crate) const KIND: u32 = 4;
+    pub(crate) const ADDRESS: i16 = super::sample::KERNEL;
+    pub(crate) const SIZE: i16 = super::sample::KERNEL + 8;
+}
+
+/// A sampled allocation is released.
+pub(super) mod release {
+    pub(crate) const KIND: u32 = 5;
+    pub(crate) const TGID: i16 = 4;
+    pub(crate) const TIME: i16 = 8;
+    pub(crate) const ADDRESS: i16 = 16;
+    pub(crate) const SIZE: i32 = 24;
 }
 
 /// Value of the `languages` map: where a process's interpreter has the frames of a thread. Words.
@@ -257,6 +274,21 @@ pub(crate) enum KernelRecord<'a> {
         /// `stack` is a list of user addresses found by frame pointers.
         frame_pointers: bool,
     },
+    /// A sampled allocation: as a sample.
+    Allocation {
+        tid: u32,
+        tgid: u32,
+        time: u64,
+        ip: u64,
+        sp: u64,
+        bp: u64,
+        address: u64,
+        size: u64,
+        stack: &'a [u8],
+        frame_pointers: bool,
+    },
+    /// A sampled allocation is released.
+    Release { tgid: u32, time: u64, address: u64 },
     /// Functions of an interpreted language that the thread of the next sample of this CPU is in.
     Language { cpu: u32, tid: u32, stack: RawStack },
     /// A long wait that has ended.
@@ -299,6 +331,27 @@ impl<'a> KernelRecord<'a> {
                     frame_pointers: half(sample::FLAGS)? != 0,
                 })
             }
+            allocation::KIND => {
+                let stack_start = usize::try_from(sample::STACK).ok()?;
+                let stack_len = half(sample::STACK_BYTES)? as usize;
+                Some(Self::Allocation {
+                    tid: half(sample::TID)?,
+                    tgid: half(sample::TGID)?,
+                    time: field(sample::TIME)?,
+                    ip: field(sample::IP)?,
+                    sp: field(sample::SP)?,
+                    bp: field(sample::BP)?,
+                    address: field(allocation::ADDRESS)?,
+                    size: field(allocation::SIZE)?,
+                    stack: bytes.get(stack_start..stack_start + stack_len)?,
+                    frame_pointers: half(sample::FLAGS)? != 0,
+                })
+            }
+            release::KIND => Some(Self::Release {
+                tgid: half(release::TGID)?,
+                time: field(release::TIME)?,
+                address: field(release::ADDRESS)?,
+            }),
             language::KIND => {
                 let frames = bytes.get(usize::try_from(language::FRAMES).ok()?..)?;
                 Some(Self::Language {

@@ -1,4 +1,4 @@
-//! The part of the recorder that runs in the kernel: four small BPF programs, assembled here.
+//! The part of the recorder that runs in the kernel: small BPF programs, assembled here.
 //!
 //! - `samples`: at each tick of the sampling timer on each CPU: is the running thread one of ours? Then its registers,
 //!   kernel stack, and the used part of its user stack go to the ring buffer.
@@ -7,9 +7,12 @@
 //! - `wakings`: who woke whom, and when.
 //! - `forks`: new threads and, when following children, new processes join by themselves.
 //!
+//! - `allocations`, where they are asked for: at `malloc`, `free` and their like.
+//!
 //! All of it ends with its file descriptors: nothing stays behind when biopsy is killed.
 //! Why it is built this way, with numbers: `docs/design/06-recorder.md`.
 
+pub(crate) mod allocations;
 mod forks;
 mod languages;
 mod layout;

@@ -133,8 +133,9 @@ fn registers(asm: &mut Assembler, user_registers: UserRegisters) {
 }
 
 /// Copies the used part of the user stack behind the header: just up to the thread's outermost frame where user space
-/// has learned where that is. R8 = bytes.
-fn user_stack(asm: &mut Assembler, maps: &Maps, emit: Label) {
+/// has learned where that is. R6 = context, R7 = stack pointer, R9 = record; R8 = bytes. The thread's id is
+/// at [`TID_KEY`].
+pub(super) fn user_stack(asm: &mut Assembler, maps: &Maps, emit: Label) {
     let (unknown, copy) = (asm.label(), asm.label());
     asm.map(R1, &maps.hints);
     asm.address(R2, R10, TID_KEY);

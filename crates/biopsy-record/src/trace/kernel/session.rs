@@ -7,6 +7,7 @@ use biopsy_sys::bpf::btf::Btf;
 use biopsy_sys::bpf::{Link, LoadError, Program, ProgramKind, RingBuf};
 use biopsy_sys::limits::LockedMemoryRoom;
 
+use super::allocations::{AllocationError, AllocationPrograms};
 use super::layout::{KernelRecord, ThreadTimes, config, hint, thread, thread_state};
 use super::maps::{FOLLOW_CHILDREN, MAYBE_SLOTS, Maps, limits_maps};
 use super::switches::TaskLayout;
@@ -66,12 +67,15 @@ pub(crate) struct KernelStats {
     pub(crate) lost_waits: u64,
     /// Threads that did not fit the table.
     pub(crate) threads_not_counted: u64,
+    /// Sampled allocations, or their releases, that did not fit.
+    pub(crate) lost_allocations: u64,
 }
 
 /// The running programs. Everything ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct KernelSession {
     maps: Maps,
+    cpus: u32,
     ring: RingBuf,
     samples: Program,
     links: Vec<Link>,
@@ -134,7 +138,7 @@ impl KernelSession {
             links.push(link);
         }
         let (keys, values) = (Vec::new(), Vec::new());
-        Ok(Self { maps, ring, samples, links, tells_interrupts, reads_languages, keys, values })
+        Ok(Self { maps, cpus, ring, samples, links, tells_interrupts, reads_languages, keys, values })
     }
 
     /// No more records; what is in the ring buffer, and the threads' times, can still be read.
@@ -145,6 +149,12 @@ impl KernelSession {
     /// The program for the sampling events.
     pub(crate) fn sampling_program(&self) -> &Program {
         &self.samples
+    }
+
+    /// Loads the programs for functions that hand out memory.
+    pub(crate) fn allocation_programs(&self) -> Result<AllocationPrograms, AllocationError> {
+        let _room = LockedMemoryRoom::raise().ok();
+        AllocationPrograms::load(&self.maps, self.cpus)
     }
 
     /// Records this process (and, if asked, its children from now on).
@@ -258,6 +268,7 @@ impl KernelSession {
             lost_samples: counter(config::LOST_SAMPLES),
             lost_waits: counter(config::LOST_WAITS),
             threads_not_counted: counter(config::THREADS_FULL),
+            lost_allocations: counter(config::LOST_ALLOCATIONS),
         }
     }
 }
@@ -360,6 +371,7 @@ mod tests {
                 with_stack += usize::from(!stack.is_empty());
             }
             KernelRecord::Language { .. } => panic!("nobody was said to run an interpreter"),
+            KernelRecord::Allocation { .. } | KernelRecord::Release { .. } => panic!("nobody asked for them"),
             KernelRecord::Wait { start, end, syscall, wakened, state, .. } => {
                 assert!(end - start >= 1_000_000);
                 // On a busy machine the thread may also be preempted inside the call; nobody wakes it then.

@@ -5,7 +5,10 @@ use biopsy_model::module::{Module, ModuleHandle, ModuleKind};
 use biopsy_model::process::ThreadInfo;
 use biopsy_model::stack::{Frame, FrameHandle, FrameSpace, StackEnd, StackHandle, StackNode};
 use biopsy_model::symbol::{FrameSymbols, Function, SymbolSource};
-use biopsy_model::timeline::{Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample, WaitState};
+use biopsy_model::timeline::{
+    Allocation, AllocationWatch, Release, Sample, StateSlice, TimelineEvent, TraceSettings, Wait, WaitSample,
+    WaitState,
+};
 use biopsy_model::{Avma, FileOffset, MonoNanos, Nanos, Pid, Tid};
 use proptest::prelude::*;
 
@@ -200,7 +203,7 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
         }),
         (time(), any::<u32>()).prop_map(|(time, pid)| TimelineEvent::ProcessExit { time, pid: Pid(pid) }),
         (
-            0_u8..7,
+            0_u8..8,
             time(),
             time(),
             any::<u64>(),
@@ -217,6 +220,7 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
                         LossKind::StacksSkipped,
                         LossKind::Metrics,
                         LossKind::Disk,
+                        LossKind::Allocations,
                     ][usize::from(kind)],
                     from,
                     to,
@@ -225,6 +229,35 @@ pub(super) fn event() -> impl Strategy<Value = TimelineEvent> {
                     tid,
                 })
             }),
+        (time(), any::<[u32; 2]>(), proptest::option::of(any::<u32>()), any::<[u64; 3]>()).prop_map(
+            |(time, [pid, tid], stack, [address, size, weight])| {
+                TimelineEvent::Allocation(Allocation {
+                    time,
+                    pid: Pid(pid),
+                    tid: Tid(tid),
+                    stack: stack.map(StackHandle),
+                    end: StackEnd::Truncated,
+                    address: Avma(address),
+                    size,
+                    weight,
+                })
+            }
+        ),
+        (time(), any::<u32>(), any::<u64>()).prop_map(|(time, pid, address)| {
+            TimelineEvent::Release(Release { time, pid: Pid(pid), address: Avma(address) })
+        }),
+        (time(), time(), time(), any::<[u64; 3]>()).prop_map(
+            |(from, to, released_to, [calls, bytes, interval])| {
+                TimelineEvent::AllocationWatch(AllocationWatch {
+                    from,
+                    to,
+                    released_to,
+                    calls,
+                    bytes,
+                    interval,
+                })
+            }
+        ),
         (time(), text()).prop_map(|(time, label)| TimelineEvent::Mark { time, label }),
         (text(), text(), proptest::option::of(text()), proptest::option::of(time())).prop_map(
             |(code, message, hint, time)| TimelineEvent::Warning(Warning { code, message, hint, time })

@@ -1,0 +1,44 @@
+//! Who allocates native memory.
+
+use std::fmt::Write as _;
+
+use super::escape::code;
+use super::runtimes::ROWS;
+use crate::units::{bytes, count, share, to_f64};
+use biopsy_analyze::{AllocationSummary, Analysis};
+
+pub(super) fn write(text: &mut String, analysis: &Analysis) {
+    let Some(summary) = &analysis.allocations else { return };
+    let _ = writeln!(text, "\n## Allocations\n\n{}\n", in_words(summary));
+    text.push_str("| Allocated in | bytes | not given back | samples |\n| --- | ---: | ---: | ---: |\n");
+    for site in summary.sites.iter().take(ROWS) {
+        let name = analysis.function(site.place).map_or("?", |row| row.name.as_str());
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            code(name),
+            bytes(to_f64(site.allocated)),
+            bytes(to_f64(site.kept)),
+            count(site.samples)
+        );
+    }
+}
+
+/// What was seen, in a sentence.
+pub(crate) fn in_words(summary: &AllocationSummary) -> String {
+    let all = format!(
+        "{} allocated, {} of it not given back",
+        bytes(to_f64(summary.allocated)),
+        bytes(to_f64(summary.kept))
+    );
+    if summary.is_whole() {
+        format!("{all}; {} calls, {} samples", count(summary.calls), count(summary.samples))
+    } else {
+        format!(
+            "about {all}, as far as that was seen: watched for {} of the time, {} calls, {} samples",
+            share(summary.watched),
+            count(summary.calls),
+            count(summary.samples)
+        )
+    }
+}

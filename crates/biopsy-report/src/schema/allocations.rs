@@ -1,0 +1,45 @@
+//! Who allocates native memory.
+
+use serde::{Deserialize, Serialize};
+
+/// Allocations of native code, estimated for the whole time from what was watched.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Allocations {
+    /// From the first look to the end.
+    pub seconds: f64,
+    /// Share of it in which allocations were watched; 1: all the time.
+    pub watched_share: f64,
+    /// Allocations counted while they were watched.
+    pub calls: u64,
+    /// Their bytes.
+    pub counted_bytes: u64,
+    /// Those that were looked at one by one.
+    pub samples: u64,
+    /// Bytes allocated in all the time.
+    pub allocated_bytes: u64,
+    /// Of these, not given back, as far as that was seen.
+    pub kept_bytes: u64,
+    /// By place, what is kept most first.
+    pub sites: Vec<AllocationSite>,
+}
+
+/// What is allocated at one place.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AllocationSite {
+    /// The program's innermost function; a library's where there is none.
+    pub function: String,
+    /// Its module.
+    pub module: String,
+    /// The stack with most of it, innermost first.
+    pub stack: Vec<String>,
+    /// Bytes.
+    pub allocated_bytes: u64,
+    /// Of these, not given back.
+    pub kept_bytes: u64,
+    /// Samples it is estimated from.
+    pub samples: u64,
+    /// Samples that were not given back.
+    pub kept_samples: u64,
+}
