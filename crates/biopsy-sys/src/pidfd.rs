@@ -139,13 +139,16 @@ mod tests {
         let mut child =
             command.args(["-c", "read x; exit 3"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
         let handle = PidFd::open(Pid(child.id())).unwrap();
-        match handle.exit() {
-            Ok(before) => assert_eq!(before, None, "it still runs"),
-            // Before Linux 6.15.
-            Err(error) => return assert!(error.raw_os_error().is_some(), "{error}"),
-        }
+        let before = handle.exit();
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert_eq!(handle.exit().unwrap(), Some(Exit::Code(3)));
+        match before {
+            Ok(before) => {
+                assert_eq!(before, None, "it still ran");
+                assert_eq!(handle.exit().unwrap(), Some(Exit::Code(3)));
+            }
+            // Before Linux 6.15.
+            Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
+        }
     }
 }

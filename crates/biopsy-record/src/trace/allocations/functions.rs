@@ -74,7 +74,7 @@ pub(crate) fn find(pid: Pid) -> io::Result<Vec<Function>> {
 }
 
 fn of_file(path: &std::path::Path, entry: &MapsEntry) -> Option<Vec<Function>> {
-    let file = File::open(path).ok()?;
+    let file = biopsy_files::open(path, biopsy_files::Links::Follow).ok()?.file;
     let header = FileHeader::read(&file, 0).ok()?;
     let segments = header.read_segments(&file, HEADERS).ok()?;
     let sections = header.read_sections(&file, HEADERS, SECTION_NAMES).ok()?;
