@@ -1,6 +1,7 @@
 //! Telling others: what happened is written down with what happened, in one transaction, and sent from there until it is taken. Notices are
 //! thin: which case, what, how much; never content. Form: Standard Webhooks (<https://www.standardwebhooks.com>).
 
+mod again;
 mod dial;
 mod due;
 pub mod mail;
@@ -22,11 +23,9 @@ use sqlx::{Any, Transaction};
 use crate::error::LabError;
 use crate::place::{Lab, now};
 
+use again::pause_after;
 pub use due::watch;
 pub use mail::Mailer;
-
-/// Seconds until the next try, by how many there were; after the last it is given up.
-const PAUSES: [i64; 9] = [5, 30, 120, 600, 1800, 7200, 18_000, 36_000, 36_000];
 
 /// In which form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,14 +90,6 @@ struct Waiting {
     id: String,
     body: String,
     tries: i64,
-}
-
-/// The state, and the pause in seconds, after so many tries that failed.
-fn pause_after(tries: i64) -> (&'static str, i64) {
-    match usize::try_from(tries - 1).ok().and_then(|at| PAUSES.get(at)) {
-        Some(pause) => ("waiting", *pause),
-        None => ("given-up", 0),
-    }
 }
 
 /// Who is told, and how.
@@ -221,13 +212,6 @@ mod tests {
         let text = sentence(body).unwrap();
         assert!(text.contains("5 bytes arrived for case &lt;!here&gt;") && !text.contains('<'), "{text}");
         assert_eq!(sentence(&body.replace("completed", "started")), None);
-    }
-
-    #[test]
-    fn it_is_tried_for_a_day_and_then_given_up() {
-        let total: i64 = (1..=9).map(|tries| pause_after(tries).1).sum();
-        assert!(total > 24 * 3600, "{total} s");
-        assert_eq!((pause_after(9).0, pause_after(10)), ("waiting", ("given-up", 0)));
     }
 
     #[test]

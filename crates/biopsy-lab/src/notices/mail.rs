@@ -10,7 +10,7 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::{Address, Message, SmtpTransport, Transport as _};
 use sqlx::{Any, Transaction};
 
-use super::pause_after;
+use super::again::pause_after;
 use super::words::{Reader, words};
 use crate::error::{LabError, in_words};
 use crate::place::{Lab, now};
