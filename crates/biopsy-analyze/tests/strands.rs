@@ -24,7 +24,10 @@ fn two_goroutines_that_wait_for_each_other_are_named_with_both_sites() {
     let analysis = analyze_image(&go_image(24), vec![], &DumpFacts::default());
     let finding = analysis.findings.first().expect("there is one");
     assert_eq!((finding.id, finding.severity), (FindingId::StrandDeadlock, Severity::Critical));
-    assert_eq!(finding.title, "Deadlock: goroutine 2 and goroutine 3 wait for each other");
+    assert_eq!(
+        finding.title,
+        "Deadlock: goroutine 2 and goroutine 3 wait for each other, in main.transfer (made.go:13)"
+    );
     let evidence = evidence(finding);
     for text in [
         "goroutine 2 waits for a mutex at 0xc000007100, which goroutine 3 very likely holds, in main.transfer (made.go:13)",
@@ -73,7 +76,10 @@ fn goroutines_that_send_to_each_other_are_a_deadlock_unless_somebody_may_take() 
     };
     let analysis = circle(&[(2, likely)]);
     let finding = found(&analysis, FindingId::StrandDeadlock).expect("a circle");
-    assert_eq!(finding.title, "Deadlock: goroutine 2 and goroutine 3 wait for each other");
+    assert_eq!(
+        finding.title,
+        "Deadlock: goroutine 2 and goroutine 3 wait for each other, in main.f2 and main.f3"
+    );
     let text = "goroutine 2 waits for a channel, to send at 0xc002, from which goroutine 3 very likely takes, in main.f2";
     assert!(evidence(finding).contains(text), "{}", evidence(finding));
     assert!(

@@ -76,11 +76,9 @@ impl<'a> Members<'a> {
     pub(super) fn note<T>(&mut self, file: &str, result: io::Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
+            Err(error) if is_absent(file, &error) => None,
             Err(error) => {
                 let (list, entry) = match error.kind() {
-                    // It has ended, or has no such thing; `attr/current` of a kernel without security modules is invalid.
-                    io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => return None,
-                    _ if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => return None,
                     io::ErrorKind::PermissionDenied => (&mut self.forbidden, file.to_owned()),
                     _ => (&mut self.failed, format!("{file} ({error})")),
                 };
@@ -150,6 +148,16 @@ pub(super) fn write_member(folder: &RecordingFolder, member: &str, text: &str) -
     }
 }
 
+/// Whether the error says that there is nothing to read: the process has ended, or has no such thing.
+fn is_absent(file: &str, error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound => true,
+        // That of a kernel without security modules; of anything else it is a call that failed.
+        io::ErrorKind::InvalidInput => file.starts_with("attr/"),
+        _ => error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()),
+    }
+}
+
 /// A table of counts, the largest first: `12  what`.
 pub(super) fn count_lines<K: Ord + std::fmt::Display>(
     counts: std::collections::BTreeMap<K, u64>,
@@ -170,4 +178,26 @@ pub(super) fn count_lines<K: Ord + std::fmt::Display>(
 /// One line of any text: control characters are written as escapes, since names of files and threads hold them.
 pub(super) fn one_line(bytes: &[u8]) -> String {
     biopsy_target::printable(&String::from_utf8_lossy(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_no_loss_and_a_call_that_failed_is_one() {
+        for (file, errno, absent) in [
+            ("task", Errno::NOENT, true),
+            ("task", Errno::SRCH, true),
+            ("attr/current", Errno::INVAL, true),
+            // Listing a folder asks fcntl(2) for the flags of its descriptor.
+            ("task", Errno::INVAL, false),
+            ("fd", Errno::IO, false),
+            ("environ", Errno::ACCESS, false),
+        ] {
+            assert_eq!(is_absent(file, &errno.into()), absent, "{file}: {errno}");
+        }
+    }
 }

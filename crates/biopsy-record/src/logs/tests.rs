@@ -424,7 +424,7 @@ fn utf_16_and_latin_1() {
     let taken = fixture.write("wide.log", wide).write("latin.log", latin).collect();
     let mut texts: Vec<&str> = taken.files.iter().map(|file| file.lines[0].text.as_str()).collect();
     texts.sort_unstable();
-    assert_eq!(texts, ["2026-11-21T10:00:01Z WARN Grüße", "2026-11-21T10:00:02Z INFO Gr\u{fffd}\u{fffd}e"]);
+    assert_eq!(texts, ["2026-11-21T10:00:01Z WARN Grüße", "2026-11-21T10:00:02Z INFO Grüße"]);
     assert!(taken.message("logs.not-utf8").contains("latin.log"));
 }
 
@@ -517,7 +517,7 @@ fn the_last_lines_can_be_seen_beforehand() {
     let fixture = Fixture::new(&["*.log", "*.txt"]);
     let lines: String = (0..12).map(|number| format!("line {number}\n")).collect();
     fixture.write("a.log", format!("{lines}login password=Xk9mQ2vL7pRt ok\n"));
-    fixture.write("b.log", [0; 4096]);
+    fixture.write("b.log", b"\x7fELF\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04");
     let masking = masking();
     let previews = fixture.begin().preview(&masking);
     let [a, b, none] = &previews[..] else { panic!("{previews:?}") };

@@ -73,7 +73,7 @@ impl From {
 
 impl SnapshotArgs {
     /// What is to be done.
-    pub(super) fn plan(&self) -> Result<SnapshotPlan, Failure> {
+    pub(crate) fn plan(&self) -> Result<SnapshotPlan, Failure> {
         Ok(SnapshotPlan {
             target: self.target.clone(),
             command: typed(),

@@ -32,7 +32,8 @@ pub(crate) fn check(what: &What, triggers: &[&str]) -> Result<(), String> {
         Standing::Capture(args) => args.plan(false).map(drop),
         Standing::Trace(args) => args.plan(true).map(drop),
         Standing::Dump(args) => args.plan().map(drop),
-        Standing::Snapshot(_) | Standing::Recent(_) => Ok(()),
+        Standing::Snapshot(args) => args.plan().map(drop),
+        Standing::Recent(_) => Ok(()),
     };
     planned.map_err(|failure| failure.to_string())
 }
@@ -71,7 +72,8 @@ mod tests {
             ("trace --fro 60s", &[], Some("--fro")),
             ("capture --for soon", &[], Some("soon")),
             ("capture", &["crash"], Some("nothing is left to record")),
-            ("snapshot", &["crash"], Some("--on")),
+            ("snapshot", &["memory>2G"], None),
+            ("snapshot", &["crash"], Some("nothing is left to record")),
             ("dump", &["sunrise"], Some("sunrise")),
             ("trace 4711", &[], Some("unexpected argument")),
         ] {
