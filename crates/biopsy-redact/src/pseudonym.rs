@@ -96,7 +96,7 @@ pub(crate) fn mask(rule: &str, pseudonym: Pseudonym) -> String {
     format!("{MASK_START}{rule}:{}]", pseudonym.as_str())
 }
 
-/// Length of the mask that starts at `at`, if one does.
+/// Length of the mask that starts at `at`, if one does. Its end may be escaped, as in Markdown: `[redacted:host:1a2b3c4d\]`.
 pub(crate) fn mask_at(text: &[u8], at: usize) -> Option<usize> {
     let rest = text.get(at..)?.strip_prefix(MASK_START.as_bytes())?;
     let rule = rest
@@ -107,10 +107,11 @@ pub(crate) fn mask_at(text: &[u8], at: usize) -> Option<usize> {
     if rule == 0 || rule > RULE_ID_MAX {
         return None;
     }
-    let tail = rest.get(rule..rule + PSEUDONYM_LEN + 2)?;
+    let escape = usize::from(rest.get(rule + PSEUDONYM_LEN + 1) == Some(&b'\\'));
+    let tail = rest.get(rule..rule + PSEUDONYM_LEN + 2 + escape)?;
     let digits = &tail[1..=PSEUDONYM_LEN];
     let well_formed = tail[0] == b':'
-        && tail[PSEUDONYM_LEN + 1] == b']'
+        && tail.last() == Some(&b']')
         && digits.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
     well_formed.then_some(MASK_START.len() + rule + tail.len())
 }
@@ -147,5 +148,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].start, 2);
         assert_eq!(&text[found[0].end..found[0].end + 2], b" [");
+        let escaped = br"\[redacted:host:12345678\] [redacted:x:1234567\] [redacted:x:12345678\";
+        assert_eq!(masks_in(escaped), [1..26]);
     }
 }

@@ -234,7 +234,11 @@ fn inside_mask(text: &[u8], at: usize) -> bool {
         && rule.is_some_and(|rule| {
             rule.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
         })
-        && digits.is_some_and(|digits| digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit))
+        && digits.is_some_and(|digits| {
+            // The end is escaped in Markdown.
+            let digits = digits.strip_suffix(br"\").unwrap_or(digits);
+            digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit)
+        })
         && parts.next().is_none()
 }
 
