@@ -149,6 +149,7 @@ mod tests {
         assert_eq!(found[0].start, 2);
         assert_eq!(&text[found[0].end..found[0].end + 2], b" [");
         let escaped = br"\[redacted:host:12345678\] [redacted:x:1234567\] [redacted:x:12345678\";
-        assert_eq!(masks_in(escaped), [1..26]);
+        let found = masks_in(escaped);
+        assert_eq!((found.len(), found[0].clone()), (1, 1..26));
     }
 }
