@@ -18,9 +18,9 @@ use crate::recording::{Draft, output_failure};
 use crate::target::{self, Target};
 use crate::tree::tree_of;
 
-use super::desk::{Answer, Desk};
 use super::flight::Flight;
 use super::last::{bad_end, write};
+use super::listener::{Answer, Listener};
 use super::place::RecentPlace;
 
 /// How often the loop looks around.
@@ -69,15 +69,15 @@ pub fn keep(plan: &KeepPlan, job: &Job) -> Result<(HandedOver, Diagnosis), Failu
         Flight::begin(tree, plan.children, plan.length, draft.masking.clone()).map_err(not_recorded)?;
     let memory = flight.memory();
     let answer: Arc<Answer> = Arc::new(move |from, until| memory.take(from, until));
-    let desk = Desk::open(&own).map_err(|error| {
+    let listener = Listener::open(&own).map_err(|error| {
         Failure::new(FailureKind::Output, format!("cannot listen in `{}`: {error}", plan.folder.display()))
     })?;
     job.step(format!("the last minutes of {} (pid {}) are kept", target.name, key.pid));
     while !job.is_asked() && !handle.has_exited() && !flight.is_over() {
-        desk.wait(TICK, &answer);
+        listener.wait(TICK, &answer);
         flight.look_after().map_err(not_recorded)?;
     }
-    drop(desk);
+    drop(listener);
     let cut_short = flight.end();
     if job.is_asked() && !handle.has_exited() {
         return Err(Job::stopped("nothing was made"));

@@ -1,14 +1,14 @@
 //! The minutes before: a recorder that goes on for days and keeps the last minutes of a process in memory.
 //!
-//! [`keep`] is that recorder (`flight`: what it records; `desk`: it answers; `last`: what it makes of a process that ended). A capture
+//! [`keep`] is that recorder (`flight`: what it records; `listener`: it answers; `last`: what it makes of a process that ended). A capture
 //! asks it for what there is ([`ask`]) and puts it before its own recording.
 
 mod answer;
 mod ask;
-mod desk;
 mod flight;
 mod keep;
 mod last;
+mod listener;
 mod place;
 
 pub(crate) use ask::ask;

@@ -22,13 +22,13 @@ pub(super) type Answer = dyn Fn(MonoNanos, MonoNanos) -> io::Result<Recent> + Se
 
 /// Listens as long as this lives.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Listener {
     listener: UnixListener,
     place: RecentPlace,
     busy: Arc<AtomicUsize>,
 }
 
-impl Desk {
+impl Listener {
     pub(super) fn open(place: &RecentPlace) -> io::Result<Self> {
         let listener = place.listen()?;
         listener.set_nonblocking(true)?;
@@ -41,13 +41,13 @@ impl Desk {
         // A signal ends the wait, too.
         let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&timeout));
         while let Ok((stream, _)) = self.listener.accept() {
-            let Some(seat) = Seat::take(&self.busy) else { continue };
+            let Some(slot) = Slot::take(&self.busy) else { continue };
             if !may_ask(&stream) {
                 continue;
             }
             let answer = Arc::clone(answer);
             let work = move || {
-                let _seat = seat;
+                let _slot = slot;
                 if let Err(error) = serve(&stream, answer.as_ref()) {
                     tracing::debug!(%error, "somebody who asked for the last minutes got no answer");
                 }
@@ -59,22 +59,22 @@ impl Desk {
 }
 
 /// One of those who are answered.
-struct Seat(Arc<AtomicUsize>);
+struct Slot(Arc<AtomicUsize>);
 
-impl Seat {
+impl Slot {
     fn take(busy: &Arc<AtomicUsize>) -> Option<Self> {
-        let seat = Self(Arc::clone(busy));
-        (busy.fetch_add(1, Ordering::Relaxed) < AT_ONCE).then_some(seat)
+        let slot = Self(Arc::clone(busy));
+        (busy.fetch_add(1, Ordering::Relaxed) < AT_ONCE).then_some(slot)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for Desk {
+impl Drop for Listener {
     fn drop(&mut self) {
         // What stays is replaced by the next one.
         let _ = std::fs::remove_file(self.place.socket());
