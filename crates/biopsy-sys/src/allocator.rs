@@ -7,6 +7,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::CString;
 use std::sync::{Mutex, TryLockError};
+use std::time::Duration;
+
+/// When the end looks once more for what was announced and was not there.
+const SECOND_LOOK: Duration = Duration::from_millis(50);
 
 /// Ends the program when there is no memory.
 #[derive(Debug)]
@@ -46,14 +50,28 @@ impl EndsWithoutMemory {
             Err(TryLockError::Poisoned(left)) => Some(left.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
-        for (path, sentence) in left.iter().flat_map(|left| left.iter()) {
-            // SAFETY: the path ends with a zero byte and lives as long as the lock is held.
-            if unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0 {
-                say(sentence);
-            }
-        }
+        name(left.as_deref().map_or(&[], Vec::as_slice), say);
         // SAFETY: it ends the process and runs nothing of it: no handler, no destructor, no allocation.
         unsafe { libc::_exit(self.exit_code) }
+    }
+}
+
+/// Calls `say` with the sentence of each of these files that is there, now or a moment later. At most 64. Allocates nothing.
+fn name(left: &[(CString, String)], mut say: impl FnMut(&str)) {
+    let mut said = 0_u64;
+    // Another thread may be about to make what it has announced.
+    for wait in [None, Some(SECOND_LOOK)] {
+        wait.map(std::thread::sleep);
+        for (bit, (path, sentence)) in left.iter().enumerate().take(64) {
+            // SAFETY: the path ends with a zero byte and lives as long as the slice.
+            if said & (1 << bit) == 0 && unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0 {
+                say(sentence);
+                said |= 1 << bit;
+            }
+        }
+        if said.count_ones() as usize == left.len().min(64) {
+            return;
+        }
     }
 }
 
@@ -83,5 +101,38 @@ unsafe impl GlobalAlloc for EndsWithoutMemory {
     unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as for `alloc` and `dealloc`.
         self.there_is(unsafe { System.realloc(address, layout, size) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_named_once_even_if_it_comes_a_moment_later() {
+        let scratch = tempfile::tempdir().unwrap();
+        let one = |name: &str| {
+            let path = scratch.path().join(name);
+            (CString::new(path.as_os_str().as_encoded_bytes()).unwrap(), format!("`{name}` is left"))
+        };
+        std::fs::write(scratch.path().join("there"), "").unwrap();
+        let left = [one("there"), one("late"), one("never")];
+        let mut said = Vec::new();
+        name(&left, |sentence| {
+            said.push(sentence.to_owned());
+            std::fs::create_dir_all(scratch.path().join("late")).unwrap();
+        });
+        // The folder came while the first was named: before it was looked for, or by the second look at the latest.
+        assert_eq!(said, ["`there` is left", "`late` is left"]);
+        let late = scratch.path().join("later still");
+        let mut said = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(SECOND_LOOK / 10);
+                std::fs::create_dir(&late).unwrap();
+            });
+            name(&[one("later still")], |sentence| said.push(sentence.to_owned()));
+        });
+        assert_eq!(said, ["`later still` is left"]);
     }
 }

@@ -148,11 +148,12 @@ pub(super) const EQUAL_THREADS: About = About {
 pub(super) const FULL_CHANNEL: About = About {
     means: "Writers wait because a bounded channel is full: whoever should read from it is too slow, or has ended.",
     said: &[of_memory(
-        "async operations wait for room in a bounded channel (warning from 10)",
-        "managed heap",
+        "async operations wait for room in a bounded channel (warning from 10). Threads in two functions or more put into full channels, \
+         and every other thread of the program waits for their end or is the main thread asleep (warning)",
+        "managed heap; stacks",
     )],
-    disproved_by: "The channel is there to slow the writers down, and its reader is at work.",
-    to_do: &["Look at what became of the reader"],
+    disproved_by: "The channel is there to slow the writers down, and its reader is at work; of threads: a reader that was asleep.",
+    to_do: &["Look at what became of the reader, and whether it writes to who writes to it"],
 };
 
 pub(super) const WAITING_OPERATIONS: About = About {

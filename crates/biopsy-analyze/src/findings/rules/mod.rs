@@ -127,6 +127,7 @@ pub(super) const OF_DUMP: &[OfDump] = &[
     dump::pool_starvation::find,
     dump::waiting_operations::find,
     dump::waiting_operations::of_tasks,
+    dump::everybody_puts::find,
     dump::full_channel::find,
     dump::stuck_wait::find,
     dump::equal_threads::find,

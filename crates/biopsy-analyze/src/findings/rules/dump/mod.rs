@@ -6,6 +6,7 @@ pub(super) mod broken_stacks;
 pub(super) mod crash;
 pub(super) mod deadlock;
 pub(super) mod equal_threads;
+pub(super) mod everybody_puts;
 pub(super) mod finalizer_blocked;
 pub(super) mod full_channel;
 pub(super) mod incomplete_dump;

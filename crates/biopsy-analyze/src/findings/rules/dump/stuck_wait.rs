@@ -42,6 +42,10 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
     ("std::sync::barrier::Barrier", Answer("a barrier")),
     ("std::sync::mpsc::SyncSender<", Answer("room in a channel")),
     ("std::sync::mpsc::Receiver<", Work),
+    ("crossbeam_channel::channel::Sender<", Answer("room in a channel")),
+    ("crossbeam_channel::channel::Receiver<", Work),
+    ("flume::Sender<", Answer("room in a channel")),
+    ("flume::Receiver<", Work),
     // .NET
     ("System.Collections.Concurrent.BlockingCollection", Work),
     ("System.Threading.PortableThreadPool", Work),
@@ -84,21 +88,19 @@ const FUNCTIONS: &[(&str, Awaits)] = &[
 
 /// Who waits in one place for one kind of thing.
 #[derive(Default)]
-struct Group {
-    who: Vec<String>,
-    tids: Vec<Tid>,
+pub(super) struct Group {
+    pub(super) who: Vec<String>,
+    pub(super) tids: Vec<Tid>,
     /// What is awaited more closely: an expression, the type of an object.
     details: Vec<String>,
     of_main: bool,
 }
 
 /// By what is waited for and where.
-type Groups = BTreeMap<(String, String), Group>;
+pub(super) type Groups = BTreeMap<(String, String), Group>;
 
-pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
-    if analysis.crash.is_some() {
-        return None;
-    }
+/// All who wait without a limit for an answer of the program.
+pub(super) fn groups(analysis: &DumpAnalysis) -> Groups {
     let mut groups = Groups::new();
     let of_languages: BTreeSet<Tid> = analysis
         .strands
@@ -115,6 +117,14 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         }
     }
     operations(analysis, &mut groups);
+    groups
+}
+
+pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
+    if analysis.crash.is_some() {
+        return None;
+    }
+    let mut groups = groups(analysis);
     // The main thread of a server waits for its end.
     let others = groups.values().any(|group| !group.of_main);
     groups.retain(|_, group| !others || !group.of_main);

@@ -421,6 +421,50 @@ fn stuck_wait() {
     assert_eq!(severity(&proven, id), None);
 }
 
+/// Threads with these stacks, innermost first, each waiting for what it is said to.
+fn standing(stacks: &[(&[&str], WaitKind)]) -> DumpAnalysis {
+    let threads = (1_u32..).zip(stacks).map(|(tid, (_, wait))| {
+        let lock = LockWait { lock: u64::from(tid), kind: LockKind::Mutex, ..LockWait::default() };
+        let lock = (*wait == WaitKind::Futex).then_some(lock);
+        DumpThread { state: waits(*wait), lock, group: tid as usize - 1, ..thread(tid) }
+    });
+    let groups = stacks.iter().enumerate().map(|(index, (names, _))| {
+        let (own, inner) = names.split_last().unwrap();
+        let library = |name: &&str| FrameRow { whose: crate::whose::Whose::Plumbing, ..frame(name, false) };
+        let frames = inner.iter().map(library).chain([frame(own, false)]).collect();
+        StackGroup { frames, ..group(index..index + 1, 2) }
+    });
+    let groups = groups.collect();
+    let mut analysis = DumpAnalysis { groups, ..dump(threads.collect()) };
+    analysis.identity.pid = biopsy_model::Pid(1);
+    analysis
+}
+
+#[test]
+fn everybody_puts() {
+    const SEND: &str = "<std::sync::mpsc::SyncSender<relay::Message>>::send";
+    const TAKE: &str = "<std::sync::mpsc::Receiver<relay::Message>>::recv";
+    let id = FindingId::FullChannel;
+    let main = (&["std::thread::sleep", "relay::main"][..], WaitKind::Time);
+    let near = (&[SEND, "relay::forward"][..], WaitKind::Futex);
+    let far = (&[SEND, "relay::acknowledge"][..], WaitKind::Futex);
+    let found = finding(&standing(&[main, near, far]), id).unwrap();
+    assert_eq!(found.severity, Warning);
+    assert!(found.title.contains("in `relay::acknowledge` and `relay::forward`"), "{}", found.title);
+    assert_eq!(severity(&standing(&[main, near, far]), FindingId::StuckWait), None, "it is said once");
+    // Who may take: one that takes, that computes, that is asleep and not the main thread, that waits for a device.
+    for (other, wait) in [
+        (&[TAKE, "relay::store"][..], WaitKind::Futex),
+        (&["relay::compress"][..], WaitKind::Other),
+        (&["std::thread::sleep", "relay::poll"][..], WaitKind::Time),
+        (&["fsync", "relay::write"][..], WaitKind::Output),
+    ] {
+        assert_eq!(severity(&standing(&[main, near, far, (other, wait)]), id), None, "{other:?}");
+    }
+    // Two writers of one kind are behind a slow reader.
+    assert_eq!(severity(&standing(&[main, near, near]), id), None);
+}
+
 #[test]
 fn stuck_wait_of_operations() {
     let id = FindingId::StuckWait;
