@@ -3,7 +3,9 @@
 use crate::build::{Build, IDLE, PID, Waiting, call};
 use crate::{first, no_alarm};
 use biopsy_analyze::analyze;
+use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::timeline::WaitState;
+use biopsy_model::{BootId, Pid, ProcessKey};
 
 #[test]
 fn runaway_threads() {
@@ -101,6 +103,44 @@ fn memory_growth() {
         ],
     );
     insta::assert_snapshot!(first(&analyze(&build.done())));
+}
+
+/// Threads of a virtual machine touch its pages: what the program works at is the next best.
+#[test]
+fn memory_growth_of_a_virtual_machine_names_what_works_meanwhile() {
+    let title = |runtime| {
+        let mut build = Build::new("rooms.js", 60, 4);
+        build.thread(PID, "node").machine(0.1).wait(PID, IDLE);
+        build.cpu(PID, 0.06, &["jit!visit", "jit!Visitor"]).cpu(PID, 0.03, &["jit!log"]);
+        build.metric(
+            "processes",
+            &[("pid", "4711"), ("name", "node")],
+            &[("memory.anon", &|second| 60e6 + second * 5e6)],
+        );
+        let mut capture = build.done();
+        let kind = Runtime { kind: runtime, version: None, entry: None };
+        capture.processes.push(ProcessInfo {
+            key: ProcessKey { boot_id: BootId::default(), pid: Pid(PID), start_ticks: 1 },
+            parent: Pid(1),
+            name: "node".to_owned(),
+            exe: String::new(),
+            exe_deleted: false,
+            command_line: Vec::new(),
+            uid: 0,
+            runtime: kind,
+            ns_pid: None,
+            cgroup: String::new(),
+            container_id: None,
+            unit: None,
+        });
+        analyze(&capture).findings.first().unwrap().title.clone()
+    };
+    let named = title(RuntimeKind::Node);
+    assert!(named.contains("; most work meanwhile is in `Visitor`"), "{named}");
+    assert!(
+        !title(RuntimeKind::Unknown).contains("most work"),
+        "memory of others is touched by who allocates it"
+    );
 }
 
 /// Filling caches at the start and then staying there is not growth.

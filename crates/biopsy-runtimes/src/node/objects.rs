@@ -21,6 +21,8 @@ const INLINE_NAMES: u64 = 75;
 const SCOPE: u64 = 100_000;
 /// Words of a scope that are looked through behind the names of its variables.
 const SCOPE_WORDS: u64 = 16;
+/// Characters of a function in which the arrow behind its parameters is looked for.
+const HEAD: usize = 200;
 /// Characters before a function in which what it is assigned to is looked for.
 const BEFORE: usize = 200;
 /// The lowest bit of a word that is a pointer.
@@ -74,6 +76,24 @@ fn assigned_to(before: &str) -> Option<String> {
         None => last(target),
     };
     (!name.is_empty()).then_some(name)
+}
+
+/// Whether text with this beginning and this last character may be a function from its parameters on. An arrow function begins with its
+/// `async`, or with its one parameter, and may end as any expression does.
+fn is_function(head: &str, last: &str) -> bool {
+    let is_arrow = head.split_once("=>").is_some_and(|(parameters, _)| {
+        let parameters = parameters.trim_end();
+        parameters.ends_with(')') || parameters.chars().all(|one| is_name(one) || one == ' ')
+    });
+    match head.chars().next() {
+        Some('(') => last == "}" || is_arrow,
+        Some(first) if is_name(first) => is_arrow,
+        _ => false,
+    }
+}
+
+fn is_name(one: char) -> bool {
+    one.is_alphanumeric() || matches!(one, '_' | '$')
 }
 
 impl<'m> Objects<'m> {
@@ -272,11 +292,13 @@ impl<'m> Objects<'m> {
             }
         };
         let at = |number: u64| usize::try_from(small(self.word(scope, 8 * number)?)?).ok();
-        let is = |position: usize, wanted: char| {
-            self.units(source, position, 1).is_some_and(|one| one == [wanted as u16])
+        let text = |from: usize, most: usize| {
+            self.units(source, from, most).map(|units| String::from_utf16_lossy(&units)).unwrap_or_default()
+        };
+        let written = |(start, end): &(usize, usize)| {
+            start < end && is_function(&text(*start, (end - start).min(HEAD)), text(*end - 1, 1).as_str())
         };
         let places = (first..first + SCOPE_WORDS).filter_map(|number| at(number).zip(at(number + 1)));
-        let written = |(start, end): &(usize, usize)| start < end && is(*start, '(') && is(*end - 1, '}');
         places.into_iter().find(written)
     }
 
@@ -351,6 +373,23 @@ mod tests {
         assert_eq!(name("several.forEach("), None);
         assert_eq!(name("a == "), None);
         assert_eq!(name(""), None);
+    }
+
+    #[test]
+    fn a_function_is_known_by_its_beginning_and_end() {
+        for (head, last, is) in [
+            ("(request, response) { retur", "}", true),
+            ("async (request, response) => {", "}", true),
+            ("(seat) => book(seat", ")", true),
+            ("seat => book(seat", ")", true),
+            ("async seat=>book", "k", true),
+            ("(a + b) * c", "c", false),
+            ("return seats.map((one) ", "}", false),
+            ("{ a: 1 ", "}", false),
+            ("", "", false),
+        ] {
+            assert_eq!(is_function(head, last), is, "{head}");
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Memory of a process grows steadily.
 
 use crate::findings::evidence::{at, fact, metric, steps};
-use crate::findings::finding::{Finding, FindingId, Severity, Value};
+use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::findings::harm::harms;
 use crate::findings::scene::{Scene, touched_by};
 use crate::metrics::Trend;
 use crate::runtimes::{RuntimeSummary, find_counter};
-use crate::words::{bytes, seconds};
+use crate::words::{bytes, percent, seconds};
 use biopsy_model::Pid;
 use biopsy_model::process::RuntimeKind;
 
@@ -19,6 +19,8 @@ const BUDGET: f64 = 64e6;
 const HORIZON: f64 = 3_600.0;
 const SHORT_HORIZON: f64 = 600.0;
 const SHORT: f64 = 30.0;
+/// From this share of the CPU time on, a function is what the program does.
+const MOST: f64 = 0.4;
 /// Share of the time that a job computes.
 const WORKS: f64 = 0.6;
 
@@ -74,6 +76,18 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     // heap has.
     let warming = is_virtual_machine(scene, trend);
     let small = managed && grown < BUDGET / 2.0 || warming && grown < BUDGET;
+    // Its pages are touched by the runtime's own threads: what the program does meanwhile is the next best that is known.
+    let worker = scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= MOST);
+    let worker = worker.filter(|_| toucher.is_none() && is_virtual_machine(scene, trend));
+    let worker =
+        worker.and_then(|(function, share)| Some((function, share, scene.function_name(Some(function))?)));
+    if let Some((function, share, name)) = &worker {
+        evidence.push(at(
+            Reference::Function(*function),
+            format!("{} of its CPU time meanwhile is in {name} and below it: likely what allocates, for allocations were not recorded", percent(*share)),
+            Some(Value::Share(*share)),
+        ));
+    }
     if warming {
         evidence.push(fact(
             "a virtual machine takes memory from the kernel until its heap has the size that it was given, and collects only then",
@@ -108,7 +122,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
             seconds(scene.seconds),
             bytes(trend.per_minute),
             if native { ", outside of the managed heap" } else { "" },
-            toucher.map_or(String::new(), |name| format!("; most of it is first touched below {name}"))
+            match (toucher, worker) {
+                (Some(name), _) => format!("; most of it is first touched below {name}"),
+                (None, Some((_, _, name))) => format!("; most work meanwhile is in {name}"),
+                (None, None) => String::new(),
+            }
         ),
         explanation: "This is growth, which need not be a leak: a cache that fills, a warm-up or more work in progress look the \
                       same. Most likely it is a leak if it goes on when the load is steady and after a collection of garbage."

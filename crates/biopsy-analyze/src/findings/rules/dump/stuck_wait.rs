@@ -251,6 +251,7 @@ fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, 
         let place = runtime.place_index(strand)?;
         strand.frames.get(..place)?.iter().rev().take(INNER).find_map(|frame| by_name(&frame.function))
     };
+    let gives;
     let what = match (runtime.runtime.kind, wait.kind) {
         (RuntimeKind::Go, WaitKind::WaitGroup) => "a wait group",
         (RuntimeKind::Go, WaitKind::ChannelSend) => "somebody who takes from a channel",
@@ -258,7 +259,13 @@ fn of_strand(analysis: &DumpAnalysis, runtime: &StrandRuntime, strand: &Strand, 
         (RuntimeKind::Go, _) => return,
         // Queues, sockets and clocks are awaited in the library.
         (_, WaitKind::Future) if strand.kind == StrandKind::Task && runtime.stands_in_program(strand) => {
-            "what it awaits"
+            match wait.awaited.as_deref().filter(|awaited| *awaited != "Promise") {
+                Some(awaited) => {
+                    gives = format!("what `await {awaited}` gives");
+                    &gives
+                }
+                None => "what it awaits",
+            }
         }
         _ => match by_name() {
             Some(Answer(words)) => words,

@@ -100,9 +100,13 @@ pub(crate) fn of_tasks(analysis: &DumpAnalysis) -> Option<Finding> {
         ),
         Some(Value::Count(count as f64)),
     ));
+    let what = match wait.awaited.as_deref().filter(|awaited| *awaited != object) {
+        Some(awaited) => format!("what `{awaited}` gives, a `{object}` each"),
+        None => format!("a `{object}` each"),
+    };
     Some(finding(
         (severity, count as f64 / runtime.runtime.strands.len().max(1) as f64),
-        format!("{count} tasks await a `{object}` each, in {place}"),
+        format!("{count} tasks await {what}, in {place}"),
         "No thread shows these: each stands at an `await` of the program itself, for something that the program has to complete. \
                       When their number grows from one look to the next, that never happens: an answer that is not matched to its \
                       request, a promise that nobody resolves, one that waits for another in a circle.",
