@@ -1,10 +1,16 @@
 // Has a child that runs a setuid copy of this program, and becomes one itself when it is told to.
 #include "target.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 static void become(const char *program, const char *what) {
-    execl(program, "helper", what, (char *)NULL);
+    // A test beside this one may have forked while the file was written, and still have it open for that.
+    for (int tries = 0; tries < 1000; tries++) {
+        execl(program, "helper", what, (char *)NULL);
+        if (errno != ETXTBSY) break;
+        usleep(10 * 1000);
+    }
     perror(program);
     _exit(2);
 }

@@ -15,7 +15,15 @@ use crate::support::{analyze, biopsy, said};
 
 const LIVE: &[Privilege] = &[Privilege::Cc, Privilege::Ptrace];
 const PATIENCE: Duration = Duration::from_secs(60);
-const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+
+/// Those that end it. Under nohup(1) the end of the terminal is none of them: that is what was asked for.
+fn signals() -> impl Iterator<Item = Signal> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    let ignored = u64::from_str_radix(ignored, 16).unwrap();
+    let all = [Signal::INT, Signal::TERM, Signal::HUP];
+    all.into_iter().filter(move |signal| ignored & (1 << (signal.as_raw() - 1)) == 0)
+}
 
 /// Ends with this value.
 struct Run(Child);
@@ -101,7 +109,7 @@ fn a_dump_whose_reader_stalls_ends_and_leaves_nothing_in_the_target() {
     let target = TargetProcess::start(Program::SelfChecking, &["32"]);
     let pid = target.pid().to_string();
     let survival = Survival::before(target.pid());
-    for signal in SIGNALS {
+    for signal in signals() {
         let folder = temp_dir("stalled");
         let mut run = Run::start(&["dump", "-q", "--raw", "-o", "-", &pid], folder.path());
         let mut first = [0];
@@ -126,7 +134,7 @@ fn a_dump_into_a_file_is_kept_as_a_part_or_not_at_all() {
     let target = TargetProcess::start(Program::SelfChecking, &["64"]);
     let pid = target.pid().to_string();
     let survival = Survival::before(target.pid());
-    for signal in SIGNALS {
+    for signal in signals() {
         let folder = temp_dir("part");
         let mut run = Run::start(&["dump", "--level", "19", "-o", "x.core.zst", &pid], folder.path());
         until("the copy is there", || {
@@ -193,10 +201,11 @@ fn stacks_that_are_broken_off_leave_nothing_in_the_target() {
     let pid = target.pid().to_string();
     let survival = Survival::before(target.pid());
     let folder = temp_dir("stacks");
+    let mut signals = signals().collect::<Vec<_>>().into_iter().cycle();
     for number in 0..15_u64 {
         let mut run = Run::start(&["stacks", &pid], folder.path());
         std::thread::sleep(Duration::from_millis(number * 8));
-        let _ = send_signal(run.0.id(), SIGNALS[usize::try_from(number).unwrap() % 3]);
+        let _ = send_signal(run.0.id(), signals.next().unwrap());
         let status = run.ended();
         // Before it listens, a signal ends it as any program; then nothing was touched.
         assert!(matches!(status.code(), None | Some(0 | 3)), "{status}: {}", run.errors());
