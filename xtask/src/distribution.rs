@@ -83,10 +83,13 @@ pub(crate) fn run(options: &Options) -> Outcome {
     trust(&folder)?;
     let source = folder.join("src/biopsy");
     std::fs::create_dir_all(&source).map_err(problem)?;
-    // As a newcomer has it: what is committed, and nothing that was built here.
-    let mut copy = Command::new("sh");
-    copy.current_dir(root()).args(["-ec", "git archive HEAD | tar -x -C \"$0\""]).arg(&source);
-    output_of(&mut copy)?;
+    // As a newcomer has it: a clone of what is committed, and nothing that was built here. What has not changed since an earlier run keeps
+    // its times, and is not built again.
+    let mut clone = Command::new("sh");
+    clone.current_dir(&source).arg("-ec").arg(
+        "git init -q && git fetch -q \"$0\" HEAD && git reset -q FETCH_HEAD && git checkout -q -f -- . && git clean -f -d -q",
+    );
+    output_of(clone.arg(root()))?;
     mounts.mount()?;
     let commands: Vec<&str> = match &options.command {
         Some(command) => vec![command],

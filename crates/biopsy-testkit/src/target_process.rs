@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -47,6 +48,7 @@ impl TargetProcess {
     /// Where it cannot be started, ends early or does not get ready within a minute.
     #[must_use]
     pub fn spawn(mut command: Command) -> Self {
+        hear_what_is_ignored();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
             spawn_copied(&mut command).unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
@@ -195,6 +197,22 @@ impl Drop for TargetProcess {
             let _ = self.child.wait();
         }
     }
+}
+
+/// Who starts tests by nohup(1), or behind a script with `&`, has signals ignored, and each program below has them ignored too. A signal
+/// that is heard is as usual again in the programs that are started (signal(7)).
+fn hear_what_is_ignored() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        for signal in [Signal::HUP, Signal::INT, Signal::QUIT] {
+            if ignored & (1 << (signal.as_raw() - 1)) != 0 {
+                signal_hook::flag::register(signal.as_raw(), Arc::default()).expect("it may be heard");
+            }
+        }
+    });
 }
 
 /// Starts a program that may have been copied just now: a test on another thread that forks while the copy is open for

@@ -97,8 +97,8 @@ struct Step<'a> {
 struct Way {
     pc: u64,
     registers: [Option<u64>; 16],
-    /// What was stored on the way, by address of eight bytes; `None`: something that is not known.
-    stored: FxHashMap<u64, Option<u64>>,
+    /// What was stored on the way, by address: how many bytes, 8 at the most, and what; `None`: something that is not known.
+    stored: FxHashMap<u64, (u64, Option<u64>)>,
     /// Where calls return to that were followed.
     returns: Vec<u64>,
     sums: FxHashMap<(u64, Mode), i32>,
@@ -394,12 +394,14 @@ impl<'f, 'm, 'i> Walker<'f, 'm, 'i> {
 
     /// Eight bytes, of what was stored on the way, or of memory.
     fn load(&self, way: &Way, at: u64) -> Option<u64> {
-        if let Some(value) = way.stored.get(&at) {
+        if let Some((8, value)) = way.stored.get(&at) {
             return *value;
         }
         // Of something else that was stored it may be a part.
-        let near = (1..8u64).any(|by| {
-            way.stored.contains_key(&at.wrapping_sub(by)) || way.stored.contains_key(&at.wrapping_add(by))
+        let near = (0..8u64).any(|by| {
+            let reaches = |(size, _): &(u64, _)| *size > by;
+            way.stored.get(&at.wrapping_sub(by)).is_some_and(reaches)
+                || by > 0 && way.stored.contains_key(&at.wrapping_add(by))
         });
         if near { None } else { self.memory.u64(at).or_else(|| self.memory.u32(at).map(u64::from)) }
     }
@@ -434,16 +436,17 @@ impl Way {
     }
 
     fn store(&mut self, at: u64, size: u64, value: Option<u64>) {
-        for cell in (0..size.clamp(1, 64)).step_by(8) {
+        let size = size.clamp(1, 64);
+        for cell in (0..size).step_by(8) {
             let value = if size == 8 { value } else { None };
-            self.stored.insert(at.wrapping_add(cell), value);
+            self.stored.insert(at.wrapping_add(cell), ((size - cell).min(8), value));
         }
     }
 
     fn push(&mut self, value: Option<u64>) {
         let Some(top) = self.get(Register::RSP).map(|top| top.wrapping_sub(8)) else { return };
         self.set(Register::RSP, Some(top));
-        self.stored.insert(top, value);
+        self.stored.insert(top, (8, value));
     }
 
     /// Go keeps nothing in registers over a call but the stack's.

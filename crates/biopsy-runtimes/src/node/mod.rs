@@ -45,7 +45,9 @@ pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option
     if !symbols::is_v8(&symbols) {
         // A core lacks the text of files, and the official builds have no build id to know the file by.
         let is_node = module.file_name() == b"node";
-        return is_node.then(|| {
+        // Debian's is a small program with all of Node.js in a library, which is read by itself.
+        let in_library = Module::all(memory.image()).any(|one| is_library_of_node(one.file_name()));
+        return (is_node && !in_library || is_library_of_node(module.file_name())).then(|| {
             let mut found = RuntimeStrands::new(RuntimeKind::Node, &module.module.path, module.module.start);
             found.warn("what V8 exports about itself (v8dbg_*) is not in the image");
             found
@@ -73,6 +75,11 @@ pub fn read(memory: &Memory<'_>, module: &Module<'_>, limits: &Limits) -> Option
         (Ok(_), None) => found.warn("where threads keep their isolate is not understood"),
     }
     Some(found)
+}
+
+/// `libnode.so.115`.
+fn is_library_of_node(name: &[u8]) -> bool {
+    name.starts_with(b"libnode.so")
 }
 
 fn read_threads(objects: &Objects<'_>, place: Place, image: &dyn Image, found: &mut RuntimeStrands) {

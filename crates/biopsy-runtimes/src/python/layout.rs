@@ -131,6 +131,9 @@ pub(crate) mod same {
     /// `lockobject`, `rlockobject`.
     pub(crate) const LOCK_SEMAPHORE: u64 = 16;
     pub(crate) const LOCK_LOCKED: u64 = 32;
+    /// `PyMutex`, which is all of a `lockobject` in later releases of 3.13.
+    pub(crate) const LOCK_MUTEX: u64 = 16;
+    pub(crate) const LOCK_OF_MUTEX_SIZE: u64 = 24;
     pub(crate) const RLOCK_OWNER: u64 = 24;
     pub(crate) const RLOCK_COUNT: u64 = 32;
     /// `PyWeakReference`: what it refers to.

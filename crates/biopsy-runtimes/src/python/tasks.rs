@@ -30,6 +30,7 @@ pub(super) fn find(
         Lists::InRuntime(offset) => runtime.saturating_add(offset),
         Lists::InInterpreter(offset) => interpreter.saturating_add(offset),
     };
+    let lists = moved(reading, lists);
     let mut left = reading.limits.objects;
     for generation in 0..GENERATIONS {
         let head = lists.saturating_add(generation * same::GENERATION);
@@ -50,6 +51,20 @@ pub(super) fn find(
         }
     }
     (tasks, cut)
+}
+
+/// Where the lists begin: later releases of 3.13 align them to four bytes only (`_PyObject_MIN_ALIGNMENT`), right behind the number
+/// before them. A list is known by its first member, or by itself where it is empty: that refers back to its head.
+fn moved(reading: &Reading<'_, '_, '_>, lists: u64) -> u64 {
+    let memory = reading.objects.memory;
+    let is_head = |head: u64| {
+        let first = memory.pointer(head).map(|first| first & !3);
+        let back = first.and_then(|first| memory.pointer(first.checked_add(8)?));
+        back.is_some_and(|back| back & !3 == head)
+    };
+    let all =
+        |start: u64| (0..GENERATIONS).all(|number| is_head(start.saturating_add(number * same::GENERATION)));
+    [lists, lists.saturating_sub(4)].into_iter().find(|start| all(*start)).unwrap_or(lists)
 }
 
 fn task(reading: &Reading<'_, '_, '_>, at: u64, most: usize) -> Option<Strand> {

@@ -78,7 +78,7 @@ pub(super) fn state(
     let stack = locks::words(&reading.objects, registers.rsp);
     let innermost = thread.frames.first();
     let is_in_threading = |names: &[&str]| innermost.is_some_and(|frame| frame.is_of_threading(names));
-    let Some(lock) = locks::waited_for(&reading.objects, &stack, futex.address) else {
+    let Some(lock) = locks::waited_for(&reading.objects, &stack, registers.rsp, futex.address) else {
         // 3.13 waits for the end of a thread by its handle.
         let join = innermost.filter(|frame| frame.is_of_threading(&["join"]));
         let owner = join.and_then(|join| owners::by_handle(reading, threads, join));

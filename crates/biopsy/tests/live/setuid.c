@@ -30,12 +30,13 @@ int main(int count, char **arguments) {
     // The child ends when this process does, which alone has the other end.
     int ends[2];
     if (count < 2 || pipe2(ends, O_CLOEXEC) != 0) return 2;
+    // Before the child says anything: what is said before it is passed over.
+    printf("READY %d\n", getpid());
+    fflush(stdout);
     if (fork() == 0) {
         dup2(ends[0], 0);
         become(arguments[1], "child");
     }
-    printf("READY %d\n", getpid());
-    fflush(stdout);
     char line[16];
     if (fgets(line, sizeof line, stdin) != NULL) become(arguments[1], "self");
     return 0;
