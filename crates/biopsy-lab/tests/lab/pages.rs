@@ -32,7 +32,12 @@ struct Browser<'a> {
 
 impl<'a> Browser<'a> {
     fn new(lab: &'a Running) -> Self {
-        let config = ureq::Agent::config_builder().max_redirects(0).http_status_as_error(false).build();
+        // The lab closes what is silent: a connection that was kept may end just when it is used again.
+        let config = ureq::Agent::config_builder()
+            .max_redirects(0)
+            .http_status_as_error(false)
+            .max_idle_connections(0)
+            .build();
         Self { lab, agent: config.into(), cookie: None }
     }
 
