@@ -14,7 +14,8 @@ pub(super) const POOL_STARVATION: About = About {
         ),
         of_memory(
             "3 threads of the pool or more block until a task completes (warning from 8): names the methods. All workers of a pool of Java or \
-             Python wait for tasks in its own queue (critical)",
+             Python wait for tasks in its own queue (critical). All threads of C, C++ or Rust with one outermost function, 2 or more, wait for \
+             futures in others that it calls (warning)",
             "stacks, runtime's memory",
         ),
     ],

@@ -72,7 +72,8 @@ pub(super) const STUCK_WAIT: About = About {
     said: &[of_memory(
         "threads other than the main one, goroutines, tasks or async operations wait without a limit for what somebody was to give them (a \
          future, latch, barrier, event, pulse, semaphore, room in a queue), and nothing says who: a notice from 2 on. Workers that wait \
-         for work are left out. Of one, or of the main thread alone, it is an information",
+         for work are left out. Of one, or of the main thread alone, it is an information, and so it is of one that stands alone at a \
+         condition, a semaphore, a pulse or a channel where nothing else was found",
         "stacks; the runtime's memory",
     )],
     disproved_by: "A second look in which they stand elsewhere, or wait for the next answer.",

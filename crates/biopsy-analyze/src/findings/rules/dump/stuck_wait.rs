@@ -232,6 +232,11 @@ fn awaited(inner: &[FrameRow]) -> Option<Awaits> {
     names.into_iter().find_map(by_name)
 }
 
+/// Whether it is known what a function with this name waits for: an answer, or work.
+pub(super) fn is_known(name: &str) -> bool {
+    by_name(name).is_some()
+}
+
 fn by_name(name: &str) -> Option<Awaits> {
     let name = name.trim_start_matches(['_', '<']);
     FUNCTIONS.iter().find(|(known, _)| name.starts_with(known)).map(|(_, awaits)| *awaits)

@@ -466,6 +466,60 @@ fn everybody_puts() {
 }
 
 #[test]
+fn a_pool_of_native_threads_that_all_wait_for_futures() {
+    const FUTURE: &str = "std::__future_base::_State_baseV2::wait";
+    let id = FindingId::PoolStarvation;
+    let main = (&["nanosleep", "main"][..], WaitKind::Time);
+    let waits = (&[FUTURE, "order", "Pool::run"][..], WaitKind::Futex);
+    let idle = (&["std::condition_variable::wait", "Pool::run"][..], WaitKind::Futex);
+    let client = (&[FUTURE, "client"][..], WaitKind::Futex);
+    let mut two = standing(&[main, waits, waits]);
+    // Functions between the library and the start of the thread are the program's too.
+    let own = |analysis: &mut DumpAnalysis| {
+        for group in &mut analysis.groups {
+            group.frames.iter_mut().skip(1).for_each(|row| row.whose = crate::whose::Whose::Program);
+        }
+    };
+    own(&mut two);
+    let found = finding(&two, id).unwrap();
+    assert_eq!(found.severity, Warning);
+    assert!(found.title.contains("All 2 workers of a pool wait for futures, in `order`"), "{}", found.title);
+    assert_eq!(severity(&two, FindingId::StuckWait), None, "it is said once");
+    // One that takes work, one alone, and threads that wait where they began: clients.
+    for stacks in [&[main, waits, waits, idle][..], &[main, waits], &[main, client, client]] {
+        let mut analysis = standing(stacks);
+        own(&mut analysis);
+        assert_eq!(severity(&analysis, id), None, "{stacks:?}");
+    }
+}
+
+#[test]
+fn one_that_waits_alone_is_a_hint() {
+    let id = FindingId::StuckWait;
+    let at = |stacks: &[(&[&str], WaitKind)], kind: LockKind| {
+        let mut analysis = standing(stacks);
+        analysis
+            .threads
+            .iter_mut()
+            .filter_map(|thread| thread.lock.as_mut())
+            .for_each(|lock| lock.kind = kind);
+        severity(&analysis, id)
+    };
+    let main = (&["nanosleep", "main"][..], WaitKind::Time);
+    let alone = (&["pthread_cond_wait", "await_start"][..], WaitKind::Futex);
+    let worker = (&["pthread_cond_wait", "Pool::run"][..], WaitKind::Futex);
+    assert_eq!(at(&[main, alone], LockKind::Condition), Some(Info));
+    assert_eq!(at(&[main, alone, worker, worker], LockKind::Semaphore), Some(Info));
+    // A pool, the main thread, and what is no signal.
+    assert_eq!(at(&[main, worker, worker], LockKind::Condition), None);
+    assert_eq!(at(&[alone], LockKind::Condition), None);
+    assert_eq!(at(&[main, alone], LockKind::Futex), None);
+    // Work is awaited in a library that is known for it.
+    let takes = (&["<std::sync::mpsc::Receiver<Job>>::recv", "work"][..], WaitKind::Futex);
+    assert_eq!(at(&[main, takes], LockKind::Condition), None);
+}
+
+#[test]
 fn stuck_wait_of_operations() {
     let id = FindingId::StuckWait;
     let promise = "a task that something completes (TaskCompletionSource)";
