@@ -39,8 +39,23 @@ impl Code {
     /// Depths of the stack at the handlers that are around an instruction (Objects/exception_handling_notes.txt): entries of four
     /// numbers (start, length, handler, depth and a bit), six bits a byte, the most important first; a byte with the top bit set
     /// begins an entry.
+    ///
+    /// An instruction has the innermost handler only; that has the next one outwards, with less on the stack.
     pub(super) fn handler_depths(&self, offset: i64) -> Vec<u64> {
-        let mut depths = Vec::new();
+        let mut depths: Vec<u64> = Vec::new();
+        let mut at = offset;
+        for _ in 0..NESTED {
+            let Some((handler, depth)) = self.handler(at) else { break };
+            if depths.last().is_none_or(|inner| depth < *inner) {
+                depths.push(depth);
+            }
+            at = handler;
+        }
+        depths
+    }
+
+    /// The handler of an instruction, and the depth of the stack there.
+    fn handler(&self, offset: i64) -> Option<(i64, u64)> {
         let mut bytes = self.exceptions.iter().copied();
         let mut number = || {
             let mut value = 0u64;
@@ -53,14 +68,15 @@ impl Code {
             }
             Some(value)
         };
-        while let (Some(start), Some(length), Some(_), Some(depth)) = (number(), number(), number(), number())
+        while let (Some(start), Some(length), Some(handler), Some(depth)) =
+            (number(), number(), number(), number())
         {
             let range = (start * 2) as i64..((start + length) * 2) as i64;
-            if range.contains(&offset) && depths.len() < NESTED {
-                depths.push(depth >> 1);
+            if range.contains(&offset) {
+                return Some(((handler * 2) as i64, depth >> 1));
             }
         }
-        depths
+        None
     }
 }
 

@@ -141,19 +141,22 @@ impl PythonFrame {
     }
 }
 
+/// What ends a `with` block, and an `async with` block.
+const EXITS: [&str; 2] = ["__exit__", "__aexit__"];
+
 /// The object that an `__exit__` was bound to.
 fn receiver(objects: &Objects<'_, '_>, exit: u64) -> Option<u64> {
     match &*objects.type_name(exit) {
         "builtin_function_or_method" => {
             let definition = objects.pointer(exit, same::BUILTIN_DEFINITION)?;
             let name = objects.memory.c_string(objects.memory.pointer(definition)?, 16)?;
-            (name == "__exit__").then(|| objects.pointer(exit, same::BUILTIN_SELF)).flatten()
+            EXITS.contains(&&*name).then(|| objects.pointer(exit, same::BUILTIN_SELF)).flatten()
         }
         "method" => {
             let function = objects.pointer(exit, same::METHOD_FUNCTION)?;
             let is_exit = |place: &u64| {
                 let name = objects.pointer(function, *place).and_then(|name| objects.text(name));
-                name.as_deref() == Some("__exit__")
+                name.is_some_and(|name| EXITS.contains(&&*name))
             };
             let bound = objects.is(function, "function") && same::FUNCTION_NAMES.iter().any(is_exit);
             bound.then(|| objects.pointer(exit, same::METHOD_SELF)).flatten()

@@ -19,6 +19,7 @@ mod pools;
 mod reading;
 mod registers;
 mod sampled;
+mod task_locks;
 mod tasks;
 mod threads;
 mod version;

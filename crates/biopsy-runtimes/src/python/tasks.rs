@@ -3,9 +3,10 @@
 //!
 //! Of a `_asyncio.Task` the order of fields is used, which is the same from 3.8 to 3.13: what it awaits, its coroutine, its name.
 
-use super::frames;
+use super::frames::{self, PythonFrame};
 use super::layout::{Lists, same};
 use super::reading::Reading;
+use super::task_locks;
 use crate::{
     Confidence, Holder, Owner, Strand, StrandFrame, StrandId, StrandKind, StrandState, StrandWait, WaitKind,
 };
@@ -23,7 +24,7 @@ pub(super) fn find(
     frames_left: &mut usize,
     most: usize,
 ) -> (Vec<Strand>, bool) {
-    let mut tasks = Vec::new();
+    let mut tasks: Vec<(Strand, Vec<PythonFrame>)> = Vec::new();
     let mut cut = false;
     let objects = &reading.objects;
     let lists = match objects.layout.lists {
@@ -44,13 +45,14 @@ pub(super) fn find(
             let object = link.saturating_add(same::GC_HEAD);
             if objects.is(object, TASK) {
                 let task = task(reading, object, *frames_left);
-                *frames_left -= task.as_ref().map_or(0, |task| task.frames.len()).min(*frames_left);
+                *frames_left -= task.as_ref().map_or(0, |(_, frames)| frames.len()).min(*frames_left);
                 tasks.extend(task);
             }
             next = objects.memory.pointer(link);
         }
     }
-    (tasks, cut)
+    task_locks::name(objects, &mut tasks);
+    (tasks.into_iter().map(|(strand, _)| strand).collect(), cut)
 }
 
 /// Where the lists begin: later releases of 3.13 align them to four bytes only (`_PyObject_MIN_ALIGNMENT`), right behind the number
@@ -67,7 +69,7 @@ fn moved(reading: &Reading<'_, '_, '_>, lists: u64) -> u64 {
     [lists, lists.saturating_sub(4)].into_iter().find(|start| all(*start)).unwrap_or(lists)
 }
 
-fn task(reading: &Reading<'_, '_, '_>, at: u64, most: usize) -> Option<Strand> {
+fn task(reading: &Reading<'_, '_, '_>, at: u64, most: usize) -> Option<(Strand, Vec<PythonFrame>)> {
     let objects = &reading.objects;
     let field = |index: u64| objects.pointer(at, index * 8);
     let place =
@@ -100,7 +102,7 @@ fn task(reading: &Reading<'_, '_, '_>, at: u64, most: usize) -> Option<Strand> {
             strand.wait = Some(wait);
         }
     }
-    Some(strand)
+    Some((strand, walked))
 }
 
 /// An `int` of one digit: of 3.12 and 3.13.

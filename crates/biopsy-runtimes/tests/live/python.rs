@@ -83,6 +83,30 @@ fn two_threads_wait_for_each_others_lock() {
     }
 }
 
+/// A block between the one of the lock and where the thread stands.
+#[test]
+fn outer_blocks_count_as_inner_ones() {
+    each("nested", |runtime| assert_deadlock(&waiting_in(runtime, "nested")));
+}
+
+#[test]
+fn tasks_wait_for_each_others_locks() {
+    each("locks", |runtime| {
+        let wait = |name: &str| {
+            let wait = thread(runtime, name).wait.as_ref().expect("it waits");
+            assert_eq!((wait.kind, wait.object.as_deref()), (WaitKind::Mutex, Some("asyncio.Lock")));
+            owner(wait)
+        };
+        for (waits, has) in [("ab", "ba"), ("ba", "ab"), ("own", "own")] {
+            let owner = wait(waits);
+            assert_eq!(owner.holder, Holder::Strand(thread(runtime, has).id), "{waits}");
+            let site = owner.frame.and_then(|frame| thread(runtime, has).frames.get(frame));
+            let function = site.map(|frame| frame.function.rsplit('.').next().unwrap_or_default().to_owned());
+            assert_eq!(function.as_deref(), Some(if has == "own" { "twice" } else { "in_order" }));
+        }
+    });
+}
+
 #[test]
 fn a_thread_waits_for_a_lock_of_its_own() {
     each("self", |runtime| {

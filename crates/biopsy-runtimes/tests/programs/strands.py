@@ -167,6 +167,38 @@ async def ring():
     await asyncio.sleep(3600)
 
 
+async def in_order(first, second):
+    async with first:
+        await asyncio.sleep(0.05)
+        async with second:
+            pass
+
+
+async def locks():
+    one, other, third = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+
+    async def twice():
+        async with third:
+            await in_order(asyncio.Lock(), third)
+
+    tasks = [
+        asyncio.create_task(in_order(one, other), name="ab"),
+        asyncio.create_task(in_order(other, one), name="ba"),
+        asyncio.create_task(twice(), name="own"),
+    ]
+    await asyncio.sleep(0.3)
+    ready()
+    await asyncio.gather(*tasks)
+
+
+def nested(first, between, second):
+    with first:
+        with between:
+            time.sleep(0.05)
+            with second:
+                pass
+
+
 def ready():
     print("READY", os.getpid(), flush=True)
 
@@ -208,6 +240,11 @@ def main():
         start(joins)
     elif mode == "ring":
         asyncio.run(ring())
+    elif mode == "locks":
+        asyncio.run(locks())
+    elif mode == "nested":
+        start(nested, A, threading.Lock(), B, name="ab")
+        start(nested, B, threading.Lock(), A, name="ba")
     elif mode == "spin":
         start(spin)
         start(spin)
@@ -219,9 +256,9 @@ def main():
         start(queue.Queue().get, name="queue")
         start(threading.Event().wait, name="event")
         start(lambda: socket.create_server(("127.0.0.1", 0)).accept(), name="accept")
-        start(subprocess.run, ["sleep", "3600"], name="child")
+        start(subprocess.run, ["sleep", "120"], name="child")
         start(collections.deque, (time.sleep(3600) for _ in range(1)), name="deque")
-    if mode != "ring":
+    if mode not in ("ring", "locks"):
         time.sleep(1)
         ready()
         sys.stdin.readline()
