@@ -55,6 +55,29 @@ pub fn take(target: &str, options: &LookOptions) -> Result<DumpAnalysis, Failure
     look(&target.info, &target.name, options, &new_redactor()?)
 }
 
+/// The stacks of what was named and of all processes below it, parents before children, one after the other. Of those that ended
+/// meanwhile, or cannot be frozen, the first one says so.
+///
+/// # Errors
+/// As of [`take`], of what was named.
+pub fn take_tree(target: &str, options: &LookOptions) -> Result<Vec<DumpAnalysis>, Failure> {
+    let target = target::find(target)?;
+    let redactor = new_redactor()?;
+    let mut all = vec![look(&target.info, &target.name, options, &redactor)?];
+    for info in target.tree(true)?.iter().skip(1) {
+        match look(info, &info.name, options, &redactor) {
+            Ok(analysis) => all.push(analysis),
+            Err(failure) => {
+                let missing = format!("the stacks of process {} (`{}`): {failure}", info.key.pid, info.name);
+                all.iter_mut()
+                    .take(1)
+                    .for_each(|first| first.add_undetermined(std::slice::from_ref(&missing)));
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// Several looks at what was named: the last one, with what did not move in any of them. What there is so far comes back when the
 /// process ends, cannot be frozen again, or the job is asked to end.
 ///

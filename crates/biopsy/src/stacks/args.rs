@@ -12,6 +12,9 @@ use crate::typed::duration;
 pub(crate) struct StacksArgs {
     /// The process: pid, name, .NET entry assembly, systemd unit or container id.
     pub(crate) target: String,
+    /// The processes below it, too, one after the other.
+    #[arg(long, conflicts_with = "looks")]
+    pub(crate) tree: bool,
     /// One stack for each thread. [default: equal stacks are shown once]
     #[arg(long, conflicts_with = "grouped")]
     pub(crate) all: bool,

@@ -25,24 +25,23 @@ pub(crate) fn run(args: &StacksArgs, color: ColorChoice) -> Result<Code, Failure
     interrupt::listen(&job, Patience::Limited(patience), color)?;
     let options = LookOptions { max_pause: args.max_pause, heap: !args.no_heap };
     let looks = Looks { count: args.looks.into(), every: args.every };
-    let analysis = match args.looks {
-        0 | 1 => stacks::take(&args.target, &options)?,
-        _ => stacks::take_several(&args.target, &options, &looks, &job)?,
+    let analyses = match args.looks {
+        _ if args.tree => stacks::take_tree(&args.target, &options)?,
+        0 | 1 => vec![stacks::take(&args.target, &options)?],
+        _ => vec![stacks::take_several(&args.target, &options, &looks, &job)?],
     };
     let terminal = Terminal::of_stdout(color);
     if args.json {
-        let diagnosis = Diagnosis::new(None, vec![analysis], Vec::new());
+        let diagnosis = Diagnosis::new(None, analyses, Vec::new());
         return out::json(render_json(&diagnosis, None).into_bytes());
     }
-    let text = render_stacks(
-        &analysis,
-        StacksOptions {
-            width: terminal.width,
-            color: terminal.colour,
-            all: args.all,
-            native: args.native,
-            frames: args.frames,
-        },
-    );
-    out::text(&text, terminal.colour)
+    let options = StacksOptions {
+        width: terminal.width,
+        color: terminal.colour,
+        all: args.all,
+        native: args.native,
+        frames: args.frames,
+    };
+    let texts: Vec<String> = analyses.iter().map(|analysis| render_stacks(analysis, options)).collect();
+    out::text(&texts.join("\n"), terminal.colour)
 }

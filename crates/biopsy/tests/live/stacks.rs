@@ -34,6 +34,25 @@ fn assert_says(text: &str, words: &[&str]) {
 }
 
 #[test]
+fn a_tree_is_shown_parents_before_children() {
+    if !require_all(&[Privilege::Ptrace]) {
+        return;
+    }
+    let mut command = Command::new("sh");
+    // The child ends with its parent, which reads what nobody writes.
+    command.args(["-c", "sleep 120 & echo READY $$; read line; kill $!"]);
+    let mut target = TargetProcess::spawn(command);
+    let survival = Survival::before_when_settled(target.pid());
+    let text = stacks(target.pid(), &["--tree"]);
+    let (parent, child) = (text.find("sh (pid "), text.find("sleep (pid "));
+    assert!(parent.is_some() && parent < child, "{text}");
+    let json: Value = serde_json::from_str(&stacks(target.pid(), &["--tree", "--json"])).unwrap();
+    assert_eq!(json["dumps"].as_array().map(Vec::len), Some(2), "{json:#}");
+    survival.assert_unharmed();
+    target.stop();
+}
+
+#[test]
 fn deadlocks_of_managed_code_are_named_with_threads_objects_and_methods() {
     if !require_all(DOTNET) {
         return;
