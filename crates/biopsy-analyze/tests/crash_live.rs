@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use biopsy_analyze::analyze_image;
 use biopsy_analyze::dump::{Crash, DumpAnalysis, DumpFacts};
 use biopsy_image::{Limits, open};
-use biopsy_testkit::{Privilege, compile_cpp, require_all, require_program, temp_dir};
+use biopsy_testkit::{Privilege, compile_c, compile_cpp, require_all, require_program, temp_dir};
 
 const ORDERS: &str = r#"
 #include <cstdlib>
@@ -49,19 +49,17 @@ int main(int, char **arguments) {
 
 /// A core of the program at the signal that it dies of, analysed.
 fn crash_of(program: &Path, arguments: &[&str]) -> DumpAnalysis {
+    // Go makes a panic of the second.
+    crash_beside("SIGURG SIGSEGV", program, arguments)
+}
+
+/// The same; `passed` are signals that it deals with.
+fn crash_beside(passed: &str, program: &Path, arguments: &[&str]) -> DumpAnalysis {
+    let handle = format!("handle {passed} nostop noprint pass");
     let folder = temp_dir("crash");
     let core = folder.path().join("core");
     let output = Command::new("gdb")
-        .args([
-            "-q",
-            "-batch",
-            "-nx",
-            "-ex",
-            "handle SIGURG SIGSEGV nostop noprint pass",
-            "-ex",
-            "run",
-            "-ex",
-        ])
+        .args(["-q", "-batch", "-nx", "-ex", &handle, "-ex", "run", "-ex"])
         .arg(format!("generate-core-file {}", core.display()))
         .args(["-ex", "kill", "--args"])
         .arg(program)
@@ -155,4 +153,67 @@ func os_args() []string { return nil }
         let (place, _, message) = said(analysis.crash.as_ref().expect("a crash"));
         assert_eq!((&*place, message), ("main.placeOrder", Some("an order ******* lines")), "{flags}");
     }
+}
+
+#[test]
+fn go_says_that_nobody_can_go_on_and_how_a_map_was_misused() {
+    if !require_all(&[Privilege::Gdb, Privilege::Ptrace]) || !require_program("go", &["version"]) {
+        return;
+    }
+    const SOURCE: &str = r#"package main
+
+import ("os"; "sync")
+
+var m sync.Mutex
+
+//go:noinline
+func transfer() { m.Lock(); m.Lock() }
+
+//go:noinline
+func put(stock map[string]int) { stock["a"] = 1 }
+
+func main() {
+    if os.Args[1] == "asleep" { transfer() } else { put(nil) }
+}
+"#;
+    let folder = temp_dir("go-ends");
+    let (source, program) = (folder.path().join("stock.go"), folder.path().join("stock"));
+    std::fs::write(&source, SOURCE).expect("a source file");
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&program).arg(&source);
+    build.env("GO111MODULE", "off").env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
+    build.env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go-cache")).env("GOFLAGS", "");
+    let output = build.output().expect("the compiler runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (mode, place, reason) in [
+        ("asleep", "main.transfer", "all goroutines are asleep: a deadlock"),
+        ("put", "main.put", "a Go panic: something was put into a map that is nil"),
+    ] {
+        let title = crash_of(&program, &[mode]).findings[0].title.clone();
+        assert!(title.contains(place) && title.ends_with(reason), "{title}");
+    }
+}
+
+#[test]
+fn a_return_address_that_was_overwritten_is_told_from_a_bad_pointer() {
+    if !require_all(&[Privilege::Cc, Privilege::Gdb, Privilege::Ptrace]) {
+        return;
+    }
+    const SOURCE: &str = r#"
+#include <string.h>
+__attribute__((noinline)) void parse_name(const char *text, int length) {
+    volatile char name[8];
+    for (int at = 0; at < length; at++) name[at] = text[at];
+}
+int main(void) {
+    parse_name("abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz", 48);
+}
+"#;
+    let program = compile_c("parse-name", SOURCE, &["-O1", "-g", "-fno-stack-protector"]);
+    let analysis = crash_beside("SIGURG", &program, &[]);
+    let title = &analysis.findings[0].title;
+    assert!(
+        title.contains("in `parse_name`") && title.contains("a return address was overwritten with text"),
+        "{title}"
+    );
 }

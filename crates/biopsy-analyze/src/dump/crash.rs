@@ -266,11 +266,23 @@ impl Fault<'_> {
                 if self.stack.is_some_and(|stack| stack.code.is_empty()) && !canonical(registers.rip) {
                     return (Some(registers.rip), Some(Access::Execute));
                 }
+                // It takes the next instruction's address from the stack.
+                let returns = self.decoded.is_some_and(|decoded| decoded.text.starts_with("ret"));
+                let to = operands.first().filter(|_| returns).and_then(|top| self.word(top.address));
+                if let Some(to) = to.filter(|to| !canonical(*to)) {
+                    return (Some(to), Some(Access::Execute));
+                }
                 let odd = operands.iter().find(|operand| !canonical(operand.address));
                 (odd.map(|operand| operand.address), odd.map(|operand| operand.access))
             }
             None => (None, None),
         }
+    }
+
+    fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let read = self.image.read(address, &mut bytes).ok()?;
+        (read == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 
     fn classify(&self, address: u64, access: Option<Access>) -> AddressKind {

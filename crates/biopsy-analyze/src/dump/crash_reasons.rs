@@ -63,6 +63,8 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     ("runtime.panicshift", "a Go panic: a negative shift"),
     ("runtime.closechan", "a Go panic: a channel was closed that is closed or nil"),
     ("runtime.chansend", "a Go panic: something was sent to a closed channel"),
+    ("sync.(*WaitGroup).Add", "a Go panic: a wait group was counted down below zero"),
+    ("runtime.checkdead", ALL_ASLEEP),
     ("runtime.fatalpanic", "a Go panic"),
     ("runtime.fatalthrow", "a fatal error of Go's runtime"),
     ("runtime.throw", "a fatal error of Go's runtime"),
@@ -72,10 +74,37 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     ("PROCAbort", "the .NET runtime ended the process: an unhandled exception, or a fatal error of the runtime"),
 ];
 
+/// Go's runtime found that nobody can go on.
+pub(crate) const ALL_ASLEEP: &str = "all goroutines are asleep: a deadlock";
+
+/// Beginnings of what Go's maps are used by.
+const MAPS: [&str; 5] = [
+    "runtime.mapassign",
+    "runtime.mapaccess",
+    "runtime.mapiter",
+    "runtime.mapdelete",
+    "internal/runtime/maps.",
+];
+
 /// What the functions of a stack say of the reason.
 pub(super) fn by_functions<'n>(names: impl Iterator<Item = &'n str>) -> Option<&'static str> {
     let first = |name: &str| BY_FUNCTION.iter().position(|(known, _)| name.starts_with(known));
-    BY_FUNCTION.get(names.filter_map(first).min()?).map(|(_, words)| *words)
+    let (mut found, mut map, mut fatal, mut panics) = (None, false, false, false);
+    for name in names {
+        found = found.into_iter().chain(first(name)).min();
+        map |= MAPS.iter().any(|of_map| name.starts_with(of_map));
+        fatal |= name.starts_with("runtime.fatal") && !name.starts_with("runtime.fatalpanic")
+            || name == "runtime.throw";
+        panics |= name.starts_with("runtime.gopanic");
+    }
+    // The same functions, and two ways to end.
+    match (map, fatal, panics) {
+        (true, true, false) => {
+            Some("a fatal error of Go's runtime: a map was used by several goroutines at once")
+        }
+        (true, _, true) => Some("a Go panic: something was put into a map that is nil"),
+        _ => BY_FUNCTION.get(found?).map(|(_, words)| *words),
+    }
 }
 
 /// The same by the message that glibc aborts with: a C library whose internal functions have no names tells it all the same
@@ -135,5 +164,12 @@ mod tests {
         assert_eq!(of(&bounds[..3]), Some("a Rust panic"));
         assert_eq!(of(&["std::terminate", "__cxa_throw", "load"]), Some("a C++ exception was not caught"));
         assert_eq!(of(&["raise", "abort", "main"]), None);
+        let nil = ["runtime.fatalpanic", "runtime.gopanic", "runtime.mapassign_faststr", "main.put"];
+        assert_eq!(of(&nil), Some("a Go panic: something was put into a map that is nil"));
+        let at_once = of(&["runtime.fatalthrow", "runtime.fatal", "runtime.mapassign_faststr", "main.put"]);
+        assert!(at_once.unwrap().ends_with("by several goroutines at once"), "{at_once:?}");
+        assert_eq!(of(&["runtime.fatalthrow", "runtime.fatal", "runtime.checkdead"]), Some(ALL_ASLEEP));
+        // A key that panics when it is hashed.
+        assert_eq!(of(&["runtime.fatalpanic", "runtime.gopanic", "main.main"]), Some("a Go panic"));
     }
 }

@@ -1,13 +1,18 @@
 //! The process died.
 
-use crate::dump::{Access, AddressKind, Crash, DumpAnalysis};
+use crate::dump::{ALL_ASLEEP, Access, AddressKind, Crash, DumpAnalysis, StackPlace};
 use crate::findings::dump::{at, signature};
 use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     let crash = analysis.crash.as_ref()?;
-    let place = crash.place.as_ref().map_or(String::new(), |place| format!(" in {}", place.name()));
+    let place = match crash.reason == Some(ALL_ASLEEP) {
+        // The thread that found it out is the runtime's.
+        true => asleep(analysis),
+        false => crash.place.as_ref().map(StackPlace::name),
+    };
+    let place = place.map_or(String::new(), |place| format!(" in {place}"));
     let title = format!("The process died of {}{place}: {}", crash.signal_name, what(crash));
     Some(Finding {
         id: id(crash),
@@ -17,6 +22,15 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         explanation: explanation(crash),
         evidence: evidence(analysis, crash),
         next_steps: next(crash),
+    })
+}
+
+/// Where goroutines wait that nobody wakes.
+fn asleep(analysis: &DumpAnalysis) -> Option<String> {
+    analysis.strands.iter().find_map(|runtime| {
+        let mut waiting =
+            runtime.runtime.strands.iter().filter(|strand| strand.wait.is_some() && !strand.of_runtime);
+        waiting.find_map(|strand| runtime.place(strand))
     })
 }
 
@@ -47,6 +61,12 @@ fn what(crash: &Crash) -> String {
         (Some(AddressKind::Protected), _) => "memory that may not be written was written".to_owned(),
         (Some(AddressKind::Poison { .. }), _) => {
             "memory that was freed, or never filled, was used as a pointer".to_owned()
+        }
+        (Some(AddressKind::Text), Some(Access::Execute)) => {
+            "a return address was overwritten with text: a buffer on the stack overflowed".to_owned()
+        }
+        (Some(AddressKind::NonCanonical), Some(Access::Execute)) => {
+            "a return address was overwritten: the stack is damaged".to_owned()
         }
         (Some(AddressKind::Text), _) => "a pointer had been overwritten with text".to_owned(),
         (Some(AddressKind::NonCanonical), _) => "a pointer was no address at all".to_owned(),
