@@ -60,8 +60,8 @@ impl EndsWithoutMemory {
 fn name(left: &[(CString, String)], mut say: impl FnMut(&str)) {
     let mut said = 0_u64;
     // Another thread may be about to make what it has announced.
-    for wait in [None, Some(SECOND_LOOK)] {
-        wait.map(std::thread::sleep);
+    for wait in [Duration::ZERO, SECOND_LOOK] {
+        std::thread::sleep(wait);
         for (bit, (path, sentence)) in left.iter().enumerate().take(64) {
             // SAFETY: the path ends with a zero byte and lives as long as the slice.
             if said & (1 << bit) == 0 && unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0 {

@@ -16,8 +16,8 @@ use super::stuck_wait::{Group, groups};
 
 /// What [`groups`] says of those who put.
 const ROOM: &str = "room in ";
-/// The end of threads, and the threads of a pool: who waits for it takes from no channel.
-const JOINS: &str = "the end of a thread";
+/// Who waits for the end of a thread takes from no channel.
+pub(super) const JOINS: &str = "the end of a thread";
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     if analysis.crash.is_some() {
@@ -36,10 +36,10 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     }
     let tids: Vec<Tid> = putting.iter().flat_map(|(_, group)| group.tids.iter().copied()).collect();
     let joining = |tid: &Tid| all.iter().any(|((what, _), group)| what == JOINS && group.tids.contains(tid));
-    let may_take = |thread: &&DumpThread| {
-        !tids.contains(&thread.tid) && !joining(&thread.tid) && may_take(analysis, thread)
+    let may_take = |thread: &DumpThread| {
+        !tids.contains(&thread.tid) && !joining(&thread.tid) && may_act(analysis, thread)
     };
-    if analysis.threads.iter().any(|thread| may_take(&thread)) || strands_may_take(analysis, &tids) {
+    if analysis.threads.iter().any(may_take) || strands_may_take(analysis, &tids) {
         return None;
     }
     let mut evidence: Vec<_> = tids
@@ -72,8 +72,8 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     })
 }
 
-/// A thread that is not seen to wait for nothing but time, as the main thread of many servers does.
-fn may_take(analysis: &DumpAnalysis, thread: &DumpThread) -> bool {
+/// A thread of the program that may do anything for others: not the main one that sleeps, as that of many servers does.
+pub(super) fn may_act(analysis: &DumpAnalysis, thread: &DumpThread) -> bool {
     let own = analysis.place(thread.tid).is_some_and(|place| place.own);
     let is_main = thread.tid.0 == analysis.identity.pid.0;
     let sleeps = thread.state.wait() == Some(WaitKind::Time);

@@ -1,7 +1,7 @@
 //! All threads that one function of the program starts wait for futures: the work that would keep these lies behind them.
 //!
 //! A pool of C, C++ or Rust is threads with one outermost function; its queue is the program's own and not known. Where none of its
-//! threads is left that could take from it, what they wait for is most likely in it.
+//! threads is left that could take from it, and nobody else that could answer, what they wait for is most likely in it.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::whose::Whose;
 use biopsy_model::Tid;
 
+use super::everybody_puts::{JOINS, may_act};
 use super::stuck_wait::groups;
 
 /// What [`groups`] says of those who wait for the outcome of work.
@@ -23,11 +24,17 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
     if analysis.crash.is_some() {
         return None;
     }
-    let waiting: Vec<Tid> = groups(analysis)
-        .into_iter()
-        .filter(|((what, _), _)| what == FUTURE)
-        .flat_map(|(_, group)| group.tids)
-        .collect();
+    let all = groups(analysis);
+    let who = |awaited: &str| -> Vec<Tid> {
+        let groups = all.iter().filter(|((what, _), _)| what == awaited);
+        groups.flat_map(|(_, group)| group.tids.iter().copied()).collect()
+    };
+    let (waiting, joining) = (who(FUTURE), who(JOINS));
+    // Clients of an event loop wait so, too: there somebody is left who answers.
+    let idle = |tid: Tid| waiting.contains(&tid) || joining.contains(&tid);
+    if analysis.threads.iter().any(|thread| !idle(thread.tid) && may_act(analysis, thread)) {
+        return None;
+    }
     let mut pools: BTreeMap<&str, Vec<Tid>> = BTreeMap::new();
     for thread in analysis.threads.iter().filter(|thread| thread.tid.0 != analysis.identity.pid.0) {
         if let Some(start) = start_of(analysis, thread.group) {

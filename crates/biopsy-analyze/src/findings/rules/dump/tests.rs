@@ -486,7 +486,14 @@ fn a_pool_of_native_threads_that_all_wait_for_futures() {
     assert!(found.title.contains("All 2 workers of a pool wait for futures, in `order`"), "{}", found.title);
     assert_eq!(severity(&two, FindingId::StuckWait), None, "it is said once");
     // One that takes work, one alone, and threads that wait where they began: clients.
-    for stacks in [&[main, waits, waits, idle][..], &[main, waits], &[main, client, client]] {
+    // One that answers: an event loop.
+    let answers = (&["epoll_wait", "Loop::run"][..], WaitKind::Events);
+    for stacks in [
+        &[main, waits, waits, idle][..],
+        &[main, waits],
+        &[main, client, client],
+        &[main, waits, waits, answers],
+    ] {
         let mut analysis = standing(stacks);
         own(&mut analysis);
         assert_eq!(severity(&analysis, id), None, "{stacks:?}");
