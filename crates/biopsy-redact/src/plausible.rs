@@ -104,7 +104,7 @@ fn is_to_be_filled(value: &[u8]) -> bool {
 /// `****`, `xxxxx`, `......`, `•••`, `***hidden***`.
 fn is_blanked(value: &[u8]) -> bool {
     let first = value[0];
-    if value.starts_with(b"***") {
+    if value.starts_with(b"***") || value.len() < 16 && memchr::memmem::find(value, b"****").is_some() {
         return true;
     }
     let same = value.iter().all(|b| *b == first);
@@ -228,6 +228,13 @@ pub(crate) fn is_no_word(value: &[u8]) -> bool {
             && has(u8::is_ascii_digit)
             && has(|b| b"!#$%^&*~".contains(b))
             && !has(|b| b"()[]{}<>=;,\"'`\\|/:".contains(b))
+}
+
+/// `1.302103`, `2.4.6`.
+fn is_version(value: &[u8]) -> bool {
+    value.contains(&b'.')
+        && value.len() < 12
+        && value.split(|b| *b == b'.').all(is_number)
 }
 
 /// Only digits.
@@ -355,7 +362,7 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         Strength::Any => !is_pointer(value),
         Strength::Mixed => {
             let short_number = is_number(value) && value.len() < 12;
-            !short_number && !is_pointer(value) && !is_path(value)
+            !short_number && !is_version(value) && !is_pointer(value) && !is_path(value)
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),

@@ -154,6 +154,10 @@ impl Shape {
             values.retain(|value| self.accepts(&text[value.clone()], lists));
             return Some(ShapeMatch { values, end });
         }
+        if self.is_private_key {
+            // Code that has both lines of a key, and no key.
+            values.retain(|value| holds_key(&text[value.clone()]));
+        }
         if self.is_private_key && values.iter().any(|value| starts_in_log(text, whole.start(), value)) {
             values = values.iter().flat_map(|value| behind_logger(text, whole.start(), value)).collect();
         }
@@ -192,6 +196,14 @@ impl Shape {
             start = end + 1;
         }
     }
+}
+
+/// A run of base64 as a key has, however short.
+fn holds_key(value: &[u8]) -> bool {
+    value.split(|b| !b.is_ascii_alphanumeric() && !b"+/=".contains(b)).any(|run| {
+        let has = |of: fn(&u8) -> bool| run.iter().any(of);
+        run.len() >= 8 && has(u8::is_ascii_uppercase) && (has(u8::is_ascii_lowercase) || has(u8::is_ascii_digit))
+    })
 }
 
 /// Without the end of its line, and without the backslashes of the quote behind it.

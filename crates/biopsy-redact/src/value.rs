@@ -273,7 +273,8 @@ fn element(text: &[u8], at: usize) -> Option<Value> {
         return until(text, at, b"<");
     }
     // No closing tag, as in a line that was cut short. White space, or another tag, says that it was none to begin with.
-    if rest.first().is_none_or(u8::is_ascii_whitespace) {
+    // `<user>:<password>@host` is no element either.
+    if rest.first().is_none_or(|b| b.is_ascii_whitespace() || *b == b'@') {
         return None;
     }
     let line = memchr::memchr2(b'\n', b'\r', &rest[..close]).unwrap_or(close);
