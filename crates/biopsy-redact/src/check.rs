@@ -167,7 +167,7 @@ fn is_credentials(before: &[u8], value: &[u8]) -> bool {
 /// `user:password@`, `username:pass@`: what documentation writes.
 fn is_example(before: &[u8], value: &[u8]) -> bool {
     let user = before.strip_suffix(b":").unwrap_or(before);
-    let user = &user[user.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1)..];
+    let user = &user[user.iter().rposition(|b| !b.is_ascii_alphanumeric()).map_or(0, |at| at + 1)..];
     let is = |words: &[&[u8]], word: &[u8]| words.iter().any(|one| one.eq_ignore_ascii_case(word));
     is(&[b"user", b"username", b"login", b"usr"], user) && is(&[b"password", b"passwd", b"pass", b"pwd", b"pw"], value)
 }

@@ -14,7 +14,7 @@ use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
 use crate::mention::is_mentioned;
 use crate::shape::escape_before;
-use crate::source::{is_declaration, is_metavariable, is_own_name, is_remark, is_sentence, is_source, is_variable};
+use crate::source::{is_count, is_declaration, is_metavariable, is_own_name, is_remark, is_sentence, is_source, is_variable};
 use crate::value::{self, How, Value};
 
 /// Longest name looked at on each side of the keyword, in bytes.
@@ -159,6 +159,16 @@ impl KeyRule {
         if how == How::Cell && !plausible::is_of_a_cell(bytes) {
             return false;
         }
+        if (value.quoted || matches!(how, How::Assigned { .. })) && lists.is_label(bytes) {
+            return false;
+        }
+        if !value.quoted && is_count(text, &value.range) {
+            return false;
+        }
+        // Rules of validation are quoted.
+        if value.quoted && bytes.contains(&b'|') && plausible::is_code(bytes, lists) {
+            return false;
+        }
         if !value.quoted && (is_remark(text, value.range.start) || is_source(text, &value.range)) {
             return false;
         }
@@ -169,7 +179,8 @@ impl KeyRule {
             How::Assigned { prose, compared, .. } => (prose, compared),
             _ => (false, false),
         };
-        if (prose || compared || how == How::Flag) && !value.quoted && lists.is_prose_word(bytes) {
+        let goes_on = matches!(text.get(value.range.end..), Some([b' ', b'a'..=b'z', ..]));
+        if (prose || compared || goes_on || how == How::Flag) && !value.quoted && lists.is_prose_word(bytes) {
             return false;
         }
         if ((prose && self.strict_prose) || (compared && !value.quoted))

@@ -204,7 +204,10 @@ fn is_bare_code(text: &[u8], name: &Range<usize>, word: &Range<usize>, value: &V
         let goes_on = [&b" or "[..], b" and ", b" if ", b" else "].iter().any(|sign| next.starts_with(sign));
         // `username, password = found`
         let is_of_tuple = is_spaced && ends_line && before_name.ends_with(b", ") && next_is_sign && bytes.iter().all(|b| b.is_ascii_lowercase() || *b == b'_');
+        // `password = random_password.db.result`
+        let is_long_path = is_spaced && bytes.iter().filter(|b| **b == b'.').count() >= 2;
         if is_of_self && is_spaced
+            || is_long_path
             || is_of_tuple
             || is_same && (is_argument || is_spaced && is_many)
             || carries_on && (is_argument || ends_line || goes_on || is_spaced)
@@ -308,6 +311,33 @@ mod tests {
             " _SK_START = b\"-----BEGIN OPENSSH PRIVATE KEY-----\"\n_SK_END = b\"-----END OPENSSH PRIVATE KEY-----\"",
             "     Generator(out, policy=serialization_policy).flatten(pkg_info)",
             "  'Test2::Event::Pass'    => '1.302103',",
+            "  \"password\": \"Password\",",
+            "  \"password\": \"Contraseña\",",
+            "  \"enterPassword\": \"Please enter your password\",",
+            "  \"passwordTooShort\": \"The password must have at least {0} characters\",",
+            "password=Passwort",
+            "login.password=Password:",
+            "<string name=\"prompt_password\">Password (optional)</string>",
+            "<data name=\"Password\" xml:space=\"preserve\"><value>Kennwort</value></data>",
+            "         password: {type: string, format: password}",
+            "  string password = 3;",
+            "    'password' => 'required|min:8|confirmed',",
+            "    password: <%= ENV['DB_PASSWORD'] %>",
+            "    password: !vault |",
+            "    password: ${DB_PASSWORD:?not set}",
+            "  password = random_password.db.result",
+            "pwdLastSet: 133456789012345678",
+            ".BR \\-\\-password = \\fIpassword\\fR",
+            "curl -u user:password https://example.com",
+            "password: 3 failures, token: 4 failures",
+            "password:  16 bytes",
+            "random_password.db: Creation complete after 0s [id=none]",
+            "Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==",
+            "Event: SID=S-1-5-21-3623811015-3361044348-30300820-1013 logged on",
+            "debug1: Server host key: ssh-ed25519 SHA256:uNiVztksCsDhcc0u9e8BrzP3zDlZ0Tz1zQ1wUuZyJZk",
+            "GET /thumb?key=photos/2026/11/IMG_20261103_120301.jpg&w=200 200",
+            "Password hash: bcrypt cost=12 took 230 ms",
+            "gpg-agent: no pinentry; passphrase: timeout after 60 s",
         ] {
             let redactor = redactor.for_bundle(BundleKey::from_bytes([1; 32]));
             let masked = redactor.text(line).text;
@@ -327,6 +357,9 @@ mod tests {
             ("auth_token = 'authTok9kern77'", "authTok9kern77"),
             ("(user=bob, password=Blaukern)", "Blaukern"),
             ("{\"password\": \"my_password\"}", "my_password"),
+            ("{\"password\": \"Swordfish\"}", "Swordfish"),
+            ("{\"passphrase\": \"correct horse battery staple\"}", "horse"),
+            ("password: 4711", "4711"),
             ("password: $ecr3t", "$ecr3t"),
         ] {
             let redactor = redactor.for_bundle(BundleKey::from_bytes([1; 32]));

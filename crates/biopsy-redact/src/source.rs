@@ -150,3 +150,21 @@ pub(crate) fn is_sentence(value: &[u8], lists: &Lists) -> bool {
     let is_said = value.ends_with(b".") || lists.is_prose_word(first) || lists.is_trivial(first);
     is_said && words.contains(&b' ') && is_word(first) && all.all(is_word)
 }
+
+/// `password: 3 failures`, `password:  16 bytes`, `string password = 3;`, `{type: string}`: a count, a field's number, a schema.
+pub(crate) fn is_count(text: &[u8], range: &Range<usize>) -> bool {
+    let value = &text[range.clone()];
+    let behind = &text[range.end..text.len().min(range.end + 4)];
+    let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
+    let is_spaced = range.start > 0 && text[range.start - 1].is_ascii_whitespace();
+    let is_short = (1..=4).contains(&digits);
+    let counts = is_short && digits == value.len() && matches!(behind, [b' ', b'a'..=b'z', b'a'..=b'z', ..]);
+    let is_field = is_short
+        && is_spaced
+        && (digits == value.len() && behind.starts_with(b";") || value[digits..] == *b";");
+    let is_schema = value.starts_with(b"{")
+        && value.len() > 2
+        && value[1..value.len() - 1].iter().all(|b| b.is_ascii_alphabetic() || *b == b'$')
+        && value.ends_with(b":");
+    counts || is_field || is_schema
+}
