@@ -151,7 +151,8 @@ fn is_this_host(value: &[u8]) -> bool {
 /// `Bearer abc`, `abc123`, and not `Authorization::layer`, `'authorization', 'content-length'`, `= _auth_str(user)`, `=> $auth`.
 fn is_credentials(before: &[u8], value: &[u8]) -> bool {
     let is_of_path = before.ends_with(b"::") || before.ends_with(b"::{");
-    let is_name = |bytes: &[u8]| bytes.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.'));
+    let is_name =
+        |bytes: &[u8]| bytes.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.'));
     let is_variable = value.strip_prefix(b"$").is_some_and(is_name);
     let call = value.iter().position(|b| matches!(b, b'(' | b'[' | b'{')).unwrap_or(0);
     let is_call = call > 0 && is_name(&value[..call]);
@@ -169,7 +170,8 @@ fn is_example(before: &[u8], value: &[u8]) -> bool {
     let user = before.strip_suffix(b":").unwrap_or(before);
     let user = &user[user.iter().rposition(|b| !b.is_ascii_alphanumeric()).map_or(0, |at| at + 1)..];
     let is = |words: &[&[u8]], word: &[u8]| words.iter().any(|one| one.eq_ignore_ascii_case(word));
-    is(&[b"user", b"username", b"login", b"usr"], user) && is(&[b"password", b"passwd", b"pass", b"pwd", b"pw"], value)
+    is(&[b"user", b"username", b"login", b"usr"], user)
+        && is(&[b"password", b"passwd", b"pass", b"pwd", b"pw"], value)
 }
 
 #[cfg(test)]

@@ -8,13 +8,15 @@ use std::ops::Range;
 
 use crate::cells;
 use crate::check::Check;
+use crate::mention::is_mentioned;
 use crate::place::place_of_value;
 use crate::plausible::{self, Lists};
 use crate::quote::Quote;
 use crate::rules::{Boundary, Rule, Strength};
-use crate::mention::is_mentioned;
 use crate::shape::escape_before;
-use crate::source::{is_count, is_declaration, is_metavariable, is_own_name, is_remark, is_sentence, is_source, is_variable};
+use crate::source::{
+    is_count, is_declaration, is_metavariable, is_own_name, is_remark, is_sentence, is_source, is_variable,
+};
 use crate::value::{self, How, Value};
 
 /// Longest name looked at on each side of the keyword, in bytes.

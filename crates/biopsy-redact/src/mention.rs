@@ -13,6 +13,7 @@ pub(crate) fn is_mentioned(text: &[u8], name: &Range<usize>, word: &Range<usize>
         || is_branch(text, name)
         || is_member_of_code(text, name)
         || is_name_of_itself(&text[name.clone()], &text[word.clone()], bytes, value.quoted, text, name.start)
+        || text[name.clone()].eq_ignore_ascii_case(b"key") && is_of_store(text, name, &value.range)
         || if value.quoted { is_in_text(text, value, bytes) } else { is_bare_code(text, name, word, value) }
 }
 
@@ -51,7 +52,9 @@ fn is_documented(text: &[u8], name: &Range<usize>, value: &[u8]) -> bool {
     let is_role_behind = value.iter().position(|b| *b == b'`').is_some_and(|tick| {
         tick > 2 && value[..tick].ends_with(b":") && value[..tick - 1].iter().all(u8::is_ascii_lowercase)
     });
-    is_mark || is_link || is_role || is_role_behind
+    // `checksum/secret: 47d2...` of charts.
+    let is_checksum = line.ends_with(b"checksum/") || line.ends_with(b"checksum.");
+    is_mark || is_link || is_role || is_role_behind || is_checksum
 }
 
 /// `x ? "PASS" : "FAIL"`.
@@ -88,14 +91,7 @@ fn is_compound_name(value: &[u8]) -> bool {
 
 /// `SecretAccessKey => "aws_secret_access_key"`, `auth_token = 'auth_token'`, `CHALLENGE_PASSWORD: "challengePassword"`,
 /// `self.key_password = key_password`: the value is the name once more.
-fn is_name_of_itself(
-    name: &[u8],
-    word: &[u8],
-    value: &[u8],
-    quoted: bool,
-    text: &[u8],
-    at: usize,
-) -> bool {
+fn is_name_of_itself(name: &[u8], word: &[u8], value: &[u8], quoted: bool, text: &[u8], at: usize) -> bool {
     if !is_compound_name(value) {
         return false;
     }
@@ -107,12 +103,16 @@ fn is_name_of_itself(
     }
     let is_same = key == value_name
         || key.len() > word.len() && (value_name.ends_with(&key) || key.starts_with(&value_name));
-    let is_arm = text[..at].ends_with(b"::") || is_constant && key == value_name && quoted && value.iter().any(u8::is_ascii_uppercase);
+    let is_arm = text[..at].ends_with(b"::")
+        || is_constant && key == value_name && quoted && value.iter().any(u8::is_ascii_uppercase);
     // Names of one word (`password`) are values too often: `"password": "my_password"`.
     let is_long_word = word.len() >= 8 && word != b"password";
     (is_same && (quoted || is_long_word || key.len() > word.len()))
         || quoted && is_arm
-        || quoted && is_long_word && value_name.len() > word.len() && name.iter().any(u8::is_ascii_uppercase)
+        || quoted
+            && is_long_word
+            && value_name.len() > word.len()
+            && name.iter().any(u8::is_ascii_uppercase)
             && text[at + name.len()..].trim_ascii_start().starts_with(b"=>")
 }
 
@@ -121,7 +121,9 @@ fn is_in_text(text: &[u8], value: &Value, bytes: &[u8]) -> bool {
     let is_letter = |b: &u8| b.is_ascii_alphabetic() || *b >= 0x80 || matches!(b, b' ' | b'\'' | b'-');
     let is_prompt = [&b": "[..], b":", b"? ", b"?"].iter().any(|end| {
         bytes.strip_suffix(*end).is_some_and(|words| {
-            words.len() >= 4 && words.iter().all(is_letter) && (words.contains(&b' ') || end.len() > 1 || words[0].is_ascii_uppercase())
+            words.len() >= 4
+                && words.iter().all(is_letter)
+                && (words.contains(&b' ') || end.len() > 1 || words[0].is_ascii_uppercase())
         })
     });
     let is_path = bytes.windows(2).any(|pair| pair == b"::")
@@ -158,11 +160,36 @@ fn is_template(value: &[u8]) -> bool {
     }
     let inside = value.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
     inside.is_some_and(|inside| {
-        let head = &inside[..inside.iter().position(|b| matches!(b, b'!' | b':' | b'[')).unwrap_or(inside.len())];
+        let head =
+            &inside[..inside.iter().position(|b| matches!(b, b'!' | b':' | b'[')).unwrap_or(inside.len())];
         !head.is_empty()
             && head[0].is_ascii_alphabetic()
             && head.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'))
             && !crate::plausible::is_scrambled(head)
+    })
+}
+
+/// `cache get key=x hit=false`, `topic=orders key=x`: keys of stores, and not of locks.
+fn is_of_store(text: &[u8], name: &Range<usize>, value: &Range<usize>) -> bool {
+    const WORDS: [&[u8]; 10] = [
+        b"cache",
+        b"topic",
+        b"partition",
+        b"offset",
+        b"bucket",
+        b"redis",
+        b"ttl",
+        b"lock ",
+        b"hit=",
+        b"\"hit\"",
+    ];
+    let line = &text[name.start.saturating_sub(64)..name.start];
+    let line = &line[line.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1)..];
+    let behind = &text[value.end..text.len().min(value.end + 32)];
+    let behind = &behind[..behind.iter().position(|b| *b == b'\n').unwrap_or(behind.len())];
+    [line, behind].into_iter().any(|part| {
+        let part = part.to_ascii_lowercase();
+        WORDS.iter().any(|word| memchr::memmem::find(&part, word).is_some())
     })
 }
 
@@ -185,7 +212,8 @@ fn is_bare_code(text: &[u8], name: &Range<usize>, word: &Range<usize>, value: &V
     let is_identifier = (first.is_ascii_alphabetic() || *first == b'_') && bytes.iter().all(is_of_path);
     let ends_line = matches!(behind, None | Some(b'\n' | b'\r')) || next.starts_with(b";\n");
     let is_of_self = [&b"self."[..], b"this.", b"$this->", b"@"].iter().any(|start| name.starts_with(start));
-    let is_parameter_type = bytes.len() <= 2 && bytes[0].is_ascii_uppercase() && bytes.iter().all(u8::is_ascii_alphanumeric);
+    let is_parameter_type =
+        bytes.len() <= 2 && bytes[0].is_ascii_uppercase() && bytes.iter().all(u8::is_ascii_alphanumeric);
     if is_spaced && is_parameter_type && (whole.ends_with(b",") || matches!(behind, Some(b',' | b')'))) {
         return true;
     }
@@ -197,13 +225,32 @@ fn is_bare_code(text: &[u8], name: &Range<usize>, word: &Range<usize>, value: &V
         let is_argument = matches!(behind, Some(b',' | b')')) || whole.ends_with(b",");
         let is_many = bytes.contains(&b'_');
         let carries_on = bytes.contains(&b'.')
-            && [&b"password"[..], b"passwd", b"pass", b"pwd", b"secret", b"token", b"key", b"credentials", b"auth"]
-                .iter()
-                .any(|word| bytes[bytes.iter().rposition(|b| *b == b'.').unwrap_or(0) + 1..].eq_ignore_ascii_case(word));
-        let is_member = is_spaced && name.contains(&b'.') && bytes.contains(&b'.') && bytes.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'.' | b'_'));
+            && [
+                &b"password"[..],
+                b"passwd",
+                b"pass",
+                b"pwd",
+                b"secret",
+                b"token",
+                b"key",
+                b"credentials",
+                b"auth",
+            ]
+            .iter()
+            .any(|word| {
+                bytes[bytes.iter().rposition(|b| *b == b'.').unwrap_or(0) + 1..].eq_ignore_ascii_case(word)
+            });
+        let is_member = is_spaced
+            && name.contains(&b'.')
+            && bytes.contains(&b'.')
+            && bytes.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'.' | b'_'));
         let goes_on = [&b" or "[..], b" and ", b" if ", b" else "].iter().any(|sign| next.starts_with(sign));
         // `username, password = found`
-        let is_of_tuple = is_spaced && ends_line && before_name.ends_with(b", ") && next_is_sign && bytes.iter().all(|b| b.is_ascii_lowercase() || *b == b'_');
+        let is_of_tuple = is_spaced
+            && ends_line
+            && before_name.ends_with(b", ")
+            && next_is_sign
+            && bytes.iter().all(|b| b.is_ascii_lowercase() || *b == b'_');
         // `password = random_password.db.result`
         let is_long_path = is_spaced && bytes.iter().filter(|b| **b == b'.').count() >= 2;
         if is_of_self && is_spaced
@@ -212,14 +259,21 @@ fn is_bare_code(text: &[u8], name: &Range<usize>, word: &Range<usize>, value: &V
             || is_same && (is_argument || is_spaced && is_many)
             || carries_on && (is_argument || ends_line || goes_on || is_spaced)
             || is_member
-            || is_spaced && is_many && is_argument && memchr::memmem::find(&same, &folded(&text[word.clone()])).is_some()
+            || is_spaced
+                && is_many
+                && is_argument
+                && memchr::memmem::find(&same, &folded(&text[word.clone()])).is_some()
         {
             return true;
         }
         // Constants and types of a declaration: `key: PRIVATE_KEY_TYPES,`, `signing_key: AzureAccessKey,`.
-        let humps = bytes.windows(2).filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
+        let humps = bytes
+            .windows(2)
+            .filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+            .count();
         let is_constant = is_many && bytes.iter().all(|b| b.is_ascii_uppercase() || *b == b'_');
-        let is_type = first.is_ascii_uppercase() && (humps >= 1 && !name[0].is_ascii_uppercase() || bytes.len() <= 2);
+        let is_type =
+            first.is_ascii_uppercase() && (humps >= 1 && !name[0].is_ascii_uppercase() || bytes.len() <= 2);
         if is_spaced && (is_argument || ends_line && whole.ends_with(b",")) && (is_constant || is_type) {
             return true;
         }
@@ -230,6 +284,18 @@ fn is_bare_code(text: &[u8], name: &Range<usize>, word: &Range<usize>, value: &V
     // `credentials[1]`, `$opt{password}`, `vec![0`, `format!("..."`, `&derived[0..n]`, `str):`, `$p`, `$!`, `a:2`
     let head = bytes.iter().take_while(|b| is_of_path(b) || **b == b'$' || **b == b'&').count();
     let rest = &bytes[head..];
+    // `t(e.key)`, `e.password||""` of code that was made small.
+    let is_call = rest.first() == Some(&b'(')
+        && head > 0
+        && rest[1..]
+            .iter()
+            .position(|b| *b == b')')
+            .is_some_and(|close| rest[1..=close].iter().all(is_of_path))
+        && rest.iter().all(|b| is_of_path(b) || b"(),;}\"'".contains(b));
+    let is_default = head > 2 && bytes[..head].contains(&b'.') && rest.starts_with(b"|");
+    if is_call || is_default {
+        return true;
+    }
     let is_element = head > 1
         && rest.first() == Some(&b'[')
         && rest[1..].iter().rposition(|b| *b == b']').is_none_or(|end| end + 2 == rest.len())
@@ -237,8 +303,11 @@ fn is_bare_code(text: &[u8], name: &Range<usize>, word: &Range<usize>, value: &V
     let is_of_hash = bytes[0] == b'$'
         && head > 1
         && rest.first() == Some(&b'{')
-        && rest.strip_suffix(b"}").is_some_and(|inside| inside[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'));
-    let is_macro = head > 1 && (rest.starts_with(b"![") || rest.starts_with(b"!(") || rest.starts_with(b"::"));
+        && rest
+            .strip_suffix(b"}")
+            .is_some_and(|inside| inside[1..].iter().all(|b| b.is_ascii_alphabetic() || *b == b'_'));
+    let is_macro =
+        head > 1 && (rest.starts_with(b"![") || rest.starts_with(b"!(") || rest.starts_with(b"::"));
     let is_perl = is_spaced
         && (bytes == b"$!"
             || bytes[0] == b'$' && bytes.len() == 2 && bytes[1].is_ascii_lowercase()
@@ -247,8 +316,15 @@ fn is_bare_code(text: &[u8], name: &Range<usize>, word: &Range<usize>, value: &V
         && head > 2
         && bytes[..head].iter().all(u8::is_ascii_lowercase)
         && [&b"):"[..], b"]):", b") ->"].iter().any(|end| rest == *end);
-    let is_parameter = bytes.len() == 3 && bytes[1] == b':' && bytes[2].is_ascii_digit() && bytes[0].is_ascii_lowercase();
-    is_element || is_of_hash || is_macro || is_perl || is_typed || is_parameter || is_template(bytes) && *first == b'{'
+    let is_parameter =
+        bytes.len() == 3 && bytes[1] == b':' && bytes[2].is_ascii_digit() && bytes[0].is_ascii_lowercase();
+    is_element
+        || is_of_hash
+        || is_macro
+        || is_perl
+        || is_typed
+        || is_parameter
+        || is_template(bytes) && *first == b'{'
 }
 
 #[cfg(test)]
@@ -329,6 +405,9 @@ mod tests {
             "pwdLastSet: 133456789012345678",
             ".BR \\-\\-password = \\fIpassword\\fR",
             "curl -u user:password https://example.com",
+            "  annotations: {checksum/secret: 47d2989623fc4b23fdd0916739f1d3572db0c006cbca9d5b35db0099793f8c00}",
+            "10:00:01 cache get key=GZSOpcWUvUxEYROZf3RgnS1N hit=false",
+            "var r={token:n.token,secret:t(e.key)};e.password=e.password||\"\"",
             "password: 3 failures, token: 4 failures",
             "password:  16 bytes",
             "random_password.db: Creation complete after 0s [id=none]",

@@ -38,7 +38,9 @@ impl Lists {
 
     /// `Password`, `Mot de passe`, `New password:`, `The password must have at least {0} characters`: the text of a user interface.
     pub(crate) fn is_label(&self, value: &[u8]) -> bool {
-        let Some(text) = std::str::from_utf8(value).ok().filter(|text| text.len() <= 300) else { return false };
+        let Some(text) = std::str::from_utf8(value).ok().filter(|text| text.len() <= 300) else {
+            return false;
+        };
         let text = text.trim().trim_end_matches([':', '.', '?', '!', '*', '…']).trim_end();
         let Some(first) = text.chars().next() else { return false };
         // Small letters alone are what somebody has chosen.
@@ -54,10 +56,13 @@ impl Lists {
         for word in lower.split_whitespace() {
             words += 1;
             let word = word.trim_matches(|c: char| "().,;:!?'\"*…{}".contains(c));
-            if !word.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '-' | '’')) && word.parse::<u32>().is_err() {
+            if !word.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '-' | '’'))
+                && word.parse::<u32>().is_err()
+            {
                 return false;
             }
-            is_said |= self.words.labels.contains(word) || words > 1 && self.words.sentence_words.contains(word);
+            is_said |=
+                self.words.labels.contains(word) || words > 1 && self.words.sentence_words.contains(word);
         }
         words >= 2 && is_said
     }
@@ -162,9 +167,21 @@ fn is_reference(value: &[u8]) -> bool {
         || value.starts_with(b"S-1-") && value[4..].iter().all(|b| b.is_ascii_digit() || *b == b'-')
         || [&b"\\fI"[..], b"\\fB", b"\\fR", b"\\fP"].iter().any(|font| value.starts_with(font));
     // `!vault |`, `!Ref X`, `!secret x` of YAML.
-    let is_tag = [&b"!vault"[..], b"!Ref", b"!Sub", b"!GetAtt", b"!ImportValue", b"!Join", b"!secret", b"!reference", b"!ENV", b"!env", b"!include"]
-        .iter()
-        .any(|tag| value.strip_prefix(*tag).is_some_and(|rest| rest.first().is_none_or(|b| *b == b' ')));
+    let is_tag = [
+        &b"!vault"[..],
+        b"!Ref",
+        b"!Sub",
+        b"!GetAtt",
+        b"!ImportValue",
+        b"!Join",
+        b"!secret",
+        b"!reference",
+        b"!ENV",
+        b"!env",
+        b"!include",
+    ]
+    .iter()
+    .any(|tag| value.strip_prefix(*tag).is_some_and(|rest| rest.first().is_none_or(|b| *b == b' ')));
     if is_of_template || is_tag {
         return true;
     }
@@ -270,9 +287,7 @@ pub(crate) fn is_no_word(value: &[u8]) -> bool {
 
 /// `1.302103`, `2.4.6`.
 fn is_version(value: &[u8]) -> bool {
-    value.contains(&b'.')
-        && value.len() < 12
-        && value.split(|b| *b == b'.').all(is_number)
+    value.contains(&b'.') && value.len() < 12 && value.split(|b| *b == b'.').all(is_number)
 }
 
 /// Only digits.
@@ -322,7 +337,10 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
         name >= 2 && (name == word.len() || word[name] == b':' && word.len() < 24)
     };
     let mut checks = bare.split(|b| *b == b'|');
-    if checks.next().is_some_and(|first| lists.is_trivial(first)) && bare.contains(&b'|') && checks.all(is_check) {
+    if checks.next().is_some_and(|first| lists.is_trivial(first))
+        && bare.contains(&b'|')
+        && checks.all(is_check)
+    {
         return true;
     }
     // `true|false`: what may stand there.
