@@ -215,6 +215,11 @@ fn without_end(text: &[u8], value: Range<usize>) -> Range<usize> {
         return value;
     }
     let mut end = value.start + bytes.trim_ascii_end().len();
+    // The element around it ends here.
+    let mut closing = memchr::memmem::find_iter(bytes, b"</");
+    if let Some(at) = closing.find(|at| *at > 0 && bytes.get(at + 2).is_some_and(u8::is_ascii_alphabetic)) {
+        end = end.min(value.start + at);
+    }
     if matches!(text.get(end), Some(b'"' | b'\'')) {
         end -= text[value.start..end].iter().rev().take_while(|b| **b == b'\\').count();
     }
