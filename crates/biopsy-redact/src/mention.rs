@@ -98,7 +98,7 @@ fn is_name_of_itself(name: &[u8], word: &[u8], value: &[u8], quoted: bool, text:
     let last = &name[name.iter().rposition(|b| *b == b'.').map_or(0, |at| at + 1)..];
     let is_constant = last.len() > word.len() && last.iter().all(|b| b.is_ascii_uppercase() || *b == b'_');
     let (key, value_name, word) = (folded(last), folded(value), folded(word));
-    if !memchr::memmem::find(&value_name, &word).is_some() {
+    if memchr::memmem::find(&value_name, &word).is_none() {
         return false;
     }
     let is_same = key == value_name
@@ -315,7 +315,7 @@ fn is_bare_code(text: &[u8], name: &Range<usize>, word: &Range<usize>, value: &V
     let is_typed = is_spaced
         && head > 2
         && bytes[..head].iter().all(u8::is_ascii_lowercase)
-        && [&b"):"[..], b"]):", b") ->"].iter().any(|end| rest == *end);
+        && [&b"):"[..], b"]):", b") ->"].contains(&rest);
     let is_parameter =
         bytes.len() == 3 && bytes[1] == b':' && bytes[2].is_ascii_digit() && bytes[0].is_ascii_lowercase();
     is_element
