@@ -23,6 +23,12 @@ pub(crate) enum Check {
     Phone,
     /// A name of a machine, and not this one whatever it is called.
     Host,
+    /// What a header of HTTP says, and no name of code or of a header.
+    Credentials,
+    /// No `Password: ` that a program asks with.
+    NoPrompt,
+    /// A password in an address, and no example's `user:password`.
+    OfAddress,
 }
 
 impl Check {
@@ -44,6 +50,9 @@ impl Check {
             Self::Card => is_alone && !goes_on(text, value.end, b'.') && is_card(bytes),
             Self::Phone => is_alone && (8..=15).contains(&digits(bytes).count()),
             Self::Host => !is_this_host(bytes),
+            Self::Credentials => is_credentials(&text[..value.start], bytes),
+            Self::NoPrompt => !bytes.trim_ascii_end().ends_with(b":"),
+            Self::OfAddress => !is_example(&text[..value.start], bytes),
         };
         is.then_some(value)
     }
@@ -137,6 +146,32 @@ fn is_this_host(value: &[u8]) -> bool {
     let is_loopback = name == b"localhost" || name.starts_with(b"127.") || name == b"0.0.0.0";
     // Addresses have a rule of their own.
     is_number || is_loopback
+}
+
+/// `Bearer abc`, `abc123`, and not `Authorization::layer`, `'authorization', 'content-length'`, `= _auth_str(user)`, `=> $auth`.
+fn is_credentials(before: &[u8], value: &[u8]) -> bool {
+    let is_of_path = before.ends_with(b"::") || before.ends_with(b"::{");
+    let is_name =
+        |bytes: &[u8]| bytes.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.'));
+    let is_variable = value.strip_prefix(b"$").is_some_and(is_name);
+    let call = value.iter().position(|b| matches!(b, b'(' | b'[' | b'{')).unwrap_or(0);
+    let is_call = call > 0 && is_name(&value[..call]);
+    // Behind a scheme a word may be one.
+    let head = before.trim_ascii_end();
+    let has_scheme = before.len() > head.len()
+        && head.last().is_some_and(|b| b.is_ascii_alphanumeric())
+        && !head.to_ascii_lowercase().ends_with(b"authorization");
+    let is_word = !has_scheme && is_name(value) && value.len() < 32 && !crate::plausible::is_scrambled(value);
+    !is_of_path && !is_variable && !is_call && !is_word
+}
+
+/// `user:password@`, `username:pass@`: what documentation writes.
+fn is_example(before: &[u8], value: &[u8]) -> bool {
+    let user = before.strip_suffix(b":").unwrap_or(before);
+    let user = &user[user.iter().rposition(|b| !b.is_ascii_alphanumeric()).map_or(0, |at| at + 1)..];
+    let is = |words: &[&[u8]], word: &[u8]| words.iter().any(|one| one.eq_ignore_ascii_case(word));
+    is(&[b"user", b"username", b"login", b"usr"], user)
+        && is(&[b"password", b"passwd", b"pass", b"pwd", b"pw"], value)
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ fn assigned(text: &[u8], name: &Range<usize>, at: usize, quoted_key: bool) -> Op
         [b'<', b'-', ..] | [b'?' | b'!' | b'+', b'=', ..] => 2,
         [b'=', ..] => 1,
         [b':', b':', ..] => return None,
+        // `${NAME:?it is not set}` of a shell.
+        [b':', b'?', ..] if text[..name.start].ends_with(b"${") => return None,
         [b':', b'=', ..] => 2,
         [b':', ..] => {
             colon = true;

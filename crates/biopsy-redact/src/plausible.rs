@@ -36,6 +36,37 @@ impl Lists {
         contains(&self.words.neutral_after, word)
     }
 
+    /// `Password`, `Mot de passe`, `New password:`, `The password must have at least {0} characters`: the text of a user interface.
+    pub(crate) fn is_label(&self, value: &[u8]) -> bool {
+        let Some(text) = std::str::from_utf8(value).ok().filter(|text| text.len() <= 300) else {
+            return false;
+        };
+        let text = text.trim().trim_end_matches([':', '.', '?', '!', '*', '…']).trim_end();
+        let Some(first) = text.chars().next() else { return false };
+        // Small letters alone are what somebody has chosen.
+        if first.is_lowercase() {
+            return false;
+        }
+        let lower = text.to_lowercase();
+        if self.words.labels.contains(lower.as_str()) {
+            return !text.chars().skip(1).any(char::is_uppercase);
+        }
+        let mut words = 0;
+        let mut is_said = false;
+        for word in lower.split_whitespace() {
+            words += 1;
+            let word = word.trim_matches(|c: char| "().,;:!?'\"*…{}".contains(c));
+            if !word.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '-' | '’'))
+                && word.parse::<u32>().is_err()
+            {
+                return false;
+            }
+            is_said |=
+                self.words.labels.contains(word) || words > 1 && self.words.sentence_words.contains(word);
+        }
+        words >= 2 && is_said
+    }
+
     /// Is the value too common to be searched for everywhere?
     pub(crate) fn is_never_learned(&self, value: &[u8]) -> bool {
         self.is_trivial(value) || contains(&self.words.never_learn, value)
@@ -104,7 +135,7 @@ fn is_to_be_filled(value: &[u8]) -> bool {
 /// `****`, `xxxxx`, `......`, `•••`, `***hidden***`.
 fn is_blanked(value: &[u8]) -> bool {
     let first = value[0];
-    if value.starts_with(b"***") {
+    if value.starts_with(b"***") || value.len() < 16 && memchr::memmem::find(value, b"****").is_some() {
         return true;
     }
     let same = value.iter().all(|b| *b == first);
@@ -130,6 +161,30 @@ fn is_reference(value: &[u8]) -> bool {
     let words_only = |name: &[u8]| {
         name.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b' ' | b'.' | b':'))
     };
+    // `${NAME:?not set}`, `<%= ENV['X'] %>`, `S-1-5-21-...`, `\fIname\fR` of a manual's source.
+    let is_of_template = value.starts_with(b"<%")
+        || value.starts_with(b"${") && memchr::memmem::find(value, b":?").is_some()
+        || value.starts_with(b"S-1-") && value[4..].iter().all(|b| b.is_ascii_digit() || *b == b'-')
+        || [&b"\\fI"[..], b"\\fB", b"\\fR", b"\\fP"].iter().any(|font| value.starts_with(font));
+    // `!vault |`, `!Ref X`, `!secret x` of YAML.
+    let is_tag = [
+        &b"!vault"[..],
+        b"!Ref",
+        b"!Sub",
+        b"!GetAtt",
+        b"!ImportValue",
+        b"!Join",
+        b"!secret",
+        b"!reference",
+        b"!ENV",
+        b"!env",
+        b"!include",
+    ]
+    .iter()
+    .any(|tag| value.strip_prefix(*tag).is_some_and(|rest| rest.first().is_none_or(|b| *b == b' ')));
+    if is_of_template || is_tag {
+        return true;
+    }
     let wrapped: [(&[u8], &[u8]); 8] = [
         (b"${", b"}"),
         (b"$(", b")"),
@@ -230,6 +285,11 @@ pub(crate) fn is_no_word(value: &[u8]) -> bool {
             && !has(|b| b"()[]{}<>=;,\"'`\\|/:".contains(b))
 }
 
+/// `1.302103`, `2.4.6`.
+fn is_version(value: &[u8]) -> bool {
+    value.contains(&b'.') && value.len() < 12 && value.split(|b| *b == b'.').all(is_number)
+}
+
 /// Only digits.
 fn is_number(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
@@ -271,6 +331,18 @@ pub(crate) fn is_code(value: &[u8], lists: &Lists) -> bool {
     {
         return true;
     }
+    // `required|min:8|confirmed`: what a value is checked for.
+    let is_check = |word: &[u8]| {
+        let name = word.iter().take_while(|b| b.is_ascii_lowercase() || **b == b'_').count();
+        name >= 2 && (name == word.len() || word[name] == b':' && word.len() < 24)
+    };
+    let mut checks = bare.split(|b| *b == b'|');
+    if checks.next().is_some_and(|first| lists.is_trivial(first))
+        && bare.contains(&b'|')
+        && checks.all(is_check)
+    {
+        return true;
+    }
     // `true|false`: what may stand there.
     if bare.contains(&b'|') && bare.split(|b| *b == b'|').all(|word| lists.is_trivial(word)) {
         return true;
@@ -308,6 +380,20 @@ fn is_path(value: &[u8]) -> bool {
         || value.starts_with(b"./")
         || value.get(1..3) == Some(b":\\")
         || is_file_name(value)
+        || has_ending(value)
+}
+
+/// `photos/2026/11/IMG_1.jpg`: folders, and a name with an ending.
+fn has_ending(value: &[u8]) -> bool {
+    let Some(slash) = value.iter().rposition(|b| *b == b'/') else { return false };
+    let name = &value[slash + 1..];
+    let Some(dot) = name.iter().rposition(|b| *b == b'.') else { return false };
+    let ending = &name[dot + 1..];
+    dot > 0
+        && (2..=5).contains(&ending.len())
+        && ending.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        && ending[0].is_ascii_lowercase()
+        && value.iter().all(|b| b.is_ascii_alphanumeric() || b"/._-%".contains(b))
 }
 
 /// `rsakey.pem`, `$dir/private/ca.key#`.
@@ -355,7 +441,7 @@ pub(crate) fn is_strong(value: &[u8], strength: Strength) -> bool {
         Strength::Any => !is_pointer(value),
         Strength::Mixed => {
             let short_number = is_number(value) && value.len() < 12;
-            !short_number && !is_pointer(value) && !is_path(value)
+            !short_number && !is_version(value) && !is_pointer(value) && !is_path(value)
         }
         Strength::Token => is_token(value),
         Strength::Random => is_random(value),

@@ -287,6 +287,7 @@ impl Redactor {
             }
             if let Some(first) = inner.first() {
                 let open = run.range.end == text.len();
+                let wrap = wrap_of_list(text, &run.range);
                 spans.push(Span {
                     range: run.range,
                     rule: first.rule,
@@ -294,7 +295,7 @@ impl Redactor {
                     open,
                     learn: false,
                     wide: None,
-                    wrap: None,
+                    wrap,
                 });
             }
         }
@@ -436,4 +437,13 @@ impl fmt::Debug for Redactor {
             .field("learned", &self.generation())
             .finish_non_exhaustive()
     }
+}
+
+/// Numbers alone between brackets: what stands for them needs quotes, or the JSON around is none any more.
+fn wrap_of_list(text: &[u8], range: &Range<usize>) -> Option<usize> {
+    let is_list = text[..range.start].trim_ascii_end().ends_with(b"[")
+        && text[range.end..].trim_ascii_start().starts_with(b"]")
+        && text[range.clone()].iter().all(|b| b.is_ascii_digit() || matches!(b, b',' | b' '));
+    let outer = crate::quote::open_quote_before(text, range.start).filter(|open| open.quote == b'"');
+    is_list.then(|| outer.map_or(0, |open| 2 * open.backslashes + 1))
 }

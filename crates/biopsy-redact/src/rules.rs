@@ -232,6 +232,10 @@ pub(crate) struct Words {
     pub(crate) prose_words: WordSet,
     /// Words behind a key that make it the name of something else: password `length`.
     pub(crate) neutral_after: WordSet,
+    /// What user interfaces call secrets.
+    pub(crate) labels: WordSet,
+    /// Words that make a sentence of what is in quotes.
+    pub(crate) sentence_words: WordSet,
     /// What an expression in source code begins with: `process.env`, `System.`.
     pub(crate) code_roots: Vec<String>,
     /// Values too common to be searched for everywhere, even when found by key.

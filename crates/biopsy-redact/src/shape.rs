@@ -154,6 +154,10 @@ impl Shape {
             values.retain(|value| self.accepts(&text[value.clone()], lists));
             return Some(ShapeMatch { values, end });
         }
+        if self.is_private_key {
+            // Code that has both lines of a key, and no key.
+            values.retain(|value| holds_key(&text[value.clone()]));
+        }
         if self.is_private_key && values.iter().any(|value| starts_in_log(text, whole.start(), value)) {
             values = values.iter().flat_map(|value| behind_logger(text, whole.start(), value)).collect();
         }
@@ -194,6 +198,16 @@ impl Shape {
     }
 }
 
+/// A run of base64 as a key has, however short.
+fn holds_key(value: &[u8]) -> bool {
+    value.split(|b| !b.is_ascii_alphanumeric() && !b"+/=".contains(b)).any(|run| {
+        let has = |of: fn(&u8) -> bool| run.iter().any(of);
+        run.len() >= 8
+            && has(u8::is_ascii_uppercase)
+            && (has(u8::is_ascii_lowercase) || has(u8::is_ascii_digit))
+    })
+}
+
 /// Without the end of its line, and without the backslashes of the quote behind it.
 fn without_end(text: &[u8], value: Range<usize>) -> Range<usize> {
     let bytes = &text[value.clone()];
@@ -201,6 +215,11 @@ fn without_end(text: &[u8], value: Range<usize>) -> Range<usize> {
         return value;
     }
     let mut end = value.start + bytes.trim_ascii_end().len();
+    // The element around it ends here.
+    let mut closing = memchr::memmem::find_iter(bytes, b"</");
+    if let Some(at) = closing.find(|at| *at > 0 && bytes.get(at + 2).is_some_and(u8::is_ascii_alphabetic)) {
+        end = end.min(value.start + at);
+    }
     if matches!(text.get(end), Some(b'"' | b'\'')) {
         end -= text[value.start..end].iter().rev().take_while(|b| **b == b'\\').count();
     }

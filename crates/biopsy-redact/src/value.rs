@@ -79,6 +79,8 @@ pub(crate) struct Value {
 
 /// Most values of one list behind one key.
 const LIST_MAX: usize = 64;
+/// How far the end of a list of numbers is looked for, in bytes.
+const LIST_REACH: usize = 8 << 10;
 /// How far into `{ ... }` a value is looked for, in bytes.
 const OBJECT_REACH: usize = 512;
 
@@ -101,6 +103,15 @@ pub(crate) fn read(text: &[u8], place: Place) -> Vec<Value> {
             let values = list(text, place.at + 1);
             if !values.is_empty() {
                 return values;
+            }
+            if let Some(KeyQuote::Json(backslashes)) = place.key_quote {
+                let inner = skip_space(text, place.at + 1);
+                return match text.get(inner) {
+                    Some(b'{') => object(text, inner + 1).into_iter().collect(),
+                    Some(b'[') => list(text, inner + 1),
+                    Some(b'0'..=b'9') => numbers(text, inner, backslashes).into_iter().collect(),
+                    _ => Vec::new(),
+                };
             }
         }
         Some(b'{') => {
@@ -220,6 +231,24 @@ fn list(text: &[u8], at: usize) -> Vec<Value> {
     values
 }
 
+/// Fewest numbers of a list that may be a text.
+const NUMBERS_MIN: usize = 6;
+
+/// `112, 97, 115, 115]`: bytes as numbers. What stands for all of them is one text of JSON.
+fn numbers(text: &[u8], at: usize, backslashes: usize) -> Option<Value> {
+    let reach = &text[at..text.len().min(at + LIST_REACH)];
+    let end = memchr::memchr(b']', reach)?;
+    let inside = reach[..end].trim_ascii_end();
+    let commas = inside.iter().filter(|b| **b == b',').count();
+    let is_list = inside.iter().all(|b| b.is_ascii_digit() || *b == b',' || b.is_ascii_whitespace());
+    (is_list && commas + 1 >= NUMBERS_MIN).then(|| Value {
+        range: at..at + inside.len(),
+        quoted: true,
+        open: false,
+        wrap: Some(backslashes),
+    })
+}
+
 /// `"HasValue": true, "NewValue": "x"}`: the value of `value` or `NewValue`.
 fn object(text: &[u8], at: usize) -> Option<Value> {
     let end = text.len().min(at + OBJECT_REACH);
@@ -273,7 +302,8 @@ fn element(text: &[u8], at: usize) -> Option<Value> {
         return until(text, at, b"<");
     }
     // No closing tag, as in a line that was cut short. White space, or another tag, says that it was none to begin with.
-    if rest.first().is_none_or(u8::is_ascii_whitespace) {
+    // `<user>:<password>@host` is no element either.
+    if rest.first().is_none_or(|b| b.is_ascii_whitespace() || *b == b'@') {
         return None;
     }
     let line = memchr::memchr2(b'\n', b'\r', &rest[..close]).unwrap_or(close);
@@ -398,6 +428,9 @@ fn bare(text: &[u8], place: Place) -> Option<Value> {
                     || text[at..].starts_with(b"&lt;")
             }
             b'#' => query,
+            // The end of a comment, and of an instruction, of XML.
+            b'-' => text[at..].starts_with(b"-->"),
+            b'?' => text[at..].starts_with(b"?>"),
             b'%' if percent => {
                 let code = text.get(at + 1..at + 3).unwrap_or_default().to_ascii_lowercase();
                 matches!(code.as_slice(), b"26" | b"3b" | b"22" | b"27" | b"0a" | b"0d" | b"20" | b"7d")

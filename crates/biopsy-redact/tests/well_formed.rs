@@ -119,3 +119,35 @@ proptest! {
         prop_assert_eq!(names(&masked(&text)), names(&text));
     }
 }
+
+/// With `M` for each mask.
+fn outline(text: &str) -> String {
+    let masked = masked(text);
+    let mut parts = masked.split("[redacted:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "M" + part.split_once(']').map_or("", |(_, rest)| rest))
+}
+
+#[test]
+fn what_stands_for_lists_and_at_the_end_of_comments_and_elements_keeps_the_form() {
+    for (text, expected) in [
+        ("{\"data\": [112,97,115,115,119,111,114,100,61,66,108,97,117,55,55]}", "{\"data\": [\"M\"]}"),
+        (
+            "{\"password\": [112, 97, 115, 115, 119, 111, 114, 100], \"n\": 1}",
+            "{\"password\": [\"M\"], \"n\": 1}",
+        ),
+        (
+            "{\"m\":\"{\\\"password\\\":[112,97,115,115,119,111,114,100]}\"}",
+            "{\"m\":\"{\\\"password\\\":[\\\"M\\\"]}\"}",
+        ),
+        ("{\"token\":[1,2,3],\"password\":true}", "{\"token\":[1,2,3],\"password\":true}"),
+        ("{\"password\": [{\"value\": \"Blau77kern9x\"}]}", "{\"password\": [{\"value\": \"M\"}]}"),
+        ("{\"password\":[[\"Blau77kern9x\"]]}", "{\"password\":[[\"M\"]]}"),
+        ("<a><!-- password: Blau77kern9x--></a>", "<a><!-- password: M--></a>"),
+        ("<?x password=Blau77kern9x?><a/>", "<?x password=M?><a/>"),
+        ("<m>mysql -pBlau77kern9x</m>", "<m>mysql -pM</m>"),
+        ("<m>curl -u bob:Blau77kern9x</m>", "<m>curl -u bob:M</m>"),
+    ] {
+        assert_eq!(outline(text), expected, "{text}");
+    }
+}

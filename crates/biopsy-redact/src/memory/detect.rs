@@ -72,8 +72,13 @@ impl Detector {
             _ if !memory.anchors.is_empty() => memory.anchors,
             // Names that are not ASCII are left to the text rules.
             Kind::Key => KeyRule::keywords(rule).into_iter().filter(|word| word.is_ascii()).collect(),
+            // Their beginnings are as their issuers write them, and some are too short.
+            Kind::Shape if exact && has_starts(rule) => Vec::new(),
             Kind::Shape | Kind::Columns => rule.keywords.clone(),
         };
+        anchors.extend(anchors_of(rule, exact));
+        anchors.sort_unstable();
+        anchors.dedup();
         let how = match rule.kind {
             _ if rule.id == PRIVATE_KEY => {
                 anchors = [private_key::BEGIN, private_key::END]
@@ -156,6 +161,34 @@ impl Detector {
                 }
             }
         }
+    }
+}
+
+/// Shortest name, and shortest beginning of a credential, that is searched for though the rule does not list it: rare enough.
+const NAME_MIN: usize = 8;
+const START_MIN: usize = 3;
+
+/// Is it about credentials that begin with something fixed?
+fn has_starts(rule: &Rule) -> bool {
+    !(rule.forms.is_empty() && rule.prefixes.is_empty())
+}
+
+/// Anchors that follow from what the rule says for texts.
+fn anchors_of(rule: &Rule, exact: bool) -> Vec<String> {
+    match rule.kind {
+        Kind::Key => KeyRule::keywords(rule)
+            .into_iter()
+            .filter(|word| {
+                word.is_ascii() && word.len() >= NAME_MIN && !word.contains([' ', '.', '?', '&', '\''])
+            })
+            .collect(),
+        Kind::Shape if exact && has_starts(rule) => rule
+            .keywords
+            .iter()
+            .filter(|start| start.is_ascii() && start.len() >= START_MIN)
+            .cloned()
+            .collect(),
+        Kind::Shape | Kind::Columns => Vec::new(),
     }
 }
 

@@ -1,0 +1,170 @@
+//! Source code and documentation in the place of a value: variables, types, calls, names of things that are called after secrets.
+
+use std::ops::Range;
+
+use crate::plausible::{self, Lists};
+use crate::value::Value;
+
+/// `secret: Kind = x`, `ptr = state->secret;`, `key = svld1(p)`: source code, in which nothing that is no string is a value. A space
+/// in front tells it from `password=a->b`.
+pub(crate) fn is_source(text: &[u8], range: &Range<usize>) -> bool {
+    let is_spaced = range.start > 0 && text[range.start - 1].is_ascii_whitespace();
+    let value = &text[range.clone()];
+    let is_name = |bytes: &[u8]| {
+        bytes.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':'))
+    };
+    if !is_spaced {
+        return false;
+    }
+    // The type of what is declared: it is followed by what it gets.
+    let behind = &text[range.end..text.len().min(range.end + 3)];
+    if is_name(value) && behind.starts_with(b" =") && !behind.starts_with(b" ==") {
+        return true;
+    }
+    // Types: `Option<u16>,`, `&'a [u8],`, and what is made: `Offer {`.
+    let head =
+        value.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'.')).count();
+    let is_type = head > 0
+        && value[0].is_ascii_uppercase()
+        && value.get(head) == Some(&b'<')
+        && value.get(head + 1).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'&');
+    // Names that have no digit: one that has may be a password. What logs put between two fields, ` - ` and ` | `, is no sign of code.
+    let is_plain = |bytes: &[u8]| is_name(bytes) && !bytes.iter().any(u8::is_ascii_digit);
+    let goes_on = [&b" + "[..], b" * ", b" . ", b" ||", b" &&", b" ? ", b" <<"];
+    let variable = value.strip_prefix(b"$").unwrap_or(value);
+    let is_made = is_plain(variable)
+        && (goes_on.iter().any(|sign| behind.starts_with(sign))
+            || value[0].is_ascii_uppercase() && behind.starts_with(b" {"));
+    let is_go = text[..range.start].trim_ascii_end().ends_with(b":=")
+        && is_plain(&value[..value.iter().position(|b| b"([{".contains(b)).unwrap_or(value.len())]);
+    let is_borrowed =
+        [&b"&'a "[..], b"&'a", b"&'_", b"&'static"].iter().any(|start| value.starts_with(start));
+    if is_type || is_made || is_go || is_borrowed || value.starts_with(b"[]") {
+        return true;
+    }
+    // Variables of Perl, PHP and shells: `$pass,`, `\&fetch`.
+    let bare = value.trim_ascii_end();
+    let bare = bare.strip_suffix(b";").or_else(|| bare.strip_suffix(b",")).unwrap_or(bare);
+    let is_word =
+        |bytes: &[u8]| bytes.len() > 1 && bytes.iter().all(|b| b.is_ascii_lowercase() || *b == b'_');
+    if bare.strip_prefix(b"$").or_else(|| bare.strip_prefix(b"\\&")).is_some_and(is_word)
+        || is_declared(text, range) && (is_plain(bare) || is_name(bare) && bare.contains(&b'.'))
+    {
+        return true;
+    }
+    // References and pointers.
+    let target = value.strip_prefix(b"&").or_else(|| value.strip_prefix(b"*")).unwrap_or(value);
+    let target = target.strip_prefix(b"mut ").unwrap_or(target);
+    let named = &target[..target.iter().position(|b| matches!(b, b'<' | b'{')).unwrap_or(target.len())];
+    if target.len() < value.len() && (target.starts_with(b"[") || is_name(named.trim_ascii_end())) {
+        return true;
+    }
+    // Calls, members and paths.
+    let head = value.iter().position(|b| matches!(b, b'(' | b'-' | b'[' | b'{')).unwrap_or(value.len());
+    let (name, rest) = value.split_at(head);
+    let goes_on = [&b"("[..], b"->", b"["].iter().any(|sign| rest.starts_with(sign))
+        || rest.starts_with(b"{") && is_plain(name);
+    (is_name(name) && (goes_on || memchr::memmem::find(name, b"::").is_some()))
+        || (rest.is_empty() && is_statement(text, range, value))
+}
+
+/// Is it on a line that declares something: `let secret = self`, `type PrivateKey = ed25519.PrivateKey`?
+pub(crate) fn is_declared(text: &[u8], range: &Range<usize>) -> bool {
+    matches!(text.get(range.end), None | Some(b'\n' | b'\r' | b';' | b','))
+        && is_declaration(text, range.start)
+}
+
+/// Does the line of this place begin as a declaration in source code does?
+pub(crate) fn is_declaration(text: &[u8], at: usize) -> bool {
+    let line = &text[at.saturating_sub(128)..at];
+    let line = memchr::memrchr(b'\n', line).map_or(line, |newline| &line[newline + 1..]).trim_ascii_start();
+    let words = [&b"let "[..], b"pub ", b"fn ", b"type ", b"func ", b"static ", b"var ", b"const "];
+    words.iter().any(|word| line.starts_with(word))
+}
+
+/// `const COMMAND: &str = "request-secret"`: words in quotes with the name's own word among them name something.
+pub(crate) fn is_own_name(text: &[u8], value: &Value, word: &[u8]) -> bool {
+    let bytes = &text[value.range.clone()];
+    let parts = bytes.split(|b| matches!(b, b'-' | b'_' | b'.'));
+    value.quoted
+        && bytes.len() > word.len() + 1
+        && bytes.iter().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_' | b'.'))
+        && parts.clone().count() > 1
+        && parts.clone().any(|part| part.eq_ignore_ascii_case(word))
+}
+
+/// `x = name;` at the end of a line: a name that no password generator and no person makes.
+pub(crate) fn is_statement(text: &[u8], range: &Range<usize>, value: &[u8]) -> bool {
+    let ends = match value.strip_suffix(b";") {
+        Some(_) => matches!(text.get(range.end), None | Some(b'\n' | b'\r' | b' ')),
+        None => matches!(text.get(range.end..range.end + 2), Some(b";\n" | b";\r")),
+    };
+    let name = value.strip_suffix(b";").unwrap_or(value);
+    ends && name.iter().all(|b| b.is_ascii_alphabetic() || *b == b'_')
+}
+
+/// `password: (attempt 2)`: words in brackets.
+pub(crate) fn is_remark(text: &[u8], at: usize) -> bool {
+    let rest = &text[at..text.len().min(at + 128)];
+    let Some(inside) = rest.strip_prefix(b"(") else { return false };
+    let Some(end) = inside.iter().position(|b| matches!(b, b')' | b'\n')) else { return false };
+    let words = &inside[..end];
+    inside[end] == b')'
+        && words.contains(&b' ')
+        && words.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b' ' | b',' | b'-' | b'/' | b'\''))
+}
+
+/// `--password=PASSWORD`, as a program's help says it.
+pub(crate) fn is_metavariable(text: &[u8], value: &Value, word: &[u8]) -> bool {
+    let bytes = &text[value.range.clone()];
+    bytes.len() >= word.len()
+        && bytes.iter().all(|b| b.is_ascii_uppercase() || *b == b'_')
+        && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
+        && !word.iter().any(u8::is_ascii_uppercase)
+}
+
+/// `secrets = ledger.Secrets`, `password=form.password`, `dbPassword: newPassword`: a variable that carries the name on.
+pub(crate) fn is_variable(text: &[u8], value: &Value, word: &[u8]) -> bool {
+    // `x = newPassword` is code; `x=newPassword` is a connection string.
+    let spaced = value.range.start > 0 && text[value.range.start - 1].is_ascii_whitespace();
+    let is_hump = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
+    let bytes = &text[value.range.clone()];
+    let bytes = bytes.strip_suffix(b",").or_else(|| bytes.strip_suffix(b";")).unwrap_or(bytes);
+    let bytes = bytes.strip_suffix(b"s").unwrap_or(bytes);
+    !value.quoted
+        && (bytes.contains(&b'.') || (spaced && bytes.windows(2).any(is_hump)))
+        && bytes.len() >= word.len()
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphabetic() || matches!(b, b'.' | b'_') || spaced && b.is_ascii_digit())
+        && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
+}
+
+/// `Passwords: see the administrator.`
+pub(crate) fn is_sentence(value: &[u8], lists: &Lists) -> bool {
+    let is_word = |word: &[u8]| word.iter().all(|b| b.is_ascii_alphabetic() || *b >= 0x80);
+    let words = plausible::trim_end_punctuation(value);
+    let mut all = words.split(|b| *b == b' ');
+    let first = all.next().unwrap_or_default();
+    let is_said = value.ends_with(b".") || lists.is_prose_word(first) || lists.is_trivial(first);
+    is_said && words.contains(&b' ') && is_word(first) && all.all(is_word)
+}
+
+/// `password: 3 failures`, `password:  16 bytes`, `string password = 3;`, `{type: string}`: a count, a field's number, a schema.
+pub(crate) fn is_count(text: &[u8], range: &Range<usize>) -> bool {
+    let value = &text[range.clone()];
+    let behind = &text[range.end..text.len().min(range.end + 4)];
+    let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
+    let is_spaced = range.start > 0 && text[range.start - 1].is_ascii_whitespace();
+    let is_short = (1..=4).contains(&digits);
+    let counts = is_short && digits == value.len() && matches!(behind, [b' ', b'a'..=b'z', b'a'..=b'z', ..]);
+    let is_field = is_short
+        && is_spaced
+        && (digits == value.len() && behind.starts_with(b";") || value[digits..] == *b";");
+    let is_schema = value.starts_with(b"{")
+        && value.len() > 2
+        && value[1..value.len() - 1].iter().all(|b| b.is_ascii_alphabetic() || *b == b'$')
+        && value.ends_with(b":");
+    counts || is_field || is_schema
+}
