@@ -10,7 +10,7 @@ use biopsy_model::ProcessKey;
 
 use crate::kinds::Kinds;
 use crate::process::Observed;
-use crate::rules::{Bound, Quantity, Rule, Verb, When};
+use crate::rules::{Bound, Quantity, Rule, Verb, When, Who};
 use crate::settings::Settings;
 
 /// A day of the limits.
@@ -110,6 +110,21 @@ pub enum Outcome {
 pub struct Disk {
     /// Free bytes where results go.
     pub free: u64,
+}
+
+/// Of which processes the start is recorded.
+#[derive(Clone, Default, Debug)]
+pub struct Starters {
+    who: Vec<Who>,
+    kinds: Kinds,
+}
+
+impl Starters {
+    /// Whether a rule applies to a program that is about to start.
+    #[must_use]
+    pub fn concern(&self, process: &Observed) -> bool {
+        self.who.iter().any(|who| self.kinds.applies(who, process))
+    }
 }
 
 /// Decides.
@@ -219,6 +234,19 @@ impl Engine {
         self.rules.iter().any(|rule| self.kinds.applies(&rule.who, process))
     }
 
+    /// Whether any rule records processes from their first instruction.
+    #[must_use]
+    pub fn records_starts(&self) -> bool {
+        self.rules.iter().any(Rule::records_starts)
+    }
+
+    /// What says whether a program that is about to start is recorded, for whoever is asked at each execution.
+    #[must_use]
+    pub fn starters(&self) -> Starters {
+        let rules = self.rules.iter().filter(|rule| rule.records_starts()).map(|rule| rule.who.clone());
+        Starters { who: rules.collect(), kinds: self.kinds.clone() }
+    }
+
     /// Names of the rules that apply to a process.
     pub fn rules_of<'a>(&'a self, process: &'a Observed) -> impl Iterator<Item = &'a str> {
         let applies = |rule: &&Rule| self.kinds.applies(&rule.who, process);
@@ -284,6 +312,10 @@ impl Engine {
         decisions: &mut Vec<Decision>,
     ) {
         let Some(rule) = self.rules.get(index) else { return };
+        // What others do about a process needs one that runs: they are asked when it does.
+        if process.is_held && !rule.records_starts() {
+            return;
+        }
         let mut due: Option<(String, Vec<usize>)> = None;
         let mut triggers = Vec::new();
         for (number, when) in rule.when.iter().enumerate() {

@@ -82,6 +82,7 @@ pub(crate) mod tests {
         let entry = arguments.iter().skip(1).find(|one| one.ends_with(".dll") || one.ends_with(".exe"));
         Observed {
             key: ProcessKey { boot_id: Default::default(), pid: Pid(100), start_ticks: 1 },
+            is_held: false,
             parent: Pid(1),
             name: file(exe).chars().take(15).collect(),
             exe: exe.to_owned(),

@@ -31,6 +31,7 @@ fn at(seconds: u64) -> Moment {
 fn worker(pid: u32, age: u64) -> Observed {
     Observed {
         key: ProcessKey { boot_id: BootId::default(), pid: Pid(pid), start_ticks: u64::from(pid) },
+        is_held: false,
         parent: Pid(1),
         name: "worker".to_owned(),
         exe: "/usr/bin/worker".to_owned(),

@@ -62,7 +62,6 @@ impl Asked {
         draft.write_header()?;
         trace.send(Control::Before(Box::new(Before {
             timeline: recent.timeline,
-            until: recent.until,
             label: if self.wish.is_all {
                 "asked for".to_owned()
             } else {

@@ -28,7 +28,7 @@ use crate::job::Job;
 use crate::place::Place;
 
 use before::Asked;
-pub use plan::{CapturePlan, RecentWish, Remote, Whom, Wish, event_budget, trigger};
+pub use plan::{CapturePlan, HeldProcess, RecentWish, Remote, Whom, Wish, event_budget, trigger};
 pub use preview::preview;
 
 use memory::Beside;

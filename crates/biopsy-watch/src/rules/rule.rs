@@ -110,7 +110,7 @@ impl Verb {
 }
 
 /// Options that say where results go, or how they are shown: those are the watcher's.
-const OWN: [&str; 14] = [
+const OWN: [&str; 15] = [
     "-o",
     "--output",
     "--folder",
@@ -124,6 +124,7 @@ const OWN: [&str; 14] = [
     "--wait-for",
     "--count",
     "--recent-if-kept",
+    "--at-gate",
     "--",
 ];
 
@@ -157,6 +158,12 @@ impl What {
 }
 
 impl Rule {
+    /// Whether it records processes from their first instruction.
+    #[must_use]
+    pub fn records_starts(&self) -> bool {
+        matches!(self.what.verb, Verb::Trace | Verb::Capture) && self.when.contains(&When::Start)
+    }
+
     /// The rule that keeps the last minutes of the same processes.
     #[must_use]
     pub fn keeping_recent(&self, length: &str) -> Self {

@@ -8,7 +8,7 @@ use biopsy_target::{Glance, ProcRoot, Usage, user_name};
 use biopsy_watch::Observed;
 
 /// Looks at processes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Eyes {
     root: ProcRoot,
     boot: BootId,
@@ -40,7 +40,11 @@ impl Eyes {
 
     /// A process; `None`: it is gone, or a part of the kernel.
     pub(crate) fn look(&mut self, pid: Pid) -> Option<Observed> {
-        let glance = Glance::take(&self.root, &self.boot, pid)?;
+        Glance::take(&self.root, &self.boot, pid).map(|glance| self.observe(glance, false))
+    }
+
+    /// What was seen of a process. `is_held`: it is about to become that.
+    pub(crate) fn observe(&mut self, glance: Glance, is_held: bool) -> Observed {
         let parent = || Glance::take(&self.root, &self.boot, glance.parent);
         let parent = self.with_parents.then(parent).flatten();
         let parent_names = parent.map(|parent| {
@@ -63,9 +67,10 @@ impl Eyes {
             resident_bytes: 0,
             threads: 0,
             key: glance.key,
+            is_held,
         };
         take(&mut observed, &glance.usage);
-        Some(observed)
+        observed
     }
 
     /// What a process uses now; `false`: it is gone.

@@ -10,6 +10,7 @@ mod news;
 mod notify;
 mod service;
 mod show;
+mod starting;
 mod unit;
 mod watcher;
 mod worker;

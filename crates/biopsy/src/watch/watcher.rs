@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use biopsy_capture::{Failure, FailureKind, Job};
 use biopsy_model::{Pid, ProcessKey};
+use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::{Decision, Disk, Fire};
 use biopsy_watch::lease::{Journal, Lease};
 use biopsy_watch::quantity::duration_text;
@@ -24,6 +25,7 @@ use super::hook::Hook;
 use super::news::News;
 use super::notify::Notify;
 use super::show::{Line, Show};
+use super::starting::Starting;
 use super::worker::{Ended, Worker};
 
 /// How long is waited for news at most: so often commands are looked after ...
@@ -39,6 +41,7 @@ struct Watcher {
     settings: Settings,
     engine: Engine,
     eyes: Eyes,
+    starting: Starting,
     show: Show,
     hook: Hook,
     notify: Notify,
@@ -93,9 +96,11 @@ pub(super) fn watch(
     for (rule, ago) in results::ages(&folder) {
         engine.remember(&rule, now(), ago);
     }
+    let starting = Starting::new(eyes.clone());
     let mut watcher = Watcher {
         engine,
         eyes,
+        starting,
         show,
         hook: Hook::default(),
         notify: Notify::of_environment(),
@@ -156,6 +161,7 @@ impl Watcher {
         );
         let rules = self.settings.rules.clone();
         self.show.rules(&rules, &note);
+        self.follow_starts();
         self.show.line(&Line { event: "watching", path: Some(&self.folder), ..Line::default() });
     }
 
@@ -172,9 +178,15 @@ impl Watcher {
         self.notify.ready();
         while !job.is_asked() && now() < self.until {
             let tick = if self.workers.is_empty() { IDLE_TICK } else { TICK };
-            for pid in news.next(&self.eyes, tick) {
+            let pids = news.next(&self.eyes, tick, self.starting.bell());
+            // First those that wait.
+            while let Some(arriving) = self.starting.next() {
+                let process = self.eyes.observe(arriving.glance.clone(), true);
+                self.meet(process, Some(arriving))?;
+            }
+            for pid in pids {
                 if let Some(process) = self.eyes.look(pid) {
-                    self.meet(process)?;
+                    self.meet(process, None)?;
                 }
             }
             self.look_after_workers()?;
@@ -192,14 +204,21 @@ impl Watcher {
         Ok(())
     }
 
-    /// A process that started, or that was found.
-    fn meet(&mut self, process: Observed) -> Result<(), Failure> {
+    /// Programs are held at their start, if a rule records from there.
+    fn follow_starts(&mut self) {
+        if let Some(text) = self.starting.follow(&self.engine, &self.eyes) {
+            self.show.line(&Line { event: "note", text, ..Line::default() });
+        }
+    }
+
+    /// A process that started, or that was found; or one that is about to execute another program, and waits.
+    fn meet(&mut self, process: Observed, arriving: Option<Arriving>) -> Result<(), Failure> {
         if !self.engine.concerns(&process) || !may_be_watched(&process) {
             // It may have been one that is watched, and has executed another program.
             self.concerned.remove(&process.key);
             return Ok(());
         }
-        self.ask(&process)?;
+        self.ask(&process, arriving)?;
         self.concerned.insert(process.key.clone(), process);
         Ok(())
     }
@@ -207,18 +226,28 @@ impl Watcher {
     /// All that are watched, again: they grow older, larger and busier, or are gone.
     fn look_again(&mut self) -> Result<(), Failure> {
         let mut concerned = std::mem::take(&mut self.concerned);
-        concerned.retain(|_, process| self.eyes.look_again(process));
+        concerned.retain(|_, process| {
+            let now = process.is_held.then(|| self.eyes.look(process.key.pid)).flatten();
+            // Executed, and nobody has told us of it.
+            if let Some(now) = now.filter(|now| now.arguments == process.arguments) {
+                *process = now;
+            }
+            self.eyes.look_again(process)
+        });
         self.engine.retain(|key| concerned.contains_key(key));
         if self.engine.looks_again() {
             for process in concerned.values() {
-                self.ask(process)?;
+                self.ask(process, None)?;
             }
         }
         self.concerned = concerned;
+        if let Some(text) = self.starting.failure() {
+            self.show.line(&Line { event: "note", text, ..Line::default() });
+        }
         Ok(())
     }
 
-    fn ask(&mut self, process: &Observed) -> Result<(), Failure> {
+    fn ask(&mut self, process: &Observed, mut arriving: Option<Arriving>) -> Result<(), Failure> {
         let free = results::free(&self.folder);
         if free < self.settings.min_free {
             self.clean(self.settings.min_free - free);
@@ -226,7 +255,7 @@ impl Watcher {
         let disk = Disk { free: results::free(&self.folder) };
         for decision in self.engine.look(now(), process, disk) {
             match decision {
-                Decision::Fire(fire) => self.begin(fire, process)?,
+                Decision::Fire(fire) => self.begin(fire, process, arriving.take())?,
                 Decision::Held { rule, key, why } => self.show.line(&Line {
                     event: "held",
                     rule: &rule,
@@ -241,7 +270,12 @@ impl Watcher {
     }
 
     /// Starts a command: first it is written down, then it takes effect.
-    fn begin(&mut self, fire: Fire, process: &Observed) -> Result<(), Failure> {
+    fn begin(
+        &mut self,
+        fire: Fire,
+        process: &Observed,
+        arriving: Option<Arriving>,
+    ) -> Result<(), Failure> {
         let id = fire.id;
         let rule = fire.rule.name.clone();
         let title = process.title().to_owned();
@@ -251,6 +285,7 @@ impl Watcher {
             (Verb::Recent, _) => {
                 format!("its last {} are kept from now on", fire.rule.what.options.join(" "))
             }
+            (_, []) if arriving.is_some() => "is recorded from its first instruction".to_owned(),
             (_, []) => format!("is recorded: {}", fire.because),
             (_, triggers) => format!("is waited with for {}", triggers.join(" or ")),
         };
@@ -266,7 +301,7 @@ impl Watcher {
             ..Line::default()
         };
         let before = self.recent_of(&fire);
-        match Worker::start(&self.program, fire.clone(), title.clone(), output, &before) {
+        match Worker::start(&self.program, fire.clone(), title.clone(), output, &before, arriving) {
             Ok(mut worker) => {
                 // Between the decision and the start its pid may have gone to another process.
                 if !biopsy_target::is_same(&fire.key) {
@@ -421,6 +456,7 @@ impl Watcher {
                 self.settings = with_args(args, &loaded.settings);
                 self.engine.change(&self.settings);
                 self.eyes.set_parents(self.settings.ask_for_parents());
+                self.follow_starts();
                 let text = "the settings were changed; these rules hold now".to_owned();
                 self.show.line(&Line { event: "note", text, ..Line::default() });
                 let rules = self.settings.rules.clone();
@@ -429,7 +465,7 @@ impl Watcher {
                     self.eyes.pids().into_iter().filter_map(|pid| self.eyes.look(pid)).collect::<Vec<_>>()
                 {
                     // What can fail here has a reason that shows again at the next process.
-                    let _ = self.meet(process);
+                    let _ = self.meet(process, None);
                 }
             }
             Ok(_) => {}

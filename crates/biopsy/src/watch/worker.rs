@@ -1,7 +1,9 @@
 //! One recording: a command of biopsy in a process of its own.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -9,10 +11,12 @@ use std::time::Instant;
 
 use biopsy_model::{Pid, ProcessKey};
 use biopsy_target::ProcRoot;
+use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::Fire;
 use rustix::process::Signal;
 use serde::Deserialize;
 
+use crate::capture::Coming;
 use crate::standing::commands;
 
 /// Most of what a command says about its failure that is read.
@@ -73,6 +77,7 @@ impl Worker {
         title: String,
         output: PathBuf,
         more: &[String],
+        arriving: Option<Arriving>,
     ) -> std::io::Result<Self> {
         let folder = output.parent().unwrap_or(Path::new("/"));
         let (said, complained) = (tempfile::tempfile_in(folder)?, tempfile::tempfile_in(folder)?);
@@ -83,6 +88,9 @@ impl Worker {
         command.args(["--json", "--quiet", "--output"]).arg(&output);
         // Ctrl-C is for the watcher, which asks in its turn: asked twice, a command hurries.
         command.process_group(0).stdin(Stdio::null());
+        if let Some(arriving) = arriving {
+            command.arg("--at-gate").stdin(holding(arriving, &title)?);
+        }
         command.stdout(said.try_clone()?).stderr(complained.try_clone()?);
         let child = command.spawn()?;
         Ok(Self { fire, title, output, begun: Instant::now(), child, said, complained, was_asked: false })
@@ -146,4 +154,21 @@ impl Worker {
             (None, None) => "nothing was made".to_owned(),
         }
     }
+}
+
+/// What a command reads that is to take over a program at its start. It goes on when the command says so there, or ends.
+fn holding(arriving: Arriving, title: &str) -> std::io::Result<OwnedFd> {
+    let (mut ours, theirs) = UnixStream::pair()?;
+    let glance = &arriving.glance;
+    let coming =
+        Coming { name: title.to_owned(), exe: glance.exe.clone(), arguments: glance.arguments.clone() };
+    let mut line = serde_json::to_vec(&coming)?;
+    line.push(b'\n');
+    let wait = move || {
+        // More than a socket keeps goes when it is read; who has ended reads nothing.
+        let _ = ours.write_all(&line).and_then(|()| ours.read(&mut [0]));
+        drop(arriving);
+    };
+    std::thread::Builder::new().name("holds-a-start".to_owned()).stack_size(64 << 10).spawn(wait)?;
+    Ok(theirs.into())
 }
