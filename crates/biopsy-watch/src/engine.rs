@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use biopsy_model::ProcessKey;
 
+use crate::budget::Cost;
 use crate::kinds::Kinds;
 use crate::process::Observed;
 use crate::rules::{Bound, Quantity, Rule, Verb, When, Who};
@@ -25,7 +26,7 @@ const WAITING: usize = 32;
 pub struct Moment(pub Duration);
 
 impl Moment {
-    fn since(self, earlier: Self) -> Duration {
+    pub(crate) fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 }
@@ -78,6 +79,8 @@ pub enum Held {
     Busy,
     /// The disk is nearly full.
     Disk,
+    /// Recording took more than the rule may.
+    Budget,
 }
 
 impl Held {
@@ -92,6 +95,7 @@ impl Held {
             Self::AllAtOnce => "as many are recorded at once as may be",
             Self::Busy => "it is being recorded already",
             Self::Disk => "the disk is nearly full",
+            Self::Budget => "the rule has switched itself off: recording took more than it may",
         }
     }
 }
@@ -103,6 +107,8 @@ pub enum Outcome {
     Made,
     /// There is none: what it waited for did not happen, or it failed. It counts for no limit but the cool-down.
     Nothing,
+    /// There is none, because somebody has killed it: it may begin anew. It counts as a result, so that it does not for ever.
+    Killed,
 }
 
 /// What the disk has.
@@ -137,7 +143,22 @@ pub struct Engine {
     histories: BTreeMap<String, History>,
     processes: HashMap<ProcessKey, Tracked>,
     running: BTreeMap<u64, Running>,
+    /// Rules that have switched themselves off.
+    off: BTreeSet<String>,
     next: u64,
+}
+
+/// A rule has switched itself off.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SwitchedOff {
+    /// Its name.
+    pub rule: String,
+    /// Per cent of a core that one of its recordings took.
+    pub percent: f64,
+    /// Per cent that it may.
+    pub budget: u32,
+    /// All that it records: to be ended.
+    pub running: Vec<u64>,
 }
 
 /// What a rule has done.
@@ -172,6 +193,8 @@ struct Running {
     rule: String,
     key: ProcessKey,
     waits: bool,
+    budget: u32,
+    cost: Cost,
 }
 
 impl Engine {
@@ -186,6 +209,7 @@ impl Engine {
             histories: BTreeMap::new(),
             processes: HashMap::new(),
             running: BTreeMap::new(),
+            off: BTreeSet::new(),
             next: 1,
         }
     }
@@ -203,6 +227,9 @@ impl Engine {
             tracked.program = Default::default();
             tracked.said.clear();
         }
+        // One that was changed is another rule.
+        let same = |name: &String| settings.rules.iter().any(|rule| rule.name == *name && old.contains(rule));
+        self.off.retain(same);
         self.rules.clone_from(&settings.rules);
         self.kinds = settings.kinds.clone();
         self.at_once = settings.at_once;
@@ -271,11 +298,33 @@ impl Engine {
     /// A command has ended.
     pub fn ended(&mut self, id: u64, outcome: Outcome) {
         let Some(running) = self.running.remove(&id) else { return };
-        if outcome == Outcome::Nothing
-            && let Some(history) = self.histories.get_mut(&running.rule)
-        {
-            history.begun.retain(|(_, begun)| *begun != Some(id));
+        match outcome {
+            Outcome::Made => {}
+            Outcome::Nothing => {
+                if let Some(history) = self.histories.get_mut(&running.rule) {
+                    history.begun.retain(|(_, begun)| *begun != Some(id));
+                }
+            }
+            Outcome::Killed => {
+                let index = self.rules.iter().position(|rule| rule.name == running.rule);
+                if let Some(tracked) = self.processes.get_mut(&running.key) {
+                    tracked.latches.retain(|(rule, _), _| Some(*rule) != index);
+                }
+            }
         }
+    }
+
+    /// A command goes on, and its recorder has used so much CPU time. A rule that costs more than it may is switched off.
+    pub fn spent(&mut self, now: Moment, id: u64, used: Duration) -> Option<SwitchedOff> {
+        let running = self.running.get_mut(&id)?;
+        let percent = running.cost.percent(now, used)?;
+        let (rule, budget) = (running.rule.clone(), running.budget);
+        if percent <= f64::from(budget) || !self.off.insert(rule.clone()) {
+            return None;
+        }
+        let of_rule = self.running.iter().filter(|(_, running)| running.rule == rule);
+        let running = of_rule.map(|(id, _)| *id).collect();
+        Some(SwitchedOff { rule, percent, budget, running })
     }
 
     /// Forgets all processes but these.
@@ -411,6 +460,7 @@ impl Engine {
         let is_busy = !waits && self.running.values().any(|running| running.key == *key && !running.waits);
         let too_soon = history.last.is_some_and(|last| now.since(last) < limits.cool_down);
         let held = [
+            (self.off.contains(name), Held::Budget),
             (disk.free < self.min_free, Held::Disk),
             (history.begun.len() >= limits.per_day as usize, Held::PerDay),
             (!waits && too_soon, Held::CoolDown),
@@ -427,7 +477,8 @@ impl Engine {
         self.next += 1;
         history.begun.push_back((now, Some(id)));
         history.last = Some(now);
-        self.running.insert(id, Running { rule: name.clone(), key: key.clone(), waits });
+        let (rule, key, budget) = (name.clone(), key.clone(), limits.budget);
+        self.running.insert(id, Running { rule, key, waits, budget, cost: Cost::begin(now) });
         Ok(id)
     }
 }

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
+mod budget;
 pub mod engine;
 pub mod file;
 pub mod fuzz;

@@ -40,9 +40,8 @@ pub fn cut_at(event: &mut TimelineEvent, moment: MonoNanos) -> bool {
 /// What a thread did in a part of an interval is not known: its share.
 fn shorten(slice: &mut StateSlice, moment: MonoNanos) {
     let (part, whole) = (moment.since(slice.from).0, slice.to.since(slice.from).0.max(1));
-    let share = |of: u64| {
-        u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(u64::MAX)
-    };
+    let share =
+        |of: u64| u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(u64::MAX);
     for time in [&mut slice.running, &mut slice.ready, &mut slice.waiting] {
         time.0 = share(time.0);
     }

@@ -70,11 +70,13 @@ pub struct Limits {
     pub at_once: u32,
     /// Only every Nth process that matches.
     pub every: u32,
+    /// Most CPU time that one recording may take while it goes on, in per cent of a core.
+    pub budget: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { per_day: 20, cool_down: Duration::ZERO, at_once: 4, every: 1 }
+        Self { per_day: 20, cool_down: Duration::ZERO, at_once: 4, every: 1, budget: 30 }
     }
 }
 
@@ -171,7 +173,7 @@ impl Rule {
             name: format!("{}-recent", self.name),
             when: vec![When::Start],
             what: What { verb: Verb::Recent, options: vec![length.to_owned()] },
-            limits: Limits { per_day: self.limits.per_day, ..Limits::default() },
+            limits: Limits { per_day: self.limits.per_day, budget: self.limits.budget, ..Limits::default() },
             ..self.clone()
         }
     }

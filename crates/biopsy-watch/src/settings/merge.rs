@@ -162,6 +162,7 @@ fn rule(member: &Member) -> Option<Rule> {
             .unwrap_or(default.cool_down),
         at_once: count("atOnce", default.at_once),
         every: count("every", default.every).max(1),
+        budget: count("budget", default.budget),
     };
     Some(Rule {
         name: member.key.clone(),

@@ -148,6 +148,12 @@ const RULE: &[Field] = &[
     field("coolDown", Shape::Duration, "Shortest time between two of its results. [none]"),
     field("atOnce", Shape::Count, "Most of its processes that are recorded at once. [4]"),
     field("every", Shape::Count, "Only every Nth process that matches. [1]"),
+    field(
+        "budget",
+        Shape::Count,
+        "Most CPU time that one recording may take while it goes on, in per cent of a core. A rule that takes more ends what it records, and \
+         switches itself off until it is changed or the watcher begins anew. [30]",
+    ),
 ];
 
 const WATCH: &[Field] = &[

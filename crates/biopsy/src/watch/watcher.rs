@@ -8,6 +8,7 @@ use biopsy_capture::{Failure, FailureKind, Job};
 use biopsy_model::{Pid, ProcessKey};
 use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::{Decision, Disk, Fire};
+use biopsy_watch::keep::Clocks;
 use biopsy_watch::lease::{Journal, Lease};
 use biopsy_watch::quantity::duration_text;
 use biopsy_watch::rules::Verb;
@@ -50,6 +51,7 @@ struct Watcher {
     program: PathBuf,
     until: Moment,
     begun_unix: i64,
+    clocks: Clocks,
     own: ProcessKey,
     workers: Vec<Worker>,
     /// Processes that a rule is about.
@@ -108,6 +110,7 @@ pub(super) fn watch(
         program,
         until,
         begun_unix: jiff::Timestamp::now().as_second(),
+        clocks: results::clocks(),
         own,
         workers: Vec::new(),
         concerned: HashMap::new(),
@@ -194,6 +197,7 @@ impl Watcher {
                 round = Instant::now();
                 self.notify.is_well();
                 self.look_again()?;
+                self.hold_to_budgets();
                 let times = self.file_times(args);
                 if times != files {
                     files = times;
@@ -247,6 +251,27 @@ impl Watcher {
         Ok(())
     }
 
+    /// Rules that cost more than they may are switched off, and what they record ends with what there is.
+    fn hold_to_budgets(&mut self) {
+        let mut off = Vec::new();
+        for worker in &self.workers {
+            let used = worker.recorder_cpu();
+            off.extend(used.and_then(|used| self.engine.spent(now(), worker.fire.id, used)));
+        }
+        for off in off {
+            let is_of_rule = |worker: &&mut Worker| off.running.contains(&worker.fire.id);
+            self.workers.iter_mut().filter(is_of_rule).for_each(|worker| worker.ask(Signal::TERM));
+            let text = format!(
+                "the rule has switched itself off: recording took {:.0} % of a core, and may take {} %",
+                off.percent, off.budget
+            );
+            let line = Line { event: "off", rule: &off.rule, text, ..Line::default() };
+            self.show.line(&line);
+            let failed = self.hook.tell(&self.settings.tell, &line);
+            self.say_of_hook(failed);
+        }
+    }
+
     fn ask(&mut self, process: &Observed, mut arriving: Option<Arriving>) -> Result<(), Failure> {
         let free = results::free(&self.folder);
         if free < self.settings.min_free {
@@ -270,12 +295,7 @@ impl Watcher {
     }
 
     /// Starts a command: first it is written down, then it takes effect.
-    fn begin(
-        &mut self,
-        fire: Fire,
-        process: &Observed,
-        arriving: Option<Arriving>,
-    ) -> Result<(), Failure> {
+    fn begin(&mut self, fire: Fire, process: &Observed, arriving: Option<Arriving>) -> Result<(), Failure> {
         let id = fire.id;
         let rule = fire.rule.name.clone();
         let title = process.title().to_owned();
@@ -344,7 +364,13 @@ impl Watcher {
             return Ok(());
         }
         for (worker, how) in ended {
+            let is_killed = matches!(how, Ended::Killed(_));
             self.say_ended(&worker, how);
+            // Who keeps the last minutes of a process begins anew.
+            let process = self.concerned.get(&worker.fire.key).filter(|_| is_killed).cloned();
+            if let Some(process) = process.filter(|_| worker.fire.rule.what.verb == Verb::Recent) {
+                self.ask(&process, None)?;
+            }
         }
         self.look_after_hooks();
         self.clean(0);
@@ -376,7 +402,11 @@ impl Watcher {
                 let failed = self.hook.tell(&self.settings.tell, &line);
                 self.say_of_hook(failed);
             }
-            Ended::Nothing(why) => {
+            Ended::Killed(why) if fire.rule.what.verb == Verb::Recent => {
+                self.engine.ended(fire.id, Outcome::Killed);
+                self.show.line(&line("failed", format!("its last minutes are lost: {why}")));
+            }
+            Ended::Nothing(why) | Ended::Killed(why) => {
                 self.engine.ended(fire.id, Outcome::Nothing);
                 // That it was over before anything was seen of it is nobody's failure.
                 let quiet =
@@ -408,7 +438,7 @@ impl Watcher {
             .iter()
             .flat_map(|worker| [results::draft_of(&worker.output), worker.output.clone()])
             .collect();
-        for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made) {
+        for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made, &self.clocks) {
             let text = format!("{} made room", gone.name);
             self.show.line(&Line {
                 event: "removed",
@@ -511,5 +541,7 @@ impl Watcher {
         for failed in self.hook.finish() {
             self.say_of_hook(Some(failed));
         }
+        // Of one that was killed there may be something; the next watcher would find it.
+        let _ = clear_recent();
     }
 }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use biopsy_model::{Pid, ProcessKey};
 use biopsy_target::ProcRoot;
@@ -48,6 +48,8 @@ pub(super) enum Ended {
     },
     /// Nothing happened that it waited for, or nothing could be recorded.
     Nothing(String),
+    /// Somebody has killed it.
+    Killed(String),
 }
 
 /// What commands say of their result that is of interest here; the rest of the document is skipped.
@@ -101,6 +103,16 @@ impl Worker {
         biopsy_target::identity::key_of(&ProcRoot::live(), self.pid())
     }
 
+    /// CPU time that its recorders have used so far, without what is made of a recording afterwards; `None`: none of them runs now.
+    pub(super) fn recorder_cpu(&self) -> Option<Duration> {
+        /// There as long as something is recorded, as all threads but the first are that belong to it.
+        const RECORDER: &str = "biopsy-trace";
+        let threads = biopsy_target::usage::threads(&ProcRoot::live(), &self.key()?);
+        let runs = threads.iter().any(|(_, name, _)| name == RECORDER);
+        let others = threads.iter().filter(|(tid, ..)| tid.0 != self.child.id());
+        runs.then(|| others.map(|(.., used)| *used).sum())
+    }
+
     pub(super) fn pid(&self) -> Pid {
         Pid(self.child.id())
     }
@@ -127,7 +139,9 @@ impl Worker {
 
     fn outcome(&mut self, status: Option<ExitStatus>) -> Ended {
         let Ok(meta) = self.output.metadata() else {
-            return Ended::Nothing(self.complaint(status));
+            let why = self.complaint(status);
+            let is_killed = !self.was_asked && status.is_some_and(|status| status.signal().is_some());
+            return if is_killed { Ended::Killed(why) } else { Ended::Nothing(why) };
         };
         let is_partial = status.and_then(|status| status.code()) != Some(0);
         Ended::Made { bytes: meta.len(), headline: self.headline(), is_partial }

@@ -129,7 +129,7 @@ fn a_program_that_starts_is_recorded_and_one_bundle_has_a_report() {
         return;
     }
     let user = User::with(
-        "{\"watch\": {\"tell\": [\"sh\", \"-c\", \"cat >> $XDG_STATE_HOME/told\"], \"rules\": {\"hot\": {\"who\": {\"executable\": \"hot-function\"}, \"do\": \"trace --for 2s\", \"perDay\": 1}}}}",
+        "{\"watch\": {\"tell\": [\"sh\", \"-c\", \"cat >> $XDG_STATE_HOME/told\"], \"rules\": {\"hot\": {\"who\": {\"executable\": \"hot-function\"}, \"do\": \"trace --for 4s\", \"perDay\": 1}}}}",
     );
     assert!(user.says(&["list"]).starts_with("nothing was recorded in "));
     let mut watcher = Watcher::start(&user);
@@ -207,6 +207,7 @@ fn programs_that_live_for_a_millisecond_are_recorded_from_their_first_instructio
     assert!(line.contains(&format!("{STARTS} of {STARTS}")), "{line}");
     launcher.stop();
     watcher.end();
+    analyze(Path::new(&bundles[0]));
     for bundle in bundles {
         let capture =
             biopsy_recording::open(Path::new(&bundle), &biopsy_recording::Limits::default()).unwrap();
@@ -218,7 +219,6 @@ fn programs_that_live_for_a_millisecond_are_recorded_from_their_first_instructio
         let ran: u64 = timeline.states.iter().map(|slice| slice.running.0).sum();
         assert!(ran > 0, "{bundle}");
         assert_eq!(capture.header.target_name, "quick-one");
-        analyze(Path::new(&bundle));
     }
 }
 
