@@ -23,6 +23,7 @@ pub mod lease;
 pub mod process;
 pub mod quantity;
 pub mod rules;
+pub mod sends;
 pub mod settings;
 pub mod text;
 

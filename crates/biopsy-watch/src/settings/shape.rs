@@ -171,6 +171,11 @@ const WATCH: &[Field] = &[
         Shape::Texts,
         "A program that is told of each result and each failure, and its arguments: it reads one line of JSON, as of `biopsy watch --json`. [nobody]",
     ),
+    field(
+        "send",
+        Shape::Text,
+        "A file with links of open requests, one a line: each takes the next result, sealed to who asks, as by `biopsy send --yes`. [nobody]",
+    ),
     field("kinds", Shape::Map(&Shape::Object(WHO)), "Kinds of processes of your own, by name."),
     field("rules", Shape::Map(&Shape::Object(RULE)), "Rules, by name."),
 ];

@@ -8,6 +8,7 @@ mod dry_run;
 mod hook;
 mod news;
 mod notify;
+mod sending;
 mod service;
 mod show;
 mod starting;

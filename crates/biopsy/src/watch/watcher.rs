@@ -1,7 +1,7 @@
 //! The watcher: its loop, and what it has begun.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use biopsy_capture::{Failure, FailureKind, Job};
@@ -25,6 +25,7 @@ use super::WatchArgs;
 use super::hook::Hook;
 use super::news::News;
 use super::notify::Notify;
+use super::sending::Sending;
 use super::show::{Line, Show};
 use super::starting::Starting;
 use super::worker::{Ended, Worker};
@@ -45,6 +46,7 @@ struct Watcher {
     starting: Starting,
     show: Show,
     hook: Hook,
+    sending: Sending,
     notify: Notify,
     journal: JournalFolder,
     folder: PathBuf,
@@ -105,6 +107,7 @@ pub(super) fn watch(
         starting,
         show,
         hook: Hook::default(),
+        sending: Sending::begin(journal.path(), &program),
         notify: Notify::of_environment(),
         folder,
         program,
@@ -198,6 +201,7 @@ impl Watcher {
                 self.notify.is_well();
                 self.look_again()?;
                 self.hold_to_budgets();
+                self.send();
                 let times = self.file_times(args);
                 if times != files {
                     files = times;
@@ -401,6 +405,8 @@ impl Watcher {
                 self.show.line(&line);
                 let failed = self.hook.tell(&self.settings.tell, &line);
                 self.say_of_hook(failed);
+                let given = self.settings.send.as_ref().map(|links| self.sending.give(links, output));
+                self.say_of_hook(given.and_then(Result::err));
             }
             Ended::Killed(why) if fire.rule.what.verb == Verb::Recent => {
                 self.engine.ended(fire.id, Outcome::Killed);
@@ -417,6 +423,21 @@ impl Watcher {
                 self.say_of_hook(failed);
             }
         }
+    }
+
+    /// Results for those who have asked for them.
+    fn send(&mut self) {
+        let sent = match self.sending.look_after(self.settings.send.as_deref()) {
+            Ok(Some(sent)) => sent,
+            Ok(None) => return,
+            Err(text) => return self.say_of_hook(Some(text)),
+        };
+        let (event, text) = match sent.is_received {
+            true => ("sent", "was received by who had asked for it"),
+            false => ("note", "could not be sent, and is tried again; `biopsy send` says why"),
+        };
+        let (text, path) = (text.to_owned(), Some(sent.file.as_path()));
+        self.show.line(&Line { event, text, path, ..Line::default() });
     }
 
     fn look_after_hooks(&mut self) {
@@ -437,6 +458,7 @@ impl Watcher {
             .workers
             .iter()
             .flat_map(|worker| [results::draft_of(&worker.output), worker.output.clone()])
+            .chain(self.sending.on_their_way().map(Path::to_owned))
             .collect();
         for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made, &self.clocks) {
             let text = format!("{} made room", gone.name);
@@ -538,6 +560,7 @@ impl Watcher {
             // It hangs: nothing of it outlives its descriptors.
             worker.ask(Signal::KILL);
         }
+        self.sending.finish();
         for failed in self.hook.finish() {
             self.say_of_hook(Some(failed));
         }
