@@ -70,7 +70,10 @@ pub fn keep(plan: &KeepPlan, job: &Job) -> Result<(HandedOver, Diagnosis), Failu
     let mut flight =
         Flight::begin(tree, plan.children, plan.length, draft.masking.clone()).map_err(not_recorded)?;
     let memory = flight.memory();
-    let answer: Arc<Answer> = Arc::new(move |from, until| memory.take(from, until));
+    let answer: Arc<Answer> = Arc::new(move |from, until| {
+        memory.settle();
+        memory.take(from, until)
+    });
     let listener = Listener::open(&own).map_err(|error| {
         Failure::new(FailureKind::Output, format!("cannot listen in `{}`: {error}", plan.folder.display()))
     })?;

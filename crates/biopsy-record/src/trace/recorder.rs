@@ -239,6 +239,8 @@ impl Recorder {
                     self.state.push(&TimelineEvent::Mark { time, label });
                 }
                 Ok(Control::Cut(answer)) => {
+                    // Times up to now, too.
+                    self.next_slice = self.next_slice.min(monotonic_nanos());
                     self.round();
                     self.name_frames(true);
                     if let Ok(Some((bytes, end))) = self.state.sink.cut() {
