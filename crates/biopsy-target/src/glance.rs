@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use biopsy_model::{BootId, Pid, ProcessKey};
 
+use crate::catch::Program;
 use crate::process::command::{self, base_name};
 use crate::process::identity;
 use crate::process::proc_root::{ProcRoot, SMALL};
@@ -68,8 +69,9 @@ impl Glance {
 
     /// Who it will be when it has executed a program.
     #[must_use]
-    pub(crate) fn before(self, name: String, exe: String, arguments: Vec<String>) -> Self {
-        Self { name, entry: entry(&exe, &arguments), exe, arguments, ..self }
+    pub(crate) fn before(self, program: Program) -> Self {
+        let Program { name, exe, entry, arguments } = program;
+        Self { name, exe, entry, arguments, ..self }
     }
 
     /// How long it lives.
@@ -80,7 +82,7 @@ impl Glance {
 }
 
 /// What a runtime was told to run, by the name of either.
-fn entry(exe: &str, arguments: &[String]) -> Option<String> {
+pub(crate) fn entry(exe: &str, arguments: &[String]) -> Option<String> {
     let called = arguments.first().map_or("", String::as_str);
     let kind = command::kind_by_name(base_name(exe)).or_else(|| command::kind_by_name(base_name(called)))?;
     command::entry(kind, arguments)

@@ -123,9 +123,18 @@ pub struct Disk {
 pub struct Starters {
     who: Vec<Who>,
     kinds: Kinds,
+    /// What a program alone tells of both; `None`: nothing.
+    by_program: Option<(Vec<Who>, Kinds)>,
 }
 
 impl Starters {
+    /// Whether a rule may apply to a program, of which name, file, entry and arguments are known, and nothing else.
+    #[must_use]
+    pub fn may_concern(&self, process: &Observed) -> bool {
+        let Some((all, kinds)) = &self.by_program else { return true };
+        all.iter().any(|who| kinds.applies(who, process))
+    }
+
     /// Whether a rule applies to a program that is about to start.
     #[must_use]
     pub fn concern(&self, process: &Observed) -> bool {
@@ -271,7 +280,8 @@ impl Engine {
     #[must_use]
     pub fn starters(&self) -> Starters {
         let rules = self.rules.iter().filter(|rule| rule.records_starts()).map(|rule| rule.who.clone());
-        Starters { who: rules.collect(), kinds: self.kinds.clone() }
+        let who: Vec<Who> = rules.collect();
+        Starters { by_program: self.kinds.by_program(&who), who, kinds: self.kinds.clone() }
     }
 
     /// Names of the rules that apply to a process.

@@ -257,6 +257,17 @@ fn a_process_that_is_held_is_asked_for_rules_that_record_from_the_start_alone() 
                 ..held.clone()
             })
     );
+    // What cannot be told by the program alone is left open.
+    let may = |who: &str, user: &str| {
+        let all = settings(&format!("\"rules\": {{\"r\": {{\"who\": {who}}}}}"));
+        let starters = Engine::new(&all).starters();
+        let process = Observed { user: user.to_owned(), ..held.clone() };
+        (starters.may_concern(&process), starters.concern(&process))
+    };
+    assert_eq!(may("{\"name\": \"worker\", \"user\": \"ann\"}", "bob"), (true, false));
+    assert_eq!(may("{\"name\": \"other\", \"user\": \"ann\"}", "ann"), (false, false));
+    assert_eq!(may("{\"user\": \"ann\"}", "bob"), (true, false));
+    assert_eq!(may("\"Compiler\"", "ann"), (false, false));
     let names = |fires: Vec<Fire>| fires.into_iter().map(|fire| fire.rule.name).collect::<Vec<_>>();
     assert_eq!(names(fires(engine.look(at(1), &held, PLENTY))), ["b-trace"]);
     // It has executed its program, which is called by its interpreter's name now: that is no other start.

@@ -20,7 +20,8 @@ use super::inspector::{Inspect, Unreadable};
 use super::launch::Launch;
 use super::marks::Marks;
 use super::pending::{Job, PendingRequests, RequestId};
-use crate::glance::Glance;
+use crate::glance::{Glance, entry};
+use crate::process::command::base_name;
 use crate::process::proc_root::ProcRoot;
 
 /// Longest time that a program is held which somebody wants: on a loaded machine a recorder takes seconds to begin.
@@ -30,7 +31,26 @@ const COMM: usize = 15;
 
 /// Says whether somebody records a program that is about to start. Asked for each execution of the machine, on several threads: it must
 /// not wait for anything.
-pub type Wanted = dyn Fn(&Glance) -> bool + Send + Sync;
+pub trait Wanted: Send + Sync {
+    /// Whether it may be, by what is read for each execution. Nearly all programs end here.
+    fn may_be(&self, program: &Program) -> bool;
+
+    /// Whether it is.
+    fn is(&self, glance: &Glance) -> bool;
+}
+
+/// What is about to be executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// Name that the process will have, as the kernel will keep it.
+    pub name: String,
+    /// Path of the file.
+    pub exe: String,
+    /// What a runtime is told to run.
+    pub entry: Option<String>,
+    /// Its command line.
+    pub arguments: Vec<String>,
+}
 
 /// Programs that are wanted, before their first instruction. While it lives, each execution on the marked file systems takes some ten
 /// microseconds longer. Dropping it lets all go on; so does any end of this process.
@@ -72,7 +92,7 @@ impl StartGate {
     ///
     /// # Errors
     /// Why that cannot be, in words: privileges, the kernel, or no file system that can be marked.
-    pub fn open(wanted: Arc<Wanted>) -> Result<Self, String> {
+    pub fn open(wanted: Arc<dyn Wanted>) -> Result<Self, String> {
         gate_is_possible(own_capabilities())?;
         let refused = |error: io::Error| format!("permission events are refused: {error}");
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
@@ -125,7 +145,7 @@ impl AsFd for StartGate {
 
 #[derive(Clone)]
 struct Porter {
-    wanted: Arc<Wanted>,
+    wanted: Arc<dyn Wanted>,
     boot: BootId,
     arrivals: Sender<Arriving>,
     bell: Arc<OwnedFd>,
@@ -140,16 +160,25 @@ impl Inspect for Porter {
         if pid.0 == 0 {
             return Ok(None);
         }
+        let exe = std::fs::read_link(&file).map(|path| path.to_string_lossy().into_owned());
+        let exe = exe.unwrap_or_default();
+        if is_linker(&exe) {
+            return Ok(None);
+        }
         let launch = Launch::read(pid).ok_or(Unreadable)?;
         // An interpreter or a dynamic linker is opened later in the same call, when the kernel holds a lock that attaching needs.
         if !launch.names(&file) {
             return Ok(None);
         }
-        let root = ProcRoot::live();
-        let Some(glance) = Glance::take(&root, &self.boot, pid) else { return Ok(None) };
-        let exe = std::fs::read_link(&file).map(|path| path.to_string_lossy().into_owned());
-        let glance = glance.before(cut(launch.name()), exe.unwrap_or_default(), launch.arguments().to_vec());
-        Ok((self.wanted)(&glance).then_some((request, glance)))
+        let arguments = launch.arguments().to_vec();
+        let entry = entry(&exe, &arguments);
+        let program = Program { name: cut(launch.name()), exe, entry, arguments };
+        if !self.wanted.may_be(&program) {
+            return Ok(None);
+        }
+        let Some(glance) = Glance::take(&ProcRoot::live(), &self.boot, pid) else { return Ok(None) };
+        let glance = glance.before(program);
+        Ok(self.wanted.is(&glance).then_some((request, glance)))
     }
 
     fn hand_on(&self, pending: &Arc<PendingRequests>, (request, glance): Self::Found) -> bool {
@@ -160,6 +189,12 @@ impl Inspect for Porter {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         handed_on
     }
+}
+
+/// Whether a file is the dynamic linker, which the kernel opens for nearly each program, after the program itself.
+fn is_linker(path: &str) -> bool {
+    let name = base_name(path);
+    ["ld-linux", "ld-musl", "ld64.so", "ld-2."].iter().any(|linker| name.starts_with(linker))
 }
 
 /// A name as the kernel will keep it.

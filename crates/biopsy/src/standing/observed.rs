@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use biopsy_model::{BootId, Pid};
+use biopsy_model::{BootId, Pid, ProcessKey};
+use biopsy_target::catch::Program;
 use biopsy_target::{Glance, ProcRoot, Usage, user_name};
 use biopsy_watch::Observed;
 
@@ -80,6 +81,28 @@ impl Eyes {
             take(observed, usage);
         }
         usage.is_some()
+    }
+}
+
+/// A process of which nothing is known but what it is about to execute.
+pub(crate) fn of_program(program: &Program) -> Observed {
+    Observed {
+        key: ProcessKey { boot_id: BootId::default(), pid: Pid(0), start_ticks: 0 },
+        is_held: true,
+        parent: Pid(0),
+        name: program.name.clone(),
+        exe: program.exe.clone(),
+        entry: program.entry.clone(),
+        arguments: program.arguments.clone(),
+        uid: 0,
+        user: String::new(),
+        unit: None,
+        container: None,
+        parent_names: Vec::new(),
+        age: Duration::ZERO,
+        cpu: Duration::ZERO,
+        resident_bytes: 0,
+        threads: 0,
     }
 }
 

@@ -4,11 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use biopsy_target::Glance;
-use biopsy_target::catch::{Arriving, StartGate};
+use biopsy_target::catch::{Arriving, Program, StartGate, Wanted};
 use biopsy_watch::Engine;
 use biopsy_watch::engine::Starters;
 
-use crate::standing::observed::Eyes;
+use crate::standing::observed::{Eyes, of_program};
 
 use super::watcher::may_be_watched;
 
@@ -17,6 +17,24 @@ use super::watcher::may_be_watched;
 struct Asked {
     starters: Arc<Starters>,
     eyes: Eyes,
+}
+
+struct Rules(Arc<RwLock<Asked>>);
+
+impl Wanted for Rules {
+    fn may_be(&self, program: &Program) -> bool {
+        let starters = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).starters);
+        starters.may_concern(&of_program(program))
+    }
+
+    fn is(&self, glance: &Glance) -> bool {
+        let (starters, mut eyes) = {
+            let asked = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            (Arc::clone(&asked.starters), asked.eyes.clone())
+        };
+        let process = eyes.observe(glance.clone(), true);
+        starters.concern(&process) && may_be_watched(&process)
+    }
 }
 
 /// The gate, as long as a rule needs it.
@@ -46,16 +64,7 @@ impl Starting {
         if self.gate.is_some() || self.is_refused {
             return None;
         }
-        let asked = Arc::clone(&self.asked);
-        let wanted = move |glance: &Glance| {
-            let (starters, mut eyes) = {
-                let asked = asked.read().unwrap_or_else(PoisonError::into_inner);
-                (Arc::clone(&asked.starters), asked.eyes.clone())
-            };
-            let process = eyes.observe(glance.clone(), true);
-            starters.concern(&process) && may_be_watched(&process)
-        };
-        match StartGate::open(Arc::new(wanted)) {
+        match StartGate::open(Arc::new(Rules(Arc::clone(&self.asked)))) {
             Ok(gate) => {
                 let limits = gate.limits().join("; ");
                 self.gate = Some(gate);
