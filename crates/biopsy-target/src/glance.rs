@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use biopsy_model::{BootId, Pid, ProcessKey};
 
-use crate::catch::Program;
 use crate::process::command::{self, base_name};
 use crate::process::identity;
 use crate::process::proc_root::{ProcRoot, SMALL};
@@ -37,6 +36,19 @@ pub struct Glance {
     pub container: Option<String>,
     /// What it uses.
     pub usage: Usage,
+}
+
+/// What is about to be executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// Name that the process will have, as the kernel will keep it.
+    pub name: String,
+    /// Path of the file.
+    pub exe: String,
+    /// What a runtime is told to run.
+    pub entry: Option<String>,
+    /// Its command line.
+    pub arguments: Vec<String>,
 }
 
 impl Glance {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::Moment;
+use crate::moment::Moment;
 
 /// What a recording does at its beginning (attach, read the tables of all modules) is not what it costs.
 const SETTLES: Duration = Duration::from_secs(10);

@@ -10,6 +10,7 @@ use biopsy_model::ProcessKey;
 
 use crate::budget::Cost;
 use crate::kinds::Kinds;
+use crate::moment::Moment;
 use crate::process::Observed;
 use crate::rules::{Bound, Quantity, Rule, Verb, When, Who};
 use crate::settings::Settings;
@@ -20,16 +21,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 const CPU_SPAN: Duration = Duration::from_millis(500);
 /// Most commands that wait with their processes, of all rules: each is a process of biopsy.
 const WAITING: usize = 32;
-
-/// Time since the start of the machine.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Moment(pub Duration);
-
-impl Moment {
-    pub(crate) fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
 
 /// What is to be done about a process.
 #[derive(Clone, PartialEq, Debug)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::engine::Moment;
+use crate::moment::Moment;
 
 /// How long results are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

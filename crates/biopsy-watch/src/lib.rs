@@ -20,6 +20,7 @@ pub mod fuzz;
 pub mod keep;
 pub mod kinds;
 pub mod lease;
+mod moment;
 pub mod process;
 pub mod quantity;
 pub mod rules;
@@ -27,6 +28,7 @@ pub mod sends;
 pub mod settings;
 pub mod text;
 
-pub use engine::{Engine, Held, Moment, Outcome};
+pub use engine::{Engine, Held, Outcome};
+pub use moment::Moment;
 pub use process::Observed;
 pub use settings::{Layer, Problem, Settings};

@@ -45,7 +45,7 @@ pub use caught::{Caught, Cause, Release};
 pub use error::CatchError;
 pub use follower::{Followed, Follower};
 pub use options::{CatchOn, CatchOptions, Way};
-pub use start_gate::{Arriving, Program, StartGate, Wanted};
+pub use start_gate::{Arriving, StartGate, Wanted};
 pub use statistics::CatchStatistics;
 
 /// The end of what was followed.

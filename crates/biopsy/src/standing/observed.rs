@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use biopsy_model::{BootId, Pid, ProcessKey};
-use biopsy_target::catch::Program;
+use biopsy_target::glance::Program;
 use biopsy_target::{Glance, ProcRoot, Usage, user_name};
 use biopsy_watch::Observed;
 
@@ -104,6 +104,14 @@ pub(crate) fn of_program(program: &Program) -> Observed {
         resident_bytes: 0,
         threads: 0,
     }
+}
+
+/// Whether a process may be watched by this user: his own, or any as root; never the first one, and never biopsy.
+pub(crate) fn may_be_watched(process: &Observed) -> bool {
+    let me = rustix::process::geteuid();
+    let is_own_program =
+        std::env::current_exe().is_ok_and(|program| program.to_string_lossy() == process.exe);
+    (me.is_root() || process.uid == me.as_raw()) && process.key.pid != Pid(1) && !is_own_program
 }
 
 fn take(observed: &mut Observed, usage: &Usage) {

@@ -4,13 +4,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use biopsy_target::Glance;
-use biopsy_target::catch::{Arriving, Program, StartGate, Wanted};
+use biopsy_target::catch::{Arriving, StartGate, Wanted};
+use biopsy_target::glance::Program;
 use biopsy_watch::Engine;
 use biopsy_watch::engine::Starters;
 
-use crate::standing::observed::{Eyes, of_program};
-
-use super::watcher::may_be_watched;
+use crate::standing::observed::{Eyes, may_be_watched, of_program};
 
 /// Whoever is asked at the gate has this, and never waits for the watcher.
 #[derive(Debug)]

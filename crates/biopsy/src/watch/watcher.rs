@@ -18,7 +18,7 @@ use rustix::process::Signal;
 use crate::exit_codes::Code;
 use crate::render::terminal::ColorChoice;
 use crate::standing::journal::{JournalFolder, Lock, make_folder, now};
-use crate::standing::observed::Eyes;
+use crate::standing::observed::{Eyes, may_be_watched};
 use crate::standing::{places, restore, results, settings};
 
 use super::WatchArgs;
@@ -141,14 +141,6 @@ fn clear_recent() -> Result<(), Failure> {
         let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
     }
     Ok(())
-}
-
-/// Whether a process may be watched by this user: his own, or any as root; never the first one, and never biopsy.
-pub(super) fn may_be_watched(process: &Observed) -> bool {
-    let me = rustix::process::geteuid();
-    let is_own_program =
-        std::env::current_exe().is_ok_and(|program| program.to_string_lossy() == process.exe);
-    (me.is_root() || process.uid == me.as_raw()) && process.key.pid != Pid(1) && !is_own_program
 }
 
 /// Settings with what was typed beside them.
