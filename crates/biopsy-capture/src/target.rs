@@ -1,5 +1,7 @@
 //! From what was typed to a process, and to the tree below it.
 
+use std::time::{Duration, Instant};
+
 use biopsy_model::process::ProcessInfo;
 use biopsy_model::{Pid, ProcessKey};
 use biopsy_target::Selector;
@@ -50,6 +52,22 @@ impl Target {
         tree.retain(|process| process.key.pid != own && process.key.pid != pid);
         tree.insert(0, self.info.clone());
         Ok(tree)
+    }
+
+    /// Waits until the process is another program than before, and takes what is known of it then. `false`: it has ended, or is not.
+    pub(crate) fn executes(&mut self, before: &ProcessInfo, patience: Duration) -> bool {
+        let begin = Instant::now();
+        while biopsy_target::is_same(&self.info.key) && begin.elapsed() < patience {
+            if let Ok(info) = biopsy_target::list::process(self.info.key.pid)
+                && (&info.exe, &info.command_line) != (&before.exe, &before.command_line)
+                && info.key == self.info.key
+            {
+                self.info = info;
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
     }
 
     /// Refuses if the pid means another process by now.

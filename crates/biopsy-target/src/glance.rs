@@ -38,19 +38,30 @@ pub struct Glance {
     pub usage: Usage,
 }
 
+/// What is about to be executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// Name that the process will have, as the kernel will keep it.
+    pub name: String,
+    /// Path of the file.
+    pub exe: String,
+    /// What a runtime is told to run.
+    pub entry: Option<String>,
+    /// Its command line.
+    pub arguments: Vec<String>,
+}
+
 impl Glance {
     /// Of a process; `None`: it is gone, is a part of the kernel, or has ended and not been noticed.
     #[must_use]
     pub fn take(root: &ProcRoot, boot_id: &BootId, pid: Pid) -> Option<Self> {
         let seen = Seen::read(root, pid).filter(Seen::is_living)?;
         let exe = seen.exe.clone().unwrap_or_default();
-        let kind = command::kind_by_name(base_name(&exe))
-            .or_else(|| command::kind_by_name(base_name(seen.arguments.first().map_or("", String::as_str))));
         Some(Self {
             key: identity::key(boot_id.clone(), pid, &seen.stat),
             parent: Pid(seen.stat.parent),
             name: seen.name(),
-            entry: kind.and_then(|kind| command::entry(kind, &seen.arguments)),
+            entry: entry(&exe, &seen.arguments),
             uid: seen.uid(),
             unit: seen.cgroup.unit.clone(),
             container: seen.cgroup.container_id.clone(),
@@ -68,11 +79,25 @@ impl Glance {
         (stat.start_ticks == key.start_ticks && !stat.is_zombie()).then(|| Usage::of_stat(&stat))
     }
 
+    /// Who it will be when it has executed a program.
+    #[must_use]
+    pub(crate) fn before(self, program: Program) -> Self {
+        let Program { name, exe, entry, arguments } = program;
+        Self { name, exe, entry, arguments, ..self }
+    }
+
     /// How long it lives.
     #[must_use]
     pub fn age(&self) -> Duration {
         Duration::try_from_secs_f64(self.usage.up_seconds).unwrap_or_default()
     }
+}
+
+/// What a runtime was told to run, by the name of either.
+pub(crate) fn entry(exe: &str, arguments: &[String]) -> Option<String> {
+    let called = arguments.first().map_or("", String::as_str);
+    let kind = command::kind_by_name(base_name(exe)).or_else(|| command::kind_by_name(base_name(called)))?;
+    command::entry(kind, arguments)
 }
 
 #[cfg(test)]

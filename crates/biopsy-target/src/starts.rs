@@ -5,7 +5,7 @@
 //! look again and again.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use biopsy_model::Pid;
@@ -87,14 +87,16 @@ impl Starts {
         Ok(())
     }
 
-    /// What started, as soon as there is something, or nothing within this time.
+    /// What started, as soon as there is something or `other` can be read, or nothing within this time.
     ///
     /// # Errors
     /// The socket is of no use any more.
-    pub fn next(&self, timeout: Duration) -> io::Result<Started> {
+    pub fn next(&self, timeout: Duration, other: Option<BorrowedFd<'_>>) -> io::Result<Started> {
         let mut started = Started::default();
         let longest = Timespec::try_from(timeout).unwrap_or_default();
-        polled::wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&longest));
+        let mut polls = vec![PollFd::new(&self.socket, PollFlags::IN)];
+        polls.extend(other.as_ref().map(|other| PollFd::new(other, PollFlags::IN)));
+        polled::wait(&mut polls, Some(&longest));
         let mut buffer = [0; 1024];
         for _ in 0..AT_ONCE {
             match rustix::net::recvfrom(&self.socket, &mut buffer, RecvFlags::TRUNC) {

@@ -299,7 +299,7 @@ fn the_kernel_tells_of_a_program_that_starts() {
     child.wait().unwrap();
     let mut told = Vec::new();
     while !told.contains(&biopsy_model::Pid(child.id())) {
-        let started = starts.next(std::time::Duration::from_secs(30)).unwrap();
+        let started = starts.next(std::time::Duration::from_secs(30), None).unwrap();
         assert!(started != biopsy_target::Started::default(), "nothing was told");
         told.extend(started.pids);
     }

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use biopsy_model::ProcessKey;
 
+use crate::budget::Cost;
 use crate::kinds::Kinds;
+use crate::moment::Moment;
 use crate::process::Observed;
-use crate::rules::{Bound, Quantity, Rule, Verb, When};
+use crate::rules::{Bound, Quantity, Rule, Verb, When, Who};
 use crate::settings::Settings;
 
 /// A day of the limits.
@@ -19,16 +21,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 const CPU_SPAN: Duration = Duration::from_millis(500);
 /// Most commands that wait with their processes, of all rules: each is a process of biopsy.
 const WAITING: usize = 32;
-
-/// Time since the start of the machine.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Moment(pub Duration);
-
-impl Moment {
-    fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
 
 /// What is to be done about a process.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,6 +70,8 @@ pub enum Held {
     Busy,
     /// The disk is nearly full.
     Disk,
+    /// Recording took more than the rule may.
+    Budget,
 }
 
 impl Held {
@@ -92,6 +86,7 @@ impl Held {
             Self::AllAtOnce => "as many are recorded at once as may be",
             Self::Busy => "it is being recorded already",
             Self::Disk => "the disk is nearly full",
+            Self::Budget => "the rule has switched itself off: recording took more than it may",
         }
     }
 }
@@ -103,6 +98,8 @@ pub enum Outcome {
     Made,
     /// There is none: what it waited for did not happen, or it failed. It counts for no limit but the cool-down.
     Nothing,
+    /// There is none, because somebody has killed it: it may begin anew. It counts as a result, so that it does not for ever.
+    Killed,
 }
 
 /// What the disk has.
@@ -110,6 +107,30 @@ pub enum Outcome {
 pub struct Disk {
     /// Free bytes where results go.
     pub free: u64,
+}
+
+/// Of which processes the start is recorded.
+#[derive(Clone, Default, Debug)]
+pub struct Starters {
+    who: Vec<Who>,
+    kinds: Kinds,
+    /// What a program alone tells of both; `None`: nothing.
+    by_program: Option<(Vec<Who>, Kinds)>,
+}
+
+impl Starters {
+    /// Whether a rule may apply to a program, of which name, file, entry and arguments are known, and nothing else.
+    #[must_use]
+    pub fn may_concern(&self, process: &Observed) -> bool {
+        let Some((all, kinds)) = &self.by_program else { return true };
+        all.iter().any(|who| kinds.applies(who, process))
+    }
+
+    /// Whether a rule applies to a program that is about to start.
+    #[must_use]
+    pub fn concern(&self, process: &Observed) -> bool {
+        self.who.iter().any(|who| self.kinds.applies(who, process))
+    }
 }
 
 /// Decides.
@@ -122,7 +143,22 @@ pub struct Engine {
     histories: BTreeMap<String, History>,
     processes: HashMap<ProcessKey, Tracked>,
     running: BTreeMap<u64, Running>,
+    /// Rules that have switched themselves off.
+    off: BTreeSet<String>,
     next: u64,
+}
+
+/// A rule has switched itself off.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SwitchedOff {
+    /// Its name.
+    pub rule: String,
+    /// Per cent of a core that one of its recordings took.
+    pub percent: f64,
+    /// Per cent that it may.
+    pub budget: u32,
+    /// All that it records: to be ended.
+    pub running: Vec<u64>,
 }
 
 /// What a rule has done.
@@ -157,6 +193,8 @@ struct Running {
     rule: String,
     key: ProcessKey,
     waits: bool,
+    budget: u32,
+    cost: Cost,
 }
 
 impl Engine {
@@ -171,6 +209,7 @@ impl Engine {
             histories: BTreeMap::new(),
             processes: HashMap::new(),
             running: BTreeMap::new(),
+            off: BTreeSet::new(),
             next: 1,
         }
     }
@@ -188,6 +227,9 @@ impl Engine {
             tracked.program = Default::default();
             tracked.said.clear();
         }
+        // One that was changed is another rule.
+        let same = |name: &String| settings.rules.iter().any(|rule| rule.name == *name && old.contains(rule));
+        self.off.retain(same);
         self.rules.clone_from(&settings.rules);
         self.kinds = settings.kinds.clone();
         self.at_once = settings.at_once;
@@ -219,6 +261,20 @@ impl Engine {
         self.rules.iter().any(|rule| self.kinds.applies(&rule.who, process))
     }
 
+    /// Whether any rule records processes from their first instruction.
+    #[must_use]
+    pub fn records_starts(&self) -> bool {
+        self.rules.iter().any(Rule::records_starts)
+    }
+
+    /// What says whether a program that is about to start is recorded, for whoever is asked at each execution.
+    #[must_use]
+    pub fn starters(&self) -> Starters {
+        let rules = self.rules.iter().filter(|rule| rule.records_starts()).map(|rule| rule.who.clone());
+        let who: Vec<Who> = rules.collect();
+        Starters { by_program: self.kinds.by_program(&who), who, kinds: self.kinds.clone() }
+    }
+
     /// Names of the rules that apply to a process.
     pub fn rules_of<'a>(&'a self, process: &'a Observed) -> impl Iterator<Item = &'a str> {
         let applies = |rule: &&Rule| self.kinds.applies(&rule.who, process);
@@ -243,11 +299,33 @@ impl Engine {
     /// A command has ended.
     pub fn ended(&mut self, id: u64, outcome: Outcome) {
         let Some(running) = self.running.remove(&id) else { return };
-        if outcome == Outcome::Nothing
-            && let Some(history) = self.histories.get_mut(&running.rule)
-        {
-            history.begun.retain(|(_, begun)| *begun != Some(id));
+        match outcome {
+            Outcome::Made => {}
+            Outcome::Nothing => {
+                if let Some(history) = self.histories.get_mut(&running.rule) {
+                    history.begun.retain(|(_, begun)| *begun != Some(id));
+                }
+            }
+            Outcome::Killed => {
+                let index = self.rules.iter().position(|rule| rule.name == running.rule);
+                if let Some(tracked) = self.processes.get_mut(&running.key) {
+                    tracked.latches.retain(|(rule, _), _| Some(*rule) != index);
+                }
+            }
         }
+    }
+
+    /// A command goes on, and its recorder has used so much CPU time. A rule that costs more than it may is switched off.
+    pub fn spent(&mut self, now: Moment, id: u64, used: Duration) -> Option<SwitchedOff> {
+        let running = self.running.get_mut(&id)?;
+        let percent = running.cost.percent(now, used)?;
+        let (rule, budget) = (running.rule.clone(), running.budget);
+        if percent <= f64::from(budget) || !self.off.insert(rule.clone()) {
+            return None;
+        }
+        let of_rule = self.running.iter().filter(|(_, running)| running.rule == rule);
+        let running = of_rule.map(|(id, _)| *id).collect();
+        Some(SwitchedOff { rule, percent, budget, running })
     }
 
     /// Forgets all processes but these.
@@ -284,6 +362,10 @@ impl Engine {
         decisions: &mut Vec<Decision>,
     ) {
         let Some(rule) = self.rules.get(index) else { return };
+        // What others do about a process needs one that runs: they are asked when it does.
+        if process.is_held && !rule.records_starts() {
+            return;
+        }
         let mut due: Option<(String, Vec<usize>)> = None;
         let mut triggers = Vec::new();
         for (number, when) in rule.when.iter().enumerate() {
@@ -379,6 +461,7 @@ impl Engine {
         let is_busy = !waits && self.running.values().any(|running| running.key == *key && !running.waits);
         let too_soon = history.last.is_some_and(|last| now.since(last) < limits.cool_down);
         let held = [
+            (self.off.contains(name), Held::Budget),
             (disk.free < self.min_free, Held::Disk),
             (history.begun.len() >= limits.per_day as usize, Held::PerDay),
             (!waits && too_soon, Held::CoolDown),
@@ -395,7 +478,8 @@ impl Engine {
         self.next += 1;
         history.begun.push_back((now, Some(id)));
         history.last = Some(now);
-        self.running.insert(id, Running { rule: name.clone(), key: key.clone(), waits });
+        let (rule, key, budget) = (name.clone(), key.clone(), limits.budget);
+        self.running.insert(id, Running { rule, key, waits, budget, cost: Cost::begin(now) });
         Ok(id)
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::moment::Moment;
+
 /// How long results are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
@@ -33,6 +35,27 @@ pub struct Kept {
     pub bytes: u64,
     /// It is to stay.
     pub is_marked: bool,
+}
+
+/// Both clocks at one moment, by which files are aged although somebody sets the clock of the wall.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clocks {
+    /// Since the start of the machine.
+    pub moment: Moment,
+    /// Since 1970.
+    pub wall: Duration,
+}
+
+impl Clocks {
+    /// How long ago something was made, by its time on the wall and both clocks now. `self` is when the watch began: the time since then is
+    /// known. Where the clock was set meanwhile, the younger of what it may be: a clock that jumps takes nothing away.
+    #[must_use]
+    pub fn age(&self, now: &Self, made: Duration) -> Duration {
+        let unset = self.wall.saturating_add(now.moment.since(self.moment));
+        let ages = [unset, now.wall].into_iter().filter_map(|wall| wall.checked_sub(made));
+        // From the future by both: it counts as made now.
+        ages.min().unwrap_or_default()
+    }
 }
 
 /// Those that go, as indices. `missing`: bytes that are to be made free besides, because the disk is nearly full.
@@ -113,6 +136,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_clock_that_is_set_makes_nothing_older() {
+        const YEAR: u64 = 365 * 86_400;
+        const NOW: u64 = 1_800_000_000;
+        let at = |moment, wall| Clocks {
+            moment: Moment(Duration::from_secs(moment)),
+            wall: Duration::from_secs(wall),
+        };
+        let begun = at(1_000, NOW);
+        // An hour later, by a clock that nobody has set, and by one that was set by a year, forth and back.
+        for (wall, made, age) in [
+            (NOW + 3_600, NOW - 86_400, 90_000),
+            (NOW + 3_600, NOW + 600, 3_000),
+            (NOW + YEAR, NOW - 86_400, 90_000),
+            (NOW + YEAR, NOW + YEAR - 60, 60),
+            (NOW - YEAR, NOW - 86_400, 90_000),
+            (NOW - YEAR, NOW - YEAR - 60, 60),
+            (NOW - YEAR, NOW + YEAR, 0),
+        ] {
+            let age_of = begun.age(&at(4_600, wall), Duration::from_secs(made));
+            assert_eq!(age_of, Duration::from_secs(age), "{wall} {made}");
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_marked_and_the_newest_of_each_rule_are_never_lost(
@@ -120,10 +167,11 @@ mod tests {
             bytes in 0_u64..500,
             hours in 0_u64..200,
             count in 0_u32..10,
+            missing in 0_u64..300,
         ) {
             let results: Vec<Kept> = all.iter().map(|&(rule, hours, size, marked)| kept(["a", "b", "c"][rule], hours, size, marked)).collect();
             let policy = Policy { bytes: bytes << 20, age: Duration::from_secs(hours * 3600), count };
-            let gone = to_remove(&results, &policy, 0);
+            let gone = to_remove(&results, &policy, missing << 20);
             for rule in ["a", "b", "c"] {
                 let of = |index: &usize| results[*index].rule == rule;
                 let youngest = (0..results.len()).filter(of).map(|index| results[index].age).min();
@@ -131,6 +179,35 @@ mod tests {
                 prop_assert_eq!(left.map(|index| results[index].age).min(), youngest);
             }
             prop_assert!(gone.iter().all(|&index| !results[index].is_marked));
+            // What stays although it need not: nothing of it is older than what went of its rule, and all limits hold without it.
+            let newest = |index: usize| {
+                let younger = |other: &Kept| {
+                    other.rule == results[index].rule
+                        && (other.age, &results[index].name) < (results[index].age, &other.name)
+                };
+                !results.iter().any(younger)
+            };
+            let free: Vec<usize> = (0..results.len())
+                .filter(|index| !gone.contains(index) && !results[*index].is_marked && !newest(*index))
+                .collect();
+            for &index in &free {
+                let older = gone.iter().filter(|&&other| results[other].rule == results[index].rule);
+                prop_assert!(older.into_iter().all(|&other| results[other].age >= results[index].age));
+                prop_assert!(results[index].age <= policy.age);
+            }
+            if !free.is_empty() {
+                let sum = |of: &mut dyn Iterator<Item = usize>| of.map(|index| results[index].bytes).sum::<u64>();
+                let left = sum(&mut (0..results.len()).filter(|index| !gone.contains(index)));
+                let freed = sum(&mut gone.iter().copied());
+                prop_assert!(left <= policy.bytes && freed >= missing << 20, "{left} {freed}");
+            }
+            for rule in ["a", "b", "c"] {
+                let unmarked = |index: &usize| {
+                    results[*index].rule == rule && !results[*index].is_marked && !gone.contains(index)
+                };
+                let left = (0..results.len()).filter(unmarked).count();
+                prop_assert!(left <= (count as usize).max(1), "{left} of {rule}");
+            }
         }
     }
 }

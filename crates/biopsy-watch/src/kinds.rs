@@ -40,6 +40,19 @@ impl Kinds {
         self.0.get(&kind.to_lowercase()).is_some_and(|(_, who)| who.is(process, &|_, _| false))
     }
 
+    /// What a program alone tells of these and of the kinds among them. `None`: any program may be one.
+    #[must_use]
+    pub fn by_program(&self, who: &[Who]) -> Option<(Vec<Who>, Self)> {
+        let mut kinds = BTreeMap::new();
+        for name in who.iter().flat_map(Who::kinds).map(str::to_lowercase) {
+            if let Some((written, of_kind)) = self.0.get(&name) {
+                kinds.insert(name, (written.clone(), of_kind.by_program()?));
+            }
+        }
+        let who = who.iter().map(Who::by_program).collect::<Option<_>>()?;
+        Some((who, Self(kinds)))
+    }
+
     /// Whether a process is one of those that are meant.
     #[must_use]
     pub fn applies(&self, who: &Who, process: &Observed) -> bool {
@@ -82,6 +95,7 @@ pub(crate) mod tests {
         let entry = arguments.iter().skip(1).find(|one| one.ends_with(".dll") || one.ends_with(".exe"));
         Observed {
             key: ProcessKey { boot_id: Default::default(), pid: Pid(100), start_ticks: 1 },
+            is_held: false,
             parent: Pid(1),
             name: file(exe).chars().take(15).collect(),
             exe: exe.to_owned(),

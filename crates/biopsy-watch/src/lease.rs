@@ -10,7 +10,7 @@ use std::time::Duration;
 use biopsy_model::{BootId, Pid, ProcessKey};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Moment;
+use crate::moment::Moment;
 
 /// All that is on.
 #[derive(Clone, PartialEq, Debug, Default)]

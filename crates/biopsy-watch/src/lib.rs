@@ -13,18 +13,22 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests open what they wrote"))]
 
+mod budget;
 pub mod engine;
 pub mod file;
 pub mod fuzz;
 pub mod keep;
 pub mod kinds;
 pub mod lease;
+mod moment;
 pub mod process;
 pub mod quantity;
 pub mod rules;
+pub mod sends;
 pub mod settings;
 pub mod text;
 
-pub use engine::{Engine, Held, Moment, Outcome};
+pub use engine::{Engine, Held, Outcome};
+pub use moment::Moment;
 pub use process::Observed;
 pub use settings::{Layer, Problem, Settings};

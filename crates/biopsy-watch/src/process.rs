@@ -7,6 +7,8 @@ use biopsy_model::{Pid, ProcessKey};
 pub struct Observed {
     /// Which process.
     pub key: ProcessKey,
+    /// It waits before the first instruction of the program that is described here.
+    pub is_held: bool,
     /// Who started it.
     pub parent: Pid,
     /// Its name, as the kernel has it: 15 bytes.

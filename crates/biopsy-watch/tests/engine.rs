@@ -31,6 +31,7 @@ fn at(seconds: u64) -> Moment {
 fn worker(pid: u32, age: u64) -> Observed {
     Observed {
         key: ProcessKey { boot_id: BootId::default(), pid: Pid(pid), start_ticks: u64::from(pid) },
+        is_held: false,
         parent: Pid(1),
         name: "worker".to_owned(),
         exe: "/usr/bin/worker".to_owned(),
@@ -162,6 +163,18 @@ fn whose_minutes_are_kept_may_be_recorded_meanwhile() {
 }
 
 #[test]
+fn what_keeps_the_minutes_begins_anew_when_it_was_killed_and_not_for_ever() {
+    let mut engine = Engine::new(&rule(", \"do\": \"recent 5m\", \"perDay\": 3"));
+    for second in 0..3 {
+        let kept = fires(engine.look(at(second), &worker(5, 0), PLENTY));
+        assert_eq!(kept.len(), 1, "{second}");
+        assert!(engine.look(at(second), &worker(5, 0), PLENTY).is_empty());
+        engine.ended(kept[0].id, Outcome::Killed);
+    }
+    assert_eq!(held(&engine.look(at(3), &worker(5, 0), PLENTY)), [Held::PerDay]);
+}
+
+#[test]
 fn each_limit_holds_and_is_said_once() {
     let two = settings(
         "\"atOnce\": 2, \"minFree\": \"1GB\", \"rules\": {\"a\": {\"who\": {\"name\": \"worker\"}, \"atOnce\": 1}, \
@@ -190,6 +203,79 @@ fn results_of_before_count_and_changed_settings_begin_nothing_anew() {
     assert!(fires(engine.look(at(100_002), &worker(1, 0), PLENTY)).is_empty());
     engine.change(&rule(", \"perDay\": 5"));
     assert_eq!(fires(engine.look(at(100_003), &worker(3, 0), PLENTY)).len(), 1);
+}
+
+#[test]
+fn a_rule_that_costs_too_much_switches_itself_off_and_is_on_again_when_it_is_changed() {
+    let used = Duration::from_millis;
+    let two = |budget| {
+        settings(&format!(
+            "\"rules\": {{\"dear\": {{\"who\": {{\"name\": \"worker\"}}, \"budget\": {budget}}}, \
+             \"other\": {{\"who\": {{\"name\": \"other\"}}}}}}"
+        ))
+    };
+    let mut engine = Engine::new(&two(10));
+    let first = fires(engine.look(at(0), &worker(1, 0), PLENTY)).remove(0);
+    let second = fires(engine.look(at(1), &worker(2, 0), PLENTY)).remove(0);
+    // To begin takes a second of CPU time; then it takes 9 %, and then 20 %.
+    let mut off = Vec::new();
+    for second in 0..60_u64 {
+        let spent = if second < 40 { 1_000 + 90 * second } else { 4_600 + 200 * (second - 40) };
+        off.extend(engine.spent(at(second), first.id, used(spent)).map(|off| (second, off)));
+    }
+    assert_eq!(off.len(), 1, "it is said once: {off:?}");
+    let (when, off) = off.remove(0);
+    assert!((45..=55).contains(&when) && off.percent > 10.0 && off.percent <= 20.1, "{when}: {off:?}");
+    assert_eq!((off.rule.as_str(), off.budget, off.running), ("dear", 10, vec![first.id, second.id]));
+    engine.ended(first.id, Outcome::Made);
+    engine.ended(second.id, Outcome::Made);
+    assert_eq!(held(&engine.look(at(100), &worker(3, 0), PLENTY)), [Held::Budget]);
+    let other = Observed { name: "other".to_owned(), exe: "/usr/bin/other".to_owned(), ..worker(4, 0) };
+    assert_eq!(fires(engine.look(at(100), &other, PLENTY)).len(), 1, "other rules go on");
+    engine.change(&two(10));
+    assert_eq!(held(&engine.look(at(101), &worker(5, 0), PLENTY)), [Held::Budget], "nothing was changed");
+    engine.change(&two(30));
+    assert_eq!(fires(engine.look(at(102), &worker(6, 0), PLENTY)).len(), 1);
+}
+
+#[test]
+fn a_process_that_is_held_is_asked_for_rules_that_record_from_the_start_alone() {
+    let all = settings(
+        "\"rules\": {\"a-dump\": {\"who\": {\"name\": \"worker\"}, \"when\": \"crash\", \"do\": \"dump\"}, \
+         \"b-trace\": {\"who\": {\"name\": \"worker\"}}, \
+         \"c-old\": {\"who\": {\"name\": \"worker\"}, \"when\": \"alive>30s\"}}",
+    );
+    let mut engine = Engine::new(&all);
+    assert!(engine.records_starts());
+    let starters = engine.starters();
+    let held = Observed { is_held: true, ..worker(5, 40) };
+    assert!(
+        starters.concern(&held)
+            && !starters.concern(&Observed {
+                name: "x".to_owned(),
+                exe: "/bin/x".to_owned(),
+                ..held.clone()
+            })
+    );
+    // What cannot be told by the program alone is left open.
+    let may = |who: &str, user: &str| {
+        let all = settings(&format!("\"rules\": {{\"r\": {{\"who\": {who}}}}}"));
+        let starters = Engine::new(&all).starters();
+        let process = Observed { user: user.to_owned(), ..held.clone() };
+        (starters.may_concern(&process), starters.concern(&process))
+    };
+    assert_eq!(may("{\"name\": \"worker\", \"user\": \"ann\"}", "bob"), (true, false));
+    assert_eq!(may("{\"name\": \"other\", \"user\": \"ann\"}", "ann"), (false, false));
+    assert_eq!(may("{\"user\": \"ann\"}", "bob"), (true, false));
+    assert_eq!(may("\"Compiler\"", "ann"), (false, false));
+    let names = |fires: Vec<Fire>| fires.into_iter().map(|fire| fire.rule.name).collect::<Vec<_>>();
+    assert_eq!(names(fires(engine.look(at(1), &held, PLENTY))), ["b-trace"]);
+    // It has executed its program, which is called by its interpreter's name now: that is no other start.
+    let runs = Observed { exe: "/usr/bin/python3".to_owned(), ..worker(5, 40) };
+    assert_eq!(names(fires(engine.look(at(2), &runs, PLENTY))), ["a-dump"]);
+    let without =
+        settings("\"rules\": {\"c-old\": {\"who\": {\"name\": \"worker\"}, \"when\": \"alive>30s\"}}");
+    assert!(!Engine::new(&without).records_starts());
 }
 
 #[test]

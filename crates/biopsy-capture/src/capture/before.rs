@@ -1,14 +1,12 @@
 //! What was recorded before: asked of the recorder that keeps the last minutes of a process.
 
-use std::time::Duration;
-
 use biopsy_model::metric::MetricTable;
-use biopsy_model::{MonoNanos, ProcessKey};
+use biopsy_model::{ClockPair, MonoNanos, ProcessKey};
 use biopsy_record::context::clock_pair;
 use biopsy_record::trace::{Before, Control, TraceHandle};
 
 use crate::failure::{Failure, FailureKind};
-use crate::recent::{self, RecentPlace};
+use crate::recent::{self, Recent, RecentPlace};
 use crate::recording::Draft;
 
 use super::plan::RecentWish;
@@ -35,6 +33,13 @@ impl Asked {
         Err(Failure::new(FailureKind::Target, message).with_hint(Some(hint)))
     }
 
+    /// What was kept up to now.
+    pub(super) fn answer(&self, now: &ClockPair) -> std::io::Result<Recent> {
+        let length = u64::try_from(self.wish.length.as_nanos()).unwrap_or(u64::MAX);
+        let from = MonoNanos(now.mono.0.saturating_sub(length));
+        recent::ask(&self.place, from, now.mono)
+    }
+
     /// Puts what there is before the recording that has just begun. Returns the metrics of that time.
     pub(super) fn put_before(
         self,
@@ -42,9 +47,7 @@ impl Asked {
         draft: &mut Draft,
     ) -> Result<Vec<MetricTable>, Failure> {
         let now = clock_pair();
-        let length = u64::try_from(self.wish.length.as_nanos()).unwrap_or(u64::MAX);
-        let from = MonoNanos(now.mono.0.saturating_sub(length));
-        let recent = match recent::ask(&self.place, from, now.mono) {
+        let recent = match self.answer(&now) {
             Ok(recent) => recent,
             Err(error) => {
                 let message =
@@ -53,16 +56,11 @@ impl Asked {
                 return Ok(Vec::new());
             }
         };
-        let seconds = Duration::from_secs(recent.length().as_secs());
-        draft.warn(
-            "recording.before",
-            recent.described(&format!("the first {seconds:?} were kept in memory")),
-        );
+        draft.warn("recording.before", recent.described(&recent.kept()));
         draft.header.start = recent.begin(&now);
         draft.write_header()?;
         trace.send(Control::Before(Box::new(Before {
             timeline: recent.timeline,
-            until: recent.until,
             label: if self.wish.is_all {
                 "asked for".to_owned()
             } else {

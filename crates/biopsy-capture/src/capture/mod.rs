@@ -1,13 +1,14 @@
 //! `capture` and `trace`: from a name to a bundle with a report.
 //!
 //! [`subject`] finds or starts the process and looks whether it may be recorded; [`wait`] waits for a trigger; [`record`] starts
-//! the recorders ([`runtimes`] those of .NET; [`before`] asks for what was recorded earlier) and watches over them; [`copy`] makes a bundle on the
+//! the recorders ([`runtimes`] those of .NET; [`before`] asks for what was recorded earlier, and [`kept`] takes nothing else) and watches over them; [`copy`] makes a bundle on the
 //! way; [`memory`] takes snapshots on the way; [`end`] stops them and takes what is taken at the end ([`stacks`]). [`preview`] shows texts
 //! beforehand. The rest is `finish`'s.
 
 mod before;
 mod copy;
 mod end;
+mod kept;
 mod memory;
 mod plan;
 mod preview;
@@ -28,7 +29,7 @@ use crate::job::Job;
 use crate::place::Place;
 
 use before::Asked;
-pub use plan::{CapturePlan, RecentWish, Remote, Whom, Wish, event_budget, trigger};
+pub use plan::{CapturePlan, HeldProcess, RecentWish, Remote, Whom, Wish, event_budget, trigger};
 pub use preview::preview;
 
 use memory::Beside;
@@ -54,24 +55,29 @@ pub struct Captured {
 pub fn run(plan: &CapturePlan, remote: &Remote, job: &Job) -> Result<Captured, Failure> {
     let subject = Subject::find_or_start(plan, job)?;
     let place = Place::choose(plan.output.as_deref(), plan.folder, &subject.target.name)?;
-    subject.check(plan, &place, job);
+    if !kept::is_enough(plan) {
+        subject.check(plan, &place, job);
+    }
     let reason = wait::wait(&plan.on, &subject.target, job)?;
     let target = &subject.target.info.key;
     let before = plan.recent.as_ref().map(|recent| Asked::of(recent, target)).transpose()?.flatten();
-    let kept = |failure: Failure| failure.naming(KEPT, &place.folder);
-    let recorded =
-        record::record(plan, subject, before, &place, reason.as_deref(), remote, job).map_err(kept)?;
+    let named = |failure: Failure| failure.naming(KEPT, &place.folder);
+    let recorded = match &before {
+        Some(asked) if kept::is_enough(plan) => kept::take(plan, &subject, asked, &place, job),
+        _ => record::record(plan, subject, before, &place, reason.as_deref(), remote, job),
+    };
+    let recorded = recorded.map_err(named)?;
     let record::Recorded { draft, trace, snapshots, hurried } = recorded;
     let (result, diagnosis) = if hurried || job.is_hurried() {
         (HandedOver { path: place.folder.clone(), bytes: 0, is_bundle: false }, None)
     } else {
         let beside = (plan.memory_snapshots > 0).then(|| Beside::read(draft.folder.path())).transpose();
-        let beside = beside.map_err(kept)?;
+        let beside = beside.map_err(named)?;
         let diagnose = |capture| match beside {
             Some(beside) => beside.diagnosis(capture),
             None => Diagnosis::of_capture(capture),
         };
-        let (result, diagnosis) = finish(job, &draft, &place, diagnose).map_err(kept)?;
+        let (result, diagnosis) = finish(job, &draft, &place, diagnose).map_err(named)?;
         (result, Some(diagnosis))
     };
     Ok(Captured { result, diagnosis, trace, snapshots })

@@ -1,10 +1,13 @@
 //! What a capture or a trace is to do.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use biopsy_model::Pid;
 use biopsy_record::dotnet::{AppLogLevel, Budget, DotNetOptions};
 use biopsy_record::trace::Method;
 use biopsy_record::triggers::Trigger;
@@ -20,6 +23,23 @@ pub enum Whom {
     Running(String),
     /// A program, with its arguments, that is started for it.
     Started(Vec<OsString>),
+    /// A process that somebody holds.
+    Held(Box<HeldProcess>),
+}
+
+/// A process that is held in its call of execve.
+#[derive(Clone, Debug)]
+pub struct HeldProcess {
+    /// Which.
+    pub pid: Pid,
+    /// What it is about to be called.
+    pub name: String,
+    /// What it executes ...
+    pub exe: String,
+    /// ... with these arguments.
+    pub arguments: Vec<String>,
+    /// Whoever holds it lets it go when he reads a byte here, or the end.
+    pub gate: Arc<OwnedFd>,
 }
 
 /// What is recorded, of whom, for how long, and where it goes.

@@ -20,6 +20,7 @@ pub fn preview(plan: &CapturePlan) -> Result<Vec<Preview>, Failure> {
     let pid = match &plan.whom {
         Whom::Running(text) => Some(target::find(text)?.info.key.pid),
         Whom::Started(_) => None,
+        Whom::Held(held) => Some(held.pid),
     };
     // First, because it learns what logs are masked with.
     let mut previews: Vec<Preview> = pid.map_or_else(Vec::new, |pid| context::preview(pid, &masking).into());

@@ -28,7 +28,7 @@ use crate::tree::tree_of;
 use super::before::Asked;
 use super::plan::{CapturePlan, Remote, Wish};
 use super::runtimes;
-use super::subject::Subject;
+use super::subject::{Subject, Waiting};
 
 /// How often the loop looks around.
 const TICK: Duration = Duration::from_millis(200);
@@ -82,7 +82,7 @@ pub(super) fn record(
     if job.is_asked() {
         return Err(Job::stopped("nothing was recorded"));
     }
-    let tree = subject.target.tree(plan.children)?;
+    let mut tree = subject.target.tree(plan.children)?;
     let target = &subject.target;
     let masking = masking_for(plan.anonymize)?;
     let (key, name) = (&target.info.key, &target.name);
@@ -98,8 +98,12 @@ pub(super) fn record(
     }
     let running = start(plan, &mut subject, before, &tree, &mut draft)?;
     subject.target.check_same()?;
-    let child = subject.release()?;
+    let (child, runs) = subject.release()?;
     draft.keep();
+    if runs {
+        tree = subject.target.tree(plan.children)?;
+        describe(plan, &tree, &draft)?;
+    }
     drop(turn);
     let (snapshots, memory_looks) = (Vec::new(), 0);
     let mut recording =
@@ -121,10 +125,11 @@ fn start(
     draft: &mut Draft,
 ) -> Result<Running, Failure> {
     // First, because it learns the secrets of the environment that everything else is masked with.
-    if !plan.trace_only && subject.held.is_none() {
-        draft.context(tree, Moment::Start).map_err(output_failure)?;
+    match &subject.held {
+        None => describe(plan, tree, draft)?,
+        // It is not yet who will be recorded.
+        Some(Waiting::Forked(_) | Waiting::AtGate(..)) => draft.write_processes(tree)?,
     }
-    draft.write_processes(tree)?;
     let trace = match start_trace(plan, tree, draft) {
         Ok(trace) => Some(trace),
         Err(error) if plan.trace_only || !matches!(error, TraceError::NoMethod { .. }) => {
@@ -151,6 +156,14 @@ fn start(
         None
     });
     Ok(Running { trace, metrics, dotnet, named: BTreeSet::new() })
+}
+
+/// Who is recorded.
+fn describe(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Result<(), Failure> {
+    if !plan.trace_only {
+        draft.context(tree, Moment::Start).map_err(output_failure)?;
+    }
+    draft.write_processes(tree)
 }
 
 fn start_trace(plan: &CapturePlan, tree: &[ProcessInfo], draft: &Draft) -> Result<TraceHandle, TraceError> {

@@ -1,10 +1,14 @@
 //! Whom to record: found by name, or started here.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::Duration;
 
 use biopsy_dotnet_ipc::ReversePort;
 use biopsy_model::Pid;
+use biopsy_model::process::ProcessInfo;
 use biopsy_sys::launch::Held;
 use biopsy_target::{Status, Wanted, preflight};
 
@@ -13,17 +17,29 @@ use crate::job::{Event, Job};
 use crate::place::Place;
 use crate::target::{self, Target};
 
-use super::plan::{CapturePlan, Whom};
+use super::plan::{CapturePlan, HeldProcess, Whom};
 use super::runtimes;
+
+/// How long a process may take to execute its program once nobody holds it.
+const EXECUTES: Duration = Duration::from_secs(2);
 
 /// The process that is recorded.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) target: Target,
-    /// Forked by us, and waiting to be released into its program.
-    pub(super) held: Option<Held>,
+    /// It waits to be released into its program.
+    pub(super) held: Option<Waiting>,
     /// Where runtimes of what is started connect to.
     pub(super) port: Option<ReversePort>,
+}
+
+/// A process before its first instruction.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// Forked by us.
+    Forked(Held),
+    /// In its call of execve, until whoever reads this has a byte; and what it is until then.
+    AtGate(Arc<OwnedFd>, Box<ProcessInfo>),
 }
 
 impl Subject {
@@ -32,6 +48,7 @@ impl Subject {
         match &plan.whom {
             Whom::Running(text) => Ok(Self { target: target::find(text)?, held: None, port: None }),
             Whom::Started(words) => start(words, plan.dotnet.is_some(), job),
+            Whom::Held(held) => at_gate(held),
         }
     }
 
@@ -39,13 +56,23 @@ impl Subject {
         self.target.info.key.pid
     }
 
-    /// Lets a started program run.
-    pub(super) fn release(&mut self) -> Result<Option<Child>, Failure> {
-        let Some(held) = self.held.take() else { return Ok(None) };
-        held.release().map(Some).map_err(|error| {
-            let message = format!("cannot execute `{}`: {error}", self.target.info.exe);
-            Failure::new(FailureKind::Target, message)
-        })
+    /// Lets a program run that waits. `true`: it runs, and only now it is known what there is to know of it.
+    pub(super) fn release(&mut self) -> Result<(Option<Child>, bool), Failure> {
+        match self.held.take() {
+            None => Ok((None, false)),
+            Some(Waiting::Forked(held)) => match held.release() {
+                Ok(child) => Ok((Some(child), false)),
+                Err(error) => {
+                    let message = format!("cannot execute `{}`: {error}", self.target.info.exe);
+                    Err(Failure::new(FailureKind::Target, message))
+                }
+            },
+            Some(Waiting::AtGate(gate, before)) => {
+                // Nobody reads any more: then it goes on already.
+                let _ = rustix::io::write(&gate, b"1");
+                Ok((None, self.target.executes(&before, EXECUTES)))
+            }
+        }
     }
 
     /// Looks before anything is touched whether it can work, and tells what will be missing.
@@ -64,6 +91,17 @@ impl Subject {
             job.tell(Event::Check(check));
         }
     }
+}
+
+/// Described as what it is about to be.
+fn at_gate(held: &HeldProcess) -> Result<Subject, Failure> {
+    let mut target = target::find(&held.pid.to_string())?;
+    let before = Box::new(target.info.clone());
+    target.name.clone_from(&held.name);
+    target.info.name.clone_from(&held.name);
+    target.info.exe.clone_from(&held.exe);
+    target.info.command_line.clone_from(&held.arguments);
+    Ok(Subject { target, held: Some(Waiting::AtGate(Arc::clone(&held.gate), before)), port: None })
 }
 
 fn start(words: &[OsString], listens: bool, job: &Job) -> Result<Subject, Failure> {
@@ -85,5 +123,5 @@ fn start(words: &[OsString], listens: bool, job: &Job) -> Result<Subject, Failur
     info.name.clone_from(&name);
     info.exe = shown;
     info.command_line = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok(Subject { target: Target { info, name }, held: Some(held), port })
+    Ok(Subject { target: Target { info, name }, held: Some(Waiting::Forked(held)), port })
 }

@@ -38,6 +38,11 @@ impl Recent {
         Duration::from_nanos(self.until.since(self.begins).0)
     }
 
+    /// How much of a recording it is, in words.
+    pub(crate) fn kept(&self) -> String {
+        format!("the first {:?} were kept in memory", Duration::from_secs(self.length().as_secs()))
+    }
+
     /// What a reader should know of it.
     pub(crate) fn described(&self, what: &str) -> String {
         format!(

@@ -9,7 +9,7 @@ use biopsy_model::loss::{Loss, LossKind};
 use biopsy_model::timeline::TimelineEvent;
 use biopsy_record::masking::Masking;
 use biopsy_record::metrics::{self, RecentRows};
-use biopsy_record::trace::{self, Destination, TraceError, TraceHandle, TraceOptions};
+use biopsy_record::trace::{self, Destination, Settler, TraceError, TraceHandle, TraceOptions};
 use biopsy_recording::timeline::{Ring, RingLimits};
 
 use crate::tree::Tree;
@@ -38,6 +38,8 @@ pub(super) struct Flight {
 pub(super) struct Memory {
     ring: Arc<Mutex<Ring>>,
     rows: RecentRows,
+    /// Of the trace that runs.
+    settler: Arc<Mutex<Option<Settler>>>,
 }
 
 impl Flight {
@@ -50,7 +52,8 @@ impl Flight {
     ) -> Result<Self, TraceError> {
         let age_nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         let limits = RingLimits { age_nanos, ..RingLimits::default() };
-        let memory = Memory { ring: Arc::new(Mutex::new(Ring::new(limits)?)), rows: RecentRows::default() };
+        let ring = Arc::new(Mutex::new(Ring::new(limits)?));
+        let memory = Memory { ring, rows: RecentRows::default(), settler: Arc::default() };
         let options = TraceOptions {
             pids: tree(),
             follow_children: children,
@@ -106,7 +109,9 @@ impl Flight {
 }
 
 fn start(options: &TraceOptions, memory: &Memory, masking: &Masking) -> Result<TraceHandle, TraceError> {
-    trace::start(options, Destination::Ring(Arc::clone(&memory.ring)), Some(masking.clone()))
+    let trace = trace::start(options, Destination::Ring(Arc::clone(&memory.ring)), Some(masking.clone()))?;
+    *memory.settler.lock().unwrap_or_else(PoisonError::into_inner) = Some(trace.settler());
+    Ok(trace)
 }
 
 impl Memory {
@@ -116,6 +121,14 @@ impl Memory {
 
     pub(super) fn now(&self) -> MonoNanos {
         MonoNanos(biopsy_sys::clock::monotonic_nanos())
+    }
+
+    /// Waits until the recorder has written what it knows by now.
+    pub(super) fn settle(&self) {
+        let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(settler) = settler {
+            settler.settle();
+        }
     }
 
     /// What happened behind `from` and not behind `until`. The recorder waits only while it is listed what that is.

@@ -27,6 +27,8 @@ use super::place::RecentPlace;
 const TICK: Duration = Duration::from_millis(500);
 /// How often all processes are gone through for new ones below the target.
 const WALK_EVERY: Duration = Duration::from_secs(10);
+/// How often memory that was freed goes back to the system: this lasts for days, and the allocator would keep what its largest moment took.
+const TIDY_EVERY: Duration = Duration::from_secs(30);
 /// How long it is waited for whoever started a process to learn how it ended.
 const WAITED_FOR: Duration = Duration::from_secs(2);
 
@@ -68,14 +70,23 @@ pub fn keep(plan: &KeepPlan, job: &Job) -> Result<(HandedOver, Diagnosis), Failu
     let mut flight =
         Flight::begin(tree, plan.children, plan.length, draft.masking.clone()).map_err(not_recorded)?;
     let memory = flight.memory();
-    let answer: Arc<Answer> = Arc::new(move |from, until| memory.take(from, until));
+    let answer: Arc<Answer> = Arc::new(move |from, until| {
+        memory.settle();
+        memory.take(from, until)
+    });
     let listener = Listener::open(&own).map_err(|error| {
         Failure::new(FailureKind::Output, format!("cannot listen in `{}`: {error}", plan.folder.display()))
     })?;
     job.step(format!("the last minutes of {} (pid {}) are kept", target.name, key.pid));
+    let mut tidied = Instant::now();
     while !job.is_asked() && !handle.has_exited() && !flight.is_over() {
         listener.wait(TICK, &answer);
         flight.look_after().map_err(not_recorded)?;
+        if tidied.elapsed() >= TIDY_EVERY {
+            tidied = Instant::now();
+            // What it took to read the tables of all modules, above all, and each answer.
+            biopsy_sys::limits::return_free_memory();
+        }
     }
     drop(listener);
     let cut_short = flight.end();

@@ -11,6 +11,7 @@ mod last;
 mod listener;
 mod place;
 
+pub(crate) use answer::Recent;
 pub(crate) use ask::ask;
 pub use ask::is_kept;
 pub use keep::{KeepPlan, keep};

@@ -14,23 +14,26 @@ use super::sink::Sink;
 pub struct Before {
     /// A whole timeline.
     pub timeline: Vec<u8>,
-    /// Up to here.
-    pub until: MonoNanos,
-    /// What is noted at that moment.
+    /// What is noted at the moment at which this recording takes over.
     pub label: String,
     /// Its settings hold for all, because nothing but it is of interest.
     pub settings_hold: bool,
 }
 
 impl Before {
-    /// Appends it, with handles behind those that there are.
-    pub(super) fn put_into(&self, interner: &mut Interner, sink: &mut Sink) -> io::Result<()> {
+    /// Appends what was before `begin`, from where on this recorder has seen all itself, with handles behind those that there are.
+    pub(super) fn put_into(
+        &self,
+        begin: MonoNanos,
+        interner: &mut Interner,
+        sink: &mut Sink,
+    ) -> io::Result<()> {
         let shift = interner.shift();
         let mut behind = shift;
         let mut result = Ok(());
         let read = timeline::read_events(self.timeline.as_slice(), &Limits::default(), |mut event| {
             let is_other = matches!(event, TimelineEvent::Settings(_)) && !self.settings_hold;
-            if is_other || result.is_err() {
+            if is_other || result.is_err() || !timeline::cut_at(&mut event, begin) {
                 return;
             }
             behind.count(&event);
@@ -39,7 +42,7 @@ impl Before {
         });
         interner.skip_to(behind);
         result?;
-        sink.push(&TimelineEvent::Mark { time: self.until, label: self.label.clone() })?;
+        sink.push(&TimelineEvent::Mark { time: begin, label: self.label.clone() })?;
         match read {
             Ok(_) => Ok(()),
             Err(error) => {

@@ -168,6 +168,24 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Has a running trace write what it knows by now, names included.
+#[derive(Clone, Debug)]
+pub struct Settler(Sender<Control>);
+
+impl Settler {
+    /// Waits for that; a trace that has ended has written all.
+    pub fn settle(&self) {
+        // What is kept in memory has no length of a file.
+        let _ = cut(&self.0);
+    }
+}
+
+fn cut(control: &Sender<Control>) -> Option<Cut> {
+    let (answer, wait) = channel();
+    let _ = control.send(Control::Cut(answer));
+    wait.recv_timeout(Duration::from_secs(10)).ok()
+}
+
 impl TraceHandle {
     /// Asks for something. A trace that has already ended ignores it.
     pub fn send(&self, control: Control) {
@@ -183,9 +201,13 @@ impl TraceHandle {
     /// Makes everything so far readable while the trace goes on.
     #[must_use]
     pub fn cut(&self) -> Option<Cut> {
-        let (answer, wait) = channel();
-        self.send(Control::Cut(answer));
-        wait.recv_timeout(Duration::from_secs(10)).ok()
+        cut(&self.control)
+    }
+
+    /// For somebody else who asks while this is held.
+    #[must_use]
+    pub fn settler(&self) -> Settler {
+        Settler(self.control.clone())
     }
 
     /// Ends it and waits for the last byte.

@@ -35,6 +35,6 @@ mod thread_times;
 pub use attach::{Attempt, Method};
 pub use before::Before;
 pub use commands::{Control, Cut, TraceSummary};
-pub use control::{TraceError, TraceHandle, TraceOptions, gentle_frequency, start};
+pub use control::{Settler, TraceError, TraceHandle, TraceOptions, gentle_frequency, start};
 pub use managed::SharedMethods;
 pub use sink::{Destination, Progress};

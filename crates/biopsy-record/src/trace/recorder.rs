@@ -19,6 +19,7 @@ use crate::favour;
 
 use super::allocations::Allocations;
 use super::attach::{Attached, Method, Plan, with_causes};
+use super::before::Before;
 use super::commands::{Control, Cut, TraceSummary};
 use super::frames::Frames;
 use super::intern::Interner;
@@ -64,6 +65,8 @@ pub(super) struct Recorder {
     wait_period: Option<u64>,
     pace: Pace,
     max_bytes: u64,
+    /// From here on it has seen all.
+    began: MonoNanos,
     next_look: u64,
     next_slice: u64,
     next_second: u64,
@@ -148,6 +151,7 @@ impl Recorder {
             wait_period,
             pace,
             max_bytes,
+            began: MonoNanos(now),
             next_look: now,
             next_slice: now + pace.slice_nanos,
             next_second: now + SECOND,
@@ -235,17 +239,15 @@ impl Recorder {
                     self.state.push(&TimelineEvent::Mark { time, label });
                 }
                 Ok(Control::Cut(answer)) => {
+                    // Times up to now, too.
+                    self.next_slice = self.next_slice.min(monotonic_nanos());
                     self.round();
                     self.name_frames(true);
                     if let Ok(Some((bytes, end))) = self.state.sink.cut() {
                         let _ = answer.send(Cut { bytes, end });
                     }
                 }
-                Ok(Control::Before(before)) => {
-                    let State { frames, sink, .. } = &mut self.state;
-                    let result = before.put_into(&mut frames.interner, sink);
-                    self.state.keep(result);
-                }
+                Ok(Control::Before(before)) => self.put_before(&before),
                 Ok(Control::Methods(pid, methods)) => self.managed.methods(pid.0, methods),
                 Err(RecvTimeoutError::Timeout) => {
                     if monotonic_nanos() >= self.next_second {
@@ -268,6 +270,16 @@ impl Recorder {
             }
         }
         self.finish(cut_short, turn)
+    }
+
+    /// What another recorder has seen ends where this one begins: nothing is there twice.
+    fn put_before(&mut self, before: &Before) {
+        // The first samples may be of the moments in which this one was about to begin.
+        self.round();
+        let State { frames, sink, .. } = &mut self.state;
+        let begin = sink.first_sample.map_or(self.began, |first| first.min(self.began));
+        let result = before.put_into(begin, &mut frames.interner, sink);
+        self.state.keep(result);
     }
 
     fn round(&mut self) {

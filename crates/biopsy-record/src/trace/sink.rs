@@ -65,6 +65,8 @@ fn locked(ring: &Mutex<Ring>) -> MutexGuard<'_, Ring> {
 pub(crate) struct Sink {
     output: Output,
     masking: Option<Masking>,
+    /// The earliest sample so far.
+    pub(crate) first_sample: Option<MonoNanos>,
     pub(crate) progress: Arc<Progress>,
 }
 
@@ -84,13 +86,15 @@ impl Sink {
             Destination::File(file) => Output::File(Box::new(Writer::new(file)?)),
             Destination::Ring(ring) => Output::Ring(ring),
         };
-        Ok(Self { output, masking, progress })
+        Ok(Self { output, masking, first_sample: None, progress })
     }
 
     pub(crate) fn push(&mut self, event: &TimelineEvent) -> io::Result<()> {
         match event {
             TimelineEvent::Sample(sample) => {
                 self.progress.samples.fetch_add(1, Relaxed);
+                let first = self.first_sample.get_or_insert(sample.time);
+                *first = sample.time.min(*first);
                 if sample.end == biopsy_model::stack::StackEnd::Root {
                     self.progress.rooted.fetch_add(1, Relaxed);
                 }

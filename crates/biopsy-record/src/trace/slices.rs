@@ -1,5 +1,6 @@
 //! Threads' times, cut into slices.
 
+use std::collections::hash_map::Entry;
 use std::io;
 
 use biopsy_model::timeline::{StateSlice, TimelineEvent};
@@ -65,11 +66,18 @@ impl Slices {
         sink: &mut Sink,
     ) -> io::Result<()> {
         let totals = Totals::of(times, now);
-        let Some(before) = self.written.get_mut(&tid) else {
-            // Its times count from here on; a thread born during the recording starts with nothing.
-            let start = totals.at - (totals.running + totals.ready + totals.waiting).min(totals.at);
-            self.written.insert(tid, Totals { at: start, ..Totals::default() });
-            return Ok(());
+        let before = match self.written.entry(tid) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                // Its times count from here on; a thread born during the recording starts with nothing.
+                let start = totals.at - (totals.running + totals.ready + totals.waiting).min(totals.at);
+                let before = new.insert(Totals { at: start, ..Totals::default() });
+                // One that ends before it was looked at is not seen again.
+                if !last {
+                    return Ok(());
+                }
+                before
+            }
         };
         let idle = totals.sequence == before.sequence && times.state == thread_state::WAITING;
         if idle && !last && now < before.at + IDLE_SLICE_NANOS {
@@ -141,15 +149,24 @@ mod tests {
             slices.update(7, &again, second * SECOND, false, &mut sink).unwrap();
         }
         slices.update(7, &again, 34 * SECOND, true, &mut sink).unwrap();
+        // One that lived for less than a slice is seen at its end alone.
+        let short = ThreadTimes {
+            since: 40 * SECOND,
+            running: SECOND,
+            state: thread_state::RUNNING,
+            ..ThreadTimes::default()
+        };
+        slices.update(8, &short, 40 * SECOND, true, &mut sink).unwrap();
         sink.finish().unwrap();
 
         let file = std::fs::File::open(folder.path().join(layout::TIMELINE)).unwrap();
         let (timeline, warnings) = biopsy_recording::timeline::read(file, &Limits::default()).unwrap();
         assert_eq!(warnings, []);
         let spans: Vec<_> = timeline.states.iter().map(|s| (s.from.0 / SECOND, s.to.0 / SECOND)).collect();
-        assert_eq!(spans, [(10, 21), (21, 22), (22, 32), (32, 34)], "gapless, and rare while it only waits");
+        let gapless = [(10, 21), (21, 22), (22, 32), (32, 34)];
+        assert_eq!(spans, [&gapless[..], &[(39, 40)]].concat(), "gapless, and rare while it only waits");
         let sum = |of: fn(&StateSlice) -> u64| timeline.states.iter().map(of).sum::<u64>() / SECOND;
-        assert_eq!((sum(|s| s.running.0), sum(|s| s.waiting.0), sum(|s| s.ready.0)), (1, 23, 0));
+        assert_eq!((sum(|s| s.running.0), sum(|s| s.waiting.0), sum(|s| s.ready.0)), (2, 23, 0));
         assert_eq!(timeline.states[1].voluntary, 1);
     }
 }

@@ -18,6 +18,7 @@
 mod assemble;
 mod chunk;
 mod context;
+mod cut;
 mod decode;
 mod encode;
 mod reader;
@@ -27,6 +28,7 @@ mod tags;
 mod texts;
 mod writer;
 
+pub use cut::cut_at;
 pub use reader::{TimelineError, read, read_events};
 pub use ring::{Recent, Ring, RingLimits};
 pub use shift::Shift;

@@ -15,7 +15,6 @@ use super::marks::Marks;
 use super::options::{CatchOptions, Way};
 use super::tracer::{Next, Tracer};
 use super::{CatchStatistics, Ended};
-use crate::list;
 use crate::process::identity;
 use crate::process::proc_root::{ProcRoot, SMALL};
 use crate::process::status::Status;
@@ -23,9 +22,6 @@ use crate::process::status::Status;
 /// `CAP_SYS_PTRACE` and `CAP_SYS_ADMIN` of `linux/capability.h`.
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
-
-/// How often to look for new mount namespaces.
-const MARK_EVERY: Duration = Duration::from_secs(2);
 
 /// The way that was taken, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,16 +121,14 @@ impl Catcher {
                 return Ok(Err(why));
             }
         };
-        let mut marks = Marks::default();
         let below = options.below.as_ref().map(|parent| parent.pid);
-        let listed = processes(below);
-        marks.extend(gate.pending(), listed.as_deref().unwrap_or_default());
-        if marks.marked == 0 {
-            tracer.finish();
-            let why = marks.refused.first().cloned();
-            let why = why.or_else(|| Some(format!("the processes cannot be listed: {}", listed.err()?)));
-            return Ok(Err(why.unwrap_or_else(|| "no file system can be marked".to_owned())));
-        }
+        let marks = match Marks::first(gate.pending(), below) {
+            Ok(marks) => marks,
+            Err(why) => {
+                tracer.finish();
+                return Ok(Err(why));
+            }
+        };
         let chosen = ChosenWay {
             way: Way::Gate,
             why: format!(
@@ -144,7 +138,7 @@ impl Catcher {
             ),
             limits: marks.refused.clone(),
         };
-        watch_mounts(&gate, marks, below)?;
+        marks.watch(gate.pending(), below)?;
         Ok(Ok(Self { tracer, chosen, _gate: Some(gate) }))
     }
 
@@ -184,7 +178,7 @@ impl Catcher {
     }
 }
 
-fn gate_is_possible(capabilities: u64) -> Result<(), String> {
+pub(super) fn gate_is_possible(capabilities: u64) -> Result<(), String> {
     if capabilities & CAP_SYS_ADMIN == 0 {
         return Err("permission events need CAP_SYS_ADMIN".to_owned());
     }
@@ -198,28 +192,6 @@ fn gate_is_possible(capabilities: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// All whose programs are to be seen start.
-fn processes(below: Option<Pid>) -> std::io::Result<Vec<Pid>> {
-    let root = ProcRoot::live();
-    match below {
-        Some(parent) => list::tree_pids(&root, parent),
-        None => root.pids(),
-    }
-}
-
-/// Marks what comes to be mounted. On a thread of its own: looking up a path waits for whoever serves the folders on it.
-fn watch_mounts(gate: &LaunchGate, mut marks: Marks, below: Option<Pid>) -> std::io::Result<()> {
-    let pending = Arc::clone(gate.pending());
-    let work = move || {
-        while !pending.is_closed() {
-            pending.rest(MARK_EVERY);
-            // Nobody is lost by a list that fails once: the next one has them all.
-            marks.extend(&pending, &processes(below).unwrap_or_default());
-        }
-    };
-    std::thread::Builder::new().name("gate-marks".to_owned()).stack_size(256 << 10).spawn(work).map(drop)
-}
-
 fn kernel_is_at_least(major: u32, minor: u32) -> bool {
     let release = ProcRoot::live().text("proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release
@@ -228,7 +200,7 @@ fn kernel_is_at_least(major: u32, minor: u32) -> bool {
     numbers.next().zip(numbers.next()).is_some_and(|running| running >= (major, minor))
 }
 
-fn own_capabilities() -> u64 {
+pub(super) fn own_capabilities() -> u64 {
     let status = ProcRoot::live().myself().and_then(|process| process.read("status", SMALL));
     status.map_or(0, |text| Status::parse(&text).capabilities)
 }

@@ -24,7 +24,7 @@ use biopsy_sys::schedule::{RealTime, this_thread};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::CatchStatistics;
-use super::inspector::{self, Inspector};
+use super::inspector::{self, Inspect};
 use super::pending::{MarkRequest, PendingRequests, RequestId};
 use crate::polled;
 
@@ -40,7 +40,10 @@ impl LaunchGate {
     ///
     /// # Errors
     /// What the kernel says, to opening the gate or to starting threads.
-    pub(super) fn start(inspector: Inspector, statistics: Arc<Mutex<CatchStatistics>>) -> io::Result<Self> {
+    pub(super) fn start(
+        inspector: impl Inspect,
+        statistics: Arc<Mutex<CatchStatistics>>,
+    ) -> io::Result<Self> {
         let pending = Arc::new(PendingRequests::new(statistics)?);
         let mut gate = Self { pending: Arc::clone(&pending), thread: None };
         let (ready, is_open) = channel();

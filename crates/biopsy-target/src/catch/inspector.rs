@@ -44,9 +44,21 @@ pub(super) struct Inspector {
     pub(super) bell: BellHandle,
 }
 
+/// What inspectors look for.
+pub(super) trait Inspect: Clone + Send + 'static {
+    /// What was found.
+    type Found;
+
+    /// `None`: it goes on, because it is nothing that is waited for.
+    fn consider(&self, job: Job) -> Result<Option<Self::Found>, Unreadable>;
+
+    /// Somebody else decides. False: nobody does any more.
+    fn hand_on(&self, pending: &Arc<PendingRequests>, found: Self::Found) -> bool;
+}
+
 /// Starts an inspector, who hires another one when he finds that nobody else is free. To be called on a thread that has the table of
 /// files of the process.
-pub(super) fn start(pending: Arc<PendingRequests>, inspector: Inspector) -> io::Result<()> {
+pub(super) fn start(pending: Arc<PendingRequests>, inspector: impl Inspect) -> io::Result<()> {
     let work = move || {
         // Whoever starts a program waits for this.
         let _ahead = RealTime::begin().ok();
@@ -55,12 +67,12 @@ pub(super) fn start(pending: Arc<PendingRequests>, inspector: Inspector) -> io::
                 pending.not_started();
             }
             let (request, pid) = (job.request, job.pid);
-            let candidate = inspector.consider(job);
+            let found = inspector.consider(job);
             pending.looked_at(request);
-            if candidate.is_err() && pending.holds(request) {
+            if found.is_err() && pending.holds(request) {
                 pending.unseen(format!("what process {pid} starts could not be read"));
             }
-            let handed_on = candidate.is_ok_and(|one| one.is_some_and(|one| inspector.hand_on(one)));
+            let handed_on = found.is_ok_and(|one| one.is_some_and(|one| inspector.hand_on(&pending, one)));
             if !handed_on {
                 pending.allow(request);
             }
@@ -70,10 +82,11 @@ pub(super) fn start(pending: Arc<PendingRequests>, inspector: Inspector) -> io::
 }
 
 /// Memory or arguments of a process cannot be read.
-struct Unreadable;
+pub(super) struct Unreadable;
 
-impl Inspector {
-    /// `None`: it goes on, because it is nothing that is waited for.
+impl Inspect for Inspector {
+    type Found = Candidate;
+
     fn consider(&self, job: Job) -> Result<Option<Candidate>, Unreadable> {
         let Job { request, pid, file } = job;
         // In a pid namespace that we do not see.
@@ -92,8 +105,7 @@ impl Inspector {
         Ok(concerns.then_some(Candidate { request, pid, ancestors, traces_others, wanted }))
     }
 
-    /// False: nobody traces any more.
-    fn hand_on(&self, candidate: Candidate) -> bool {
+    fn hand_on(&self, _: &Arc<PendingRequests>, candidate: Candidate) -> bool {
         let handed_on = self.candidates.send(candidate).is_ok();
         self.bell.ring();
         handed_on

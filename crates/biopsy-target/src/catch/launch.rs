@@ -69,6 +69,16 @@ impl Launch {
         Some(Self { name: base_name(&path).to_owned(), path: place, arguments })
     }
 
+    /// The name that the process will have.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its command line.
+    pub(super) fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
     /// Whether it will answer to `wanted`. `file` is the path of the file that is executed, links followed.
     pub(super) fn answers_to(&self, file: Option<&str>, wanted: &str) -> bool {
         let exe = file.map_or("", base_name);

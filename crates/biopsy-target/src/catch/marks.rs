@@ -6,12 +6,15 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use biopsy_files::{Refused, Root};
 use biopsy_model::Pid;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::pending::PendingRequests;
+use crate::list;
 use crate::process::proc_root::ProcRoot;
 
 /// Most bytes read of a list of mounts; hosts of many containers have thousands.
@@ -90,6 +93,9 @@ const SERVED_MAGIC: [u64; 13] = [
     0x786f_4256,
 ];
 
+/// How often to look for new mount namespaces.
+const MARK_EVERY: Duration = Duration::from_secs(2);
+
 /// Marks file systems, each once, as they come in sight.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
@@ -104,7 +110,43 @@ pub(super) struct Marks {
     pub(super) refused: Vec<String>,
 }
 
+/// All whose programs are to be seen start.
+fn processes(below: Option<Pid>) -> std::io::Result<Vec<Pid>> {
+    let root = ProcRoot::live();
+    match below {
+        Some(parent) => list::tree_pids(&root, parent),
+        None => root.pids(),
+    }
+}
+
 impl Marks {
+    /// The first ones: from when this returns, whoever executes something there waits. A text says why there are none.
+    pub(super) fn first(pending: &PendingRequests, below: Option<Pid>) -> Result<Self, String> {
+        let mut marks = Self::default();
+        let listed = processes(below);
+        marks.extend(pending, listed.as_deref().unwrap_or_default());
+        if marks.marked > 0 {
+            return Ok(marks);
+        }
+        let why = marks.refused.first().cloned();
+        let why = why.or_else(|| Some(format!("the processes cannot be listed: {}", listed.err()?)));
+        Err(why.unwrap_or_else(|| "no file system can be marked".to_owned()))
+    }
+
+    /// Marks what comes to be mounted, as long as the gate is open. On a thread of its own: looking up a path waits for whoever serves
+    /// the folders on it.
+    pub(super) fn watch(mut self, pending: &Arc<PendingRequests>, below: Option<Pid>) -> std::io::Result<()> {
+        let pending = Arc::clone(pending);
+        let work = move || {
+            while !pending.is_closed() {
+                pending.rest(MARK_EVERY);
+                // Nobody is lost by a list that fails once: the next one has them all.
+                self.extend(&pending, &processes(below).unwrap_or_default());
+            }
+        };
+        std::thread::Builder::new().name("gate-marks".to_owned()).stack_size(256 << 10).spawn(work).map(drop)
+    }
+
     /// Marks what the processes see: all file systems of each mount namespace that was not seen before.
     pub(super) fn extend(&mut self, pending: &PendingRequests, processes: &[Pid]) {
         let root = ProcRoot::live();

@@ -2,7 +2,8 @@
 //!
 //! [`Catcher`] holds what starts, from before its first instruction on, so that a program that lives a millisecond can
 //! be dumped; [`Follower`] follows one that runs. Both hand out [`Caught`], an [`Image`](biopsy_image::Image) of the process
-//! as it stands, which goes on when the value is dropped.
+//! as it stands, which goes on when the value is dropped. [`StartGate`] holds programs before their first instruction, untraced, for
+//! whoever is about to record them.
 //!
 //! There are two ways to get hold of what starts, see [`Way`]:
 //!
@@ -35,6 +36,7 @@ mod marks;
 mod options;
 mod pending;
 mod signals;
+mod start_gate;
 mod statistics;
 mod tracer;
 
@@ -43,6 +45,7 @@ pub use caught::{Caught, Cause, Release};
 pub use error::CatchError;
 pub use follower::{Followed, Follower};
 pub use options::{CatchOn, CatchOptions, Way};
+pub use start_gate::{Arriving, StartGate, Wanted};
 pub use statistics::CatchStatistics;
 
 /// The end of what was followed.

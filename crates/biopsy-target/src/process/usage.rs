@@ -1,14 +1,17 @@
 //! What processes use: CPU between two readings, memory, threads, up-time.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use biopsy_model::{Pid, ProcessKey};
+use biopsy_model::{Pid, ProcessKey, Tid};
 
 use super::identity;
 use super::proc_root::{ProcRoot, SMALL};
 use super::seen::Seen;
 use super::stat::Stat;
+
+/// Most threads of a process that are gone through.
+const THREADS: usize = 4096;
 
 /// What one process uses.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,6 +72,19 @@ impl CpuReading {
         let is_same = start == start_before && start == key.start_ticks;
         (is_same && elapsed > 0.0).then(|| seconds(now.saturating_sub(before)) / elapsed)
     }
+}
+
+/// CPU time of each thread of a process, with its name. Empty: it is gone.
+#[must_use]
+pub fn threads(root: &ProcRoot, key: &ProcessKey) -> Vec<(Tid, String, Duration)> {
+    let Ok(process) = root.process(key.pid) else { return Vec::new() };
+    let one = |tid: Tid| {
+        let stat = Stat::parse(&process.read(&format!("task/{tid}/stat"), SMALL).ok()?)?;
+        let used = seconds(stat.user_ticks.saturating_add(stat.system_ticks));
+        let name = String::from_utf8_lossy(&stat.comm).into_owned();
+        Some((tid, name, Duration::try_from_secs_f64(used).unwrap_or_default()))
+    };
+    process.tids(THREADS).unwrap_or_default().into_iter().filter_map(one).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "CPU ticks are far below 2^53")]

@@ -70,11 +70,13 @@ pub struct Limits {
     pub at_once: u32,
     /// Only every Nth process that matches.
     pub every: u32,
+    /// Most CPU time that one recording may take while it goes on, in per cent of a core.
+    pub budget: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { per_day: 20, cool_down: Duration::ZERO, at_once: 4, every: 1 }
+        Self { per_day: 20, cool_down: Duration::ZERO, at_once: 4, every: 1, budget: 30 }
     }
 }
 
@@ -110,7 +112,7 @@ impl Verb {
 }
 
 /// Options that say where results go, or how they are shown: those are the watcher's.
-const OWN: [&str; 14] = [
+const OWN: [&str; 15] = [
     "-o",
     "--output",
     "--folder",
@@ -124,6 +126,7 @@ const OWN: [&str; 14] = [
     "--wait-for",
     "--count",
     "--recent-if-kept",
+    "--at-gate",
     "--",
 ];
 
@@ -157,6 +160,12 @@ impl What {
 }
 
 impl Rule {
+    /// Whether it records processes from their first instruction.
+    #[must_use]
+    pub fn records_starts(&self) -> bool {
+        matches!(self.what.verb, Verb::Trace | Verb::Capture) && self.when.contains(&When::Start)
+    }
+
     /// The rule that keeps the last minutes of the same processes.
     #[must_use]
     pub fn keeping_recent(&self, length: &str) -> Self {
@@ -164,7 +173,7 @@ impl Rule {
             name: format!("{}-recent", self.name),
             when: vec![When::Start],
             what: What { verb: Verb::Recent, options: vec![length.to_owned()] },
-            limits: Limits { per_day: self.limits.per_day, ..Limits::default() },
+            limits: Limits { per_day: self.limits.per_day, budget: self.limits.budget, ..Limits::default() },
             ..self.clone()
         }
     }

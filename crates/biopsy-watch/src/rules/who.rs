@@ -62,6 +62,22 @@ impl Who {
         self.0.iter().any(|conditions| conditions.hold(process, is_of_kind))
     }
 
+    /// What of it a program alone tells: its name, file and arguments. `None`: any program may be one.
+    #[must_use]
+    pub fn by_program(&self) -> Option<Self> {
+        let one = |conditions: &Conditions| {
+            let of_program = Conditions {
+                parent: Vec::new(),
+                unit: Vec::new(),
+                container: Vec::new(),
+                user: Vec::new(),
+                ..conditions.clone()
+            };
+            (conditions.is_empty() || !of_program.is_empty()).then_some(of_program)
+        };
+        self.0.iter().map(one).collect::<Option<_>>().map(Self)
+    }
+
     /// Whether it matters who started a process.
     #[must_use]
     pub fn asks_for_parents(&self) -> bool {

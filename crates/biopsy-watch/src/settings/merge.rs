@@ -31,6 +31,8 @@ pub struct Settings {
     pub at_once: u32,
     /// A program that is told of results, and its arguments; none: nobody is.
     pub tell: Vec<String>,
+    /// A file with links of open requests, each of which takes a result.
+    pub send: Option<PathBuf>,
     /// Kinds, those that are shipped among them.
     pub kinds: Kinds,
     /// Rules that are on.
@@ -107,6 +109,7 @@ impl Settings {
             tell: watch(&["tell"])
                 .map(|tell| tell.texts().into_iter().map(str::to_owned).collect())
                 .unwrap_or_default(),
+            send: watch(&["send"]).and_then(Node::text).map(PathBuf::from),
             kinds,
             rules,
         }
@@ -162,6 +165,7 @@ fn rule(member: &Member) -> Option<Rule> {
             .unwrap_or(default.cool_down),
         at_once: count("atOnce", default.at_once),
         every: count("every", default.every).max(1),
+        budget: count("budget", default.budget),
     };
     Some(Rule {
         name: member.key.clone(),

@@ -148,6 +148,12 @@ const RULE: &[Field] = &[
     field("coolDown", Shape::Duration, "Shortest time between two of its results. [none]"),
     field("atOnce", Shape::Count, "Most of its processes that are recorded at once. [4]"),
     field("every", Shape::Count, "Only every Nth process that matches. [1]"),
+    field(
+        "budget",
+        Shape::Count,
+        "Most CPU time that one recording may take while it goes on, in per cent of a core. A rule that takes more ends what it records, and \
+         switches itself off until it is changed or the watcher begins anew. [30]",
+    ),
 ];
 
 const WATCH: &[Field] = &[
@@ -164,6 +170,11 @@ const WATCH: &[Field] = &[
         "tell",
         Shape::Texts,
         "A program that is told of each result and each failure, and its arguments: it reads one line of JSON, as of `biopsy watch --json`. [nobody]",
+    ),
+    field(
+        "send",
+        Shape::Text,
+        "A file with links of open requests, one a line: each takes the next result, sealed to who asks, as by `biopsy send --yes`. [nobody]",
     ),
     field("kinds", Shape::Map(&Shape::Object(WHO)), "Kinds of processes of your own, by name."),
     field("rules", Shape::Map(&Shape::Object(RULE)), "Rules, by name."),

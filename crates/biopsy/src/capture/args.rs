@@ -1,14 +1,19 @@
 //! What may be typed after `biopsy capture` and `biopsy trace`.
 
+use std::io::BufRead;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use biopsy_capture::capture::{CapturePlan, RecentWish, Whom, event_budget, trigger};
+use biopsy_capture::capture::{CapturePlan, HeldProcess, RecentWish, Whom, event_budget, trigger};
 use biopsy_capture::snapshot::{From, How};
 use biopsy_capture::{Failure, FailureKind};
+use biopsy_model::Pid;
 use biopsy_record::dotnet::{AppLogLevel, DotNetOptions};
 use biopsy_record::trace;
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use crate::standing::places;
 use crate::typed::{duration, typed};
@@ -37,6 +42,9 @@ pub(crate) struct CaptureArgs {
     /// The same if somebody keeps them; else without.
     #[arg(long, value_name = "DURATION", value_parser = duration, hide = true, conflicts_with = "recent")]
     pub(crate) recent_if_kept: Option<Duration>,
+    /// The process is held before its first instruction: for `biopsy watch`, which reads at the other end of standard input.
+    #[arg(long, hide = true, conflicts_with_all = ["program", "on", "recent"])]
+    pub(crate) at_gate: bool,
     /// Where the bundle goes; it must not exist. [default: biopsy-NAME-DATE-TIME.biopsy.zip here]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -132,6 +140,14 @@ pub(crate) struct CaptureArgs {
     pub(crate) program: Vec<std::ffi::OsString>,
 }
 
+/// What a process that is held is about to be: a line of JSON on standard input of `--at-gate`.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Coming {
+    pub(crate) name: String,
+    pub(crate) exe: String,
+    pub(crate) arguments: Vec<String>,
+}
+
 /// Ways of tracing, best first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Method {
@@ -179,6 +195,7 @@ impl CaptureArgs {
         };
         Ok(CapturePlan {
             whom: match &self.target {
+                Some(target) if self.at_gate => held(target)?,
                 Some(target) => Whom::Running(target.clone()),
                 None => Whom::Started(self.program.clone()),
             },
@@ -216,6 +233,19 @@ impl CaptureArgs {
         let is_all = is_needed && self.duration.is_none();
         Ok(Some(RecentWish { length, folder: places::recent_folder()?, is_needed, is_all }))
     }
+}
+
+/// A process that is held: standard input says what it is about to be, and whoever holds it reads from it.
+fn held(target: &str) -> Result<Whom, Failure> {
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::new(FailureKind::Usage, format!("cannot take over process {target} at the gate: {why}"))
+    };
+    let pid = target.parse().map_err(|error| failed(&error))?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).map_err(|error| failed(&error))?;
+    let Coming { name, exe, arguments } = serde_json::from_str(&line).map_err(|error| failed(&error))?;
+    let gate = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| failed(&error))?;
+    Ok(Whom::Held(Box::new(HeldProcess { pid: Pid(pid), name, exe, arguments, gate: Arc::new(gate) })))
 }
 
 fn log_level(text: &str) -> Result<AppLogLevel, String> {

@@ -15,7 +15,7 @@ use crate::interrupt;
 use crate::render::progress::Screen;
 use crate::render::terminal::ColorChoice;
 
-pub(crate) use args::CaptureArgs;
+pub(crate) use args::{CaptureArgs, Coming};
 
 /// Runs `biopsy capture`, or `biopsy trace`.
 pub(crate) fn run(args: &CaptureArgs, trace_only: bool, color: ColorChoice) -> Result<Code, Failure> {

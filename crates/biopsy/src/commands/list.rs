@@ -1,6 +1,5 @@
 //! `biopsy list`: what `biopsy watch` has recorded, the newest first.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &ListArgs, terminal: Terminal) -> Result<Code, Failure> 
         Some(folder) => folder.clone(),
         None => results::folder(&settings::load(None)?.settings, &JournalFolder::usual()?),
     };
-    let mut found = results::list(&folder, &HashSet::new());
+    let mut found = results::all(&folder);
     found.retain(|result| args.rule.as_ref().is_none_or(|rule| *rule == result.kept.rule));
     found.sort_by(|a, b| b.stem.begun.cmp(&a.stem.begun).then_with(|| a.path.cmp(&b.path)));
     let results: Vec<Listed> = found.into_iter().map(listed).collect();

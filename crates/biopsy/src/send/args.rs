@@ -1,10 +1,24 @@
 //! What may be typed after `biopsy send`.
 
+use std::io::{BufRead, Read};
 use std::path::PathBuf;
 
-use biopsy_deliver::Link;
+use biopsy_deliver::{Link, LinkError};
 use biopsy_seal::Recipient;
 use clap::Args;
+
+/// Longest link that is read.
+const LONGEST: u64 = 4096;
+
+/// A link, or `-` for one that is read: a command line is everybody's to see.
+fn link(text: &str) -> Result<Link, String> {
+    let mut line = String::new();
+    if text == "-" {
+        std::io::stdin().lock().take(LONGEST).read_line(&mut line).map_err(|error| error.to_string())?;
+    }
+    let link = if text == "-" { &line } else { text };
+    link.parse().map_err(|error: LinkError| error.to_string())
+}
 
 /// Send evidence to whoever asked for it: sealed to their key before it touches the network, resumed after any cut, with a signed receipt.
 ///
@@ -17,8 +31,9 @@ pub(crate) struct SendArgs {
     /// Do what the request behind this link asks for, and send it.
     #[arg(long, value_name = "LINK", conflicts_with_all = ["file", "to", "seal_only"])]
     pub(super) request: Option<Link>,
-    /// Send FILE to the request behind this link. The same command goes on after a cut, a kill or a reboot.
-    #[arg(long, value_name = "LINK", required_unless_present_any = ["request", "seal_only"])]
+    /// Send FILE to the request behind this link; `-`: it is a line of standard input. The same command goes on after a cut, a kill or a
+    /// reboot.
+    #[arg(long, value_name = "LINK", value_parser = link, required_unless_present_any = ["request", "seal_only"])]
     pub(super) to: Option<Link>,
     /// Only seal FILE, for a drive or another way: nothing is sent.
     #[arg(long, requires = "to_key", conflicts_with = "to")]

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use biopsy_model::{BootId, Pid};
+use biopsy_model::{BootId, Pid, ProcessKey};
+use biopsy_target::glance::Program;
 use biopsy_target::{Glance, ProcRoot, Usage, user_name};
 use biopsy_watch::Observed;
 
 /// Looks at processes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Eyes {
     root: ProcRoot,
     boot: BootId,
@@ -40,7 +41,11 @@ impl Eyes {
 
     /// A process; `None`: it is gone, or a part of the kernel.
     pub(crate) fn look(&mut self, pid: Pid) -> Option<Observed> {
-        let glance = Glance::take(&self.root, &self.boot, pid)?;
+        Glance::take(&self.root, &self.boot, pid).map(|glance| self.observe(glance, false))
+    }
+
+    /// What was seen of a process. `is_held`: it is about to become that.
+    pub(crate) fn observe(&mut self, glance: Glance, is_held: bool) -> Observed {
         let parent = || Glance::take(&self.root, &self.boot, glance.parent);
         let parent = self.with_parents.then(parent).flatten();
         let parent_names = parent.map(|parent| {
@@ -63,9 +68,10 @@ impl Eyes {
             resident_bytes: 0,
             threads: 0,
             key: glance.key,
+            is_held,
         };
         take(&mut observed, &glance.usage);
-        Some(observed)
+        observed
     }
 
     /// What a process uses now; `false`: it is gone.
@@ -76,6 +82,36 @@ impl Eyes {
         }
         usage.is_some()
     }
+}
+
+/// A process of which nothing is known but what it is about to execute.
+pub(crate) fn of_program(program: &Program) -> Observed {
+    Observed {
+        key: ProcessKey { boot_id: BootId::default(), pid: Pid(0), start_ticks: 0 },
+        is_held: true,
+        parent: Pid(0),
+        name: program.name.clone(),
+        exe: program.exe.clone(),
+        entry: program.entry.clone(),
+        arguments: program.arguments.clone(),
+        uid: 0,
+        user: String::new(),
+        unit: None,
+        container: None,
+        parent_names: Vec::new(),
+        age: Duration::ZERO,
+        cpu: Duration::ZERO,
+        resident_bytes: 0,
+        threads: 0,
+    }
+}
+
+/// Whether a process may be watched by this user: his own, or any as root; never the first one, and never biopsy.
+pub(crate) fn may_be_watched(process: &Observed) -> bool {
+    let me = rustix::process::geteuid();
+    let is_own_program =
+        std::env::current_exe().is_ok_and(|program| program.to_string_lossy() == process.exe);
+    (me.is_root() || process.uid == me.as_raw()) && process.key.pid != Pid(1) && !is_own_program
 }
 
 fn take(observed: &mut Observed, usage: &Usage) {

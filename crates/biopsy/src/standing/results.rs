@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use biopsy_watch::Settings;
-use biopsy_watch::keep::{Kept, Policy, to_remove};
+use biopsy_watch::keep::{Clocks, Kept, Policy, to_remove};
 
-use super::journal::JournalFolder;
+use super::journal::{JournalFolder, now};
 
 /// What results are called, and what is left of one that was not finished.
 const ENDINGS: [&str; 2] = [".biopsy.zip", ".recording"];
@@ -56,8 +56,23 @@ fn read_stem(stem: &str) -> Option<Stem> {
     of(stem).or_else(without_number)
 }
 
+/// Both clocks now.
+pub(crate) fn clocks() -> Clocks {
+    Clocks { moment: now(), wall: unix(SystemTime::now()) }
+}
+
+fn unix(time: SystemTime) -> Duration {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// All results, by the clock of the wall.
+pub(crate) fn all(folder: &Path) -> Vec<Result> {
+    list(folder, &HashSet::new(), &clocks())
+}
+
 /// All results but those that are being made. What has another name was put there by somebody else, and is not looked at.
-pub(crate) fn list(folder: &Path, being_made: &HashSet<PathBuf>) -> Vec<Result> {
+fn list(folder: &Path, being_made: &HashSet<PathBuf>, since: &Clocks) -> Vec<Result> {
+    let now = clocks();
     let mut results = Vec::new();
     for rule in entries(folder).into_iter().filter(|path| is_folder(path)) {
         for path in entries(&rule) {
@@ -71,8 +86,7 @@ pub(crate) fn list(folder: &Path, being_made: &HashSet<PathBuf>) -> Vec<Result> 
             if meta.file_type().is_symlink() {
                 continue;
             }
-            // From the future: it counts as made now.
-            let age = meta.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+            let age = meta.modified().map(|time| since.age(&now, unix(time)));
             let is_marked = ["", ".biopsy.zip"]
                 .iter()
                 .any(|ending| path.with_file_name(format!("{stem}{ending}.keep")).symlink_metadata().is_ok());
@@ -84,14 +98,15 @@ pub(crate) fn list(folder: &Path, being_made: &HashSet<PathBuf>) -> Vec<Result> 
     results
 }
 
-/// Removes what the policy does not keep; says what.
+/// Removes what the policy does not keep; says what. `since`: both clocks when the watch began.
 pub(crate) fn clean(
     folder: &Path,
     policy: &Policy,
     missing: u64,
     being_made: &HashSet<PathBuf>,
+    since: &Clocks,
 ) -> Vec<Kept> {
-    let results = list(folder, being_made);
+    let results = list(folder, being_made, since);
     let kept: Vec<Kept> = results.iter().map(|result| result.kept.clone()).collect();
     let gone: BTreeSet<usize> = to_remove(&kept, policy, missing);
     let remove = |index: &usize| {
@@ -128,7 +143,7 @@ pub(crate) fn draft_of(bundle: &Path) -> PathBuf {
 
 /// How long ago a result was made.
 pub(crate) fn ages(folder: &Path) -> Vec<(String, Duration)> {
-    list(folder, &HashSet::new()).into_iter().map(|result| (result.kept.rule, result.kept.age)).collect()
+    all(folder).into_iter().map(|result| (result.kept.rule, result.kept.age)).collect()
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -187,7 +202,7 @@ mod tests {
         }
         let being_made = HashSet::from([rule.join("d-7-20261123-192401.biopsy.zip")]);
         let policy = Policy { age: Duration::from_secs(500), ..Policy::default() };
-        let removed = clean(folder.path(), &policy, 0, &being_made);
+        let removed = clean(folder.path(), &policy, 0, &being_made, &clocks());
         let names: Vec<&str> = removed.iter().map(|kept| kept.name.as_str()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(

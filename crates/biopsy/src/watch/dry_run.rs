@@ -5,7 +5,7 @@ use biopsy_watch::{Engine, Settings};
 
 use crate::exit_codes::Code;
 use crate::render::terminal::ColorChoice;
-use crate::standing::observed::Eyes;
+use crate::standing::observed::{Eyes, may_be_watched};
 
 use super::WatchArgs;
 use super::show::{Line, Show};
@@ -17,7 +17,7 @@ pub(super) fn show(settings: &Settings, args: &WatchArgs, color: ColorChoice) ->
     let engine = Engine::new(settings);
     let mut eyes = Eyes::open(settings.ask_for_parents());
     for pid in eyes.pids() {
-        let Some(process) = eyes.look(pid).filter(super::watcher::may_be_watched) else {
+        let Some(process) = eyes.look(pid).filter(may_be_watched) else {
             continue;
         };
         for rule in engine.rules_of(&process) {

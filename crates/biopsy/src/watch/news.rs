@@ -1,6 +1,7 @@
 //! Which processes are to be looked at: told by the kernel, or found by looking again and again.
 
 use std::collections::{HashMap, HashSet};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use biopsy_model::Pid;
@@ -33,8 +34,8 @@ impl News {
         Self { starts, known: HashMap::new(), listed: None, why_not }
     }
 
-    /// The next ones, at the latest after this time.
-    pub(super) fn next(&mut self, eyes: &Eyes, timeout: Duration) -> Vec<Pid> {
+    /// The next ones, at the latest after this time, or when the other can be read.
+    pub(super) fn next(&mut self, eyes: &Eyes, timeout: Duration, other: Option<BorrowedFd<'_>>) -> Vec<Pid> {
         let Some(starts) = &self.starts else {
             if self.listed.is_some() {
                 std::thread::sleep(timeout.min(POLL));
@@ -42,7 +43,7 @@ impl News {
             return self.list(eyes, YOUNG);
         };
         let is_due = self.listed.is_none_or(|listed| listed.elapsed() >= LIST);
-        let told = starts.next(if is_due { Duration::ZERO } else { timeout });
+        let told = starts.next(if is_due { Duration::ZERO } else { timeout }, other);
         let Ok(told) = told else {
             self.starts = None;
             return self.list(eyes, YOUNG);

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use biopsy_capture::Failure;
 use biopsy_capture::words::size;
 use biopsy_watch::quantity::duration_text;
-use biopsy_watch::rules::Rule;
+use biopsy_watch::rules::{Limits, Rule};
 use serde::Serialize;
 
 use crate::exit_codes::Code;
@@ -104,7 +104,7 @@ impl Show {
         let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
         let style = match line.event {
             "made" => AnsiColor::Green.on_default(),
-            "failed" => AnsiColor::Red.on_default(),
+            "failed" | "off" => AnsiColor::Red.on_default(),
             "held" | "note" => AnsiColor::Yellow.on_default(),
             _ => Style::new(),
         };
@@ -142,6 +142,9 @@ impl Show {
             }
             if limits.every > 1 {
                 text.push_str(&format!(", every {}th", limits.every));
+            }
+            if limits.budget != Limits::default().budget {
+                text.push_str(&format!(", {} % of a core", limits.budget));
             }
             let when: Vec<String> = rule.when.iter().map(ToString::to_string).collect();
             vec![

@@ -1,12 +1,14 @@
 //! The watcher: its loop, and what it has begun.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use biopsy_capture::{Failure, FailureKind, Job};
 use biopsy_model::{Pid, ProcessKey};
+use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::{Decision, Disk, Fire};
+use biopsy_watch::keep::Clocks;
 use biopsy_watch::lease::{Journal, Lease};
 use biopsy_watch::quantity::duration_text;
 use biopsy_watch::rules::Verb;
@@ -16,14 +18,16 @@ use rustix::process::Signal;
 use crate::exit_codes::Code;
 use crate::render::terminal::ColorChoice;
 use crate::standing::journal::{JournalFolder, Lock, make_folder, now};
-use crate::standing::observed::Eyes;
+use crate::standing::observed::{Eyes, may_be_watched};
 use crate::standing::{places, restore, results, settings};
 
 use super::WatchArgs;
 use super::hook::Hook;
 use super::news::News;
 use super::notify::Notify;
+use super::sending::Sending;
 use super::show::{Line, Show};
+use super::starting::Starting;
 use super::worker::{Ended, Worker};
 
 /// How long is waited for news at most: so often commands are looked after ...
@@ -39,14 +43,17 @@ struct Watcher {
     settings: Settings,
     engine: Engine,
     eyes: Eyes,
+    starting: Starting,
     show: Show,
     hook: Hook,
+    sending: Sending,
     notify: Notify,
     journal: JournalFolder,
     folder: PathBuf,
     program: PathBuf,
     until: Moment,
     begun_unix: i64,
+    clocks: Clocks,
     own: ProcessKey,
     workers: Vec<Worker>,
     /// Processes that a rule is about.
@@ -93,16 +100,20 @@ pub(super) fn watch(
     for (rule, ago) in results::ages(&folder) {
         engine.remember(&rule, now(), ago);
     }
+    let starting = Starting::new(eyes.clone());
     let mut watcher = Watcher {
         engine,
         eyes,
+        starting,
         show,
         hook: Hook::default(),
+        sending: Sending::begin(journal.path(), &program),
         notify: Notify::of_environment(),
         folder,
         program,
         until,
         begun_unix: jiff::Timestamp::now().as_second(),
+        clocks: results::clocks(),
         own,
         workers: Vec::new(),
         concerned: HashMap::new(),
@@ -132,14 +143,6 @@ fn clear_recent() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a process may be watched by this user: his own, or any as root; never the first one, and never biopsy.
-pub(super) fn may_be_watched(process: &Observed) -> bool {
-    let me = rustix::process::geteuid();
-    let is_own_program =
-        std::env::current_exe().is_ok_and(|program| program.to_string_lossy() == process.exe);
-    (me.is_root() || process.uid == me.as_raw()) && process.key.pid != Pid(1) && !is_own_program
-}
-
 /// Settings with what was typed beside them.
 fn with_args(args: &WatchArgs, settings: &Settings) -> Settings {
     let mut settings = settings.clone();
@@ -156,6 +159,7 @@ impl Watcher {
         );
         let rules = self.settings.rules.clone();
         self.show.rules(&rules, &note);
+        self.follow_starts();
         self.show.line(&Line { event: "watching", path: Some(&self.folder), ..Line::default() });
     }
 
@@ -172,9 +176,15 @@ impl Watcher {
         self.notify.ready();
         while !job.is_asked() && now() < self.until {
             let tick = if self.workers.is_empty() { IDLE_TICK } else { TICK };
-            for pid in news.next(&self.eyes, tick) {
+            let pids = news.next(&self.eyes, tick, self.starting.bell());
+            // First those that wait.
+            while let Some(arriving) = self.starting.next() {
+                let process = self.eyes.observe(arriving.glance.clone(), true);
+                self.meet(process, Some(arriving))?;
+            }
+            for pid in pids {
                 if let Some(process) = self.eyes.look(pid) {
-                    self.meet(process)?;
+                    self.meet(process, None)?;
                 }
             }
             self.look_after_workers()?;
@@ -182,6 +192,8 @@ impl Watcher {
                 round = Instant::now();
                 self.notify.is_well();
                 self.look_again()?;
+                self.hold_to_budgets();
+                self.send();
                 let times = self.file_times(args);
                 if times != files {
                     files = times;
@@ -192,14 +204,21 @@ impl Watcher {
         Ok(())
     }
 
-    /// A process that started, or that was found.
-    fn meet(&mut self, process: Observed) -> Result<(), Failure> {
+    /// Programs are held at their start, if a rule records from there.
+    fn follow_starts(&mut self) {
+        if let Some(text) = self.starting.follow(&self.engine, &self.eyes) {
+            self.show.line(&Line { event: "note", text, ..Line::default() });
+        }
+    }
+
+    /// A process that started, or that was found; or one that is about to execute another program, and waits.
+    fn meet(&mut self, process: Observed, arriving: Option<Arriving>) -> Result<(), Failure> {
         if !self.engine.concerns(&process) || !may_be_watched(&process) {
             // It may have been one that is watched, and has executed another program.
             self.concerned.remove(&process.key);
             return Ok(());
         }
-        self.ask(&process)?;
+        self.ask(&process, arriving)?;
         self.concerned.insert(process.key.clone(), process);
         Ok(())
     }
@@ -207,18 +226,49 @@ impl Watcher {
     /// All that are watched, again: they grow older, larger and busier, or are gone.
     fn look_again(&mut self) -> Result<(), Failure> {
         let mut concerned = std::mem::take(&mut self.concerned);
-        concerned.retain(|_, process| self.eyes.look_again(process));
+        concerned.retain(|_, process| {
+            let now = process.is_held.then(|| self.eyes.look(process.key.pid)).flatten();
+            // Executed, and nobody has told us of it.
+            if let Some(now) = now.filter(|now| now.arguments == process.arguments) {
+                *process = now;
+            }
+            self.eyes.look_again(process)
+        });
         self.engine.retain(|key| concerned.contains_key(key));
         if self.engine.looks_again() {
             for process in concerned.values() {
-                self.ask(process)?;
+                self.ask(process, None)?;
             }
         }
         self.concerned = concerned;
+        if let Some(text) = self.starting.failure() {
+            self.show.line(&Line { event: "note", text, ..Line::default() });
+        }
         Ok(())
     }
 
-    fn ask(&mut self, process: &Observed) -> Result<(), Failure> {
+    /// Rules that cost more than they may are switched off, and what they record ends with what there is.
+    fn hold_to_budgets(&mut self) {
+        let mut off = Vec::new();
+        for worker in &self.workers {
+            let used = worker.recorder_cpu();
+            off.extend(used.and_then(|used| self.engine.spent(now(), worker.fire.id, used)));
+        }
+        for off in off {
+            let is_of_rule = |worker: &&mut Worker| off.running.contains(&worker.fire.id);
+            self.workers.iter_mut().filter(is_of_rule).for_each(|worker| worker.ask(Signal::TERM));
+            let text = format!(
+                "the rule has switched itself off: recording took {:.0} % of a core, and may take {} %",
+                off.percent, off.budget
+            );
+            let line = Line { event: "off", rule: &off.rule, text, ..Line::default() };
+            self.show.line(&line);
+            let failed = self.hook.tell(&self.settings.tell, &line);
+            self.say_of_hook(failed);
+        }
+    }
+
+    fn ask(&mut self, process: &Observed, mut arriving: Option<Arriving>) -> Result<(), Failure> {
         let free = results::free(&self.folder);
         if free < self.settings.min_free {
             self.clean(self.settings.min_free - free);
@@ -226,7 +276,7 @@ impl Watcher {
         let disk = Disk { free: results::free(&self.folder) };
         for decision in self.engine.look(now(), process, disk) {
             match decision {
-                Decision::Fire(fire) => self.begin(fire, process)?,
+                Decision::Fire(fire) => self.begin(fire, process, arriving.take())?,
                 Decision::Held { rule, key, why } => self.show.line(&Line {
                     event: "held",
                     rule: &rule,
@@ -241,7 +291,7 @@ impl Watcher {
     }
 
     /// Starts a command: first it is written down, then it takes effect.
-    fn begin(&mut self, fire: Fire, process: &Observed) -> Result<(), Failure> {
+    fn begin(&mut self, fire: Fire, process: &Observed, arriving: Option<Arriving>) -> Result<(), Failure> {
         let id = fire.id;
         let rule = fire.rule.name.clone();
         let title = process.title().to_owned();
@@ -251,6 +301,7 @@ impl Watcher {
             (Verb::Recent, _) => {
                 format!("its last {} are kept from now on", fire.rule.what.options.join(" "))
             }
+            (_, []) if arriving.is_some() => "is recorded from its first instruction".to_owned(),
             (_, []) => format!("is recorded: {}", fire.because),
             (_, triggers) => format!("is waited with for {}", triggers.join(" or ")),
         };
@@ -266,7 +317,7 @@ impl Watcher {
             ..Line::default()
         };
         let before = self.recent_of(&fire);
-        match Worker::start(&self.program, fire.clone(), title.clone(), output, &before) {
+        match Worker::start(&self.program, fire.clone(), title.clone(), output, &before, arriving) {
             Ok(mut worker) => {
                 // Between the decision and the start its pid may have gone to another process.
                 if !biopsy_target::is_same(&fire.key) {
@@ -309,7 +360,13 @@ impl Watcher {
             return Ok(());
         }
         for (worker, how) in ended {
+            let is_killed = matches!(how, Ended::Killed(_));
             self.say_ended(&worker, how);
+            // Who keeps the last minutes of a process begins anew.
+            let process = self.concerned.get(&worker.fire.key).filter(|_| is_killed).cloned();
+            if let Some(process) = process.filter(|_| worker.fire.rule.what.verb == Verb::Recent) {
+                self.ask(&process, None)?;
+            }
         }
         self.look_after_hooks();
         self.clean(0);
@@ -340,8 +397,14 @@ impl Watcher {
                 self.show.line(&line);
                 let failed = self.hook.tell(&self.settings.tell, &line);
                 self.say_of_hook(failed);
+                let given = self.settings.send.as_ref().map(|links| self.sending.give(links, output));
+                self.say_of_hook(given.and_then(Result::err));
             }
-            Ended::Nothing(why) => {
+            Ended::Killed(why) if fire.rule.what.verb == Verb::Recent => {
+                self.engine.ended(fire.id, Outcome::Killed);
+                self.show.line(&line("failed", format!("its last minutes are lost: {why}")));
+            }
+            Ended::Nothing(why) | Ended::Killed(why) => {
                 self.engine.ended(fire.id, Outcome::Nothing);
                 // That it was over before anything was seen of it is nobody's failure.
                 let quiet =
@@ -352,6 +415,21 @@ impl Watcher {
                 self.say_of_hook(failed);
             }
         }
+    }
+
+    /// Results for those who have asked for them.
+    fn send(&mut self) {
+        let sent = match self.sending.look_after(self.settings.send.as_deref()) {
+            Ok(Some(sent)) => sent,
+            Ok(None) => return,
+            Err(text) => return self.say_of_hook(Some(text)),
+        };
+        let (event, text) = match sent.is_received {
+            true => ("sent", "was received by who had asked for it"),
+            false => ("note", "could not be sent, and is tried again; `biopsy send` says why"),
+        };
+        let (text, path) = (text.to_owned(), Some(sent.file.as_path()));
+        self.show.line(&Line { event, text, path, ..Line::default() });
     }
 
     fn look_after_hooks(&mut self) {
@@ -372,8 +450,9 @@ impl Watcher {
             .workers
             .iter()
             .flat_map(|worker| [results::draft_of(&worker.output), worker.output.clone()])
+            .chain(self.sending.on_their_way().map(Path::to_owned))
             .collect();
-        for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made) {
+        for gone in results::clean(&self.folder, &self.settings.keep, missing, &being_made, &self.clocks) {
             let text = format!("{} made room", gone.name);
             self.show.line(&Line {
                 event: "removed",
@@ -421,6 +500,7 @@ impl Watcher {
                 self.settings = with_args(args, &loaded.settings);
                 self.engine.change(&self.settings);
                 self.eyes.set_parents(self.settings.ask_for_parents());
+                self.follow_starts();
                 let text = "the settings were changed; these rules hold now".to_owned();
                 self.show.line(&Line { event: "note", text, ..Line::default() });
                 let rules = self.settings.rules.clone();
@@ -429,7 +509,7 @@ impl Watcher {
                     self.eyes.pids().into_iter().filter_map(|pid| self.eyes.look(pid)).collect::<Vec<_>>()
                 {
                     // What can fail here has a reason that shows again at the next process.
-                    let _ = self.meet(process);
+                    let _ = self.meet(process, None);
                 }
             }
             Ok(_) => {}
@@ -472,8 +552,11 @@ impl Watcher {
             // It hangs: nothing of it outlives its descriptors.
             worker.ask(Signal::KILL);
         }
+        self.sending.finish();
         for failed in self.hook.finish() {
             self.say_of_hook(Some(failed));
         }
+        // Of one that was killed there may be something; the next watcher would find it.
+        let _ = clear_recent();
     }
 }

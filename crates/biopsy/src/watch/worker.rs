@@ -1,18 +1,22 @@
 //! One recording: a command of biopsy in a process of its own.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::os::unix::process::CommandExt;
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use biopsy_model::{Pid, ProcessKey};
 use biopsy_target::ProcRoot;
+use biopsy_target::catch::Arriving;
 use biopsy_watch::engine::Fire;
 use rustix::process::Signal;
 use serde::Deserialize;
 
+use crate::capture::Coming;
 use crate::standing::commands;
 
 /// Most of what a command says about its failure that is read.
@@ -44,6 +48,8 @@ pub(super) enum Ended {
     },
     /// Nothing happened that it waited for, or nothing could be recorded.
     Nothing(String),
+    /// Somebody has killed it.
+    Killed(String),
 }
 
 /// What commands say of their result that is of interest here; the rest of the document is skipped.
@@ -73,6 +79,7 @@ impl Worker {
         title: String,
         output: PathBuf,
         more: &[String],
+        arriving: Option<Arriving>,
     ) -> std::io::Result<Self> {
         let folder = output.parent().unwrap_or(Path::new("/"));
         let (said, complained) = (tempfile::tempfile_in(folder)?, tempfile::tempfile_in(folder)?);
@@ -83,6 +90,9 @@ impl Worker {
         command.args(["--json", "--quiet", "--output"]).arg(&output);
         // Ctrl-C is for the watcher, which asks in its turn: asked twice, a command hurries.
         command.process_group(0).stdin(Stdio::null());
+        if let Some(arriving) = arriving {
+            command.arg("--at-gate").stdin(holding(arriving, &title)?);
+        }
         command.stdout(said.try_clone()?).stderr(complained.try_clone()?);
         let child = command.spawn()?;
         Ok(Self { fire, title, output, begun: Instant::now(), child, said, complained, was_asked: false })
@@ -91,6 +101,16 @@ impl Worker {
     /// Its process.
     pub(super) fn key(&self) -> Option<ProcessKey> {
         biopsy_target::identity::key_of(&ProcRoot::live(), self.pid())
+    }
+
+    /// CPU time that its recorders have used so far, without what is made of a recording afterwards; `None`: none of them runs now.
+    pub(super) fn recorder_cpu(&self) -> Option<Duration> {
+        /// There as long as something is recorded, as all threads but the first are that belong to it.
+        const RECORDER: &str = "biopsy-trace";
+        let threads = biopsy_target::usage::threads(&ProcRoot::live(), &self.key()?);
+        let runs = threads.iter().any(|(_, name, _)| name == RECORDER);
+        let others = threads.iter().filter(|(tid, ..)| tid.0 != self.child.id());
+        runs.then(|| others.map(|(.., used)| *used).sum())
     }
 
     pub(super) fn pid(&self) -> Pid {
@@ -119,7 +139,9 @@ impl Worker {
 
     fn outcome(&mut self, status: Option<ExitStatus>) -> Ended {
         let Ok(meta) = self.output.metadata() else {
-            return Ended::Nothing(self.complaint(status));
+            let why = self.complaint(status);
+            let is_killed = !self.was_asked && status.is_some_and(|status| status.signal().is_some());
+            return if is_killed { Ended::Killed(why) } else { Ended::Nothing(why) };
         };
         let is_partial = status.and_then(|status| status.code()) != Some(0);
         Ended::Made { bytes: meta.len(), headline: self.headline(), is_partial }
@@ -146,4 +168,21 @@ impl Worker {
             (None, None) => "nothing was made".to_owned(),
         }
     }
+}
+
+/// What a command reads that is to take over a program at its start. It goes on when the command says so there, or ends.
+fn holding(arriving: Arriving, title: &str) -> std::io::Result<OwnedFd> {
+    let (mut ours, theirs) = UnixStream::pair()?;
+    let glance = &arriving.glance;
+    let coming =
+        Coming { name: title.to_owned(), exe: glance.exe.clone(), arguments: glance.arguments.clone() };
+    let mut line = serde_json::to_vec(&coming)?;
+    line.push(b'\n');
+    let wait = move || {
+        // More than a socket keeps goes when it is read; who has ended reads nothing.
+        let _ = ours.write_all(&line).and_then(|()| ours.read(&mut [0]));
+        drop(arriving);
+    };
+    std::thread::Builder::new().name("holds-a-start".to_owned()).stack_size(64 << 10).spawn(wait)?;
+    Ok(theirs.into())
 }

@@ -10,6 +10,7 @@ mod dump_waits;
 mod exports;
 #[cfg(target_arch = "x86_64")]
 mod faults;
+mod flight_kills;
 mod footprint;
 mod harm;
 mod recent;

@@ -106,9 +106,19 @@ fn what_was_slow_just_now_is_recorded_although_nobody_had_asked() {
         .filter(|sample| sample.time > *at)
         .map(|sample| sample.weight.0)
         .collect();
-    // The first samples of the full recording come while the others are asked for.
     assert!(before.iter().filter(|weight| **weight > 20_000_000).count() * 2 > before.len(), "{before:?}");
     assert!(after.iter().filter(|weight| **weight < 10_000_000).count() * 2 > after.len(), "{after:?}");
+    // No moment is there twice: neither in samples, nor in the times of a thread.
+    let full = |weight: u64| weight < 10_000_000;
+    let first = timeline(&both).samples.iter().find(|sample| full(sample.weight.0)).unwrap().time;
+    let late = timeline(&both).samples.iter().filter(|sample| !full(sample.weight.0) && sample.time >= first);
+    assert_eq!(late.count(), 0);
+    let mut ends = std::collections::HashMap::new();
+    for slice in &timeline(&both).states {
+        let end = ends.entry(slice.tid).or_insert(slice.from);
+        assert!(slice.from >= *end, "{slice:?} overlaps what ended at {end:?}");
+        *end = slice.to;
+    }
     survival.assert_unharmed();
 
     // Another process knows nothing of it.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use biopsy_testkit::{
-    Privilege, Program, Signal, Survival, TargetProcess, TempDir, require_all, send_signal, temp_dir,
+    Privilege, Program, Signal, Survival, TargetProcess, TempDir, require, require_all, send_signal, temp_dir,
 };
 use serde_json::Value;
 
@@ -129,7 +129,7 @@ fn a_program_that_starts_is_recorded_and_one_bundle_has_a_report() {
         return;
     }
     let user = User::with(
-        "{\"watch\": {\"tell\": [\"sh\", \"-c\", \"cat >> $XDG_STATE_HOME/told\"], \"rules\": {\"hot\": {\"who\": {\"executable\": \"hot-function\"}, \"do\": \"trace --for 2s\", \"perDay\": 1}}}}",
+        "{\"watch\": {\"tell\": [\"sh\", \"-c\", \"cat >> $XDG_STATE_HOME/told\"], \"rules\": {\"hot\": {\"who\": {\"executable\": \"hot-function\"}, \"do\": \"trace --for 4s\", \"perDay\": 1}}}}",
     );
     assert!(user.says(&["list"]).starts_with("nothing was recorded in "));
     let mut watcher = Watcher::start(&user);
@@ -179,6 +179,47 @@ fn a_program_that_starts_is_recorded_and_one_bundle_has_a_report() {
     assert!(user.says(&["list", "--rule", "other"]).starts_with("nothing was recorded in "));
     first.stop();
     second.stop();
+}
+
+#[test]
+fn programs_that_live_for_a_millisecond_are_recorded_from_their_first_instruction() {
+    if !require_all(LIVE) || !require(Privilege::Root) {
+        return;
+    }
+    const STARTS: usize = 10;
+    let user = User::new();
+    // Other tests start the same program.
+    let own = user.folder.path().join("quick-one");
+    std::fs::copy(Program::ShortLived.path(), &own).unwrap();
+    let rule = "{\"who\": {\"name\": \"quick-one\"}, \"do\": \"trace --no-children\", \"atOnce\": 99, \"perDay\": 99}";
+    let settings = format!("{{\"watch\": {{\"atOnce\": 99, \"rules\": {{\"quick\": {rule}}}}}}}");
+    std::fs::write(user.settings(), settings).unwrap();
+    let mut watcher = Watcher::start(&user);
+    let mut launcher = TargetProcess::start(Program::Launcher, &[]);
+    launcher.say(&format!("{STARTS} 0 0 {} 0", own.display()));
+    let mut bundles = Vec::new();
+    for _ in 0..STARTS {
+        let made = watcher.until("made", "quick");
+        assert_eq!(made["name"], "quick-one", "{made}");
+        bundles.push(made["path"].as_str().unwrap().to_owned());
+    }
+    let line = launcher.line_starting_with("DONE", std::time::Duration::from_secs(60)).unwrap();
+    assert!(line.contains(&format!("{STARTS} of {STARTS}")), "{line}");
+    launcher.stop();
+    watcher.end();
+    analyze(Path::new(&bundles[0]));
+    for bundle in bundles {
+        let capture =
+            biopsy_recording::open(Path::new(&bundle), &biopsy_recording::Limits::default()).unwrap();
+        let timeline = capture.timeline.as_ref().unwrap();
+        let execs = timeline.process_events.iter().filter(|event| {
+            matches!(event, biopsy_model::timeline::TimelineEvent::Exec { name, .. } if name == "quick-one")
+        });
+        assert_eq!(execs.count(), 1, "{bundle}: it was there before its first instruction");
+        let ran: u64 = timeline.states.iter().map(|slice| slice.running.0).sum();
+        assert!(ran > 0, "{bundle}");
+        assert_eq!(capture.header.target_name, "quick-one");
+    }
 }
 
 #[test]
