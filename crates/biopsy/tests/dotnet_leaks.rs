@@ -60,7 +60,10 @@ fn leaks_by_timers_and_events_are_told_with_type_and_holder() {
             let objects: Vec<u64> =
                 holder["objects"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
             let is_everywhere = objects.len() == 3 && objects.iter().skip(1).all(|objects| *objects > 0);
-            assert!(is_everywhere, "{runtime} {mode}: the place has one name in the later snapshots: {holder:#}");
+            assert!(
+                is_everywhere,
+                "{runtime} {mode}: the place has one name in the later snapshots: {holder:#}"
+            );
             totals_are_equal(file, folder.path());
         }
     }
