@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use biopsy_model::capture::EndedBy;
 use biopsy_record::context::Moment;
 
-pub use self::gcdump::{gcdump_options, write_gcdump};
+pub use self::gcdump::{gcdump_options, write_gcdump, write_heapsnapshot};
 pub use self::plan::{From, How, Snapshot, SnapshotPlan};
 use self::series::{Summaries, take_all};
 use self::take::take;

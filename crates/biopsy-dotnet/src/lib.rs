@@ -3,7 +3,7 @@
 //! ```text
 //! stream of a session, .nettrace ─► nettrace ─► events ─► biopsy_model::runtime_trace
 //!                                          └──► methods ─► names
-//! image (frozen, core) ─► layout ─► runtime ─┬─► heap ─► graph ─► gcdump
+//! image (frozen, core) ─► layout ─► runtime ─┬─► heap ─► graph ─► gcdump, heapsnapshot
 //!                            metadata ─► names ├─► stack
 //!                                              └─► locks, tasks
 //! ```
@@ -18,6 +18,7 @@ pub mod events;
 pub mod gcdump;
 pub mod graph;
 pub mod heap;
+pub mod heapsnapshot;
 pub mod layout;
 pub mod locks;
 mod made_up;

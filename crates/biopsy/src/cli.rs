@@ -22,7 +22,7 @@ use crate::dump::DumpArgs;
 use crate::recent::RecentArgs;
 use crate::render::terminal::ColorChoice;
 use crate::send::SendArgs;
-use crate::snapshot::SnapshotArgs;
+use crate::snapshot::{HeapFormat, SnapshotArgs};
 use crate::stacks::StacksArgs;
 use crate::watch::WatchArgs;
 
@@ -111,9 +111,12 @@ pub(crate) struct AnalyzeArgs {
 pub(crate) struct ExportArgs {
     /// A bundle, a recording's folder, a perf.data file; for heaps a core, too.
     pub(crate) file: PathBuf,
-    /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits; for heaps: gcdump.
+    /// The format: firefox, perfetto, pprof, speedscope, collapsed, collapsed-waits; for heaps: gcdump, heapsnapshot.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: ExportFormat,
+    /// Of a heap: which snapshot of a recording. [default: the last]
+    #[arg(long, value_name = "N")]
+    pub(crate) snapshot: Option<u32>,
     /// Where it goes; `-`: standard output. [default: beside FILE, with the format's ending]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -126,14 +129,18 @@ pub(crate) struct ExportArgs {
 pub(crate) enum ExportFormat {
     /// Of a trace.
     Trace(biopsy_report::export::Format),
-    /// Of a heap: what PerfView, Visual Studio and dotnet-gcdump open.
-    GcDump,
+    /// Of a heap.
+    Heap(HeapFormat),
 }
 
 impl std::str::FromStr for ExportFormat {
     type Err = biopsy_report::export::UnknownFormat;
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        if name == "gcdump" { Ok(Self::GcDump) } else { name.parse().map(Self::Trace) }
+        match name {
+            "gcdump" => Ok(Self::Heap(HeapFormat::GcDump)),
+            "heapsnapshot" => Ok(Self::Heap(HeapFormat::HeapSnapshot)),
+            _ => name.parse().map(Self::Trace),
+        }
     }
 }
 

@@ -5,11 +5,13 @@
 //! ```
 //!
 //! O(references · log objects) for any graph, cycles and chains of 10^7 among them, without recursion. Words on stacks may be left over, and
-//! come and go: they count as roots only of what nothing else leads to. All tables are arrays of 32-bit numbers: at most 28 bytes for each object and 12 for each
+//! come and go: they count as roots only of what nothing else leads to. Nodes of lists that are linked both ways are held by the list's
+//! owner, and not by each other. All tables are arrays of 32-bit numbers: at most 28 bytes for each object and 12 for each
 //! reference while it works, 20 for each object afterwards.
 
 mod before;
 mod immediate;
+mod lists;
 mod roots;
 mod walk;
 
@@ -19,6 +21,8 @@ use biopsy_dotnet::graph::{Graph, ObjectIndex};
 
 use before::Predecessors;
 use immediate::{STEPS, immediate, semidominators};
+pub(super) use lists::Held as HeldInList;
+use lists::Lists;
 use roots::{NONE, is_on_stack};
 use walk::Walk;
 
@@ -33,6 +37,10 @@ pub struct Dominators {
     dominators: Vec<u32>,
     /// Bytes that would go with it, by number.
     retained: Vec<u64>,
+    /// Lists whose owners hold their nodes.
+    lists: Lists,
+    /// From this number on nothing but words on stacks leads to objects.
+    uncertain: u32,
 }
 
 impl Dominators {
@@ -49,12 +57,13 @@ impl Dominators {
         let first = graph.first_kept();
         let (certain, stacks) =
             first.split_at(first.partition_point(|(_, root)| !is_on_stack(root.as_ref())));
-        let mut walk = Walk::new(graph);
+        let lists = Lists::of(graph)?;
+        let mut walk = Walk::new(graph, &lists);
         walk.from(certain)?;
         let certain = walk.objects.len() as u32;
         walk.from(stacks)?;
         let Walk { objects, numbers, parents, .. } = walk;
-        let before = Predecessors::of(graph, &first, &numbers, certain)?;
+        let before = Predecessors::of(graph, &lists, &first, &numbers, certain)?;
         let semi = semidominators(&parents, &objects, &before);
         drop(before);
         let dominators = immediate(parents, &semi, steps);
@@ -69,7 +78,7 @@ impl Dominators {
             let above = &mut retained[dominators[number] as usize];
             *above = above.saturating_add(own);
         }
-        Ok(Self { objects, numbers, dominators, retained })
+        Ok(Self { objects, numbers, dominators, retained, lists, uncertain: certain })
     }
 
     /// Numbers go from 1 to before this one.
@@ -108,6 +117,16 @@ impl Dominators {
     #[inline]
     pub fn retained(&self, number: u32) -> u64 {
         self.retained.get(number as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether nothing but words on stacks leads to the object of a number.
+    pub(super) fn is_uncertain(&self, number: u32) -> bool {
+        number >= self.uncertain
+    }
+
+    /// Nodes of lists that their owners hold, by owner.
+    pub(super) fn held_in_lists(&self) -> &[HeldInList] {
+        self.lists.held()
     }
 
     /// Calls `enter` for each number behind its dominator, and `leave` behind all that it dominates.

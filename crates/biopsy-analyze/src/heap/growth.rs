@@ -265,19 +265,24 @@ impl<'h> Merged<'h> {
 
     /// The program's own type that hangs on what the framework's holds.
     fn own_below(&self, number: u32) -> Option<String> {
-        let is_framework = |of: &str| FRAMEWORK.iter().any(|prefix| of.starts_with(prefix));
-        let mut at = number;
+        let is_framework = |number: u32| {
+            let of = self.steps[number as usize].1;
+            FRAMEWORK.iter().any(|prefix| of.starts_with(prefix))
+        };
+        if !is_framework(number) {
+            return None;
+        }
+        let grew = |of: u32| grown(&self.retained[of as usize]);
+        // Branches, each with most of what grew. They may be several: a delegate of many holds the array of all, and below each is its target.
+        let enough = grew(number) / 2;
+        let mut level = vec![number];
         for _ in 0..OWN_BELOW {
-            let of = self.steps[at as usize].1;
-            if !is_framework(of) {
-                return (at != number).then(|| of.to_owned());
+            let below = level.iter().flat_map(|at| &self.below[*at as usize]).copied();
+            level = below.filter(|below| grew(*below) >= enough.max(1)).collect();
+            let own = level.iter().copied().filter(|below| !is_framework(*below));
+            if let Some(own) = own.max_by_key(|below| grew(*below)) {
+                return Some(self.steps[own as usize].1.to_owned());
             }
-            let grew = |of: u32| grown(&self.retained[of as usize]);
-            let next = self.below[at as usize].iter().copied().max_by_key(|below| grew(*below))?;
-            if grew(next) * 2 < grew(at) {
-                return None;
-            }
-            at = next;
         }
         None
     }
@@ -390,6 +395,39 @@ mod tests {
         assert_eq!(told, expected);
         assert_eq!(growth.holders[1].objects, [1000, 2000, 3000]);
         assert_eq!(growth.grown(), (2000 + 4990) * 1040);
+    }
+
+    /// An event with so many handlers: the first delegate stands for all (they are one node), and holds the array of all beside its target.
+    fn event(at: f64, handlers: u64, target: &str) -> HeapSummary {
+        let mut heap = heap(at, 0, 0);
+        let node = |parent, via: &str, of: &str, objects, retained| HolderNode {
+            parent,
+            via: via.to_owned(),
+            of: of.to_owned(),
+            objects,
+            retained,
+            ..HolderNode::default()
+        };
+        let bytes = handlers * 100_000;
+        let nodes = vec![
+            HolderNode::default(),
+            node(0, "static App.Bus.Changed", "System.EventHandler", handlers, bytes + 64),
+            node(1, "_invocationList", "System.Object[]", 1, bytes),
+            node(1, "_target", target, handlers, handlers * 90_000),
+        ];
+        heap.held = Some(Held { tree: HolderTree { nodes, is_cut: false }, ..Held::default() });
+        heap
+    }
+
+    #[test]
+    fn below_delegates_the_programs_own_type_is_found_beside_the_list_of_all() {
+        let keeps = |target: &str| {
+            let heaps: Vec<_> =
+                (1_u32..4).map(|at| event(f64::from(at), u64::from(at) * 100, target)).collect();
+            of(&heaps).holders.first().and_then(|one| one.keeps.clone())
+        };
+        assert_eq!(keeps("App.View").as_deref(), Some("App.View"));
+        assert_eq!(keeps("System.Byte[]"), None, "there is none");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use biopsy_dotnet::graph::{Graph, ObjectIndex};
+use biopsy_dotnet::graph::{Graph, ObjectIndex, RootKind};
 use biopsy_model::heap::HeapType;
 
 use super::dominators::Dominators;
@@ -151,8 +151,18 @@ fn vias(graph: &Graph, dominators: &Dominators, names: &mut Names<'_>) -> io::Re
             }
         })?;
     }
+    for one in dominators.held_in_lists() {
+        let (owner, node) = (dominators.number(one.owner), dominators.number(one.node));
+        let Some(((of, _), node)) = graph.type_and_size(one.owner).zip(node) else { continue };
+        if Some(dominators.dominator(node)) == owner {
+            via[node as usize] = names.field(of, one.head as usize);
+        }
+    }
     for (object, root) in graph.first_kept() {
-        if let Some(number) = dominators.number(object).filter(|number| dominators.dominator(*number) == 0) {
+        let number = dominators.number(object).filter(|number| dominators.dominator(*number) == 0);
+        // A word on a stack is no holder of what others hold: with a name that comes and goes, no snapshot would be like the next.
+        let is_word = root.is_some_and(|root| root.kind == RootKind::Stack);
+        if let Some(number) = number.filter(|number| !is_word || dominators.is_uncertain(*number)) {
             via[number as usize] = names.root(root.as_ref());
         }
     }

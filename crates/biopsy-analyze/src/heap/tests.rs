@@ -72,3 +72,18 @@ fn what_several_hold_is_said_to_be_shared() {
     assert_eq!(text_of(&found[0].way), "several holders → App.Entry");
     assert_eq!((found[0].holders, found[0].retained), (2, 2000));
 }
+
+#[test]
+fn what_several_hold_is_so_too_while_a_thread_has_it_on_its_stack() {
+    let mut objects = vec![(1, 32, vec![2]), (1, 32, vec![2]), (2, 64, vec![3]), (3, 1000, vec![])];
+    objects.push((3, 5000, vec![]));
+    let roots =
+        [(RootKind::Static, 0), (RootKind::StrongHandle, 1), (RootKind::Stack, 2), (RootKind::Stack, 4)];
+    let graph = made_up::graph(TYPES, &objects, &roots);
+    let found = suspects(&graph);
+    let told: Vec<_> = found.iter().map(|one| text_of(&one.way)).collect();
+    // What only the stack leads to is its own; the array is what both lists hold, although a word leads to it.
+    assert_eq!(told, ["stack → App.Entry", "several holders → App.Entry[] → App.Entry"]);
+    let way = "static App.Trail.All → List<App.Entry>._items → App.Entry[]";
+    assert_eq!(text_of(&found[1].one_way), way);
+}

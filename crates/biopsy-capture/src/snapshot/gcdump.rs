@@ -1,10 +1,12 @@
-//! A snapshot as a `.gcdump`.
+//! A snapshot as a `.gcdump`, or as a `.heapsnapshot`.
 
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
 use biopsy_dotnet::gcdump::{self, WriteOptions};
 use biopsy_dotnet::graph::Graph;
+use biopsy_dotnet::heapsnapshot;
 use biopsy_model::heap::HeapFacts;
 
 use crate::failure::{Failure, FailureKind};
@@ -15,14 +17,27 @@ use crate::place::create_new;
 /// # Errors
 /// [`FailureKind::Output`].
 pub fn write_gcdump(graph: &Graph, facts: &HeapFacts, name: &str, path: &Path) -> Result<u64, Failure> {
+    write_new(path, |out| gcdump::write(graph, &gcdump_options(facts, name), out).map(drop))
+}
+
+/// Writes a `.heapsnapshot`; a file that could not be finished is removed. Returns its bytes.
+///
+/// # Errors
+/// [`FailureKind::Output`].
+pub fn write_heapsnapshot(graph: &Graph, path: &Path) -> Result<u64, Failure> {
+    write_new(path, |out| heapsnapshot::write(graph, out).map(drop))
+}
+
+fn write_new<E: std::error::Error + 'static>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>,
+) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(FailureKind::Output, format!("cannot write `{}`: {error}", path.display()))
     };
     let file = create_new(path).map_err(failed)?;
-    let written =
-        gcdump::write(graph, &gcdump_options(facts, name), BufWriter::with_capacity(1 << 20, &file));
-    match written {
-        Ok(_) => Ok(file.metadata().map_err(failed)?.len()),
+    match write(&mut BufWriter::with_capacity(1 << 20, &file)) {
+        Ok(()) => Ok(file.metadata().map_err(failed)?.len()),
         Err(error) => {
             let _ = std::fs::remove_file(path);
             Err(Failure::from_error(FailureKind::Output, &error))

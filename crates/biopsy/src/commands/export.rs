@@ -17,15 +17,20 @@ use super::input::{bad_input, look};
 pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
     let to = match args.to {
         ExportFormat::Trace(to) => to,
-        ExportFormat::GcDump => {
-            let exported = crate::snapshot::export_gcdump(&args.file, &args.symbols, args.output.as_deref())?;
+        ExportFormat::Heap(to) => {
+            let (symbols, output) = (&args.symbols, args.output.as_deref());
+            let exported = crate::snapshot::export_heap(&args.file, to, args.snapshot, symbols, output)?;
             exported.notes.iter().for_each(|note| say_note(note));
             if let Some(path) = &exported.path {
-                say(path, GCDUMP_OPENS_WITH)?;
+                say(path, to.opens_with())?;
             }
             return Ok(if exported.whole { Code::Ok } else { Code::Partial });
         }
     };
+    if args.snapshot.is_some() {
+        let why = "`--snapshot` chooses a heap: `--to gcdump` or `--to heapsnapshot`";
+        return Err(Failure::new(FailureKind::Usage, why.to_owned()));
+    }
     let roots = args.symbols.roots()?;
     let capture = look(&args.file, &args.symbols)?.capture(&roots).map_err(bad_input)?;
     let path = match &args.output {
@@ -42,9 +47,6 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Code, Failure> {
     biopsy_capture::place::write_new(&path, &bytes)?;
     say(&path, to.opens_with())
 }
-
-/// What opens a `.gcdump`.
-const GCDUMP_OPENS_WITH: &str = "open it in PerfView or Visual Studio, or with `dotnet-gcdump report FILE`";
 
 fn write(to: Format, capture: &biopsy_model::capture::Capture, out: &mut Vec<u8>) -> Result<(), Failure> {
     biopsy_report::export::write(to, capture, BufWriter::new(out))

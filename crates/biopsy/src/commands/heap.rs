@@ -11,7 +11,6 @@ use biopsy_report::{render_heap_answer_json, render_heap_answer_text};
 use clap::Args;
 use regex::Regex;
 
-use super::input::{bad_input, look};
 use super::symbols::SymbolArgs;
 use crate::exit_codes::Code;
 use crate::render::out;
@@ -67,7 +66,7 @@ fn address(text: &str) -> Result<Avma, String> {
 
 /// Runs `biopsy heap`.
 pub(crate) fn heap(args: &HeapArgs, terminal: Terminal) -> Result<Code, Failure> {
-    let heap = read(args)?;
+    let heap = crate::snapshot::read_heap(&args.file, args.snapshot, &args.symbols)?;
     let answer = answer(&args.question, &heap).map_err(|error| {
         Failure::new(FailureKind::BadInput, format!("the references cannot be read: {error}"))
     })??;
@@ -77,16 +76,6 @@ pub(crate) fn heap(args: &HeapArgs, terminal: Terminal) -> Result<Code, Failure>
         out::text(&render_heap_answer_text(&answer, args.top, terminal.for_reports()), terminal.colour)?;
     }
     Ok(if heap.facts.whole { Code::Ok } else { Code::Partial })
-}
-
-fn read(args: &HeapArgs) -> Result<Heap, Failure> {
-    let evidence = look(&args.file, &args.symbols)?;
-    let Some(number) = args.snapshot else {
-        return evidence.any_heap(&args.symbols.roots()?).map_err(bad_input);
-    };
-    evidence.heap(number).map_err(bad_input)?.ok_or_else(|| {
-        Failure::new(FailureKind::Usage, format!("`{}` has no snapshot {number}", args.file.display()))
-    })
 }
 
 fn answer(question: &Question, heap: &Heap) -> std::io::Result<Result<Answer, Failure>> {

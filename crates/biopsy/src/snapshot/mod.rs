@@ -15,7 +15,7 @@ use crate::render::progress::Screen;
 use crate::render::terminal::ColorChoice;
 
 pub(crate) use args::SnapshotArgs;
-pub(crate) use export::export_gcdump;
+pub(crate) use export::{HeapFormat, export_heap, read_heap};
 
 /// Runs `biopsy snapshot`.
 pub(crate) fn run(args: &SnapshotArgs, color: ColorChoice) -> Result<Code, Failure> {

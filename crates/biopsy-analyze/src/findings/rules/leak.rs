@@ -78,9 +78,12 @@ fn what(one: &HolderGrowth) -> String {
 
 /// What holds, in short: the root that is named, or the type.
 fn holder(one: &HolderGrowth) -> String {
-    // One of several ways is not the holder.
+    // One of several ways is not the holder. But what they lead to together is: it alone holds what became more.
     if !one.one_way.is_empty() {
-        return "more than one holder".to_owned();
+        let Some(shared) = one.way.first() else { return "more than one holder".to_owned() };
+        let by = one.one_way.first().filter(|root| root.via.starts_with("static "));
+        let by = by.map_or(String::new(), |root| format!(", `{}`", root.via));
+        return format!("`{}` (itself held by more than one{by})", shared.of);
     }
     match one.way.as_slice() {
         [] => format!("`{}`", one.held.via),
@@ -149,6 +152,23 @@ mod tests {
             "{}",
             finding.evidence[0].text
         );
+    }
+
+    #[test]
+    fn what_several_hold_together_is_the_holder_of_what_it_keeps() {
+        let mut growth = growth(&[5_000_000, 10_000_000, 15_000_000], true);
+        let step = |via: &str, of: &str| Step { via: via.to_owned(), of: of.to_owned(), times: 1 };
+        let one = &mut growth.holders[0];
+        one.way = vec![step("several holders", "App.Queue"), step("_items", "App.Entry[]")];
+        one.one_way = vec![step("static App.Queues.All", "App.Queue[]"), step("[]", "App.Queue")];
+        let expected =
+            "are held by `App.Queue` (itself held by more than one, `static App.Queues.All`): 10 MB more";
+        let title = found(&growth).expect("a finding").title;
+        assert!(title.ends_with(expected), "{title}");
+        // Held by several directly: nobody knows whose it is.
+        growth.holders[0].way = Vec::new();
+        let title = found(&growth).expect("a finding").title;
+        assert!(title.contains("are held by more than one holder: "), "{title}");
     }
 
     #[test]

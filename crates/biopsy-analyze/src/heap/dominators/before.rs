@@ -7,6 +7,7 @@ use std::io;
 
 use biopsy_dotnet::graph::{Graph, ObjectIndex};
 
+use super::lists::Lists;
 use super::roots::{NONE, Roots, is_on_stack};
 
 /// What is known of those that refer to an object.
@@ -26,7 +27,13 @@ pub(super) struct Predecessors {
 
 impl Predecessors {
     /// Numbers from `uncertain` on are of objects that only words on stacks lead to: they hold none of the others.
-    pub(super) fn of(graph: &Graph, first: &Roots, numbers: &[u32], uncertain: u32) -> io::Result<Self> {
+    pub(super) fn of(
+        graph: &Graph,
+        lists: &Lists,
+        first: &Roots,
+        numbers: &[u32],
+        uncertain: u32,
+    ) -> io::Result<Self> {
         let mut places = vec![Place { start: 0, lowest: NONE }; numbers.len() + 1];
         for (root, kind) in first {
             if !is_on_stack(kind.as_ref()) || numbers[root.0 as usize] >= uncertain {
@@ -48,7 +55,7 @@ impl Predecessors {
                 }
             };
             let object = ObjectIndex(object as u32);
-            graph.for_each_reference(object, &mut buffer, &mut refer)?;
+            lists.for_each(graph, object, &mut buffer, &mut refer)?;
             if !graph.dependents().is_empty() {
                 graph.for_each_dependent(object, &mut refer);
             }

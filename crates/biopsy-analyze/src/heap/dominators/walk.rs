@@ -4,11 +4,13 @@ use std::io;
 
 use biopsy_dotnet::graph::{Bits, Graph, ObjectIndex};
 
+use super::lists::Lists;
 use super::roots::{NONE, Roots};
 
 /// What was walked so far.
 pub(super) struct Walk<'g> {
     graph: &'g Graph,
+    lists: &'g Lists,
     /// The object of each number.
     pub(super) objects: Vec<u32>,
     /// The number of each object.
@@ -22,10 +24,11 @@ pub(super) struct Walk<'g> {
 }
 
 impl<'g> Walk<'g> {
-    pub(super) fn new(graph: &'g Graph) -> Self {
+    pub(super) fn new(graph: &'g Graph, lists: &'g Lists) -> Self {
         let live = graph.live().map_or(graph.len(), Bits::count);
         let mut walk = Self {
             graph,
+            lists,
             objects: Vec::with_capacity(live + 1),
             numbers: vec![0; graph.len()],
             parents: Vec::with_capacity(live + 1),
@@ -38,7 +41,7 @@ impl<'g> Walk<'g> {
     }
 
     pub(super) fn from(&mut self, roots: &Roots) -> io::Result<()> {
-        let Self { graph, objects, numbers, parents, open, buffer } = self;
+        let Self { graph, lists, objects, numbers, parents, open, buffer } = self;
         for (root, _) in roots {
             open.push((root.0, 0));
             while let Some((object, parent)) = open.pop() {
@@ -56,7 +59,7 @@ impl<'g> Walk<'g> {
                         open.push((target.0, own));
                     }
                 };
-                graph.for_each_reference(ObjectIndex(object), buffer, &mut refer)?;
+                lists.for_each(graph, ObjectIndex(object), buffer, &mut refer)?;
                 if !graph.dependents().is_empty() {
                     graph.for_each_dependent(ObjectIndex(object), &mut refer);
                 }
