@@ -161,7 +161,7 @@ fn is_credentials(before: &[u8], value: &[u8]) -> bool {
     let has_scheme = before.len() > head.len()
         && head.last().is_some_and(|b| b.is_ascii_alphanumeric())
         && !head.to_ascii_lowercase().ends_with(b"authorization");
-    let is_word = !has_scheme && is_name(value) && value.len() < 32 && !crate::plausible::is_scrambled(value);
+    let is_word = !has_scheme && is_name(value) && value.len() < 32 && !crate::scrambled::is_scrambled(value);
     !is_of_path && !is_variable && !is_call && !is_word
 }
 

@@ -56,6 +56,7 @@ mod redactor;
 mod rows;
 mod rules;
 mod scan;
+mod scrambled;
 mod shape;
 mod source;
 mod stream;

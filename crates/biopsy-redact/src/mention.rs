@@ -165,7 +165,7 @@ fn is_template(value: &[u8]) -> bool {
         !head.is_empty()
             && head[0].is_ascii_alphabetic()
             && head.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'))
-            && !crate::plausible::is_scrambled(head)
+            && !crate::scrambled::is_scrambled(head)
     })
 }
 

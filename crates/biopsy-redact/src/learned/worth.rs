@@ -97,7 +97,7 @@ fn is_identifier(value: &[u8]) -> bool {
         .strip_prefix(b"$")
         .is_some_and(|name| name.iter().all(|b| b.is_ascii_lowercase() || *b == b'_'));
     let is_called =
-        value.iter().all(is_of_name) && digits * 3 <= value.len() && !plausible::is_scrambled(value);
+        value.iter().all(is_of_name) && digits * 3 <= value.len() && !crate::scrambled::is_scrambled(value);
     is_variable || contains(value, b"  ") || is_called && WORDS.iter().any(|word| contains(&lower, word))
 }
 
@@ -132,7 +132,8 @@ fn contains(value: &[u8], part: &[u8]) -> bool {
 /// In an order that no word and no name has, and nobody else's identifier.
 fn is_generated(value: &[u8]) -> bool {
     !plausible::is_uuid(value)
-        && (plausible::is_strong(value, crate::rules::Strength::Random) || plausible::is_scrambled(value))
+        && (plausible::is_strong(value, crate::rules::Strength::Random)
+            || crate::scrambled::is_scrambled(value))
 }
 
 #[cfg(test)]
