@@ -48,6 +48,8 @@ impl Gram {
     }
 }
 
+/// Grams that are joined in pairs.
+const PAIRED: usize = 192;
 /// Most rounds of moving grams between buckets.
 const ROUNDS: usize = 4;
 /// What a gram costs that never turns up: it takes room in the buckets.
@@ -67,20 +69,20 @@ pub(super) fn choose(anchors: &[(&[u8], bool)]) -> Vec<(usize, Gram)> {
         }
     }
     let mut chosen: Vec<Option<(usize, Gram)>> = vec![None; anchors.len()];
-    while chosen.contains(&None) {
-        let new =
-            |at: &[(usize, usize)]| at.iter().filter(|(index, _)| chosen[*index].is_none()).count() as f64;
-        let cost = |gram: &Gram, at: &[(usize, usize)]| (ROOM + gram.rate()) / new(at);
-        let Some((gram, at)) = places
-            .iter()
-            .filter(|(_, at)| new(at) > 0.0)
-            .min_by(|(one, at), (other, other_at)| cost(one, at).total_cmp(&cost(other, other_at)))
-        else {
-            break;
-        };
+    // What is left to be chosen from, with what each costs alone.
+    let priced = |(gram, at): (Gram, Vec<(usize, usize)>)| (ROOM + gram.rate(), gram, at);
+    let mut places: Vec<_> = places.into_iter().map(priced).collect();
+    loop {
+        let new = |at: &[(usize, usize)]| at.iter().filter(|(index, _)| chosen[*index].is_none()).count();
+        let best = (0..places.len())
+            .map(|number| (places[number].0 / new(&places[number].2) as f64, number))
+            .min_by(|one, other| one.0.total_cmp(&other.0));
+        let Some((_, best)) = best else { break };
+        let (_, gram, at) = places.swap_remove(best);
         for (index, offset) in at {
-            chosen[*index].get_or_insert((*offset, *gram));
+            chosen[index].get_or_insert((offset, gram));
         }
+        places.retain(|(_, _, at)| at.iter().any(|(index, _)| chosen[*index].is_none()));
     }
     chosen.into_iter().map(|one| one.unwrap_or((0, Gram { bytes: [None; GRAM], exact: false }))).collect()
 }
@@ -129,20 +131,16 @@ impl Cluster {
     }
 
     fn rated(low: [u16; GRAM], high: [u16; GRAM]) -> Self {
-        let rates = rates();
-        let mut rate = 1.0;
-        for place in 0..GRAM {
-            let mut at_place = 0.0;
-            for half in (0..16).filter(|half| (high[place] >> half) & 1 == 1) {
-                let row = &rates[half * 16..half * 16 + 16];
-                at_place += row
-                    .iter()
-                    .enumerate()
-                    .map(|(at, rate)| rate * f64::from((low[place] >> at) & 1))
-                    .sum::<f64>();
-            }
-            rate *= at_place;
-        }
+        let sums = sums();
+        let of_row = |half: usize, low: u16| {
+            let [first, second] = low.to_le_bytes();
+            sums[half][0][usize::from(first)] + sums[half][1][usize::from(second)]
+        };
+        let at_place = |place: usize| -> f64 {
+            let rows = (0..16).filter(|half| (high[place] >> half) & 1 == 1);
+            rows.map(|half| of_row(half, low[place])).sum()
+        };
+        let rate = (0..GRAM).map(at_place).product();
         Self { low, high, rate }
     }
 }
@@ -180,10 +178,26 @@ impl Tables {
     }
 }
 
-/// Joins grams until there are as many groups as buckets, those first that let the least through by mistake.
+/// Joins grams until there are as many groups as buckets, those first that let the least through by mistake. Of many, the most frequent
+/// ones are joined in pairs, which takes time with the cube of their number; the others go where they cost least.
 fn join(grams: &BTreeSet<Gram>) -> Vec<Vec<Cluster>> {
-    let mut groups: Vec<Vec<Cluster>> = grams.iter().map(|gram| vec![Cluster::of(gram)]).collect();
-    let mut clusters: Vec<Cluster> = grams.iter().map(Cluster::of).collect();
+    let mut all: Vec<Cluster> = grams.iter().map(Cluster::of).collect();
+    all.sort_by(|one, other| other.rate.total_cmp(&one.rate));
+    let rest = all.split_off(all.len().min(PAIRED));
+    let mut groups = join_pairs(all);
+    let mut whole: Vec<Cluster> = groups.iter().map(|group| Cluster::of_all(group)).collect();
+    for gram in rest {
+        let cost = |there: &Cluster| there.with(&gram).rate - there.rate;
+        let best = (0..whole.len()).min_by(|one, other| cost(&whole[*one]).total_cmp(&cost(&whole[*other])));
+        let Some(best) = best else { break };
+        whole[best] = whole[best].with(&gram);
+        groups[best].push(gram);
+    }
+    groups
+}
+
+fn join_pairs(mut clusters: Vec<Cluster>) -> Vec<Vec<Cluster>> {
+    let mut groups: Vec<Vec<Cluster>> = clusters.iter().map(|one| vec![one.clone()]).collect();
     // What each pair would let through more if it were joined; the pairs of one cluster change in each step.
     let costs = |one: &Cluster, other: &Cluster| one.with(other).rate - one.rate - other.rate;
     let mut pairs: Vec<Vec<f64>> =
@@ -217,6 +231,7 @@ fn join(grams: &BTreeSet<Gram>) -> Vec<Vec<Cluster>> {
 
 /// Moves single grams to where they cost less, as long as that helps.
 fn improve(groups: &mut [Vec<Cluster>]) {
+    let mut whole: Vec<Cluster> = groups.iter().map(|group| Cluster::of_all(group)).collect();
     for _ in 0..ROUNDS {
         let mut moved = false;
         for from in 0..groups.len() {
@@ -227,14 +242,13 @@ fn improve(groups: &mut [Vec<Cluster>]) {
                 let saved = without.with(&gram).rate - without.rate;
                 let best = (0..groups.len())
                     .filter(|to| *to != from)
-                    .map(|to| {
-                        let there = Cluster::of_all(&groups[to]);
-                        (there.with(&gram).rate - there.rate, to)
-                    })
+                    .map(|to| (whole[to].with(&gram).rate - whole[to].rate, to))
                     .min_by(|one, other| one.0.total_cmp(&other.0))
                     .filter(|(cost, _)| *cost < saved);
                 match best {
                     Some((_, to)) => {
+                        whole[to] = whole[to].with(&gram);
+                        whole[from] = without;
                         groups[to].push(gram);
                         moved = true;
                     }
@@ -251,6 +265,26 @@ fn improve(groups: &mut [Vec<Cluster>]) {
             return;
         }
     }
+}
+
+/// By the high half of a byte, and each half of a set of low halves: how often the bytes of the set stand in text.
+type Sums = [[[f64; 256]; 2]; 16];
+
+fn sums() -> &'static Sums {
+    static SUMS: OnceLock<Box<Sums>> = OnceLock::new();
+    SUMS.get_or_init(|| {
+        let rates = rates();
+        let mut sums = Box::new([[[0.0; 256]; 2]; 16]);
+        for (half, row) in sums.iter_mut().enumerate() {
+            for (part, of_part) in row.iter_mut().enumerate() {
+                for (set, sum) in of_part.iter_mut().enumerate() {
+                    let bits = (0..8).filter(|bit| (set >> bit) & 1 == 1);
+                    *sum = bits.map(|bit| rates[half * 16 + part * 8 + bit]).sum();
+                }
+            }
+        }
+        sums
+    })
 }
 
 /// How often each byte stands in text: English, identifiers, some punctuation. Only how fast the filter is depends on
