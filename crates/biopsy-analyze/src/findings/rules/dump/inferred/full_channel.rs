@@ -12,7 +12,7 @@ use crate::findings::evidence::{fact, steps};
 use crate::findings::finding::{Finding, FindingId, Reference, Severity};
 use biopsy_model::Tid;
 
-use super::stuck_wait::{Group, groups};
+use super::super::stuck_wait::{Group, groups};
 
 /// What [`groups`] says of those who put.
 const ROOM: &str = "room in ";

@@ -12,8 +12,8 @@ use crate::findings::finding::{Finding, FindingId, Reference, Severity, Value};
 use crate::whose::Whose;
 use biopsy_model::Tid;
 
-use super::everybody_puts::{JOINS, may_act};
-use super::stuck_wait::groups;
+use super::super::stuck_wait::groups;
+use super::full_channel::{JOINS, may_act};
 
 /// What [`groups`] says of those who wait for the outcome of work.
 const FUTURE: &str = "a future";

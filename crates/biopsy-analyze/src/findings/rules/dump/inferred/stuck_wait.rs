@@ -13,7 +13,7 @@ use crate::findings::evidence::steps;
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use biopsy_model::Tid;
 
-use super::stuck_wait::{self, is_known};
+use super::super::stuck_wait::{self, is_known};
 
 /// Before what all threads do.
 const IMPACT: f64 = 0.52;
