@@ -2,7 +2,7 @@
 
 use crate::build::{Build, IDLE, PID, Waiting, call};
 use crate::{first, no_alarm};
-use biopsy_analyze::analyze;
+use biopsy_analyze::{FindingId, Severity, analyze};
 use biopsy_model::process::{ProcessInfo, Runtime, RuntimeKind};
 use biopsy_model::timeline::WaitState;
 use biopsy_model::{BootId, Pid, ProcessKey};
@@ -103,6 +103,33 @@ fn memory_growth() {
         ],
     );
     insta::assert_snapshot!(first(&analyze(&build.done())));
+}
+
+/// A program that starts maps its libraries page by page.
+#[test]
+fn pages_of_files_are_no_growth_of_memory() {
+    let of = |anonymous: f64| {
+        let mut build = Build::new("server", 60, 4);
+        build.thread(PID, "server").machine(0.1).wait(PID, IDLE);
+        build.metric(
+            "processes",
+            &[("pid", "4711"), ("name", "server")],
+            &[
+                ("memory.rss", &|second| 80e6 + second * 5e6),
+                // Not in a line, so that it is no trend itself.
+                ("memory.anon", &|second| 40e6 + anonymous * second + 30e6 * (second % 2.0)),
+            ],
+        );
+        let analysis = analyze(&build.done());
+        let found = analysis.findings.iter().find(|finding| finding.id == FindingId::MemoryGrowth);
+        found.map(|finding| finding.severity)
+    };
+    assert_eq!(of(0.0), Some(Severity::Notice));
+    assert_eq!(
+        of(4.5e6),
+        Some(Severity::Critical),
+        "the rest of this machine's memory is full within the hour"
+    );
 }
 
 /// Threads of a virtual machine touch its pages: what the program works at is the next best.

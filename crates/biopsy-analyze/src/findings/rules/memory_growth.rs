@@ -47,6 +47,14 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         ),
         Some(Value::Bytes(trend.last - trend.first)),
     )];
+    let of_files = is_of_files(scene, trend);
+    if of_files {
+        evidence.push(fact(
+            "its own memory (heap, stacks) does not grow with it: these are pages of files it has mapped, which the kernel takes back when it \
+             needs room",
+            None,
+        ));
+    }
     let touched = touched_by(scene);
     let toucher = touched.as_ref().and_then(|(_, name)| name.clone());
     evidence.extend(touched.map(|(evidence, _)| evidence));
@@ -109,7 +117,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     }
     Some(Finding {
         id: FindingId::MemoryGrowth,
-        severity: match (soon, fills || small || works) {
+        severity: match (soon, fills || small || works || of_files) {
             (_, true) => Severity::Notice,
             (true, false) => Severity::Critical,
             (false, false) => Severity::Warning,
@@ -161,6 +169,14 @@ fn next_steps(trend: &Trend, managed: bool, native: bool) -> Vec<String> {
         ]));
     }
     next
+}
+
+/// Whether what grows is pages of files: its anonymous memory is known, and grows by less than half as much.
+fn is_of_files(scene: &Scene<'_>, trend: &Trend) -> bool {
+    let anonymous =
+        scene.series(&trend.table, "memory.anon").into_iter().find(|series| series.key == trend.key);
+    let grown = anonymous.and_then(|series| Some(series.points.last()?.1 - series.points.first()?.1));
+    trend.column == "memory.rss" && grown.is_some_and(|grown| grown < (trend.last - trend.first) / 2.0)
 }
 
 /// What the runtime of the process said, if it is a managed one.
