@@ -78,15 +78,16 @@ pub(super) fn words(objects: &Objects<'_, '_>, sp: u64) -> Vec<u64> {
 
 /// The lock whose semaphore a thread waits at: one that the calls above the system call have on the stack, which begins at `sp`.
 pub(super) fn waited_for(objects: &Objects<'_, '_>, stack: &[u64], sp: u64, futex: u64) -> Option<Lock> {
-    if (sp..sp.saturating_add(STACK as u64)).contains(&futex) {
+    let of_semaphore = |word: &&u64| objects.word(**word, same::LOCK_SEMAPHORE) == Some(futex);
+    let found = stack.iter().filter(of_semaphore).find_map(|word| lock_at(objects, *word));
+    // What lies this near behind the stack may be somebody else's: only where no lock has it as its own.
+    let on_stack = (sp..sp.saturating_add(STACK as u64)).contains(&futex);
+    found.or_else(|| {
         let parked = |word: &u64| {
             let object = word.checked_sub(same::LOCK_MUTEX)?;
             let waits = objects.u8(object, same::LOCK_MUTEX)? & PARKED != 0;
             lock_at(objects, object).filter(|lock| waits && !lock.reentrant && is_mutex(objects, object))
         };
-        return stack.iter().find_map(parked);
-    }
-    let mut candidates =
-        stack.iter().filter(|word| objects.word(**word, same::LOCK_SEMAPHORE) == Some(futex));
-    candidates.find_map(|word| lock_at(objects, *word))
+        on_stack.then(|| stack.iter().find_map(parked)).flatten()
+    })
 }
