@@ -63,7 +63,7 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     ("runtime.panicshift", "a Go panic: a negative shift"),
     ("runtime.closechan", "a Go panic: a channel was closed that is closed or nil"),
     ("runtime.chansend", "a Go panic: something was sent to a closed channel"),
-    ("sync.(*WaitGroup).Add", "a Go panic: a wait group was counted down below zero"),
+    ("sync.(*WaitGroup).Add", "a Go panic: a wait group was counted down below zero, or misused"),
     ("runtime.checkdead", ALL_ASLEEP),
     ("runtime.fatalpanic", "a Go panic"),
     ("runtime.fatalthrow", "a fatal error of Go's runtime"),
@@ -89,22 +89,21 @@ const MAPS: [&str; 5] = [
 /// What the functions of a stack say of the reason.
 pub(super) fn by_functions<'n>(names: impl Iterator<Item = &'n str>) -> Option<&'static str> {
     let first = |name: &str| BY_FUNCTION.iter().position(|(known, _)| name.starts_with(known));
-    let (mut found, mut map, mut fatal, mut panics) = (None, false, false, false);
+    let is_map = |name: &str| MAPS.iter().any(|of_map| name.starts_with(of_map));
+    let (mut found, mut inner) = (None, "");
     for name in names {
-        found = found.into_iter().chain(first(name)).min();
-        map |= MAPS.iter().any(|of_map| name.starts_with(of_map));
-        fatal |= name.starts_with("runtime.fatal") && !name.starts_with("runtime.fatalpanic")
-            || name == "runtime.throw";
-        panics |= name.starts_with("runtime.gopanic");
-    }
-    // The same functions, and two ways to end.
-    match (map, fatal, panics) {
-        (true, true, false) => {
-            Some("a fatal error of Go's runtime: a map was used by several goroutines at once")
+        // A map ends the program itself: what it calls (a hash, the allocator) may have other reasons.
+        let dies = inner.starts_with("runtime.fatal") || inner == "runtime.throw";
+        if dies && is_map(name) {
+            return Some("a fatal error of Go's runtime: a map was used by several goroutines at once");
         }
-        (true, _, true) => Some("a Go panic: something was put into a map that is nil"),
-        _ => BY_FUNCTION.get(found?).map(|(_, words)| *words),
+        if inner == "runtime.gopanic" && name.starts_with("runtime.mapassign") {
+            return Some("a Go panic: something was put into a map that is nil");
+        }
+        found = found.into_iter().chain(first(name)).min();
+        inner = name;
     }
+    BY_FUNCTION.get(found?).map(|(_, words)| *words)
 }
 
 /// The same by the message that glibc aborts with: a C library whose internal functions have no names tells it all the same
@@ -169,7 +168,10 @@ mod tests {
         let at_once = of(&["runtime.fatalthrow", "runtime.fatal", "runtime.mapassign_faststr", "main.put"]);
         assert!(at_once.unwrap().ends_with("by several goroutines at once"), "{at_once:?}");
         assert_eq!(of(&["runtime.fatalthrow", "runtime.fatal", "runtime.checkdead"]), Some(ALL_ASLEEP));
-        // A key that panics when it is hashed.
-        assert_eq!(of(&["runtime.fatalpanic", "runtime.gopanic", "main.main"]), Some("a Go panic"));
+        // A key that cannot be hashed, and no memory for a larger map.
+        let hash = ["runtime.gopanic", "runtime.typehash", "runtime.mapassign", "main.put"];
+        assert_eq!(of(&hash), Some("a Go panic"));
+        let memory = ["runtime.throw", "runtime.mallocgc", "runtime.mapassign_faststr", "main.put"];
+        assert_eq!(of(&memory), Some("a fatal error of Go's runtime"));
     }
 }

@@ -386,7 +386,7 @@ mod tests {
         assert!(waits >= 20, "{waits} waits in clock_nanosleep");
         // A wake-up between the moment in which a thread announces its sleep and that in which it leaves the CPU is not seen.
         assert!(
-            woken + preempted >= 15 && woken > 0,
+            woken > 0 && woken * 4 >= (waits - preempted) * 3,
             "{woken} of {waits} woken by somebody, {preempted} preempted"
         );
         assert!(samples > 5 && with_stack == samples, "{with_stack} of {samples} samples have a stack");

@@ -102,13 +102,7 @@ pub(super) type Groups = BTreeMap<(String, String), Group>;
 /// All who wait without a limit for an answer of the program.
 pub(super) fn groups(analysis: &DumpAnalysis) -> Groups {
     let mut groups = Groups::new();
-    let of_languages: BTreeSet<Tid> = analysis
-        .strands
-        .iter()
-        .flat_map(|one| &one.runtime.strands)
-        .filter_map(|strand| strand.tid)
-        .collect();
-    for thread in analysis.threads.iter().filter(|thread| !of_languages.contains(&thread.tid)) {
+    for thread in native_threads(analysis) {
         of_thread(analysis, thread, &mut groups);
     }
     for runtime in &analysis.strands {
@@ -118,6 +112,13 @@ pub(super) fn groups(analysis: &DumpAnalysis) -> Groups {
     }
     operations(analysis, &mut groups);
     groups
+}
+
+/// Threads that no language has as its own.
+pub(super) fn native_threads(analysis: &DumpAnalysis) -> impl Iterator<Item = &DumpThread> {
+    let strands = analysis.strands.iter().flat_map(|one| &one.runtime.strands);
+    let of_languages: BTreeSet<Tid> = strands.filter_map(|strand| strand.tid).collect();
+    analysis.threads.iter().filter(move |thread| !of_languages.contains(&thread.tid))
 }
 
 pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {

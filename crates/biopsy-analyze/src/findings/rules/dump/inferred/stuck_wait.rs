@@ -13,7 +13,7 @@ use crate::findings::evidence::steps;
 use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity};
 use biopsy_model::Tid;
 
-use super::super::stuck_wait::{self, is_known};
+use super::super::stuck_wait::{self, is_known, native_threads};
 
 /// Before what all threads do.
 const IMPACT: f64 = 0.52;
@@ -30,13 +30,7 @@ pub(crate) fn find(analysis: &DumpAnalysis) -> Option<Finding> {
         return None;
     }
     let mut places: BTreeMap<String, Vec<Waiter>> = BTreeMap::new();
-    let of_languages: Vec<Tid> = analysis
-        .strands
-        .iter()
-        .flat_map(|one| &one.runtime.strands)
-        .filter_map(|strand| strand.tid)
-        .collect();
-    for thread in analysis.threads.iter().filter(|thread| !of_languages.contains(&thread.tid)) {
+    for thread in native_threads(analysis) {
         if let Some((place, waiter)) = of_thread(analysis, thread) {
             places.entry(place).or_default().push(waiter);
         }
