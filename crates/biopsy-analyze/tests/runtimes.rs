@@ -352,6 +352,27 @@ fn a_heap_that_breathes_is_no_leak() {
     );
 }
 
+/// A server that starts: pages of its collector's room and of compiled code, while what it keeps stays the same.
+#[test]
+fn a_server_that_warms_up_is_no_leak() {
+    let severity = |per_second: f64, kept: f64| {
+        let mut build = server(10);
+        build.metric(
+            "processes",
+            &[("pid", "4711"), ("name", "dotnet")],
+            &[("memory.anon", &|s| 14e6 + s * per_second), ("memory.rss", &|s| 90e6 + s * per_second)],
+        );
+        let mut said = Said::new(10);
+        said.collections(1.0, 6.0, 3, &|share| 3_200_000 + (share * kept) as u64);
+        let analysis = heard(build.done(), said.done());
+        let found = analysis.findings.iter().filter(|finding| finding.id.as_str().ends_with("growth"));
+        found.map(|finding| finding.severity).max()
+    };
+    assert_eq!(severity(4e6, 0.1e6), Some(Severity::Notice));
+    assert!(severity(4e6, 36e6) > Some(Severity::Notice), "the heap keeps it");
+    assert!(severity(24e6, 0.1e6) > Some(Severity::Notice), "more than the collector's room");
+}
+
 #[test]
 fn requests_without_an_answer() {
     let mut said = Said::new(10);

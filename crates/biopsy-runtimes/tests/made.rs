@@ -84,6 +84,18 @@ fn a_list_that_says_it_is_longer_than_memory_is_not_followed() {
     assert!(runtime.warnings.iter().any(|warning| warning.contains("could not be read")), "{runtime:?}");
 }
 
+/// `allgptr` has the same address, and anything may follow it.
+#[test]
+fn a_pointer_to_the_list_with_another_length_behind_it_is_not_the_list() {
+    let mut image = go_image(24);
+    for (offset, word) in [(0x40, GOROUTINES), (0x48, 33_751_040), (0x50, 40_000_000)] {
+        image.word(ALL + offset, word);
+    }
+    let runtime = only(&image);
+    assert_eq!(runtime.warnings, Vec::<String>::new());
+    assert_eq!(runtime.strands.len(), only(&go_image(24)).strands.len());
+}
+
 #[test]
 fn a_goroutine_that_is_listed_twice_is_one() {
     let mut image = go_image(24);

@@ -95,7 +95,8 @@ impl Goroutine {
 }
 
 /// `runtime.allgs`: address and length of the list of all goroutines. It is a slice in the module's variables whose first element
-/// is goroutine 1; of several (an old one, a copy) the longest.
+/// is goroutine 1. Of several the one whose other elements are goroutines, and of equal ones (an old one, a copy) the longest: the
+/// pointer stands in a second variable (`allgptr`), and what follows that may look like a length.
 pub(super) fn find_all(
     memory: &Memory<'_>,
     layout: &Layout,
@@ -104,7 +105,8 @@ pub(super) fn find_all(
 ) -> Option<(u64, u64)> {
     /// More than any program could have in memory.
     const LIMIT: u64 = 1 << 28;
-    let mut best: Option<(u64, u64)> = None;
+    // How many of those looked at are goroutines, the length, the address.
+    let mut best: Option<(u64, u64, u64)> = None;
     for range in variables {
         let _ = memory.search::<()>(range.clone(), 16, most, |_, piece| {
             let words = piece.as_chunks::<8>().0;
@@ -113,20 +115,25 @@ pub(super) fn find_all(
                 let plausible = (1..=capacity).contains(&length)
                     && capacity < LIMIT
                     && list % 8 == 0
-                    && (0x1_0000..1 << 47).contains(&list)
-                    && best.is_none_or(|(_, known)| length > known);
-                if plausible && is_first(memory, layout, list) {
-                    best = Some((list, length));
+                    && (0x1_0000..1 << 47).contains(&list);
+                if let Some(seen) = plausible.then(|| goroutines_in(memory, layout, list, length)).flatten() {
+                    best = best.max(Some((seen, length, list)));
                 }
             }
             None
         });
     }
-    best
+    best.map(|(_, length, list)| (list, length))
 }
 
-fn is_first(memory: &Memory<'_>, layout: &Layout, list: u64) -> bool {
-    let Some(first) = memory.pointer(list) else { return false };
-    let word = |offset| memory.u64(first.checked_add(offset)?);
-    word(g::SELF) == Some(first) && word(layout.g_id) == Some(1)
+/// How many of up to thirty elements spread over a list, the last among them, are goroutines; `None` where the first is not number 1.
+fn goroutines_in(memory: &Memory<'_>, layout: &Layout, list: u64, length: u64) -> Option<u64> {
+    let goroutine = |index: u64| {
+        let at = memory.u64(list.checked_add(index.checked_mul(8)?)?)?;
+        Goroutine::read(memory, layout, at)
+    };
+    goroutine(0).filter(|first| first.id == 1)?;
+    let last = length - 1;
+    let others = (1..=30).filter(|part| goroutine(last * part / 30).is_some());
+    Some(others.count() as u64)
 }

@@ -21,6 +21,8 @@ const SHORT_HORIZON: f64 = 600.0;
 const SHORT: f64 = 30.0;
 /// From this share of the CPU time on, a function is what the program does.
 const MOST: f64 = 0.4;
+/// The growth is outside of a managed heap that grew by less than this share of it.
+const OUTSIDE: f64 = 0.25;
 /// Share of the time that a job computes.
 const WORKS: f64 = 0.6;
 
@@ -83,7 +85,17 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
     // Buffers of events and of the collector come and go by so much; a virtual machine that warms up compiles, and fills what room its
     // heap has.
     let warming = is_virtual_machine(scene, trend);
-    let small = managed && grown < BUDGET / 2.0 || warming && grown < BUDGET;
+    let kept = runtime.and_then(kept_growth).filter(|kept| *kept < grown * OUTSIDE);
+    let small = managed && grown < BUDGET / 2.0 || (warming || kept.is_some()) && grown < BUDGET;
+    if let Some(kept) = kept.filter(|_| !fills) {
+        evidence.push(fact(
+            format!(
+                "what is left after a collection grew by {} only: its managed heap keeps nothing of it so far",
+                bytes(kept.max(0.0))
+            ),
+            Some(Value::Bytes(kept)),
+        ));
+    }
     // Its pages are touched by the runtime's own threads: what the program does meanwhile is the next best that is known.
     let worker = scene.program_of(&scene.analysis.flames.all.cpu).filter(|(_, share)| *share >= MOST);
     let worker = worker.filter(|_| toucher.is_none() && is_virtual_machine(scene, trend));
@@ -108,7 +120,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Option<Finding> {
         evidence.push(fact("it computes all the time and answers nobody: a job that takes what its work needs looks like this", None));
     }
     let heap = runtime.and_then(|runtime| managed_growth(scene, runtime));
-    let native = heap.is_some_and(|heap| grown >= BUDGET && heap < grown * 0.25);
+    let native = heap.is_some_and(|heap| grown >= BUDGET && heap < grown * OUTSIDE);
     if let Some(heap) = heap.filter(|_| native) {
         evidence.push(fact(
             format!("the managed heap grew by {} only: the rest is outside of it (native code, buffers, threads' stacks)", bytes(heap.max(0.0))),
@@ -203,6 +215,13 @@ fn managed_growth(scene: &Scene<'_>, runtime: &RuntimeSummary) -> Option<f64> {
     let readings = find_counter(trace, "System.Runtime", "gc-heap-size")?;
     let of = |point: &(biopsy_model::MonoNanos, f64)| point.1 * 1e6;
     Some(of(readings.points.last()?) - of(readings.points.first()?))
+}
+
+/// By how many bytes what is left after a collection grew, where there were enough of them.
+fn kept_growth(runtime: &RuntimeSummary) -> Option<f64> {
+    let [(_, first), (_, last)] =
+        runtime.collections.heap.filter(|_| runtime.collections.total >= FEW_COLLECTIONS)?;
+    Some(last as f64 - first as f64)
 }
 
 /// Seconds until the cgroup's limit or the machine's available memory is used up.
