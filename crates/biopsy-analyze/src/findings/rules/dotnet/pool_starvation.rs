@@ -6,7 +6,7 @@ use crate::findings::finding::{Evidence, Finding, FindingId, Reference, Severity
 use crate::findings::scene::{Scene, is_worth_naming};
 use crate::managed_names::is_pool_thread;
 use crate::runtimes::find_counter;
-use crate::trace::flame::FlameKind;
+use crate::trace::flame::{FlameKind, FlameTree};
 use crate::trace::function::{FunctionHandle, FunctionKind};
 use crate::trace::managed_waits::ManagedWait;
 use crate::words::{cores, number, percent};
@@ -218,10 +218,26 @@ fn of_events(heard: &Heard<'_>) -> Vec<Evidence> {
     evidence
 }
 
-/// A method that ends with the call that waits may have left its frame to it (a tail call), and is not on the stacks of waiting
-/// threads. While it runs it is on those of CPU samples: the application's own function that the place calls most.
+/// A method that ends with the call that waits may have left its frame to it (a tail call, once it is compiled with optimization), and
+/// is not on the stacks of waiting threads, or not on all of them. It is on those of CPU samples, and on those of threads that called
+/// it before: the application's own function that the place calls most.
 fn called_by(scene: &Scene<'_>, place: FunctionHandle) -> Option<(Evidence, String)> {
-    let tree = &scene.analysis.flames.all.cpu;
+    let flames = &scene.analysis.flames.all;
+    let (function, seen, waiting) = own_callee(scene, &flames.waiting, place)
+        .map(|function| (function, "other threads wait below it in", true))
+        .or_else(|| {
+            own_callee(scene, &flames.cpu, place).map(|function| (function, "CPU samples saw it call", false))
+        })?;
+    let name = scene.function_name(Some(function))?;
+    let text = format!(
+        "{seen} {name}; if that ends with the call that waits, its frame is not on the stacks of all waiting threads"
+    );
+    let reference = if waiting { Reference::WaitFunction(function) } else { Reference::Function(function) };
+    Some((at(reference, text, None), name))
+}
+
+/// The application's own function that `place` calls most.
+fn own_callee(scene: &Scene<'_>, tree: &FlameTree, place: FunctionHandle) -> Option<FunctionHandle> {
     let mut sums: FxHashMap<FunctionHandle, Nanos> = FxHashMap::default();
     let here = tree.nodes.iter().filter(|node| node.kind == FlameKind::Function(place));
     for node in here.flat_map(|node| &node.children).filter_map(|&child| tree.nodes.get(child as usize)) {
@@ -234,11 +250,7 @@ fn called_by(scene: &Scene<'_>, place: FunctionHandle) -> Option<(Evidence, Stri
             *sum = *sum + node.total;
         }
     }
-    let (function, _) =
-        sums.into_iter().max_by_key(|(function, time)| (*time, std::cmp::Reverse(*function)))?;
-    let name = scene.function_name(Some(function))?;
-    let text = format!(
-        "CPU samples saw it call {name}; if that ends with the call that waits, its frame is not on the stacks of waiting threads"
-    );
-    Some((at(Reference::Function(function), text, None), name))
+    sums.into_iter()
+        .max_by_key(|(function, time)| (*time, std::cmp::Reverse(*function)))
+        .map(|(function, _)| function)
 }
