@@ -8,6 +8,8 @@ use biopsy_capture::recent::{KeepPlan, keep};
 use biopsy_capture::words::size;
 use biopsy_capture::{Failure, Job, Patience};
 use biopsy_model::printable::printable;
+use biopsy_standby::journal::make_folder;
+use biopsy_standby::places;
 use clap::Args;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -17,8 +19,6 @@ use crate::interrupt;
 use crate::render::out;
 use crate::render::progress::Screen;
 use crate::render::terminal::{ColorChoice, Terminal};
-use crate::standing::journal::make_folder;
-use crate::standing::places;
 use crate::typed::{duration, typed};
 
 /// Keep the last minutes of a process in memory, until it ends or this command is ended.

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &DoctorArgs, out: &mut dyn Write, terminal: &Terminal) -
 
 /// What the watcher of this user has on; `None`: nothing.
 fn standing() -> Option<Check> {
-    let detail = crate::standing::restore::summary()?;
+    let detail = biopsy_standby::restore::summary()?;
     let hint = Some("`biopsy restore` switches it off".to_owned());
     Some(Check { name: "watch", status: Status::Ok, detail, hint })
 }

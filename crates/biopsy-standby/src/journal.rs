@@ -14,7 +14,7 @@ use biopsy_watch::lease::{Journal, LONGEST};
 use rustix::fs::FlockOperation;
 use rustix::process::{PidfdFlags, Signal};
 
-use super::places;
+use crate::{places, whole};
 
 const FILE: &str = "leases.json";
 const LOCK: &str = "watch.lock";
@@ -27,7 +27,7 @@ pub(crate) fn now() -> Moment {
 
 /// The journal in its folder.
 #[derive(Clone, Debug)]
-pub(crate) struct JournalFolder(PathBuf);
+pub struct JournalFolder(PathBuf);
 
 /// The lock; dropping it lets it go, and so does any end of the process.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Lock {
 
 impl JournalFolder {
     /// The usual one, which need not be there.
-    pub(crate) fn usual() -> Result<Self, Failure> {
+    pub fn usual() -> Result<Self, Failure> {
         places::state_folder().map(Self)
     }
 
@@ -61,17 +61,12 @@ impl JournalFolder {
     /// Writes it, whole or not at all, and down to the disk before anything takes effect.
     pub(crate) fn write(&self, journal: &Journal) -> Result<(), Failure> {
         let path = self.0.join(FILE);
-        let failed = |error: std::io::Error| {
+        whole::write(&path, &journal.to_text(), None).map_err(|error| {
             Failure::new(
                 FailureKind::Output,
                 format!("cannot write down what is on into `{}`: {error}", path.display()),
             )
-        };
-        let mut file = tempfile::NamedTempFile::new_in(&self.0).map_err(failed)?;
-        file.write_all(journal.to_text().as_bytes())
-            .and_then(|()| file.as_file().sync_data())
-            .map_err(failed)?;
-        file.persist(&path).map(drop).map_err(|error| failed(error.error))
+        })
     }
 
     /// Takes the lock; says who has it where that is another watcher.
@@ -107,7 +102,7 @@ fn libc_nofollow() -> i32 {
 }
 
 /// Makes a folder and those above it, for their owner alone; one that others may write is refused.
-pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
+pub fn make_folder(path: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(FailureKind::Output, format!("cannot make the folder `{}`: {error}", path.display()))
     };
