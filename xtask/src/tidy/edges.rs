@@ -125,7 +125,6 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "biopsy-image",
             "biopsy-target",
             "biopsy-dotnet",
-            "biopsy-dotnet-ipc",
             "biopsy-redact",
             "biopsy-redact-files",
             "biopsy-seal",
