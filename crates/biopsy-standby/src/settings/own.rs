@@ -34,3 +34,27 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
         Failure::new(FailureKind::Output, format!("cannot write `{}`: {error}", path.display()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_stays_one_and_rights_stay_as_they_are_but_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("real/settings.json"), folder.path().join("settings.json"));
+        let mode = || file.metadata().unwrap().permissions().mode() & 0o777;
+        write(&file, "{}").unwrap();
+        assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), mode()), ("{}", 0o644));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for (before, after) in [(0o600, 0o600), (0o640, 0o640), (0o666, 0o644), (0o664, 0o644)] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(before)).unwrap();
+            write(&link, "[]").unwrap();
+            assert_eq!(mode(), after, "{before:o}");
+        }
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "[]");
+        assert!(write(folder.path(), "[]").is_err(), "a folder is no file");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 2, "nothing is left of what failed");
+    }
+}
