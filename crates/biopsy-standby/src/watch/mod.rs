@@ -60,8 +60,7 @@ pub fn concerned(settings: &Settings) -> Vec<(String, Observed)> {
     let mut found = Vec::new();
     for pid in eyes.pids() {
         if let Some(process) = eyes.look(pid).filter(may_be_watched) {
-            found
-                .extend(engine.rules_of(&process).into_iter().map(|rule| (rule.to_owned(), process.clone())));
+            found.extend(engine.rules_of(&process).map(|rule| (rule.to_owned(), process.clone())));
         }
     }
     found
